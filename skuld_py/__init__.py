@@ -1,0 +1,47 @@
+"""Skuld: a replicated, leased task queue for Spark users.
+
+How to read the code, inside out: ``errors`` and ``config``; ``crdt`` (lattices); ``model`` (nouns,
+messages, events); ``partition`` (one partition: quorums, data, elections); ``cluster`` (placement);
+``node`` (one process as one machine, ``Node.step(now_ms, event)``); ``runtime`` (the loop and its
+adapters: ZeroMQ, LMDB, ZooKeeper); ``wire`` (bytes and messages). Users import ``client`` and
+``worker`` through this module. ``simulation`` runs whole clusters in virtual time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "Client": "skuld_py.client.client",
+    "Claim": "skuld_py.client.client",
+    "Task": "skuld_py.model.task",
+    "TaskId": "skuld_py.model.ids",
+    "task": "skuld_py.worker.registry",
+    "TaskContext": "skuld_py.worker.context",
+    "SkuldError": "skuld_py.errors",
+    "Refused": "skuld_py.errors",
+    "Fenced": "skuld_py.errors",
+    "Uncertain": "skuld_py.errors",
+}
+
+__all__ = ["Claim", "Client", "Fenced", "Refused", "SkuldError", "Task", "TaskContext", "TaskId", "Uncertain",
+           "__version__", "task"]
+
+if TYPE_CHECKING:
+    from skuld_py.client.client import Claim, Client
+    from skuld_py.errors import Fenced, Refused, SkuldError, Uncertain
+    from skuld_py.model.ids import TaskId
+    from skuld_py.model.task import Task
+    from skuld_py.worker.context import TaskContext
+    from skuld_py.worker.registry import task
+
+
+def __getattr__(name: str) -> Any:
+    """Import public names when first used, so that a client does not load a worker's Spark."""
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'skuld_py' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_PUBLIC[name]), name)

@@ -1,0 +1,91 @@
+"""Every bound in one place, with its unit in its name and its reason beside it.
+
+``Parameters`` are the cluster's: fixed at creation, kept in ZooKeeper, equal on every node.
+``Limits`` say what a message may hold. ``Timing`` holds the durations of a node's machine; the
+simulator shrinks them, nothing else does.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from skuld_py.errors import Refused
+
+PROTOCOL_VERSION = 1
+PARTITIONS_MAX = 1 << 12
+REPLICAS_MAX = 9
+LEASE_MS_MAX = 24 * 3600 * 1000
+SKEW_MS_MAX = 3600 * 1000
+
+
+@attrs.frozen
+class Parameters:
+    """What a cluster is: ``partitions`` slices, ``replicas`` copies, clocks within ``skew_ms``."""
+
+    cluster: str
+    cluster_id: str
+    partitions: int = 8
+    replicas: int = 3
+    skew_ms: int = 2_000
+    """How far two nodes' clocks may differ; a lapsed claim is granted again at its end plus this."""
+
+    def __attrs_post_init__(self) -> None:
+        if not 1 <= self.partitions <= PARTITIONS_MAX or self.partitions & (self.partitions - 1):
+            raise Refused("bad_partitions", f"partitions: {self.partitions} is not a power of two in"
+                          f" 1..{PARTITIONS_MAX}; use 8, 16, 32 or 64", partitions=self.partitions)
+        if not 1 <= self.replicas <= REPLICAS_MAX:
+            raise Refused("bad_replicas", f"replicas: {self.replicas} is not in 1..{REPLICAS_MAX};"
+                          " use 3, or 1 for a single machine", replicas=self.replicas)
+        if not 0 < self.skew_ms <= SKEW_MS_MAX:
+            raise Refused("bad_skew", f"skew_ms: {self.skew_ms} is not in 1..{SKEW_MS_MAX}",
+                          skew_ms=self.skew_ms)
+
+
+@attrs.frozen
+class Limits:
+    """What one message may hold. A sender checks them too, so that a receiver never must drop."""
+
+    payload_bytes: int = 1 << 20
+    entry_bytes: int = 1 << 16
+    batch_tasks: int = 1_000
+    batch_bytes: int = 24 << 20
+    """Payload bytes of one request; the frame limit of the transport leaves room above it."""
+    message_bytes: int = 32 << 20
+    page_rows: int = 1_000
+    page_bytes: int = 4 << 20
+    requests: int = 20_000
+    """Open operations of one coordinator; beyond it a node answers ``busy``."""
+    parked_claims: int = 5_000
+
+
+@attrs.frozen
+class Timing:
+    """Durations of the node machine, in milliseconds."""
+
+    resend_ms: int = 400
+    """An unanswered copy or grant is sent again: lost messages cost this, not the deadline."""
+    request_ms: int = 4_000
+    """A coordinator gives up here; below the client's default deadline of 5 s."""
+    grant_ms: int = 1_500
+    """A grant without a majority by then is released."""
+    gossip_ms: int = 500
+    silence_ms: int = 3_000
+    """A leader not heard of for so long is stood against although its session lives: six gossips."""
+    vote_ms: int = 1_000
+    """A candidacy that has not won its votes by then starts over."""
+    heir_delay_ms: int = 150
+    """The k-th live owner waits k times this before it stands, so that owners rarely collide."""
+    retry_ms: int = 250
+    """Least pause between two candidacies; jitter doubles it at most."""
+    exchange_ms: int = 300_000
+    """Each owned partition is compared with one peer this often, besides whenever something hints."""
+    exchange_page_ms: int = 3_000
+    """An exchange whose next page does not come by then ends."""
+    exchanges: int = 4
+    """Exchanges that a node runs at once."""
+    sweep_rows: int = 2_000
+    """Lapsed claims returned to the ready index per step."""
+
+
+DEFAULT_LIMITS = Limits()
+DEFAULT_TIMING = Timing()

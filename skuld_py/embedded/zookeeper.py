@@ -1,0 +1,252 @@
+"""A real standalone ZooKeeper out of the jars PySpark installs: for tests, laptops and single-box clusters.
+
+Invariants:
+
+* ``start`` returns only once the server answers ``srvr`` with its mode; else it raises and leaves no process.
+* Every transaction is on disk before it is acknowledged (``forceSync=yes``), so a killed server restarted on
+  the same directory has lost nothing that a client was told.
+* One server per data directory. ZooKeeper itself does not check, and two on one directory destroy it.
+* The port, once chosen, stays: clients find a restarted server where the old one was.
+* The server dies with the process that started it.
+
+Thirteen jars are enough to serve. They include no logging backend, which makes the server start in half the
+time but die without a word; so a start that failed is tried once more with log4j, and either succeeds after
+all or leaves its reason in the log. Shipping a ZooKeeper of our own, or a mock, was rejected: the jars are
+already there, and a mock would prove nothing about sessions, watches and ambiguous writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import signal
+import socket
+import subprocess
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from skuld_py.embedded import process
+from skuld_py.embedded.java import Java, find_java
+from skuld_py.errors import Refused
+
+_SERVER_JARS = (
+    "zookeeper-[0-9]*",
+    "zookeeper-jute-*",
+    "slf4j-api-*",
+    "snappy-java-*",
+    "metrics-core-*",
+    "netty-common-*",
+    "netty-buffer-*",
+    "netty-transport-[0-9]*",
+    "netty-handler-[0-9]*",
+    "netty-codec-base-*",
+    "netty-resolver-[0-9]*",
+    "netty-transport-native-unix-common-*",
+    "netty-transport-classes-epoll-*",
+)
+_LOGGING_JARS = ("log4j-api-*", "log4j-core-*", "log4j-slf4j2-impl-*")
+
+# A relative path, because the server runs in its directory: nothing needs escaping for a properties file.
+_CONFIGURATION = """\
+tickTime={tick_ms}
+minSessionTimeout=1000
+maxSessionTimeout=60000
+dataDir=./data
+clientPort={port}
+clientPortAddress={host}
+admin.enableServer=false
+4lw.commands.whitelist=srvr,ruok,mntr
+forceSync=yes
+maxClientCnxns=0
+autopurge.snapRetainCount=3
+autopurge.purgeInterval=1
+"""
+_LOGGING = """\
+rootLogger.level=warn
+rootLogger.appenderRef.log.ref=log
+appender.log.type=Console
+appender.log.name=log
+appender.log.layout.type=PatternLayout
+appender.log.layout.pattern=%d{ISO8601} %p %c{1} %m%n
+"""
+
+
+class ZooKeeperServer:
+    """One ZooKeeper server, its files under ``data_dir``; port 0 picks a free one at the first start."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        port: int = 0,
+        *,
+        java: Java | None = None,
+        host: str = "127.0.0.1",
+        tick_ms: int = 500,
+        heap_mb: int = 128,
+    ) -> None:
+        self._directory = data_dir
+        self._port = port
+        self._java = java
+        self._host = host
+        self._tick_ms = tick_ms
+        self._heap_mb = heap_mb
+        self._process: subprocess.Popen[bytes] | None = None
+        self._hold = contextlib.ExitStack()
+
+    @property
+    def hosts(self) -> str:
+        """The connection string a client takes."""
+        if self._port == 0:
+            raise Refused("not_started", "this ZooKeeper server has no port yet; start it first")
+        return f"{self._host}:{self._port}"
+
+    @property
+    def log(self) -> Path:
+        return self._directory / "zookeeper.log"
+
+    @property
+    def process_id(self) -> int | None:
+        """The id of the running server, else None."""
+        return self._process.pid if self._process is not None and self.is_running else None
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, timeout_s: float = 20.0) -> None:
+        """Serve, on the data that is there. Does nothing when already running."""
+        if self.is_running:
+            return
+        java = self._java or find_java()
+        self._hold.close()
+        self._hold.enter_context(process.held(self._directory))
+        try:
+            self._start_or_explain(java, time.monotonic() + timeout_s)
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self, grace_s: float = 5.0) -> None:
+        if self._process is not None:
+            process.stop(self._process, grace_s)
+        self._process = None
+        self._hold.close()
+
+    def kill(self) -> None:
+        """End it at once, as a power cut would; what it acknowledged is on disk."""
+        self.stop(grace_s=0)
+
+    def pause(self) -> None:
+        """Freeze it: connections stay open and nothing answers, as in a long collection or a stalled disk."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is None or not self.is_running:
+            raise Refused("not_started", "this ZooKeeper server is not running")
+        self._process.send_signal(number)
+
+    def _start_or_explain(self, java: Java, deadline: float) -> None:
+        status = 0
+        for jars in (_SERVER_JARS, _SERVER_JARS + _LOGGING_JARS):
+            self._port = _usable_port(self._host, self._port)
+            self._write_configuration()
+            server = self._process = self._launch(java, jars)
+            while server.poll() is None:
+                if self._is_serving():
+                    return
+                if time.monotonic() > deadline:
+                    raise self._failure("did not answer in time")
+                time.sleep(0.01)
+            status = server.returncode
+        raise self._failure(f"ended with exit status {status}")
+
+    def _write_configuration(self) -> None:
+        text = _CONFIGURATION.format(tick_ms=self._tick_ms, port=self._port, host=self._host)
+        (self._directory / "zoo.cfg").write_text(text)
+        (self._directory / "log4j2.properties").write_text(_LOGGING)
+
+    def _launch(self, java: Java, jars: tuple[str, ...]) -> subprocess.Popen[bytes]:
+        command = [
+            str(java.executable),
+            f"-Xmx{self._heap_mb}m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+ExitOnOutOfMemoryError",
+            "-Dzookeeper.preAllocSize=1024",
+            "-Dlog4j2.configurationFile=log4j2.properties",
+            "-Dlog4j2.disable.jmx=true",
+            "-cp",
+            _class_path(jars),
+            "org.apache.zookeeper.server.ZooKeeperServerMain",
+            "./zoo.cfg",
+        ]
+        return process.spawn(command, log=self.log.absolute(), working_directory=self._directory)
+
+    def _is_serving(self) -> bool:
+        try:
+            with socket.create_connection((self._host, self._port), timeout=1.0) as probe:
+                probe.sendall(b"srvr")
+                answer = b""
+                while received := probe.recv(4096):
+                    answer += received
+        except OSError:
+            return False
+        return b"Mode: " in answer
+
+    def _failure(self, what: str) -> Refused:
+        return Refused(
+            "zookeeper_failed",
+            f"ZooKeeper on {self.hosts} {what}. The end of {self.log}:\n{process.tail(self.log)}",
+            hosts=self.hosts,
+            log=str(self.log),
+        )
+
+
+def _usable_port(host: str, port: int) -> int:
+    """``port`` itself when nobody listens there, a free one for 0."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                message = f"ZooKeeper cannot listen on {host}:{port}: {error.strerror}"
+                raise Refused("zookeeper_failed", message, host=host, port=port) from error
+            raise Refused(
+                "port_in_use",
+                f"port {port} on {host} is in use: stop the process that listens there, choose another port, "
+                "or pass port 0 to have a free one picked",
+                host=host,
+                port=port,
+            ) from error
+        chosen: int = probe.getsockname()[1]
+        return chosen
+
+
+def _class_path(patterns: tuple[str, ...]) -> str:
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise Refused("no_pyspark", "ZooKeeper's jars come with PySpark; run `pip install pyspark==4.3.0`")
+    jars = Path(spec.origin).parent / "jars"
+    found = []
+    for pattern in patterns:
+        matches = sorted(jars.glob(f"{pattern}.jar"))
+        if not matches:
+            raise Refused("no_jar", f"{jars} has no {pattern}.jar; this PySpark is incomplete", jar=pattern)
+        found.append(str(matches[0]))
+    return ":".join(found)

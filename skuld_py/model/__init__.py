@@ -1,0 +1,1 @@
+"""The nouns: ids, tasks, documents, messages, events and effects. Frozen values, no time, no I/O."""

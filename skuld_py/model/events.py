@@ -1,0 +1,148 @@
+"""What a node machine is told, and what it wishes: all inputs and outputs on one page.
+
+The shell's duty, in this order: step every event of a batch; let messages without a promise leave;
+commit the store; let everything else leave; carry out the registry's effects. The registry's
+verdicts come back as events.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import attrs
+
+from skuld_py.model.document import Document, Member
+from skuld_py.model.messages import Message
+
+
+class Session(Enum):
+    """What the registry knows of our session. Suspended: make no new promise. Lost: start over."""
+
+    CONNECTED = "connected"
+    SUSPENDED = "suspended"
+    LOST = "lost"
+
+
+class Outcome(Enum):
+    """How a test-and-set ended. Uncertain: read again and look for your write id."""
+
+    WON = "won"
+    LOST = "lost"
+    UNCERTAIN = "uncertain"
+
+
+# -- events --------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Received:
+    """A peer's message."""
+
+    peer: str
+    message: Message
+
+
+@attrs.frozen
+class Asked:
+    """A client's message; ``client`` is the handle to answer with."""
+
+    client: bytes
+    message: Message
+
+
+@attrs.frozen
+class Ticked:
+    """The deadline passed."""
+
+
+@attrs.frozen
+class Settled:
+    """The batch has no more events: round up."""
+
+
+@attrs.frozen
+class SessionChanged:
+    """The registry session changed."""
+
+    session: Session
+
+
+@attrs.frozen
+class MembersChanged:
+    """The live nodes, by name order."""
+
+    members: tuple[Member, ...]
+
+
+@attrs.frozen
+class NodesChanged:
+    """The registered nodes, which own partitions whether live or not."""
+
+    nodes: tuple[str, ...]
+
+
+@attrs.frozen
+class DocumentRead:
+    """A fresh (synced) read of a partition document; ``version`` -1 when there is none yet."""
+
+    partition: int
+    version: int
+    document: Document
+
+
+@attrs.frozen
+class ReadFailed:
+    """The registry did not answer a read."""
+
+    partition: int
+
+
+@attrs.frozen
+class DocumentSwapped:
+    """Outcome of a test-and-set."""
+
+    partition: int
+    write_id: str
+    outcome: Outcome
+
+
+Event = (Received | Asked | Ticked | Settled | SessionChanged | MembersChanged | NodesChanged
+         | DocumentRead | ReadFailed | DocumentSwapped)
+
+
+# -- effects -------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Send:
+    """To a peer, by name; loss is allowed and expected."""
+
+    peer: str
+    message: Message
+
+
+@attrs.frozen
+class Answer:
+    """To a client."""
+
+    client: bytes
+    message: Message
+
+
+@attrs.frozen
+class ReadDocument:
+    """Sync, then read."""
+
+    partition: int
+
+
+@attrs.frozen
+class SwapDocument:
+    """Set the document if its version is still this one (-1: create it)."""
+
+    partition: int
+    version: int
+    document: Document
+
+
+Effect = Send | Answer | ReadDocument | SwapDocument

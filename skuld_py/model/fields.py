@@ -1,0 +1,142 @@
+"""What a field of a message may hold, said once, where the message is declared.
+
+The codec derives both directions from these kinds, so no message has parsing code of its own and
+none can be half checked. Kinds are closed: exact types only (a bool is no number), every number
+has a range, every string a grammar, every list a bound.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX
+
+U32_MAX = (1 << 32) - 1
+U63_MAX = (1 << 63) - 1
+
+
+@attrs.frozen
+class Number:
+    """An int in ``low..high``."""
+
+    low: int = 0
+    high: int = U63_MAX
+
+
+@attrs.frozen
+class Truth:
+    """A bool."""
+
+
+@attrs.frozen
+class Name:
+    """A name by the project's grammar; ``""`` too when optional; wide for nodes and workers."""
+
+    is_optional: bool = False
+    is_wide: bool = False
+
+
+@attrs.frozen
+class Text:
+    """Any UTF-8 up to ``chars_max``."""
+
+    chars_max: int = 1_000
+
+
+@attrs.frozen
+class Blob:
+    """Bytes, a multiple of ``unit``, at most ``bytes_max``."""
+
+    unit: int = 1
+    bytes_max: int = 1 << 20
+
+
+@attrs.frozen
+class Strings:
+    """A ``Column`` of at most ``count_max`` strings; its data is a frame of its own."""
+
+    count_max: int = DEFAULT_LIMITS.batch_tasks
+
+
+@attrs.frozen
+class Rows:
+    """A tuple of at most ``count_max`` records of one attrs class."""
+
+    of: type
+    count_max: int = 1_000
+
+
+@attrs.frozen
+class Names:
+    """A tuple of names."""
+
+    count_max: int = 64
+
+
+Kind = Number | Truth | Name | Text | Blob | Strings | Rows | Names
+
+
+def _field(kind: Kind, **options: Any) -> Any:
+    return attrs.field(metadata={"kind": kind}, **options)
+
+
+def number(low: int = 0, high: int = U63_MAX, **options: Any) -> Any:
+    """A bounded int."""
+    return _field(Number(low, high), **options)
+
+
+def lease() -> Any:
+    """A lease in milliseconds, 1 ms to a day."""
+    return _field(Number(1, LEASE_MS_MAX))
+
+
+def truth() -> Any:
+    """A bool."""
+    return _field(Truth())
+
+
+def name(*, is_optional: bool = False) -> Any:
+    """A queue or cluster."""
+    return _field(Name(is_optional))
+
+
+def wide_name(*, is_optional: bool = False) -> Any:
+    """A node or worker."""
+    return _field(Name(is_optional, is_wide=True))
+
+
+def text(chars_max: int = 1_000) -> Any:
+    """A sentence for people."""
+    return _field(Text(chars_max))
+
+
+def blob(unit: int = 1, bytes_max: int = 1 << 20) -> Any:
+    """Raw bytes inside the message."""
+    return _field(Blob(unit, bytes_max))
+
+
+def ids() -> Any:
+    """A column of task ids, 20 bytes each."""
+    return _field(Blob(20, 20 * DEFAULT_LIMITS.batch_tasks))
+
+
+def u64s() -> Any:
+    """A column of 64-bit numbers."""
+    return _field(Blob(8, 8 * DEFAULT_LIMITS.batch_tasks))
+
+
+def strings(count_max: int = DEFAULT_LIMITS.batch_tasks) -> Any:
+    """A column of byte strings."""
+    return _field(Strings(count_max))
+
+
+def rows(of: type, count_max: int = 1_000) -> Any:
+    """Records."""
+    return _field(Rows(of, count_max))
+
+
+def names(count_max: int = 64) -> Any:
+    """Several names."""
+    return _field(Names(count_max))

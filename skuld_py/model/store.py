@@ -1,0 +1,51 @@
+"""The store port: what a machine may ask of the disk.
+
+Reads are synchronous and see the writes staged before them in the same batch. Only the runtime
+commits: after a batch of events it makes all staged writes durable at once (fsync), and only then
+lets promises out. A crash loses exactly the uncommitted batch. Every record, index records
+included, carries a checksum over key and value; a bad one raises ``Corrupt`` and is never returned.
+
+Rejected: an asynchronous "persisted" event per write. It doubles the states of every operation
+and buys nothing, since the loop commits once per batch anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+TABLES = ("body", "history", "log", "ready", "lease", "counts", "meta")
+
+Row = tuple[bytes, bytes]
+
+
+class Store(Protocol):
+    """Seven ordered tables of byte keys and values."""
+
+    def get(self, table: str, key: bytes) -> bytes | None:
+        """The value, or None."""
+        ...
+
+    def get_many(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The values of the keys that exist."""
+        ...
+
+    def put_many(self, table: str, rows: Iterable[Row]) -> None:
+        """Stage writes."""
+        ...
+
+    def pop_many(self, table: str, keys: Iterable[bytes]) -> list[bytes | None]:
+        """Stage deletes; gives what each key held."""
+        ...
+
+    def is_any_between(self, table: str, low: bytes, high: bytes) -> bool:
+        """Whether a key exists in ``low <= key <= high``: one seek, so that fresh ids skip look-ups."""
+        ...
+
+    def scan(self, table: str, start: bytes, stop: bytes, limit: int) -> list[Row]:
+        """Up to ``limit`` rows with ``start <= key < stop``, in key order."""
+        ...
+
+    def commit(self) -> None:
+        """Make every staged write durable. Failure ends the process."""
+        ...

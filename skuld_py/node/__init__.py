@@ -1,0 +1,1 @@
+"""One node process as one machine: coordinator, replicas, elections. ``Node.step(now_ms, event)``."""

@@ -1,0 +1,299 @@
+"""The leader's operations: granting claims, renewing and releasing them, each by a majority.
+
+Every partition of a request is decided by its own cohort. The leader records first on its own
+copy, then asks the others; a claim stands once a majority, leader included, has recorded it. Those
+that fall short are released by a monotone flag, so that the task waits again at once instead of
+being blocked by a phantom until the lease would end.
+
+A follower's veto means that its copy knows more. The leader reads the vetoed tasks from it, so the
+same stale entry cannot stand at the head of the queue for ever.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+
+from skuld_py.model import columns, ids
+from skuld_py.model import messages as m
+from skuld_py.node.operation import Host, Operation, Origin
+from skuld_py.partition.quorum import has_majority
+from skuld_py.partition.replica import Amendment, Grant
+from skuld_py.partition.rows import merge_rows
+from skuld_py.partition.vnode import Vnode
+
+MERGE_CHUNK = 64
+
+
+@attrs.define
+class Ballot:
+    """The cohort's answers for one partition; ``against`` lists vetoers per index."""
+
+    vnode: Vnode
+    epoch: int
+    cohort: tuple[str, ...]
+    message: m.Message
+    grant: Grant | None = None
+    acked: dict[str, None] = attrs.field(factory=dict)
+    waiting: dict[str, None] = attrs.field(factory=dict)
+    against: dict[int, dict[str, None]] = attrs.field(factory=dict)
+
+    @property
+    def is_led(self) -> bool:
+        """Whether the vnode still leads the epoch of this ballot."""
+        return self.vnode.is_leading and self.vnode.epoch == self.epoch
+
+    def has_majority(self, index: int = -1) -> bool:
+        """Whether a majority has recorded it (or the claim at ``index``)."""
+        vetoed = self.against.get(index, {})
+        return self.is_led and has_majority(self.cohort, [name for name in self.acked if name not in vetoed])
+
+    def is_settled(self) -> bool:
+        """Whether waiting longer cannot help."""
+        if not self.is_led or not self.waiting:
+            return True
+        return self.has_majority() and all(self.has_majority(index) for index in self.against)
+
+
+class CohortOperation(Operation):
+    """Several partitions' ballots, one message per partition and follower."""
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int) -> None:
+        super().__init__(host, origin, now_ms, host.timing.grant_ms)
+        self.ballots: dict[int, Ballot] = {}
+
+    def open_ballot(self, vnode: Vnode, message: m.Message, grant: Grant | None = None) -> None:
+        """Send to the cohort; the leader's own record counts as the first."""
+        cohort = vnode.election.cohort
+        ballot = Ballot(vnode, vnode.epoch, cohort, message, grant, {self.host.me.name: None})
+        self.ballots[vnode.partition] = ballot
+        for name in cohort:
+            if name != self.host.me.name:
+                ballot.waiting[name] = None
+                self.host.send(name, message)
+
+    def on_timer(self, now_ms: int) -> None:
+        """Send again to whoever is silent and alive, or decide."""
+        if self.is_closed:
+            return
+        if now_ms >= self.deadline_ms:
+            self.on_deadline(now_ms)
+            return
+        for ballot in self.ballots.values():
+            for name in ballot.waiting:
+                if name in self.host.live:
+                    self.host.send(name, ballot.message)
+        self._wake(now_ms)
+
+    def record(self, now_ms: int, peer: str, reply: m.Granted | m.Amended) -> Ballot | None:
+        """Count an answer; None when it is not ours."""
+        ballot = self.ballots.get(reply.partition)
+        if ballot is None or peer not in ballot.waiting:
+            return None
+        del ballot.waiting[peer]
+        if reply.is_accepted:
+            ballot.acked[peer] = None
+        elif reply.promised > ballot.epoch and ballot.is_led:
+            ballot.vnode.resign(now_ms)
+        return ballot
+
+    def decide_if_settled(self, now_ms: int) -> None:
+        """Decide once no ballot can change any more."""
+        if all(ballot.is_settled() for ballot in self.ballots.values()):
+            self.decide(now_ms)
+
+    def decide(self, now_ms: int) -> None:
+        """Answer by the ballots as they stand."""
+        raise NotImplementedError
+
+    def on_deadline(self, now_ms: int) -> None:
+        """Decide with what there is."""
+        self.decide(now_ms)
+
+
+class GrantOperation(CohortOperation):
+    """Claims from all partitions this node leads, best task first."""
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int, queue: str, count: int, lease_ms: int,
+                 holder: str) -> None:
+        super().__init__(host, origin, now_ms)
+        self._queue = queue
+        self._count = count
+        self._lease_ms = lease_ms
+        self._holder = holder
+        self._failures: dict[Vnode, list[Amendment]] = {}
+        self._lessons = 0
+
+    def begin(self, now_ms: int) -> None:
+        """Pick, record here, ask the cohorts."""
+        vnodes = {vnode.partition: vnode for vnode in self.host.led()}
+        for partition, heads in pick(vnodes, self._queue, self._count).items():
+            vnode = vnodes[partition]
+            message, grant = vnode.propose(now_ms, self.request, self._queue, heads, self._lease_ms,
+                                           self._holder)
+            self.open_ballot(vnode, message, grant)
+        if not self.ballots:
+            self.host.note_drained(self._queue)
+        self._wake(now_ms)
+        self.decide_if_settled(now_ms)
+
+    def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
+        """A follower recorded, vetoed, refused; or sent the tasks it had vetoed."""
+        if isinstance(message, m.Got):
+            self._learn(now_ms, message)
+        elif isinstance(message, m.Granted):
+            ballot = self.record(now_ms, peer, message)
+            if ballot is not None:
+                self._note_vetoes(ballot, peer, columns.unpack_u64(message.vetoed))
+                self.decide_if_settled(now_ms)
+
+    def _note_vetoes(self, ballot: Ballot, peer: str, vetoed: Sequence[int]) -> None:
+        if not vetoed or ballot.grant is None:
+            return
+        known = [index for index in vetoed if index < len(ballot.grant.ids)]
+        for index in known:
+            ballot.against.setdefault(index, {})[peer] = None
+        self._lessons += 1
+        self.host.send(peer, m.Get(self.request, b"".join(ballot.grant.ids[index] for index in known)))
+
+    def _learn(self, now_ms: int, message: m.Got) -> None:
+        for row in message.tasks:
+            ballot = self.ballots.get(ids.partition_of(row.id, self.host.parameters.partitions))
+            if ballot is not None:
+                merge_rows(ballot.vnode.replica, now_ms, self.host.parameters.partitions, [row])
+        self._lessons -= 1
+        if self.has_answered and not self._lessons:
+            self._release(now_ms)
+
+    def decide(self, now_ms: int) -> None:
+        """Answer what stands; wait for what vetoers know, then release what does not stand."""
+        if not self.has_answered:
+            batches: list[m.ClaimBatch] = []
+            for ballot in self.ballots.values():
+                assert ballot.grant is not None, "a grant operation opens ballots with grants"
+                failed = self._failed(ballot, ballot.grant)
+                batches += _batches(ballot, ballot.grant, failed)
+                if failed:
+                    self._failures[ballot.vnode] = [
+                        Amendment(ballot.grant.ids[index], ballot.grant.first_token + index,
+                                  ballot.grant.end_ms, True) for index in failed]
+            self.answer(m.Claimed(self.origin.request, 0, tuple(batches)))
+        if not self._lessons or now_ms >= self.deadline_ms:
+            self._release(now_ms)
+
+    def _failed(self, ballot: Ballot, grant: Grant) -> list[int]:
+        if not ballot.has_majority():
+            return list(range(len(grant.ids)))
+        return [index for index in sorted(ballot.against) if not ballot.has_majority(index)]
+
+    def _release(self, now_ms: int) -> None:
+        releases = {vnode: rows for vnode, rows in self._failures.items()
+                    if self.ballots[vnode.partition].is_led}
+        if releases:
+            release = AmendOperation(self.host, self.origin, now_ms, releases, {})
+            release.has_answered = True
+            self.host.start(release, now_ms)
+        self.end()
+
+
+def _batches(ballot: Ballot, grant: Grant, failed: Sequence[int]) -> Iterator[m.ClaimBatch]:
+    """Granted claims in runs of consecutive tokens."""
+    start = 0
+    for stop in [*failed, len(grant.ids)]:
+        task_ids = grant.ids[start:stop]
+        if task_ids:
+            bodies = ballot.vnode.replica.bodies(task_ids)
+            yield m.ClaimBatch(b"".join(task_ids), grant.first_token + start, grant.end_ms,
+                               columns.pack([body or b"" for body in bodies]))
+        start = stop + 1
+
+
+class AmendOperation(CohortOperation):
+    """Renewals or releases, by partition. ``ends`` becomes the answer: id -> new end, 0 if lost."""
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int,
+                 amendments: Mapping[Vnode, Sequence[Amendment]],
+                 ends: dict[tuple[bytes, int], int]) -> None:
+        super().__init__(host, origin, now_ms)
+        self._amendments = amendments
+        self._ends = ends
+
+    def begin(self, now_ms: int) -> None:
+        """Record here, ask the cohorts."""
+        for vnode, rows in self._amendments.items():
+            self.open_ballot(vnode, vnode.amend(now_ms, self.request, rows))
+        self._wake(now_ms)
+        self.decide_if_settled(now_ms)
+
+    def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
+        """A follower recorded or refused."""
+        if isinstance(message, m.Amended) and self.record(now_ms, peer, message) is not None:
+            self.decide_if_settled(now_ms)
+
+    def decide(self, now_ms: int) -> None:
+        """Answer the ends; without a majority the outcome is not known."""
+        if all(ballot.has_majority() for ballot in self.ballots.values()):
+            self.answer(m.Renewed(self.origin.request, columns.pack_u64(list(self._ends.values()))))
+        else:
+            self.give_up("the claim's cohort did not acknowledge in time; try again")
+        self.end()
+
+
+def judge_renewals(vnode: Vnode, now_ms: int, task_ids: Sequence[bytes], tokens: Sequence[int],
+                   lease_ms: int) -> list[Amendment]:
+    """Which claims may be renewed (``lease_ms`` > 0) or released, by the leader's copy.
+
+    Only the newest claim of an uncompleted task, not released, whose lease has not ended; a new end
+    never lies before the old one.
+    """
+    known = vnode.replica.histories(task_ids)
+    allowed = []
+    for task_id, token in zip(task_ids, tokens, strict=True):
+        claim = vnode.replica.held_claim(known.get(vnode.replica.prefix + task_id), token)
+        if claim is None or claim.end.value < now_ms:
+            continue
+        end_ms = max(claim.end.value, now_ms + lease_ms) if lease_ms else claim.end.value
+        allowed.append(Amendment(task_id, token, end_ms, not lease_ms))
+    return allowed
+
+
+def pick(vnodes: Mapping[int, Vnode], queue: str, count: int) -> dict[int, list[bytes]]:
+    """The best ``count`` waiting tasks over several partitions, as (place + id), by partition.
+
+    Exact order over everything this node leads: the partitions' queues are merged by their heads,
+    in chunks, so that a long queue is read only as far as it is needed.
+    """
+    picked: dict[int, list[bytes]] = {}
+    chunks: dict[int, Iterator[bytes]] = {partition: _heads(vnode, queue, count)
+                                          for partition, vnode in vnodes.items()}
+    heap = [(head, partition) for partition, chunk in chunks.items()
+            if (head := next(chunk, None)) is not None]
+    heapq.heapify(heap)
+    left = count
+    while heap and left:
+        head, partition = heap[0]
+        limit = min(heap[1:3])[0] if len(heap) > 1 else None
+        run = picked.setdefault(partition, [])
+        following: bytes | None = head
+        while following is not None and left and (limit is None or following <= limit):
+            run.append(following)
+            left -= 1
+            following = next(chunks[partition], None)
+        if following is None:
+            heapq.heappop(heap)
+        else:
+            heapq.heapreplace(heap, (following, partition))
+    return picked
+
+
+def _heads(vnode: Vnode, queue: str, count: int) -> Iterator[bytes]:
+    after: bytes | None = None
+    size = min(MERGE_CHUNK, count)
+    while True:
+        chunk = vnode.replica.heads(queue, after, size)
+        yield from chunk
+        if len(chunk) < size:
+            return
+        after, size = chunk[-1], min(2 * size, count)

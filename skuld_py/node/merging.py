@@ -1,0 +1,48 @@
+"""Joining several replicas' answers into one, for readers. Nothing here touches a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from skuld_py.model import columns
+from skuld_py.model.messages import CountRow, TaskRow
+from skuld_py.model.task import decode_history
+
+
+def merge_task_rows(rows: Iterable[TaskRow]) -> list[TaskRow]:
+    """One row per task, in id order: any body, the joined history, all log entries."""
+    merged: dict[bytes, TaskRow] = {}
+    for row in rows:
+        mine = merged.get(row.id)
+        merged[row.id] = row if mine is None else _join(mine, row)
+    return [merged[task_id] for task_id in sorted(merged)]
+
+
+def _join(a: TaskRow, b: TaskRow) -> TaskRow:
+    entries = {**_entries(a), **_entries(b)}
+    keys = sorted(entries)
+    return TaskRow(a.id, a.body if len(a.body) else b.body, join_histories(a.history, b.history),
+                   columns.pack_u64([token for token, _ in keys]), columns.pack_u64([seq for _, seq in keys]),
+                   columns.pack([entries[key] for key in keys]))
+
+
+def _entries(row: TaskRow) -> dict[tuple[int, int], bytes]:
+    keys = zip(columns.unpack_u64(row.tokens), columns.unpack_u64(row.seqs), strict=True)
+    return dict(zip(keys, row.entries.unpack("entries"), strict=True))
+
+
+def join_histories(a: bytes, b: bytes) -> bytes:
+    """The join of two encoded histories, ``b""`` being the empty one."""
+    if a == b or not b:
+        return a
+    return b if not a else decode_history(a).merge(decode_history(b)).encode()
+
+
+def sum_counts(rows: Iterable[CountRow]) -> list[CountRow]:
+    """Rows summed over partitions, by queue name; ``partition`` is 0 and means nothing."""
+    sums: dict[str, list[int]] = {}
+    for row in rows:
+        sums.setdefault(row.queue, [0, 0, 0])
+        for at, value in enumerate((row.waiting, row.claimed, row.completed)):
+            sums[row.queue][at] += value
+    return [CountRow(0, queue, *values) for queue, values in sorted(sums.items())]

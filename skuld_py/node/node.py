@@ -1,0 +1,294 @@
+"""The node: coordinator, replicas and elections of one process as one machine.
+
+``step`` is the only way its state changes; the same history of (now, event) gives the same effects.
+It routes: clients' requests to ``asking``, peers' requests to ``serving``, answers to the operation
+that waits for them, the registry's news to the ``steward``. Messages to itself are queued and
+handled in the same step.
+
+It holds no task in memory: only promises, candidacies, operations in flight, and what gossip said.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+
+from skuld_py.cluster.placement import Placement, place
+from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Limits, Parameters, Timing
+from skuld_py.errors import Malformed
+from skuld_py.model import columns, ids
+from skuld_py.model import messages as m
+from skuld_py.model.document import Member
+from skuld_py.model.events import (
+    Answer,
+    Asked,
+    DocumentRead,
+    DocumentSwapped,
+    Effect,
+    Event,
+    MembersChanged,
+    NodesChanged,
+    ReadFailed,
+    Received,
+    Send,
+    Session,
+    SessionChanged,
+    Settled,
+)
+from skuld_py.model.store import Store
+from skuld_py.node.asking import ClientService
+from skuld_py.node.claiming import ClaimOperation
+from skuld_py.node.operation import Operation, Origin
+from skuld_py.node.serving import PeerService
+from skuld_py.node.steward import Steward
+from skuld_py.partition.vnode import Vnode
+
+FLOOR_KEY = b"floor"
+FLOOR_STEP_MS = 1_000
+"""The id floor is stored ahead by this much, so that it is written once a second at most."""
+
+
+class Node:
+    """One node. ``jitter_ms(n)`` gives 0..n; ``nonce`` numbers this start (u32)."""
+
+    def __init__(self, me: Member, parameters: Parameters, store: Store, jitter_ms: Callable[[int], int],
+                 nonce: int, *, timing: Timing = DEFAULT_TIMING, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.me = me
+        self.parameters = parameters
+        self.timing = timing
+        self.limits = limits
+        self.live: dict[str, Member] = {}
+        self.session = Session.LOST
+        self.vnodes = [Vnode(partition, me, parameters, store, timing, limits, jitter_ms)
+                       for partition in range(parameters.partitions)]
+        self._store = store
+        self._registered: tuple[str, ...] = ()
+        self._placement: Placement = ((),) * parameters.partitions
+        self._requests = nonce << 24
+        self._operations: dict[int, Operation] = {}
+        self._parked: dict[str, dict[int, ClaimOperation]] = {}
+        self._timers: list[tuple[int, int, Operation]] = []
+        self._timer_count = 0
+        self._to_self: deque[m.Message] = deque()
+        self._effects: list[Effect] = []
+        self._steward = Steward(self)
+        self._peers = PeerService(self, self._steward)
+        self._clients = ClientService(self, self._peers)
+        self._stored_floor_ms = int.from_bytes(store.get("meta", FLOOR_KEY) or b"", "big")
+        self._peers.floor_ms = self._stored_floor_ms
+
+    # -- the machine ---------------------------------------------------------------------------
+
+    def step(self, now_ms: int, event: Event) -> list[Effect]:
+        """Take one event."""
+        self._take(now_ms, event)
+        while self._to_self:
+            self._receive(now_ms, self.me.name, self._to_self.popleft())
+        effects, self._effects = self._effects, []
+        return effects
+
+    def deadline(self) -> int:
+        """When it next wants a ``Ticked``."""
+        due_ms = self._steward.deadline()
+        return min(due_ms, self._timers[0][0]) if self._timers else due_ms
+
+    def _take(self, now_ms: int, event: Event) -> None:
+        match event:
+            case Received():
+                self._steward.hear(now_ms, event.peer)
+                self._receive(now_ms, event.peer, event.message)
+            case Asked():
+                self._clients.serve(now_ms, event.client, event.message, len(self._operations))
+            case Settled():
+                self._settle(now_ms)
+            case MembersChanged():
+                self._on_members(now_ms, event.members)
+            case NodesChanged():
+                self._registered = event.nodes
+                self._placement = place(event.nodes, self.parameters.partitions, self.parameters.replicas)
+            case SessionChanged():
+                self._on_session(now_ms, event.session)
+            case DocumentRead():
+                self._steward.on_read(now_ms, event)
+            case ReadFailed():
+                self.vnodes[event.partition].on_read_failed(now_ms)
+            case DocumentSwapped():
+                self.carry_out(self.vnodes[event.partition].on_swapped(now_ms, event))
+
+    def _receive(self, now_ms: int, peer: str, message: m.Message) -> None:
+        try:
+            if self._peers.handles(message):
+                answer = self._peers.serve(now_ms, peer, message)
+                if answer is not None:
+                    self.send(peer, answer)
+                return
+            operation = self._operations.get(getattr(message, "request", -1))
+            if operation is not None:
+                operation.on_reply(now_ms, peer, message)
+            elif isinstance(message, m.Claimed):
+                self.release_unwanted(now_ms, message)
+        except Malformed:
+            if peer == self.me.name:
+                raise
+            self.malformed_count += 1
+
+    malformed_count = 0
+    """Peers' messages that parsed but made no sense; dropped."""
+
+    def _settle(self, now_ms: int) -> None:
+        self._steward.look(now_ms)
+        while self._timers and self._timers[0][0] <= now_ms:
+            operation = heapq.heappop(self._timers)[2]
+            operation.on_timer(now_ms)
+        self._drain(now_ms)
+        self._steward.note_leaderships(now_ms)
+        for queue in self._steward.note_filled(now_ms):
+            self._wake_parked(now_ms, queue, [])
+        for queue in [queue for queue in self._parked if self._steward.hinted(queue)]:
+            self._wake_parked(now_ms, queue, self._steward.hinted(queue))
+        self._drain(now_ms)
+        for vnode in self.vnodes:
+            vnode.replica.tally.settle()
+        self._keep_floor()
+
+    def _drain(self, now_ms: int) -> None:
+        while self._to_self:
+            self._receive(now_ms, self.me.name, self._to_self.popleft())
+
+    def _wake_parked(self, now_ms: int, queue: str, peers: Sequence[str]) -> None:
+        for operation in list(self._parked.get(queue, {}).values()):
+            if operation.is_parked:
+                operation.try_again(now_ms, peers)
+
+    def _keep_floor(self) -> None:
+        if self._peers.floor_ms > self._stored_floor_ms:
+            self._stored_floor_ms = self._peers.floor_ms + FLOOR_STEP_MS
+            self._store.put_many("meta", [(FLOOR_KEY, self._stored_floor_ms.to_bytes(8, "big"))])
+
+    # -- the registry's news -------------------------------------------------------------------
+
+    def _on_members(self, now_ms: int, members: Sequence[Member]) -> None:
+        old = self.live
+        self.live = {member.name: member for member in members}
+        came = [member for member in members if member.name != self.me.name
+                and (member.name not in old or old[member.name].boot != member.boot)]
+        gone = [name for name, member in old.items()
+                if name not in self.live or self.live[name].boot != member.boot]
+        self._steward.on_members(came, gone)
+
+    def _on_session(self, now_ms: int, session: Session) -> None:
+        self.session = session
+        if session is Session.LOST:
+            for vnode in self.vnodes:
+                if not vnode.election.is_idle:
+                    vnode.resign(now_ms)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the registry session is good: elections and new grants need it, nothing else does."""
+        return self.session is Session.CONNECTED
+
+    # -- what operations use -------------------------------------------------------------------
+
+    def send(self, peer: str, message: m.Message) -> None:
+        """Send to a peer; to itself without the wire."""
+        if peer == self.me.name:
+            self._to_self.append(message)
+        else:
+            self._effects.append(Send(peer, message))
+
+    def carry_out(self, effects: Sequence[Effect]) -> None:
+        """Effects of the protocol; what goes to this node itself stays."""
+        for effect in effects:
+            if type(effect) is Send:
+                self.send(effect.peer, effect.message)
+            else:
+                self._effects.append(effect)
+
+    def reply(self, origin: Origin, message: m.Message) -> None:
+        """Answer a client, or a peer."""
+        if origin.client is not None:
+            self._effects.append(Answer(origin.client, message))
+        elif origin.peer:
+            self.send(origin.peer, message)
+
+    def schedule(self, at_ms: int, operation: Operation) -> None:
+        """Call ``on_timer`` then."""
+        self._timer_count += 1
+        heapq.heappush(self._timers, (at_ms, self._timer_count, operation))
+
+    def start(self, operation: Operation, now_ms: int) -> None:
+        """Take an operation on."""
+        self._operations[operation.request] = operation
+        if isinstance(operation, ClaimOperation):
+            self._parked.setdefault(operation.queue, {})[operation.request] = operation
+        operation.begin(now_ms)
+
+    def close(self, operation: Operation) -> None:
+        """Forget it."""
+        self._operations.pop(operation.request, None)
+        if isinstance(operation, ClaimOperation):
+            waiting = self._parked.get(operation.queue, {})
+            waiting.pop(operation.request, None)
+            if not waiting:
+                self._parked.pop(operation.queue, None)
+
+    def next_request(self) -> int:
+        """A number that no other operation of this node had, over its starts too."""
+        self._requests += 1
+        return self._requests
+
+    def owners(self, partition: int) -> tuple[str, ...]:
+        """The preference list; empty while too few nodes are registered."""
+        return self._placement[partition]
+
+    def vnode(self, partition: int) -> Vnode:
+        """This node's instance of a partition."""
+        return self.vnodes[partition]
+
+    def led(self) -> list[Vnode]:
+        """What it leads and may grant from: nothing while the registry session is in doubt."""
+        return [vnode for vnode in self.vnodes if vnode.is_leading] if self.is_connected else []
+
+    def leader_of(self, partition: int) -> str:
+        """The live leader as far as known."""
+        vnode = self.vnodes[partition]
+        if vnode.is_leading:
+            return self.me.name
+        return vnode.leader if vnode.leader in self.live and vnode.leader != self.me.name else ""
+
+    def peers_by_hint(self, queue: str) -> list[str]:
+        """Other live nodes, the hinted first."""
+        hinted = self._steward.hinted(queue)
+        return hinted + [name for name in sorted(self.live) if name not in hinted and name != self.me.name]
+
+    def forget_hint(self, peer: str, queue: str) -> None:
+        """The peer had nothing."""
+        if peer != self.me.name:
+            self._steward.forget_hint(peer, queue)
+
+    def note_drained(self, queue: str) -> None:
+        """Nothing waits in a queue here."""
+        self._steward.note_drained(queue)
+
+    def release_unwanted(self, now_ms: int, claimed: m.Claimed) -> None:
+        """Give back claims whose client has gone or was answered already."""
+        for batch in claimed.batches:
+            tokens = [batch.first_token + index for index in range(len(batch.ids) // ids.ID_BYTES)]
+            self._clients.release(now_ms, batch.ids, columns.pack_u64(tokens))
+
+    def owe(self, peer: str, partitions: Collection[int]) -> None:
+        """A peer may lack copies."""
+        self._steward.owe(peer, partitions)
+
+    def description(self, request: int) -> m.Described:
+        """The cluster as seen from here."""
+        names = sorted({*self._registered, *self.live})
+        leaders = [self.leader_of(partition) for partition in range(self.parameters.partitions)]
+        nodes = tuple(m.NodeRow(name, name in self.live, leaders.count(name),
+                                sum(1 for owners in self._placement if name in owners)) for name in names)
+        partitions = tuple(m.PartitionRow(vnode.partition, max(vnode.leader_epoch, vnode.promise.epoch),
+                                          leaders[vnode.partition], self._placement[vnode.partition])
+                           for vnode in self.vnodes)
+        return m.Described(request, self.me.name, self.session.value, nodes, partitions)

@@ -1,0 +1,151 @@
+"""What all operations of a node share: an origin to answer, peers to wait for, and a deadline.
+
+An operation sends one message per peer, sends it again while the peer is silent (every request is
+idempotent), and ends at its deadline, whatever happened. It answers its origin once. Having
+answered, it may live on until the last copy is acknowledged; what is still missing then is noted
+as a debt, to be paid by anti-entropy.
+
+A node is its own peer: messages to itself take the same road, without the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+import attrs
+
+from skuld_py.config import Limits, Parameters, Timing
+from skuld_py.model.document import Member
+from skuld_py.model.messages import Claimed, Failed, Message
+from skuld_py.partition.vnode import Vnode
+
+
+@attrs.frozen
+class Origin:
+    """Who is waiting: a client's handle, or a peer's name; and the number of its request."""
+
+    request: int
+    client: bytes | None = None
+    peer: str = ""
+
+
+class Host(Protocol):
+    """What an operation may use of its node."""
+
+    me: Member
+    parameters: Parameters
+    timing: Timing
+    limits: Limits
+    live: dict[str, Member]
+
+    def send(self, peer: str, message: Message) -> None:
+        """Send to a peer, itself included."""
+
+    def reply(self, origin: Origin, message: Message) -> None:
+        """Answer whoever waits."""
+
+    def schedule(self, at_ms: int, operation: Operation) -> None:
+        """Call ``on_timer`` then."""
+
+    def close(self, operation: Operation) -> None:
+        """Forget the operation."""
+
+    def start(self, operation: Operation, now_ms: int) -> None:
+        """Begin another operation."""
+
+    def next_request(self) -> int:
+        """A fresh number."""
+
+    def owners(self, partition: int) -> tuple[str, ...]:
+        """The preference list."""
+
+    def vnode(self, partition: int) -> Vnode:
+        """This node's instance of a partition."""
+
+    def led(self) -> list[Vnode]:
+        """The partitions this node leads and may grant from."""
+
+    def leader_of(self, partition: int) -> str:
+        """The live leader, or ``""``."""
+
+    def peers_by_hint(self, queue: str) -> list[str]:
+        """Other live nodes, those said to have tasks of a queue first."""
+
+    def forget_hint(self, peer: str, queue: str) -> None:
+        """The peer had nothing after all."""
+
+    def note_drained(self, queue: str) -> None:
+        """This node has nothing to grant from a queue."""
+
+    def release_unwanted(self, now_ms: int, claimed: Claimed) -> None:
+        """Give back claims that nobody waits for any more."""
+
+    def owe(self, peer: str, partitions: Collection[int]) -> None:
+        """A peer may lack a copy."""
+
+
+class Operation:
+    """One piece of work in flight."""
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int, patience_ms: int | None = None) -> None:
+        self.host = host
+        self.origin = origin
+        self.request = host.next_request()
+        self.deadline_ms = now_ms + (patience_ms or host.timing.request_ms)
+        self.pending: dict[str, Message] = {}
+        self.has_answered = False
+        self.is_closed = False
+
+    def begin(self, now_ms: int) -> None:
+        """Send what is to be sent."""
+        raise NotImplementedError
+
+    def on_reply(self, now_ms: int, peer: str, message: Message) -> None:
+        """A peer answered."""
+        raise NotImplementedError
+
+    def on_deadline(self, now_ms: int) -> None:
+        """Out of time."""
+        raise NotImplementedError
+
+    def ask(self, now_ms: int, messages: Mapping[str, Message]) -> None:
+        """Send one message per peer, and again until it answers."""
+        self.pending.update(messages)
+        for peer, message in messages.items():
+            self.host.send(peer, message)
+        self._wake(now_ms)
+
+    def _wake(self, now_ms: int) -> None:
+        self.host.schedule(min(self.deadline_ms, now_ms + self.host.timing.resend_ms), self)
+
+    def on_timer(self, now_ms: int) -> None:
+        """Send again, or end."""
+        if self.is_closed:
+            return
+        if now_ms >= self.deadline_ms:
+            self.on_deadline(now_ms)
+            return
+        for peer, message in self.pending.items():
+            if peer in self.host.live:
+                self.host.send(peer, message)
+        self._wake(now_ms)
+
+    def answer(self, message: Message) -> None:
+        """Answer the origin, once."""
+        if not self.has_answered:
+            self.has_answered = True
+            self.host.reply(self.origin, message)
+
+    def refuse(self, code: str, text: str) -> None:
+        """Answer that it did not happen."""
+        self.answer(Failed(self.origin.request, code, text, True))
+
+    def give_up(self, text: str) -> None:
+        """Answer that it may have happened."""
+        self.answer(Failed(self.origin.request, "uncertain", text, False))
+
+    def end(self) -> None:
+        """Leave the node's books."""
+        self.is_closed = True
+        self.host.close(self)

@@ -1,0 +1,360 @@
+"""The data of one partition on one node: tasks, histories, logs, and the indexes over them.
+
+Invariants: the indexes are a function of the replicated data and of which leases this node has
+seen lapse. A task with a body and without a completion is in exactly one of ``ready`` and
+``lease``; a completed one is in neither. So a claim never scans, memory does not grow with the
+backlog, and a new leader serves at once.
+
+Batch operations take the common case (fresh ids, one claim, one completion) through records as
+bytes; whatever is odd goes through ``_refile``, which works from decoded values and is correct for
+every case. The laws tests hold the two against each other.
+
+A claim can arrive before its task's body (the copies travel apart). Then the lease entry says so,
+and the task enters ``ready`` only once the body is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+import attrs
+
+from skuld_py.model.store import Row, Store
+from skuld_py.model.task import (
+    CLAIM,
+    COMPLETION,
+    HISTORY_HEAD,
+    ClaimRecord,
+    Header,
+    History,
+    decode_body,
+    decode_history,
+    encode_body,
+    encode_claim,
+)
+from skuld_py.partition import tables
+from skuld_py.partition.tables import BODY_KNOWN, BODY_UNKNOWN
+from skuld_py.partition.tally import CLAIMED, COMPLETED, WAITING, Tally
+
+
+@attrs.frozen
+class Grant:
+    """Claims of one batch: the ``i``-th id gets token ``first_token + i``."""
+
+    ids: Sequence[bytes]
+    places: Sequence[bytes]
+    first_token: int
+    start_ms: int
+    end_ms: int
+    holder: str
+
+
+@attrs.frozen
+class Amendment:
+    """A renewed end, or a release, of one claim."""
+
+    id: bytes
+    token: int
+    end_ms: int
+    is_released: bool
+
+
+class Body(Enum):
+    """Whether a task's body is here: not, since before, or since this very change."""
+
+    ABSENT = 0
+    KNOWN = 1
+    NEW = 2
+
+
+class Replica:
+    """Reads and stages the records of one partition."""
+
+    def __init__(self, partition: int, store: Store, skew_ms: int) -> None:
+        self.partition = partition
+        self.prefix = tables.prefix_of(partition)
+        self.store = store
+        self.skew_ms = skew_ms
+        self.tally = Tally(store, self.prefix)
+        self.next_lapse_ms: int | None = None
+        self._find_next_lapse()
+
+    # -- tasks ---------------------------------------------------------------------------------
+
+    def store_tasks(self, now_ms: int, header: bytes, ids: Sequence[bytes],
+                    payloads: Sequence[bytes]) -> list[bytes]:
+        """Add tasks of one header; gives the ids that exist with another body (refused)."""
+        head = encode_body(header, b"")
+        prefix = self.prefix
+        rows = [(prefix + task_id, head + payload) for task_id, payload in zip(ids, payloads, strict=True)]
+        known = self._existing("body", [row[0] for row in rows])
+        conflicts: list[bytes] = []
+        if known:
+            conflicts = [key[2:] for key, body in rows if known.get(key, body) != body]
+            rows = [row for row in rows if row[0] not in known]
+        if rows:
+            self.store.put_many("body", rows)
+            self._file_new(now_ms, Header.decode(header), [row[0][2:] for row in rows])
+        return conflicts
+
+    def _file_new(self, now_ms: int, header: Header, ids: Sequence[bytes]) -> None:
+        place = tables.place_of(header)
+        histories = self._existing("history", [self.prefix + task_id for task_id in ids])
+        if histories:
+            for key, record in histories.items():
+                history = decode_history(record)
+                self._refile(now_ms, key[2:], history, history, place, Body.NEW)
+            ids = [task_id for task_id in ids if self.prefix + task_id not in histories]
+        at = self.prefix + place
+        self.store.put_many("ready", [(at + task_id, b"") for task_id in ids])
+        self.tally.add(tables.queue_of(place), WAITING, len(ids))
+
+    def _existing(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """What is stored under the keys. Fresh ids cost one seek for the whole batch."""
+        if not keys or not self.store.is_any_between(table, min(keys), max(keys)):
+            return {}
+        return self.store.get_many(table, keys)
+
+    def histories(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Stored history records by key (prefix + id)."""
+        return self._existing("history", [self.prefix + task_id for task_id in ids])
+
+    def bodies(self, ids: Sequence[bytes]) -> list[bytes | None]:
+        """Body records, in the order asked."""
+        keys = [self.prefix + task_id for task_id in ids]
+        found = self.store.get_many("body", keys)
+        return [found.get(key) for key in keys]
+
+    # -- claims --------------------------------------------------------------------------------
+
+    def heads(self, queue: str, after: bytes | None, limit: int) -> list[bytes]:
+        """Waiting tasks of a queue as (place + id), best first, behind ``after``."""
+        base = self.prefix + queue.encode() + b"\0"
+        start = base if after is None else self.prefix + after + b"\0"
+        return [key[2:] for key, _ in self.store.scan("ready", start, tables.end_of(base), limit)]
+
+    def objections(self, grant: Grant) -> list[int]:
+        """Indexes of claims that must not be granted by what this replica knows.
+
+        Vetoed: a completed task; a lease that may still be held at the new start; a token that is
+        not newer. The very claim of the grant is no objection, so a repeated message is harmless.
+        """
+        known = self.histories(grant.ids)
+        if not known:
+            return []
+        vetoed = []
+        for index, task_id in enumerate(grant.ids):
+            record = known.get(self.prefix + task_id)
+            if record is not None and not self._may_follow(record, grant, grant.first_token + index):
+                vetoed.append(index)
+        return vetoed
+
+    def _may_follow(self, record: bytes, grant: Grant, token: int) -> bool:
+        history = decode_history(record)
+        mine = history.claims.entries.get(token)
+        if mine is not None:
+            return mine.holder == grant.holder and not mine.released.is_raised
+        return (history.completion.value is None and token > history.newest_token
+                and (not history.horizon_ms or history.horizon_ms + self.skew_ms <= grant.start_ms))
+
+    def apply_grant(self, now_ms: int, grant: Grant, skipped: Sequence[int] = ()) -> None:
+        """Record the claims of a grant except the skipped indexes."""
+        known = self.histories(grant.ids)
+        head = HISTORY_HEAD.pack(0, 0, grant.end_ms)
+        holder = grant.holder.encode()
+        tail = CLAIM.pack(0, grant.start_ms, grant.end_ms, 0, len(holder))[8:] + holder
+        deadline_ms = grant.end_ms + self.skew_ms
+        prefix, token = self.prefix, grant.first_token
+        fresh, rows = [], []
+        for index, (task_id, place) in enumerate(zip(grant.ids, grant.places, strict=True)):
+            if index in skipped:
+                continue
+            if known and prefix + task_id in known:
+                claim = HISTORY_HEAD.pack(0, 0, grant.end_ms) + encode_claim(
+                    token + index, grant.start_ms, grant.end_ms, holder)
+                self._merge(now_ms, task_id, History.decode(claim), place)
+                continue
+            rows.append((prefix + task_id, head + (token + index).to_bytes(8, "big") + tail))
+            fresh.append((place, task_id))
+        if rows:
+            self.store.put_many("history", rows)
+            self._move_to_lease(deadline_ms, fresh)
+
+    def _move_to_lease(self, deadline_ms: int, tasks: Sequence[tuple[bytes, bytes]]) -> None:
+        prefix = self.prefix
+        found = self.store.pop_many("ready", [prefix + place + task_id for place, task_id in tasks])
+        at = prefix + deadline_ms.to_bytes(8, "big")
+        self.store.put_many("lease", [
+            (at + task_id, (BODY_UNKNOWN if was is None else BODY_KNOWN) + place)
+            for (place, task_id), was in zip(tasks, found, strict=True)])
+        for (place, _), was in zip(tasks, found, strict=True):
+            queue = tables.queue_of(place)
+            self.tally.add(queue, CLAIMED, 1)
+            if was is not None:
+                self.tally.add(queue, WAITING, -1)
+        self._note_lapse(deadline_ms)
+
+    def held_claim(self, record: bytes | None, token: int) -> ClaimRecord | None:
+        """The claim of this token if it is the task's newest, unreleased, and nothing completed the task."""
+        history = decode_history(record)
+        if history.completion.value is not None or history.newest_token != token:
+            return None
+        claim = history.claims.entries.get(token)
+        return claim if claim is not None and not claim.released.is_raised else None
+
+    def amend(self, now_ms: int, amendments: Sequence[Amendment]) -> None:
+        """Apply renewals and releases. A claim unknown here is left to anti-entropy."""
+        known = self.histories([amendment.id for amendment in amendments])
+        for amendment in amendments:
+            record = known.get(self.prefix + amendment.id)
+            if record is None:
+                continue
+            old = decode_history(record)
+            claim = old.claims.entries.get(amendment.token)
+            if claim is None:
+                continue
+            flags = int(amendment.is_released)
+            change = HISTORY_HEAD.pack(0, 0, 0) + encode_claim(
+                amendment.token, claim.start_ms, amendment.end_ms, claim.holder.encode(), flags)
+            self._merge(now_ms, amendment.id, History.decode(change), None)
+
+    def finish(self, now_ms: int, ids: Sequence[bytes], tokens: Sequence[int], at_ms: int) -> None:
+        """Record completions at ``at_ms``; the earliest wins, and it dominates every claim."""
+        prefix, skew_ms = self.prefix, self.skew_ms
+        known = self.histories(ids)
+        rows: list[Row] = []
+        leases: list[bytes] = []
+        for task_id, token in zip(ids, tokens, strict=True):
+            old = known.get(prefix + task_id)
+            if old is None or old[:8] != b"\0\0\0\0\0\0\0\0" or old[16:24] == b"\0\0\0\0\0\0\0\0":
+                done = History.decode(HISTORY_HEAD.pack(at_ms, token, 0))
+                self._merge(now_ms, task_id, done, None)
+                continue
+            rows.append((prefix + task_id, COMPLETION.pack(at_ms, token) + old[16:]))
+            horizon_ms = int.from_bytes(old[16:24], "big")
+            leases.append(tables.lease_key(prefix, horizon_ms + skew_ms, task_id))
+        if rows:
+            self.store.put_many("history", rows)
+            self._close_leases(leases)
+
+    def _close_leases(self, keys: Sequence[bytes]) -> None:
+        lapsed = []
+        for key, held in zip(keys, self.store.pop_many("lease", keys), strict=True):
+            if held is None:
+                lapsed.append(key[10:])
+                continue
+            queue = tables.queue_of(held[1:])
+            self.tally.add(queue, CLAIMED, -1)
+            if held[:1] == BODY_KNOWN:
+                self.tally.add(queue, COMPLETED, 1)
+        for task_id, body in zip(lapsed, self.bodies(lapsed), strict=True):
+            if body is not None:
+                place = tables.place_of(decode_body(body)[0])
+                self._leave_ready(place, task_id)
+                self.tally.add(tables.queue_of(place), COMPLETED, 1)
+
+    def _leave_ready(self, place: bytes, task_id: bytes) -> None:
+        if self.store.pop_many("ready", [self.prefix + place + task_id])[0] is not None:
+            self.tally.add(tables.queue_of(place), WAITING, -1)
+
+    # -- the general case ----------------------------------------------------------------------
+
+    def merge_history(self, now_ms: int, task_id: bytes, record: bytes, place: bytes | None) -> None:
+        """Join a history from elsewhere into the stored one."""
+        self._merge(now_ms, task_id, decode_history(record), place)
+
+    def _merge(self, now_ms: int, task_id: bytes, change: History, place: bytes | None) -> None:
+        key = self.prefix + task_id
+        stored = self.store.get("history", key)
+        old = decode_history(stored)
+        new = old.merge(change)
+        if stored is not None and new == old:
+            return
+        self.store.put_many("history", [(key, new.encode())])
+        body = self.store.get("body", key)
+        if body is not None:
+            place = tables.place_of(decode_body(body)[0])
+        self._refile(now_ms, task_id, old, new, place, Body.ABSENT if body is None else Body.KNOWN)
+
+    def _refile(self, now_ms: int, task_id: bytes, old: History, new: History, place: bytes | None,
+                body: Body) -> None:
+        """Put a task where its new history says, out of wherever its old one had put it."""
+        if old.horizon_ms:
+            lease = tables.lease_key(self.prefix, old.horizon_ms + self.skew_ms, task_id)
+            held = self.store.pop_many("lease", [lease])[0]
+            if held is not None:
+                self.tally.add(tables.queue_of(held[1:]), CLAIMED, -1)
+                place = place or held[1:]
+        if place is None:
+            return
+        if body is Body.KNOWN:
+            self._leave_ready(place, task_id)
+        was_counted = body is Body.KNOWN and old.completion.value is not None
+        self._file(now_ms, task_id, new, place, body is not Body.ABSENT, was_counted)
+
+    def _file(self, now_ms: int, task_id: bytes, history: History, place: bytes, has_body: bool,
+              was_counted: bool) -> None:
+        queue = tables.queue_of(place)
+        deadline_ms = history.horizon_ms + self.skew_ms
+        if history.completion.value is not None:
+            if has_body and not was_counted:
+                self.tally.add(queue, COMPLETED, 1)
+        elif history.horizon_ms and deadline_ms > now_ms:
+            lease = tables.lease_key(self.prefix, deadline_ms, task_id)
+            self.store.put_many("lease", [(lease, (BODY_KNOWN if has_body else BODY_UNKNOWN) + place)])
+            self.tally.add(queue, CLAIMED, 1)
+            self._note_lapse(deadline_ms)
+        elif has_body:
+            self.store.put_many("ready", [(self.prefix + place + task_id, b"")])
+            self.tally.add(queue, WAITING, 1)
+
+    # -- lapse ---------------------------------------------------------------------------------
+
+    def sweep(self, now_ms: int, limit: int) -> bool:
+        """Return lapsed claims to ``ready``; says whether any came back."""
+        if self.next_lapse_ms is None or self.next_lapse_ms > now_ms:
+            return False
+        stop = self.prefix + (now_ms + 1).to_bytes(8, "big")
+        rows = self.store.scan("lease", self.prefix, stop, limit)
+        self.store.pop_many("lease", [key for key, _ in rows])
+        back = [(self.prefix + held[1:] + key[10:], b"") for key, held in rows if held[:1] == BODY_KNOWN]
+        self.store.put_many("ready", back)
+        for _, held in rows:
+            self.tally.add(tables.queue_of(held[1:]), CLAIMED, -1)
+            if held[:1] == BODY_KNOWN:
+                self.tally.add(tables.queue_of(held[1:]), WAITING, 1)
+        self._find_next_lapse()
+        return bool(back)
+
+    def _note_lapse(self, deadline_ms: int) -> None:
+        if self.next_lapse_ms is None or deadline_ms < self.next_lapse_ms:
+            self.next_lapse_ms = deadline_ms
+
+    def _find_next_lapse(self) -> None:
+        rows = self.store.scan("lease", self.prefix, self.prefix + b"\xff" * 8, 1)
+        self.next_lapse_ms = int.from_bytes(rows[0][0][2:10], "big") if rows else None
+
+    def leases(self, after: bytes, limit: int) -> list[tuple[bytes, bytes, bytes]]:
+        """Live claims as (cursor, id, place), in the order of lapsing, behind a cursor."""
+        start = self.prefix + after + b"\0" if after else self.prefix
+        rows = self.store.scan("lease", start, tables.end_of(self.prefix), limit)
+        return [(key[2:], key[10:], held[1:]) for key, held in rows]
+
+    # -- logs ----------------------------------------------------------------------------------
+
+    def append(self, task_id: bytes, token: int, seq: int, entries: Sequence[bytes]) -> bool:
+        """Add log entries ``seq``, ``seq + 1``...; False when one exists with other content."""
+        rows = [(tables.log_key(self.prefix, task_id, token, seq + index), entry)
+                for index, entry in enumerate(entries)]
+        known = self.store.get_many("log", [key for key, _ in rows])
+        if any(known.get(key, entry) != entry for key, entry in rows):
+            return False
+        self.store.put_many("log", [row for row in rows if row[0] not in known])
+        return True
+
+    def entries(self, task_id: bytes, limit: int) -> list[tuple[int, int, bytes]]:
+        """(token, seq, data) of a task's log."""
+        base = self.prefix + task_id
+        rows = self.store.scan("log", base, tables.end_of(base), limit)
+        return [(*tables.split_log_key(key)[1:], entry) for key, entry in rows]

@@ -1,0 +1,59 @@
+"""Keys of the store: where each record of a partition lives, and in which order.
+
+All keys begin with the partition (u16). ``body`` and ``history`` follow the id, so a scan is in
+age order. ``log`` adds token and seq. ``ready`` follows the *place* (queue, 0, inverted priority)
+and the id: the head of a queue is its first key. ``lease`` follows the deadline: the next claim to
+lapse is its first key, and it remembers the place to return to.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from skuld_py.model.task import PRIORITY_MAX, Header
+
+_U16 = struct.Struct(">H")
+_LOG = struct.Struct(">QI")
+_END = b"\xff" * 24
+BODY_KNOWN, BODY_UNKNOWN = b"\x01", b"\x00"
+
+
+def prefix_of(partition: int) -> bytes:
+    """First bytes of every key of a partition."""
+    return _U16.pack(partition)
+
+
+def end_of(prefix: bytes) -> bytes:
+    """A key behind every key that starts with ``prefix`` and an id or number."""
+    return prefix + _END
+
+
+def place_of(header: Header) -> bytes:
+    """Where tasks of a header wait: queue, 0, inverted priority; sorts higher priority first."""
+    return header.queue.encode() + b"\0" + (PRIORITY_MAX - header.priority).to_bytes(4, "big")
+
+
+def queue_of(place: bytes) -> bytes:
+    """The queue's name, encoded, from a place."""
+    return place[:-5]
+
+
+def lease_key(prefix: bytes, deadline_ms: int, task_id: bytes) -> bytes:
+    """Key of a held claim in the order of lapsing."""
+    return prefix + deadline_ms.to_bytes(8, "big") + task_id
+
+
+def log_key(prefix: bytes, task_id: bytes, token: int, seq: int) -> bytes:
+    """Key of a log entry."""
+    return prefix + task_id + _LOG.pack(token, seq)
+
+
+def split_log_key(key: bytes) -> tuple[bytes, int, int]:
+    """Id, token and seq of a log key."""
+    token, seq = _LOG.unpack_from(key, 22)
+    return key[2:22], token, seq
+
+
+def promise_key(partition: int) -> bytes:
+    """Key, in ``meta``, of what this replica promised."""
+    return b"promise" + _U16.pack(partition)

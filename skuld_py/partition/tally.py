@@ -1,0 +1,57 @@
+"""How many tasks of a queue wait, are claimed, or are completed: kept, never counted by a scan.
+
+Changes of a batch gather in memory and are added to the stored numbers once, when the batch
+settles, so that they cost one record per queue touched. They are a function of the indexes: a
+task is counted where it is found, which makes the numbers converge with the data.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from skuld_py.model.store import Store
+
+_COUNTS = struct.Struct(">qqq")
+WAITING, CLAIMED, COMPLETED = 0, 1, 2
+
+
+class Tally:
+    """Pending changes of one partition's counts, by queue."""
+
+    def __init__(self, store: Store, prefix: bytes) -> None:
+        self._store = store
+        self._prefix = prefix
+        self._changes: dict[bytes, list[int]] = {}
+        self.filled: dict[bytes, None] = {}
+        """Queues that gained a waiting task since the owner last cleared this."""
+
+    def add(self, queue: bytes, state: int, change: int) -> None:
+        """Note a change."""
+        row = self._changes.get(queue)
+        if row is None:
+            row = self._changes[queue] = [0, 0, 0]
+        row[state] += change
+        if state == WAITING and change > 0:
+            self.filled[queue] = None
+
+    def settle(self) -> None:
+        """Stage the changed counts."""
+        if not self._changes:
+            return
+        rows = []
+        for queue, changes in self._changes.items():
+            key = self._prefix + queue
+            old = _COUNTS.unpack(self._store.get("counts", key) or bytes(_COUNTS.size))
+            rows.append((key, _COUNTS.pack(*(a + b for a, b in zip(old, changes, strict=True)))))
+        self._changes = {}
+        self._store.put_many("counts", rows)
+
+    def rows(self, queue: bytes | None, limit: int) -> list[tuple[str, int, int, int]]:
+        """(queue, waiting, claimed, completed) of one queue, or of all."""
+        self.settle()
+        if queue is not None:
+            found = self._store.get("counts", self._prefix + queue)
+            pairs = [] if found is None else [(self._prefix + queue, found)]
+        else:
+            pairs = self._store.scan("counts", self._prefix, self._prefix + b"\xff", limit)
+        return [(key[2:].decode(), *_COUNTS.unpack(value)) for key, value in pairs]

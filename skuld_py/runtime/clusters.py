@@ -1,0 +1,157 @@
+"""Clusters in ZooKeeper, made, unmade and looked up; and how this package connects to ZooKeeper at all.
+
+Layout below ``/skuld/CLUSTER``: ``parameters`` (JSON), ``nodes/NAME`` (persistent, host and port),
+``members/NAME`` (ephemeral, with the boot id), ``partitions/K`` (the partition document).
+
+Invariants:
+
+* A cluster appears whole or not at all: its nodes are created in one transaction.
+* Every call ends within its timeout, whatever ZooKeeper does.
+* Unreachable is ``Refused`` only before anything was asked that writes; afterwards it is ``Uncertain``.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import attrs
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    ConnectionClosedError,
+    ConnectionLoss,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    OperationTimeoutError,
+    SessionExpiredError,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+
+from skuld_py.config import Parameters
+from skuld_py.errors import Refused, Uncertain
+from skuld_py.model.names import check_name
+
+ROOT = "/skuld"
+UNANSWERED = (ConnectionLoss, SessionExpiredError, OperationTimeoutError, ConnectionClosedError,
+              KazooTimeoutError)
+"""What a request ends with that may or may not have been carried out."""
+
+_RECONNECT = {"max_tries": -1, "delay": 0.1, "backoff": 2, "max_jitter": 0.4, "max_delay": 1.0}
+
+_log = logging.getLogger(__name__)
+
+
+def create_cluster(hosts: str, parameters: Parameters, timeout_s: float = 10.0) -> None:
+    """Write a new cluster, whole or not at all."""
+    root = path_of(parameters.cluster)
+    with _connection(hosts, timeout_s, is_write=True) as client:
+        with suppress(NodeExistsError):
+            client.create_async(ROOT).get(timeout=timeout_s)
+        creation = client.transaction()
+        creation.create(root)
+        creation.create(f"{root}/parameters", json.dumps(attrs.asdict(parameters), sort_keys=True).encode())
+        for folder in ("nodes", "members", "partitions"):
+            creation.create(f"{root}/{folder}")
+        first = creation.commit_async().get(timeout=timeout_s)[0]
+    if isinstance(first, NodeExistsError):
+        raise Refused("cluster_exists", f"cluster {parameters.cluster} exists already; choose another name,"
+                      " or destroy it first", cluster=parameters.cluster)
+    if isinstance(first, Exception):
+        raise Refused("zookeeper_refused", f"ZooKeeper did not create the cluster: {first!r}", hosts=hosts)
+
+
+def destroy_cluster(hosts: str, cluster: str, timeout_s: float = 10.0) -> None:
+    """Remove all that ZooKeeper knows of a cluster. Its nodes, and what they store, are not touched."""
+    with _connection(hosts, timeout_s, is_write=True) as client:
+        try:
+            _remove(client, path_of(cluster), timeout_s)
+        except NoNodeError:
+            raise _unknown(client, hosts, cluster, timeout_s) from None
+
+
+def read_parameters(hosts: str, cluster: str, timeout_s: float = 10.0) -> Parameters:
+    """What a cluster is."""
+    with _connection(hosts, timeout_s, is_write=False) as client:
+        try:
+            raw = client.get_async(f"{path_of(cluster)}/parameters").get(timeout=timeout_s)[0]
+        except NoNodeError:
+            raise _unknown(client, hosts, cluster, timeout_s) from None
+    try:
+        return Parameters(**json.loads(raw))
+    except (ValueError, TypeError) as problem:
+        raise Refused("bad_parameters", f"the parameters of cluster {cluster} in ZooKeeper are not of this"
+                      f" version: {problem}", cluster=cluster) from problem
+
+
+def path_of(cluster: str) -> str:
+    return f"{ROOT}/{check_name('cluster', cluster)}"
+
+
+@contextmanager
+def _connection(hosts: str, timeout_s: float, *, is_write: bool) -> Iterator[Any]:
+    """A short-lived client; its session is a part of the timeout, so that giving up is in time as well."""
+    client = open_client(hosts, timeout_s / 3)
+    start(client, hosts, timeout_s * 2 / 3)
+    try:
+        yield client
+    except UNANSWERED as problem:
+        if is_write:
+            raise Uncertain("zookeeper_uncertain", f"the connection to ZooKeeper at {hosts} broke before the"
+                            " answer; look whether it happened before you try again", hosts=hosts) from problem
+        raise unreachable(hosts) from problem
+    finally:
+        stop(client)
+
+
+def _remove(client: Any, path: str, timeout_s: float) -> None:
+    """Children first; what appears meanwhile is removed as well."""
+    while True:
+        for child in client.get_children_async(path).get(timeout=timeout_s):
+            with suppress(NoNodeError):
+                _remove(client, f"{path}/{child}", timeout_s)
+        try:
+            client.delete_async(path).get(timeout=timeout_s)
+            return
+        except NotEmptyError:
+            continue
+
+
+def _unknown(client: Any, hosts: str, cluster: str, timeout_s: float) -> Refused:
+    try:
+        known = ", ".join(sorted(client.get_children_async(ROOT).get(timeout=timeout_s)))
+    except NoNodeError:
+        known = ""
+    return Refused("unknown_cluster", f"ZooKeeper at {hosts} knows no cluster {cluster}; it has:"
+                   f" {known or 'none, create one first'}", cluster=cluster, hosts=hosts)
+
+
+def open_client(hosts: str, session_s: float) -> Any:
+    try:
+        return KazooClient(hosts=hosts, timeout=session_s, connection_retry=dict(_RECONNECT))
+    except ValueError as problem:
+        raise Refused("bad_hosts", f"hosts: {hosts!r} is not of the form host:port,host:port",
+                      hosts=hosts) from problem
+
+
+def start(client: Any, hosts: str, timeout_s: float) -> None:
+    try:
+        client.start(timeout=timeout_s)
+    except KazooTimeoutError as problem:
+        raise unreachable(hosts) from problem
+
+
+def stop(client: Any) -> None:
+    try:
+        client.stop()
+        client.close()
+    except Exception:
+        _log.warning("the connection to ZooKeeper did not close cleanly", exc_info=True)
+
+
+def unreachable(hosts: str) -> Refused:
+    return Refused("zookeeper_unreachable", f"no ZooKeeper answers at {hosts}; check that it runs, that the"
+                   " address is right and that this machine may connect to it", hosts=hosts)

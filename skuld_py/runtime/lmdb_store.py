@@ -1,0 +1,219 @@
+"""The store port on LMDB: one environment, one named database per table, one transaction per batch.
+
+Invariants:
+
+* A record is the value followed by the CRC-32 of key and value, and nothing is returned unchecked.
+  The checksum is last and little-endian because the CRC of a text followed by its own CRC is a
+  constant: a read is verified by one pass over key and record and one comparison, without cutting
+  the record first. That halves the cost of a check.
+* One write transaction is open from a batch's first operation to its ``commit``, reads included. So
+  reads see what was staged, and there is no second snapshot to keep in step.
+* ``commit`` returns after the fsync, or raises. Whatever LMDB reports is ``StoreFailed``, and a store
+  that failed once answers nothing more: after a failed fsync LMDB's *next* commit succeeds although
+  pages of the failed one may be gone, so the only safe answer is to end the process and start over.
+* One process per directory. LMDB would let two writers take turns; two nodes on one store would each
+  miss the other's promises. The lock dies with its holder, however that ends.
+
+LMDB checks no page. A damaged record is found here; a damaged inner page can make a record invisible
+or end the process, which peers repair, but never yields wrong bytes.
+
+Rejected: the writable memory map (a full disk becomes SIGBUS); read transactions for batches that only
+read (they turn into writers at their first stage, under another snapshot); a checksum in front of the
+value (a slice and an unpack more per read); RocksDB (its Python iterator ends early on damage, silently).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from zlib import crc32
+
+import lmdb
+
+from skuld_py.errors import Corrupt, Refused, SkuldError
+from skuld_py.model.store import TABLES, Row
+
+_SUM_BYTES = 4
+_RESIDUE = crc32(crc32(b"").to_bytes(_SUM_BYTES, "little"))
+"""The CRC-32 of any text that ends in its own CRC-32."""
+
+
+class StoreFailed(SkuldError):
+    """The disk or the database beneath the store failed: end the process, retry nothing."""
+
+    def __init__(self, directory: Path, problem: str) -> None:
+        super().__init__("store_failed", f"the store in {directory} failed and this node must end: {problem};"
+                         " check the disk's health and free space, then start the node again",
+                         directory=str(directory))
+
+
+class LmdbStore:
+    """Seven checksummed tables in ``directory``, which it holds alone until ``close``.
+
+    ``map_bytes`` is address space set aside, the most the data may grow to; it costs nothing until used.
+    """
+
+    def __init__(self, directory: Path, map_bytes: int = 64 << 30) -> None:
+        self._directory = directory
+        self._lock = _lock(directory)
+        try:
+            self._environment = lmdb.Environment(str(directory), map_size=map_bytes, max_dbs=len(TABLES),
+                                                 mode=0o600)
+            self._databases = {table: self._environment.open_db(table.encode()) for table in TABLES}
+            _sync_directory(directory)
+        except (lmdb.Error, OSError) as problem:
+            os.close(self._lock)
+            raise Refused("data_unusable", f"cannot open the store in {directory}: {problem}; check that it"
+                          " is this user's directory, on a local disk with free space",
+                          directory=str(directory)) from problem
+        self._transaction: lmdb.Transaction[bytes] | None = None
+        self._cursors: dict[str, lmdb.Cursor[bytes]] = {}
+        self._failure: StoreFailed | None = None
+
+    def close(self) -> None:
+        """Drop what was not committed and let go of the directory; closing twice does nothing."""
+        if self._lock < 0:
+            return
+        self._cursors.clear()
+        if self._transaction is not None:
+            self._transaction.abort()
+            self._transaction = None
+        self._environment.close()
+        os.close(self._lock)
+        self._lock = -1
+
+    def get(self, table: str, key: bytes) -> bytes | None:
+        """The value, or None."""
+        try:
+            record = self._cursor(table).get(key)
+        except (lmdb.Error, OSError) as problem:
+            raise self._failed(problem) from problem
+        return None if record is None else _value(table, key, record)
+
+    def get_many(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The values of the keys that exist."""
+        found = {}
+        try:
+            for key, record in self._cursor(table).getmulti(keys):
+                if crc32(record, crc32(key)) != _RESIDUE:
+                    raise Corrupt(table, key)
+                found[key] = record[:-_SUM_BYTES]
+        except (lmdb.Error, OSError) as problem:
+            raise self._failed(problem) from problem
+        return found
+
+    def put_many(self, table: str, rows: Iterable[Row]) -> None:
+        """Stage writes."""
+        records = [(key, value + crc32(value, crc32(key)).to_bytes(4, "little")) for key, value in rows]
+        try:
+            self._cursor(table).putmulti(records)
+        except (lmdb.Error, OSError) as problem:
+            raise self._failed(problem) from problem
+
+    def pop_many(self, table: str, keys: Iterable[bytes]) -> list[bytes | None]:
+        """Stage deletes; gives what each key held."""
+        held: list[bytes | None] = []
+        try:
+            pop = self._cursor(table).pop
+            for key in keys:
+                record = pop(key)
+                if record is not None:
+                    if crc32(record, crc32(key)) != _RESIDUE:
+                        raise Corrupt(table, key)
+                    record = record[:-_SUM_BYTES]
+                held.append(record)
+        except (lmdb.Error, OSError) as problem:
+            raise self._failed(problem) from problem
+        return held
+
+    def is_any_between(self, table: str, low: bytes, high: bytes) -> bool:
+        """Whether a key exists in ``low <= key <= high``, by one seek."""
+        try:
+            cursor = self._cursor(table)
+            return cursor.set_range(low) and cursor.key() <= high
+        except (lmdb.Error, OSError) as problem:
+            raise self._failed(problem) from problem
+
+    def scan(self, table: str, start: bytes, stop: bytes, limit: int) -> list[Row]:
+        """Up to ``limit`` rows with ``start <= key < stop``, in key order."""
+        rows: list[Row] = []
+        try:
+            cursor = self._cursor(table)
+            if not cursor.set_range(start):
+                return rows
+            for key, record in islice(cursor.iternext(), limit):
+                if key >= stop:
+                    break
+                if crc32(record, crc32(key)) != _RESIDUE:
+                    raise Corrupt(table, key)
+                rows.append((key, record[:-_SUM_BYTES]))
+        except (lmdb.Error, OSError) as problem:
+            raise self._failed(problem) from problem
+        return rows
+
+    def commit(self) -> None:
+        """Make every staged write durable; raises ``StoreFailed`` when that cannot be said."""
+        if self._failure is not None:
+            raise self._failure
+        if self._transaction is None:
+            return
+        self._cursors.clear()
+        try:
+            self._transaction.commit()  # without an fsync when nothing was written
+        except (lmdb.Error, OSError) as problem:
+            raise self._failed(problem) from problem
+        self._transaction = None
+
+    def _cursor(self, table: str) -> lmdb.Cursor[bytes]:
+        """The batch's cursor of a table; opens the batch's transaction at its first use."""
+        cursor = self._cursors.get(table)
+        if cursor is None:
+            if self._failure is not None:
+                raise self._failure
+            if self._transaction is None:
+                self._transaction = self._environment.begin(write=True)
+            cursor = self._cursors[table] = self._transaction.cursor(self._databases[table])
+        return cursor
+
+    def _failed(self, problem: Exception) -> StoreFailed:
+        """Remember the first failure, so that nobody goes on after it, and give it up to be raised."""
+        if self._failure is None:
+            self._failure = StoreFailed(self._directory, str(problem))
+        self._cursors.clear()
+        return self._failure
+
+
+def _value(table: str, key: bytes, record: bytes) -> bytes:
+    if crc32(record, crc32(key)) != _RESIDUE:
+        raise Corrupt(table, key)
+    return record[:-_SUM_BYTES]
+
+
+def _lock(directory: Path) -> int:
+    """An exclusive lock on the directory, as an open file; ``Refused`` when another process has it."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as problem:
+        raise Refused("data_unusable", f"cannot use {directory} as a data directory: {problem.strerror};"
+                      " name a directory that this user may write", directory=str(directory)) from problem
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as problem:
+        os.close(lock)
+        raise Refused("data_in_use", f"{directory} is in use by another node process; stop that one, or give"
+                      " this node a data directory of its own", directory=str(directory)) from problem
+    return lock
+
+
+def _sync_directory(directory: Path) -> None:
+    """LMDB syncs its file but not the file's name; without it a power cut may lose a whole new store."""
+    for place in (directory, directory.parent):
+        handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,201 @@
+"""Messages over ZeroMQ: one ROUTER in, one DEALER out per peer; sending never waits.
+
+Invariants:
+
+* Everything is received on the ROUTER, from clients and peers alike. A peer is written to only through
+  this node's own DEALER to it, on which nothing is ever read. So each direction has a queue of its own,
+  a peer that restarts is found again by its address, and who a message is from is said inside it. A
+  routing id is a return address for clients and never an identity: its owner chose it.
+* No call blocks and none raises for a peer's sake. What cannot be handed over at once (nobody connected,
+  a full queue, a client that left) is dropped and counted; the machine sends again what it still needs.
+* The ROUTER says when it cannot deliver (``ROUTER_MANDATORY``); by default it drops in silence.
+* A connection that is silent for 3 s is cut by heartbeats and made anew within a second. Without them a
+  healed partition would wait for TCP's retransmission, half a minute.
+* Without keys a node listens on loopback only.
+
+``wake`` alone may be called from other threads and from signal handlers. ``MAXMSGSIZE`` bounds a frame;
+the sum of what one batch takes in is bounded by ``receive``.
+
+Rejected: ROUTER to ROUTER (both sides must know routing ids beforehand, and a restarted peer's is
+refused while the old connection lingers); one DEALER to all peers (it would deal messages out in turn);
+libzmq's own queueing to absent peers (minutes-old messages arrive in a flood when the peer is back).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import socket
+from collections.abc import Mapping, Sequence
+
+import attrs
+import zmq
+
+from skuld_py.config import DEFAULT_LIMITS, Limits
+from skuld_py.errors import Refused
+from skuld_py.model.messages import Message
+from skuld_py.wire.codec import Envelope, encode
+
+Address = tuple[str, int]
+
+_PEER_QUEUE = 256
+"""Messages waiting for one connected peer, each a whole batch; beyond it they are stale anyway."""
+_CLIENT_QUEUE = 1_000
+_HEARTBEAT_MS, _SILENCE_MS = 1_000, 3_000
+_RECONNECT_MS, _RECONNECT_MS_MAX = 100, 1_000
+_HANDSHAKE_MS = 5_000
+"""A connection that does not introduce itself by then is cut; the default gives it 30 s."""
+_BATCH_FACTOR = 2
+"""A batch takes in at most this many times the largest message."""
+
+
+@attrs.define
+class Traffic:
+    """What went through and what was lost, since the start."""
+
+    received: int = 0
+    sent: int = 0
+    answered: int = 0
+    to_unknown_peer: int = 0
+    to_silent_peer: int = 0
+    to_lost_client: int = 0
+
+
+class Transport:
+    """The sockets of the node ``name``, which listens at ``host:port`` (0: any free port)."""
+
+    def __init__(self, name: str, cluster: str, host: str, port: int,
+                 limits: Limits = DEFAULT_LIMITS) -> None:
+        self.traffic = Traffic()
+        self._name = name
+        self._cluster = cluster
+        self._limits = limits
+        address = _loopback_address(host)
+        self._context = zmq.Context()
+        self._router = self._socket(zmq.ROUTER, _CLIENT_QUEUE)
+        self._router.setsockopt(zmq.ROUTER_MANDATORY, 1)
+        try:
+            self._router.bind(f"tcp://{address}:{port}")
+        except zmq.ZMQError as problem:
+            self._context.destroy(linger=0)
+            raise _bind_refusal(host, port, problem) from problem
+        self.port = int(self._router.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
+        self._dealers: dict[str, zmq.Socket[bytes]] = {}
+        self._addresses: dict[str, Address] = {}
+        self._awake, self._waker = os.pipe()
+        os.set_blocking(self._awake, False)
+        os.set_blocking(self._waker, False)
+        self._poller = zmq.Poller()
+        self._poller.register(self._router, zmq.POLLIN)
+        self._poller.register(self._awake, zmq.POLLIN)
+
+    def close(self) -> None:
+        """Close all sockets and forget what is queued; closing twice does nothing."""
+        if self._context.closed:
+            return
+        self._context.destroy(linger=0)
+        os.close(self._awake)
+        os.close(self._waker)
+
+    def set_peers(self, peers: Mapping[str, Address]) -> None:
+        """Connect to exactly these peers; a connection whose address stays is left alone."""
+        for name in [name for name, address in self._addresses.items() if peers.get(name) != address]:
+            del self._addresses[name]
+            self._dealers.pop(name).close(linger=0)
+        for name, (host, port) in peers.items():
+            if name not in self._dealers:
+                dealer = self._socket(zmq.DEALER, _PEER_QUEUE)
+                dealer.setsockopt(zmq.IMMEDIATE, 1)
+                dealer.setsockopt(zmq.RCVHWM, 1)
+                try:
+                    dealer.connect(f"tcp://{host}:{port}")
+                except zmq.ZMQError:  # no address at all: nobody we could ever reach
+                    dealer.close()
+                    continue
+                self._dealers[name] = dealer
+                self._addresses[name] = (host, port)
+
+    def send(self, peer: str, messages: Sequence[Message]) -> None:
+        """Hand messages to a peer, all in one; or drop and count them."""
+        dealer = self._dealers.get(peer)
+        if dealer is None:
+            self.traffic.to_unknown_peer += 1
+            return
+        try:
+            dealer.send_multipart(self._encode(messages), zmq.DONTWAIT)
+            self.traffic.sent += 1
+        except zmq.Again:
+            self.traffic.to_silent_peer += 1
+
+    def answer(self, client: bytes, messages: Sequence[Message]) -> None:
+        """Hand messages to a client, all in one; or drop and count them."""
+        try:
+            self._router.send_multipart([client, *self._encode(messages)], zmq.DONTWAIT)
+            self.traffic.answered += 1
+        except zmq.ZMQError as problem:
+            if problem.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
+                raise
+            self.traffic.to_lost_client += 1
+
+    def wait(self, timeout_ms: int | None) -> None:
+        """Until something can be received, or ``wake`` was called, or the time is over (None: never)."""
+        for source, _ in self._poller.poll(timeout_ms):
+            if source == self._awake:
+                os.read(self._awake, 4096)
+
+    def wake(self) -> None:
+        """End the present or next ``wait``. A full pipe will do that too, a closed one has nobody to wake."""
+        with contextlib.suppress(OSError):
+            os.write(self._waker, b"\0")
+
+    def receive(self, limit: int) -> list[tuple[bytes, list[bytes]]]:
+        """What has arrived, at most ``limit`` messages: each its routing id and its raw frames."""
+        arrived: list[tuple[bytes, list[bytes]]] = []
+        room = _BATCH_FACTOR * self._limits.message_bytes
+        receive = self._router.recv_multipart
+        try:
+            while len(arrived) < limit and room > 0:
+                client, *frames = receive(zmq.DONTWAIT)
+                room -= sum(map(len, frames))
+                arrived.append((client, frames))
+        except zmq.Again:
+            pass
+        self.traffic.received += len(arrived)
+        return arrived
+
+    def _encode(self, messages: Sequence[Message]) -> list[bytes]:
+        return encode(Envelope(self._name, self._cluster, tuple(messages)))
+
+    def _socket(self, kind: int, queue: int) -> zmq.Socket[bytes]:
+        opened = self._context.socket(kind)
+        for option, number in (
+                (zmq.LINGER, 0), (zmq.SNDHWM, queue), (zmq.RCVHWM, queue),
+                (zmq.MAXMSGSIZE, self._limits.message_bytes), (zmq.HANDSHAKE_IVL, _HANDSHAKE_MS),
+                (zmq.HEARTBEAT_IVL, _HEARTBEAT_MS), (zmq.HEARTBEAT_TIMEOUT, _SILENCE_MS),
+                (zmq.HEARTBEAT_TTL, _SILENCE_MS), (zmq.RECONNECT_IVL, _RECONNECT_MS),
+                (zmq.RECONNECT_IVL_MAX, _RECONNECT_MS_MAX)):
+            opened.setsockopt(option, number)
+        return opened
+
+
+def _loopback_address(host: str) -> str:
+    """The IPv4 loopback address that a host means; anything else is refused until there are keys."""
+    try:
+        address = ipaddress.ip_address(socket.gethostbyname(host))
+    except (OSError, UnicodeError, ValueError) as problem:
+        raise Refused("bad_host", f"host: {host!r} is not an IPv4 address and no name of one; use 127.0.0.1",
+                      host=host) from problem
+    if not address.is_loopback:
+        raise Refused("insecure_host", f"host: {host} is reachable from other machines, where anyone could"
+                      " speak to this node; until CURVE keys exist a node listens on loopback only: use"
+                      " 127.0.0.1", host=host)
+    return str(address)
+
+
+def _bind_refusal(host: str, port: int, problem: zmq.ZMQError) -> Refused:
+    if problem.errno == zmq.EADDRINUSE:
+        return Refused("port_in_use", f"port: {port} on {host} is in use; stop the process that listens there"
+                       " or choose another port", host=host, port=port)
+    return Refused("bad_address", f"cannot listen on {host}:{port}: {problem}; choose an address of this"
+                   " machine and a port in 1..65535 that this user may use", host=host, port=port)

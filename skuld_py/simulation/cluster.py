@@ -1,0 +1,167 @@
+"""All processes of a run with the world between them: the wiring, and nothing else.
+
+Everything that leaves a machine passes through ``carry_out`` here, which is where the monitor
+listens. Nodes and clients are endpoints of one network; what a node gets from a client is ``Asked``,
+from a peer ``Received``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+
+from skuld_py.errors import Malformed
+from skuld_py.model.document import Member
+from skuld_py.model.events import Answer, Asked, Effect, Event, Received, Send
+from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, Message
+from skuld_py.node.turn import Machine
+from skuld_py.simulation.clocks import draw_clock
+from skuld_py.simulation.history import History
+from skuld_py.simulation.monitor import Monitor
+from skuld_py.simulation.network import Network
+from skuld_py.simulation.options import Options
+from skuld_py.simulation.process import Process
+from skuld_py.simulation.registry import Connection, Registry
+from skuld_py.simulation.scheduler import Scheduler, stream
+from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.trace import Trace
+
+MakeMachine = Callable[[Options, Member, MemoryStore, Random], Machine]
+
+
+class Cluster:
+    """Nodes, network, registry, and the records kept of them."""
+
+    def __init__(self, seed: int, options: Options, make_machine: MakeMachine, trace: Trace,
+                 horizon_ms: int) -> None:
+        self.seed = seed
+        self.options = options
+        self.make_machine = make_machine
+        self.make_store: Callable[[], MemoryStore] = MemoryStore
+        self.trace = trace
+        self.scheduler = Scheduler(seed)
+        self.network = Network(self.scheduler, seed, options.weather)
+        self.registry = Registry(self.scheduler, stream(seed, "registry"), options.registry)
+        self.history = History()
+        self.processes: dict[str, Process] = {}
+        self.monitor = Monitor(options.parameters, self.processes, self.history)
+        self._horizon_ms = horizon_ms
+        self._registry_cuts: Counter[str] = Counter()
+        self._randoms = {name: stream(seed, f"node {name}") for name in options.nodes}
+        self._commits = {name: stream(seed, f"commit {name}") for name in options.nodes}
+
+    def start(self) -> None:
+        """Register all nodes, then boot each within the first moments."""
+        spread = stream(self.seed, "boot")
+        for name in self.options.nodes:
+            self.registry.register(name)
+        for name in self.options.nodes:
+            clock = draw_clock(stream(self.seed, f"clock {name}"), self.options.parameters.skew_ms,
+                               self._horizon_ms)
+            self.processes[name] = Process(name, self, clock, self.make_store())
+            self.network.attach(name, self._deliverer(self.processes[name]))
+            self.scheduler.at(spread.randint(0, 200), self.restart, name)
+
+    def _deliverer(self, process: Process) -> Callable[[str, Message], None]:
+        def deliver(sender: str, message: Message) -> None:
+            is_peer = sender in self.processes
+            if not message.roles & (ROLE_NODE if is_peer else ROLE_CLIENT):
+                raise AssertionError(f"{sender} may not send {message}")
+            self.note(sender, "->", process.name, message)
+            process.receive(Received(sender, message) if is_peer else Asked(sender.encode(), message))
+        return deliver
+
+    # -- the world of a process ------------------------------------------------------------------
+
+    def build(self, process: Process, member: Member) -> Machine:
+        """Make the machine of a fresh process."""
+        self.monitor.on_start(process)
+        return self.make_machine(self.options, member, process.store, self._randoms[process.name])
+
+    def connect(self, process: Process, member: Member) -> Connection:
+        """Open its registry session."""
+        def deliver(event: Event) -> None:
+            self.note("registry", "->", process.name, event)
+            process.receive(event)
+        connection = self.registry.connect(member, deliver)
+        if self._registry_cuts[process.name] > 0:
+            self.registry.cut(connection)
+        return connection
+
+    def disconnect(self, connection: Connection) -> None:
+        """The registry's side of a death."""
+        self.registry.close(connection)
+
+    def commit_ms(self, process: Process) -> int:
+        """An fsync: mostly quick."""
+        return int(self._commits[process.name].expovariate(1.0) * self.options.commit_ms)
+
+    def before_commit(self, process: Process) -> None:
+        """Look at what is about to become durable."""
+        self.monitor.before_commit(process)
+
+    def carry_out(self, process: Process, effect: Effect) -> None:
+        """Let an effect leave."""
+        if isinstance(effect, Send):
+            self.monitor.on_send(process, effect.peer, effect.message)
+            self.network.send(process.name, effect.peer, effect.message)
+        elif isinstance(effect, Answer):
+            client = effect.client.decode()
+            self.monitor.on_answer(process, client, effect.message)
+            self.network.send(process.name, client, effect.message)
+        elif process.connection is not None:
+            self.note(process.name, "asks", "registry", effect)
+            self.registry.request(process.connection, effect)
+
+    def note(self, who: str, what: str, whom: str = "", detail: object = "") -> None:
+        """Add to the trace."""
+        self.trace.note(self.scheduler.now_ms, who, what, whom, detail)
+
+    # -- what the nemesis does ---------------------------------------------------------------------
+
+    def restart(self, name: str) -> None:
+        """Start a node that is down."""
+        process = self.processes[name]
+        if not process.is_up:
+            process.on_crash = lambda: None
+            process.start()
+
+    def pause(self, name: str) -> None:
+        """Stop a node's process."""
+        process = self.processes[name]
+        if process.is_up and not process.is_paused and process.connection is not None:
+            process.pause()
+            self.registry.silence(process.connection)
+
+    def resume(self, name: str) -> None:
+        """Let it go on."""
+        process = self.processes[name]
+        if process.is_paused and process.connection is not None:
+            self.registry.wake(process.connection)
+            process.resume()
+
+    def cut_registry(self, name: str) -> None:
+        """Part a node from the registry."""
+        self._registry_cuts[name] += 1
+        connection = self.processes[name].connection
+        if connection is not None and self._registry_cuts[name] == 1:
+            self.registry.cut(connection)
+
+    def mend_registry(self, name: str) -> None:
+        """Join them again, however often they were parted."""
+        was_cut, self._registry_cuts[name] = self._registry_cuts[name] > 0, 0
+        connection = self.processes[name].connection
+        if connection is not None and was_cut:
+            self.registry.mend(connection)
+
+
+def translate_by_codec(encode: Callable[[str, Message], bytes], decode: Callable[[bytes], Message]
+                       ) -> Callable[[str, Message], Message]:
+    """A network translation through the real wire format; what cannot be read is a bug of the writer."""
+    def translate(sender: str, message: Message) -> Message:
+        try:
+            return decode(encode(sender, message))
+        except Malformed as problem:
+            raise AssertionError(f"{sender} sent what nobody can read: {problem}: {message}") from problem
+    return translate

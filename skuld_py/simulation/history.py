@@ -1,0 +1,102 @@
+"""What clients asked and were told, in true time: the only thing the checkers believe.
+
+An operation is invoked, then ok, fail (it did not happen and never will) or info (nobody knows: the
+deadline passed, or the node said so). A hold is the time in which a worker believes that a task is
+its own.
+
+Source: Jepsen's histories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+
+import attrs
+
+from skuld_py.model.messages import Failed, Message
+
+
+class Status(Enum):
+    """How an operation ended, as far as its client knows."""
+
+    OPEN = "open"
+    OK = "ok"
+    FAIL = "fail"
+    INFO = "info"
+
+
+@attrs.define(eq=False)
+class Operation:
+    """One request of one client."""
+
+    client: str
+    request: int
+    node: str
+    message: Message
+    invoked_ms: int
+    status: Status = Status.OPEN
+    done_ms: int = -1
+    answer: Message | None = None
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether the client knows that it happened."""
+        return self.status is Status.OK
+
+    def __str__(self) -> str:
+        return (f"{self.invoked_ms}..{self.done_ms} ms {self.client}#{self.request} at {self.node}"
+                f" {self.status.value}: {str(self.message)[:160]} -> {str(self.answer)[:160]}")
+
+
+@attrs.define(eq=False)
+class Hold:
+    """A worker's belief that it may work on a task: from the answer to ``stop_ms``."""
+
+    task: bytes
+    token: int
+    holder: str
+    asked_ms: int
+    start_ms: int
+    stop_ms: int
+
+    def __str__(self) -> str:
+        return (f"{self.holder} held {self.task.hex()} by token {self.token:#x} {self.start_ms}.."
+                f"{self.stop_ms} ms, asked at {self.asked_ms}")
+
+
+class History:
+    """All operations and holds of a run."""
+
+    def __init__(self) -> None:
+        self.operations: list[Operation] = []
+        self.holds: list[Hold] = []
+        self._open: dict[tuple[str, int], Operation] = {}
+
+    def invoke(self, now_ms: int, client: str, node: str, request: int, message: Message) -> Operation:
+        """A request leaves its client."""
+        operation = Operation(client, request, node, message, now_ms)
+        self.operations.append(operation)
+        self._open[client, request] = operation
+        return operation
+
+    def find(self, client: str, request: int) -> Operation | None:
+        """The operation that still waits under this number."""
+        return self._open.get((client, request))
+
+    def finish(self, now_ms: int, operation: Operation, answer: Message | None) -> None:
+        """It ends with an answer, or with none."""
+        del self._open[operation.client, operation.request]
+        operation.done_ms, operation.answer = now_ms, answer
+        if answer is None:
+            operation.status = Status.INFO
+        elif isinstance(answer, Failed):
+            operation.status = Status.FAIL if answer.is_definite else Status.INFO
+        else:
+            operation.status = Status.OK
+
+    def of(self, kind: type[Message], status: Status | None = None) -> Iterator[Operation]:
+        """Operations that sent this kind of message."""
+        for operation in self.operations:
+            if type(operation.message) is kind and (status is None or operation.status is status):
+                yield operation

@@ -1,0 +1,210 @@
+"""What must hold at every commit, at every answer and in all that replicas tell each other.
+
+The checkers read what clients saw; the monitor looks into the stores at the moment it matters. An
+answer that counts on copies is held against what is committed right then, so a rule such as "an
+acknowledgement means fsynced" needs no lucky crash to be seen broken. It does its own arithmetic:
+a monitor that shared ``quorum.py`` would share its mistakes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from skuld_py.config import Parameters
+from skuld_py.model import messages as m
+from skuld_py.model.columns import unpack_u64
+from skuld_py.model.ids import partition_of, split
+from skuld_py.model.task import HISTORY_HEAD, History, encode_body
+from skuld_py.partition import tables
+from skuld_py.simulation.history import History as ClientHistory
+from skuld_py.simulation.history import Operation
+from skuld_py.simulation.process import Process
+from skuld_py.simulation.store import MemoryStore
+
+COMPLETED_STAYS = "a completed task stays completed on every replica"
+HISTORY_GROWS = "a replica forgets no claim"
+BODY_STAYS = "a task's body never changes"
+PROMISE_RISES = "a replica's promised epoch never falls"
+PROMISE_KEPT = "a promise told to others outlives a crash"
+ONE_CANDIDATE = "a replica promises an epoch to one candidate only"
+ACK_IS_FSYNCED = "an acknowledgement means that so many committed copies exist"
+CLAIM_IS_RECORDED = "a claim answered is committed on a majority"
+NO_NEED_TO_RAISE = "no machine raises"
+
+_DONE = 8
+_COMPLETION = 16
+_PROMISE = tables.promise_key(0)[:-2]
+
+
+def has_token(record: bytes | None, token: int, end_ms: int = 0) -> bool:
+    """Whether a history record holds this claim, ending then or later."""
+    if record is None:
+        return False
+    claim = History.decode(record).claims.entries.get(token)
+    return claim is not None and claim.end.value >= end_ms
+
+
+def is_completed(record: bytes | None) -> bool:
+    """Whether a history record holds a completion."""
+    return record is not None and record[:_DONE] != bytes(_DONE)
+
+
+class Monitor:
+    """Watches one run; ``violations`` and ``counts`` go by the name of the rule."""
+
+    def __init__(self, parameters: Parameters, processes: Mapping[str, Process],
+                 history: ClientHistory) -> None:
+        self.counts: Counter[str] = Counter()
+        self.violations: dict[str, list[str]] = {}
+        self._parameters = parameters
+        self._processes = processes
+        self._history = history
+        self._told: dict[tuple[str, int], int] = {}
+        self._votes: dict[tuple[str, int, int], str] = {}
+        self._checks: dict[tuple[type[m.Message], type[m.Message]], Callable[[Any, Any], None]] = {
+            (m.Enqueue, m.Acked): self._check_enqueued,
+            (m.Append, m.Acked): self._check_appended,
+            (m.Complete, m.Acked): self._check_completed,
+            (m.Claim, m.Claimed): self._check_claimed,
+            (m.Renew, m.Renewed): self._check_renewed,
+        }
+
+    def blame(self, rule: str, evidence: str) -> None:
+        """Record a violation."""
+        self.violations.setdefault(rule, []).append(evidence)
+
+    # -- stores --------------------------------------------------------------------------------
+
+    def before_commit(self, process: Process) -> None:
+        """Hold what is about to become durable against what was."""
+        store, name = process.store, process.name
+        for _, key, before, after in store.changes("history"):
+            if before is None:
+                continue
+            self.counts[HISTORY_GROWS] += 1
+            if after is None or len(after) < len(before):
+                self.blame(HISTORY_GROWS, f"{name} {key.hex()}: {before.hex()} -> {after and after.hex()}")
+            elif is_completed(before):
+                self.counts[COMPLETED_STAYS] += 1
+                if not is_completed(after) or after[:_COMPLETION] > before[:_COMPLETION]:
+                    self.blame(COMPLETED_STAYS, f"{name} {key.hex()}: {before.hex()} -> {after.hex()}")
+        for _, key, before, after in store.changes("body"):
+            self.counts[BODY_STAYS] += 1
+            if before is not None and before != after:
+                self.blame(BODY_STAYS, f"{name} {key.hex()}: {before!r} -> {after!r}")
+        for _, key, before, after in store.changes("meta"):
+            if key.startswith(_PROMISE) and before is not None:
+                self._check_promise(name, key, before, after or b"")
+
+    def _check_promise(self, name: str, key: bytes, before: bytes, after: bytes) -> None:
+        self.counts[PROMISE_RISES] += 1
+        if after[:8] < before[:8]:
+            self.blame(PROMISE_RISES, f"{name} {key!r}: {before!r} -> {after!r}")
+        elif after[:8] == before[:8] and after != before:
+            self.blame(ONE_CANDIDATE, f"{name} {key!r}: {before!r} -> {after!r}")
+
+    def on_start(self, process: Process) -> None:
+        """A new boot: what was told before must still be known."""
+        for partition in range(self._parameters.partitions):
+            told = self._told.get((process.name, partition), 0)
+            if told:
+                self.counts[PROMISE_KEPT] += 1
+                record = process.store.get("meta", tables.promise_key(partition)) or bytes(8)
+                if int.from_bytes(record[:8], "big") < told:
+                    self.blame(PROMISE_KEPT, f"{process.name} had told of epoch {told} of partition"
+                                             f" {partition} and restarts with {record!r}")
+
+    # -- what replicas tell --------------------------------------------------------------------
+
+    def on_send(self, process: Process, peer: str, message: m.Message) -> None:
+        """A message leaves a node."""
+        if type(message) in (m.Vote, m.Granted, m.Amended):
+            self._check_told(process.name, peer, message)
+
+    def _check_told(self, name: str, peer: str, message: Any) -> None:
+        self.counts[PROMISE_RISES] += 1
+        where = (name, message.partition)
+        if message.promised < self._told.get(where, 0):
+            self.blame(PROMISE_RISES, f"{name} told of epoch {self._told[where]}, and then {peer}: {message}")
+        self._told[where] = max(message.promised, self._told.get(where, 0))
+        if isinstance(message, m.Vote) and message.is_granted:
+            self.counts[ONE_CANDIDATE] += 1
+            voted = self._votes.setdefault((*where, message.epoch), peer)
+            if voted != peer:
+                self.blame(ONE_CANDIDATE, f"{name} votes for {voted} and for {peer}: {message}")
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def on_answer(self, process: Process, client: str, answer: m.Message) -> None:
+        """An answer leaves its coordinator; what it claims must be committed by now."""
+        operation = self._history.find(client, getattr(answer, "request", -1))
+        if operation is None:
+            return
+        check = self._checks.get((type(operation.message), type(answer)))
+        if check is not None:
+            check(operation, answer)
+
+    def _stores(self) -> list[MemoryStore]:
+        return [process.store for process in self._processes.values()]
+
+    def _majority(self) -> int:
+        return self._parameters.replicas // 2 + 1
+
+    def _key(self, task_id: bytes) -> bytes:
+        return tables.prefix_of(partition_of(task_id, self._parameters.partitions)) + task_id
+
+    def _check_copies(self, operation: Operation, answer: m.Acked, w: int, table: str, key: bytes,
+                      is_copy: Callable[[bytes | None], bool]) -> None:
+        self.counts[ACK_IS_FSYNCED] += 1
+        copies = sum(1 for store in self._stores() if is_copy(store.committed(table, key)))
+        if copies < max(answer.copies, w or self._majority()):
+            self.blame(ACK_IS_FSYNCED, f"{table} {key.hex()} has {copies} copies: {operation}, {answer}")
+
+    def _check_enqueued(self, operation: Operation, answer: m.Acked) -> None:
+        message = operation.message
+        assert isinstance(message, m.Enqueue)
+        for batch in message.batches:
+            for task_id, payload in zip(split(batch.ids), batch.payloads.unpack(), strict=True):
+                body = encode_body(batch.header, payload)
+                self._check_copies(operation, answer, message.w, "body", self._key(task_id), body.__eq__)
+
+    def _check_appended(self, operation: Operation, answer: m.Acked) -> None:
+        message = operation.message
+        assert isinstance(message, m.Append)
+        prefix = self._key(message.id)[:2]
+        for index, entry in enumerate(message.entries.unpack()):
+            key = tables.log_key(prefix, message.id, message.token, message.seq + index)
+            self._check_copies(operation, answer, message.w, "log", key, entry.__eq__)
+
+    def _check_completed(self, operation: Operation, answer: m.Acked) -> None:
+        message = operation.message
+        assert isinstance(message, m.Complete)
+        for task_id in split(message.ids):
+            self._check_copies(operation, answer, message.w, "history", self._key(task_id), is_completed)
+
+    def _check_recorded(self, operation: Operation, task_id: bytes, token: int, end_ms: int) -> None:
+        self.counts[CLAIM_IS_RECORDED] += 1
+        key = self._key(task_id)
+        copies = sum(1 for store in self._stores()
+                     if has_token(store.committed("history", key), token, end_ms))
+        if copies < self._majority():
+            self.blame(CLAIM_IS_RECORDED, f"{key.hex()} token {token:#x} until {end_ms} has {copies} copies:"
+                                          f" {operation}")
+
+    def _check_claimed(self, operation: Operation, answer: m.Claimed) -> None:
+        for batch in answer.batches:
+            for index, task_id in enumerate(split(batch.ids)):
+                self._check_recorded(operation, task_id, batch.first_token + index, batch.end_ms)
+
+    def _check_renewed(self, operation: Operation, answer: m.Renewed) -> None:
+        message = operation.message
+        assert isinstance(message, m.Renew)
+        rows = zip(split(message.ids), unpack_u64(message.tokens), unpack_u64(answer.ends), strict=True)
+        for task_id, token, end_ms in rows:
+            if end_ms:
+                self._check_recorded(operation, task_id, token, end_ms)
+
+
+assert HISTORY_HEAD.size >= _COMPLETION, "a history record begins with the completion"

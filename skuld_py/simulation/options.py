@@ -1,0 +1,114 @@
+"""What a run is like, drawn from its seed: sizes, weather, faults, workload.
+
+Swarm testing: each kind of fault and each habit of the clients is often left out altogether,
+because what is always on hides what only shows without it. The cohort size is drawn too; a suite
+that always runs three nodes cannot tell ``n // 2`` from ``n // 2 + 1``.
+
+Source: Groce et al., "Swarm Testing", 2012; TigerBeetle's VOPR.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import attrs
+
+from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Limits, Parameters, Timing
+from skuld_py.simulation.network import Weather
+from skuld_py.simulation.registry import RegistryOptions
+from skuld_py.simulation.scheduler import stream
+
+FAULTS = ("crash", "crash before commit", "crash after commit", "blackout", "pause", "halves", "isolate",
+          "one way", "bridge", "clog", "storm", "registry cut", "registry freeze", "expire")
+FATES = ("complete", "renew", "abandon", "late", "release")
+_PACE_OF_FAULTS_MS = (1_000, 2_000, 4_000)
+
+
+@attrs.frozen
+class Workload:
+    """Habits of the clients: means in milliseconds, and what becomes of a claim."""
+
+    clients: int
+    queues: tuple[str, ...]
+    enqueue_ms: int
+    claim_ms: int
+    read_ms: int
+    patience_ms: int
+    lease_ms: tuple[int, int]
+    fates: tuple[str, ...]
+    batch_max: int
+    is_logging: bool
+
+
+@attrs.frozen
+class Options:
+    """Everything drawn."""
+
+    parameters: Parameters
+    nodes: tuple[str, ...]
+    timing: Timing
+    limits: Limits
+    weather: Weather
+    registry: RegistryOptions
+    workload: Workload
+    faults: tuple[str, ...]
+    fault_every_ms: int
+    commit_ms: float
+    is_on_wire: bool
+    """Whether each message passes through the codec."""
+
+    def summary(self) -> str:
+        """One line for people."""
+        size = self.parameters
+        return (f"nodes={len(self.nodes)} replicas={size.replicas} partitions={size.partitions}"
+                f" skew={size.skew_ms} clients={self.workload.clients} loss={self.weather.loss:.2f}"
+                f" repeat={self.weather.repeat:.2f} session={self.registry.session_ms}"
+                f" faults={'+'.join(self.faults).replace(' ', '-') or 'none'}"
+                f" wire={'yes' if self.is_on_wire else 'no'}")
+
+
+def draw_options(seed: int) -> Options:
+    """The options of a seed."""
+    random = stream(seed, "options")
+    replicas = random.choice((1, 2, 3, 3, 3, 4, 5))
+    nodes = tuple(f"n{number}" for number in range(1, replicas + random.choice((0, 0, 1, 2)) + 1))
+    parameters = Parameters("sim", "sim-1", random.choice((1, 2, 4)), replicas,
+                            random.choice((20, 100, 400, 1_000)))
+    return Options(
+        parameters, nodes, _draw_timing(random), _draw_limits(random), _draw_weather(random),
+        RegistryOptions(session_ms=random.choice((800, 1_500, 3_000)), leg_ms=random.choice((1, 2, 5)),
+                        watch_ms=random.choice((5, 20, 200)), ambiguity=random.choice((0.0, 0.1, 0.5)),
+                        failure=random.choice((0.0, 0.05))),
+        _draw_workload(random),
+        tuple(fault for fault in FAULTS if random.random() < 0.4) if random.random() < 0.9 else (),
+        random.choice(_PACE_OF_FAULTS_MS), random.choice((0.3, 1.0, 4.0)), random.random() < 0.1)
+
+
+def _draw_timing(random: Random) -> Timing:
+    return attrs.evolve(
+        DEFAULT_TIMING, resend_ms=random.choice((50, 150, 300)), request_ms=random.choice((800, 1_500)),
+        grant_ms=random.choice((300, 600)), gossip_ms=random.choice((150, 400)),
+        vote_ms=random.choice((200, 500)), heir_delay_ms=random.choice((30, 100)),
+        retry_ms=random.choice((60, 150)), exchange_ms=random.choice((1_000, 3_000)),
+        sweep_rows=random.choice((2, 2_000)))
+
+
+def _draw_limits(random: Random) -> Limits:
+    return attrs.evolve(DEFAULT_LIMITS, page_rows=random.choice((3, 20, 1_000)))
+
+
+def _draw_weather(random: Random) -> Weather:
+    return Weather(latency_mean_ms=random.choice((0.5, 2.0, 10.0)), tail=random.choice((0.0, 0.002, 0.01)),
+                   loss=random.choice((0.0, 0.0, 0.02, 0.1, 0.25)),
+                   repeat=random.choice((0.0, 0.0, 0.05, 0.2)))
+
+
+def _draw_workload(random: Random) -> Workload:
+    shortest_ms = random.choice((100, 400))
+    fates = tuple(fate for fate in FATES if random.random() < 0.6)
+    return Workload(
+        clients=random.randint(1, 4), queues=("q0", "q1", "q2")[: random.randint(1, 3)],
+        enqueue_ms=random.choice((250, 500, 1_000)), claim_ms=random.choice((150, 300, 600)),
+        read_ms=random.choice((1_000, 4_000)), patience_ms=random.choice((600, 2_500)),
+        lease_ms=(shortest_ms, shortest_ms * random.choice((2, 8))), fates=fates or ("complete",),
+        batch_max=random.choice((1, 3, 8)), is_logging=random.random() < 0.5)

@@ -1,0 +1,232 @@
+"""A node as a process: it drains its inbox, steps, commits, speaks; and may die between any two of these.
+
+The machine takes its turns through ``take_turn``, the very function of the real loop. A commit
+takes time while messages without a promise are already on their way. A crash before it loses the
+staged writes and all promises; a crash right after it loses only the promises. A paused process
+keeps its memory while its inbox fills and its clock runs on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Protocol
+
+from skuld_py.model.document import Member
+from skuld_py.model.events import Effect, Event, Ticked
+from skuld_py.node.turn import Machine, take_turn
+from skuld_py.simulation.clocks import Clock
+from skuld_py.simulation.registry import Connection
+from skuld_py.simulation.scheduler import Action, Scheduler
+from skuld_py.simulation.store import MemoryStore
+
+TICKS_MAX = 1_000
+"""So many turns in one millisecond without any event mean a machine that spins."""
+
+
+class CrashPoint(Enum):
+    """Where in its next turn that writes a process dies."""
+
+    BEFORE_COMMIT = "before commit"
+    AFTER_COMMIT = "after commit"
+
+
+class World(Protocol):
+    """What surrounds a process."""
+
+    scheduler: Scheduler
+
+    def build(self, process: Process, member: Member) -> Machine:
+        """Make the machine of a fresh process."""
+
+    def connect(self, process: Process, member: Member) -> Connection:
+        """Open its registry session."""
+
+    def disconnect(self, connection: Connection) -> None:
+        """The registry's side of a death."""
+
+    def commit_ms(self, process: Process) -> int:
+        """How long this commit takes."""
+
+    def before_commit(self, process: Process) -> None:
+        """Look at what is about to become durable."""
+
+    def carry_out(self, process: Process, effect: Effect) -> None:
+        """Let an effect leave."""
+
+    def note(self, who: str, what: str, whom: str = "", detail: object = "") -> None:
+        """Add to the trace."""
+
+
+class Process:
+    """One node: a store and a clock that outlive it, and a machine that does not."""
+
+    def __init__(self, name: str, world: World, clock: Clock, store: MemoryStore) -> None:
+        self.name = name
+        self.clock = clock
+        self.store = store
+        self.machine: Machine | None = None
+        self.connection: Connection | None = None
+        self.is_paused = False
+        self.boots = 0
+        self.turns = 0
+        self.crash_point: CrashPoint | None = None
+        self.on_crash: Callable[[], None] = lambda: None
+        self._world = world
+        self._inbox: list[Event] = []
+        self._is_busy = False
+        self._is_turn_due = False
+        self._wake_ms: int | None = None
+        self._held: tuple[Action, tuple[object, ...]] | None = None
+        self._ticks_at = (-1, 0)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether there is a process at all."""
+        return self.machine is not None
+
+    # -- life ----------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """A new boot over whatever the store holds."""
+        self.boots += 1
+        self._inbox, self._is_busy, self._is_turn_due = [], False, False
+        self._wake_ms, self._held = None, None
+        member = Member(self.name, "127.0.0.1", 7_000, f"{self.name}.{self.boots}")
+        self._world.note(self.name, "start", member.boot)
+        self.machine = self._world.build(self, member)
+        self.connection = self._world.connect(self, member)
+        self._call_later(0, self._settle_in)
+
+    def _settle_in(self) -> None:
+        self._arm()
+        self._plan_turn()
+
+    def crash(self) -> None:
+        """Die now."""
+        if self.machine is None:
+            return
+        self._world.note(self.name, "crash")
+        self.machine, self.is_paused, self.crash_point = None, False, None
+        self.store.crash()
+        if self.connection is not None:
+            self._world.disconnect(self.connection)
+            self.connection = None
+        self.on_crash()
+
+    def pause(self) -> None:
+        """Stand still, as by SIGSTOP."""
+        self.is_paused = True
+        self._world.note(self.name, "pause")
+
+    def resume(self) -> None:
+        """Go on where it stood."""
+        self.is_paused = False
+        self._world.note(self.name, "resume")
+        held, self._held = self._held, None
+        self._is_turn_due, self._wake_ms = False, None
+        if held is not None:
+            held[0](*held[1])
+        elif self.machine is not None:
+            self._settle_in()
+
+    def _call_later(self, delay_ms: int, action: Action, *arguments: object) -> None:
+        """Plan something this boot does; a pause holds it up, a crash drops it."""
+        self._world.scheduler.after(delay_ms, self._call, self.boots, action, arguments)
+
+    def _call(self, boot: int, action: Action, arguments: tuple[object, ...]) -> None:
+        if boot != self.boots or self.machine is None:
+            return
+        if self.is_paused:
+            self._held = (action, arguments) if self._is_busy else self._held
+            return
+        action(*arguments)
+
+    # -- turns ---------------------------------------------------------------------------------
+
+    def receive(self, event: Event) -> None:
+        """Something arrives."""
+        if self.machine is not None:
+            self._inbox.append(event)
+            self._plan_turn()
+
+    def _plan_turn(self) -> None:
+        if self._inbox and not (self._is_busy or self._is_turn_due or self.is_paused):
+            self._is_turn_due = True
+            self._call_later(0, self._turn)
+
+    def _turn(self) -> None:
+        self._is_turn_due = False
+        machine = self.machine
+        if self._is_busy or machine is None:
+            return
+        events, self._inbox = self._inbox, []
+        now_ms = self.clock.read(self._world.scheduler.now_ms)
+        deadline_ms = machine.deadline()
+        if deadline_ms is not None and deadline_ms <= now_ms:
+            events.append(Ticked())
+        if not events:
+            return
+        self.turns += 1
+        turn = take_turn(machine, now_ms, events)
+        for effect in turn.early:
+            self._world.carry_out(self, effect)
+        if not self.store.is_staged:
+            self._speak(turn.late)
+        elif self.crash_point is CrashPoint.BEFORE_COMMIT:
+            self.crash()
+        else:
+            self._is_busy = True
+            self._call_later(self._world.commit_ms(self), self._commit, turn.late)
+
+    def _commit(self, late: list[Effect]) -> None:
+        self._is_busy = False
+        self._world.before_commit(self)
+        self.store.commit()
+        if self.crash_point is CrashPoint.AFTER_COMMIT:
+            self.crash()
+        else:
+            self._speak(late)
+
+    def _speak(self, late: list[Effect]) -> None:
+        for effect in late:
+            self._world.carry_out(self, effect)
+        self._arm()
+        self._plan_turn()
+
+    # -- deadlines -----------------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        """Have the machine ticked at its deadline. A timer that stands earlier is left to ring."""
+        assert self.machine is not None
+        deadline_ms = self.machine.deadline()
+        if deadline_ms is None:
+            return
+        at_ms = max(self.clock.when(deadline_ms), self._world.scheduler.now_ms)
+        if self._wake_ms is None or at_ms < self._wake_ms:
+            self._wake_ms = at_ms
+            self._call_later(at_ms - self._world.scheduler.now_ms, self._ring, at_ms)
+
+    def _ring(self, at_ms: int) -> None:
+        if self._wake_ms != at_ms:
+            return
+        self._wake_ms = None
+        assert self.machine is not None
+        deadline_ms = self.machine.deadline()
+        if deadline_ms is None:
+            return
+        if self._is_busy:
+            return  # armed again when the commit is through
+        if self.clock.when(deadline_ms) > at_ms:
+            self._arm()
+            return
+        self._count_ticks(at_ms)
+        self._is_turn_due = True
+        self._turn()
+
+    def _count_ticks(self, at_ms: int) -> None:
+        count = self._ticks_at[1] + 1 if self._ticks_at[0] == at_ms else 1
+        self._ticks_at = (at_ms, count)
+        if count > TICKS_MAX:
+            raise AssertionError(f"{self.name} asks for a tick at {at_ms} ms over and over")
+

@@ -1,0 +1,52 @@
+"""Virtual time: a heap of actions, run one after another, and the streams of randomness beside it.
+
+Actions of the same millisecond run in an order drawn from the seed, so that no code may rest on
+the order in which things were planned. Every concern draws from a stream of its own: a draw added
+in one place does not reshuffle all the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import blake2b
+from heapq import heappop, heappush
+from random import Random
+
+Action = Callable[..., None]
+_TIE_BITS = 30
+
+
+def stream(seed: int, label: str) -> Random:
+    """The random numbers of one concern of one run."""
+    digest = blake2b(f"{seed} {label}".encode(), digest_size=8).digest()
+    return Random(int.from_bytes(digest, "big"))
+
+
+class Scheduler:
+    """Runs planned actions in the order of their time."""
+
+    def __init__(self, seed: int) -> None:
+        self.now_ms = 0
+        self.actions = 0
+        self._ties = stream(seed, "ties")
+        self._heap: list[tuple[int, int, int, Action, tuple[object, ...]]] = []
+        self._planned = 0
+
+    def at(self, time_ms: int, action: Action, *arguments: object) -> None:
+        """Plan an action; a time that has passed means now."""
+        self._planned += 1
+        tie = self._ties.getrandbits(_TIE_BITS)
+        heappush(self._heap, (max(time_ms, self.now_ms), tie, self._planned, action, arguments))
+
+    def after(self, delay_ms: int, action: Action, *arguments: object) -> None:
+        """Plan an action some time from now."""
+        self.at(self.now_ms + delay_ms, action, *arguments)
+
+    def run(self, until_ms: int) -> None:
+        """Run all that is planned up to a time, then let the rest of the time pass."""
+        heap = self._heap
+        while heap and heap[0][0] <= until_ms:
+            self.now_ms, _, _, action, arguments = heappop(heap)
+            self.actions += 1
+            action(*arguments)
+        self.now_ms = until_ms

@@ -1,0 +1,293 @@
+"""The JVM a worker's Spark runs in: how it is launched, how Python finds it, how it ends.
+
+Invariants:
+
+* The JVM ends with the worker. It exits when its standard input closes, and the kernel sends it SIGTERM when
+  the worker dies, for the case that a child forked by a task still holds the other end of that pipe. Both
+  let Spark's exit hooks remove its scratch files.
+* Everything it writes lies under the worker's directory: log, scratch files, sockets, crash reports. What an
+  abrupt end leaves behind is therefore wiped by the next start.
+* Settings travel in a file that only this user can read. On the command line, where stock PySpark puts them,
+  every user of the machine could read the storage keys.
+
+Spark's own launcher script was rejected: it insists on a JVM module that the Java wheel lacks, costs seconds,
+writes to the terminal, hides the JVM's process id and can start only once per Python process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+import attrs
+
+from skuld_py.embedded import process
+from skuld_py.embedded.java import Java
+from skuld_py.errors import Refused
+
+# Packages of the Java runtime that Spark reaches into by reflection.
+_OPENED = (
+    *(f"java.base/java.lang{name}" for name in ("", ".invoke", ".reflect")),
+    *(f"java.base/java.util{name}" for name in ("", ".concurrent", ".concurrent.atomic")),
+    *(f"java.base/java.{name}" for name in ("io", "net", "nio")),
+    *(f"java.base/sun.{name}" for name in ("nio.ch", "nio.cs", "security.action", "util.calendar")),
+    "java.base/jdk.internal.ref",
+    "java.security.jgss/sun.security.krb5",
+)
+_ALWAYS = (
+    "-XX:+ExitOnOutOfMemoryError",
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
+    "--enable-native-access=ALL-UNNAMED",
+    "--sun-misc-unsafe-memory-access=allow",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+)
+# The kernel's limit for the path of a Unix socket (macOS has the smaller one), less "/.<uuid>.sock".
+_LONGEST_SOCKET_DIRECTORY = 103 - 43
+
+
+@attrs.frozen
+class Files:
+    """Where a runtime keeps its things, all below one directory it holds alone."""
+
+    directory: Path
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "spark.log"
+
+    @property
+    def scratch(self) -> Path:
+        return self.directory / "local"
+
+    @property
+    def settings(self) -> Path:
+        return self.directory / "spark.conf"
+
+    def prepare(self) -> None:
+        """Wipe the scratch space of an earlier run and set its log aside."""
+        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        (self.scratch / "tmp").mkdir(parents=True, mode=0o700)
+        with contextlib.suppress(FileNotFoundError):
+            self.log.replace(self.log.with_suffix(".log.previous"))
+
+
+@attrs.frozen
+class SparkJvm:
+    """A running JVM and the way in."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    secret: str = attrs.field(repr=False)
+
+    @property
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
+
+def default_conf(files: Files, slots: int) -> dict[str, str]:
+    """What every runtime sets; the user's settings come on top."""
+    sockets = files.scratch if len(str(files.scratch)) <= _LONGEST_SOCKET_DIRECTORY else tempfile.gettempdir()
+    return {
+        "spark.app.name": "skuld",
+        "spark.master": f"local[{slots}]",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.local.dir": str(files.scratch),
+        "spark.sql.warehouse.dir": str(files.directory / "warehouse"),
+        # Queues share the slots fairly, each in its own pool.
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.shuffle.partitions": str(slots),
+        # Python partitions: no socket delay, and a cancelled one is killed soon.
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.unix.domain.socket.dir": str(sockets),
+        "spark.python.task.killTimeout": "200ms",
+        # A long-lived session must not grow: threads, finished jobs, forgotten broadcasts.
+        "spark.sql.resultQueryStage.maxThreadThreshold": "16",
+        "spark.sql.shuffleExchange.maxThreadThreshold": "16",
+        "spark.sql.broadcastExchange.maxThreadThreshold": "16",
+        "spark.ui.retainedJobs": "100",
+        "spark.ui.retainedStages": "100",
+        "spark.ui.retainedTasks": "2000",
+        "spark.sql.ui.retainedExecutions": "50",
+        "spark.cleaner.periodicGC.interval": "5min",
+        # Quiet: no web page, nothing on the terminal.
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+def launch(
+    files: Files,
+    conf: Mapping[str, str],
+    java: Java,
+    machine_learning: bool,
+    *,
+    timeout_s: float,
+    extra_options: Sequence[str] = (),
+) -> SparkJvm:
+    """Start the JVM and wait until it says where it listens."""
+    handshake = files.directory / "gateway"
+    handshake.unlink(missing_ok=True)
+    _write_settings(files.settings, conf)
+    command = [
+        str(java.executable),
+        *java_options(files, conf),
+        *(extra_options or archive_options(java, machine_learning)),
+        "-cp",
+        _class_path(conf, machine_learning),
+        "org.apache.spark.deploy.SparkSubmit",
+        "--properties-file",
+        str(files.settings),
+        "--load-spark-defaults",
+        "pyspark-shell",
+    ]
+    child = process.spawn(
+        command,
+        log=files.log,
+        environment=_environment(java, conf, handshake),
+        stdin=subprocess.PIPE,
+        death_signal=signal.SIGTERM,
+    )
+    try:
+        port, secret = _await_handshake(child, handshake, files, time.monotonic() + timeout_s)
+    except BaseException:
+        process.stop(child, grace_s=0)
+        raise
+    finally:
+        handshake.unlink(missing_ok=True)
+    return SparkJvm(child, port, secret)
+
+
+def java_options(files: Files, conf: Mapping[str, str]) -> list[str]:
+    """Heap, collector and the user's own options; Spark reads some of these settings too late to matter."""
+    memory = re.fullmatch(r"(\d+)([kmgt]?)b?", conf["spark.driver.memory"].strip().lower())
+    if memory is None:
+        text = conf["spark.driver.memory"]
+        message = f"spark.driver.memory: {text!r} is no size; write for example 2g"
+        raise Refused("bad_setting", message, setting="spark.driver.memory", value=text)
+    own = shlex.split(conf.get("spark.driver.extraJavaOptions", ""))
+    has_collector = any(re.match(r"-XX:\+Use\w+GC$", option) for option in own)
+    return [
+        f"-Xmx{memory[1]}{memory[2] or 'm'}",
+        *([] if has_collector else ["-XX:+UseSerialGC"]),
+        *_ALWAYS,
+        f"-Djava.io.tmpdir={files.scratch / 'tmp'}",
+        f"-XX:ErrorFile={files.directory}/hs_err_%p.log",
+        *own,
+    ]
+
+
+def archive_options(java: Java, machine_learning: bool) -> list[str]:
+    """Use the class archive that was trained for exactly this Java and these jars, when there is one."""
+    archive = archive_path(java, machine_learning)
+    return [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
+
+
+def archive_path(java: Java, machine_learning: bool) -> Path:
+    """Where the archive belongs. Java ignores one that does not fit, so the key need not be perfect."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    facts = f"{java.executable} {java.version} {spark_jars(machine_learning)}"
+    digest = hashlib.sha256(facts.encode()).hexdigest()[:16]
+    return Path(root) / "skuld_py" / f"spark-{version('pyspark')}-java-{java.major}-{digest}.jsa"
+
+
+def dump_archive(java: Java, classes: Path, machine_learning: bool, files: Files) -> Path:
+    """Turn a list of loaded classes into an archive in the user's cache, whole or not at all."""
+    archive = archive_path(java, machine_learning)
+    archive.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    unfinished = archive.with_name(f"{archive.name}.{os.getpid()}")
+    options = ["-Xshare:dump", f"-XX:SharedClassListFile={classes}", f"-XX:SharedArchiveFile={unfinished}"]
+    jars = ":".join(spark_jars(machine_learning))
+    child = process.spawn([str(java.executable), *_ALWAYS, *options, "-cp", jars], log=files.log)
+    try:
+        if child.wait() != 0 or not unfinished.exists():
+            message = f"Java made no class archive. The end of {files.log}:\n{process.tail(files.log)}"
+            raise Refused("archive_failed", message, log=str(files.log))
+        unfinished.replace(archive)
+    finally:
+        process.stop(child, grace_s=0)
+        unfinished.unlink(missing_ok=True)
+    return archive
+
+
+def spark_home() -> Path:
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise Refused("no_pyspark", "PySpark is not installed; run `pip install pyspark==4.3.0`")
+    return Path(spec.origin).parent
+
+
+def spark_jars(machine_learning: bool) -> list[str]:
+    """PySpark's jars. Without those for machine learning, which nothing else needs, it starts far sooner."""
+    jars = sorted((spark_home() / "jars").glob("*.jar"))
+    return [str(jar) for jar in jars if machine_learning or not jar.name.startswith("spark-mllib")]
+
+
+def _class_path(conf: Mapping[str, str], machine_learning: bool) -> str:
+    """The user's jars first; configuration directories last, because an archive fits only a leading part."""
+    first = conf.get("spark.driver.extraClassPath", "")
+    named = (os.environ.get(name) for name in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR"))
+    directories = [name for name in named if name]
+    return ":".join([*([first] if first else []), *spark_jars(machine_learning), *directories])
+
+
+def _environment(java: Java, conf: Mapping[str, str], handshake: Path) -> dict[str, str]:
+    """Python workers inherit this; without PYSPARK_PYTHON they would run whatever is first on PATH."""
+    python = conf.get("spark.pyspark.python", sys.executable)
+    return {
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        **os.environ,
+        "SPARK_HOME": str(spark_home()),
+        "JAVA_HOME": str(java.home),
+        "PYSPARK_PYTHON": python,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_CONNECT_MODE": "0",
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(handshake),
+    }
+
+
+def _write_settings(path: Path, conf: Mapping[str, str]) -> None:
+    """A Java properties file, in which a backslash and a line break must be escaped."""
+    escapes = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r"})
+    text = "".join(f"{name}={value.translate(escapes)}\n" for name, value in sorted(conf.items()))
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8")
+
+
+def _await_handshake(
+    child: subprocess.Popen[bytes], handshake: Path, files: Files, deadline: float
+) -> tuple[int, str]:
+    """The JVM renames a finished file into place: a port, the length of a secret, the secret."""
+    while not handshake.exists():
+        if child.poll() is not None:
+            raise _failure(files, f"ended with exit status {child.returncode} while starting")
+        if time.monotonic() > deadline:
+            raise _failure(files, "did not start in time")
+        time.sleep(0.01)
+    data = handshake.read_bytes()
+    length = int.from_bytes(data[4:8])
+    return int.from_bytes(data[:4]), data[8 : 8 + length].decode()
+
+
+def _failure(files: Files, what: str) -> Refused:
+    message = f"Spark's JVM {what}. The end of {files.log}:\n{process.tail(files.log)}"
+    return Refused("spark_failed", message, log=str(files.log))

@@ -1,0 +1,339 @@
+"""One JVM and one SparkSession per worker: watched, cancelled and replaced while the worker lives.
+
+Invariants:
+
+* A dead JVM costs one ``restart()``, never the worker: the Python side of Spark is reset and connected anew.
+  DataFrames, broadcasts and functions registered with the old JVM (a module-level ``udf`` that was already
+  used, too) are dead with it.
+* Nothing here waits for a JVM that does not answer. Calls that supervise Spark (``is_alive``, ``cancel``) go
+  through one thread of their own and give up after a time; a frozen JVM blocks that thread and nobody else.
+* A cancelled job group stays cancelled: Spark refuses its later jobs too. Cancelling only what runs at that
+  instant (PySpark's ``cancelJobGroup``) misses a query that is still being planned. The price is that a
+  group's name must never be used again, so name it by task and fencing token.
+* The session writes nothing to the terminal and leaves Ctrl-C to the worker.
+
+PySpark allows one context per Python process, so this refuses to start beside another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import CancelledError, Future
+from pathlib import Path
+from typing import Any
+
+import attrs
+from py4j import java_gateway
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from skuld_py.embedded import process
+from skuld_py.embedded.java import Java, find_java
+from skuld_py.errors import Refused
+from skuld_py.worker import spark_jvm
+
+_GROUP_PROPERTIES = (
+    "spark.jobGroup.id",
+    "spark.job.description",
+    "spark.job.interruptOnCancel",
+    "spark.scheduler.pool",
+)
+
+
+_open_gateway: Callable[[], Any] = launch_gateway
+
+
+class _Supervisor:
+    """One thread that makes calls into the JVM for callers who must not wait for ever."""
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._serve, name="spark-supervisor", daemon=True).start()
+
+    def ask(self, call: Callable[[], Any], timeout_s: float) -> Any:
+        """The call's result, or None when it failed or did not answer in time."""
+        answer: Future[Any] = Future()
+        self._calls.put((call, answer))
+        try:
+            return answer.result(timeout_s)
+        except (TimeoutError, CancelledError, Py4JError, OSError):
+            answer.cancel()
+            return None
+
+    def close(self) -> None:
+        self._calls.put(None)
+
+    def _serve(self) -> None:
+        while (asked := self._calls.get()) is not None:
+            call, answer = asked
+            if not answer.set_running_or_notify_cancel():
+                continue
+            try:
+                answer.set_result(call())
+            except BaseException as error:
+                answer.set_exception(error)
+
+
+@attrs.frozen
+class _Live:
+    """What exists between a start and the end of its JVM."""
+
+    jvm: spark_jvm.SparkJvm
+    session: SparkSession
+    java_context: Any
+    supervisor: _Supervisor
+
+
+class SparkRuntime:
+    """Owns one JVM and one SparkSession, with ``slots`` Spark tasks at a time, in a directory of its own."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        slots: int | None = None,
+        conf: Mapping[str, str] | None = None,
+        java: Java | None = None,
+        machine_learning: bool = False,
+        start_timeout_s: float = 120.0,
+    ) -> None:
+        self._files = spark_jvm.Files(directory.absolute())
+        self._conf = {**spark_jvm.default_conf(self._files, slots or os.cpu_count() or 1), **(conf or {})}
+        self._java = java
+        self._machine_learning = machine_learning
+        self._start_timeout_s = start_timeout_s
+        self._live: _Live | None = None
+        self._changing = threading.RLock()
+        self._hold = contextlib.ExitStack()
+
+    @property
+    def session(self) -> SparkSession:
+        return self._require_live().session
+
+    @property
+    def process_id(self) -> int:
+        """The JVM's process id."""
+        return self._require_live().jvm.process.pid
+
+    @property
+    def log(self) -> Path:
+        return self._files.log
+
+    def start(self) -> SparkSession:
+        """Start the JVM and connect; returns the running session when there is one."""
+        with self._changing:
+            if self._live is None:
+                self._start()
+            return self.session
+
+    def stop(self, grace_s: float = 10.0) -> None:
+        """End the JVM (its exit hooks stop Spark and clean up) and everything that runs in it."""
+        with self._changing:
+            live, self._live = self._live, None
+            if live is not None:
+                live.supervisor.close()
+                process.stop(live.jvm.process, grace_s)
+                _forget_context(self._files)
+            self._hold.close()
+
+    def restart(self) -> SparkSession:
+        """Replace the JVM, dead, frozen or healthy, by a new one. Calls waiting for the old one fail."""
+        with self._changing:
+            self.stop(grace_s=0)
+            return self.start()
+
+    def is_alive(self, timeout_s: float = 5.0) -> bool:
+        """Whether the JVM answers in time and its Spark has not stopped itself."""
+        live = self._live
+        if live is None or not live.jvm.is_running:
+            return False
+        return live.supervisor.ask(live.java_context.isStopped, timeout_s) is False
+
+    def cancel(self, group: str, timeout_s: float = 5.0) -> bool:
+        """Cancel the group's jobs and refuse its future ones, and touch nothing else.
+
+        False when the JVM did not confirm, or is gone: then only ``restart`` makes sure.
+        """
+        live = self._live
+        if live is None or not live.jvm.is_running:
+            return False
+
+        def cancel_and_confirm() -> bool:
+            live.java_context.cancelJobGroupAndFutureJobs(group)
+            return True
+
+        return live.supervisor.ask(cancel_and_confirm, timeout_s) is True
+
+    @contextlib.contextmanager
+    def run_in_group(self, group: str, description: str, *, pool: str = "default") -> Iterator[None]:
+        """Spark jobs this thread starts inside belong to ``group`` and share the slots as ``pool``."""
+        context = self.session.sparkContext
+        context.setJobGroup(group, description, interruptOnCancel=True)
+        context.setLocalProperty("spark.scheduler.pool", pool)
+        try:
+            yield
+        finally:
+            # A JVM that died meanwhile has nothing left to clear.
+            with contextlib.suppress(Py4JError, OSError):
+                for name in _GROUP_PROPERTIES:
+                    context._jsc.setLocalProperty(name, None)
+
+    def train_archive(self) -> Path:
+        """Run typical work once and archive the classes it loads; later starts on this machine are faster.
+
+        Takes about half a minute and some 100 MB of the user's cache directory. Not while running.
+        """
+        with self._changing:
+            if self._live is not None:
+                raise Refused("spark_running", "stop this Spark runtime before training its class archive")
+            java = self._java or find_java()
+            classes = self._files.directory / "classes.list"
+            self._start(extra_options=[f"-XX:DumpLoadedClassList={classes}", "-Xshare:off"])
+            try:
+                _exercise(self.session, self._files.scratch / "training")
+            finally:
+                self.stop()
+            archive = spark_jvm.dump_archive(java, classes, self._machine_learning, self._files)
+            classes.unlink()
+            return archive
+
+    def _require_live(self) -> _Live:
+        live = self._live
+        if live is None:
+            raise Refused("spark_not_started", "this Spark runtime is not running; start it first")
+        return live
+
+    def _start(self, extra_options: list[str] | None = None) -> None:
+        if SparkContext._active_spark_context is not None:
+            message = "this process already has a SparkContext; stop that one, or use a process of its own"
+            raise Refused("spark_running", message)
+        java = self._java or find_java()
+        self._hold.enter_context(process.held(self._files.directory))
+        try:
+            self._files.prepare()
+            jvm = spark_jvm.launch(
+                self._files,
+                self._conf,
+                java,
+                self._machine_learning,
+                timeout_s=self._start_timeout_s,
+                extra_options=extra_options or [],
+            )
+            session = self._connect(jvm)
+            self._live = _Live(jvm, session, session.sparkContext._jsc.sc(), _Supervisor())
+        except BaseException:
+            self._hold.close()
+            raise
+
+    def _connect(self, jvm: spark_jvm.SparkJvm) -> SparkSession:
+        """Make the session; a JVM that hangs meanwhile is killed, which ends the wait."""
+        watchdog = threading.Timer(self._start_timeout_s, jvm.process.kill)
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            return _connect(jvm, self._conf.get("spark.pyspark.python", sys.executable))
+        except (Py4JError, PySparkException, OSError) as error:
+            _end(jvm, self._files)
+            message = f"Spark did not start: {error}. The end of {self.log}:\n{process.tail(self.log)}"
+            raise Refused("spark_failed", message, log=str(self.log)) from error
+        except BaseException:
+            _end(jvm, self._files)
+            raise
+        finally:
+            watchdog.cancel()
+
+
+def _keep_terminal_quiet() -> None:
+    """Some of Spark's Python side writes to the terminal whatever the application's logging says."""
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)  # they repeat what is raised anyway
+    # Reports broken connections through the root logger, which then configures itself onto the terminal.
+    vars(java_gateway)["logging"] = logging.getLogger("py4j.java_gateway")
+
+
+def _connect(jvm: spark_jvm.SparkJvm, python: str) -> SparkSession:
+    _keep_terminal_quiet()
+    way_in = {
+        "PYSPARK_GATEWAY_PORT": str(jvm.port),
+        "PYSPARK_GATEWAY_SECRET": jvm.secret,
+        "PYSPARK_PIN_THREAD": "true",  # one JVM thread per Python thread, or job groups would mix
+    }
+    with _environment(way_in):
+        gateway = _open_gateway()
+    with _interrupt_handler_kept():
+        context = SparkContext(gateway=gateway)
+    context.pythonExec = python
+    # When the JVM dies this server's connection breaks, which is no news worth a traceback on the terminal.
+    vars(context._accumulatorServer)["handle_error"] = lambda request, client_address: None
+    return SparkSession(context)
+
+
+@contextlib.contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _interrupt_handler_kept() -> Iterator[None]:
+    """SparkContext puts its own handler for Ctrl-C in place; how a worker stops is the worker's business."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if handler is not None:
+            signal.signal(signal.SIGINT, handler)
+
+
+def _end(jvm: spark_jvm.SparkJvm, files: spark_jvm.Files) -> None:
+    process.stop(jvm.process, grace_s=0)
+    _forget_context(files)
+
+
+def _forget_context(files: spark_jvm.Files) -> None:
+    """Return PySpark to the state before its first context, asking nothing of the JVM, which is gone."""
+    with SparkContext._lock:
+        context, gateway = SparkContext._active_spark_context, SparkContext._gateway
+        SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+        SparkSession._instantiatedSession = SparkSession._activeSession = None
+    if context is not None and hasattr(context, "_accumulatorServer"):
+        context._accumulatorServer.shutdown()
+    if gateway is not None:
+        with contextlib.suppress(Py4JError, OSError):
+            gateway._gateway_client.shutdown_gateway()  # ends py4j's finalizer thread, too
+        with contextlib.suppress(Py4JError, OSError):
+            gateway.shutdown_callback_server()
+    sys.path[:] = [entry for entry in sys.path if not entry.startswith(f"{files.scratch}{os.sep}")]
+
+
+def _exercise(session: SparkSession, directory: Path) -> None:
+    """Touch what most tasks touch: a scan, a shuffle, SQL, files, Python partitions."""
+    numbers = session.range(0, 10_000, numPartitions=2)
+    numbers.selectExpr("id % 10 AS bucket", "cast(id AS string) AS text").createOrReplaceTempView("numbers")
+    query = "SELECT bucket, count(*) AS n, max(text) AS top FROM numbers GROUP BY bucket ORDER BY n"
+    counts = session.sql(query)
+    counts.write.parquet(str(directory))
+    session.read.parquet(str(directory)).collect()
+    session.sparkContext.parallelize(range(10), 2).map(str).collect()

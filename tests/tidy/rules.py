@@ -1,0 +1,324 @@
+"""The rules of the house, as functions from one module's name and source text to the complaints about it.
+
+They read the syntax tree and import nothing, so a rule can be tried on a text that exists only in a test.
+A module's name is its dotted path with `__init__` spelled out (`skuld_py.node.__init__`): relative imports
+need to know. Set iteration, which needs more than a glance, has a file of its own: `set_order.py`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+PACKAGE = "skuld_py"
+TOP = Path(__file__).resolve().parents[2]
+
+ANYTHING = "anything"
+
+_MODEL = frozenset({"errors", "config", "crdt", "model"})
+_NODE = _MODEL | {"partition", "cluster", "node"}
+_CLIENT = frozenset({"errors", "config", "model", "wire", "client"})
+
+# The rank of each room: which others it may import. Imports point one way, so no two rooms name each other.
+ROOMS: dict[str, frozenset[str] | str] = {
+    "errors": frozenset(),
+    "config": frozenset({"errors"}),
+    "crdt": frozenset({"errors", "config"}),
+    "model": frozenset({"errors", "config", "crdt"}),
+    "wire": _MODEL,
+    "partition": _MODEL,
+    "cluster": _MODEL,
+    "node": _MODEL | {"partition", "cluster"},
+    "runtime": _NODE | {"wire"},
+    "simulation": _NODE | {"wire"},
+    "embedded": frozenset({"errors", "config"}),
+    "client": _MODEL | {"wire"},
+    "gateway": _CLIENT,
+    "worker": _CLIENT | {"embedded"},
+    "workflow": _CLIENT | {"embedded", "worker"},
+    "cli": ANYTHING,
+    "demo": ANYTHING,
+    "__init__": ANYTHING,
+    "__main__": ANYTHING,
+}
+
+PURE_ROOMS = frozenset({"crdt", "model", "partition", "cluster", "node", "wire"})
+
+# What a pure room may import from outside: values and arithmetic, nothing that knows the time or the world.
+_LANGUAGE = frozenset(
+    {"__future__", "collections", "contextlib", "dataclasses", "enum", "functools", "types", "typing"}
+)
+_ALGORITHMS = frozenset({"bisect", "heapq", "itertools", "math", "operator", "re"})
+_BYTES = frozenset({"array", "base64", "binascii", "hashlib", "json", "struct", "zlib"})
+_LIBRARIES = frozenset({"attr", "attrs", "sortedcontainers", "typing_extensions"})
+PURE_MODULES = _LANGUAGE | _ALGORITHMS | _BYTES | _LIBRARIES
+PURE_EXTRAS = {
+    "wire": frozenset({"msgpack"}),
+    "cluster": frozenset({"uhashring"}),
+    "simulation": frozenset({"random"}),
+}
+# The two places where the simulation meets the person who runs it.
+SIMULATION_SHELL = ("skuld_py.simulation.__main__", "skuld_py.simulation.campaign")
+SIMULATION_SHELL_MODULES = frozenset({"argparse", "sys", "time"})
+
+UNSTABLE_BUILTINS = {
+    "hash": "differs from one interpreter to the next; use zlib.crc32 or hashlib",
+    "id": "is an address, another one in every run",
+}
+IMPURE_BUILTINS = UNSTABLE_BUILTINS | {
+    "open": "reaches the disk",
+    "input": "reaches the terminal",
+    "__import__": "hides an import from the layers",
+}
+
+NOT_SEEDED = "is not seeded by the run; take a random.Random"
+BANNED_MODULE_NAMES = frozenset({"utils", "util", "common", "helpers", "helper"})
+DOCUMENTED_ROOMS = frozenset({"client", "model", "errors", "config"})
+DOCSTRING_CHARACTERS_MIN = 60
+FUNCTION_LINES_MAX = 60
+FILE_LINES_MAX = 400
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Definition = Function | ast.ClassDef
+
+
+def modules() -> Iterator[tuple[str, str]]:
+    """Name and source of every module of the package, in a fixed order."""
+    for path in sorted((TOP / PACKAGE).rglob("*.py")):
+        yield ".".join(path.relative_to(TOP).with_suffix("").parts), path.read_text(encoding="utf-8")
+
+
+@cache
+def parse(module: str, source: str) -> ast.Module:
+    """The module's tree; a syntax error names the module."""
+    return ast.parse(source, filename=module.replace(".", "/") + ".py")
+
+
+def room_of(module: str) -> str:
+    """The room a module lives in: `skuld_py.node.vnode` -> `node`, `skuld_py.errors` -> `errors`."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def is_pure(module: str) -> bool:
+    """Must this module be a function of its arguments?"""
+    return room_of(module) in PURE_ROOMS
+
+
+def is_deterministic(module: str) -> bool:
+    """Must this module do the same in every run with the same seed?"""
+    return room_of(module) in PURE_ROOMS | {"simulation"}
+
+
+def imports(module: str, source: str) -> Iterator[tuple[int, str]]:
+    """Line and absolute dotted name of everything imported, wherever in the module the import stands.
+
+    `from a import b` gives `a.b`, whether b is a module or a name in one.
+    """
+    for node in ast.walk(parse(module, source)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = module.split(".")[: -node.level] if node.level else []
+            base += node.module.split(".") if node.module else []
+            for alias in node.names:
+                yield node.lineno, ".".join([*base, alias.name])
+
+
+def layers(module: str, source: str) -> list[str]:
+    """Imports point one way, and every room has a rank."""
+    room = room_of(module)
+    if room not in ROOMS:
+        return [f"{module}: give the new room a rank: {room!r} is not in ROOMS of tests/tidy/rules.py"]
+    may = ROOMS[room]
+    complaints = []
+    for line, name in imports(module, source):
+        parts = name.split(".")
+        if parts[0] != PACKAGE or may == ANYTHING:
+            continue
+        wanted = parts[1] if len(parts) > 1 else ""
+        if wanted == room or wanted in may or (wanted.startswith("__") and wanted not in ROOMS):
+            continue  # the last: from skuld_py import __version__
+        if wanted in ROOMS:
+            complaints.append(f"{module}:{line}: {room} may not import {wanted}")
+        elif len(parts) > 2:
+            complaints.append(f"{module}:{line}: give the new room a rank: {wanted!r} is not in ROOMS")
+        else:
+            complaints.append(f"{module}:{line}: {room} may not import the whole package (wanted {name})")
+    return complaints
+
+
+def spark(module: str, source: str) -> list[str]:
+    """Spark appears in worker/spark*, workflow and demo only."""
+    in_worker = module.startswith(f"{PACKAGE}.worker.spark")
+    if in_worker or room_of(module) in {"workflow", "demo"}:
+        return []
+    return [
+        f"{module}:{line}: {name.split('.')[0]} belongs in worker/spark*, workflow and demo"
+        for line, name in imports(module, source)
+        if name.split(".")[0] in {"pyspark", "py4j"}
+    ]
+
+
+def purity(module: str, source: str) -> list[str]:
+    """No clock, randomness, socket, thread or file in a pure room; the simulation may draw from a seed."""
+    if not is_deterministic(module):
+        return []
+    room = room_of(module)
+    may = PURE_MODULES | PURE_EXTRAS.get(room, frozenset())
+    if module in SIMULATION_SHELL:
+        may |= SIMULATION_SHELL_MODULES
+    complaints = [
+        f"{module}:{line}: {room} is pure and may not import {name}"
+        for line, name in imports(module, source)
+        if name.split(".")[0] not in may | {PACKAGE}
+    ]
+    return complaints + _impure_calls(module, source) + _unseeded(module, source)
+
+
+def _impure_calls(module: str, source: str) -> list[str]:
+    banned = IMPURE_BUILTINS if is_pure(module) else UNSTABLE_BUILTINS
+    return [
+        f"{module}:{node.lineno}: {node.func.id}() {banned[node.func.id]}"
+        for node in ast.walk(parse(module, source))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in banned
+    ]
+
+
+def _unseeded(module: str, source: str) -> list[str]:
+    """Of the module `random` only `Random` is used, and never without a seed."""
+    tree = parse(module, source)
+    names: set[str] = set()  # what the module random is called here
+    classes: set[str] = set()  # and its Random
+    complaints = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.asname or alias.name for alias in node.names if alias.name == "random"}
+        elif isinstance(node, ast.ImportFrom) and node.module == "random":
+            classes |= {alias.asname or alias.name for alias in node.names if alias.name == "Random"}
+            complaints += [
+                f"{module}:{node.lineno}: random.{alias.name} {NOT_SEEDED}"
+                for alias in node.names
+                if alias.name != "Random"
+            ]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in names:
+            if node.attr != "Random":
+                complaints.append(f"{module}:{node.lineno}: random.{node.attr} {NOT_SEEDED}")
+        elif isinstance(node, ast.Call) and not node.args and not node.keywords:
+            if ast.unparse(node.func) in classes | {f"{name}.Random" for name in names}:
+                complaints.append(f"{module}:{node.lineno}: random.Random() without a seed")
+    return complaints
+
+
+def lengths(module: str, source: str) -> dict[str, int]:
+    """What is longer than the house likes, in lines: `path.py` or `path.py:Class.method` -> its length.
+
+    A function counts from its signature to its end, without its docstring.
+    """
+    path = module.replace(".", "/") + ".py"
+    longer = {}
+    lines = len(source.splitlines())
+    if lines >= FILE_LINES_MAX:
+        longer[path] = lines
+    for qualified, node in _definitions(parse(module, source)):
+        if isinstance(node, Function) and _lines(node) > FUNCTION_LINES_MAX:
+            longer[f"{path}:{qualified}"] = _lines(node)
+    return longer
+
+
+def ratchet(longer: dict[str, int], tolerated: dict[str, int]) -> list[str]:
+    """What is too long and not tolerated, has grown, or is tolerated without need; tolerances only shrink."""
+    complaints = []
+    for name, length in sorted(longer.items()):
+        limit = tolerated.get(name)
+        if limit is None:
+            most = FUNCTION_LINES_MAX if ":" in name else FILE_LINES_MAX - 1
+            complaints.append(f"{name} has {length} lines, more than {most}: does it hold two ideas?")
+        elif length > limit:
+            complaints.append(f"{name} has grown to {length} lines from the {limit} tolerated: split it")
+        elif length < limit:
+            complaints.append(f"{name} has shrunk to {length} lines: lower its entry in LONGER from {limit}")
+    for name in sorted(tolerated.keys() - longer.keys()):
+        complaints.append(f"{name} is no longer too long, or gone: take it out of LONGER")
+    return complaints
+
+
+def _definitions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Definition]]:
+    """Every class and function under a node with its qualified name, outermost first."""
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, Definition):
+            yield prefix + child.name, child
+            yield from _definitions(child, prefix + child.name + ".")
+        else:
+            yield from _definitions(child, prefix)
+
+
+def _lines(function: Function) -> int:
+    assert function.end_lineno is not None
+    length = function.end_lineno - function.lineno + 1
+    if ast.get_docstring(function) is not None:
+        docstring = function.body[0]
+        assert docstring.end_lineno is not None
+        length -= docstring.end_lineno - docstring.lineno + 1
+    return length
+
+
+def names(module: str, source: str) -> list[str]:
+    """No room for odds and ends, no bare except, no print where nobody reads it."""
+    complaints = [
+        f"{module}: {part!r} says nothing about what is in it"
+        for part in module.split(".")
+        if part in BANNED_MODULE_NAMES
+    ]
+    may_print = room_of(module) in {"cli", "demo"} or module == "skuld_py.simulation.__main__"
+    for node in ast.walk(parse(module, source)):
+        if isinstance(node, ast.ExceptHandler) and node.type is None:
+            complaints.append(f"{module}:{node.lineno}: a bare except also catches the order to stop")
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+            if not may_print:
+                complaints.append(f"{module}:{node.lineno}: print belongs in cli, demo, simulation/__main__")
+    return complaints
+
+
+def docstrings(module: str, source: str) -> list[str]:
+    """Every public module says why it is there; in the rooms users import, so does every public name."""
+    if any(_is_private(part) for part in module.split(".")):
+        return []
+    tree = parse(module, source)
+    complaints = []
+    if len(ast.get_docstring(tree) or "") < DOCSTRING_CHARACTERS_MIN:
+        complaints.append(f"{module}: a module's docstring says why it is there, in two lines or more")
+    if room_of(module) in DOCUMENTED_ROOMS:
+        complaints += [
+            f"{module}:{node.lineno}: {qualified} is public and has no docstring"
+            for qualified, node in _public(tree)
+            if ast.get_docstring(node) is None
+        ]
+    return complaints
+
+
+def _public(scope: ast.Module | ast.ClassDef, prefix: str = "") -> Iterator[tuple[str, Definition]]:
+    """Public classes and functions of a module and of its public classes, not what functions hold."""
+    for node in scope.body:
+        if isinstance(node, ast.If | ast.Try):  # if TYPE_CHECKING:, try: ... except ImportError:
+            inner = ast.Module(body=node.body + node.orelse, type_ignores=[])
+            yield from _public(inner, prefix)
+        if not isinstance(node, Definition) or node.name.startswith("_"):
+            continue
+        if {"overload", "override", "setter", "deleter"} & _decorators(node):
+            continue  # documented where it is first said
+        yield prefix + node.name, node
+        if isinstance(node, ast.ClassDef):
+            yield from _public(node, prefix + node.name + ".")
+
+
+def _decorators(node: Definition) -> set[str]:
+    return {ast.unparse(decorator).split("(")[0].split(".")[-1] for decorator in node.decorator_list}
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
