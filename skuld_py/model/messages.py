@@ -24,16 +24,18 @@ ROLE_CLIENT, ROLE_NODE = 1, 2
 
 @attrs.frozen
 class Message:
-    """Root of all messages; ``roles`` are who may send it."""
+    """Root of all messages; ``roles`` are who may send it. ``columns`` are fields with equal counts."""
 
     is_promise: ClassVar[bool] = True
     roles: ClassVar[int] = ROLE_NODE
+    columns: ClassVar[tuple[str, ...]] = ()
 
 
 @attrs.frozen
 class TaskBatch:
     """Tasks that share a header (``model.task.Header``), of one partition when between nodes."""
 
+    columns: ClassVar[tuple[str, ...]] = ("ids", "payloads")
     header: bytes = fields.blob(bytes_max=512)
     ids: bytes = fields.ids()
     payloads: Column = fields.strings()
@@ -43,6 +45,7 @@ class TaskBatch:
 class ClaimBatch:
     """Claims granted together: ``bodies`` are body records, leases run to ``end_ms``."""
 
+    columns: ClassVar[tuple[str, ...]] = ("ids", "bodies")
     ids: bytes = fields.ids()
     first_token: int = fields.number()
     end_ms: int = fields.number()
@@ -140,6 +143,7 @@ class Renew(Message):
 
     roles = ROLE_CLIENT | ROLE_NODE
     is_promise = False
+    columns = ("ids", "tokens")
     request: int = fields.number()
     lease_ms: int = fields.number(0, LEASE_MS_MAX)
     ids: bytes = fields.ids()
@@ -174,6 +178,7 @@ class Complete(Message):
 
     roles = ROLE_CLIENT | ROLE_NODE
     is_promise = False
+    columns = ("ids", "tokens")
     request: int = fields.number()
     w: int = fields.number(0, 9)
     at_ms: int = fields.number()
@@ -195,6 +200,7 @@ class Get(Message):
 class TaskRow:
     """A task's records on one replica; empty where it has none."""
 
+    columns: ClassVar[tuple[str, ...]] = ("tokens", "seqs", "entries")
     id: bytes = fields.ids()
     body: Column = fields.strings(1)
     history: bytes = fields.blob()
@@ -258,6 +264,7 @@ class List(Message):
 class Listed(Message):
     """The page. ``upto``: complete up to this id (empty: to the end) on every partition named."""
 
+    columns = ("ids", "bodies", "histories")
     request: int = fields.number()
     partitions: bytes = fields.u64s()
     upto: bytes = fields.blob(20, 20)
@@ -341,6 +348,7 @@ class Delegate(Message):
 class Grant(Message):
     """The leader asks its cohort to record claims; ``places`` are ready-index places."""
 
+    columns = ("ids", "priorities")
     request: int = fields.number()
     partition: int = fields.number()
     epoch: int = fields.number(1, U32_MAX)
@@ -372,6 +380,7 @@ class Amend(Message):
     without recording the claim itself.
     """
 
+    columns = ("ids", "histories", "places")
     request: int = fields.number()
     partition: int = fields.number()
     epoch: int = fields.number(1, U32_MAX)
@@ -424,6 +433,7 @@ class PullClaims(Message):
 class ClaimPage(Message):
     """Live claims behind ``after``; ``next`` is empty on the last page."""
 
+    columns = ("ids", "histories", "places")
     partition: int = fields.number()
     epoch: int = fields.number(1, U32_MAX)
     after: bytes = fields.blob(1, 64)
@@ -437,6 +447,7 @@ class ClaimPage(Message):
 class PushClaims(Message):
     """The candidate's live claims, for a voter of the new cohort to keep; page ``after``..``next``."""
 
+    columns = ("ids", "histories", "places")
     partition: int = fields.number()
     epoch: int = fields.number(1, U32_MAX)
     after: bytes = fields.blob(1, 64)
@@ -489,6 +500,7 @@ class Compare(Message):
     """Digests of the sender's tasks behind ``after`` up to ``upto`` (empty: to the end)."""
 
     is_promise = False
+    columns = ("ids", "digests")
     partition: int = fields.number()
     after: bytes = fields.blob(20, 20)
     upto: bytes = fields.blob(20, 20)

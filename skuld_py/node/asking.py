@@ -5,7 +5,7 @@ A refusal here is definite: nothing was sent anywhere yet. Bad input names the f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -50,7 +50,7 @@ class ClientService:
         if operation is not None:
             self._node.start(operation, now_ms)
 
-    def _owners(self, task_ids: Iterable[bytes]) -> dict[int, tuple[str, ...]]:
+    def _owners(self, task_ids: Sequence[bytes]) -> dict[int, tuple[str, ...]]:
         partitions = {partition: self._node.owners(partition) for partition in self._peers.group(task_ids)}
         if not partitions:
             raise Refused("empty", "ids: none given")

@@ -142,8 +142,9 @@ class Node:
             operation = heapq.heappop(self._timers)[2]
             operation.on_timer(now_ms)
         self._drain(now_ms)
-        self._steward.note_leaderships(now_ms)
-        for queue in self._steward.note_filled(now_ms):
+        has_risen = self._steward.note_leaderships(now_ms)
+        filled = self._steward.note_filled(now_ms)
+        for queue in list(self._parked) if has_risen else filled:
             self._wake_parked(now_ms, queue, [])
         for queue in [queue for queue in self._parked if self._steward.hinted(queue)]:
             self._wake_parked(now_ms, queue, self._steward.hinted(queue))

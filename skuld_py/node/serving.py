@@ -7,7 +7,7 @@ while it travelled; what it stores is found by the exchange.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from skuld_py.errors import Malformed
@@ -63,11 +63,14 @@ class PeerService:
     def _vnode_of(self, task_id: bytes) -> Vnode:
         return self._node.vnodes[ids.partition_of(task_id, self._node.parameters.partitions)]
 
-    def group(self, task_ids: Iterable[bytes]) -> dict[int, list[int]]:
-        """Indexes of ids by partition."""
+    def group(self, task_ids: Sequence[bytes]) -> dict[int, list[int]]:
+        """Indexes of ids by partition; a batch of one route, the common case, is seen as such."""
         routes: dict[bytes, list[int]] = {}
-        for index, task_id in enumerate(task_ids):
-            routes.setdefault(task_id[16:], []).append(index)
+        if len({task_id[16:] for task_id in task_ids}) == 1:
+            routes[task_ids[0][16:]] = list(range(len(task_ids)))
+        else:
+            for index, task_id in enumerate(task_ids):
+                routes.setdefault(task_id[16:], []).append(index)
         groups: dict[int, list[int]] = {}
         mask = self._node.parameters.partitions - 1
         for route, indexes in routes.items():

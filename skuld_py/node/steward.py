@@ -111,16 +111,19 @@ class Steward:
         is_overdue = since_ms is not None and now_ms - since_ms >= self._node.timing.silence_ms
         self._node.carry_out(vnode.on_read(now_ms, event, self._node.live, is_overdue))
 
-    def note_leaderships(self, now_ms: int) -> None:
+    def note_leaderships(self, now_ms: int) -> bool:
         """A partition newly led: say so at once, and compare it with the other owners."""
+        has_risen = False
         for vnode in self._node.vnodes:
             if not vnode.is_leading:
                 self._led.pop(vnode.partition, None)
             elif self._led.get(vnode.partition) != vnode.epoch:
                 self._led[vnode.partition] = vnode.epoch
+                has_risen = True
                 self._next_gossip_ms = now_ms
                 for name in self._node.owners(vnode.partition):
                     self.want_exchange(vnode.partition, name)
+        return has_risen
 
     # -- gossip --------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ and the task enters ``ready`` only once the body is here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
 
@@ -188,11 +189,9 @@ class Replica:
         self.store.put_many("lease", [
             (at + task_id, (BODY_UNKNOWN if was is None else BODY_KNOWN) + place)
             for (place, task_id), was in zip(tasks, found, strict=True)])
-        for (place, _), was in zip(tasks, found, strict=True):
-            queue = tables.queue_of(place)
-            self.tally.add(queue, CLAIMED, 1)
-            if was is not None:
-                self.tally.add(queue, WAITING, -1)
+        self._count([place for place, _ in tasks], CLAIMED, 1)
+        self._count([place for (place, _), was in zip(tasks, found, strict=True) if was is not None],
+                    WAITING, -1)
         self._note_lapse(deadline_ms)
 
     def held_claim(self, record: bytes | None, token: int) -> ClaimRecord | None:
@@ -202,6 +201,10 @@ class Replica:
             return None
         claim = history.claims.entries.get(token)
         return claim if claim is not None and not claim.released.is_raised else None
+
+    def _count(self, places: Sequence[bytes], state: int, change: int) -> None:
+        for place, count in Counter(places).items():
+            self.tally.add(tables.queue_of(place), state, change * count)
 
     def amend(self, now_ms: int, amendments: Sequence[Amendment]) -> None:
         """Apply renewals and releases. A claim unknown here is left to anti-entropy."""
@@ -239,15 +242,12 @@ class Replica:
             self._close_leases(leases)
 
     def _close_leases(self, keys: Sequence[bytes]) -> None:
-        lapsed = []
-        for key, held in zip(keys, self.store.pop_many("lease", keys), strict=True):
-            if held is None:
-                lapsed.append(key[10:])
-                continue
-            queue = tables.queue_of(held[1:])
-            self.tally.add(queue, CLAIMED, -1)
-            if held[:1] == BODY_KNOWN:
-                self.tally.add(queue, COMPLETED, 1)
+        found = self.store.pop_many("lease", keys)
+        for held, count in Counter(found).items():
+            if held is not None:
+                self.tally.add(tables.queue_of(held[1:]), CLAIMED, -count)
+                self.tally.add(tables.queue_of(held[1:]), COMPLETED, count * (held[:1] == BODY_KNOWN))
+        lapsed = [key[10:] for key, held in zip(keys, found, strict=True) if held is None]
         for task_id, body in zip(lapsed, self.bodies(lapsed), strict=True):
             if body is not None:
                 place = tables.place_of(decode_body(body)[0])

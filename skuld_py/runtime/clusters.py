@@ -88,6 +88,7 @@ def read_parameters(hosts: str, cluster: str, timeout_s: float = 10.0) -> Parame
 
 
 def path_of(cluster: str) -> str:
+    """Where a cluster is kept; ``Refused`` when the name is none, which also keeps paths out of it."""
     return f"{ROOT}/{check_name('cluster', cluster)}"
 
 
@@ -100,8 +101,9 @@ def _connection(hosts: str, timeout_s: float, *, is_write: bool) -> Iterator[Any
         yield client
     except UNANSWERED as problem:
         if is_write:
-            raise Uncertain("zookeeper_uncertain", f"the connection to ZooKeeper at {hosts} broke before the"
-                            " answer; look whether it happened before you try again", hosts=hosts) from problem
+            raise Uncertain("zookeeper_uncertain", f"the connection to ZooKeeper at {hosts} broke before it"
+                            " answered; look whether it happened before you try again",
+                            hosts=hosts) from problem
         raise unreachable(hosts) from problem
     finally:
         stop(client)
@@ -130,6 +132,7 @@ def _unknown(client: Any, hosts: str, cluster: str, timeout_s: float) -> Refused
 
 
 def open_client(hosts: str, session_s: float) -> Any:
+    """A client that tries to connect for ever, soon and with jitter; not yet started."""
     try:
         return KazooClient(hosts=hosts, timeout=session_s, connection_retry=dict(_RECONNECT))
     except ValueError as problem:
@@ -138,6 +141,7 @@ def open_client(hosts: str, session_s: float) -> Any:
 
 
 def start(client: Any, hosts: str, timeout_s: float) -> None:
+    """Connect, or ``Refused`` once the time is over."""
     try:
         client.start(timeout=timeout_s)
     except KazooTimeoutError as problem:
@@ -145,6 +149,7 @@ def start(client: Any, hosts: str, timeout_s: float) -> None:
 
 
 def stop(client: Any) -> None:
+    """End the session and its ephemerals; a connection that will not end well is left to its timeout."""
     try:
         client.stop()
         client.close()
@@ -153,5 +158,6 @@ def stop(client: Any) -> None:
 
 
 def unreachable(hosts: str) -> Refused:
+    """What to say when nobody answers."""
     return Refused("zookeeper_unreachable", f"no ZooKeeper answers at {hosts}; check that it runs, that the"
                    " address is right and that this machine may connect to it", hosts=hosts)

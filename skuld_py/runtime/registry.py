@@ -46,6 +46,7 @@ from skuld_py.model.events import (
     SessionChanged,
     SwapDocument,
 )
+from skuld_py.model.names import WIDE_NAME
 from skuld_py.runtime import clusters
 from skuld_py.runtime.clusters import create_cluster, destroy_cluster, read_parameters
 
@@ -53,9 +54,11 @@ __all__ = ["Registry", "create_cluster", "destroy_cluster", "read_parameters"]
 
 DOCUMENT_BYTES_MAX = 64 << 10
 """ZooKeeper answers a node beyond 1 MiB by cutting the connection, which would look like a broken one."""
+PORT_MAX = 65_535
 
 _HEARTBEAT_S = 5.0
 _RETRY_S = 0.5
+_RETRY_UNEXPECTED_S = 2.0
 _PIPELINE = 64
 _START_S = 10.0
 _DEFINITELY_LOST = (BadVersionError, NodeExistsError, NoNodeError)
@@ -86,9 +89,9 @@ class Registry:
         self._jobs: queue.SimpleQueue[_Effect | _Order] = queue.SimpleQueue()
         self._worker = threading.Thread(target=self._work, name="registry", daemon=True)
         self._lock = threading.Lock()
-        self._changes = 0
+        self._breaks = 0
         self._is_announced = False
-        self._said: tuple[NodesChanged, MembersChanged] | None = None
+        self._said: tuple[NodesChanged | MembersChanged, ...] = ()
 
     def start(self) -> None:
         """Connect and register; returns once this node is a member. ``Refused`` when it cannot be."""
@@ -100,8 +103,8 @@ class Registry:
             self._client.remove_listener(self._on_state)
             clusters.stop(self._client)
             if isinstance(problem, NoNodeError):
-                raise Refused("unknown_cluster", f"ZooKeeper at {self._hosts} knows no cluster {self._cluster};"
-                              " create it first", cluster=self._cluster) from problem
+                raise Refused("unknown_cluster", f"ZooKeeper at {self._hosts} knows no cluster"
+                              f" {self._cluster}; create it first", cluster=self._cluster) from problem
             if isinstance(problem, clusters.UNANSWERED):
                 raise clusters.unreachable(self._hosts) from problem
             raise
@@ -122,10 +125,10 @@ class Registry:
     # Called by kazoo's threads.
 
     def _on_state(self, state: str) -> None:
-        with self._lock:
-            self._changes += 1
-            self._is_announced = False
-            if state != KazooState.CONNECTED:
+        if state != KazooState.CONNECTED:
+            with self._lock:
+                self._breaks += 1
+                self._is_announced = False
                 is_lost = state == KazooState.LOST
                 self._emit(SessionChanged(Session.LOST if is_lost else Session.SUSPENDED))
         self._jobs.put(_Order.RECONCILE)
@@ -153,7 +156,7 @@ class Registry:
             except Exception:
                 _log.exception("cannot keep node %s registered; trying again", self._member.name)
                 self._interrupted(Session.LOST)
-                pause_s = _RETRY_S
+                pause_s = _RETRY_UNEXPECTED_S
             self._carry_out([job for job in jobs if not isinstance(job, _Order)])
 
     def _next_jobs(self, pause_s: float) -> list[_Effect | _Order]:
@@ -185,15 +188,16 @@ class Registry:
         """Be registered, know everybody, have both watches armed, and say what is new."""
         if not self._client.connected:
             return  # being connected again leads here again
-        changes = self._changes
+        breaks = self._breaks
         self._register()
-        news = (NodesChanged(tuple(sorted(self._children("nodes")))), MembersChanged(self._members()))
+        names = self._children("nodes")
+        news = (NodesChanged(tuple(sorted(filter(WIDE_NAME.fullmatch, names)))),
+                MembersChanged(self._members()))
         with self._lock:
-            if changes != self._changes:
-                return  # the connection has changed meanwhile, and another pass is due
-            said = (None, None) if self._said is None or not self._is_announced else self._said
-            for event, before in zip(news, said, strict=True):
-                if event != before:
+            if breaks != self._breaks:
+                return  # the connection broke meanwhile; being connected again leads here again
+            for event in news:
+                if not self._is_announced or event not in self._said:
                     self._emit(event)
             self._said = news
             if not self._is_announced:
@@ -207,20 +211,23 @@ class Registry:
         path = f"{self._root}/members/{me.name}"
         ours = json.dumps(address | {"boot": me.boot}, sort_keys=True).encode()
         while True:
+            session = self._client.client_id
+            if session is None:
+                raise ConnectionLoss()
             try:
                 raw, stat = self._wait(self._client.get_async(path))
             except NoNodeError:
                 with suppress(NodeExistsError):
                     self._wait(self._client.create_async(path, ours, ephemeral=True))
                 continue
-            if stat.ephemeralOwner == (self._client.client_id or (None,))[0]:
+            if stat.ephemeralOwner == session[0]:
                 return
             other = _member(me.name, raw)
             if other is not None and (other.host, other.port) != (me.host, me.port):
                 raise Refused("name_taken", f"node {me.name} is alive at {other.host}:{other.port}; give this"
                               " node another name or stop that one", name=me.name)
-            with suppress(NoNodeError):  # an earlier process, or session, of this very node
-                self._wait(self._client.delete_async(path))
+            with suppress(NoNodeError, BadVersionError):  # an earlier process, or session, of this node
+                self._wait(self._client.delete_async(path, version=stat.version))
 
     def _keep(self, path: str, raw: bytes) -> None:
         """Have a persistent node with this content."""
@@ -249,8 +256,11 @@ class Registry:
         """Ask all, then wait for all: a start reads every partition in few round trips."""
         answers = [self._ask(effect) for effect in effects]
         for effect, answer in zip(effects, answers, strict=True):
-            self._emit(self._read(effect, answer) if isinstance(effect, ReadDocument)
-                       else DocumentSwapped(effect.partition, effect.document.write_id, self._outcome(answer)))
+            if isinstance(effect, ReadDocument):
+                self._emit(self._read(effect, answer))
+            else:
+                outcome = self._outcome(answer)
+                self._emit(DocumentSwapped(effect.partition, effect.document.write_id, outcome))
 
     def _ask(self, effect: _Effect) -> Any:
         """The answer to come; a ready one when it is clear without asking; None when nobody is there."""
@@ -300,7 +310,10 @@ def _member(name: str, raw: bytes) -> Member | None:
     """The member a node describes; None, and a word in the log, when it describes none."""
     try:
         fields = json.loads(raw)
-        return Member(name, str(fields["host"]), int(fields["port"]), str(fields["boot"]))
+        member = Member(name, str(fields["host"]), int(fields["port"]), str(fields["boot"]))
+        if not WIDE_NAME.fullmatch(name) or not 1 <= member.port <= PORT_MAX:
+            raise ValueError(f"name or port out of range: {member}")
+        return member
     except (ValueError, KeyError, TypeError) as problem:
         _log.warning("the entry of member %s is not readable: %r", name, problem)
         return None

@@ -69,7 +69,7 @@ class Transport:
                  limits: Limits = DEFAULT_LIMITS) -> None:
         self.traffic = Traffic()
         self._name = name
-        self._cluster = cluster
+        self.cluster = cluster
         self._limits = limits
         address = _loopback_address(host)
         self._context = zmq.Context()
@@ -99,12 +99,12 @@ class Transport:
         os.close(self._waker)
 
     def set_peers(self, peers: Mapping[str, Address]) -> None:
-        """Connect to exactly these peers; a connection whose address stays is left alone."""
+        """Connect to exactly these, and never to oneself; a connection whose address stays is left alone."""
         for name in [name for name, address in self._addresses.items() if peers.get(name) != address]:
             del self._addresses[name]
             self._dealers.pop(name).close(linger=0)
         for name, (host, port) in peers.items():
-            if name not in self._dealers:
+            if name not in self._dealers and name != self._name:
                 dealer = self._socket(zmq.DEALER, _PEER_QUEUE)
                 dealer.setsockopt(zmq.IMMEDIATE, 1)
                 dealer.setsockopt(zmq.RCVHWM, 1)
@@ -165,7 +165,7 @@ class Transport:
         return arrived
 
     def _encode(self, messages: Sequence[Message]) -> list[bytes]:
-        return encode(Envelope(self._name, self._cluster, tuple(messages)))
+        return encode(Envelope(self._name, self.cluster, tuple(messages)))
 
     def _socket(self, kind: int, queue: int) -> zmq.Socket[bytes]:
         opened = self._context.socket(kind)

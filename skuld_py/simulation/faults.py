@@ -20,7 +20,8 @@ from skuld_py.simulation.scheduler import Scheduler
 
 DURATIONS_MS = (30, 200, 1_000, 3_000)
 RESTART_SPREAD_MS = 500
-_CRASH_POINTS = {"crash before commit": CrashPoint.BEFORE_COMMIT, "crash after commit": CrashPoint.AFTER_COMMIT}
+_CRASH_POINTS = {"crash before commit": CrashPoint.BEFORE_COMMIT,
+                 "crash after commit": CrashPoint.AFTER_COMMIT}
 _PARTITIONS = ("halves", "isolate", "one way", "bridge")
 
 

@@ -138,6 +138,6 @@ def halves(random: Random, names: Sequence[str]) -> list[Link]:
 
 def bridge(random: Random, names: Sequence[str]) -> list[Link]:
     """Two halves that only one node in the middle hears both of."""
-    middle, *rest = random.sample(list(names), len(names))
+    _middle, *rest = random.sample(list(names), len(names))
     at = len(rest) // 2
     return between(rest[:at], rest[at:])

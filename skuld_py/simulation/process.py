@@ -158,15 +158,10 @@ class Process:
     def _turn(self) -> None:
         self._is_turn_due = False
         machine = self.machine
-        if self._is_busy or machine is None:
+        if self._is_busy or machine is None or not self._inbox:
             return
         events, self._inbox = self._inbox, []
         now_ms = self.clock.read(self._world.scheduler.now_ms)
-        deadline_ms = machine.deadline()
-        if deadline_ms is not None and deadline_ms <= now_ms:
-            events.append(Ticked())
-        if not events:
-            return
         self.turns += 1
         turn = take_turn(machine, now_ms, events)
         for effect in turn.early:
@@ -221,7 +216,7 @@ class Process:
             self._arm()
             return
         self._count_ticks(at_ms)
-        self._is_turn_due = True
+        self._inbox.append(Ticked())
         self._turn()
 
     def _count_ticks(self, at_ms: int) -> None:

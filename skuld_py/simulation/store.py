@@ -60,7 +60,7 @@ class MemoryStore:
         """Whether a key exists in ``low <= key <= high``."""
         data = self.tables[table]
         index = data.bisect_left(low)
-        return index < len(data) and data.peekitem(index)[0] <= high
+        return index < len(data) and bool(data.peekitem(index)[0] <= high)
 
     def scan(self, table: str, start: bytes, stop: bytes, limit: int) -> list[Row]:
         """Up to ``limit`` rows with ``start <= key < stop``, in key order."""

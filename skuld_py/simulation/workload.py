@@ -38,7 +38,7 @@ class Client:
         self.is_stopped = False
         self.patience_ms = patience_ms
         self._network = network
-        self._history = history
+        self.history = history
         self._nodes = nodes
         self._requests = 0
         self._then: dict[int, Then] = {}
@@ -49,7 +49,7 @@ class Client:
         self._requests += 1
         request, node = self._requests, self.random.choice(self._nodes)
         message = make(request)
-        operation = self._history.invoke(self.scheduler.now_ms, self.name, node, request, message)
+        operation = self.history.invoke(self.scheduler.now_ms, self.name, node, request, message)
         self._then[request] = then
         self._network.send(self.name, node, message)
         wait_ms = message.wait_ms if isinstance(message, m.Claim) else 0
@@ -57,7 +57,7 @@ class Client:
         return operation
 
     def _receive(self, sender: str, message: m.Message) -> None:
-        operation = self._history.find(self.name, getattr(message, "request", -1))
+        operation = self.history.find(self.name, getattr(message, "request", -1))
         if operation is not None and operation.node == sender:
             self._finish(operation, message)
 
@@ -66,7 +66,7 @@ class Client:
             self._finish(operation, None)
 
     def _finish(self, operation: Operation, answer: m.Message | None) -> None:
-        self._history.finish(self.scheduler.now_ms, operation, answer)
+        self.history.finish(self.scheduler.now_ms, operation, answer)
         self._then.pop(operation.request)(operation)
 
     def wall_ms(self) -> int:
@@ -128,7 +128,8 @@ class Producer:
             self._on_answer(operation, batches, w, repeats)
         self._client.ask(lambda request: m.Enqueue(request, w, batches), then)
 
-    def _on_answer(self, operation: Operation, batches: tuple[m.TaskBatch, ...], w: int, repeats: int) -> None:
+    def _on_answer(self, operation: Operation, batches: tuple[m.TaskBatch, ...], w: int,
+                   repeats: int) -> None:
         random = self._random
         if self._client.is_stopped or not repeats:
             return
@@ -158,9 +159,10 @@ class Worker:
         self._client = client
         self._random = client.random
         self._options = options
-        self._history = client._history
-        self._fates = {"complete": self._complete_in_time, "renew": self._renew_on, "release": self._release,
-                       "late": self._complete_late, "abandon": lambda holds, lease_ms: None}
+        self._history = client.history
+        self._fates: dict[str, Callable[[Sequence[Hold], int], None]] = {
+            "complete": self._complete_in_time, "renew": self._renew_on, "release": self._release,
+            "late": self._complete_late, "abandon": lambda holds, lease_ms: None}
         self._likes = tuple(fates)
 
     def begin(self) -> None:
@@ -287,7 +289,7 @@ class Reader:
 
     def _look(self) -> None:
         random, queue = self._client.random, self._client.random.choice(("", *self._options.workload.queues))
-        known = [hold.task for hold in self._client._history.holds[-50:]]
+        known = [hold.task for hold in self._client.history.holds[-50:]]
         makes: list[Make] = [lambda request: m.Count(request, queue), m.Describe,
                              lambda request: m.List(request, queue, b"", random.choice((1, 5, 100)))]
         if known:

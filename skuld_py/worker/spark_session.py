@@ -4,7 +4,7 @@ Invariants:
 
 * A dead JVM costs one ``restart()``, never the worker: the Python side of Spark is reset and connected anew.
   DataFrames, broadcasts and functions registered with the old JVM (a module-level ``udf`` that was already
-  used, too) are dead with it.
+  used, too) are dead with it, and so is the text of exceptions that came from it: read it before.
 * Nothing here waits for a JVM that does not answer. Calls that supervise Spark (``is_alive``, ``cancel``) go
   through one thread of their own and give up after a time; a frozen JVM blocks that thread and nobody else.
 * A cancelled job group stays cancelled: Spark refuses its later jobs too. Cancelling only what runs at that
@@ -133,7 +133,8 @@ class SparkRuntime:
     def start(self) -> SparkSession:
         """Start the JVM and connect; returns the running session when there is one."""
         with self._changing:
-            if self._live is None:
+            if self._live is None or not self._live.jvm.is_running:
+                self.stop(grace_s=0)
                 self._start()
             return self.session
 
@@ -244,9 +245,11 @@ class SparkRuntime:
         try:
             return _connect(jvm, self._conf.get("spark.pyspark.python", sys.executable))
         except (Py4JError, PySparkException, OSError) as error:
+            # An exception from Java asks the JVM for its text, so it is read before, and not kept after.
+            reason = " ".join(str(error).splitlines()[:2])
             _end(jvm, self._files)
-            message = f"Spark did not start: {error}. The end of {self.log}:\n{process.tail(self.log)}"
-            raise Refused("spark_failed", message, log=str(self.log)) from error
+            message = f"Spark did not start: {reason}. The end of {self.log}:\n{process.tail(self.log)}"
+            raise Refused("spark_failed", message, log=str(self.log)) from None
         except BaseException:
             _end(jvm, self._files)
             raise

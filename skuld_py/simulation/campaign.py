@@ -1,0 +1,251 @@
+"""One run from a seed: faults and work, then healing, then judgement.
+
+The safety phase may do anything to anybody. Then all faults end, and the liveness phase demands, in
+bounded virtual time, what only a healthy cluster can do: every partition has a leader that all
+nodes agree on, every task is claimed and completed, all replicas are equal. At last the checkers
+judge the whole history and the stores that are left.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+
+import attrs
+
+from skuld_py.model import messages as m
+from skuld_py.model.document import Member
+from skuld_py.node.node import Node
+from skuld_py.node.turn import Machine
+from skuld_py.simulation import audits, checkers
+from skuld_py.simulation.checkers import Checker, Evidence, Finding
+from skuld_py.simulation.clocks import draw_clock
+from skuld_py.simulation.cluster import Cluster
+from skuld_py.simulation.faults import Fault, Nemesis, draw_faults
+from skuld_py.simulation.history import Operation, Status
+from skuld_py.simulation.monitor import NO_NEED_TO_RAISE
+from skuld_py.simulation.options import Options, draw_options
+from skuld_py.simulation.scheduler import stream
+from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.trace import Trace
+from skuld_py.simulation.workload import Client, Producer, Reader, Worker
+
+LIVENESS_MS = 40_000
+SETTLE_MS = 250
+DRAIN_LEASE_MS = 1_000
+TRACE_LINES = 60
+LIVENESS = "healed, the cluster elects, drains and converges in bounded time"
+
+SAFETY: tuple[Checker, ...] = (
+    checkers.nothing_from_nowhere, checkers.one_holder_per_token, checkers.tokens_rise,
+    checkers.leases_do_not_overlap, checkers.deposed_leaders_grant_nothing, checkers.completed_is_not_granted,
+    checkers.claims_are_of_the_queue, checkers.renewals_are_the_holders, checkers.epochs_rise,
+    audits.indexes_match, audits.counts_match,
+)
+HEALED: tuple[Checker, ...] = (
+    checkers.acked_enqueues_survive, checkers.acked_completions_stay, checkers.acked_entries_stay,
+    audits.replicas_are_equal, audits.everything_is_completed,
+)
+
+
+@attrs.frozen
+class Verdict:
+    """What became of a run. ``violated``: the invariants broken, each with its evidence."""
+
+    seed: int
+    options: Options
+    violated: dict[str, tuple[str, ...]]
+    vacuous: tuple[str, ...]
+    stats: Counter[str]
+    trace_hash: str
+    last_lines: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is broken."""
+        return not self.violated
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Whether the run put nothing to the test: no claim, or no fault while anything went on."""
+        return not (self.stats["claims"] and self.stats["acks"] and self.stats["faults overlapped"])
+
+
+def make_node(options: Options, member: Member, store: MemoryStore, random: Random) -> Machine:
+    """The real node."""
+    return Node(member, options.parameters, store, lambda most_ms: random.randint(0, most_ms),
+                random.getrandbits(32), timing=options.timing, limits=options.limits)
+
+
+class Campaign:
+    """A run under way."""
+
+    def __init__(self, seed: int, seconds: int, trace: Trace) -> None:
+        self.options = draw_options(seed)
+        self.safety_ms = seconds * 1_000
+        self.cluster = Cluster(seed, self.options, make_node, trace, self.safety_ms + LIVENESS_MS)
+        self.clients: list[Client] = []
+        self.healed_ms: int | None = None
+        self._described: dict[str, m.Described] = {}
+        self._seed = seed
+        faults = draw_faults(stream(seed, "faults"), self.options.faults, self.options.fault_every_ms,
+                             self.options.nodes, self.safety_ms)
+        self.nemesis = Nemesis(self.cluster, stream(seed, "nemesis"), faults, self.options.weather)
+
+    def play(self) -> None:
+        """Both phases."""
+        self.cluster.start()
+        self.nemesis.begin()
+        for number in range(self.options.workload.clients):
+            client = self._make_client(f"c{number}")
+            Producer(client, self.options).begin()
+            Worker(client, self.options, self.options.workload.fates).begin()
+            Reader(client, self.options).begin()
+        self.cluster.scheduler.run(self.safety_ms)
+        self._heal()
+
+    def _make_client(self, name: str) -> Client:
+        seed, cluster, options = self._seed, self.cluster, self.options
+        clock = draw_clock(stream(seed, f"clock {name}"), options.parameters.skew_ms,
+                           self.safety_ms + LIVENESS_MS)
+        client = Client(name, cluster.scheduler, cluster.network, cluster.history, clock,
+                        stream(seed, f"client {name}"), options.nodes, options.workload.patience_ms)
+        self.clients.append(client)
+        return client
+
+    # -- liveness ------------------------------------------------------------------------------
+
+    def _heal(self) -> None:
+        for client in self.clients:
+            client.is_stopped = True
+        self.nemesis.end()
+        drainer = self._make_client("drainer")
+        worker = Worker(drainer, self.options, ("complete",))
+        for queue in self.options.workload.queues:
+            self._drain(worker, queue)
+        self._describe(drainer)
+        scheduler = self.cluster.scheduler
+        while scheduler.now_ms < self.safety_ms + LIVENESS_MS and self.healed_ms is None:
+            scheduler.run(scheduler.now_ms + SETTLE_MS)
+            if self._is_settled():
+                self.healed_ms = scheduler.now_ms - self.safety_ms
+        drainer.is_stopped = True
+
+    def _drain(self, worker: Worker, queue: str) -> None:
+        """Claim a queue empty, without end."""
+        worker.claim(queue, 100, DRAIN_LEASE_MS, 100, lambda: self.cluster.scheduler.after(
+            20, self._drain, worker, queue))
+
+    def _describe(self, client: Client) -> None:
+        """Ask the nodes, one after another, how they see the cluster."""
+        def then(operation: Operation) -> None:
+            if isinstance(operation.answer, m.Described):
+                self._described[operation.node] = operation.answer
+            client.later(30, self._describe, client)
+        client.ask(m.Describe, then)
+
+    def owners(self) -> dict[int, tuple[str, ...]]:
+        """The owners that all nodes agree on; none if they do not."""
+        views = [described.partitions for described in self._described.values()]
+        if len(views) < len(self.options.nodes):
+            return {}
+        owners = {row.partition: row.owners for row in views[0]}
+        is_agreed = all(owners == {row.partition: row.owners for row in view} for view in views)
+        return owners if is_agreed and all(owners.values()) else {}
+
+    def _is_settled(self) -> bool:
+        return not self.lacks()
+
+    def lacks(self) -> list[str]:
+        """What liveness still misses."""
+        evidence = self.evidence()
+        if not evidence.owners:
+            return ["not all nodes agree on the owners"]
+        leaders = self._lacks_leaders()
+        if leaders:
+            return leaders
+        findings = [audits.everything_is_completed(evidence), audits.replicas_are_equal(evidence)]
+        return [f"{finding.invariant}: {line}" for finding in findings for line in finding.evidence]
+
+    def _lacks_leaders(self) -> list[str]:
+        lacking = []
+        for partition in range(self.options.parameters.partitions):
+            document = self.cluster.registry.documents.get(partition)
+            seen = [described.partitions[partition].leader for described in self._described.values()]
+            if document is None or any(leader != document[1].leader for leader in seen):
+                lacking.append(f"partition {partition}: nodes see leaders {seen}, the registry {document}")
+        return lacking
+
+    # -- judgement -----------------------------------------------------------------------------
+
+    def evidence(self) -> Evidence:
+        """For the checkers."""
+        parameters = self.options.parameters
+        return Evidence(self.cluster.history, self.cluster.registry.writes,
+                        {name: process.store for name, process in self.cluster.processes.items()},
+                        self.owners(), parameters.replicas, parameters.partitions)
+
+    def judge(self, error: str) -> list[Finding]:
+        """All verdicts: of the checkers, the monitor, the liveness phase."""
+        if self.healed_ms is None:
+            for process in self.cluster.processes.values():
+                process.store.crash()  # what counts is what is committed
+        evidence, monitor = self.evidence(), self.cluster.monitor
+        findings = [Finding(NO_NEED_TO_RAISE, False, (error,))] if error else []
+        findings += [checker(evidence) for checker in SAFETY]
+        if self.healed_ms is not None:
+            findings += [Finding(LIVENESS, True), *(checker(evidence) for checker in HEALED)]
+        elif not error:
+            findings.append(Finding(LIVENESS, False, tuple(self.lacks())))
+        findings += [Finding(rule, False, tuple(lines[:checkers.EVIDENCE_MAX]))
+                     for rule, lines in monitor.violations.items()]
+        return findings
+
+    def stats(self) -> Counter[str]:
+        """Numbers of a run."""
+        cluster, history = self.cluster, self.cluster.history
+        stats = Counter({f"fault {kind}": count for kind, count in self.nemesis.counts.items()})
+        stats += Counter({f"network {what}": count for what, count in cluster.network.counts.items()})
+        stats += Counter({f"registry {what}": count for what, count in cluster.registry.counts.items()})
+        stats += Counter(f"{type(operation.message).__name__} {operation.status.value}"
+                         for operation in history.operations)
+        acked = list(history.of(m.Enqueue, Status.OK))
+        stats.update({
+            "actions": cluster.scheduler.actions, "elections": len(cluster.registry.writes),
+            "turns": sum(process.turns for process in cluster.processes.values()),
+            "boots": sum(process.boots for process in cluster.processes.values()),
+            "acks": len(acked), "claims": sum(1 for _ in checkers.claims_of(self.evidence())),
+            "faults overlapped": self._overlapped(acked), "virtual ms": cluster.scheduler.now_ms,
+            "healing ms": self.healed_ms or 0, "on wire": self.options.is_on_wire,
+        })
+        return stats
+
+    def _overlapped(self, acked: list[Operation]) -> int:
+        """Faults during which an operation succeeded."""
+        def is_overlapped(fault: Fault) -> bool:
+            return any(operation.invoked_ms <= fault.stop_ms and operation.done_ms >= fault.start_ms
+                       for operation in acked)
+        return sum(1 for fault in self.nemesis.faults if is_overlapped(fault))
+
+
+def run(seed: int, *, seconds: int = 20, plant: Callable[[Cluster], None] | None = None,
+        listener: Callable[[str], None] | None = None) -> Verdict:
+    """Play a seed. ``plant`` may break something before the start; ``listener`` gets each trace line."""
+    trace = Trace(listener)
+    campaign = Campaign(seed, seconds, trace)
+    if plant is not None:
+        plant(campaign.cluster)
+    error = ""
+    try:
+        campaign.play()
+    except Exception:
+        error = traceback.format_exc()
+    findings = campaign.judge(error)
+    for process in campaign.cluster.processes.values():
+        trace.absorb(process.store.digest())
+    return Verdict(
+        seed, campaign.options, {each.invariant: each.evidence for each in findings if each.verdict is False},
+        tuple(each.invariant for each in findings if each.verdict is None), campaign.stats(), trace.hash,
+        tuple(trace.last(TRACE_LINES)))

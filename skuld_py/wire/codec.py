@@ -1,0 +1,181 @@
+"""Envelopes to frames and back: what travels in one ZeroMQ multipart message.
+
+Frame 0, the header, is msgpack of ``[version, cluster, sender, [[code, field, ...], ...]]``; a code is an
+index in ``MESSAGES``, a record an array of its fields, a column ``[lengths, frame]``. The frames behind
+it are the columns' data, raw, so that payloads never pass through msgpack.
+
+``decode`` is total: any byte strings give an ``Envelope`` or raise ``Malformed`` naming the field, at a cost
+that the size of the input bounds. An envelope is taken whole or not at all. The version is read before
+anything else is expected of the header, so a later protocol may change the rest.
+
+``encode`` is canonical: equal envelopes are equal frames. It keeps the sizes that ``decode`` will insist on
+and trusts the rest to whoever made the messages. What does not fit goes in several envelopes.
+
+Rejected: maps with field names, twice the bytes and a choice between duplicates; and a checksum, which
+TCP and CURVE already have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import attrs
+import msgpack
+
+from skuld_py.config import DEFAULT_LIMITS, PROTOCOL_VERSION, Limits
+from skuld_py.errors import Malformed, Refused
+from skuld_py.model.fields import U63_MAX, Name
+from skuld_py.model.messages import MESSAGES, ROLE_CLIENT, ROLE_NODE, Message
+from skuld_py.wire.schema import Record, read_name, record_of
+from skuld_py.wire.stream import ITEMS_MAX, Fault, Reader, Writer
+
+MESSAGES_MAX = 4_096
+"""Messages of one envelope."""
+FRAMES_MAX = 4_096
+"""Frames of one envelope; a page of tasks takes two each."""
+HEADER_FRACTION = 4
+"""The header may take this part of ``Limits.message_bytes``: 8 MiB of 32."""
+
+ROLE_NAMES = {ROLE_CLIENT: "client", ROLE_NODE: "node"}
+
+_CODES = {of: code for code, of in enumerate(MESSAGES)}
+_RECORDS = tuple(record_of(of) for of in MESSAGES)
+_DUMPS = {of: (code, _RECORDS[code].dump) for of, code in _CODES.items()}
+_read_cluster = read_name(Name(is_optional=True))
+_read_sender = read_name(Name(is_optional=True, is_wide=True))
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+
+@attrs.frozen
+class Envelope:
+    """Messages from one sender. ``sender``: a node's name, or ``""`` for a client."""
+
+    sender: str
+    cluster: str
+    """The cluster meant; ``""`` from a client that does not know it yet."""
+    messages: tuple[Message, ...]
+
+
+class MalformedRequest(Malformed):
+    """A malformed message whose ``request`` number could still be read.
+
+    Whoever sent a question can be told; ``message_type`` says whether it was one. The number in an
+    answer belongs to the receiver and must not be sent back.
+    """
+
+    def __init__(self, field: str, problem: str, request: int, message_type: type[Message]) -> None:
+        super().__init__(field, problem)
+        self.request = request
+        self.message_type = message_type
+
+
+def encode(envelope: Envelope, limits: Limits = DEFAULT_LIMITS) -> list[bytes]:
+    """The frames; raises ``Refused`` when they are more, or larger, than a receiver takes."""
+    writer = Writer()
+    messages = []
+    for message in envelope.messages:
+        code, dump = _DUMPS[type(message)]
+        messages.append([code, *dump(message, writer)])
+    try:
+        header = msgpack.packb([PROTOCOL_VERSION, envelope.cluster, envelope.sender, messages])
+    except (ValueError, OverflowError) as problem:
+        raise Refused("unencodable", f"message: {problem}; a value is out of range") from None
+    frames = [header, *writer.frames]
+    for name, size, most in (
+        ("messages", len(messages), MESSAGES_MAX),
+        ("items", len(messages) + writer.items, ITEMS_MAX),
+        ("frames", len(frames), FRAMES_MAX),
+        ("header bytes", len(header), limits.message_bytes // HEADER_FRACTION),
+        ("bytes", sum(map(len, frames)), limits.message_bytes),
+    ):
+        if size > most:
+            raise Refused("too_large", f"envelope: {size} {name}, more than {most}; send less at once",
+                          size=size, limit=most)
+    return frames
+
+
+def decode(frames: Sequence[bytes], limits: Limits = DEFAULT_LIMITS) -> Envelope:
+    """The envelope; raises ``Malformed``, or ``MalformedRequest`` when the sender can be told."""
+    try:
+        _check_frames(frames, limits)
+        reader = Reader(frames, limits)
+        cluster, sender = _read_preamble(reader)
+        count = _at("messages", reader.items, MESSAGES_MAX)
+        messages = [_read_message(reader, index) for index in range(count)]
+        reader.close()
+    except Fault as fault:
+        raise Malformed(fault.path, fault.problem) from None
+    return Envelope(sender, cluster, tuple(messages))
+
+
+def check_role(message: Message, role: int) -> None:
+    """Raises ``Refused`` unless a sender of this role may send the message."""
+    if not message.roles & role:
+        raise Refused("forbidden", f"{type(message).__name__}: a {ROLE_NAMES.get(role, 'stranger')} may not"
+                      " send this", operation=type(message).__name__, role=role)
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def _check_frames(frames: Sequence[bytes], limits: Limits) -> None:
+    if not 1 <= len(frames) <= FRAMES_MAX:
+        raise Fault(f"are {len(frames)}, not 1 to {FRAMES_MAX}", "frames")
+    if any(type(frame) is not bytes for frame in frames):
+        raise Fault("are not all byte strings", "frames")
+    size, most = len(frames[0]), limits.message_bytes // HEADER_FRACTION
+    if size > most:
+        raise Fault(f"has {size} bytes, more than {most}", "header")
+    size = sum(map(len, frames))
+    if size > limits.message_bytes:
+        raise Fault(f"have {size} bytes, more than {limits.message_bytes}", "frames")
+
+
+def _read_preamble(reader: Reader) -> tuple[str, str]:
+    count = _at("header", Reader.array, reader)
+    version = _at("version", Reader.scalar, reader)
+    if type(version) is not int:
+        raise Fault("is no int", "version")
+    if version != PROTOCOL_VERSION:
+        raise Fault(f"the sender speaks protocol {version}, this side protocol {PROTOCOL_VERSION};"
+                    " upgrade the older of the two", "version")
+    if count != 4:
+        raise Fault(f"has {count} parts, not [version, cluster, sender, messages]", "header")
+    return _at("cluster", _read_cluster, reader), _at("sender", _read_sender, reader)
+
+
+def _read_message(reader: Reader, index: int) -> Message:
+    place = f"messages[{index}]"
+    count = _at(place, Reader.array, reader)
+    code = _at(place, Reader.scalar, reader)
+    if type(code) is not int or not 0 <= code < len(MESSAGES):
+        raise Fault(f"{repr(code)[:80]} is no message code, which are 0..{len(MESSAGES) - 1}", place)
+    of, record = MESSAGES[code], _RECORDS[code]
+    values: list[object] = []
+    try:
+        if count != len(record.names) + 1:
+            if count > 1:
+                values.append(reader.scalar())
+            raise Fault(f"has {count - 1} fields, not {len(record.names)}")
+        message: Message = record.read_fields(reader, values)
+    except Fault as fault:
+        raise _malformed(of, record, values, fault.within(of.__name__)) from None
+    return message
+
+
+def _malformed(of: type[Message], record: Record, values: Sequence[object], fault: Fault) -> Malformed:
+    first = values[0] if values and record.names[0] == "request" else None
+    if type(first) is int and 0 <= first <= U63_MAX:
+        return MalformedRequest(fault.path, fault.problem, first, of)
+    return Malformed(fault.path, fault.problem)
+
+
+def _at(path: str, read: Callable[[A], T], argument: A) -> T:
+    """Read something outside of any message; a fault is at ``path``."""
+    try:
+        return read(argument)
+    except Fault as fault:
+        raise fault.within(path) from None

@@ -1,0 +1,69 @@
+"""Ids rise over clock steps and restarts, carry their partition, and read as sortable text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skuld_py.errors import Refused
+from skuld_py.model import ids
+
+
+@given(st.lists(st.tuples(st.integers(0, 1 << 40), st.integers(1, 50)), min_size=1, max_size=20))
+def test_ids_rise_whatever_the_clock_does(calls: list[tuple[int, int]]) -> None:
+    mint = ids.IdMint(nonce=7)
+
+    minted = [task_id for now_ms, count in calls for task_id in mint.mint(now_ms, count, route=3)]
+
+    assert minted == sorted(set(minted))
+
+
+def test_ids_rise_over_a_restart_with_a_clock_set_back() -> None:
+    before = ids.IdMint(1).mint(5_000, 3, 0)
+    floor_ms = ids.time_of(before[-1])
+
+    after = ids.IdMint(2, floor_ms).mint(1_000, 3, 0)
+
+    assert min(after) > max(before)
+
+
+def test_a_raised_floor_is_passed_by_the_next_id() -> None:
+    mint = ids.IdMint(1)
+    mint.raise_floor(9_000)
+
+    assert ids.time_of(mint.mint(10, 1, 0)[0]) > 9_000
+
+
+def test_a_full_millisecond_goes_on_in_the_next() -> None:
+    mint = ids.IdMint(1)
+    mint.mint(5, 1, 0)
+    mint._seq = ids.SEQ_END - 2
+
+    assert ids.time_of(mint.mint(5, 2, 0)[0]) == 6
+
+
+@given(st.binary(min_size=20, max_size=20), st.binary(min_size=20, max_size=20))
+def test_text_sorts_like_the_bytes_and_parses_back(a: bytes, b: bytes) -> None:
+    assert ids.from_text(ids.to_text(a)) == a
+    assert (ids.to_text(a) < ids.to_text(b)) == (a < b)
+
+
+@pytest.mark.parametrize("text", ["", "z" * 32, "0" * 31, "0" * 33, "0" * 30 + "==", "\u0130" * 32])
+def test_other_texts_are_refused_with_a_remedy(text: str) -> None:
+    with pytest.raises(Refused, match="32 characters"):
+        ids.from_text(text)
+
+
+@given(st.integers(0, (1 << 32) - 1), st.integers(0, 12))
+def test_the_route_alone_decides_the_partition(route: int, power: int) -> None:
+    task_id = ids.IdMint(1).mint(1, 1, route)[0]
+
+    assert ids.partition_of(task_id, 1 << power) == route % (1 << power)
+
+
+def test_a_task_id_prints_as_text() -> None:
+    task_id = ids.TaskId(bytes(20))
+
+    assert str(task_id) == "0" * 32
+    assert repr(task_id) == f"TaskId('{'0' * 32}')"

@@ -1,0 +1,161 @@
+"""A replica's indexes and counts are a function of its data, whatever order things came in."""
+
+from __future__ import annotations
+
+import attrs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skuld_py.model.task import Header, History, decode_body, decode_history, token_of
+from skuld_py.partition import tables
+from skuld_py.partition.replica import Amendment, Grant, Replica
+from skuld_py.simulation.store import MemoryStore
+
+SKEW_MS = 10
+HEADERS = [Header("a", 0), Header("a", 5), Header("b", -3)]
+IDS = [n.to_bytes(20, "big") for n in range(1, 7)]
+
+
+def header_of(index: int) -> Header:
+    return HEADERS[index % len(HEADERS)]
+
+
+@attrs.frozen
+class Op:
+    kind: str
+    tasks: tuple[int, ...]
+    number: int
+    time: int
+
+
+OPS = st.builds(Op, st.sampled_from(["store", "grant", "renew", "release", "finish", "sweep", "wait"]),
+                st.lists(st.integers(0, 5), min_size=1, max_size=4, unique=True).map(tuple),
+                st.integers(1, 4), st.integers(1, 40))
+
+
+def apply(replica: Replica, now_ms: int, op: Op) -> None:
+    """Carry out one operation as a replica would meet it."""
+    task_ids = [IDS[index] for index in op.tasks]
+    token = token_of(1, op.number * 10)
+    if op.kind == "store":
+        for index in op.tasks:
+            replica.store_tasks(now_ms, header_of(index).encode(), [IDS[index]], [b"payload"])
+    elif op.kind == "grant":
+        places = [tables.place_of(header_of(index)) for index in op.tasks]
+        grant = Grant(task_ids, places, token, now_ms, now_ms + op.time, "me")
+        replica.apply_grant(now_ms, grant, replica.objections(grant))
+    elif op.kind == "finish":
+        replica.finish(now_ms, task_ids, [token] * len(task_ids), now_ms)
+    elif op.kind == "sweep":
+        replica.sweep(now_ms, 100)
+    elif op.kind in ("renew", "release"):
+        for index, task_id in enumerate(task_ids):
+            amendment = Amendment(task_id, token + index, now_ms + op.time, op.kind == "release")
+            replica.amend(now_ms, [amendment])
+
+
+def check(replica: Replica, now_ms: int) -> None:
+    """Recompute every index from the data and compare."""
+    store, prefix = replica.store, replica.prefix
+    end = tables.end_of(prefix)
+    ready = {key[-20:]: key[2:-20] for key, _ in store.scan("ready", prefix, end, 1000)}
+    leases = {key[10:]: (int.from_bytes(key[2:10], "big"), held)
+              for key, held in store.scan("lease", prefix, end, 1000)}
+    counts: dict[str, list[int]] = {}
+    for task_id in IDS:
+        body = store.get("body", prefix + task_id)
+        history = decode_history(store.get("history", prefix + task_id))
+        held = leases.get(task_id)
+        if history.completion.value is not None:
+            assert task_id not in ready and held is None
+        elif held is not None:
+            assert task_id not in ready
+            assert held[0] == history.horizon_ms + SKEW_MS
+            assert (held[1][:1] == tables.BODY_KNOWN) == (body is not None)
+        elif body is not None:
+            assert ready[task_id] == tables.place_of(decode_body(body)[0])
+            assert not history.horizon_ms or history.horizon_ms + SKEW_MS <= now_ms
+        else:
+            assert task_id not in ready
+        _count(counts, body, history, held)
+    replica.tally.settle()
+    stored = {row[0]: list(row[1:]) for row in replica.tally.rows(None, 100) if any(row[1:])}
+    assert stored == {queue: row for queue, row in counts.items() if any(row)}
+    lapses = [deadline for deadline, _ in leases.values()]
+    assert not lapses or replica.next_lapse_ms is not None and replica.next_lapse_ms <= min(lapses)
+
+
+def _count(counts: dict[str, list[int]], body: bytes | None, history: History,
+           held: tuple[int, bytes] | None) -> None:
+    if held is not None:
+        counts.setdefault(tables.queue_of(held[1][1:]).decode(), [0, 0, 0])[1] += 1
+    elif body is not None:
+        row = counts.setdefault(decode_body(body)[0].queue, [0, 0, 0])
+        row[2 if history.completion.value is not None else 0] += 1
+
+
+@settings(max_examples=400)
+@given(st.lists(OPS, max_size=25))
+def test_indexes_and_counts_follow_from_the_data(ops: list[Op]) -> None:
+    replica, now_ms = Replica(0, MemoryStore(), SKEW_MS), 1_000
+
+    for op in ops:
+        now_ms += op.time if op.kind == "wait" else 1
+        apply(replica, now_ms, op)
+        check(replica, now_ms)
+
+
+@settings(max_examples=200)
+@given(st.lists(OPS, max_size=15), st.lists(OPS, max_size=15))
+def test_two_replicas_that_swap_their_histories_are_equal(ours: list[Op], theirs: list[Op]) -> None:
+    pair = [Replica(0, MemoryStore(), SKEW_MS), Replica(0, MemoryStore(), SKEW_MS)]
+    now_ms = 1_000
+    for replica, ops in zip(pair, (ours, theirs), strict=True):
+        for op in ops:
+            apply(replica, now_ms, op)
+
+    for here, there in (pair, pair[::-1]):
+        for key, record in there.store.scan("history", there.prefix, tables.end_of(there.prefix), 1000):
+            here.merge_history(now_ms, key[2:], record, None)
+
+    tables_of = [replica.store.scan("history", replica.prefix, tables.end_of(replica.prefix), 1000)
+                 for replica in pair]
+    assert tables_of[0] == tables_of[1]
+
+
+def test_the_head_of_a_queue_is_the_highest_priority_then_the_oldest() -> None:
+    replica = Replica(0, MemoryStore(), SKEW_MS)
+    for index, priority in enumerate([0, 5, 5, -(1 << 31), (1 << 31) - 1]):
+        replica.store_tasks(1, Header("q", priority).encode(), [IDS[index]], [b""])
+
+    heads = [head[-20:] for head in replica.heads("q", None, 10)]
+
+    assert heads == [IDS[4], IDS[1], IDS[2], IDS[0], IDS[3]]
+
+
+def test_a_queue_whose_name_begins_another_is_kept_apart() -> None:
+    replica = Replica(0, MemoryStore(), SKEW_MS)
+    replica.store_tasks(1, Header("q").encode(), [IDS[0]], [b""])
+    replica.store_tasks(1, Header("q-2").encode(), [IDS[1]], [b""])
+
+    assert [head[-20:] for head in replica.heads("q", None, 10)] == [IDS[0]]
+
+
+def test_the_same_id_with_another_body_is_refused_and_nothing_changes() -> None:
+    replica = Replica(0, MemoryStore(), SKEW_MS)
+    replica.store_tasks(1, Header("q").encode(), [IDS[0]], [b"one"])
+
+    conflicts = replica.store_tasks(2, Header("q").encode(), [IDS[0], IDS[1]], [b"two", b"new"])
+
+    assert conflicts == [IDS[0]]
+    assert replica.bodies([IDS[0]])[0] is not None and replica.bodies([IDS[0]])[0][-3:] == b"one"
+    assert replica.bodies([IDS[1]])[0] is not None
+
+
+def test_a_log_entry_is_immutable() -> None:
+    replica = Replica(0, MemoryStore(), SKEW_MS)
+
+    assert replica.append(IDS[0], 1, 0, [b"a", b"b"])
+    assert replica.append(IDS[0], 1, 1, [b"b", b"c"])
+    assert not replica.append(IDS[0], 1, 1, [b"x"])
+    assert replica.entries(IDS[0], 10) == [(1, 0, b"a"), (1, 1, b"b"), (1, 2, b"c")]

@@ -1,0 +1,392 @@
+"""The store on a real disk: what was committed is there, what was not is gone, what is damaged is said."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import lmdb
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from skuld_py.errors import Corrupt, Refused
+from skuld_py.model.store import TABLES
+from skuld_py.runtime.lmdb_store import LmdbStore, StoreFailed
+
+MAP_BYTES = 64 << 20
+TOP = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[LmdbStore]:
+    opened = LmdbStore(tmp_path / "data", MAP_BYTES)
+    yield opened
+    opened.close()
+
+
+def reopened(store: LmdbStore, path: Path) -> LmdbStore:
+    store.close()
+    return LmdbStore(path / "data", MAP_BYTES)
+
+
+def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", program, *arguments], cwd=TOP, text=True, timeout=30,
+                          capture_output=True, check=False)
+
+
+# -- one process ------------------------------------------------------------------------------------
+
+
+def test_every_table_keeps_its_own_rows_over_a_restart(store: LmdbStore, tmp_path: Path) -> None:
+    for number, table in enumerate(TABLES):
+        store.put_many(table, [(b"key", bytes([number]) * number)])
+    store.commit()
+
+    again = reopened(store, tmp_path)
+    assert [again.get(table, b"key") for table in TABLES] == [bytes([n]) * n for n in range(len(TABLES))]
+    again.close()
+
+
+def test_a_batch_reads_its_own_writes(store: LmdbStore) -> None:
+    store.put_many("body", [(b"a", b"1"), (b"b", b"2"), (b"c", b"3")])
+    store.commit()
+
+    store.put_many("body", [(b"b", b"two"), (b"d", b"4")])
+    assert store.pop_many("body", [b"a", b"x", b"d"]) == [b"1", None, b"4"]
+
+    assert store.get("body", b"a") is None
+    assert store.get("body", b"b") == b"two"
+    assert store.get_many("body", [b"d", b"c", b"b", b"a"]) == {b"c": b"3", b"b": b"two"}
+    assert store.scan("body", b"", b"\xff", 10) == [(b"b", b"two"), (b"c", b"3")]
+    assert not store.is_any_between("body", b"", b"a~")
+    assert not store.is_any_between("body", b"d", b"z")
+
+
+def test_scans_and_seeks_keep_to_their_bounds(store: LmdbStore) -> None:
+    rows = [(b"k%02d" % number, b"%d" % number) for number in range(20)]
+    store.put_many("ready", rows)
+
+    assert store.scan("ready", b"k05", b"k08", 100) == rows[5:8]
+    assert store.scan("ready", b"k05", b"k08", 2) == rows[5:7]
+    assert store.scan("ready", b"k05", b"k08", 0) == []
+    assert store.scan("ready", b"k18", b"z", 100) == rows[18:]
+    assert store.scan("ready", b"l", b"z", 100) == []
+    assert store.is_any_between("ready", b"k07", b"k07")
+    assert store.is_any_between("ready", b"k07x", b"k08")
+    assert not store.is_any_between("ready", b"k07x", b"k07y")
+
+
+def test_keys_of_500_bytes_and_values_of_any_size(store: LmdbStore, tmp_path: Path) -> None:
+    sizes = (0, 1, 4_000, 1 << 20)
+    rows = [(bytes([number]) * 500, os.urandom(size)) for number, size in enumerate(sizes, 1)]
+    store.put_many("log", rows)
+    store.commit()
+
+    again = reopened(store, tmp_path)
+    assert again.scan("log", b"", b"\xff", 10) == rows
+    again.close()
+
+
+def test_a_batch_without_operations_commits_nothing_and_one_of_reads_leaves_no_transaction(
+        store: LmdbStore) -> None:
+    store.commit()
+    assert store.get("meta", b"key") is None
+    store.commit()
+    store.put_many("meta", [(b"key", b"value")])
+    store.commit()
+    assert store.get("meta", b"key") == b"value"
+
+
+# -- crashes and other processes --------------------------------------------------------------------
+
+CRASH = """
+import os, sys
+from pathlib import Path
+from skuld_py.runtime.lmdb_store import LmdbStore
+store = LmdbStore(Path(sys.argv[1]), 64 << 20)
+store.put_many("body", [(b"kept", b"1")])
+store.commit()
+store.put_many("body", [(b"kept", b"2"), (b"lost", b"2")])
+store.pop_many("body", [b"kept"])
+os._exit(7)
+"""
+
+OPEN = """
+import sys
+from pathlib import Path
+from skuld_py.errors import Refused
+from skuld_py.runtime.lmdb_store import LmdbStore
+try:
+    LmdbStore(Path(sys.argv[1]), 64 << 20)
+except Refused as refusal:
+    print(refusal)
+"""
+
+
+def test_a_crash_loses_exactly_the_batch_that_was_not_committed(tmp_path: Path) -> None:
+    assert run(CRASH, str(tmp_path)).returncode == 7
+
+    store = LmdbStore(tmp_path, MAP_BYTES)
+    assert store.scan("body", b"", b"\xff", 10) == [(b"kept", b"1")]
+    store.close()
+
+
+def test_closing_loses_the_batch_too(store: LmdbStore, tmp_path: Path) -> None:
+    store.put_many("body", [(b"key", b"value")])
+    again = reopened(store, tmp_path)
+    assert again.get("body", b"key") is None
+    again.close()
+
+
+def test_a_second_process_is_refused_and_told_where_and_what_to_do(store: LmdbStore, tmp_path: Path) -> None:
+    said = run(OPEN, str(tmp_path / "data")).stdout
+    assert "data_in_use" in said
+    assert str(tmp_path / "data") in said
+    assert "stop that one" in said
+
+    store.close()
+    assert run(OPEN, str(tmp_path / "data")).stdout == ""
+
+
+def test_a_second_store_in_this_process_is_refused(store: LmdbStore, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="data_in_use"):
+        LmdbStore(tmp_path / "data", MAP_BYTES)
+
+
+def test_a_directory_that_cannot_be_made_is_refused() -> None:
+    with pytest.raises(Refused, match="data_unusable"):
+        LmdbStore(Path("/proc/skuld"), MAP_BYTES)
+
+
+def test_what_is_no_store_is_refused_and_let_go(tmp_path: Path) -> None:
+    (tmp_path / "data.mdb").write_bytes(b"something else" * 1_000)
+    for _ in range(2):
+        with pytest.raises(Refused, match="data_unusable"):
+            LmdbStore(tmp_path, MAP_BYTES)
+
+
+# -- failing disks ----------------------------------------------------------------------------------
+
+
+def test_a_full_map_is_fatal_and_nothing_is_answered_after_it(tmp_path: Path) -> None:
+    store = LmdbStore(tmp_path, 1 << 20)
+    store.put_many("meta", [(b"key", b"value")])
+    store.commit()
+    with pytest.raises(StoreFailed, match="store_failed"):
+        for number in range(1_000):
+            store.put_many("body", [(b"%d" % number, os.urandom(10_000))])
+            store.commit()
+    for operation in (store.commit, lambda: store.get("meta", b"key"),
+                      lambda: store.put_many("meta", [(b"key", b"other")])):
+        with pytest.raises(StoreFailed):
+            operation()
+    store.close()
+
+    again = LmdbStore(tmp_path, MAP_BYTES)
+    assert again.get("meta", b"key") == b"value"
+    again.close()
+
+
+FAIL_TO_SYNC = """
+import resource, signal, sys
+from pathlib import Path
+from skuld_py.runtime.lmdb_store import LmdbStore, StoreFailed
+store = LmdbStore(Path(sys.argv[1]), 64 << 20)
+store.put_many("body", [(b"key", b"first")])
+store.commit()
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+store.put_many("body", [(b"key", bytes(1 << 20))])
+for _ in range(2):
+    try:
+        store.commit()
+    except StoreFailed as problem:
+        print(problem.code)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+try:
+    store.get("body", b"key")
+except StoreFailed as problem:
+    print(problem.code)
+"""
+
+
+def test_a_disk_that_refuses_a_write_fails_the_commit_for_good(tmp_path: Path) -> None:
+    done = run(FAIL_TO_SYNC, str(tmp_path))
+    assert done.stdout.split() == ["store_failed"] * 3, done.stderr
+
+    store = LmdbStore(tmp_path, MAP_BYTES)
+    assert store.get("body", b"key") == b"first"
+    store.close()
+
+
+# -- damage -----------------------------------------------------------------------------------------
+
+
+def filled(path: Path) -> dict[bytes, bytes]:
+    chance = random.Random(11)
+    rows = {b"key%05d" % number: chance.randbytes(100) for number in range(2_000)}
+    store = LmdbStore(path, MAP_BYTES)
+    store.put_many("body", rows.items())
+    store.commit()
+    store.close()
+    return rows
+
+
+def flip(path: Path, place: int) -> None:
+    with (path / "data.mdb").open("r+b") as data:
+        data.seek(place)
+        byte = data.read(1)[0]
+        data.seek(place)
+        data.write(bytes([byte ^ 0x10]))
+
+
+@pytest.mark.parametrize("offset", [-1, 0, 50, 99, 101], ids=["key", "first", "middle", "last", "checksum"])
+def test_a_flipped_bit_in_a_record_is_found_by_every_way_to_read_it(tmp_path: Path, offset: int) -> None:
+    rows = filled(tmp_path)
+    key = b"key01234"
+    content = (tmp_path / "data.mdb").read_bytes()
+    for copy in re.finditer(re.escape(rows[key]), content):
+        flip(tmp_path, copy.start() + offset)
+
+    store = LmdbStore(tmp_path, MAP_BYTES)
+    with pytest.raises(Corrupt):
+        store.scan("body", b"", b"\xff", 10_000)
+    if offset >= 0:
+        for read in (lambda: store.get("body", key), lambda: store.get_many("body", [b"key00001", key]),
+                     lambda: store.pop_many("body", [key])):
+            with pytest.raises(Corrupt) as caught:
+                read()
+            assert caught.value.facts["key"] == key
+    assert store.get("body", b"key00001") == rows[b"key00001"]
+    store.close()
+
+
+def test_a_record_under_another_key_is_found(tmp_path: Path) -> None:
+    LmdbStore(tmp_path, MAP_BYTES).close()
+    foreign = lmdb.open(str(tmp_path), map_size=MAP_BYTES, max_dbs=len(TABLES))
+    with foreign.begin(write=True) as transaction:
+        body = foreign.open_db(b"body", transaction)
+        store_record = b"value" + b"\0\0\0\0"
+        transaction.put(b"key", store_record, db=body)
+        transaction.put(b"short", b"abc", db=body)
+        transaction.put(b"empty", b"", db=body)
+    foreign.close()
+
+    store = LmdbStore(tmp_path, MAP_BYTES)
+    for key in (b"key", b"short", b"empty"):
+        with pytest.raises(Corrupt):
+            store.get("body", key)
+    store.close()
+
+
+READ_ALL = """
+import random, sys
+from pathlib import Path
+from skuld_py.errors import SkuldError
+from skuld_py.runtime.lmdb_store import LmdbStore
+chance = random.Random(11)
+rows = {b"key%05d" % number: chance.randbytes(100) for number in range(2_000)}
+try:
+    store = LmdbStore(Path(sys.argv[1]), 64 << 20)
+except SkuldError:
+    sys.exit(0)
+found = 0
+def look(read):
+    global found
+    try:
+        return read()
+    except SkuldError:
+        found += 1
+        return None
+wrong = [key for key in rows if look(lambda: store.get("body", key)) not in (None, rows[key])]
+for start in rows:
+    for key, value in look(lambda: store.scan("body", start, b"\\xff", 20)) or ():
+        if rows.get(key) != value:
+            wrong.append(key)
+print("WRONG" if wrong else "right", "found" if found else "nothing", wrong)
+"""
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_is_damaged_no_wrong_value_is_returned(tmp_path: Path, seed: int) -> None:
+    """The reader is a process of its own: LMDB may well crash on a page that is no longer one."""
+    filled(tmp_path)
+    chance = random.Random(seed)
+    size = (tmp_path / "data.mdb").stat().st_size
+    for _ in range(20):
+        flip(tmp_path, chance.randrange(2 * 4096, size))
+
+    done = run(READ_ALL, str(tmp_path))
+    assert done.returncode < 0 or done.stdout.startswith("right found"), done.stdout
+
+
+# -- against a model --------------------------------------------------------------------------------
+
+KEYS = st.binary(min_size=1, max_size=3) | st.sampled_from([b"k" * 500, b"k" * 499 + b"l"])
+VALUES = st.binary(max_size=40)
+
+
+class StoreAgainstDict(RuleBasedStateMachine):
+    """Any history of batches, commits and reopenings reads like two dicts: one staged, one durable."""
+
+    @initialize()
+    def start(self) -> None:
+        self.directory = tempfile.TemporaryDirectory()
+        self.path = Path(self.directory.name)
+        self.store = LmdbStore(self.path, MAP_BYTES)
+        self.durable: dict[bytes, bytes] = {}
+        self.staged: dict[bytes, bytes] = {}
+
+    @rule(rows=st.lists(st.tuples(KEYS, VALUES), max_size=8))
+    def put(self, rows: list[tuple[bytes, bytes]]) -> None:
+        self.store.put_many("ready", iter(rows))
+        self.staged.update(rows)
+
+    @rule(keys=st.lists(KEYS, max_size=8))
+    def pop(self, keys: list[bytes]) -> None:
+        assert self.store.pop_many("ready", iter(keys)) == [self.staged.pop(key, None) for key in keys]
+
+    @rule(keys=st.lists(KEYS, max_size=8))
+    def get(self, keys: list[bytes]) -> None:
+        expected = {key: self.staged[key] for key in keys if key in self.staged}
+        assert self.store.get_many("ready", keys) == expected
+        assert [self.store.get("ready", key) for key in keys] == [self.staged.get(key) for key in keys]
+
+    @rule(low=KEYS, high=KEYS, limit=st.integers(0, 5))
+    def look(self, low: bytes, high: bytes, limit: int) -> None:
+        rows = [row for row in sorted(self.staged.items()) if low <= row[0] < high]
+        assert self.store.scan("ready", low, high, limit) == rows[:limit]
+        assert self.store.is_any_between("ready", low, high) == any(low <= key <= high for key in self.staged)
+
+    @rule()
+    def commit(self) -> None:
+        self.store.commit()
+        self.durable = dict(self.staged)
+
+    @rule()
+    def reopen(self) -> None:
+        self.store.close()
+        self.store = LmdbStore(self.path, MAP_BYTES)
+        self.staged = dict(self.durable)
+
+    @invariant()
+    def is_the_same(self) -> None:
+        if hasattr(self, "store"):
+            assert self.store.scan("ready", b"", b"\xff" * 8, 10_000) == sorted(self.staged.items())
+
+    def teardown(self) -> None:
+        if hasattr(self, "store"):
+            self.store.close()
+            self.directory.cleanup()
+
+
+StoreAgainstDict.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+test_any_history_reads_like_a_dict = StoreAgainstDict.TestCase

@@ -1,0 +1,402 @@
+"""The registry on a real ZooKeeper: clusters, membership, sessions that break, and swaps of all outcomes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kazoo.client import KazooClient
+
+from skuld_py.config import Parameters
+from skuld_py.embedded.zookeeper import ZooKeeperServer
+from skuld_py.errors import Refused
+from skuld_py.model.document import NOBODY, Document, Member
+from skuld_py.model.events import (
+    DocumentRead,
+    DocumentSwapped,
+    Event,
+    MembersChanged,
+    NodesChanged,
+    Outcome,
+    ReadDocument,
+    ReadFailed,
+    Session,
+    SessionChanged,
+    SwapDocument,
+)
+from skuld_py.runtime import registry as registry_module
+from skuld_py.runtime.registry import Registry, create_cluster, destroy_cluster, read_parameters
+
+pytestmark = pytest.mark.cluster
+
+SESSION_MS = 2_000
+WAIT_S = 20.0
+ANNA = Member("127.0.0.1:7001", "127.0.0.1", 7001, "boot-a")
+BERT = Member("127.0.0.1:7002", "127.0.0.1", 7002, "boot-b")
+
+CONNECTED, SUSPENDED, LOST = (SessionChanged(session) for session in Session)
+
+
+class Events:
+    """What a registry emitted, in order; waiting for more of it without polling."""
+
+    def __init__(self) -> None:
+        self.all: list[Event] = []
+        self._arrival = threading.Condition()
+
+    def emit(self, event: Event) -> None:
+        with self._arrival:
+            self.all.append(event)
+            self._arrival.notify_all()
+
+    def wait(self, wanted: Event | Callable[[Event], bool], after: int = 0) -> int:
+        """The position behind the first such event at or behind ``after``."""
+        matches = wanted if callable(wanted) else wanted.__eq__
+        deadline = time.monotonic() + WAIT_S
+        with self._arrival:
+            position = after
+            while True:
+                while position < len(self.all):
+                    position += 1
+                    if matches(self.all[position - 1]) is True:
+                        return position
+                assert self._arrival.wait(deadline - time.monotonic()), f"no {wanted} in {self.all[after:]}"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
+    with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper"), tick_ms=250) as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(server: ZooKeeperServer, request: pytest.FixtureRequest) -> str:
+    name = f"c{abs(zlib_name(request.node.name))}"
+    create_cluster(server.hosts, Parameters(name, f"id-of-{name}"))
+    return name
+
+
+def zlib_name(text: str) -> int:
+    import zlib
+
+    return zlib.crc32(text.encode())
+
+
+@contextlib.contextmanager
+def joined(server: ZooKeeperServer, cluster: str, member: Member,
+           session_ms: int = SESSION_MS) -> Iterator[tuple[Registry, Events]]:
+    events = Events()
+    registry = Registry(server.hosts, cluster, member, session_ms, events.emit)
+    registry.start()
+    try:
+        yield registry, events
+    finally:
+        registry.stop()
+
+
+@contextlib.contextmanager
+def client_of(server: ZooKeeperServer, **options: Any) -> Iterator[KazooClient]:
+    client = KazooClient(hosts=server.hosts, timeout=10.0, **options)
+    client.start(timeout=10.0)
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+@contextlib.contextmanager
+def paused(server: ZooKeeperServer) -> Iterator[None]:
+    server.pause()
+    try:
+        yield
+    finally:
+        server.resume()
+
+
+def document(write_id: str, **changes: Any) -> Document:
+    fields = {"epoch": 1, "leader": ANNA.name, "boot": ANNA.boot, "cohort": (ANNA.name,)} | changes
+    return Document(write_id=write_id, **fields)
+
+
+def is_lost(event: Event) -> bool:
+    return event == LOST
+
+
+# -- clusters ---------------------------------------------------------------------------------------
+
+
+def test_a_cluster_is_what_it_was_created_as(server: ZooKeeperServer) -> None:
+    parameters = Parameters("made", "id-1", partitions=16, replicas=1, skew_ms=700)
+    create_cluster(server.hosts, parameters)
+    assert read_parameters(server.hosts, "made") == parameters
+
+
+def test_a_cluster_is_created_once(server: ZooKeeperServer, cluster: str) -> None:
+    with pytest.raises(Refused, match="cluster_exists") as caught:
+        create_cluster(server.hosts, Parameters(cluster, "another-id"))
+    assert cluster in str(caught.value)
+    assert read_parameters(server.hosts, cluster).cluster_id == f"id-of-{cluster}"
+
+
+def test_a_destroyed_cluster_is_gone_with_all_it_held_and_can_be_made_again(
+        server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server, cluster, ANNA) as (registry, events):
+        registry.perform(SwapDocument(0, -1, document("w")))
+        events.wait(DocumentSwapped(0, "w", Outcome.WON))
+    destroy_cluster(server.hosts, cluster)
+
+    with pytest.raises(Refused, match="unknown_cluster"):
+        read_parameters(server.hosts, cluster)
+    with pytest.raises(Refused, match="unknown_cluster"):
+        destroy_cluster(server.hosts, cluster)
+    create_cluster(server.hosts, Parameters(cluster, "second"))
+    with joined(server, cluster, BERT) as (_, events):
+        events.wait(NodesChanged((BERT.name,)))
+
+
+def test_an_unknown_cluster_is_refused_with_those_that_exist(server: ZooKeeperServer, cluster: str) -> None:
+    with pytest.raises(Refused, match="unknown_cluster") as caught:
+        read_parameters(server.hosts, "nowhere")
+    assert cluster in str(caught.value)
+    with pytest.raises(Refused, match="unknown_cluster"):
+        Registry(server.hosts, "nowhere", ANNA, SESSION_MS, Events().emit).start()
+
+
+@pytest.mark.parametrize("name", ["", "../made", "a/b", ".hidden", "a" * 201])
+def test_what_is_no_name_never_becomes_a_path(server: ZooKeeperServer, name: str) -> None:
+    with pytest.raises(Refused, match="bad_name"):
+        read_parameters(server.hosts, name)
+
+
+def test_an_unreachable_zookeeper_is_named_within_the_timeout(server: ZooKeeperServer) -> None:
+    started = time.monotonic()
+    with pytest.raises(Refused, match="zookeeper_unreachable") as caught:
+        read_parameters("127.0.0.1:1", "made", timeout_s=1.5)
+    with pytest.raises(Refused, match="zookeeper_unreachable"):
+        create_cluster("127.0.0.1:1", Parameters("c", "i"), timeout_s=1.5)
+    with paused(server), pytest.raises(Refused, match="zookeeper_unreachable"):
+        destroy_cluster(server.hosts, "made", timeout_s=1.5)
+    assert "127.0.0.1:1" in str(caught.value)
+    assert time.monotonic() - started < 3 * 1.5 + 2
+    with pytest.raises(Refused, match="bad_hosts"):
+        read_parameters("127.0.0.1:port", "made")
+
+
+# -- membership -------------------------------------------------------------------------------------
+
+
+def test_members_see_each_other_come_and_go_and_stay_registered(server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server, cluster, BERT) as (_, seen):
+        alone = seen.wait(CONNECTED)
+        assert seen.all[:alone] == [NodesChanged((BERT.name,)), MembersChanged((BERT,)), CONNECTED]
+        with joined(server, cluster, ANNA) as (_, events):
+            both = seen.wait(MembersChanged((ANNA, BERT)), alone)
+            seen.wait(NodesChanged((ANNA.name, BERT.name)), alone)
+            events.wait(MembersChanged((ANNA, BERT)))
+        seen.wait(MembersChanged((BERT,)), both)
+        assert seen.all.count(NodesChanged((BERT.name,))) == 1
+
+
+def test_start_returns_once_the_node_is_a_member(server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server, cluster, ANNA), client_of(server) as client:
+        raw, stat = client.get(f"/skuld/{cluster}/members/{ANNA.name}")
+        assert json.loads(raw) == {"host": "127.0.0.1", "port": 7001, "boot": "boot-a"}
+        assert stat.ephemeralOwner
+        assert json.loads(client.get(f"/skuld/{cluster}/nodes/{ANNA.name}")[0]) == {
+            "host": "127.0.0.1", "port": 7001}
+
+
+def test_the_entry_of_an_earlier_process_is_taken_over_at_once(server: ZooKeeperServer, cluster: str) -> None:
+    restarted = Member(ANNA.name, ANNA.host, ANNA.port, "boot-later")
+    with joined(server, cluster, BERT) as (_, seen), client_of(server) as dead:
+        path = f"/skuld/{cluster}/members/{ANNA.name}"
+        dead.create(path, b'{"boot": "boot-a", "host": "127.0.0.1", "port": 7001}', ephemeral=True)
+        at = seen.wait(MembersChanged((ANNA, BERT)))
+        with joined(server, cluster, restarted):
+            seen.wait(MembersChanged((restarted, BERT)), at)
+
+
+def test_a_name_that_lives_elsewhere_is_refused_and_not_disturbed(server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server, cluster, ANNA) as (_, events):
+        impostor = Member(ANNA.name, "127.0.0.1", 7999, "boot-x")
+        with pytest.raises(Refused, match="name_taken") as caught:
+            Registry(server.hosts, cluster, impostor, SESSION_MS, Events().emit).start()
+        assert "127.0.0.1:7001" in str(caught.value)
+        with joined(server, cluster, BERT):
+            events.wait(MembersChanged((ANNA, BERT)))
+
+
+def test_entries_that_describe_no_member_are_left_out(server: ZooKeeperServer, cluster: str) -> None:
+    with client_of(server) as client:
+        for name, raw in {"junk": b"\xff", "127.0.0.1:1": b"{}", "bad name": b"{}", "list": b"[1]",
+                          "port": b'{"host": "h", "port": 99999, "boot": "b"}'}.items():
+            client.create(f"/skuld/{cluster}/members/{name}", raw)
+        client.create(f"/skuld/{cluster}/nodes/no name", b"")
+        with joined(server, cluster, ANNA) as (_, events):
+            events.wait(MembersChanged((ANNA,)))
+            events.wait(NodesChanged((ANNA.name,)))
+
+
+# -- sessions ---------------------------------------------------------------------------------------
+
+
+def expire(server: ZooKeeperServer, registry: Registry) -> None:
+    """End the session at the server at once, as only its owner could: by its id and password."""
+    with client_of(server, client_id=registry._client.client_id):
+        pass
+
+
+def test_an_expired_session_is_lost_and_the_node_registers_again(server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server, cluster, BERT) as (_, seen), joined(server, cluster, ANNA) as (registry, events):
+        at, seen_at = events.wait(CONNECTED), seen.wait(MembersChanged((ANNA, BERT)))
+        expire(server, registry)
+        at = events.wait(LOST, at)
+        at = events.wait(CONNECTED, at)
+        seen_at = seen.wait(MembersChanged((ANNA, BERT)), seen.wait(MembersChanged((BERT,)), seen_at))
+        assert MembersChanged((ANNA, BERT)) in events.all[:at]
+
+        late = Member("127.0.0.1:7003", "127.0.0.1", 7003, "boot-c")
+        with joined(server, cluster, late):
+            events.wait(MembersChanged((ANNA, BERT, late)), at)
+
+
+def test_a_broken_connection_is_suspended_and_what_happened_meanwhile_is_seen_after_it(
+        server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server, cluster, ANNA, 6_000) as (registry, events):
+        at = events.wait(CONNECTED)
+        with joined(server, cluster, BERT, 6_000):
+            at = events.wait(MembersChanged((ANNA, BERT)), at)
+            registry._client._connection._socket.shutdown(2)
+            at = events.wait(SUSPENDED, at)
+            at = events.wait(CONNECTED, at)
+        at = events.wait(MembersChanged((ANNA,)), at)
+        assert LOST not in events.all
+
+
+def test_an_ephemeral_that_an_operator_removed_comes_back(server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server, cluster, BERT) as (_, seen), joined(server, cluster, ANNA), client_of(server) as operator:
+        at = seen.wait(MembersChanged((ANNA, BERT)))
+        operator.delete(f"/skuld/{cluster}/members/{ANNA.name}")
+        at = seen.wait(MembersChanged((BERT,)), at)
+        seen.wait(MembersChanged((ANNA, BERT)), at)
+
+
+def test_a_connection_thread_that_died_is_replaced(server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server, cluster, ANNA) as (registry, events):
+        at = events.wait(CONNECTED)
+        connection = registry._client._connection
+        healthy = connection._read_socket
+
+        def broken(timeout: float) -> None:
+            connection._read_socket = healthy
+            raise RuntimeError("planted")
+
+        connection._read_socket = broken
+        registry.perform(ReadDocument(1))
+        at = events.wait(LOST, at)
+        at = events.wait(CONNECTED, at)
+        registry.perform(ReadDocument(2))
+        events.wait(DocumentRead(2, -1, NOBODY), at)
+
+
+def test_an_unexpected_error_of_the_worker_is_said_and_survived(
+        server: ZooKeeperServer, cluster: str, monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(registry_module, "_RETRY_UNEXPECTED_S", 0.01)
+    with joined(server, cluster, ANNA) as (registry, events):
+        at = events.wait(CONNECTED)
+        healthy = registry._members
+
+        def broken() -> tuple[Member, ...]:
+            registry._members = healthy  # type: ignore[method-assign]
+            raise ZeroDivisionError("planted")
+
+        registry._members = broken  # type: ignore[method-assign]
+        with joined(server, cluster, BERT):
+            at = events.wait(LOST, at)
+            at = events.wait(CONNECTED, at)
+            assert MembersChanged((ANNA, BERT)) in events.all[:at]
+        assert "planted" in caplog.text
+
+
+def test_stopping_leaves_at_once(server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server, cluster, BERT) as (_, seen):
+        with joined(server, cluster, ANNA, 30_000):
+            at = seen.wait(MembersChanged((ANNA, BERT)))
+        started = time.monotonic()
+        seen.wait(MembersChanged((BERT,)), at)
+        assert time.monotonic() - started < 2
+
+
+# -- documents --------------------------------------------------------------------------------------
+
+
+def test_a_document_is_created_swapped_and_read_back(server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server, cluster, ANNA) as (registry, events):
+        registry.perform(ReadDocument(3))
+        registry.perform(SwapDocument(3, -1, document("w1")))
+        registry.perform(ReadDocument(3))
+        registry.perform(SwapDocument(3, 0, document("w2", epoch=2)))
+        registry.perform(ReadDocument(3))
+        events.wait(DocumentRead(3, 1, document("w2", epoch=2)))
+        assert events.all[-5:] == [
+            DocumentRead(3, -1, NOBODY), DocumentSwapped(3, "w1", Outcome.WON),
+            DocumentRead(3, 0, document("w1")), DocumentSwapped(3, "w2", Outcome.WON),
+            DocumentRead(3, 1, document("w2", epoch=2))]
+
+
+def test_of_two_that_swap_the_same_revision_one_wins(server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server, cluster, ANNA) as (anna, to_anna), joined(server, cluster, BERT) as (bert, to_bert):
+        for version in (-1, 0):
+            anna.perform(SwapDocument(0, version, document(f"a{version}")))
+            bert.perform(SwapDocument(0, version, document(f"b{version}")))
+            to_anna.wait(lambda event: isinstance(event, DocumentSwapped) and event.write_id == f"a{version}")
+            to_bert.wait(lambda event: isinstance(event, DocumentSwapped) and event.write_id == f"b{version}")
+            outcomes = [events.all[-1].outcome for events in (to_anna, to_bert)]  # type: ignore[union-attr]
+            assert sorted(outcome.value for outcome in outcomes) == ["lost", "won"]
+
+
+def test_a_document_that_is_too_large_is_not_written(server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server, cluster, ANNA) as (registry, events):
+        registry.perform(SwapDocument(0, -1, document("huge", cause="x" * registry_module.DOCUMENT_BYTES_MAX)))
+        events.wait(DocumentSwapped(0, "huge", Outcome.LOST))
+        registry.perform(ReadDocument(0))
+        events.wait(DocumentRead(0, -1, NOBODY))
+        assert SUSPENDED not in events.all
+
+
+def test_a_document_that_is_not_readable_fails_the_read(server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server, cluster, ANNA) as (registry, events), client_of(server) as client:
+        client.create(f"/skuld/{cluster}/partitions/5", b"{]")
+        registry.perform(ReadDocument(5))
+        events.wait(ReadFailed(5))
+
+
+def test_a_swap_without_an_answer_is_uncertain_and_its_write_id_settles_it(
+        server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server, cluster, ANNA) as (registry, events):
+        registry.perform(SwapDocument(0, -1, document("first")))
+        at = events.wait(DocumentSwapped(0, "first", Outcome.WON))
+        with paused(server):
+            registry.perform(SwapDocument(0, 0, document("asked")))
+            registry.perform(ReadDocument(0))
+            at = events.wait(DocumentSwapped(0, "asked", Outcome.UNCERTAIN), at)
+            events.wait(ReadFailed(0), at)
+            events.wait(SUSPENDED)
+            registry.perform(SwapDocument(0, 0, document("unasked")))
+            registry.perform(ReadDocument(1))
+            at = events.wait(DocumentSwapped(0, "unasked", Outcome.UNCERTAIN), at)
+            at = events.wait(ReadFailed(1), at)
+        at = events.wait(CONNECTED, at)
+        registry.perform(ReadDocument(0))
+        events.wait(lambda event: isinstance(event, DocumentRead) and event.partition == 0, at)
+        read = events.all[-1]
+        assert isinstance(read, DocumentRead)
+        assert read.document.write_id in ("first", "asked")
