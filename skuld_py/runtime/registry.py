@@ -91,6 +91,7 @@ class Registry:
         self._lock = threading.Lock()
         self._breaks = 0
         self._is_announced = False
+        self._is_dead = False
         self._said: tuple[NodesChanged | MembersChanged, ...] = ()
 
     def start(self) -> None:
@@ -129,6 +130,7 @@ class Registry:
             with self._lock:
                 self._breaks += 1
                 self._is_announced = False
+                self._is_dead = self._client.client_state in (KeeperState.CLOSED, KeeperState.AUTH_FAILED)
                 is_lost = state == KazooState.LOST
                 self._emit(SessionChanged(Session.LOST if is_lost else Session.SUSPENDED))
         self._jobs.put(_Order.RECONCILE)
@@ -179,7 +181,8 @@ class Registry:
 
     def _revive(self) -> None:
         """kazoo's connection thread ends on an error it does not expect; start it again."""
-        if self._client.client_state in (KeeperState.CLOSED, KeeperState.AUTH_FAILED):
+        if self._is_dead:
+            self._is_dead = False
             _log.error("the connection to ZooKeeper at %s ended; starting a new one", self._hosts)
             clusters.stop(self._client)
             self._client.start_async()

@@ -95,7 +95,7 @@ def _draw_timing(random: Random) -> Timing:
 
 
 def _draw_limits(random: Random) -> Limits:
-    return attrs.evolve(DEFAULT_LIMITS, page_rows=random.choice((3, 20, 1_000)))
+    return attrs.evolve(DEFAULT_LIMITS, page_rows=random.choice((10, 50, 1_000)))
 
 
 def _draw_weather(random: Random) -> Weather:
@@ -112,4 +112,4 @@ def _draw_workload(random: Random) -> Workload:
         enqueue_ms=random.choice((400, 800, 1_600)), claim_ms=random.choice((300, 600, 1_200)),
         read_ms=random.choice((1_000, 4_000)), patience_ms=random.choice((600, 2_500)),
         lease_ms=(shortest_ms, shortest_ms * random.choice((2, 8))), fates=fates or ("complete",),
-        batch_max=random.choice((1, 3, 8)), is_logging=random.random() < 0.5)
+        batch_max=random.choice((1, 2, 5)), is_logging=random.random() < 0.5)

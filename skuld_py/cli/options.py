@@ -1,0 +1,59 @@
+"""Options that several verbs take, each defined once, and the client they lead to.
+
+Those that mean the same everywhere have one environment variable for all verbs (``SKULD_NODES``,
+``SKULD_ZOOKEEPER``), besides the one of each verb that click derives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from skuld_py.cli.values import PATIENCE
+
+if TYPE_CHECKING:
+    from skuld_py.client.client import Client
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+NODES = "127.0.0.1:13000"
+ZOOKEEPER = "127.0.0.1:2181"
+
+nodes_option = click.option(
+    "--nodes", metavar="HOST:PORT,...", default=NODES, envvar="SKULD_NODES", show_envvar=True,
+    help="Any nodes of the cluster; one that runs is enough.")
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, show_default=False, help="Print JSON, for programs.")
+
+copies_option = click.option(
+    "--w", "copies", type=click.IntRange(1), default=None, show_default="a majority",
+    help="Answer when this many nodes have it on disk.")
+
+zookeeper_option = click.option(
+    "--zookeeper", "hosts", metavar="HOST:PORT,...", default=ZOOKEEPER, envvar="SKULD_ZOOKEEPER",
+    show_envvar=True, help="The ZooKeeper servers.")
+
+
+def timeout_option(default: str = "5s", what: str = "an answer") -> Callable[[F], F]:
+    """``--timeout``: how long a verb tries before it fails."""
+    return click.option(
+        "--timeout", "timeout_s", type=PATIENCE, metavar="DURATION", default=default, envvar="SKULD_TIMEOUT",
+        show_envvar=True, help=f"How long to try for {what}.")
+
+
+def client_options(function: F) -> F:
+    """What every verb takes that talks to nodes: ``--nodes``, ``--timeout``, ``--json``."""
+    return nodes_option(timeout_option()(json_option(function)))
+
+
+@contextmanager
+def connected(nodes: str, timeout_s: float, holder: str | None = None) -> Iterator[Client]:
+    """A client; its sockets are closed whatever happens."""
+    from skuld_py.client.client import Client
+
+    with Client(nodes, holder=holder, timeout_s=timeout_s) as client:
+        yield client

@@ -1,0 +1,159 @@
+"""How tasks look: on a terminal, and as JSON.
+
+Payloads come from anybody. On a terminal, bytes that are no UTF-8 are shown as ``base64:...`` and control
+characters as escapes, so that no payload can move the cursor or recolour the screen. In JSON
+``payload_base64`` is always there and exact; ``payload`` stands beside it when the bytes are UTF-8.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import sys
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from skuld_py.cli.values import said
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from skuld_py.client.client import Claim
+    from skuld_py.model.task import ClaimView, Task
+
+WIDTH_OF_FILES = 200
+"""Columns of a table that goes to a file or a pipe: wide enough not to break ids and tokens."""
+
+
+def now_ms() -> int:
+    """This machine's wall clock."""
+    return time.time_ns() // 1_000_000
+
+
+def console(*, err: bool = False) -> Console:
+    """Where tables go; never interprets what a task holds as markup."""
+    from rich.console import Console
+
+    stream = sys.stderr if err else sys.stdout
+    width = None if stream.isatty() else WIDTH_OF_FILES
+    return Console(stderr=err, width=width, markup=False, highlight=False, emoji=False)
+
+
+def table(*columns: str, title: str | None = None) -> Table:
+    """An empty table in the style of all others; columns that end in ``>`` hold numbers."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    made = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, title_style="bold")
+    for column in columns:
+        made.add_column(column.rstrip(">"), justify="right" if column.endswith(">") else "left",
+                        overflow="fold")
+    return made
+
+
+def print_json(document: object) -> None:
+    """One JSON document on one line."""
+    click.echo(json.dumps(document, ensure_ascii=False, separators=(", ", ": ")))
+
+
+# -- payloads ------------------------------------------------------------------------------------
+
+
+def text_of(data: bytes) -> str | None:
+    """The text, when the bytes are some."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def shown(data: bytes, *, is_one_line: bool = True) -> str:
+    """Bytes for a terminal: harmless text, or base64 with a mark."""
+    text = text_of(data)
+    if text is None:
+        return "base64:" + base64.b64encode(data).decode()
+    kept = "" if is_one_line else "\n\t"
+    return "".join(char if char.isprintable() or char in kept else _escaped(char) for char in text)
+
+
+def _escaped(char: str) -> str:
+    return char.encode("unicode_escape").decode() if char != "\N{NO-BREAK SPACE}" else char
+
+
+def shortened(text: str, taken: int) -> str:
+    """Cut to what is left of a terminal's line; whole when it goes to a file or a pipe."""
+    if not sys.stdout.isatty():
+        return text
+    room = max(20, shutil.get_terminal_size().columns - taken)
+    return text if len(text) <= room else text[: room - 1] + "…"
+
+
+def bytes_fields(name: str, data: bytes) -> dict[str, str]:
+    """The JSON fields of some bytes."""
+    text = text_of(data)
+    exact = {f"{name}_base64": base64.b64encode(data).decode()}
+    return exact if text is None else {**exact, name: text}
+
+
+# -- times ---------------------------------------------------------------------------------------
+
+
+def moment(at_ms: int) -> str:
+    """A time by this machine's clock and zone, to the millisecond."""
+    return datetime.fromtimestamp(at_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+
+
+def distance(at_ms: int, from_ms: int) -> str:
+    """How far a time is from another one: ``3 s ago``, ``in 2 min``."""
+    apart = said(abs(at_ms - from_ms) / 1000)
+    return f"in {apart}" if at_ms > from_ms else f"{apart} ago"
+
+
+# -- tasks and claims ----------------------------------------------------------------------------
+
+
+def state_of(task: Task, at_ms: int) -> str:
+    """completed, claimed or waiting, as far as this machine's clock can tell."""
+    if task.is_completed:
+        return "completed"
+    is_held = any(not claim.is_released and claim.end_ms > at_ms for claim in task.claims)
+    return "claimed" if is_held else "waiting"
+
+
+def fate_of(claim: ClaimView, task: Task, at_ms: int) -> str:
+    """What became of a claim, in a few words."""
+    if claim.completed_ms is not None:
+        return f"completed {moment(claim.completed_ms)}"
+    if claim.is_released:
+        return "released"
+    if claim.end_ms > at_ms and not task.is_completed:
+        return f"held, ends {distance(claim.end_ms, at_ms)}"
+    return f"ended {distance(claim.end_ms, at_ms)}" if claim.end_ms <= at_ms else "superseded"
+
+
+def task_document(task: Task, at_ms: int) -> dict[str, Any]:
+    """A task as JSON has it."""
+    from skuld_py.model.ids import time_of, to_text
+
+    return {"id": to_text(task.id), "queue": task.queue, "priority": task.priority, "state": state_of(task, at_ms),
+            "enqueued_ms": time_of(task.id), **bytes_fields("payload", task.payload),
+            "completed_ms": task.completed_ms, "completed_token": task.completed_token,
+            "claims": [_claim_document(claim) for claim in task.claims]}
+
+
+def _claim_document(claim: ClaimView) -> dict[str, Any]:
+    return {"token": claim.token, "holder": claim.holder, "start_ms": claim.start_ms, "end_ms": claim.end_ms,
+            "is_released": claim.is_released, "completed_ms": claim.completed_ms,
+            "log": [{"seq": seq, **bytes_fields("data", data)} for seq, data in enumerate(claim.log)]}
+
+
+def held_document(claim: Claim) -> dict[str, Any]:
+    """A claim just granted, as JSON has it."""
+    return {"id": str(claim.id), "token": claim.token, "queue": claim.queue, "priority": claim.priority,
+            **bytes_fields("payload", claim.payload), "end_ms": claim.end_ms,
+            "remaining_s": round(claim.remaining_s, 3)}

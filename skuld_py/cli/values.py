@@ -1,0 +1,80 @@
+"""Kinds of values on the command line: durations, task ids, fencing tokens.
+
+They are checked before anything is contacted, and what is wrong is answered with what would be right.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from skuld_py.model.ids import TaskId
+
+    DurationKind = click.ParamType[float, str | float]
+    TaskIdKind = click.ParamType[TaskId, str]
+else:  # older releases of click have no type parameters
+    DurationKind = TaskIdKind = click.ParamType
+
+DAY_S = 24 * 3600.0
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(ms|s|m|h|)", re.ASCII)
+
+
+class Duration(DurationKind):
+    """A span of time as seconds: ``10s``, ``500ms``, ``2m``, ``1h``, or plain seconds."""
+
+    name = "duration"
+
+    def __init__(self, least_s: float = 0.0, most_s: float = DAY_S) -> None:
+        self._least_s = least_s
+        self._most_s = most_s
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Seconds; what click hands over as a number is one already."""
+        if isinstance(value, int | float):
+            return float(value)
+        found = _DURATION.fullmatch(value.strip())
+        if found is None:
+            self.fail(f"{value!r} is not a duration; write 10s, 500ms, 2m, 1h, or plain seconds.", param, ctx)
+        seconds = float(found[1]) * _UNITS_S[found[2]]
+        if not self._least_s <= seconds <= self._most_s:
+            self.fail(f"{value!r} is out of range; use {said(self._least_s)} to {said(self._most_s)}.", param, ctx)
+        return seconds
+
+
+class TaskIdText(TaskIdKind):
+    """A task id as ``enqueue`` printed it."""
+
+    name = "id"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> TaskId:
+        """The 20 bytes."""
+        from skuld_py.errors import Refused
+        from skuld_py.model.ids import TaskId, from_text
+
+        if isinstance(value, TaskId):
+            return value
+        try:
+            return from_text(value)
+        except Refused as refusal:
+            self.fail(f"{refusal.message}.", param, ctx)
+
+
+DURATION = Duration()
+LEASE = Duration(least_s=0.001)
+PATIENCE = Duration(least_s=0.001)
+TASK_ID = TaskIdText()
+TOKEN = click.IntRange(1, (1 << 64) - 1)
+
+
+def said(seconds: float) -> str:
+    """A duration as people say it: 300 ms, 1.5 s, 2 min, 3 h."""
+    if seconds < 1:
+        return f"{round(seconds * 1000)} ms"
+    for size, unit in ((3600.0, "h"), (60.0, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{seconds:.1f}".removesuffix(".0") + " s"

@@ -1,0 +1,228 @@
+"""Which function a task names, and how a call travels: a name and plain values, never code.
+
+    @skuld_py.task
+    def census(spark, context, paths, *, output): ...
+
+    client.enqueue("census", census.call(paths, output="/data/census"))
+
+A task function is registered under ``MODULE:FUNCTION`` (``acme.jobs:census``) or the name it is given. It
+receives the claim's SparkSession, its ``TaskContext``, and the arguments of the call. What it returns is
+written into the task's log, so it must be plain as well, and small: say where the data is, not the data.
+
+Invariants:
+
+* A payload is msgpack of ``[1, name, args, kwargs]`` with None, bool, int (64 bits), float, str, bytes, lists
+  and dicts with str keys; nothing else is written or read, extension types included. Tuples arrive as lists.
+* ``decode_call`` is total: any bytes give a ``Call`` or ``Refused``, in memory bounded by their length.
+* A name means one function for the life of a process.
+* Arguments that do not fit the function's signature are refused when the task is made, not when it runs.
+
+Pickle was rejected: it runs the enqueuer's code in the worker, and breaks when either is upgraded.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+
+import attrs
+import msgpack
+
+from skuld_py.config import DEFAULT_LIMITS
+from skuld_py.errors import Refused
+from skuld_py.worker.context import TaskContext
+
+VERSION = 1
+DEPTH_MAX = 32
+NAME_CHARS_MAX = 200
+INT_MIN, INT_MAX = -(1 << 63), (1 << 64) - 1
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+R = TypeVar("R")
+
+
+class TaskFunction(Protocol[P, R_co]):
+    """A registered function; ``call`` makes the payload of a task that runs it."""
+
+    task_name: str
+
+    def __call__(self, spark: Any, context: TaskContext, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Run it here and now."""
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> bytes:
+        """The payload of a task that runs it with these arguments."""
+
+
+Plain = Callable[Concatenate[Any, TaskContext, P], R]
+
+
+@attrs.frozen
+class Call:
+    """What a payload says: call the function of this name with these arguments."""
+
+    name: str
+    args: list[Any]
+    kwargs: dict[str, Any]
+
+
+_functions: dict[str, Callable[..., Any]] = {}
+
+
+@overload
+def task(function: Plain[P, R], /) -> TaskFunction[P, R]: ...
+
+
+@overload
+def task(*, name: str) -> Callable[[Plain[P, R]], TaskFunction[P, R]]: ...
+
+
+def task(function: Callable[..., Any] | None = None, /, *, name: str | None = None) -> Any:
+    """Register a module-level function ``fn(spark, context, ...)`` as something tasks may name."""
+    if function is None:
+        return lambda given: _register(given, name)
+    return _register(function, name)
+
+
+def lookup(name: str) -> Callable[..., Any]:
+    """The function registered under a name."""
+    function = _functions.get(name)
+    if function is None:
+        known = ", ".join(sorted(_functions)) or "none"
+        raise Refused("unknown_task", f"no task function is called {name[:NAME_CHARS_MAX]!r} here; known are:"
+                      f" {known}. Start the worker with the module that defines it (--app)", name=name)
+    return function
+
+
+def encode_call(function: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> bytes:
+    """The payload of a task that calls a function, given by itself or by the name workers know it by."""
+    if callable(function):
+        name = getattr(function, "task_name", None)
+        if name is None:
+            raise Refused("unknown_task", f"{function!r} is no task function; decorate it with @skuld_py.task")
+        _check_arguments(name, function, args, kwargs)
+    else:
+        name = function
+    _check_name(name)
+    payload: bytes = msgpack.packb([VERSION, name, _plain(args, "args"), _plain(kwargs, "kwargs")])
+    if len(payload) > DEFAULT_LIMITS.payload_bytes:
+        raise Refused("payload_too_large", f"the call of {name} has {len(payload)} bytes, the limit is"
+                      f" {DEFAULT_LIMITS.payload_bytes}; store the data elsewhere and send its path")
+    return payload
+
+
+def decode_call(payload: bytes) -> Call:
+    """The call a payload describes, or ``Refused`` naming what is wrong with it."""
+    if len(payload) > DEFAULT_LIMITS.payload_bytes:
+        raise _no_call(f"it has {len(payload)} bytes, more than {DEFAULT_LIMITS.payload_bytes}")
+    try:
+        parts = msgpack.unpackb(payload, strict_map_key=True)
+    except (ValueError, TypeError, msgpack.UnpackException) as problem:
+        raise _no_call(f"it is no msgpack: {problem or type(problem).__name__}") from None
+    if not isinstance(parts, list) or len(parts) != 4 or type(parts[0]) is not int:
+        raise _no_call("it is not [version, name, args, kwargs]")
+    version, name, args, kwargs = parts
+    if version != VERSION:
+        raise _no_call(f"its version is {version}, this worker knows {VERSION}")
+    if not isinstance(args, list) or not isinstance(kwargs, dict):
+        raise _no_call("args is no list or kwargs no map")
+    _check_name(name)
+    return Call(name, _plain(args, "args"), _plain(kwargs, "kwargs"))
+
+
+def _register(function: Callable[..., Any], name: str | None) -> Callable[..., Any]:
+    if not inspect.isfunction(function) or "." in function.__qualname__:
+        raise Refused("bad_task", f"{getattr(function, '__qualname__', function)!r} is no function at the top of"
+                      " a module; a worker could not find it again")
+    if name is None:
+        if function.__module__ == "__main__":
+            raise Refused("bad_task", f"{function.__qualname__} is in __main__, which is another module in a"
+                          " worker; move it to a module, or give it a name: @task(name=...)")
+        name = f"{function.__module__}:{function.__qualname__}"
+    _check_name(name)
+    _check_signature(name, function)
+    known = _functions.get(name)
+    if known is not None and _place(known) != _place(function):
+        raise Refused("duplicate_task", f"two task functions are called {name!r}: {_said(known)} and"
+                      f" {_said(function)}; give one another name: @task(name=...)", name=name)
+    _functions[name] = function
+
+    def call(*args: Any, **kwargs: Any) -> bytes:
+        return encode_call(function, *args, **kwargs)
+
+    vars(function).update(task_name=name, call=call)
+    return function
+
+
+def _place(function: Callable[..., Any]) -> tuple[str, int]:
+    """Where it is defined: a module that is executed again replaces its functions and is no duplicate."""
+    code = cast(Any, function).__code__
+    return code.co_filename, code.co_firstlineno
+
+
+def _said(function: Callable[..., Any]) -> str:
+    return "{}:{}".format(*_place(function))
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARS_MAX or not name.isprintable():
+        raise Refused("bad_name", f"a task function's name is 1 to {NAME_CHARS_MAX} printable characters, such as"
+                      f" acme.jobs:census, not {str(name)[:64]!r}")
+
+
+def _check_signature(name: str, function: Callable[..., Any]) -> None:
+    try:
+        inspect.signature(function).bind_partial(None, None)
+    except TypeError:
+        raise Refused("bad_task", f"{name} must take the Spark session and the task's context first:"
+                      " def fn(spark, context, ...)", name=name) from None
+
+
+def _check_arguments(name: str, function: Callable[..., Any], args: tuple[Any, ...],
+                     kwargs: dict[str, Any]) -> None:
+    try:
+        inspect.signature(function).bind(None, None, *args, **kwargs)
+    except TypeError as problem:
+        raise Refused("bad_arguments", f"{name}: {problem}", name=name) from None
+
+
+def _plain(value: Any, where: str, depth: int = 0) -> Any:
+    """The value with tuples as lists; ``Refused`` naming the place of the first thing that cannot travel."""
+    kind = type(value)
+    if value is None or kind in (bool, float, bytes):
+        return value
+    if depth > DEPTH_MAX:
+        raise _bad_value(where, f"is nested deeper than {DEPTH_MAX}")
+    if kind is int:
+        if not INT_MIN <= value <= INT_MAX:
+            raise _bad_value(where, "does not fit into 64 bits")
+        return value
+    if kind is str:
+        if not value.isascii():
+            _check_text(value, where)
+        return value
+    if kind in (list, tuple):
+        return [_plain(item, f"{where}[{index}]", depth + 1) for index, item in enumerate(value)]
+    if kind is dict:
+        for key in value:
+            if type(key) is not str:
+                raise _bad_value(where, f"has the key {key!r:.40}, which is no str")
+            _check_text(key, where)
+        return {key: _plain(item, f"{where}[{key!r:.40}]", depth + 1) for key, item in value.items()}
+    raise _bad_value(where, f"is a {kind.__name__}; a call holds None, bool, int, float, str, bytes, list and dict")
+
+
+def _check_text(text: str, where: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _bad_value(where, "is a str that is no valid Unicode") from None
+
+
+def _bad_value(where: str, problem: str) -> Refused:
+    return Refused("bad_arguments", f"{where} {problem}", field=where)
+
+
+def _no_call(problem: str) -> Refused:
+    return Refused("bad_call", f"the payload is no call of a task function: {problem}")

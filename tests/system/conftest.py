@@ -1,0 +1,30 @@
+"""A real cluster on loopback: ZooKeeper, three node processes, each tied to this one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from skuld_py import Client
+from skuld_py.embedded.local import LocalCluster
+
+SKEW_MS = 300
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
+    with LocalCluster(tmp_path, nodes=3, partitions=8, replicas=3, skew_ms=SKEW_MS, session_ms=2_000) as made:
+        with Client(made.addresses, timeout_s=30) as client:
+            await_leaders(client)
+        yield made
+
+
+def await_leaders(client: Client, timeout_s: float = 30) -> None:
+    """Return once every partition is led by a live node; each look waits at a node, not here."""
+    deadline = time.monotonic() + timeout_s
+    while not all(row.leader for row in client.status().partitions):
+        assert time.monotonic() < deadline, client.status()
+        client.claim("nothing-here", wait_s=0.1)
