@@ -20,6 +20,7 @@ import click
 from skuld_py import __version__
 from skuld_py.errors import SkuldError, Uncertain
 
+PREFIX = "SKULD"
 REFUSED, UNCERTAIN, INTERRUPTED = 1, 3, 130
 
 _VERBS = {
@@ -52,15 +53,22 @@ _PLACES = {verb: place for verbs in _VERBS.values() for verb, place in verbs.ite
 
 
 class Failure(click.ClickException):
-    """A ``SkuldError`` on its way to the terminal."""
+    """A ``SkuldError`` on its way to the terminal: it did not happen."""
+
+    exit_code = REFUSED
 
     def __init__(self, error: SkuldError) -> None:
         super().__init__(str(error))
-        self.exit_code = UNCERTAIN if isinstance(error, Uncertain) else REFUSED
 
     def show(self, file: IO[Any] | None = None) -> None:
         """One line on standard error."""
         click.echo(f"error: {self.message}", file=file, err=True)
+
+
+class Doubt(Failure):
+    """The same for ``Uncertain``: it may have happened."""
+
+    exit_code = UNCERTAIN
 
 
 class Verbs(click.Group):
@@ -76,6 +84,7 @@ class Verbs(click.Group):
             return None
         module, _, attribute = _PLACES[cmd_name].partition(":")
         command: click.Command = getattr(import_module(f"skuld_py.cli.{module}"), attribute)
+        _name_variables(command, f"{ctx.auto_envvar_prefix or PREFIX}_{cmd_name}".upper())
         return command
 
     def resolve_command(
@@ -102,19 +111,35 @@ class Verbs(click.Group):
         try:
             return super().invoke(ctx)
         except SkuldError as error:
-            raise Failure(error) from error
+            raise (Doubt if isinstance(error, Uncertain) else Failure)(error) from error
         except KeyboardInterrupt:
             click.echo(err=True)
             ctx.exit(INTERRUPTED)
 
 
+def _name_variables(command: click.Command, prefix: str) -> None:
+    """Each option's environment variable by what people type, ``--lease``, and not by the name in the code.
+
+    It goes before one that the option shares with other verbs.
+    """
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            _name_variables(inner, f"{prefix}_{name}".upper())
+    for option in command.params:
+        if isinstance(option, click.Option):
+            own = f"{prefix}_{max(option.opts, key=len).lstrip('-').replace('-', '_').upper()}"
+            shared = [option.envvar] if isinstance(option.envvar, str) else list(option.envvar or ())
+            option.envvar = [own, *(name for name in shared if name != own)]
+
+
 @click.group(
     cls=Verbs,
-    context_settings={"auto_envvar_prefix": "SKULD", "help_option_names": ["-h", "--help"],
+    context_settings={"auto_envvar_prefix": PREFIX, "help_option_names": ["-h", "--help"],
                       "show_default": True, "max_content_width": 110},
 )
 @click.version_option(__version__, prog_name="skuld", message="%(prog)s %(version)s")
-@click.option("-v", "--verbose", is_flag=True, show_default=False, help="Also log what is going on, to standard error.")
+@click.option("-v", "--verbose", is_flag=True, show_default=False,
+              help="Also log what is going on, to standard error.")
 def main(verbose: bool) -> None:
     """Skuld, a replicated task queue whose claims are leases.
 
@@ -130,3 +155,5 @@ def main(verbose: bool) -> None:
     """
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING,
                         format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # Every lost connection is a warning there; what it means for a verb, the verb says itself.
+    logging.getLogger("kazoo").setLevel(logging.INFO if verbose else logging.ERROR)

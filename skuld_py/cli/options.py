@@ -1,7 +1,7 @@
 """Options that several verbs take, each defined once, and the client they lead to.
 
 Those that mean the same everywhere have one environment variable for all verbs (``SKULD_NODES``,
-``SKULD_ZOOKEEPER``), besides the one of each verb that click derives.
+``SKULD_ZOOKEEPER``), besides the one of each verb (``SKULD_CLAIM_NODES``), which goes first.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ NODES = "127.0.0.1:13000"
 ZOOKEEPER = "127.0.0.1:2181"
 
 nodes_option = click.option(
-    "--nodes", metavar="HOST:PORT,...", default=NODES, envvar="SKULD_NODES", show_envvar=True,
-    help="Any nodes of the cluster; one that runs is enough.")
+    "--nodes", metavar="HOST:PORT,...", default=NODES, envvar="SKULD_NODES",
+    help="Any nodes of the cluster; one that runs is enough. Also $SKULD_NODES.")
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, show_default=False, help="Print JSON, for programs.")
@@ -35,14 +35,14 @@ copies_option = click.option(
 
 zookeeper_option = click.option(
     "--zookeeper", "hosts", metavar="HOST:PORT,...", default=ZOOKEEPER, envvar="SKULD_ZOOKEEPER",
-    show_envvar=True, help="The ZooKeeper servers.")
+    help="The ZooKeeper servers. Also $SKULD_ZOOKEEPER.")
 
 
 def timeout_option(default: str = "5s", what: str = "an answer") -> Callable[[F], F]:
     """``--timeout``: how long a verb tries before it fails."""
     return click.option(
         "--timeout", "timeout_s", type=PATIENCE, metavar="DURATION", default=default, envvar="SKULD_TIMEOUT",
-        show_envvar=True, help=f"How long to try for {what}.")
+        help=f"How long to try for {what}. Also $SKULD_TIMEOUT.")
 
 
 def client_options(function: F) -> F:
@@ -50,10 +50,20 @@ def client_options(function: F) -> F:
     return nodes_option(timeout_option()(json_option(function)))
 
 
+def addresses_of(nodes: str) -> list[str]:
+    """The nodes named, each checked before any is contacted."""
+    from skuld_py.client.connection import parse_address
+
+    addresses = [address.strip() for address in nodes.split(",") if address.strip()]
+    for address in addresses:
+        parse_address(address)
+    return addresses
+
+
 @contextmanager
 def connected(nodes: str, timeout_s: float, holder: str | None = None) -> Iterator[Client]:
     """A client; its sockets are closed whatever happens."""
     from skuld_py.client.client import Client
 
-    with Client(nodes, holder=holder, timeout_s=timeout_s) as client:
+    with Client(addresses_of(nodes), holder=holder, timeout_s=timeout_s) as client:
         yield client

@@ -12,6 +12,7 @@ import json
 import shutil
 import sys
 import time
+import unicodedata
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -78,11 +79,15 @@ def shown(data: bytes, *, is_one_line: bool = True) -> str:
     if text is None:
         return "base64:" + base64.b64encode(data).decode()
     kept = "" if is_one_line else "\n\t"
-    return "".join(char if char.isprintable() or char in kept else _escaped(char) for char in text)
+    return "".join(char if char in kept or _is_harmless(char) else _escaped(char) for char in text)
+
+
+def _is_harmless(char: str) -> bool:
+    return char.isprintable() or unicodedata.category(char) == "Zs"
 
 
 def _escaped(char: str) -> str:
-    return char.encode("unicode_escape").decode() if char != "\N{NO-BREAK SPACE}" else char
+    return char.encode("unicode_escape").decode()
 
 
 def shortened(text: str, taken: int) -> str:
@@ -136,20 +141,22 @@ def fate_of(claim: ClaimView, task: Task, at_ms: int) -> str:
     return f"ended {distance(claim.end_ms, at_ms)}" if claim.end_ms <= at_ms else "superseded"
 
 
-def task_document(task: Task, at_ms: int) -> dict[str, Any]:
-    """A task as JSON has it."""
+def task_document(task: Task, at_ms: int, *, has_logs: bool = True) -> dict[str, Any]:
+    """A task as JSON has it; without the logs when they were not read."""
     from skuld_py.model.ids import time_of, to_text
 
-    return {"id": to_text(task.id), "queue": task.queue, "priority": task.priority, "state": state_of(task, at_ms),
-            "enqueued_ms": time_of(task.id), **bytes_fields("payload", task.payload),
+    return {"id": to_text(task.id), "queue": task.queue, "priority": task.priority,
+            "state": state_of(task, at_ms), "enqueued_ms": time_of(task.id),
+            **bytes_fields("payload", task.payload),
             "completed_ms": task.completed_ms, "completed_token": task.completed_token,
-            "claims": [_claim_document(claim) for claim in task.claims]}
+            "claims": [_claim_document(claim, has_logs) for claim in task.claims]}
 
 
-def _claim_document(claim: ClaimView) -> dict[str, Any]:
-    return {"token": claim.token, "holder": claim.holder, "start_ms": claim.start_ms, "end_ms": claim.end_ms,
-            "is_released": claim.is_released, "completed_ms": claim.completed_ms,
-            "log": [{"seq": seq, **bytes_fields("data", data)} for seq, data in enumerate(claim.log)]}
+def _claim_document(claim: ClaimView, has_log: bool) -> dict[str, Any]:
+    made = {"token": claim.token, "holder": claim.holder, "start_ms": claim.start_ms, "end_ms": claim.end_ms,
+            "is_released": claim.is_released, "completed_ms": claim.completed_ms}
+    log = [{"seq": seq, **bytes_fields("data", data)} for seq, data in enumerate(claim.log)]
+    return {**made, "log": log} if has_log else made
 
 
 def held_document(claim: Claim) -> dict[str, Any]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from skuld_py.model.ids import TaskId
 
     DurationKind = click.ParamType[float, str | float]
-    TaskIdKind = click.ParamType[TaskId, str]
+    TaskIdKind = click.ParamType[TaskId, str | TaskId]
 else:  # older releases of click have no type parameters
     DurationKind = TaskIdKind = click.ParamType
 
@@ -41,7 +41,8 @@ class Duration(DurationKind):
             self.fail(f"{value!r} is not a duration; write 10s, 500ms, 2m, 1h, or plain seconds.", param, ctx)
         seconds = float(found[1]) * _UNITS_S[found[2]]
         if not self._least_s <= seconds <= self._most_s:
-            self.fail(f"{value!r} is out of range; use {said(self._least_s)} to {said(self._most_s)}.", param, ctx)
+            self.fail(f"{value!r} is out of range; use {said(self._least_s)} to {said(self._most_s)}.",
+                      param, ctx)
         return seconds
 
 
@@ -50,7 +51,8 @@ class TaskIdText(TaskIdKind):
 
     name = "id"
 
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> TaskId:
+    def convert(self, value: str | TaskId, param: click.Parameter | None,
+                ctx: click.Context | None) -> TaskId:
         """The 20 bytes."""
         from skuld_py.errors import Refused
         from skuld_py.model.ids import TaskId, from_text

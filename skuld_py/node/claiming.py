@@ -6,7 +6,7 @@ is tried again when a task enters the queue on a partition led here, or when a p
 the queue.
 
 A claim is never sent twice, since it is not idempotent: a lost answer leaves a lease that lapses. An
-answer that comes too late is released at once.
+answer that comes too late is released at once; one that comes twice is not, since somebody may hold it.
 """
 
 from __future__ import annotations
@@ -21,73 +21,106 @@ from skuld_py.partition.replica import Amendment
 from skuld_py.partition.vnode import Vnode
 
 
+class Attempt(Operation):
+    """One try of a claim at one node, this one included.
+
+    It outlives the patience of its claim, for an answer that comes too late: those claims are released.
+    Each attempt has a number of its own, so an answer that comes twice is known for what it is.
+    """
+
+    def __init__(self, claim: ClaimOperation, peer: str, now_ms: int) -> None:
+        super().__init__(claim.host, claim.origin, now_ms)
+        self.peer = peer
+        self.began_ms = now_ms
+        self._claim = claim
+        self._patience_ends_ms = now_ms + claim.host.timing.grant_ms + claim.host.timing.resend_ms
+
+    def begin(self, now_ms: int) -> None:
+        """Ask once; a claim is not idempotent."""
+        wish = self._claim.wish
+        self.host.send(self.peer, m.Delegate(self.request, wish.queue, wish.count, wish.lease_ms, wish.holder))
+        self.host.schedule(self._patience_ends_ms, self)
+
+    def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
+        """Hand the answer to the claim, or give it back when the claim has gone on."""
+        if peer != self.peer or not isinstance(message, m.Claimed):
+            return
+        self.end()
+        if self._claim.current is self:
+            self._claim.on_claimed(now_ms, message)
+        elif message.batches:
+            self.host.release_unwanted(now_ms, message)
+
+    def on_timer(self, now_ms: int) -> None:
+        """Let the claim go on without this peer; at the deadline, stop listening."""
+        if self.is_closed:
+            return
+        if now_ms >= self.deadline_ms:
+            self.end()
+            return
+        self.host.schedule(self.deadline_ms, self)
+        if self._claim.current is self:
+            self._claim.go_on(now_ms)
+
+
 class ClaimOperation(Operation):
     """One client's claim."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, request: m.Claim) -> None:
-        super().__init__(host, origin, now_ms, request.wait_ms + host.timing.request_ms)
-        self.queue = request.queue
-        self._claim = request
-        self._began_ms = self._asked_ms = now_ms
-        self._waits_until_ms = now_ms + request.wait_ms
+    def __init__(self, host: Host, origin: Origin, now_ms: int, wish: m.Claim) -> None:
+        super().__init__(host, origin, now_ms)
+        self.wish = wish
+        self.current: Attempt | None = None
+        self._began_ms = now_ms
+        self._waits_until_ms = now_ms + wish.wait_ms
         self._untried: list[str] = []
-        self._asked: tuple[str, int] | None = None
-        self.is_parked = False
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether it waits for news, and not for an answer."""
+        return not self.is_closed and self.current is None
 
     def begin(self, now_ms: int) -> None:
         """Try everywhere once."""
-        self.try_again(now_ms, self.host.peers_by_hint(self.queue))
+        self.try_again(now_ms, self.host.peers_by_hint(self.wish.queue))
 
     def try_again(self, now_ms: int, peers: Sequence[str]) -> None:
         """Try here, then at the peers given."""
-        self.is_parked = False
         self._untried = list(peers)
-        self._serve_from(now_ms, self.host.me.name)
+        self._try(now_ms, self.host.me.name)
 
-    def _serve_from(self, now_ms: int, peer: str) -> None:
-        claim = self._claim
-        self._asked = (peer, now_ms + self.host.timing.grant_ms + self.host.timing.resend_ms)
-        self._asked_ms = now_ms
-        self.host.send(peer, m.Delegate(self.request, claim.queue, claim.count, claim.lease_ms, claim.holder))
-        self.host.schedule(self._asked[1], self)
+    def _try(self, now_ms: int, peer: str) -> None:
+        self.current = Attempt(self, peer, now_ms)
+        self.host.start(self.current, now_ms)
 
-    def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
+    def on_claimed(self, now_ms: int, message: m.Claimed) -> None:
         """Claims, or nothing: then the next peer."""
-        if self._asked is None or peer != self._asked[0] or not isinstance(message, m.Claimed):
-            if isinstance(message, m.Claimed):
-                self.host.release_unwanted(now_ms, message)
-            return
-        self._asked = None
-        waited_ms = max(0, self._asked_ms - self._began_ms)
+        assert self.current is not None, "an answer comes to the current attempt"
         if message.batches:
+            waited_ms = max(0, self.current.began_ms - self._began_ms)
             self.answer(m.Claimed(self.origin.request, waited_ms, message.batches))
             self.end()
             return
-        self.host.forget_hint(peer, self.queue)
-        self._next(now_ms)
+        self.host.forget_hint(self.current.peer, self.wish.queue)
+        self.go_on(now_ms)
 
-    def _next(self, now_ms: int) -> None:
+    def go_on(self, now_ms: int) -> None:
+        """Ask the next peer; without one, park, or end."""
+        self.current = None
         while self._untried:
             peer = self._untried.pop(0)
             if peer in self.host.live:
-                self._serve_from(now_ms, peer)
+                self._try(now_ms, peer)
                 return
         if now_ms >= self._waits_until_ms:
             self.answer(m.Claimed(self.origin.request, 0, ()))
             self.end()
             return
-        self.is_parked = True
         self.host.schedule(self._waits_until_ms, self)
 
     def on_timer(self, now_ms: int) -> None:
-        """A peer is silent, or the wait is over."""
-        if self.is_closed:
-            return
-        if self._asked is not None and now_ms >= self._asked[1]:
-            self._asked = None
-            self._next(now_ms)
-        elif self.is_parked and now_ms >= self._waits_until_ms:
-            self._next(now_ms)
+        """The wait is over."""
+        if self.is_parked and now_ms >= self._waits_until_ms:
+            self.go_on(now_ms)
 
 
 class RenewOperation(Operation):

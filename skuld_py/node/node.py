@@ -126,8 +126,6 @@ class Node:
             operation = self._operations.get(getattr(message, "request", -1))
             if operation is not None:
                 operation.on_reply(now_ms, peer, message)
-            elif isinstance(message, m.Claimed):
-                self.release_unwanted(now_ms, message)
         except Malformed:
             if peer == self.me.name:
                 raise
@@ -223,17 +221,17 @@ class Node:
         """Take an operation on."""
         self._operations[operation.request] = operation
         if isinstance(operation, ClaimOperation):
-            self._parked.setdefault(operation.queue, {})[operation.request] = operation
+            self._parked.setdefault(operation.wish.queue, {})[operation.request] = operation
         operation.begin(now_ms)
 
     def close(self, operation: Operation) -> None:
         """Forget it."""
         self._operations.pop(operation.request, None)
         if isinstance(operation, ClaimOperation):
-            waiting = self._parked.get(operation.queue, {})
+            waiting = self._parked.get(operation.wish.queue, {})
             waiting.pop(operation.request, None)
             if not waiting:
-                self._parked.pop(operation.queue, None)
+                self._parked.pop(operation.wish.queue, None)
 
     def next_request(self) -> int:
         """A number that no other operation of this node had, over its starts too."""

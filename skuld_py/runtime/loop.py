@@ -45,7 +45,7 @@ from skuld_py.model.store import Store
 from skuld_py.node.turn import Machine, take_turn
 from skuld_py.runtime.clock import Clock
 from skuld_py.runtime.transport import Transport
-from skuld_py.wire.codec import Envelope, check_role, decode
+from skuld_py.wire.codec import Envelope, MalformedRequest, check_role, decode
 
 BATCH_FRAMES = 256
 
@@ -148,12 +148,11 @@ class Loop:
     def _understand(self, origin: bytes, frames: list[bytes]) -> Iterable[Event]:
         """The events in one envelope; none when it is not for us to hear."""
         try:
-            envelope = decode(frames)
+            envelope = decode(frames, self._transport.limits)
         except Malformed as problem:
             self.counters.malformed += 1
-            request = getattr(problem, "request", None)
-            if request is not None:
-                self._refuse(origin, request, problem)
+            if isinstance(problem, MalformedRequest) and problem.message_type.roles & ROLE_CLIENT:
+                self._refuse(origin, problem.request, problem)
             return ()
         if envelope.cluster != self._transport.cluster and not _is_greeting(envelope):
             self._turn_away(origin, envelope)

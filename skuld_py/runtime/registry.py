@@ -48,13 +48,9 @@ from skuld_py.model.events import (
 )
 from skuld_py.model.names import WIDE_NAME
 from skuld_py.runtime import clusters
-from skuld_py.runtime.clusters import create_cluster, destroy_cluster, read_parameters
-
-__all__ = ["Registry", "create_cluster", "destroy_cluster", "read_parameters"]
 
 DOCUMENT_BYTES_MAX = 64 << 10
 """ZooKeeper answers a node beyond 1 MiB by cutting the connection, which would look like a broken one."""
-PORT_MAX = 65_535
 
 _HEARTBEAT_S = 5.0
 _RETRY_S = 0.5
@@ -85,7 +81,7 @@ class Registry:
         self._member = member
         self._emit = emit
         self._patience_s = session_ms / 1000
-        self._client = clusters.open_client(hosts, session_ms / 1000)
+        self._client = clusters.open_client(hosts, self._patience_s)
         self._jobs: queue.SimpleQueue[_Effect | _Order] = queue.SimpleQueue()
         self._worker = threading.Thread(target=self._work, name="registry", daemon=True)
         self._lock = threading.Lock()
@@ -180,11 +176,15 @@ class Registry:
                 self._emit(SessionChanged(session))
 
     def _revive(self) -> None:
-        """kazoo's connection thread ends on an error it does not expect; start it again."""
+        """kazoo's connection thread ends on an error it does not expect. A new client is needed then: the
+        old one, started again, would first carry out its own order to close."""
         if self._is_dead:
             self._is_dead = False
             _log.error("the connection to ZooKeeper at %s ended; starting a new one", self._hosts)
+            self._client.remove_listener(self._on_state)
             clusters.stop(self._client)
+            self._client = clusters.open_client(self._hosts, self._patience_s)
+            self._client.add_listener(self._on_state)
             self._client.start_async()
 
     def _reconcile(self) -> None:
@@ -314,7 +314,7 @@ def _member(name: str, raw: bytes) -> Member | None:
     try:
         fields = json.loads(raw)
         member = Member(name, str(fields["host"]), int(fields["port"]), str(fields["boot"]))
-        if not WIDE_NAME.fullmatch(name) or not 1 <= member.port <= PORT_MAX:
+        if not WIDE_NAME.fullmatch(name) or not 1 <= member.port <= 65_535:
             raise ValueError(f"name or port out of range: {member}")
         return member
     except (ValueError, KeyError, TypeError) as problem:

@@ -24,9 +24,10 @@ from skuld_py.model.document import Member
 from skuld_py.model.events import Event
 from skuld_py.model.names import WIDE_NAME, check_name
 from skuld_py.runtime.clock import Clock
+from skuld_py.runtime.clusters import read_parameters
 from skuld_py.runtime.lmdb_store import LmdbStore
 from skuld_py.runtime.loop import Loop
-from skuld_py.runtime.registry import Registry, read_parameters
+from skuld_py.runtime.registry import Registry
 from skuld_py.runtime.transport import Transport
 
 _CLUSTER_KEY = b"cluster"
@@ -57,11 +58,11 @@ def serve(hosts: str, cluster: str, host: str, port: int, data: Path, *, session
                     nonce=secrets.randbits(32))
         store.commit()  # what the node read at its start
         loop = Loop(node, store, transport, registry, Clock())
-        with _stopped_by_signals(loop):
-            registry.start()
-            held.callback(registry.stop)
-            on_ready()
-            loop.run()
+        held.enter_context(_stopped_by_signals(loop))
+        registry.start()
+        held.callback(registry.stop)
+        on_ready()
+        loop.run()
 
 
 def claim_directory(store: LmdbStore, parameters: Parameters, data: Path) -> None:

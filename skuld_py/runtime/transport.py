@@ -25,9 +25,10 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import logging
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 import zmq
@@ -38,6 +39,10 @@ from skuld_py.model.messages import Message
 from skuld_py.wire.codec import Envelope, encode
 
 Address = tuple[str, int]
+
+_log = logging.getLogger(__name__)
+
+PORT_MAX = 65_535
 
 _PEER_QUEUE = 256
 """Messages waiting for one connected peer, each a whole batch; beyond it they are stale anyway."""
@@ -60,6 +65,7 @@ class Traffic:
     to_unknown_peer: int = 0
     to_silent_peer: int = 0
     to_lost_client: int = 0
+    too_large: int = 0
 
 
 class Transport:
@@ -70,8 +76,8 @@ class Transport:
         self.traffic = Traffic()
         self._name = name
         self.cluster = cluster
-        self._limits = limits
-        address = _loopback_address(host)
+        self.limits = limits
+        address = _loopback_address(host, port)
         self._context = zmq.Context()
         self._router = self._socket(zmq.ROUTER, _CLIENT_QUEUE)
         self._router.setsockopt(zmq.ROUTER_MANDATORY, 1)
@@ -122,21 +128,23 @@ class Transport:
         if dealer is None:
             self.traffic.to_unknown_peer += 1
             return
-        try:
-            dealer.send_multipart(self._encode(messages), zmq.DONTWAIT)
-            self.traffic.sent += 1
-        except zmq.Again:
-            self.traffic.to_silent_peer += 1
+        for frames in self._envelopes(messages):
+            try:
+                dealer.send_multipart(frames, zmq.DONTWAIT)
+                self.traffic.sent += 1
+            except zmq.Again:
+                self.traffic.to_silent_peer += 1
 
     def answer(self, client: bytes, messages: Sequence[Message]) -> None:
         """Hand messages to a client, all in one; or drop and count them."""
-        try:
-            self._router.send_multipart([client, *self._encode(messages)], zmq.DONTWAIT)
-            self.traffic.answered += 1
-        except zmq.ZMQError as problem:
-            if problem.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
-                raise
-            self.traffic.to_lost_client += 1
+        for frames in self._envelopes(messages):
+            try:
+                self._router.send_multipart([client, *frames], zmq.DONTWAIT)
+                self.traffic.answered += 1
+            except zmq.ZMQError as problem:
+                if problem.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
+                    raise
+                self.traffic.to_lost_client += 1
 
     def wait(self, timeout_ms: int | None) -> None:
         """Until something can be received, or ``wake`` was called, or the time is over (None: never)."""
@@ -152,7 +160,7 @@ class Transport:
     def receive(self, limit: int) -> list[tuple[bytes, list[bytes]]]:
         """What has arrived, at most ``limit`` messages: each its routing id and its raw frames."""
         arrived: list[tuple[bytes, list[bytes]]] = []
-        room = _BATCH_FACTOR * self._limits.message_bytes
+        room = _BATCH_FACTOR * self.limits.message_bytes
         receive = self._router.recv_multipart
         try:
             while len(arrived) < limit and room > 0:
@@ -164,14 +172,25 @@ class Transport:
         self.traffic.received += len(arrived)
         return arrived
 
-    def _encode(self, messages: Sequence[Message]) -> list[bytes]:
-        return encode(Envelope(self._name, self.cluster, tuple(messages)))
+    def _envelopes(self, messages: Sequence[Message]) -> Iterator[list[bytes]]:
+        """Frames for each envelope: one, or halves of halves when together they are more than fits."""
+        try:
+            yield encode(Envelope(self._name, self.cluster, tuple(messages)), self.limits)
+            return
+        except Refused as refusal:
+            if len(messages) == 1:
+                _log.error("cannot send a %s: %s", type(messages[0]).__name__, refusal)
+                self.traffic.too_large += 1
+                return
+        middle = len(messages) // 2
+        yield from self._envelopes(messages[:middle])
+        yield from self._envelopes(messages[middle:])
 
     def _socket(self, kind: int, queue: int) -> zmq.Socket[bytes]:
         opened = self._context.socket(kind)
         for option, number in (
                 (zmq.LINGER, 0), (zmq.SNDHWM, queue), (zmq.RCVHWM, queue),
-                (zmq.MAXMSGSIZE, self._limits.message_bytes), (zmq.HANDSHAKE_IVL, _HANDSHAKE_MS),
+                (zmq.MAXMSGSIZE, self.limits.message_bytes), (zmq.HANDSHAKE_IVL, _HANDSHAKE_MS),
                 (zmq.HEARTBEAT_IVL, _HEARTBEAT_MS), (zmq.HEARTBEAT_TIMEOUT, _SILENCE_MS),
                 (zmq.HEARTBEAT_TTL, _SILENCE_MS), (zmq.RECONNECT_IVL, _RECONNECT_MS),
                 (zmq.RECONNECT_IVL_MAX, _RECONNECT_MS_MAX)):
@@ -179,8 +198,10 @@ class Transport:
         return opened
 
 
-def _loopback_address(host: str) -> str:
+def _loopback_address(host: str, port: int) -> str:
     """The IPv4 loopback address that a host means; anything else is refused until there are keys."""
+    if not 0 <= port <= PORT_MAX:  # libzmq would take it modulo 65536
+        raise Refused("bad_port", f"port: {port} is not in 0..{PORT_MAX}", port=port)
     try:
         address = ipaddress.ip_address(socket.gethostbyname(host))
     except (OSError, UnicodeError, ValueError) as problem:
@@ -198,4 +219,4 @@ def _bind_refusal(host: str, port: int, problem: zmq.ZMQError) -> Refused:
         return Refused("port_in_use", f"port: {port} on {host} is in use; stop the process that listens there"
                        " or choose another port", host=host, port=port)
     return Refused("bad_address", f"cannot listen on {host}:{port}: {problem}; choose an address of this"
-                   " machine and a port in 1..65535 that this user may use", host=host, port=port)
+                   " machine and a port that this user may use", host=host, port=port)

@@ -143,7 +143,7 @@ class Campaign:
         def then(operation: Operation) -> None:
             if isinstance(operation.answer, m.Described):
                 self._described[operation.node] = operation.answer
-            client.later(30, self._describe, client)
+            client.later(100, self._describe, client)
         client.ask(m.Describe, then)
 
     def owners(self) -> dict[int, tuple[str, ...]]:

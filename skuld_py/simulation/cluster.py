@@ -1,6 +1,6 @@
 """All processes of a run with the world between them: the wiring, and nothing else.
 
-Everything that leaves a machine passes through ``carry_out`` here, which is where the monitor
+Everything that leaves a machine passes through ``let_out`` here, which is where the monitor
 listens. Nodes and clients are endpoints of one network; what a node gets from a client is ``Asked``,
 from a peer ``Received``.
 """
@@ -8,24 +8,34 @@ from a peer ``Received``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
-from skuld_py.errors import Malformed
+from skuld_py.errors import Refused
 from skuld_py.model.document import Member
-from skuld_py.model.events import Answer, Asked, Effect, Event, Received, Send
+from skuld_py.model.events import (
+    Answer,
+    Asked,
+    Effect,
+    Event,
+    ReadDocument,
+    Received,
+    Send,
+    SwapDocument,
+)
 from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, Message
 from skuld_py.node.turn import Machine
 from skuld_py.simulation.clocks import draw_clock
 from skuld_py.simulation.history import History
 from skuld_py.simulation.monitor import Monitor
-from skuld_py.simulation.network import Network
+from skuld_py.simulation.network import Envelope, Network
 from skuld_py.simulation.options import Options
 from skuld_py.simulation.process import Process
 from skuld_py.simulation.registry import Connection, Registry
 from skuld_py.simulation.scheduler import Scheduler, stream
 from skuld_py.simulation.store import MemoryStore
 from skuld_py.simulation.trace import Trace
+from skuld_py.wire import codec
 
 MakeMachine = Callable[[Options, Member, MemoryStore, Random], Machine]
 
@@ -42,6 +52,7 @@ class Cluster:
         self.trace = trace
         self.scheduler = Scheduler(seed)
         self.network = Network(self.scheduler, seed, options.weather)
+        self.network.translate = over_the_wire if options.is_on_wire else None
         self.registry = Registry(self.scheduler, stream(seed, "registry"), options.registry)
         self.history = History()
         self.processes: dict[str, Process] = {}
@@ -63,13 +74,14 @@ class Cluster:
             self.network.attach(name, self._deliverer(self.processes[name]))
             self.scheduler.at(spread.randint(0, 200), self.restart, name)
 
-    def _deliverer(self, process: Process) -> Callable[[str, Message], None]:
-        def deliver(sender: str, message: Message) -> None:
+    def _deliverer(self, process: Process) -> Callable[[str, Envelope], None]:
+        def deliver(sender: str, messages: Envelope) -> None:
             is_peer = sender in self.processes
-            if not message.roles & (ROLE_NODE if is_peer else ROLE_CLIENT):
-                raise AssertionError(f"{sender} may not send {message}")
-            self.note(sender, "->", process.name, message)
-            process.receive(Received(sender, message) if is_peer else Asked(sender.encode(), message))
+            for message in messages:
+                if not message.roles & (ROLE_NODE if is_peer else ROLE_CLIENT):
+                    raise AssertionError(f"{sender} may not send {message}")
+                self.note(sender, "->", process.name, message)
+                process.receive(Received(sender, message) if is_peer else Asked(sender.encode(), message))
         return deliver
 
     # -- the world of a process ------------------------------------------------------------------
@@ -101,18 +113,22 @@ class Cluster:
         """Look at what is about to become durable."""
         self.monitor.before_commit(process)
 
-    def carry_out(self, process: Process, effect: Effect) -> None:
-        """Let an effect leave."""
-        if isinstance(effect, Send):
-            self.monitor.on_send(process, effect.peer, effect.message)
-            self.network.send(process.name, effect.peer, effect.message)
-        elif isinstance(effect, Answer):
-            client = effect.client.decode()
-            self.monitor.on_answer(process, client, effect.message)
-            self.network.send(process.name, client, effect.message)
-        elif process.connection is not None:
-            self.note(process.name, "asks", "registry", effect)
-            self.registry.request(process.connection, effect)
+    def let_out(self, process: Process, effects: Sequence[Effect]) -> None:
+        """Let effects leave: one envelope per addressee, as the real loop does."""
+        envelopes: dict[str, list[Message]] = {}
+        for effect in effects:
+            if type(effect) is Send:
+                self.monitor.on_send(process, effect.peer, effect.message)
+                envelopes.setdefault(effect.peer, []).append(effect.message)
+            elif type(effect) is Answer:
+                client = effect.client.decode()
+                self.monitor.on_answer(client, effect.message)
+                envelopes.setdefault(client, []).append(effect.message)
+            elif isinstance(effect, ReadDocument | SwapDocument) and process.connection is not None:
+                self.note(process.name, "asks", "registry", effect)
+                self.registry.request(process.connection, effect)
+        for name, messages in envelopes.items():
+            self.network.send(process.name, name, tuple(messages))
 
     def note(self, who: str, what: str, whom: str = "", detail: object = "") -> None:
         """Add to the trace."""
@@ -156,12 +172,9 @@ class Cluster:
             self.registry.mend(connection)
 
 
-def translate_by_codec(encode: Callable[[str, Message], bytes], decode: Callable[[bytes], Message]
-                       ) -> Callable[[str, Message], Message]:
-    """A network translation through the real wire format; what cannot be read is a bug of the writer."""
-    def translate(sender: str, message: Message) -> Message:
-        try:
-            return decode(encode(sender, message))
-        except Malformed as problem:
-            raise AssertionError(f"{sender} sent what nobody can read: {problem}: {message}") from problem
-    return translate
+def over_the_wire(sender: str, messages: Envelope) -> Envelope:
+    """What arrives of messages through the real codec; what cannot be read is its writer's bug."""
+    try:
+        return codec.decode(codec.encode(codec.Envelope(sender, "sim", messages))).messages
+    except Refused as problem:
+        raise AssertionError(f"{sender} sent what nobody can read: {problem}: {messages}") from problem

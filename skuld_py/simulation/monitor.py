@@ -51,6 +51,10 @@ def is_completed(record: bytes | None) -> bool:
     return record is not None and record[:_DONE] != bytes(_DONE)
 
 
+def _same_as(value: bytes) -> Callable[[bytes | None], bool]:
+    return lambda record: record == value
+
+
 class Monitor:
     """Watches one run; ``violations`` and ``counts`` go by the name of the rule."""
 
@@ -137,7 +141,7 @@ class Monitor:
 
     # -- answers -------------------------------------------------------------------------------
 
-    def on_answer(self, process: Process, client: str, answer: m.Message) -> None:
+    def on_answer(self, client: str, answer: m.Message) -> None:
         """An answer leaves its coordinator; what it claims must be committed by now."""
         operation = self._history.find(client, getattr(answer, "request", -1))
         if operation is None:
@@ -168,7 +172,7 @@ class Monitor:
         for batch in message.batches:
             for task_id, payload in zip(split(batch.ids), batch.payloads.unpack(), strict=True):
                 body = encode_body(batch.header, payload)
-                self._check_copies(operation, answer, message.w, "body", self._key(task_id), body.__eq__)
+                self._check_copies(operation, answer, message.w, "body", self._key(task_id), _same_as(body))
 
     def _check_appended(self, operation: Operation, answer: m.Acked) -> None:
         message = operation.message
@@ -176,7 +180,7 @@ class Monitor:
         prefix = self._key(message.id)[:2]
         for index, entry in enumerate(message.entries.unpack()):
             key = tables.log_key(prefix, message.id, message.token, message.seq + index)
-            self._check_copies(operation, answer, message.w, "log", key, entry.__eq__)
+            self._check_copies(operation, answer, message.w, "log", key, _same_as(entry))
 
     def _check_completed(self, operation: Operation, answer: m.Acked) -> None:
         message = operation.message

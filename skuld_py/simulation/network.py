@@ -16,7 +16,8 @@ import attrs
 from skuld_py.model.messages import Message
 from skuld_py.simulation.scheduler import Scheduler, stream
 
-Deliver = Callable[[str, Message], None]
+Envelope = tuple[Message, ...]
+Deliver = Callable[[str, Envelope], None]
 Link = tuple[str, str]
 
 TAIL_FACTOR = 50
@@ -24,7 +25,7 @@ TAIL_FACTOR = 50
 
 @attrs.frozen
 class Weather:
-    """How links behave: milliseconds, and probabilities per message."""
+    """How links behave: milliseconds, and probabilities per envelope."""
 
     latency_min_ms: int = 1
     latency_mean_ms: float = 1.0
@@ -43,8 +44,8 @@ class Network:
     def __init__(self, scheduler: Scheduler, seed: int, weather: Weather) -> None:
         self.weather = weather
         self.counts: Counter[str] = Counter()
-        self.translate: Callable[[str, Message], Message] | None = None
-        """Stands for the wire: gets the sender and the message, gives what arrives."""
+        self.translate: Callable[[str, Envelope], Envelope] | None = None
+        """Stands for the wire: gets the sender and the messages, gives what arrives."""
         self._scheduler = scheduler
         self._seed = seed
         self._endpoints: dict[str, Deliver] = {}
@@ -82,8 +83,8 @@ class Network:
 
     # -- messages ------------------------------------------------------------------------------
 
-    def send(self, sender: str, receiver: str, message: Message) -> None:
-        """Hand a message over; whether and when it arrives is drawn."""
+    def send(self, sender: str, receiver: str, messages: Envelope) -> None:
+        """Hand messages over in one envelope; whether and when it arrives is drawn."""
         link = (sender, receiver)
         random = self._randoms.get(link)
         if random is None:
@@ -93,27 +94,26 @@ class Network:
         if self._cuts[link] > 0 or (weather.loss and random.random() < weather.loss):
             self.counts["lost"] += 1
             return
-        self._plan(link, random, message)
+        self._plan(link, random, messages)
         if weather.repeat and random.random() < weather.repeat:
             self.counts["repeated"] += 1
-            self._plan(link, random, message)
+            self._plan(link, random, messages)
 
-    def _plan(self, link: Link, random: Random, message: Message) -> None:
+    def _plan(self, link: Link, random: Random, messages: Envelope) -> None:
         weather = self.weather
         delay_ms = weather.latency_min_ms + int(random.expovariate(1.0) * weather.latency_mean_ms)
         if random.random() < weather.tail:
             delay_ms = 1 + delay_ms * TAIL_FACTOR
         at_ms = max(self._scheduler.now_ms, self._open_ms.get(link, 0)) + delay_ms
-        self._scheduler.at(at_ms, self._arrive, link, message)
+        self._scheduler.at(at_ms, self._arrive, link, messages)
 
-    def _arrive(self, link: Link, message: Message) -> None:
+    def _arrive(self, link: Link, messages: Envelope) -> None:
         if self._cuts[link] > 0:
             self.counts["lost"] += 1
             return
         deliver = self._endpoints.get(link[1])
         if deliver is not None:
-            arrived = message if self.translate is None else self.translate(link[0], message)
-            deliver(link[0], arrived)
+            deliver(link[0], messages if self.translate is None else self.translate(link[0], messages))
 
 
 # -- partitions as data ------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from skuld_py.simulation.scheduler import stream
 FAULTS = ("crash", "crash before commit", "crash after commit", "blackout", "pause", "halves", "isolate",
           "one way", "bridge", "clog", "storm", "registry cut", "registry freeze", "expire")
 FATES = ("complete", "renew", "abandon", "late", "release")
-_PACE_OF_FAULTS_MS = (1_000, 2_000, 4_000)
+_PACE_OF_FAULTS_MS = (800, 1_600, 3_000)
 
 
 @attrs.frozen
@@ -80,15 +80,15 @@ def draw_options(seed: int) -> Options:
                         watch_ms=random.choice((5, 20, 200)), ambiguity=random.choice((0.0, 0.1, 0.5)),
                         failure=random.choice((0.0, 0.05))),
         _draw_workload(random),
-        tuple(fault for fault in FAULTS if random.random() < 0.4) if random.random() < 0.9 else (),
+        tuple(fault for fault in FAULTS if random.random() < 0.4) if random.random() < 0.95 else (),
         random.choice(_PACE_OF_FAULTS_MS), random.choice((0.3, 1.0, 4.0)), random.random() < 0.1)
 
 
 def _draw_timing(random: Random) -> Timing:
     return attrs.evolve(
         DEFAULT_TIMING, resend_ms=random.choice((50, 150, 300)), request_ms=random.choice((800, 1_500)),
-        grant_ms=random.choice((300, 600)), gossip_ms=random.choice((400, 800)), silence_ms=2_000,
-        vote_ms=random.choice((200, 500)), heir_delay_ms=random.choice((80, 150)),
+        grant_ms=random.choice((300, 600)), gossip_ms=random.choice((500, 900)), silence_ms=2_000,
+        vote_ms=random.choice((200, 500)), heir_delay_ms=random.choice((150, 300)),
         retry_ms=random.choice((60, 150)), exchange_ms=random.choice((2_000, 5_000)),
         exchange_page_ms=random.choice((500, 1_500)), exchanges=random.choice((1, 4)),
         sweep_rows=random.choice((2, 2_000)))
@@ -108,8 +108,8 @@ def _draw_workload(random: Random) -> Workload:
     shortest_ms = random.choice((100, 400))
     fates = tuple(fate for fate in FATES if random.random() < 0.6)
     return Workload(
-        clients=random.randint(1, 3), queues=("q0", "q1", "q2")[: random.randint(1, 3)],
-        enqueue_ms=random.choice((400, 800, 1_600)), claim_ms=random.choice((300, 600, 1_200)),
+        clients=random.choice((1, 2, 2, 3)), queues=("q0", "q1", "q2")[: random.randint(1, 3)],
+        enqueue_ms=random.choice((500, 1_000, 2_000)), claim_ms=random.choice((300, 700, 1_500)),
         read_ms=random.choice((1_000, 4_000)), patience_ms=random.choice((600, 2_500)),
         lease_ms=(shortest_ms, shortest_ms * random.choice((2, 8))), fates=fates or ("complete",),
         batch_max=random.choice((1, 2, 5)), is_logging=random.random() < 0.5)

@@ -8,7 +8,7 @@ keeps its memory while its inbox fills and its clock runs on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -51,8 +51,8 @@ class World(Protocol):
     def before_commit(self, process: Process) -> None:
         """Look at what is about to become durable."""
 
-    def carry_out(self, process: Process, effect: Effect) -> None:
-        """Let an effect leave."""
+    def let_out(self, process: Process, effects: Sequence[Effect]) -> None:
+        """Let effects leave."""
 
     def note(self, who: str, what: str, whom: str = "", detail: object = "") -> None:
         """Add to the trace."""
@@ -137,10 +137,10 @@ class Process:
     def _call(self, boot: int, action: Action, arguments: tuple[object, ...]) -> None:
         if boot != self.boots or self.machine is None:
             return
-        if self.is_paused:
-            self._held = (action, arguments) if self._is_busy else self._held
-            return
-        action(*arguments)
+        if not self.is_paused:
+            action(*arguments)
+        elif action == self._commit:
+            self._held = (action, arguments)
 
     # -- turns ---------------------------------------------------------------------------------
 
@@ -164,8 +164,7 @@ class Process:
         now_ms = self.clock.read(self._world.scheduler.now_ms)
         self.turns += 1
         turn = take_turn(machine, now_ms, events)
-        for effect in turn.early:
-            self._world.carry_out(self, effect)
+        self._world.let_out(self, turn.early)
         if not self.store.is_staged:
             self._speak(turn.late)
         elif self.crash_point is CrashPoint.BEFORE_COMMIT:
@@ -184,8 +183,7 @@ class Process:
             self._speak(late)
 
     def _speak(self, late: list[Effect]) -> None:
-        for effect in late:
-            self._world.carry_out(self, effect)
+        self._world.let_out(self, late)
         self._arm()
         self._plan_turn()
 

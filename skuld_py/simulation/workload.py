@@ -17,7 +17,7 @@ from skuld_py.model.ids import IdMint, split
 from skuld_py.model.task import Header
 from skuld_py.simulation.clocks import Clock
 from skuld_py.simulation.history import History, Hold, Operation, Status
-from skuld_py.simulation.network import Network
+from skuld_py.simulation.network import Envelope, Network
 from skuld_py.simulation.options import Options
 from skuld_py.simulation.scheduler import Scheduler
 
@@ -51,15 +51,16 @@ class Client:
         message = make(request)
         operation = self.history.invoke(self.scheduler.now_ms, self.name, node, request, message)
         self._then[request] = then
-        self._network.send(self.name, node, message)
+        self._network.send(self.name, node, (message,))
         wait_ms = message.wait_ms if isinstance(message, m.Claim) else 0
         self.scheduler.after(self.patience_ms + wait_ms, self._give_up, operation)
         return operation
 
-    def _receive(self, sender: str, message: m.Message) -> None:
-        operation = self.history.find(self.name, getattr(message, "request", -1))
-        if operation is not None and operation.node == sender:
-            self._finish(operation, message)
+    def _receive(self, sender: str, messages: Envelope) -> None:
+        for message in messages:
+            operation = self.history.find(self.name, getattr(message, "request", -1))
+            if operation is not None and operation.node == sender:
+                self._finish(operation, message)
 
     def _give_up(self, operation: Operation) -> None:
         if operation.status is Status.OPEN:

@@ -17,8 +17,8 @@ TCP and CURVE already have.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import attrs
 import msgpack
@@ -27,7 +27,7 @@ from skuld_py.config import DEFAULT_LIMITS, PROTOCOL_VERSION, Limits
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model.fields import U63_MAX, Name
 from skuld_py.model.messages import MESSAGES, ROLE_CLIENT, ROLE_NODE, Message
-from skuld_py.wire.schema import Record, read_name, record_of
+from skuld_py.wire.schema import Record, check_name, record_of
 from skuld_py.wire.stream import ITEMS_MAX, Fault, Reader, Writer
 
 MESSAGES_MAX = 4_096
@@ -42,11 +42,8 @@ ROLE_NAMES = {ROLE_CLIENT: "client", ROLE_NODE: "node"}
 _CODES = {of: code for code, of in enumerate(MESSAGES)}
 _RECORDS = tuple(record_of(of) for of in MESSAGES)
 _DUMPS = {of: (code, _RECORDS[code].dump) for of, code in _CODES.items()}
-_read_cluster = read_name(Name(is_optional=True))
-_read_sender = read_name(Name(is_optional=True, is_wide=True))
-
-A = TypeVar("A")
-T = TypeVar("T")
+_check_cluster = check_name(Name(is_optional=True))
+_check_sender = check_name(Name(is_optional=True, is_wide=True))
 
 
 @attrs.frozen
@@ -102,8 +99,7 @@ def decode(frames: Sequence[bytes], limits: Limits = DEFAULT_LIMITS) -> Envelope
     try:
         _check_frames(frames, limits)
         reader = Reader(frames, limits)
-        cluster, sender = _read_preamble(reader)
-        count = _at("messages", reader.items, MESSAGES_MAX)
+        cluster, sender, count = _read_preamble(reader)
         messages = [_read_message(reader, index) for index in range(count)]
         reader.close()
     except Fault as fault:
@@ -124,37 +120,56 @@ def check_role(message: Message, role: int) -> None:
 def _check_frames(frames: Sequence[bytes], limits: Limits) -> None:
     if not 1 <= len(frames) <= FRAMES_MAX:
         raise Fault(f"are {len(frames)}, not 1 to {FRAMES_MAX}", "frames")
-    if any(type(frame) is not bytes for frame in frames):
-        raise Fault("are not all byte strings", "frames")
-    size, most = len(frames[0]), limits.message_bytes // HEADER_FRACTION
-    if size > most:
-        raise Fault(f"has {size} bytes, more than {most}", "header")
-    size = sum(map(len, frames))
+    size = 0
+    for frame in frames:
+        if type(frame) is not bytes:
+            raise Fault("are not all byte strings", "frames")
+        size += len(frame)
     if size > limits.message_bytes:
         raise Fault(f"have {size} bytes, more than {limits.message_bytes}", "frames")
+    most = limits.message_bytes // HEADER_FRACTION
+    if len(frames[0]) > most:
+        raise Fault(f"has {len(frames[0])} bytes, more than {most}", "header")
 
 
-def _read_preamble(reader: Reader) -> tuple[str, str]:
-    count = _at("header", Reader.array, reader)
-    version = _at("version", Reader.scalar, reader)
+def _read_preamble(reader: Reader) -> tuple[str, str, int]:
+    """Cluster, sender, and the number of messages."""
+    part = "header"
+    try:
+        count = reader.array()
+        part = "version"
+        _check_version(reader.scalar())
+        part = "header"
+        if count != 4:
+            raise Fault(f"has {count} parts, not [version, cluster, sender, messages]")
+        part = "cluster"
+        cluster = _check_cluster(reader.scalar())
+        part = "sender"
+        sender = _check_sender(reader.scalar())
+        part = "messages"
+        return cluster, sender, reader.items(MESSAGES_MAX)
+    except Fault as fault:
+        raise fault.within(part) from None
+
+
+def _check_version(version: object) -> None:
     if type(version) is not int:
-        raise Fault("is no int", "version")
+        raise Fault("is no int")
     if version != PROTOCOL_VERSION:
         raise Fault(f"the sender speaks protocol {version}, this side protocol {PROTOCOL_VERSION};"
-                    " upgrade the older of the two", "version")
-    if count != 4:
-        raise Fault(f"has {count} parts, not [version, cluster, sender, messages]", "header")
-    return _at("cluster", _read_cluster, reader), _at("sender", _read_sender, reader)
+                    " upgrade the older of the two")
 
 
 def _read_message(reader: Reader, index: int) -> Message:
-    place = f"messages[{index}]"
-    count = _at(place, Reader.array, reader)
-    code = _at(place, Reader.scalar, reader)
-    if type(code) is not int or not 0 <= code < len(MESSAGES):
-        raise Fault(f"{repr(code)[:80]} is no message code, which are 0..{len(MESSAGES) - 1}", place)
-    of, record = MESSAGES[code], _RECORDS[code]
-    values: list[object] = []
+    try:
+        count = reader.array()
+        code = reader.scalar()
+        if type(code) is not int or not 0 <= code < len(MESSAGES):
+            raise Fault(f"{repr(code)[:80]} is no message code, which are 0..{len(MESSAGES) - 1}")
+    except Fault as fault:
+        raise fault.within(f"messages[{index}]") from None
+    record = _RECORDS[code]
+    values: list[Any] = []
     try:
         if count != len(record.names) + 1:
             if count > 1:
@@ -162,20 +177,13 @@ def _read_message(reader: Reader, index: int) -> Message:
             raise Fault(f"has {count - 1} fields, not {len(record.names)}")
         message: Message = record.read_fields(reader, values)
     except Fault as fault:
-        raise _malformed(of, record, values, fault.within(of.__name__)) from None
+        raise _malformed(MESSAGES[code], record, values, fault) from None
     return message
 
 
-def _malformed(of: type[Message], record: Record, values: Sequence[object], fault: Fault) -> Malformed:
+def _malformed(of: type[Message], record: Record, values: Sequence[Any], fault: Fault) -> Malformed:
+    field = of.__name__ + fault.path
     first = values[0] if values and record.names[0] == "request" else None
     if type(first) is int and 0 <= first <= U63_MAX:
-        return MalformedRequest(fault.path, fault.problem, first, of)
-    return Malformed(fault.path, fault.problem)
-
-
-def _at(path: str, read: Callable[[A], T], argument: A) -> T:
-    """Read something outside of any message; a fault is at ``path``."""
-    try:
-        return read(argument)
-    except Fault as fault:
-        raise fault.within(path) from None
+        return MalformedRequest(field, fault.problem, first, of)
+    return Malformed(field, fault.problem)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from skuld_py.config import Limits
@@ -29,25 +30,35 @@ Rule = Callable[[Any, Limits], None]
 
 def check_header(batch: TaskBatch, limits: Limits) -> None:
     """The header parses and names a queue."""
+    problem = _problem_of_header(batch.header)
+    if problem:
+        raise Fault(problem, ".header")
+
+
+@lru_cache(maxsize=1_024)
+def _problem_of_header(header: bytes) -> str:
+    """What is wrong with it, or ``""``. Tasks share few headers, so the answers are kept."""
     try:
-        queue = Header.decode(batch.header).queue
+        queue = Header.decode(header).queue
     except ValueError:
-        raise Fault("is no task header", ".header") from None
-    if not NAME.fullmatch(queue):
-        raise Fault("its queue has no valid name", ".header")
+        return "is no task header"
+    return "" if NAME.fullmatch(queue) else "its queue has no valid name"
 
 
 def check_enqueue(request: Enqueue, limits: Limits) -> None:
     """Not too many tasks, not too large, each and together."""
-    tasks = sum(len(batch.payloads) for batch in request.batches)
+    tasks = size = 0
+    for index, batch in enumerate(request.batches):
+        payloads = batch.payloads
+        tasks += len(payloads)
+        size += len(payloads.data)
+        if len(payloads.data) > limits.payload_bytes:
+            _check_sizes(payloads, limits.payload_bytes, f".batches[{index}].payloads")
     if tasks > limits.batch_tasks:
         raise Fault(f"hold {tasks} tasks, more than {limits.batch_tasks}; send several requests", ".batches")
-    size = sum(len(batch.payloads.data) for batch in request.batches)
     if size > limits.batch_bytes:
         raise Fault(f"hold {size} payload bytes, more than {limits.batch_bytes}; send several requests",
                     ".batches")
-    for index, batch in enumerate(request.batches):
-        _check_sizes(batch.payloads, limits.payload_bytes, f".batches[{index}].payloads")
 
 
 def check_append(request: Append, limits: Limits) -> None:
@@ -71,9 +82,7 @@ def _check_one_id(task_id: bytes) -> None:
 
 
 def _check_sizes(column: Column, bytes_max: int, path: str) -> None:
-    if len(column.data) <= bytes_max:
-        return
-    largest = max(struct.unpack(f">{len(column)}I", column.lengths))
+    largest = max(struct.unpack(f">{len(column)}I", column.lengths), default=0)
     if largest > bytes_max:
         raise Fault(f"one has {largest} bytes, more than {bytes_max}", path)
 

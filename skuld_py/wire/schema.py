@@ -1,10 +1,10 @@
 """Readers and writers of records, compiled once from what ``model.fields`` says of each field.
 
-Reading makes a record or raises ``Fault`` with its path; the path is put together only when there is
-a fault. Writing checks nothing: what a node writes came out of a reader or out of its own machine.
+A kind is either a value, checked by a function of it, or several, read by a function of the stream.
+Reading makes a record or raises ``Fault`` with its path; the path is put together only when there is a
+fault. Writing checks nothing: what a node writes came out of a reader or out of its own machine.
 
-Rejected: one class per kind with read and write methods; closures cost one call less per value, and
-values are what a large page is made of.
+Rejected: code generated as text, which would be faster and could not be read; and one class per kind.
 """
 
 from __future__ import annotations
@@ -20,66 +20,64 @@ from skuld_py.model.columns import Column
 from skuld_py.model.fields import Blob, Kind, Name, Names, Number, Rows, Strings, Text, Truth
 from skuld_py.model.names import NAME, WIDE_NAME
 from skuld_py.wire.rules import RULES
-from skuld_py.wire.stream import Fault, Reader, Writer
+from skuld_py.wire.stream import FOREIGN, IS_SCALAR, NO_SCALAR, Fault, Reader, Writer, explain
 
+Check = Callable[[Any], Any]
 Read = Callable[[Reader], Any]
 Write = Callable[[Any, Writer], Any]
-Measure = Callable[[Any], int]
 ReadFields = Callable[[Reader, list[Any]], Any]
 
+SEVERAL = (Strings, Rows, Names)
+EMPTY_COLUMN = Column()
 
-# -- kinds of fields -------------------------------------------------------------------------------
+
+# -- one value -------------------------------------------------------------------------------------
 
 
-def _read_number(kind: Number) -> Read:
+def _check_number(kind: Number) -> Check:
     low, high = kind.low, kind.high
 
-    def read(reader: Reader) -> int:
-        value = reader.scalar()
-        if type(value) is not int or not low <= value <= high:
-            raise Fault(f"{_shown(value)} is no int in {low}..{high}")
+    def check(value: Any) -> Any:
+        if type(value) is int and low <= value <= high:
+            return value
+        raise Fault(f"{_shown(value)} is no int in {low}..{high}")
+
+    return check
+
+
+def _check_truth(value: Any) -> Any:
+    if type(value) is bool:
         return value
-
-    return read
-
-
-def _read_truth(reader: Reader) -> bool:
-    value = reader.scalar()
-    if type(value) is not bool:
-        raise Fault(f"{_shown(value)} is no bool")
-    return value
+    raise Fault(f"{_shown(value)} is no bool")
 
 
-def read_name(kind: Name) -> Read:
-    """Reads a name of one grammar."""
+def check_name(kind: Name) -> Check:
+    """Checks a name by one of the grammars."""
     fits, is_optional = (WIDE_NAME if kind.is_wide else NAME).fullmatch, kind.is_optional
 
-    def read(reader: Reader) -> str:
-        value = reader.scalar()
-        if type(value) is not str or not (fits(value) or (is_optional and not value)):
-            raise Fault(f"{_shown(value)} is no name")
-        return value
+    def check(value: Any) -> Any:
+        if type(value) is str and (fits(value) or (is_optional and not value)):
+            return value
+        raise Fault(f"{_shown(value)} is no name")
 
-    return read
+    return check
 
 
-def _read_text(kind: Text) -> Read:
+def _check_text(kind: Text) -> Check:
     chars_max = kind.chars_max
 
-    def read(reader: Reader) -> str:
-        value = reader.scalar()
+    def check(value: Any) -> Any:
         if type(value) is not str:
             raise Fault(f"{_shown(value)} is no string")
         if len(value) > chars_max:
             raise Fault(f"has {len(value)} characters, more than {chars_max}")
         return value
 
-    return read
+    return check
 
 
-def _read_blob(unit: int, bytes_max: int) -> Read:
-    def read(reader: Reader) -> bytes:
-        value = reader.scalar()
+def _check_blob(unit: int, bytes_max: int) -> Check:
+    def check(value: Any) -> Any:
         if type(value) is not bytes:
             raise Fault(f"{_shown(value)} is no byte string")
         if len(value) > bytes_max:
@@ -88,17 +86,27 @@ def _read_blob(unit: int, bytes_max: int) -> Read:
             raise Fault(f"has {len(value)} bytes, no multiple of {unit}")
         return value
 
-    return read
+    return check
+
+
+def _shown(value: object) -> str:
+    """What was found; of bytes, which may be a payload, only that they are bytes."""
+    return "a byte string" if isinstance(value, bytes) else repr(value)[:80]
+
+
+# -- several values --------------------------------------------------------------------------------
 
 
 def _read_strings(kind: Strings) -> Read:
-    read_lengths = _read_blob(4, 4 * kind.count_max)
+    check_lengths = _check_blob(4, 4 * kind.count_max)
 
     def read(reader: Reader) -> Column:
         if reader.array() != 2:
             raise Fault("is not [lengths, frame]")
-        lengths = read_lengths(reader)
+        lengths = check_lengths(reader.scalar())
         data = reader.frame(reader.scalar())
+        if not lengths and not data:
+            return EMPTY_COLUMN
         total = sum(struct.unpack(f">{len(lengths) // 4}I", lengths))
         if total != len(data):
             raise Fault(f"lengths add up to {total} bytes, not to {len(data)}")
@@ -121,6 +129,11 @@ def _read_several(read_one: Read, count_max: int) -> Read:
     return read
 
 
+def _read_names(kind: Names) -> Read:
+    check = check_name(Name(is_wide=True))
+    return _read_several(lambda reader: check(reader.scalar()), kind.count_max)
+
+
 def _write_rows(kind: Rows) -> Write:
     dump = record_of(kind.of).dump
 
@@ -140,32 +153,31 @@ def _write_column(column: Column, writer: Writer) -> tuple[bytes, int]:
     return writer.column(column)
 
 
-def _shown(value: object) -> str:
-    """What was found; of bytes, which may be a payload, only that they are bytes."""
-    return "a byte string" if isinstance(value, bytes) else repr(value)[:80]
+# -- by kind ---------------------------------------------------------------------------------------
 
 
-def _reader_of(kind: Kind) -> Read:
+def _take_of(kind: Kind) -> Check | Read:
+    """The check of a single value; for a kind of ``SEVERAL``, what reads it."""
     match kind:
         case Number():
-            return _read_number(kind)
+            return _check_number(kind)
         case Truth():
-            return _read_truth
+            return _check_truth
         case Name():
-            return read_name(kind)
+            return check_name(kind)
         case Text():
-            return _read_text(kind)
+            return _check_text(kind)
         case Blob(unit, bytes_max):
-            return _read_blob(unit, bytes_max)
+            return _check_blob(unit, bytes_max)
         case Strings():
             return _read_strings(kind)
         case Rows(of, count_max):
             return _read_several(record_of(of).read, count_max)
-        case Names(count_max):
-            return _read_several(read_name(Name(is_wide=True)), count_max)
+        case Names():
+            return _read_names(kind)
 
 
-def _writer_of(kind: Kind) -> Write | None:
+def _write_of(kind: Kind) -> Write | None:
     """None when msgpack takes the value as it is."""
     match kind:
         case Strings():
@@ -176,14 +188,6 @@ def _writer_of(kind: Kind) -> Write | None:
             return _write_names
         case _:
             return None
-
-
-def _measure_of(kind: Kind) -> Measure:
-    """How many things a column lists."""
-    if isinstance(kind, Blob):
-        unit = kind.unit
-        return lambda value: len(value) // unit
-    return len
 
 
 # -- records ---------------------------------------------------------------------------------------
@@ -214,24 +218,33 @@ def record_of(of: type) -> Record:
     names = tuple(field.name for field in attrs.fields(of))
     kinds: tuple[Kind, ...] = tuple(field.metadata["kind"] for field in attrs.fields(of))
     columns: tuple[str, ...] = getattr(of, "columns", ())
-    measures = [(name, names.index(name), _measure_of(kinds[names.index(name)])) for name in columns]
-    writes = [(at, write) for at, kind in enumerate(kinds) if (write := _writer_of(kind)) is not None]
-    return Record(names, _read_fields(of, names, [_reader_of(kind) for kind in kinds], measures),
-                  _dump(names, writes))
+    units = [(name, at, kind.unit if isinstance(kind, Blob) else 1)
+             for at, (name, kind) in enumerate(zip(names, kinds, strict=True)) if name in columns]
+    writes = [(at, write) for at, kind in enumerate(kinds) if (write := _write_of(kind)) is not None]
+    return Record(names, _read_fields(of, names, kinds, units), _dump(names, writes))
 
 
-def _read_fields(of: type, names: Sequence[str], reads: Sequence[Read],
-                 measures: Sequence[tuple[str, int, Measure]]) -> ReadFields:
+def _read_fields(of: type, names: Sequence[str], kinds: Sequence[Kind],
+                 units: Sequence[tuple[str, int, int]]) -> ReadFields:
+    steps = [(isinstance(kind, SEVERAL), _take_of(kind)) for kind in kinds]
     rule = RULES.get(of)
 
     def read_fields(reader: Reader, values: list[Any]) -> Any:
+        header, tell, unpack = reader.header, reader.tell, reader.unpack
         try:
-            for read in reads:
-                values.append(read(reader))
+            for is_several, take in steps:
+                if is_several:
+                    values.append(take(reader))
+                elif IS_SCALAR[header[tell()]]:
+                    values.append(take(unpack()))
+                else:
+                    raise Fault(NO_SCALAR)
         except Fault as fault:
             raise fault.within("." + names[len(values)]) from None
-        if measures:
-            _check_counts(measures, values)
+        except FOREIGN as problem:
+            raise explain(problem).within("." + names[len(values)]) from None
+        if units:
+            _check_counts(units, values)
         record = of(*values)
         if rule is not None:
             rule(record, reader.limits)
@@ -240,12 +253,13 @@ def _read_fields(of: type, names: Sequence[str], reads: Sequence[Read],
     return read_fields
 
 
-def _check_counts(measures: Sequence[tuple[str, int, Measure]], values: Sequence[Any]) -> None:
-    first, at, measure = measures[0]
-    count = measure(values[at])
-    for name, at, measure in measures[1:]:
-        if measure(values[at]) != count:
-            raise Fault(f"lists {measure(values[at])}, but {first} lists {count}", "." + name)
+def _check_counts(units: Sequence[tuple[str, int, int]], values: Sequence[Any]) -> None:
+    """Fields of equal counts, each by name, place and size of one item."""
+    first, first_at, first_unit = units[0]
+    count = len(values[first_at]) // first_unit
+    for name, at, unit in units:
+        if len(values[at]) // unit != count:
+            raise Fault(f"lists {len(values[at]) // unit}, but {first} lists {count}", "." + name)
 
 
 def _dump(names: Sequence[str], writes: Sequence[tuple[int, Write]]) -> Write:

@@ -25,14 +25,19 @@ from skuld_py.model.columns import Column
 ITEMS_MAX = 1 << 17
 """Messages, rows and names of one envelope, together."""
 
-_FOREIGN = (ValueError, TypeError, OverflowError, RecursionError, MemoryError, msgpack.UnpackException)
+FOREIGN = (ValueError, TypeError, OverflowError, RecursionError, MemoryError, IndexError,
+           msgpack.UnpackException)
+"""All that msgpack raises for bytes it cannot take; an index error is the end of the header."""
 _SCALAR_SPANS = (
     (0x00, 0x7F), (0xCC, 0xD3), (0xE0, 0xFF),  # integers
     (0xC2, 0xC3),  # booleans
     (0xA0, 0xBF), (0xD9, 0xDB),  # strings
     (0xC4, 0xC6),  # byte strings
 )  # fmt: skip
-_IS_SCALAR = bytes(any(low <= tag <= high for low, high in _SCALAR_SPANS) for tag in range(256))
+IS_SCALAR = bytes(any(low <= tag <= high for low, high in _SCALAR_SPANS) for tag in range(256))
+
+CUT_OFF = "is cut off"
+NO_SCALAR = "is neither int, bool, string nor byte string"
 
 
 class Fault(Exception):
@@ -50,41 +55,42 @@ class Fault(Exception):
 
 
 class Reader:
-    """The values of a header, first to last, and the frames in their order."""
+    """The values of a header, first to last, and the frames in their order.
 
-    __slots__ = ("_array", "_frames", "_header", "_items_left", "_next_frame", "_tell", "_unpack", "limits")
+    ``header``, ``tell`` and ``unpack`` are open for the one inner loop that cannot afford ``scalar``.
+    """
+
+    __slots__ = ("_array", "_frames", "_items_left", "_next_frame", "header", "limits", "tell", "unpack")
 
     def __init__(self, frames: Sequence[bytes], limits: Limits) -> None:
         header = frames[0]
-        unpacker = msgpack.Unpacker(raw=False, max_buffer_size=len(header), max_array_len=ITEMS_MAX,
-                                    max_map_len=0, max_ext_len=0)
+        unpacker = msgpack.Unpacker(max_buffer_size=len(header), max_map_len=0, max_ext_len=0)
         unpacker.feed(header)
-        self._unpack, self._array, self._tell = unpacker.unpack, unpacker.read_array_header, unpacker.tell
-        self._header = header
+        self.unpack, self.tell, self._array = unpacker.unpack, unpacker.tell, unpacker.read_array_header
+        self.header = header
+        self.limits = limits
         self._frames = frames
         self._next_frame = 1
         self._items_left = ITEMS_MAX
-        self.limits = limits
 
     def scalar(self) -> Any:
         """The next value, an int, bool, string or byte string; the caller decides which it must be."""
         try:
-            if _IS_SCALAR[self._header[self._tell()]]:
-                return self._unpack()
-        except IndexError:
-            raise Fault("is cut off") from None
-        except _FOREIGN as problem:
-            raise _explain(problem) from None
-        raise Fault("is neither int, bool, string nor byte string")
+            if IS_SCALAR[self.header[self.tell()]]:
+                return self.unpack()
+        except FOREIGN as problem:
+            raise explain(problem) from None
+        raise Fault(NO_SCALAR)
 
     def array(self) -> int:
         """The length of the next value, an array; its items follow."""
         try:
-            return int(self._array())
+            count: int = self._array()
         except msgpack.OutOfData:
-            raise Fault("is cut off") from None
-        except _FOREIGN:
+            raise Fault(CUT_OFF) from None
+        except FOREIGN:
             raise Fault("is no array") from None
+        return count
 
     def items(self, count_max: int) -> int:
         """The length of a list, counted against what an envelope may hold."""
@@ -111,10 +117,12 @@ class Reader:
 
     def close(self) -> None:
         """Nothing may be left over."""
-        if self._tell() != len(self._header):
-            raise Fault(f"{len(self._header) - self._tell()} bytes trail the envelope", "header")
-        if self._next_frame != len(self._frames):
-            raise Fault(f"{len(self._frames) - self._next_frame} belong to no column", "frames")
+        trailing = len(self.header) - self.tell()
+        if trailing:
+            raise Fault(f"{trailing} bytes trail the envelope", "header")
+        unused = len(self._frames) - self._next_frame
+        if unused:
+            raise Fault(f"{unused} belong to no column", "frames")
 
 
 class Writer:
@@ -134,9 +142,10 @@ class Writer:
         return column.lengths, len(self.frames)
 
 
-def _explain(problem: BaseException) -> Fault:
-    if isinstance(problem, msgpack.OutOfData):
-        return Fault("is cut off")
+def explain(problem: BaseException) -> Fault:
+    """A foreign exception in our words; it never says what the bytes were."""
+    if isinstance(problem, IndexError | msgpack.OutOfData):
+        return Fault(CUT_OFF)
     if isinstance(problem, UnicodeDecodeError):
         return Fault("is not UTF-8")
     return Fault(f"is not msgpack: {str(problem)[:100]}")

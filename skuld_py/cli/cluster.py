@@ -1,0 +1,92 @@
+"""``skuld cluster``: making and unmaking clusters in ZooKeeper.
+
+A cluster is a name and three numbers that never change afterwards; its nodes come and go by themselves
+(``skuld node``). Destroying one is the single thing here that cannot be undone, so it asks.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from skuld_py.cli.options import json_option, timeout_option, zookeeper_option
+from skuld_py.cli.values import Duration, said
+
+
+@click.group()
+def cluster() -> None:
+    """Create or destroy a cluster in ZooKeeper."""
+
+
+@cluster.command()
+@click.argument("name")
+@zookeeper_option
+@click.option("--partitions", type=int, default=8,
+              help="Slices of the tasks: a power of two, fixed for ever.")
+@click.option("--replicas", type=int, default=3,
+              help="Nodes that keep a copy of each task; 1 on a single node.")
+@click.option("--skew", "skew_s", type=Duration(least_s=0.001, most_s=3600), metavar="DURATION", default="2s",
+              help="How far the nodes' clocks may differ. A lapsed claim is granted again this much later.")
+@timeout_option("10s", "ZooKeeper's answer")
+@json_option
+def create(name: str, hosts: str, partitions: int, replicas: int, skew_s: float, timeout_s: float,
+           as_json: bool) -> None:
+    """Create the cluster NAME. Then start its nodes; it serves once there are as many as replicas.
+
+    \b
+    Examples:
+      skuld cluster create skuld --zookeeper 127.0.0.1:2181
+      skuld cluster create skuld --zookeeper zk1:2181,zk2:2181,zk3:2181 --partitions 16 --replicas 3
+      skuld cluster create laptop --partitions 8 --replicas 1
+    """
+    import secrets
+
+    import attrs
+
+    from skuld_py.cli.showing import print_json
+    from skuld_py.config import Parameters
+    from skuld_py.runtime.clusters import create_cluster
+
+    parameters = Parameters(name, secrets.token_hex(16), partitions, replicas, round(skew_s * 1000))
+    create_cluster(hosts, parameters, timeout_s)
+    if as_json:
+        print_json(attrs.asdict(parameters))
+        return
+    click.echo(f"cluster {name} is created: {partitions} partitions, {replicas} copies of each task,"
+               f" clocks within {said(skew_s)}")
+    click.echo("Next, on each of its machines:\n"
+               f"  skuld node --cluster {name} --zookeeper {hosts} --port 13000 --data DIRECTORY")
+
+
+@cluster.command()
+@click.argument("name")
+@zookeeper_option
+@click.option("--yes", is_flag=True, show_default=False, help="Do not ask.")
+@timeout_option("10s", "ZooKeeper's answer")
+def destroy(name: str, hosts: str, yes: bool, timeout_s: float) -> None:
+    """Destroy the cluster NAME. Stop its nodes first; what they stored stays in their directories.
+
+    \b
+    Examples:
+      skuld cluster destroy skuld --zookeeper 127.0.0.1:2181
+      skuld cluster destroy skuld --zookeeper 127.0.0.1:2181 --yes
+    """
+    from skuld_py.errors import Refused
+    from skuld_py.model.names import check_name
+    from skuld_py.runtime.clusters import destroy_cluster, read_parameters
+
+    # A name that is wrong is refused before anyone is asked.
+    read_parameters(hosts, check_name("cluster", name), timeout_s)
+    if not yes and not _is_confirmed(name, hosts):
+        raise Refused("not_confirmed", f"cluster {name} was not destroyed; answer with its name, or use"
+                      " --yes")
+    destroy_cluster(hosts, name, timeout_s)
+    click.echo(f"cluster {name} is destroyed; the data directories of its nodes can be removed")
+
+
+def _is_confirmed(name: str, hosts: str) -> bool:
+    """Ask for the name and not for a letter, which fingers know by heart."""
+    click.echo(f"This destroys cluster {name} in ZooKeeper at {hosts}; its tasks cannot be reached any"
+               " more.\nType the cluster's name to go on: ", nl=False, err=True)
+    return sys.stdin.readline().strip() == name

@@ -1,0 +1,148 @@
+"""``skuld dev``: everything on this machine in one terminal, to try things out.
+
+ZooKeeper, nodes and a worker are real processes, started as they would be anywhere; a node may be killed to
+see the others go on. They end with this command, however it ends: asked to by SIGINT or SIGTERM, or killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from skuld_py.cli.options import NODES
+from skuld_py.cli.stopping import until_stopped, watch
+
+if TYPE_CHECKING:
+    from skuld_py.embedded.local import LocalCluster
+
+HOST = "127.0.0.1"
+
+
+@click.command()
+@click.option("--nodes", "count", type=click.IntRange(1, 9), default=3, help="How many nodes.")
+@click.option("--port", type=click.IntRange(1, 65_000), default=13000,
+              help="The port of the first node; the others take the next ones.")
+@click.option("--directory", type=click.Path(file_okay=False, path_type=Path), default=None,
+              show_default="a temporary one", help="Where everything is kept, to be found again next time.")
+@click.option("--worker", "queue", metavar="QUEUE", default=None, help="Also run a worker for this queue.")
+@click.option("--app", "apps", multiple=True, metavar="MODULE",
+              help="What the worker runs: a module with task functions; may be given several times.")
+def dev(count: int, port: int, directory: Path | None, queue: str | None, apps: tuple[str, ...]) -> None:
+    """Run ZooKeeper, a cluster and perhaps a worker on this machine until Ctrl-C. Needs Java 17 or later.
+
+    \b
+    Examples:
+      skuld dev
+      skuld dev --directory ~/skuld --port 14000
+      skuld dev --worker reports --app reports.tasks
+    """
+    if bool(queue) != bool(apps):
+        raise click.UsageError("--worker QUEUE and --app MODULE go together: a queue and its tasks' code.")
+    from skuld_py.demo.readiness import what_is_missing
+    from skuld_py.embedded.local import LocalCluster
+    from skuld_py.model.names import check_name
+
+    if queue is not None:
+        check_name("queue", queue)
+    began = time.monotonic()
+    with until_stopped(), _place(directory) as place:
+        ports = range(port, port + count)
+        if not (place / "ports.json").exists():
+            _check_free(ports)
+        cluster = LocalCluster(place, count, replicas=min(count, 3), ports=ports,
+                               what_is_missing=what_is_missing)
+        try:
+            cluster.start()
+            worker = cluster.start_worker(queue, apps, working_directory=Path.cwd()) if queue else None
+            _introduce(cluster, time.monotonic() - began, place, directory is not None)
+            watch(_Watcher(cluster, worker).look)
+        finally:
+            if cluster.addresses:
+                click.echo("stopping", err=True)
+            cluster.stop()
+
+
+@contextlib.contextmanager
+def _place(directory: Path | None) -> Iterator[Path]:
+    """The directory wanted, or one that is removed at the end."""
+    if directory is not None:
+        yield directory.expanduser()
+        return
+    with tempfile.TemporaryDirectory(prefix="skuld-dev-", ignore_cleanup_errors=True) as made:
+        yield Path(made)
+
+
+def _check_free(ports: range) -> None:
+    """Refuse before anything is started; a node would say the same, but later and in its own log."""
+    from skuld_py.errors import Refused
+
+    for port in ports:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, port))
+            except OSError as error:
+                raise Refused("port_in_use", f"port: {port} on {HOST} is in use, and the nodes want"
+                              f" {ports[0]}-{ports[-1]}; stop who listens there, another 'skuld dev' perhaps,"
+                              " or choose others with --port", port=port) from error
+
+
+def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool) -> None:
+    """What runs where, and what to try."""
+    from skuld_py.cli.showing import console, table
+
+    rows = table("what", "address", "process>", "log")
+    rows.add_row("zookeeper", cluster.zookeeper_hosts, "", str(place / "zookeeper" / "zookeeper.log"))
+    for index, address in enumerate(cluster.addresses):
+        rows.add_row("node", address, str(cluster.node_process_id(index)), str(cluster.node_log(index)))
+    click.echo(f"cluster {cluster.name} is ready after {took_s:.1f} s, its files in {place}"
+               + ("" if is_kept else " until it stops"))
+    console().print(rows)
+    click.echo("Try in another terminal:")
+    if NODES not in cluster.addresses:
+        click.echo(f"  export SKULD_NODES={','.join(cluster.addresses)}")
+    for line in ("skuld enqueue general 'sup?'", "skuld claim general --lease 30s", "skuld list general",
+                 f"kill -9 {cluster.node_process_id(0)}    # a node; the others go on", "skuld status"):
+        click.echo(f"  {line}")
+    click.echo("Ctrl-C stops everything.")
+
+
+class _Watcher:
+    """Shows what the worker prints, and says what ends without being asked to."""
+
+    def __init__(self, cluster: LocalCluster, worker: subprocess.Popen[bytes] | None) -> None:
+        self._cluster = cluster
+        self._worker = worker
+        self._read = 0
+        self._ended: list[str] = []
+
+    def look(self) -> bool:
+        """Once; whether there is anything left to look at."""
+        if self._worker is not None:
+            self._show_log(self._cluster.worker_log(0))
+            if self._worker.poll() is not None:
+                self._note("the worker", f" with status {self._worker.returncode}")
+        for index, address in enumerate(self._cluster.addresses):
+            if self._cluster.node_process_id(index) is None:
+                self._note(f"node {address}", f"; its log is {self._cluster.node_log(index)}")
+        return any(self._cluster.node_process_id(index) for index in range(len(self._cluster.addresses)))
+
+    def _note(self, who: str, how: str) -> None:
+        if who not in self._ended:
+            self._ended.append(who)
+            click.echo(f"{who} has ended{how}", err=True)
+
+    def _show_log(self, log: Path) -> None:
+        with contextlib.suppress(FileNotFoundError), log.open("rb") as stream:
+            stream.seek(self._read)
+            fresh = stream.read()
+            self._read += len(fresh)
+            click.echo(fresh, nl=False)

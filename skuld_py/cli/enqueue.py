@@ -1,0 +1,111 @@
+"""``skuld enqueue``: one task from the command line, or a stream of them, one per line.
+
+A stream is sent as it comes: a batch is whatever lines have arrived since the last one was stored. So a
+fast file travels in large batches and a slow pipe is never held back, and memory holds one batch.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from io import BufferedIOBase
+from typing import IO, TYPE_CHECKING, cast
+
+import click
+
+from skuld_py.cli.options import client_options, connected, copies_option
+from skuld_py.cli.values import TASK_ID
+
+if TYPE_CHECKING:
+    from skuld_py.client.client import Client
+
+CHUNK_BYTES = 1 << 20
+
+
+@click.command()
+@click.argument("queue")
+@click.argument("payload", required=False)
+@click.option("--file", "source", type=click.File("rb"), help="Take the payload from a file.")
+@click.option("--lines", is_flag=True, show_default=False,
+              help="One task per line of '-' or --file; empty lines are left out.")
+@click.option("--priority", type=int, default=0, help="Higher goes first; 32 bits, signed.")
+@click.option("--id", "task_id", type=TASK_ID, metavar="ID", default=None,
+              help="The task's id: the same id and payload again is the same task.")
+@copies_option
+@client_options
+def enqueue(queue: str, payload: str | None, source: IO[bytes] | None, lines: bool, priority: int,
+            task_id: bytes | None, copies: int | None, nodes: str, timeout_s: float, as_json: bool) -> None:
+    """Put a task with PAYLOAD into QUEUE and print its id. PAYLOAD '-' reads standard input.
+
+    \b
+    Examples:
+      skuld enqueue reports 2026-11-20
+      skuld enqueue reports '{"day": "2026-11-20"}' --priority 5
+      skuld enqueue images --file photo.jpg
+      cat days.txt | skuld enqueue reports - --lines
+    """
+    from skuld_py.cli.showing import print_json
+
+    stream = _stream(payload, source)
+    if lines and (stream is None or task_id is not None):
+        raise click.UsageError("--lines reads '-' or --file, and makes the ids itself: leave out "
+                               + ("--id." if stream is not None else "PAYLOAD."))
+    if stream is not None and lines:
+        with connected(nodes, timeout_s) as client:
+            count = _enqueue_lines(client, queue, stream, priority, copies)
+        done = f"{count} tasks enqueued to {queue}"
+        print_json({"queue": queue, "enqueued": count}) if as_json else click.echo(done)
+        return
+    data = stream.read() if stream is not None else _bytes_of(payload or "")
+    with connected(nodes, timeout_s) as client:
+        made = client.enqueue(queue, data, priority=priority, id=task_id, w=copies)
+    print_json({"queue": queue, "id": str(made)}) if as_json else click.echo(str(made))
+
+
+def _stream(payload: str | None, source: IO[bytes] | None) -> IO[bytes] | None:
+    """Where the payload is read from; None when it stands on the command line."""
+    if (payload is None) == (source is None):
+        raise click.UsageError("give one payload: as PAYLOAD, as '-' for standard input, or as --file F.")
+    if source is not None:
+        return source
+    return sys.stdin.buffer if payload == "-" else None
+
+
+def _bytes_of(argument: str) -> bytes:
+    """The very bytes that were typed, be they UTF-8 or not."""
+    return argument.encode("utf-8", "surrogateescape")
+
+
+def _enqueue_lines(client: Client, queue: str, stream: IO[bytes], priority: int, copies: int | None) -> int:
+    """Enqueue every line; a failure says from which line on to go on."""
+    tasks = lines_stored = 0
+    try:
+        for batch in _batches(stream):
+            payloads = [line for line in batch if line]
+            if payloads:
+                client.enqueue_many(queue, payloads, priority=priority, w=copies)
+            tasks += len(payloads)
+            lines_stored += len(batch)
+            _report(tasks)
+    except BaseException:
+        click.echo(f"stopped: lines 1 to {lines_stored} are stored ({tasks} tasks); of the lines after that"
+                   " some may be", err=True)
+        raise
+    return tasks
+
+
+def _batches(stream: IO[bytes]) -> Iterator[list[bytes]]:
+    """The complete lines that are there, again and again, without their line ends."""
+    rest = b""
+    read = cast(BufferedIOBase, stream).read1
+    while chunk := read(CHUNK_BYTES):
+        *lines, rest = (rest + chunk).split(b"\n")
+        if lines:
+            yield [line.removesuffix(b"\r") for line in lines]
+    if rest:
+        yield [rest.removesuffix(b"\r")]
+
+
+def _report(tasks: int) -> None:
+    if sys.stderr.isatty():
+        click.echo(f"\r{tasks} tasks", nl=False, err=True)

@@ -1,0 +1,50 @@
+"""``skuld list``: tasks one per line, streamed, however many there are.
+
+Lines of fixed columns and not a table, because a table must know its last row before it can print its
+first. As JSON it is one document per line, for the same reason.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import click
+
+from skuld_py.cli.options import client_options, connected
+
+PAGE = 500
+_COLUMNS = "{:<32}  {:<9}  {:>8}  {:>6}  {:<16}  "
+
+
+@click.command("list")
+@click.argument("queue", required=False)
+@click.option("--limit", type=click.IntRange(1), default=None, show_default="all",
+              help="How many tasks at most.")
+@client_options
+def list_tasks(queue: str | None, limit: int | None, nodes: str, timeout_s: float, as_json: bool) -> None:
+    """List the tasks of QUEUE, or all, oldest first; completed ones included.
+
+    \b
+    Examples:
+      skuld list
+      skuld list reports --limit 20
+      skuld list reports --json | jq -r 'select(.state == "waiting") | .id'
+    """
+    from skuld_py.cli import showing
+    from skuld_py.model.ids import to_text
+    from skuld_py.model.names import check_name
+
+    if queue is not None:
+        check_name("queue", queue)
+    header = _COLUMNS.format("ID", "STATE", "PRIORITY", "CLAIMS", "QUEUE")
+    with connected(nodes, timeout_s) as client:
+        tasks = client.list(queue, page=min(PAGE, limit or PAGE))
+        for number, task in enumerate(islice(tasks, limit)):
+            if as_json:
+                showing.print_json(showing.task_document(task, showing.now_ms(), has_logs=False))
+                continue
+            if number == 0:
+                click.echo(header + "PAYLOAD")
+            line = _COLUMNS.format(to_text(task.id), showing.state_of(task, showing.now_ms()), task.priority,
+                                   len(task.claims), task.queue)
+            click.echo(line + showing.shortened(showing.shown(task.payload), len(line)))

@@ -1,0 +1,45 @@
+"""``skuld node``: one node of a cluster, in this process, until a signal.
+
+All it decides is where it listens and where it keeps its data; everything else is the cluster's and
+comes from ZooKeeper. SIGTERM and Ctrl-C are the same: leave the cluster, then end.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from skuld_py.cli.options import zookeeper_option
+from skuld_py.cli.values import Duration
+
+
+@click.command()
+@click.option("--cluster", required=True, metavar="NAME", envvar="SKULD_CLUSTER",
+              help="The cluster to be a node of. Also $SKULD_CLUSTER.")
+@zookeeper_option
+@click.option("--host", default="127.0.0.1", help="The address to listen at, and to be found at.")
+@click.option("--port", type=click.IntRange(1, 65_535), default=13000, help="The port to listen at.")
+@click.option("--data", required=True, type=click.Path(file_okay=False, path_type=Path),
+              help="Where the tasks are kept: a directory of this node's own.")
+@click.option("--session", "session_s", type=Duration(least_s=1, most_s=60), metavar="DURATION", default="4s",
+              help="Silent for so long, a node counts as gone.")
+def node(cluster: str, hosts: str, host: str, port: int, data: Path, session_s: float) -> None:
+    """Run a node of a cluster until SIGTERM or Ctrl-C.
+
+    It says "node HOST:PORT of cluster NAME is ready" once it takes requests. Its name is HOST:PORT: started
+    again with the same address and directory it is the same node.
+
+    \b
+    Examples:
+      skuld node --cluster skuld --zookeeper 127.0.0.1:2181 --port 13000 --data /var/lib/skuld/13000
+      skuld node --cluster skuld --zookeeper 127.0.0.1:2181 --port 13001 --data /var/lib/skuld/13001
+    """
+    from skuld_py.model.names import check_name
+    from skuld_py.runtime.server import serve
+
+    def say_ready() -> None:
+        click.echo(f"node {host}:{port} of cluster {cluster} is ready")
+
+    check_name("cluster", cluster)
+    serve(hosts, cluster, host, port, data, session_ms=round(session_s * 1000), on_ready=say_ready)

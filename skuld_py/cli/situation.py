@@ -1,0 +1,120 @@
+"""The cluster's situation: asked, judged in words, and as a document.
+
+What it is judged by is one node's view, which may be seconds old, and a count of the queues, which asks
+all nodes and may fail while the rest is still worth saying.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import attrs
+
+from skuld_py.client.connection import Connection
+from skuld_py.errors import SkuldError
+from skuld_py.model import messages as m
+
+
+@attrs.frozen
+class Situation:
+    """What was asked for: the cluster's parameters, the view of one node, and counts when there are any."""
+
+    greeted: m.Greeted
+    described: m.Described
+    depths: tuple[m.CountRow, ...] = ()
+    doubt: str = ""
+    """Why there are no counts."""
+
+    @property
+    def missing(self) -> int:
+        """How many nodes must join before anything is placed."""
+        return max(0, self.greeted.replicas - len(self.described.nodes))
+
+    @property
+    def troubled(self) -> tuple[m.PartitionRow, ...]:
+        """The partitions without a leader."""
+        return tuple(row for row in self.described.partitions if not row.leader)
+
+
+def ask(nodes: list[str], timeout_s: float) -> Situation:
+    """The situation; raises only when no node answers at all."""
+    connection = Connection(nodes)
+    try:
+        deadline = time.monotonic() + timeout_s
+        greeted = connection.greet(deadline)
+        described = connection.call(m.Describe(connection.next_request()), deadline, is_idempotent=True)
+        assert isinstance(described, m.Described), described
+        if len(described.nodes) < greeted.replicas:
+            return Situation(greeted, described, doubt="no partition is placed yet")
+        try:
+            counted = connection.call(m.Count(connection.next_request(), ""), deadline, is_idempotent=True)
+        except SkuldError as error:
+            return Situation(greeted, described, doubt=error.message)
+        assert isinstance(counted, m.Counted), counted
+        return Situation(greeted, described, counted.rows)
+    finally:
+        connection.close()
+
+
+def attention(situation: Situation) -> list[str]:
+    """What an operator should know, worst first; empty when all is well."""
+    described, found = situation.described, []
+    if situation.missing:
+        found.append(f"the cluster waits for {many(situation.missing, 'more node')}: start"
+                     f" {'it' if situation.missing == 1 else 'them'} with 'skuld node'")
+    down = [node.name for node in described.nodes if not node.is_live]
+    if down:
+        found.append(f"{many(len(down), 'node')} {_be(len(down))} down: {', '.join(down)}")
+    if described.session != "connected":
+        found.append(f"node {described.node} has no session with ZooKeeper ({described.session}): what it"
+                     " says of others may be old")
+    if situation.missing:
+        return found
+    leaderless = situation.troubled
+    if leaderless:
+        found.append(f"{many(len(leaderless), 'partition')} {_has(len(leaderless))} no leader"
+                     f" ({_numbers(leaderless)}): their tasks cannot be claimed; an election takes"
+                     " seconds")
+    live = {node.name for node in described.nodes if node.is_live}
+    short = [row for row in described.partitions
+             if 2 * len(live.intersection(row.owners)) <= len(row.owners)]
+    if short:
+        found.append(f"{many(len(short), 'partition')} {_has(len(short))} no majority of owners"
+                     f" ({_numbers(short)}): start the nodes that are down")
+    if situation.doubt:
+        found.append(f"the queues could not be counted: {situation.doubt}")
+    return found
+
+
+def many(count: int, thing: str) -> str:
+    """A number and its noun."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
+def _be(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _has(count: int) -> str:
+    return "has" if count == 1 else "have"
+
+
+def _numbers(rows: tuple[m.PartitionRow, ...] | list[m.PartitionRow], most: int = 8) -> str:
+    listed = ", ".join(str(row.partition) for row in rows[:most])
+    return f"{listed}, …" if len(rows) > most else listed
+
+
+def document(situation: Situation) -> dict[str, Any]:
+    """The situation as JSON has it."""
+    greeted, described = situation.greeted, situation.described
+    return {
+        "cluster": greeted.cluster, "partitions_total": greeted.partitions, "replicas": greeted.replicas,
+        "skew_ms": greeted.skew_ms, "seen_by": described.node, "session": described.session,
+        "attention": attention(situation),
+        "nodes": [attrs.asdict(row) for row in described.nodes],
+        "partitions": [attrs.asdict(row) for row in described.partitions],
+        "queues": None if situation.doubt else [
+            {"queue": row.queue, "waiting": row.waiting, "claimed": row.claimed, "completed": row.completed}
+            for row in sorted(situation.depths, key=lambda row: row.queue)],
+    }

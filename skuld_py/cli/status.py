@@ -1,0 +1,95 @@
+"""``skuld status``: is the cluster whole, and if not, what is missing, in words.
+
+What needs attention stands on top, before the tables, because that is what somebody who types this wants
+to know. It is the cluster as one of its nodes sees it; the queue depths are asked of all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from skuld_py.cli.options import addresses_of, client_options
+
+if TYPE_CHECKING:
+    from skuld_py.cli.situation import Situation
+    from skuld_py.model.messages import Described
+
+ROWS_MAX = 64
+"""Beyond this many partitions only those that need attention are shown; JSON has them all."""
+
+
+@click.command()
+@client_options
+def status(nodes: str, timeout_s: float, as_json: bool) -> None:
+    """Show what needs attention, then nodes, partitions and queues.
+
+    \b
+    Examples:
+      skuld status
+      skuld status --nodes 127.0.0.1:13001 --json | jq .attention
+    """
+    from skuld_py.cli.showing import print_json
+    from skuld_py.cli.situation import ask, document
+
+    situation = ask(addresses_of(nodes), timeout_s)
+    if as_json:
+        print_json(document(situation))
+    else:
+        _show(situation)
+
+
+def _show(situation: Situation) -> None:
+    from skuld_py.cli.showing import console
+    from skuld_py.cli.situation import attention, many
+    from skuld_py.cli.values import said
+
+    greeted, described = situation.greeted, situation.described
+    live = sum(node.is_live for node in described.nodes)
+    click.echo(f"cluster {greeted.cluster}: {live} of {many(len(described.nodes), 'node')} live,"
+               f" {many(greeted.partitions, 'partition')}, {greeted.replicas} copies, clocks within"
+               f" {said(greeted.skew_ms / 1000)}; seen by {described.node}")
+    troubles = attention(situation)
+    for line in troubles:
+        click.secho(f"! {line}", fg="yellow")
+    if not troubles:
+        click.secho("all is well", fg="green")
+    for rows in (_nodes(described), _partitions(situation), _queues(situation)):
+        if rows is not None:
+            console().print(rows)
+
+
+def _nodes(described: Described) -> Any:
+    from skuld_py.cli.showing import table
+
+    rows = table("node", "state", "leads>", "owns>", title="\nnodes")
+    for node in described.nodes:
+        rows.add_row(node.name, "live" if node.is_live else "down", str(node.leads), str(node.owns))
+    return rows
+
+
+def _partitions(situation: Situation) -> Any:
+    from skuld_py.cli.showing import table
+
+    every = situation.described.partitions
+    shown = every if len(every) <= ROWS_MAX else situation.troubled[:ROWS_MAX]
+    left_out = "" if shown is every else f" ({len(every)}; only those without a leader are shown)"
+    rows = table("partition>", "epoch>", "leader", "owners", title=f"partitions{left_out}")
+    for row in shown:
+        rows.add_row(str(row.partition), str(row.epoch), row.leader or "none",
+                     ", ".join(row.owners) or "none yet")
+    return rows
+
+
+def _queues(situation: Situation) -> Any:
+    from skuld_py.cli.showing import table
+
+    if situation.doubt:
+        return None
+    rows = table("queue", "waiting>", "claimed>", "completed>", title="queues")
+    for row in sorted(situation.depths, key=lambda row: row.queue):
+        rows.add_row(row.queue, str(row.waiting), str(row.claimed), str(row.completed))
+    if not situation.depths:
+        rows.add_row("no tasks so far", "", "", "")
+    return rows

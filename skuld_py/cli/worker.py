@@ -1,0 +1,50 @@
+"""``skuld worker``: claim tasks of a queue and run the functions an application registered for them.
+
+This file only reads the command line; what a worker does, and how it stops, is ``skuld_py.worker``.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from skuld_py.cli.options import addresses_of, nodes_option
+from skuld_py.cli.values import DURATION, Duration
+
+
+@click.command()
+@nodes_option
+@click.option("--queue", required=True, metavar="QUEUE", help="The queue to work on.")
+@click.option("--app", "apps", required=True, multiple=True, metavar="MODULE",
+              help="A module that registers task functions with @skuld_py.task; may be given several times.")
+@click.option("--slots", type=click.IntRange(1), default=2, help="Tasks to run at the same time.")
+@click.option("--lease", "lease_s", type=Duration(least_s=1), metavar="DURATION", default="30s",
+              help="How long a task stays ours when we fall silent; renewed while it runs.")
+@click.option("--grace", "grace_s", type=DURATION, metavar="DURATION", default="30s",
+              help="How long running tasks may take to end after SIGTERM or Ctrl-C.")
+@click.option("--directory", type=click.Path(file_okay=False, path_type=Path), default=None,
+              show_default="a temporary one", help="Where Spark keeps its files.")
+@click.option("--holder", metavar="NAME", default=None, show_default="HOSTNAME:PID",
+              help="The worker's name in the claims it makes.")
+@click.pass_context
+def worker(ctx: click.Context, nodes: str, queue: str, apps: tuple[str, ...], slots: int, lease_s: float,
+           grace_s: float, directory: Path | None, holder: str | None) -> None:
+    """Run tasks of a queue until SIGTERM or Ctrl-C.
+
+    Modules are looked for in the current directory first, as python itself does.
+
+    \b
+    Examples:
+      skuld worker --queue reports --app reports.tasks
+      skuld worker --queue reports --app reports.tasks --slots 4 --lease 1m
+    """
+    from skuld_py.model.names import check_name
+    from skuld_py.worker.worker import run_worker
+
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    check_name("queue", queue)
+    ctx.exit(run_worker(addresses_of(nodes), queue, list(apps), slots=slots, lease_s=lease_s,
+                        directory=directory, grace_s=grace_s, holder=holder))

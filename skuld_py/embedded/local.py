@@ -1,0 +1,260 @@
+"""A whole cluster on this machine: ZooKeeper, nodes and workers as real processes, for tests, demos, laptops.
+
+Invariants:
+
+* ``start`` returns when every node has said that it is ready and, when the caller gave a way to ask, every
+  partition is led; or it raises, saying what is missing, and leaves no process.
+* Every process dies with this one, however that dies.
+* A node keeps its address and its data from one start to the next, also over two lives of this object on one
+  directory: to the cluster it is the same node.
+
+The processes are started by the command line that people use, so what runs here is what runs anywhere. This
+room knows no client; who wants to wait for leaders passes ``what_is_missing``, which is given the nodes'
+addresses and says what is still missing, nothing when all is well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import attrs
+
+from skuld_py.embedded import process, python
+from skuld_py.embedded.java import find_java
+from skuld_py.embedded.zookeeper import ZooKeeperServer
+from skuld_py.errors import Refused
+
+HOST = "127.0.0.1"
+CREATE_TIMEOUT_S = 20.0
+LOOK_S = 0.05
+
+WhatIsMissing = Callable[[Sequence[str]], str]
+
+
+@attrs.define
+class _Node:
+    port: int
+    directory: Path
+    running: subprocess.Popen[bytes] | None = None
+    log_start: int = 0
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        return self.directory.with_suffix(".log")
+
+    @property
+    def is_running(self) -> bool:
+        return self.running is not None and self.running.poll() is None
+
+
+class LocalCluster:
+    """ZooKeeper and ``nodes`` nodes below ``directory``. ``ports`` are the nodes'; free ones are picked."""
+
+    def __init__(self, directory: Path, nodes: int = 3, partitions: int = 8, replicas: int = 3,
+                 skew_ms: int = 1000, session_ms: int = 4000, *, name: str = "local",
+                 ports: Sequence[int] = (), zookeeper_port: int = 0,
+                 what_is_missing: WhatIsMissing | None = None) -> None:
+        if ports and len(ports) != nodes:
+            raise Refused("bad_ports", f"ports: {len(ports)} are given for {nodes} nodes")
+        self.name = name
+        self._directory = directory.absolute()
+        self._shape = {"partitions": str(partitions), "replicas": str(replicas), "skew": f"{skew_ms}ms"}
+        self._session_ms = session_ms
+        self._wanted = (nodes, tuple(ports), zookeeper_port)
+        self._nodes: list[_Node] = []
+        self._workers: list[subprocess.Popen[bytes]] = []
+        self._zookeeper: ZooKeeperServer | None = None
+        self._what_is_missing = what_is_missing
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where the nodes listen."""
+        return [node.address for node in self._nodes]
+
+    @property
+    def zookeeper_hosts(self) -> str:
+        """The connection string of the ZooKeeper."""
+        if self._zookeeper is None:
+            raise Refused("not_started", "this cluster is not running; start it first")
+        return self._zookeeper.hosts
+
+    def node_log(self, index: int) -> Path:
+        """What a node has printed."""
+        return self._nodes[index].log
+
+    def worker_log(self, index: int) -> Path:
+        """What a worker has printed, in the order they were started."""
+        return self._directory / f"worker-{index}.log"
+
+    def node_process_id(self, index: int) -> int | None:
+        """The process of a node that runs."""
+        node = self._nodes[index]
+        return node.running.pid if node.running is not None and node.is_running else None
+
+    def start(self, timeout_s: float = 60.0) -> None:
+        """Start what is not running and wait until it serves."""
+        deadline = time.monotonic() + timeout_s
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._start_zookeeper(timeout_s)
+            for index, node in enumerate(self._nodes):
+                if not node.is_running:
+                    self._launch(index)
+            self._await(self._what_nodes_miss, deadline)
+            if self._what_is_missing is not None:
+                self._await(self._what_the_cluster_misses, deadline)
+        except BaseException:
+            self.stop(grace_s=0)
+            raise
+
+    def stop(self, grace_s: float = 10.0) -> None:
+        """End everything: workers first, so that they can give back what they hold."""
+        _stop_all(self._workers, grace_s)
+        self._workers.clear()
+        _stop_all([node.running for node in self._nodes if node.running is not None], grace_s)
+        if self._zookeeper is not None:
+            self._zookeeper.stop(min(grace_s, 5.0))
+
+    def kill_node(self, index: int) -> None:
+        """End a node at once, as a power cut would."""
+        running = self._nodes[index].running
+        if running is not None:
+            process.stop(running, grace_s=0)
+
+    def start_node(self, index: int, timeout_s: float = 30.0) -> None:
+        """Start a node that was killed, and wait until it is a member again."""
+        if not self._nodes[index].is_running:
+            self._launch(index)
+        self._await(self._what_nodes_miss, time.monotonic() + timeout_s, only=index)
+
+    def start_worker(self, queue: str, app: str | Sequence[str], *options: str,
+                     working_directory: Path | None = None) -> subprocess.Popen[bytes]:
+        """Start a worker process for a queue; ``app`` names the modules with its task functions.
+
+        It is not waited for: a task that is enqueued now is run once the worker is ready.
+        """
+        index = len(self._workers)
+        modules = [app] if isinstance(app, str) else app
+        arguments = ["worker", "--nodes", ",".join(self.addresses), "--queue", queue,
+                     "--directory", str(self._directory / f"worker-{index}")]
+        for module in modules:
+            arguments += ["--app", module]
+        worker = self._spawn([*arguments, *options], self.worker_log(index), working_directory)
+        self._workers.append(worker)
+        return worker
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.stop(grace_s=10.0 if kind is None else 0.0)
+
+    def _spawn(self, arguments: Sequence[str], log: Path,
+               working_directory: Path | None = None) -> subprocess.Popen[bytes]:
+        first = [] if working_directory is None else [str(working_directory)]
+        return process.spawn(python.module_command("skuld_py", arguments), log=log,
+                             environment=python.environment(*first), working_directory=working_directory)
+
+    def _launch(self, index: int) -> None:
+        node = self._nodes[index]
+        node.log_start = node.log.stat().st_size if node.log.exists() else 0
+        node.running = self._spawn(
+            ["node", "--cluster", self.name, "--zookeeper", self.zookeeper_hosts, "--host", HOST,
+             "--port", str(node.port), "--data", str(node.directory), "--session", f"{self._session_ms}ms"],
+            node.log)
+
+    def _start_zookeeper(self, timeout_s: float) -> None:
+        if self._zookeeper is not None and self._zookeeper.is_running:
+            return
+        count, ports, zookeeper_port = self._wanted
+        kept = self._directory / "ports.json"
+        if kept.exists():
+            zookeeper_port, *chosen = json.loads(kept.read_text())
+        else:
+            chosen = list(ports) or _free_ports(count)
+        if self._zookeeper is None:
+            self._nodes = [_Node(port, self._directory / f"node-{port}") for port in chosen]
+            self._zookeeper = ZooKeeperServer(self._directory / "zookeeper", zookeeper_port, java=find_java())
+        self._zookeeper.start(timeout_s)
+        if not kept.exists():
+            self._create(timeout_s)
+            kept.write_text(json.dumps([int(self.zookeeper_hosts.rpartition(":")[2]), *chosen]))
+
+    def _create(self, timeout_s: float) -> None:
+        options = [word for name, value in self._shape.items() for word in (f"--{name}", value)]
+        log = self._directory / "create.log"
+        creation = self._spawn(["cluster", "create", self.name, "--zookeeper", self.zookeeper_hosts, *options], log)
+        try:
+            if creation.wait(min(timeout_s, CREATE_TIMEOUT_S)) == 0:
+                return
+        except subprocess.TimeoutExpired:
+            process.stop(creation, grace_s=0)
+        raise Refused("cluster_failed", f"the cluster could not be created:\n{process.tail(log)}", log=str(log))
+
+    def _await(self, missing: Callable[[int | None], str], deadline: float, only: int | None = None) -> None:
+        """Look until nothing is missing; a node that ended will not become ready and is no use waiting for."""
+        while words := missing(only):
+            for index, node in enumerate(self._nodes):
+                if not node.is_running and only in (None, index):
+                    status = node.running.returncode if node.running is not None else "?"
+                    raise self._failure(f"node {node.address} ended with status {status}", node.log)
+            if time.monotonic() > deadline:
+                raise self._failure(f"still missing: {words}", self._nodes[only or 0].log)
+            time.sleep(LOOK_S)
+
+    def _what_nodes_miss(self, only: int | None) -> str:
+        silent = [node.address for index, node in enumerate(self._nodes)
+                  if only in (None, index) and not _says_ready(node)]
+        return f"the word of {', '.join(silent)} that they are ready" if silent else ""
+
+    def _what_the_cluster_misses(self, only: int | None) -> str:
+        assert self._what_is_missing is not None
+        return self._what_is_missing(self.addresses)
+
+    def _failure(self, what: str, log: Path) -> Refused:
+        return Refused("cluster_failed", f"the cluster in {self._directory} is not ready; {what}. The end of"
+                       f" {log}:\n{process.tail(log)}", log=str(log))
+
+
+def _says_ready(node: _Node) -> bool:
+    with contextlib.suppress(FileNotFoundError), node.log.open("rb") as log:
+        log.seek(node.log_start)
+        return b" is ready" in log.read()
+    return False
+
+
+def _stop_all(processes: Sequence[subprocess.Popen[bytes]], grace_s: float) -> None:
+    """All at once, then one after the other, so that the grace is spent once."""
+    deadline = time.monotonic() + grace_s
+    for running in processes:
+        if grace_s > 0 and running.poll() is None:
+            running.send_signal(signal.SIGTERM)
+    for running in processes:
+        if grace_s > 0:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                running.wait(max(0.0, deadline - time.monotonic()))
+        process.stop(running, grace_s=0)
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody listens at now; all are held until all are found, so that none comes twice."""
+    with contextlib.ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind((HOST, 0))
+        return [probe.getsockname()[1] for probe in probes]

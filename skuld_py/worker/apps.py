@@ -1,0 +1,45 @@
+"""The modules with a worker's task functions: imported by name, and found by Spark's Python processes as well.
+
+Functions travel to those processes by the name of their module, so the module must be importable there too:
+the current directory, from which people start workers, goes into PYTHONPATH before Spark starts.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+from skuld_py.embedded import python
+from skuld_py.errors import Refused
+
+
+def load_apps(modules: Sequence[str]) -> None:
+    """Import the modules; ``Refused`` names the one that cannot be, why, and what to do."""
+    here = str(Path.cwd())
+    if "" not in sys.path and here not in sys.path:
+        sys.path.insert(0, here)
+    os.environ["PYTHONPATH"] = python.search_path(here)
+    if not modules:
+        raise Refused("no_app", "app: name at least one module that defines task functions")
+    for module in modules:
+        _load(module)
+
+
+def _load(module: str) -> None:
+    try:
+        import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module == error.name or module.startswith(f"{error.name}.")):
+            raise Refused("bad_app", f"app: {module} needs {error.name}, which is not installed here",
+                          module=module) from error
+        raise Refused("unknown_app", f"app: there is no module {module}. Start the worker in the directory that"
+                      f" holds it ({Path.cwd()} does not), install it, or add its place to PYTHONPATH",
+                      module=module) from error
+    except (ValueError, TypeError) as error:
+        raise Refused("unknown_app", f"app: {module!r} is no module name; write for example acme.jobs",
+                      module=module) from error
+    except (ImportError, SyntaxError) as error:
+        raise Refused("bad_app", f"app: {module} cannot be imported: {error}", module=module) from error

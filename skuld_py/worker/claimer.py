@@ -1,0 +1,91 @@
+"""The thread that claims tasks for a worker: as many as it has room for, and not one more.
+
+Invariants:
+
+* Room is a count of permits. A request takes all there are, keeps one for each task it was granted, and gives
+  the rest back; who ends a task gives its permit back. So claims under way and claims not yet looked at count.
+* A request waits at the cluster for at most ``WAIT_S``: it cannot be called off, and what it is granted after
+  the worker has gone would lie under a lease that nobody holds.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from skuld_py.client.client import Claim, Client
+from skuld_py.errors import SkuldError
+
+WAIT_S = 1.0
+PAUSE_S, PAUSE_S_MAX = 0.5, 10.0
+
+
+class Claimer:
+    """Claims from one queue. The callbacks are called in its own thread, ``on_end`` last."""
+
+    def __init__(self, client: Client, queue: str, lease_s: float, permits: int, *,
+                 on_claims: Callable[[list[Claim]], None], on_error: Callable[[SkuldError], None],
+                 on_end: Callable[[], None]) -> None:
+        self._client = client
+        self._queue = queue
+        self._lease_s = lease_s
+        self._permits = permits
+        self._on_claims = on_claims
+        self._on_error = on_error
+        self._on_end = on_end
+        self._is_paused = True
+        self._is_closing = False
+        self._changed = threading.Condition()
+
+    def start(self) -> None:
+        """Start the thread; it claims nothing until ``resume``."""
+        threading.Thread(target=self._serve, name="claimer", daemon=True).start()
+
+    def give(self, permits: int) -> None:
+        """There is room for so many more."""
+        with self._changed:
+            self._permits += permits
+            self._changed.notify()
+
+    def pause(self) -> None:
+        """Claim nothing for now; a request under way may still bring something."""
+        self._is_paused = True
+
+    def resume(self) -> None:
+        """Claim again."""
+        with self._changed:
+            self._is_paused = False
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Claim nothing any more. ``on_end`` is called when the last request is over."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify()
+
+    def _serve(self) -> None:
+        pause_s = PAUSE_S
+        while permits := self._take():
+            try:
+                claims = self._client.claim(self._queue, n=permits, lease_s=self._lease_s, wait_s=WAIT_S)
+            except SkuldError as error:
+                self.give(permits)
+                self._on_error(error)
+                with self._changed:
+                    self._changed.wait_for(lambda: self._is_closing, pause_s)
+                pause_s = min(PAUSE_S_MAX, pause_s * 2)
+                continue
+            pause_s = PAUSE_S
+            self.give(permits - len(claims))
+            if claims:
+                self._on_claims(claims)
+        self._on_end()
+
+    def _take(self) -> int:
+        """All the permits, once there are some; 0 to end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_closing or (self._permits > 0 and not self._is_paused))
+            if self._is_closing:
+                return 0
+            permits, self._permits = self._permits, 0
+            return permits

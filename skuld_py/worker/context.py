@@ -1,0 +1,115 @@
+"""What a running task knows of its claim and may say about itself.
+
+    def census(spark, context, paths):
+        for number, path in enumerate(paths):
+            context.check()                              # raises ClaimLost once the claim is lost
+            context.progress(number, len(paths), path)
+
+Invariants:
+
+* ``is_lost`` turns true once and stays; from then on nothing of this claim may become visible. It turns true
+  by the worker's word or by this machine's clock, whichever is earlier.
+* ``ClaimLost`` is no ``Exception``: the order to stop is not to be swallowed by a task that forgives errors.
+* Nothing here talks to the cluster except ``history`` and ``attempt``, which read once, when first asked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from skuld_py.model.ids import TaskId
+from skuld_py.model.task import ClaimView, Task
+from skuld_py.worker.journal import Journal, Words, decode_entry
+
+
+class ClaimLost(BaseException):
+    """The claim is no longer this worker's: stop, publish nothing."""
+
+
+@attrs.frozen
+class PastClaim:
+    """An earlier claim of the same task: who held it, and what it wrote into its log."""
+
+    token: int
+    holder: str
+    start_ms: int
+    entries: tuple[dict[str, Any], ...]
+
+
+class TaskContext:
+    """A task's view of its claim. Its methods may be called from any thread."""
+
+    def __init__(self, task_id: TaskId, token: int, queue: str, deadline: float,
+                 read: Callable[[TaskId], Task]) -> None:
+        self.id = task_id
+        self.token = token
+        self.queue = queue
+        self.journal = Journal(time.monotonic())
+        self._deadline = deadline
+        self._read = read
+        self._task: Task | None = None
+        self._lost: str | None = None
+
+    @property
+    def name(self) -> str:
+        """``ID:TOKEN``, which no other claim ever has: the Spark job group, and good for temporary things."""
+        return f"{self.id}:{self.token}"
+
+    @property
+    def deadline(self) -> float:
+        """When the lease ends unless it is renewed, on ``time.monotonic``; the worker renews it."""
+        return self._deadline
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the claim is lost."""
+        return self._lost is not None or time.monotonic() >= self._deadline
+
+    def check(self) -> None:
+        """Raise ``ClaimLost`` if the claim is lost; cheap enough for an inner loop."""
+        if self.is_lost:
+            raise ClaimLost(f"the claim {self.name} is lost: {self._lost or 'its lease ended'}")
+
+    def progress(self, done: float, total: float, note: str = "") -> None:
+        """Say how far the task is. Only the newest is kept; it is written about once a second, later less."""
+        self.journal.progress(done, total, note)
+
+    def log(self, words: Words) -> None:
+        """Add a sentence, or a dict of plain JSON, to the task's log; written within about a second."""
+        self.journal.say(words, time.time_ns() // 1_000_000)
+
+    def claim_path(self, base: str) -> str:
+        """``BASE/ID/TOKEN``: a place no other claim writes to. Readers trust the completing token's alone."""
+        return f"{base.rstrip('/')}/{self.id}/{self.token}"
+
+    @property
+    def history(self) -> tuple[PastClaim, ...]:
+        """Earlier claims of this task, oldest first, with their logs: where to resume from."""
+        return tuple(PastClaim(claim.token, claim.holder, claim.start_ms, tuple(map(decode_entry, claim.log)))
+                     for claim in self._earlier())
+
+    @property
+    def attempt(self) -> int:
+        """How often the task was claimed so far, this time included."""
+        return len(self._earlier()) + 1
+
+    def _earlier(self) -> list[ClaimView]:
+        """A grant that no majority confirmed was released unused: no log, and no attempt."""
+        if self._task is None:
+            self._task = self._read(self.id)
+        return [claim for claim in self._task.claims
+                if claim.token < self.token and (claim.log or not claim.is_released)]
+
+    # -- the worker's side ---------------------------------------------------------------------
+
+    def extend(self, deadline: float) -> None:
+        """The lease was renewed until then."""
+        self._deadline = max(self._deadline, deadline)
+
+    def lose(self, reason: str) -> None:
+        """The claim is lost, for this reason; the first one stays."""
+        self._lost = self._lost or reason

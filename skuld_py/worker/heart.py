@@ -1,0 +1,76 @@
+"""The pulse of a worker: every second it asks the engine whether it lives, and tells the renewer.
+
+Invariants:
+
+* No beat without an answer of the engine: a worker whose Spark is frozen must lose its claims in the end.
+* An engine that is gone is reported at once, one that is silent after ``stall_s``.
+* The numbers of running jobs are read here too. That read has no time limit; when it hangs, the beats stop,
+  and a second thread, which reads nothing, reports the silence.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from skuld_py.worker.run import Engine, Run
+
+BEAT_S = 1.0
+
+
+class Heart:
+    """Watches the engine between ``resume`` and ``pause``. Callbacks are called in its threads."""
+
+    def __init__(self, engine: Engine, beat: Callable[[], None], on_trouble: Callable[[str], None],
+                 stall_s: float) -> None:
+        self._engine = engine
+        self._beat = beat
+        self._on_trouble = on_trouble
+        self._stall_s = stall_s
+        self._runs: dict[int, Run] = {}
+        self._beat_at = time.monotonic()
+        self._is_working = threading.Event()
+        self._is_closed = threading.Event()
+        for target in (self._serve, self._guard):
+            threading.Thread(target=target, name="heart", daemon=True).start()
+
+    def watch(self, run: Run) -> None:
+        """Read the numbers of this run's jobs."""
+        self._runs[id(run)] = run
+
+    def forget(self, run: Run) -> None:
+        """Do not any more."""
+        self._runs.pop(id(run), None)
+
+    def resume(self) -> None:
+        """The engine has started."""
+        self._beat_at = time.monotonic()
+        self._is_working.set()
+
+    def pause(self) -> None:
+        """The engine is being replaced: its silence is no news."""
+        self._is_working.clear()
+
+    def close(self) -> None:
+        """End."""
+        self._is_closed.set()
+
+    def _serve(self) -> None:
+        while not self._is_closed.wait(BEAT_S):
+            if not self._is_working.is_set():
+                self._beat()  # the worker is well; it waits for its engine, which has a time limit
+            elif self._engine.is_alive():
+                self._beat_at = time.monotonic()
+                self._beat()
+                for run in list(self._runs.values()):
+                    counts = self._engine.counts(run.context.name)
+                    if counts is not None:
+                        run.context.journal.spark(counts)
+            elif self._engine.is_gone() and self._is_working.is_set():
+                self._on_trouble("ended")
+
+    def _guard(self) -> None:
+        while not self._is_closed.wait(BEAT_S):
+            if self._is_working.is_set() and time.monotonic() - self._beat_at > self._stall_s:
+                self._on_trouble("does not answer")

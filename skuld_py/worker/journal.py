@@ -1,0 +1,173 @@
+"""What a worker writes into a claim's log: the format of its entries, and the buffer they wait in.
+
+An entry is one JSON object in UTF-8 with ``kind`` and ``at_ms`` (wall clock), so that people and programs can
+read a log without this package:
+
+    {"kind": "log", "text": ...}                     what the task said; a dict it gave stands as it is
+    {"kind": "progress", "done", "total", "note", "spark": {"jobs", "stages", "tasks": [done, known]}}
+    {"kind": "result", "value": ...}                 what the function returned; always the last entry
+    {"kind": "error", "error", "trace"}              why it failed
+    {"kind": "released", "reason"}                   why the claim was given back
+
+Invariants:
+
+* Entries have consecutive numbers, and a number is bound to its bytes: what may have been written already is
+  written again unchanged, so an uncertain write is harmless.
+* Progress is coalesced: what was overtaken before it was due is never written. The pause between two entries
+  of progress grows with the age of the claim, so a log grows with the logarithm of the time.
+* A log is bounded: what a task says beyond ``ENTRIES_MAX`` is counted and dropped. The log is for people and
+  for small marks to resume from; it is no channel for data.
+* ``say`` and ``progress`` take no lock: the order to stop a task may interrupt them anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from skuld_py.errors import Refused
+
+ENTRIES_MAX = 400
+"""Of what a task itself says; readers see at most 1,000 entries of all claims of a task."""
+ENTRY_BYTES_MAX = 32_768
+TEXT_CHARS_MAX = 4_096
+FLUSH_S = 1.0
+BATCH_ENTRIES = 100
+
+Words = str | Mapping[str, Any]
+
+
+@attrs.frozen
+class Batch:
+    """Entries on their way, numbered from ``seq``."""
+
+    seq: int
+    entries: tuple[bytes, ...]
+
+
+def encode_entry(kind: str, at_ms: int, **fields: Any) -> bytes:
+    """The bytes of an entry; ``Refused`` when a field is not plain JSON or the whole is too large."""
+    try:
+        entry = json.dumps({"kind": kind, "at_ms": at_ms, **fields}, ensure_ascii=False, allow_nan=False,
+                           separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise Refused("bad_entry", f"a log entry must be plain JSON (None, bool, int, float, str, list, dict):"
+                      f" {problem}") from None
+    if len(entry) > ENTRY_BYTES_MAX:
+        raise Refused("entry_too_large", f"a log entry of {len(entry)} bytes; the limit is {ENTRY_BYTES_MAX}."
+                      " Write the data elsewhere and log its path")
+    return entry
+
+
+def decode_entry(data: bytes) -> dict[str, Any]:
+    """An entry as a dict; bytes of another make are ``{"kind": "unknown"}`` and never an error."""
+    try:
+        entry = json.loads(data)
+    except (ValueError, RecursionError):
+        entry = None
+    return entry if isinstance(entry, dict) and "kind" in entry else {"kind": "unknown"}
+
+
+def result_of(log: tuple[bytes, ...]) -> Any:
+    """What the function returned, out of the log of the claim that completed its task."""
+    entry = decode_entry(log[-1]) if log else {}
+    if entry.get("kind") != "result":
+        raise Refused("no_result", "this log does not end with a result; was its claim completed by a worker?")
+    return entry["value"]
+
+
+def pause_s(age_s: float) -> float:
+    """Least time between two entries of progress: a second at first, later a thirtieth of the claim's age."""
+    return max(FLUSH_S, age_s / 30)
+
+
+class Journal:
+    """The log of one claim, buffered. ``say`` and ``progress`` are the task's; the rest is the worker's."""
+
+    def __init__(self, started_s: float) -> None:
+        self._started_s = started_s
+        self._next_progress_s = started_s
+        self._said: deque[bytes] = deque()
+        self._said_count = 0
+        self._dropped = 0
+        self._progress: dict[str, Any] | None = None
+        self._spark: dict[str, Any] | None = None
+        self._written: tuple[Any, Any] = (None, None)
+        self._pending: list[bytes] = []
+        self._batch: Batch | None = None
+        self._seq = 0
+        self._is_closed = False
+
+    def say(self, words: Words, at_ms: int) -> None:
+        """Note a sentence or a dict; long texts are cut, too large dicts refused."""
+        if isinstance(words, str):
+            entry = encode_entry("log", at_ms, text=words[:TEXT_CHARS_MAX])
+        else:
+            entry = encode_entry("log", at_ms, **{key: value for key, value in words.items()
+                                                  if key not in ("kind", "at_ms")})
+        if self._said_count >= ENTRIES_MAX:
+            self._dropped += 1
+            return
+        self._said_count += 1
+        self._said.append(entry)
+
+    def progress(self, done: float, total: float, note: str = "") -> None:
+        """Note how far the task is; overtakes what was noted before."""
+        fields = {"done": done, "total": total, "note": note[:TEXT_CHARS_MAX]}
+        encode_entry("progress", 0, **fields)  # what is no number fails here, in the task
+        self._progress = fields
+
+    def spark(self, counts: dict[str, Any]) -> None:
+        """Note how far Spark is with the task's jobs."""
+        self._spark = counts
+
+    def close(self, kind: str, at_ms: int, **fields: Any) -> None:
+        """Put the last entry behind all that is buffered; nothing follows it, whatever is still said."""
+        last = encode_entry(kind, at_ms, **fields)
+        self._collect(at_ms)
+        self._is_closed = True
+        if self._dropped:
+            text = f"{self._dropped} more entries were dropped; a claim's log holds {ENTRIES_MAX}"
+            self._pending.append(encode_entry("log", at_ms, text=text))
+            self._dropped = 0
+        self._pending.append(last)
+
+    def take(self, now_s: float, at_ms: int) -> Batch | None:
+        """What to write now: first the batch not yet confirmed, else the next one, else None."""
+        if self._batch is None:
+            if not self._is_closed:
+                if now_s >= self._next_progress_s and self._collect(at_ms):
+                    self._next_progress_s = now_s + pause_s(now_s - self._started_s)
+                self._drain_said()
+            if self._pending:
+                self._batch = Batch(self._seq, tuple(self._pending[:BATCH_ENTRIES]))
+        return self._batch
+
+    def confirm(self) -> None:
+        """The batch taken last is written."""
+        if self._batch is not None:
+            count = len(self._batch.entries)
+            self._seq += count
+            del self._pending[:count]
+            self._batch = None
+
+    def _drain_said(self) -> None:
+        while self._said:
+            self._pending.append(self._said.popleft())
+
+    def _collect(self, at_ms: int) -> bool:
+        """Move what was said and then the newest progress to what is pending; whether there was progress."""
+        self._drain_said()
+        now = (self._progress, self._spark)
+        if now == self._written:
+            return False
+        self._written = now
+        fields = dict(now[0] or {})
+        if now[1] is not None:
+            fields["spark"] = now[1]
+        self._pending.append(encode_entry("progress", at_ms, **fields))
+        return True

@@ -1,0 +1,246 @@
+"""A process beside the worker that renews its leases and says at once when one is lost.
+
+It is a process of its own because a task may hold the worker's interpreter for longer than a lease: an
+extension that does not let go of the GIL, or a machine so busy that the worker's threads starve.
+
+The two talk in JSON lines over the child's standard input and output. Deadlines travel as they are: the
+monotonic clock is one per machine.
+
+Invariants:
+
+* It ends with the worker: at the end of its input, or when its parent is another one (a child forked by a
+  task may keep the pipe open).
+* It renews only while the worker is heard of (``beat``), see ``lease``: a worker that is stopped, or whose
+  Spark no longer answers and which therefore sends no beats, loses its claims after ``stall_s``.
+* The worker's half never blocks. A renewer that died or stopped answering is replaced, and the new one holds
+  what the old one held; the worker watches the deadlines it knows in any case.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from skuld_py.client.client import Client, ClaimName
+from skuld_py.embedded import python
+from skuld_py.errors import SkuldError
+from skuld_py.model import ids
+from skuld_py.worker.lease import Key, LeaseKeeper
+
+STALL_S = 60.0
+LOOK_S = 1.0
+DEAF_S = 5.0
+REPLACE_PAUSE_S = 0.5
+
+_log = logging.getLogger(__name__)
+
+
+class Renewer:
+    """The worker's half. ``on_lost`` and ``on_extended`` are called in a thread of this object's own."""
+
+    def __init__(self, nodes: list[str], lease_s: float, log: Path, *, stall_s: float = STALL_S,
+                 on_lost: Callable[[Key, str], None], on_extended: Callable[[Key, float], None]) -> None:
+        self._greeting = {"nodes": nodes, "lease_s": lease_s, "stall_s": stall_s}
+        self._path = log
+        self._on_lost = on_lost
+        self._on_extended = on_extended
+        self._held: dict[Key, float] = {}
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._unanswered_since: float | None = None
+        self._is_closing = False
+
+    def start(self) -> None:
+        """Start the process and listen to it."""
+        with self._lock:
+            self._launch()
+        threading.Thread(target=self._listen, name="renewer", daemon=True).start()
+
+    def close(self) -> None:
+        """End the process. What it held lapses, unless it was completed or released."""
+        self._is_closing = True
+        if self._child is not None and self._child.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._child.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(1.0)
+            self._child.kill()
+            self._child.wait()
+
+    def hold(self, key: Key, deadline: float) -> None:
+        """Keep a claim alive from now on."""
+        with self._lock:
+            self._held[key] = deadline
+            self._say({"hold": _named(key), "deadline": deadline})
+
+    def drop(self, key: Key) -> None:
+        """A claim is over."""
+        with self._lock:
+            if self._held.pop(key, None) is not None:
+                self._say({"drop": _named(key)})
+
+    def beat(self) -> None:
+        """The worker is well. A renewer that has not answered earlier beats is ended; another one follows."""
+        now = time.monotonic()
+        with self._lock:
+            if self._unanswered_since is None:
+                self._unanswered_since = now
+            elif now - self._unanswered_since > DEAF_S and self._child is not None:
+                self._child.kill()
+            self._say({"beat": now})
+
+    @property
+    def process_id(self) -> int:
+        """The id of the process."""
+        assert self._child is not None
+        return self._child.pid
+
+    def _launch(self) -> None:
+        with self._path.open("ab") as errors:
+            self._child = subprocess.Popen(
+                python.module_command(__name__), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+                env=python.environment(), start_new_session=True)
+        assert self._child.stdin is not None
+        os.set_blocking(self._child.stdin.fileno(), False)
+        self._unanswered_since = None
+        self._say(self._greeting)
+        for key, deadline in self._held.items():
+            self._say({"hold": _named(key), "deadline": deadline})
+
+    def _say(self, words: dict[str, Any]) -> None:
+        """One line, whole or not at all (it is shorter than PIPE_BUF); a child that does not read is ended."""
+        assert self._child is not None and self._child.stdin is not None
+        try:
+            os.write(self._child.stdin.fileno(), json.dumps(words).encode() + b"\n")
+        except BlockingIOError:
+            self._child.kill()
+        except (OSError, ValueError):
+            return  # it is gone: the listener replaces it, and tells the new one everything
+
+    def _listen(self) -> None:
+        while not self._is_closing:
+            assert self._child is not None and self._child.stdout is not None
+            for line in self._child.stdout:
+                self._hear(json.loads(line))
+            if self._is_closing:
+                return
+            _log.warning("the renewer ended with status %s; starting another one", self._child.wait())
+            time.sleep(REPLACE_PAUSE_S)
+            with self._lock:
+                self._launch()
+
+    def _hear(self, words: dict[str, Any]) -> None:
+        self._unanswered_since = None
+        if "extended" in words:
+            key, deadline = _key(words["extended"]), words["deadline"]
+            with self._lock:
+                if key not in self._held:
+                    return
+                self._held[key] = deadline
+            self._on_extended(key, deadline)
+        elif "lost" in words:
+            key = _key(words["lost"])
+            with self._lock:
+                if self._held.pop(key, None) is None:
+                    return
+            self._on_lost(key, words["reason"])
+
+
+def _named(key: Key) -> list[str | int]:
+    return [ids.to_text(key[0]), key[1]]
+
+
+def _key(named: list[Any]) -> Key:
+    return ids.from_text(named[0]), named[1]
+
+
+class _Process:
+    """The renewer's half: one thread reads, one asks the cluster, and the main thread decides."""
+
+    def __init__(self, nodes: list[str], lease_s: float, stall_s: float) -> None:
+        self._lease_s = lease_s
+        self._keeper = LeaseKeeper(lease_s, stall_s, time.monotonic())
+        self._client = Client(nodes, timeout_s=min(5.0, max(0.2, lease_s / 4)))
+        self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[tuple[Key, ...]] = queue.SimpleQueue()
+        self._parent = os.getppid()
+
+    def run(self) -> None:
+        for target in (self._read, self._ask):
+            threading.Thread(target=target, daemon=True).start()
+        while os.getppid() == self._parent:
+            step = self._keeper.step(time.monotonic())
+            for key in step.lost:
+                _tell(lost=_named(key), reason="its lease ended before it could be renewed")
+            if step.renew:
+                self._requests.put(step.renew)
+            wake_s = LOOK_S if step.wake_at is None else min(LOOK_S, step.wake_at - time.monotonic())
+            with contextlib.suppress(queue.Empty):
+                self._inbox.get(timeout=max(0.0, wake_s))()
+
+    def _read(self) -> None:
+        for line in sys.stdin.buffer:
+            words = json.loads(line)
+            self._inbox.put(partial(self._hear, words))
+        os._exit(0)
+
+    def _hear(self, words: dict[str, Any]) -> None:
+        if "hold" in words:
+            self._keeper.hold(_key(words["hold"]), words["deadline"])
+        elif "drop" in words:
+            self._keeper.drop(_key(words["drop"]))
+        elif "beat" in words:
+            self._keeper.beat(words["beat"])
+            _tell(heard=words["beat"])
+
+    def _ask(self) -> None:
+        while True:
+            keys = self._requests.get()
+            sent = time.monotonic()
+            try:
+                held = self._client.renew_many([ClaimName(*key) for key in keys], lease_s=self._lease_s)
+            except SkuldError as error:
+                sys.stderr.write(f"{len(keys)} claims not renewed: {error}\n")
+                sys.stderr.flush()
+                self._inbox.put(partial(self._keeper.unanswered, time.monotonic(), keys))
+            else:
+                self._inbox.put(partial(self._judge, sent, dict(zip(keys, held, strict=True))))
+
+    def _judge(self, sent: float, verdict: dict[Key, bool]) -> None:
+        extended, lost = self._keeper.answered(sent, verdict)
+        for key, deadline in extended.items():
+            _tell(extended=_named(key), deadline=deadline)
+        for key in lost:
+            _tell(lost=_named(key), reason="the cluster says it is lost: its lease ended, it was released, or"
+                                           " the task was completed")
+
+
+def _tell(**words: Any) -> None:
+    """One line to the worker; without a worker there is nobody to renew for."""
+    try:
+        sys.stdout.buffer.write(json.dumps(words).encode() + b"\n")
+        sys.stdout.buffer.flush()
+    except OSError:
+        os._exit(0)
+
+
+def main() -> None:
+    """Renew until the worker is gone."""
+    greeting = json.loads(sys.stdin.buffer.readline() or b"null")
+    if greeting is not None:
+        _Process(**greeting).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""One claim being run: a thread that calls the task's function, and the order to stop it.
+
+A thread per run, not a pool: the order to stop arrives as an exception at some later moment, and in a thread
+that had gone on to another task it would hit the wrong one.
+
+Invariants:
+
+* A run ends once, with one outcome, whatever the function raises.
+* The order to stop is given at most once. It can arrive anywhere in the thread, also after the function has
+  returned, so everything after the function expects it; nothing that matters to others happens in this thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Protocol
+
+import attrs
+
+from skuld_py.client.client import Claim
+from skuld_py.worker.context import ClaimLost, TaskContext
+from skuld_py.worker.journal import encode_entry
+from skuld_py.worker.lease import Key
+from skuld_py.worker.registry import Call, decode_call, lookup
+
+ERROR_CHARS_MAX = 600
+TRACE_CHARS_MAX = 8_000
+
+
+class Engine(Protocol):
+    """What runs functions; Spark, outside of tests."""
+
+    def start(self) -> None:
+        """Be ready for calls."""
+
+    def restart(self) -> None:
+        """Begin anew; calls that are under way fail."""
+
+    def stop(self, grace_s: float) -> None:
+        """End, and everything that runs in it."""
+
+    def is_alive(self) -> bool:
+        """Whether it answers; gives up soon."""
+
+    def is_gone(self) -> bool:
+        """Whether it ended and will never answer again."""
+
+    def call(self, function: Callable[..., Any], context: TaskContext, call: Call) -> Any:
+        """The function's result; its jobs belong to ``context.name``."""
+
+    def cancel(self, name: str) -> bool:
+        """End the jobs of a call, and refuse its later ones; False when that is not certain."""
+
+    def counts(self, name: str) -> dict[str, Any] | None:
+        """How far the jobs of a call are; None when there is nothing to say."""
+
+
+@attrs.frozen
+class Returned:
+    """The function returned this."""
+
+    value: Any
+
+
+@attrs.frozen
+class Failed:
+    """The function raised."""
+
+    error: str
+    trace: str
+    is_engine_alive: bool = True
+
+
+@attrs.frozen
+class Stopped:
+    """The function obeyed the order to stop."""
+
+
+Outcome = Returned | Failed | Stopped
+
+
+class Run:
+    """A claim, its context and its thread."""
+
+    def __init__(self, claim: Claim, context: TaskContext, engine: Engine,
+                 on_end: Callable[[Run, Outcome], None]) -> None:
+        self.claim = claim
+        self.context = context
+        self.key: Key = (claim.id, claim.token)
+        self.started_s = time.monotonic()
+        self.given_up: str | None = None
+        """Why this worker gave the claim up, although it is not lost."""
+        self.is_lost = False
+        self._engine = engine
+        self._on_end = on_end
+        self._thread = threading.Thread(target=self._main, name=f"task {claim.id}", daemon=True)
+        self._was_interrupted = False
+
+    @property
+    def age_s(self) -> float:
+        """How long it has been running."""
+        return time.monotonic() - self.started_s
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its thread has not ended."""
+        return self._thread.is_alive()
+
+    def start(self) -> None:
+        """Call the function, in a thread of its own."""
+        self.started_s = time.monotonic()
+        self._thread.start()
+
+    def interrupt(self) -> None:
+        """Raise ``ClaimLost`` where the function stands; in a call into C, when that returns."""
+        thread = self._thread.ident
+        if thread is not None and not self._was_interrupted:
+            self._was_interrupted = True
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(ClaimLost))
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the end; whether it came."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _main(self) -> None:
+        outcome: Outcome | None = None
+        for _ in range(2):  # the second time, the order to stop has arrived and will not come again
+            try:
+                if outcome is None:
+                    outcome = self._outcome()
+                self._on_end(self, outcome)
+                return
+            except ClaimLost:
+                outcome = outcome or Stopped()
+
+    def _outcome(self) -> Outcome:
+        try:
+            call = decode_call(self.claim.payload)
+            value = self._engine.call(lookup(call.name), self.context, call)
+            encode_entry("result", 0, value=value)
+        except ClaimLost:
+            return Stopped()
+        except BaseException as error:  # also SystemExit: a task does not end the worker
+            return Failed(_said(error), _traced(error), self._engine.is_alive())
+        return Returned(value)
+
+
+def _said(error: BaseException) -> str:
+    """Name and words of an error. Java's are asked of the JVM, which may be gone."""
+    try:
+        words = " ".join(str(error).split("\n\tat ")[0].split())
+    except Exception as problem:
+        words = f"(its text is lost: {type(problem).__name__})"
+    return f"{type(error).__name__}: {words}"[:ERROR_CHARS_MAX]
+
+
+def _traced(error: BaseException) -> str:
+    """Where it was raised, from the task's function on."""
+    at: TracebackType | None = error.__traceback__
+    while at is not None and at.tb_next is not None and at.tb_frame.f_globals.get("__name__", "").startswith(
+            ("skuld_py.worker.run", "skuld_py.worker.spark_worker")):
+        at = at.tb_next
+    return "".join(traceback.format_tb(at))[-TRACE_CHARS_MAX:]

@@ -1,0 +1,124 @@
+"""Spark as the engine of a worker: each task gets a session of its own in the worker's one JVM.
+
+Invariants:
+
+* All jobs of a task belong to the group ``ID:TOKEN``, which no other claim ever has, and to the pool of its
+  queue. Its views, settings and streaming queries live in a session of its own.
+* Numbers of finished stages are remembered per task, because Spark forgets them: what is shown never falls.
+
+``counts`` waits for Spark without a limit; it is called where only the beats to the renewer wait with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from skuld_py.errors import Refused
+from skuld_py.worker.context import TaskContext
+from skuld_py.worker.registry import Call
+from skuld_py.worker.spark_session import SparkRuntime
+
+
+class SparkEngine:
+    """Runs task functions against a ``SparkRuntime``."""
+
+    def __init__(self, directory: Path, *, conf: Mapping[str, str] | None = None) -> None:
+        self._runtime = SparkRuntime(directory, conf=conf)
+        self._sessions: dict[str, SparkSession] = {}
+        self._stages: dict[str, dict[int, tuple[int, int]]] = {}
+
+    def start(self) -> None:
+        """Start the JVM."""
+        self._runtime.start()
+
+    def restart(self) -> None:
+        """Replace the JVM."""
+        self._runtime.restart()
+
+    def stop(self, grace_s: float) -> None:
+        """End the JVM."""
+        self._runtime.stop(grace_s)
+
+    def is_alive(self) -> bool:
+        """Whether the JVM answers within five seconds."""
+        return self._runtime.is_alive()
+
+    def is_gone(self) -> bool:
+        """Whether the JVM's process has ended."""
+        try:
+            process_id = self._runtime.process_id
+        except Refused:
+            return True
+        if self._runtime.is_alive(timeout_s=0.5):  # which also reaps a process that has ended
+            return False
+        try:
+            os.kill(process_id, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    def call(self, function: Callable[..., Any], context: TaskContext, call: Call) -> Any:
+        """Run the function in this thread, with a session of its own."""
+        session = self._runtime.session.newSession()
+        _make_active(session)
+        self._sessions[context.name] = session
+        self._stages[context.name] = {}
+        try:
+            with self._runtime.run_in_group(context.name, f"{call.name} {context.id}", pool=context.queue):
+                return function(session, context, *call.args, **call.kwargs)
+        finally:
+            self._sessions.pop(context.name, None)
+            self._stages.pop(context.name, None)
+
+    def cancel(self, name: str) -> bool:
+        """End a task's jobs, and its streaming queries, which are in groups of their own."""
+        session = self._sessions.get(name)
+        if not self._runtime.cancel(name):
+            return False
+        with contextlib.suppress(Py4JError, OSError, AttributeError):
+            for query in session.streams.active if session is not None else ():
+                query.stop()
+        return True
+
+    def counts(self, name: str) -> dict[str, Any] | None:
+        """Jobs so far, and stages and Spark tasks as [done, known so far]."""
+        known = self._stages.get(name)
+        context = SparkContext._active_spark_context
+        if known is None or context is None:
+            return None
+        try:
+            jobs = self._look(context, name, known)
+        except (Py4JError, OSError, AttributeError):  # the JVM ends meanwhile
+            return None
+        if not jobs:
+            return None
+        done = [stage for stage in known.values() if stage[0] >= stage[1]]
+        tasks = [sum(stage[at] for stage in known.values()) for at in (0, 1)]
+        return {"jobs": jobs, "stages": [len(done), len(known)], "tasks": tasks}
+
+    def _look(self, context: SparkContext, name: str, known: dict[int, tuple[int, int]]) -> int:
+        tracker = context.statusTracker()
+        jobs = tracker.getJobIdsForGroup(name)
+        for job_id in jobs:
+            job = tracker.getJobInfo(job_id)
+            for stage_id in job.stageIds if job is not None else ():
+                if stage_id in known and known[stage_id][0] >= known[stage_id][1]:
+                    continue
+                stage = tracker.getStageInfo(stage_id)
+                if stage is not None and stage.numTasks:
+                    known[stage_id] = (stage.numCompletedTasks, stage.numTasks)
+        return len(jobs)
+
+
+def _make_active(session: SparkSession) -> None:
+    """Let ``SparkSession.getActiveSession`` in this thread find the task's session."""
+    jvm: Any = session._jvm
+    jvm.SparkSession.setActiveSession(session._jsparkSession)

@@ -1,0 +1,378 @@
+"""A worker: claims tasks, runs each in a thread against one engine, and reports back.
+
+One thread, the one that calls ``run``, owns the state; all others post calls to it. Claiming, renewing,
+writing and watching the engine each have a thread, because each may have to wait for somebody else.
+
+Invariants:
+
+* A task runs only while its claim is held. A claim that is lost (by the renewer's word or by this machine's
+  clock) is marked first, then its Spark jobs are cancelled, then its thread is told; it is never completed.
+* A cancellation that the engine does not confirm is made sure of by replacing the engine.
+* When the engine dies, the tasks in it are given back at once: it was not their fault. A task that fails by
+  itself is given back after a growing pause, see ``scribe``; retry policies are not the worker's business.
+* The first SIGTERM or SIGINT stops claiming; running tasks may end within the grace, what does not is
+  cancelled and released. The second one stops at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from skuld_py.client.client import Claim, Client
+from skuld_py.errors import Refused, SkuldError
+from skuld_py.model import names
+from skuld_py.worker.apps import load_apps
+from skuld_py.worker.claimer import Claimer
+from skuld_py.worker.context import TaskContext
+from skuld_py.worker.heart import Heart
+from skuld_py.worker.lease import Key
+from skuld_py.worker.renewer import STALL_S, Renewer
+from skuld_py.worker.run import Engine, Failed, Outcome, Returned, Run
+from skuld_py.worker.scribe import Scribe, back_off_s
+
+SLOTS, LEASE_S, GRACE_S = 2, 30.0, 30.0
+STOP_S = 5.0
+HELD_MAX = 100
+"""Failed tasks that wait for their release without taking up a slot."""
+ENGINE_STARTS_MAX = 5
+
+_log = logging.getLogger(__name__)
+
+
+class Worker:
+    """Runs tasks of one queue; ``report`` is given a short line for people about each thing that happens."""
+
+    def __init__(self, nodes: Sequence[str], queue_name: str, engine: Engine, *, slots: int = SLOTS,
+                 lease_s: float = LEASE_S, grace_s: float = GRACE_S, stall_s: float = STALL_S,
+                 holder: str | None = None, renewer_log: Path = Path("/dev/null"),
+                 report: Callable[[str], None] = _log.info) -> None:
+        if slots < 1:
+            raise Refused("bad_slots", f"slots: {slots}; a worker has at least one")
+        self._clients = [Client(nodes, holder=holder) for _ in range(3)]
+        self._holder = self._clients[0].holder
+        self._queue = names.check_name("queue", queue_name)
+        self._engine = engine
+        self._slots = slots
+        self._grace_s = grace_s
+        self._report = report
+        self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._running: dict[Key, Run] = {}
+        self._writing: dict[Key, Run] = {}
+        self._waiting: list[Run] = []
+        self._keeps_room: set[Key] = set()
+        self._is_engine_ready = False
+        self._engine_starts = 0
+        self._is_claiming = True
+        self._stop_at: float | None = None
+        self._signals = 0
+        self._failure: str | None = None
+        claiming, writing, self._reading = self._clients
+        self._claimer = Claimer(claiming, self._queue, lease_s, slots,
+                                on_claims=partial(self._post, self._on_claims),
+                                on_error=partial(self._post, self._on_claim_error),
+                                on_end=partial(self._post, self._on_claimer_end))
+        self._scribe = Scribe(writing, partial(self._post, self._on_done))
+        self._renewer = Renewer(list(nodes), lease_s, renewer_log, stall_s=stall_s,
+                                on_lost=partial(self._post, self._on_lost),
+                                on_extended=partial(self._post, self._on_extended))
+        self._heart = Heart(engine, self._renewer.beat, partial(self._post, self._on_engine_trouble), stall_s)
+
+    def run(self) -> int:
+        """Work until told to stop; the exit status: 0, or 1 when the engine would not start."""
+        self._report(f"worker {self._holder} on queue {self._queue}: {self._slots} slots; Spark is starting")
+        with self._signals_heard():
+            self._renewer.start()
+            self._scribe.start()
+            self._claimer.start()
+            self._start_engine(self._engine.start)
+            try:
+                while not self._is_over():
+                    self._turn()
+            finally:
+                self._close()
+        return self._exit_status()
+
+    def stop(self) -> None:
+        """As a signal would: the first call drains, the second one stops at once. From any thread."""
+        self._post(self._on_stop)
+
+    # -- the loop ------------------------------------------------------------------------------
+
+    def _post(self, call: Callable[..., None], *args: Any) -> None:
+        self._inbox.put(partial(call, *args))
+
+    def _turn(self) -> None:
+        """One event, or none in time; then what the clock says."""
+        times = [run.context.deadline for run in self._running.values()]
+        if self._stop_at is not None:
+            times.append(self._stop_at)
+        with contextlib.suppress(queue.Empty):
+            self._inbox.get(timeout=max(0.0, min(times, default=time.monotonic() + 1) - time.monotonic()))()
+        now = time.monotonic()
+        for run in list(self._running.values()):
+            if run.context.deadline <= now:
+                self._lose(run, "its lease ended")
+        if self._stop_at is not None and now >= self._stop_at:
+            self._stop_at = now + STOP_S
+            for run in list(self._running.values()):
+                self._give_up(run, "the worker stops and its time to end is over")
+
+    def _is_over(self) -> bool:
+        if self._failure is not None or self._signals > 1:
+            return True
+        is_idle = not (self._running or self._writing or self._waiting or self._is_claiming)
+        return self._stop_at is not None and is_idle
+
+    def _exit_status(self) -> int:
+        if self._failure is not None:
+            return 1
+        return 130 if self._signals > 1 else 0
+
+    @contextlib.contextmanager
+    def _signals_heard(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, lambda *_: self.stop())
+                  for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _on_stop(self) -> None:
+        self._signals += 1
+        if self._signals > 1:
+            self._report("stopping at once")
+            return
+        self._stop_at = time.monotonic() + self._grace_s
+        self._claimer.close()
+        self._scribe.hurry()
+        for run in self._waiting:
+            self._write_release(run, "the worker stops")
+        self._waiting.clear()
+        if self._running:
+            self._report(f"stopping; {len(self._running)} running tasks have {self._grace_s:g} s to end")
+
+    def _close(self) -> None:
+        """Stop what still runs, then give back what is still held, then end the helpers."""
+        self._claimer.close()
+        self._heart.close()
+        self._engine.stop(grace_s=0 if self._running or self._signals > 1 else STOP_S)
+        for run in (*self._running.values(), *self._waiting):
+            run.context.lose("the worker stops")
+            run.interrupt()
+            self._write_release(run, "the worker stops")
+        if not self._scribe.close(STOP_S):
+            self._report(f"{self._scribe.held} claims could not be given back; their leases end by themselves")
+        self._renewer.close()
+        if self._signals < 2 and not self._is_claiming:
+            for client in self._clients:
+                client.close()
+        self._report("stopped")
+
+    # -- claims --------------------------------------------------------------------------------
+
+    def _on_claims(self, claims: list[Claim]) -> None:
+        for claim in claims:
+            context = TaskContext(claim.id, claim.token, claim.queue, claim.deadline, self._reading.get)
+            run = Run(claim, context, self._engine, partial(self._post, self._on_end))
+            self._renewer.hold(run.key, claim.deadline)
+            if self._stop_at is not None:
+                self._write_release(run, "the worker stops")
+            elif self._is_engine_ready:
+                self._start(run)
+            else:
+                self._waiting.append(run)
+
+    def _start(self, run: Run) -> None:
+        self._running[run.key] = run
+        self._scribe.begin(run)
+        self._heart.watch(run)
+        self._report(f"task {run.claim.id} started, token {run.claim.token}")
+        run.start()
+
+    def _on_claim_error(self, error: SkuldError) -> None:
+        self._report(f"nothing can be claimed: {error}")
+
+    def _on_claimer_end(self) -> None:
+        self._is_claiming = False
+
+    def _on_extended(self, key: Key, deadline: float) -> None:
+        for runs in (self._running, self._writing):
+            if key in runs:
+                runs[key].context.extend(deadline)
+        for run in self._waiting:
+            if run.key == key:
+                run.context.extend(deadline)
+
+    def _on_lost(self, key: Key, reason: str) -> None:
+        self._waiting = [run for run in self._waiting if run.key != key]
+        if key in self._running:
+            self._lose(self._running[key], reason)
+        elif key in self._writing:
+            self._scribe.forget(self._writing[key])
+
+    def _lose(self, run: Run, reason: str) -> None:
+        if run.is_lost:
+            return
+        run.is_lost = True
+        run.context.lose(reason)
+        self._scribe.forget(run)
+        self._renewer.drop(run.key)
+        self._report(f"task {run.claim.id} lost after {run.age_s:.1f} s: {reason}; cancelling")
+        self._halt(run)
+
+    def _give_up(self, run: Run, reason: str) -> None:
+        """Stop a task whose claim is still ours; it is released when its thread has ended."""
+        if run.given_up is None and not run.is_lost:
+            run.given_up = reason
+            run.context.lose(reason)
+            self._halt(run)
+
+    def _halt(self, run: Run) -> None:
+        """Cancel, interrupt, and see to it that it ends; elsewhere, because each may take seconds."""
+        def halt() -> None:
+            is_certain = self._engine.cancel(run.context.name)
+            run.interrupt()
+            if not run.join(STOP_S):
+                self._post(self._on_abandoned, run)
+            if not is_certain:
+                self._post(self._on_engine_trouble, "did not confirm a cancellation")
+
+        threading.Thread(target=halt, name=f"halt {run.claim.id}", daemon=True).start()
+
+    # -- ends ----------------------------------------------------------------------------------
+
+    def _on_end(self, run: Run, outcome: Outcome) -> None:
+        if self._running.pop(run.key, None) is None:
+            return
+        self._heart.forget(run)
+        if not self._settle(run, outcome):
+            self._claimer.give(1)
+
+    def _settle(self, run: Run, outcome: Outcome) -> bool:
+        """Have the scribe write what became of a run; whether it keeps its slot until that is done."""
+        if run.is_lost:
+            return False
+        if isinstance(outcome, Failed) and not outcome.is_engine_alive and run.given_up is None:
+            run.given_up = "Spark's JVM ended"
+            self._on_engine_trouble("ended")
+        if run.given_up is not None:
+            self._write_release(run, run.given_up)
+            return False
+        self._writing[run.key] = run
+        if isinstance(outcome, Returned):
+            self._scribe.complete(run, outcome.value)
+            return False
+        if not isinstance(outcome, Failed):
+            outcome = Failed("the function raised ClaimLost although its claim is not lost", "")
+        pause_s = 0.0 if self._stop_at is not None else self._pause_s(run)
+        self._report(f"task {run.claim.id} failed after {run.age_s:.1f} s, released in {pause_s:g} s:"
+                     f" {outcome.error}")
+        self._scribe.release_later(run, pause_s, "error", error=outcome.error, trace=outcome.trace)
+        if len(self._writing) <= HELD_MAX:
+            return False
+        self._keeps_room.add(run.key)
+        return True
+
+    def _pause_s(self, run: Run) -> float:
+        try:
+            return back_off_s(run.context.attempt)
+        except SkuldError:
+            return back_off_s(1)
+
+    def _write_release(self, run: Run, reason: str) -> None:
+        self._writing[run.key] = run
+        self._report(f"task {run.claim.id} given back: {reason}")
+        self._scribe.release(run, "released", reason=reason)
+
+    def _on_done(self, run: Run, what: str) -> None:
+        self._writing.pop(run.key, None)
+        self._renewer.drop(run.key)
+        if run.key in self._keeps_room:
+            self._keeps_room.discard(run.key)
+            self._claimer.give(1)
+        if what != "released":
+            self._report(f"task {run.claim.id} {what} after {run.age_s:.1f} s")
+
+    def _on_abandoned(self, run: Run) -> None:
+        """Its thread does not end, in a call into C perhaps. It is left alone: its Spark is cancelled."""
+        if run.key in self._running:
+            _log.warning("the thread of task %s does not end; it is left behind", run.claim.id)
+            self._on_end(run, Failed("the function did not obey the order to stop", ""))
+
+    # -- the engine ----------------------------------------------------------------------------
+
+    def _start_engine(self, start: Callable[[], None]) -> None:
+        self._engine_starts += 1
+        began = time.monotonic()
+
+        def begin() -> None:
+            try:
+                start()
+            except SkuldError as error:
+                self._post(self._on_engine_failed, error)
+            else:
+                self._post(self._on_engine_ready, time.monotonic() - began)
+
+        threading.Thread(target=begin, name="engine start", daemon=True).start()
+
+    def _on_engine_ready(self, took_s: float) -> None:
+        self._report(f"ready in {took_s:.1f} s")
+        self._is_engine_ready = True
+        self._engine_starts = 0
+        self._heart.resume()
+        waiting, self._waiting = self._waiting, []
+        for run in waiting:
+            self._start(run)
+        self._claimer.resume()
+
+    def _on_engine_failed(self, error: SkuldError) -> None:
+        if self._engine_starts >= ENGINE_STARTS_MAX or isinstance(error, Refused) and error.code != "spark_failed":
+            self._failure = str(error)
+            self._report(f"Spark does not start: {error}")
+            return
+        _log.warning("Spark did not start, trying again: %s", error)
+        self._start_engine(self._engine.restart)
+
+    def _on_engine_trouble(self, what: str) -> None:
+        if not self._is_engine_ready or self._signals > 1:
+            return
+        self._is_engine_ready = False
+        self._claimer.pause()
+        self._heart.pause()
+        self._report(f"Spark's JVM {what}; starting another one")
+        for run in self._running.values():
+            if run.given_up is None and not run.is_lost:
+                run.given_up = f"Spark's JVM {what}"
+                run.context.lose(run.given_up)
+                run.interrupt()
+        self._start_engine(self._engine.restart)
+
+
+def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLOTS, lease_s: float = LEASE_S,
+               directory: Path | None = None, grace_s: float = GRACE_S, holder: str | None = None) -> int:
+    """Run a worker with Spark in this process, until a signal; the exit status."""
+    _log.setLevel(logging.INFO)  # its lines are what the person who started it wants to see
+    load_apps(app)
+    from skuld_py.worker.spark_worker import SparkEngine
+
+    with contextlib.ExitStack() as held:
+        if directory is None:
+            directory = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="skuld-worker-")))
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        worker = Worker(nodes, queue, SparkEngine(directory / "spark"), slots=slots, lease_s=lease_s,
+                        grace_s=grace_s, holder=holder, renewer_log=directory / "renewer.log")
+        return worker.run()

@@ -1,0 +1,418 @@
+"""The command line by itself: what it accepts, how it refuses, and that help is fast.
+
+Nothing here needs a cluster. Every refusal must end with a status that is not 0, name the field that is wrong
+and say what would be right.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from skuld_py import __version__
+from skuld_py.cli import showing
+from skuld_py.cli.main import main
+from skuld_py.cli.situation import Situation, attention, document
+from skuld_py.cli.values import Duration, said
+from skuld_py.errors import Refused, Uncertain
+from skuld_py.model import messages as m
+from skuld_py.model.task import ClaimView, Task
+
+TOP = Path(__file__).resolve().parents[2]
+ID = "0" * 32
+VERBS = ("dev", "demo", "zookeeper", "cluster", "node", "status", "enqueue", "claim", "renew", "update",
+         "complete", "release", "get", "list", "count", "worker")
+
+
+def skuld(*arguments: str, typed: str | bytes | None = None, env: dict[str, str] | None = None) -> Result:
+    return CliRunner().invoke(main, arguments, input=typed, env=env, prog_name="skuld")
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port somebody listens at, who never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+@pytest.fixture
+def closed() -> int:
+    """A port nobody listens at."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
+
+
+# -- help ----------------------------------------------------------------------------------------
+
+
+def test_help_lists_every_verb_by_what_it_is_about() -> None:
+    answer = skuld("--help")
+
+    assert answer.exit_code == 0
+    listed = [line.split()[0] for line in answer.output.splitlines() if line.startswith("  ")]
+    assert [verb for verb in VERBS if verb not in listed] == []
+    assert [title for title in ("Clusters:", "Tasks:", "Workers:") if title not in answer.output] == []
+
+
+@pytest.mark.parametrize("verb", [*VERBS, "cluster create", "cluster destroy"])
+def test_the_help_of_every_verb_has_an_example(verb: str) -> None:
+    answer = skuld(*verb.split(), "--help")
+
+    assert answer.exit_code == 0, answer.output
+    assert verb == "cluster" or f"    skuld {verb}" in answer.output or f"| skuld {verb}" in answer.output
+
+
+@pytest.mark.parametrize("verb", [*(verb for verb in VERBS if verb != "cluster"), "cluster create"])
+def test_every_option_is_explained(verb: str) -> None:
+    context = click.Context(main)
+    command: click.Command | None = main
+    for part in verb.split():
+        assert isinstance(command, click.Group)
+        command = command.get_command(context, part)
+    assert command is not None
+
+    for parameter in command.params:
+        assert not isinstance(parameter, click.Option) or parameter.help, parameter.name
+
+
+def test_help_loads_nothing_heavy() -> None:
+    heavy = ("zmq", "kazoo", "pyspark", "lmdb", "rich", "msgpack", "uhashring", "attrs")
+    program = ("import sys; from skuld_py.cli.main import main\n"
+               "try: main(['--help'])\n"
+               "except SystemExit: sys.stderr.write(str([x for x in sys.argv[1:] if x in sys.modules]))")
+
+    ran = subprocess.run([sys.executable, "-c", program, *heavy], cwd=TOP, capture_output=True, text=True,
+                         check=True)
+
+    assert ran.stderr.strip() == "[]"
+
+
+def test_the_version() -> None:
+    assert skuld("--version").output == f"skuld {__version__}\n"
+
+
+# -- wrong command lines -------------------------------------------------------------------------
+
+WRONG = {
+    "no such verb": (["enque", "q", "x"], ["'enque'", "'enqueue'"]),
+    "no payload": (["enqueue", "q"], ["PAYLOAD", "'-'", "--file"]),
+    "two payloads": (["enqueue", "q", "x", "--file", __file__], ["PAYLOAD", "--file"]),
+    "lines of nothing": (["enqueue", "q", "x", "--lines"], ["--lines", "'-'", "--file"]),
+    "lines with an id": (["enqueue", "q", "-", "--lines", "--id", ID], ["--lines", "--id"]),
+    "no such file": (["enqueue", "q", "--file", "/no/such/file"], ["--file", "No such file"]),
+    "bad id to enqueue": (["enqueue", "q", "x", "--id", "7"], ["--id", "32 characters", "0-9 and a-v"]),
+    "bad id": (["get", "xyz"], ["ID", "32 characters", "as enqueue printed it"]),
+    "id of other letters": (["get", "w" * 32], ["ID", "0-9 and a-v"]),
+    "bad token": (["complete", ID, "first"], ["TOKEN", "'first'"]),
+    "no token": (["complete", ID], ["TOKEN"]),
+    "bad seq": (["update", ID, "1", "-1", "text"], ["-1"]),
+    "bad duration": (["claim", "q", "--lease", "10 days"], ["--lease", "'10 days'", "10s, 500ms, 2m, 1h"]),
+    "no duration": (["claim", "q", "--wait", ""], ["--wait", "10s, 500ms, 2m, 1h"]),
+    "a negative one": (["claim", "q", "--wait", "-1s"], ["--wait", "10s, 500ms, 2m, 1h"]),
+    "a lease of nothing": (["renew", ID, "1", "--lease", "0"], ["--lease", "1 ms to 24 h"]),
+    "a lease too long": (["claim", "q", "--lease", "25h"], ["--lease", "1 ms to 24 h"]),
+    "bad timeout": (["count", "--timeout", "soon"], ["--timeout", "'soon'"]),
+    "bad skew": (["cluster", "create", "c", "--skew", "2h"], ["--skew", "1 ms to 1 h"]),
+    "a node of no cluster": (["node", "--data", "d"], ["--cluster"]),
+    "a node without data": (["node", "--cluster", "c"], ["--data"]),
+    "a port too high": (["node", "--cluster", "c", "--data", "d", "--port", "70000"], ["--port", "65535"]),
+    "a worker without queue": (["worker", "--app", "m"], ["--queue"]),
+    "a worker without app": (["worker", "--queue", "q"], ["--app"]),
+    "a dev worker without app": (["dev", "--worker", "q"], ["--worker", "--app"]),
+    "a dev app without worker": (["dev", "--app", "m"], ["--worker", "--app"]),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_command_line_is_answered_with_the_right_one(arguments: list[str], words: list[str]) -> None:
+    answer = skuld(*arguments, typed="")
+
+    assert answer.exit_code == 2
+    assert [word for word in words if word not in answer.stderr] == [], answer.stderr
+    assert "Traceback" not in answer.output
+
+
+# -- refusals ------------------------------------------------------------------------------------
+
+REFUSED = {
+    "cluster name": (["cluster", "create", "my cluster"],
+                     ["cluster", "'my cluster'", "letters, digits", "[bad_name]"]),
+    "a node's cluster": (["node", "--cluster", "a/b", "--data", "d"], ["cluster", "'a/b'", "[bad_name]"]),
+    "a path as name": (["cluster", "destroy", "../x", "--yes"], ["cluster", "letters, digits", "[bad_name]"]),
+    "partitions": (["cluster", "create", "c", "--partitions", "7"],
+                   ["partitions: 7", "power of two", "8, 16, 32", "[bad_partitions]"]),
+    "replicas": (["cluster", "create", "c", "--replicas", "0"], ["replicas: 0", "use 3", "[bad_replicas]"]),
+    "queue to list": (["list", "a/b"], ["queue", "'a/b'", "letters, digits", "[bad_name]"]),
+    "queue to count": (["count", "a/b"], ["queue", "'a/b'", "[bad_name]"]),
+    "queue to enqueue": (["enqueue", "a b", "x"], ["queue", "'a b'", "[bad_name]"]),
+    "queue to claim": (["claim", ""], ["queue", "[bad_name]"]),
+    "count": (["claim", "q", "-n", "0"], ["n: 0", "1..1000", "[bad_count]"]),
+    "priority": (["enqueue", "q", "x", "--priority", "3000000000"],
+                 ["priority", "32 bits", "[bad_priority]"]),
+    "address": (["count", "--nodes", "here"], ["node: 'here'", "HOST:PORT", "[bad_address]"]),
+    "an address among others": (["status", "--nodes", "127.0.0.1:1,x:"], ["node: 'x:'", "[bad_address]"]),
+    "no address": (["status", "--nodes", ","], ["nodes", "HOST:PORT", "[no_nodes]"]),
+    "a dev queue": (["dev", "--worker", "a b", "--app", "m"], ["queue", "'a b'", "[bad_name]"]),
+    "holder": (["claim", "q", "--holder", "a b"], ["holder", "[bad_name]"]),
+    "ZooKeeper's address": (["cluster", "create", "c", "--zookeeper", "zk:port"],
+                            ["'zk:port'", "host:port", "[bad_hosts]"]),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_refusal_names_the_field_and_the_remedy_in_one_line(arguments: list[str], words: list[str]) -> None:
+    answer = skuld(*arguments, typed="")
+
+    assert answer.exit_code == 1
+    assert answer.stderr.startswith("error: ") and answer.stderr.count("\n") == 1
+    assert [word for word in words if word not in answer.stderr] == [], answer.stderr
+
+
+@pytest.mark.parametrize("verb", [["cluster", "create", "c"], ["cluster", "destroy", "c", "--yes"],
+                                  ["node", "--cluster", "c", "--data", "unused"]])
+def test_a_zookeeper_that_is_not_there_is_said_in_time(verb: list[str], closed: int) -> None:
+    timeout = [] if verb[0] == "node" else ["--timeout", "900ms"]
+    began = time.monotonic()
+
+    answer = skuld(*verb, "--zookeeper", f"127.0.0.1:{closed}", *timeout)
+
+    assert answer.exit_code == 1
+    assert answer.stderr.count("\n") == 1
+    assert f"127.0.0.1:{closed}" in answer.stderr and "check that it runs" in answer.stderr
+    assert time.monotonic() - began < (15 if verb[0] == "node" else 3)
+
+
+@pytest.mark.parametrize("verb", [["count"], ["list"], ["status"], ["claim", "q"], ["get", ID],
+                                  ["enqueue", "q", "x"], ["complete", ID, "1"], ["renew", ID, "1"],
+                                  ["release", ID, "1"], ["update", ID, "1", "0", "text"]])
+def test_nodes_that_are_not_there_are_said_in_time(verb: list[str], closed: int) -> None:
+    began = time.monotonic()
+
+    answer = skuld(*verb, "--nodes", f"127.0.0.1:{closed}", "--timeout", "300ms")
+
+    assert answer.exit_code == 1
+    assert f"nodes: none of 127.0.0.1:{closed} can be reached; are they running?" in answer.stderr
+    assert time.monotonic() - began < 2
+
+
+def test_a_port_in_use_is_said_before_anything_starts(taken: int, tmp_path: Path) -> None:
+    zookeeper = skuld("zookeeper", "--data", str(tmp_path), "--port", str(taken))
+    dev = skuld("dev", "--nodes", "1", "--port", str(taken))
+
+    assert zookeeper.exit_code == dev.exit_code == 1
+    assert f"port {taken}" in zookeeper.stderr and "choose another port" in zookeeper.stderr
+    assert f"port: {taken}" in dev.stderr and "--port" in dev.stderr
+
+
+def test_uncertain_is_another_status_than_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def doubt(self: object, queue: str | None = None) -> int:
+        raise Uncertain("deadline", "no answer from 127.0.0.1:13000 before the deadline")
+
+    monkeypatch.setattr("skuld_py.client.client.Client.count", doubt)
+    answer = skuld("count")
+
+    assert answer.exit_code == 3
+    assert answer.stderr == "error: no answer from 127.0.0.1:13000 before the deadline [deadline]\n"
+
+
+def test_an_interrupt_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(self: object, queue: str | None = None) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("skuld_py.client.client.Client.count", interrupt)
+    answer = skuld("count")
+
+    assert answer.exit_code == 130
+    assert answer.output.strip() == ""
+
+
+def test_the_environment_gives_options(closed: int) -> None:
+    addresses = f"127.0.0.1:{closed}"
+
+    everywhere = skuld("count", env={"SKULD_NODES": addresses, "SKULD_TIMEOUT": "200ms"})
+    here = skuld("count", env={"SKULD_COUNT_NODES": addresses, "SKULD_NODES": "x", "SKULD_TIMEOUT": "200ms"})
+    bad = skuld("claim", "q", env={"SKULD_CLAIM_LEASE": "long"})
+    inner = skuld("cluster", "create", "c", env={"SKULD_CLUSTER_CREATE_PARTITIONS": "7"})
+
+    assert addresses in everywhere.stderr and addresses in here.stderr
+    assert bad.exit_code == 2 and "--lease" in bad.stderr
+    assert "partitions: 7" in inner.stderr
+
+
+# -- values --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("text", "seconds"), [
+    ("10s", 10), ("500ms", 0.5), ("2m", 120), ("1h", 3600), ("7", 7), ("1.5", 1.5), (".5s", 0.5),
+    (" 3 s ", 3)])
+def test_durations(text: str, seconds: float) -> None:
+    assert Duration().convert(text, None, None) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "s", "1d", "1e3", "-1", "nan", "inf", "1,5s", "1s2", "٣s"])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        Duration().convert(text, None, None)
+
+
+@pytest.mark.parametrize(("seconds", "text"), [
+    (0, "0 ms"), (0.25, "250 ms"), (1, "1 s"), (2.5, "2.5 s"), (59.94, "59.9 s"), (90, "1.5 min"),
+    (7200, "2 h")])
+def test_durations_as_people_say_them(seconds: float, text: str) -> None:
+    assert said(seconds) == text
+
+
+@pytest.mark.parametrize(("data", "text"), [
+    (b"sup?", "sup?"), ("Käse – 東京".encode(), "Käse – 東京"), (b"\xff\x00", "base64:/wA="), (b"", ""),
+    (b"two\nlines", "two\\nlines"), (b"\x1b[2J", "\\x1b[2J"), ("\u202egpj.exe".encode(), "\\u202egpj.exe"),
+    (b"[red]not markup[/red]", "[red]not markup[/red]")])
+def test_payloads_on_a_terminal(data: bytes, text: str) -> None:
+    assert showing.shown(data) == text
+
+
+def test_a_payload_shown_whole_keeps_its_lines_but_no_control_characters() -> None:
+    assert showing.shown(b"a\n\tb\x07", is_one_line=False) == "a\n\tb\\x07"
+
+
+def task(payload: bytes = b"sup?") -> Task:
+    claims = (ClaimView((1 << 32) + 1, "one:1", 1_000, 3_000, False, None, (b"begun", b"\xff")),
+              ClaimView((1 << 32) + 2, "two:2", 4_000, 6_000, False, None))
+    return Task(bytes(20), "general", 0, payload, claims)
+
+
+def test_a_task_as_json() -> None:
+    made = json.loads(json.dumps(showing.task_document(task(), 5_000)))
+
+    assert (made["payload"], made["payload_base64"]) == ("sup?", base64.b64encode(b"sup?").decode())
+    assert made["state"] == "claimed"
+    assert made["claims"][0]["log"] == [{"seq": 0, "data_base64": "YmVndW4=", "data": "begun"},
+                                        {"seq": 1, "data_base64": "/w=="}]
+    assert "payload" not in showing.task_document(task(b"\xff"), 5_000)
+    assert "log" not in showing.task_document(task(), 5_000, has_logs=False)["claims"][0]
+
+
+def test_what_became_of_a_claim() -> None:
+    first, second = task().claims
+
+    assert showing.fate_of(first, task(), 5_000) == "ended 2 s ago"
+    assert showing.fate_of(second, task(), 5_000) == "held, ends in 1 s"
+    assert showing.state_of(task(), 7_000) == "waiting"
+
+
+# -- status --------------------------------------------------------------------------------------
+
+
+def situation(*live: str, down: tuple[str, ...] = (), leader: str = "a:1", session: str = "connected",
+              doubt: str = "") -> Situation:
+    names = (*live, *down)
+    owners = names if len(names) >= 3 else ()
+    greeted = m.Greeted(1, "a:1", "skuld", 2, 3, 2_000, 0, 1 << 20, ())
+    nodes = tuple(m.NodeRow(name, name in live, 0, 2) for name in names)
+    partitions = (m.PartitionRow(0, 1, "a:1" if owners else "", owners),
+                  m.PartitionRow(1, 1, leader if owners else "", owners))
+    return Situation(greeted, m.Described(2, "a:1", session, nodes, partitions),
+                     (m.CountRow(0, "general", 1, 0, 0),), doubt)
+
+
+ATTENTION = {
+    "nothing": (situation("a:1", "b:1", "c:1"), []),
+    "two nodes short": (situation("a:1"), ["the cluster waits for 2 more nodes"]),
+    "one node short": (situation("a:1", "b:1"), ["the cluster waits for 1 more node:"]),
+    "a node down": (situation("a:1", "b:1", down=("c:1",)), ["1 node is down: c:1"]),
+    "no leader": (situation("a:1", "b:1", "c:1", leader=""), ["1 partition has no leader (1)"]),
+    "no majority": (situation("a:1", down=("b:1", "c:1")),
+                    ["2 nodes are down: b:1, c:1", "2 partitions have no majority of owners (0, 1)"]),
+    "no session": (situation("a:1", "b:1", "c:1", session="lost"), ["no session with ZooKeeper (lost)"]),
+    "no counts": (situation("a:1", "b:1", "c:1", doubt="too slow"), ["could not be counted: too slow"]),
+}
+
+
+@pytest.mark.parametrize(("seen", "lines"), ATTENTION.values(), ids=ATTENTION.keys())
+def test_what_needs_attention(seen: Situation, lines: list[str]) -> None:
+    said_lines = attention(seen)
+
+    assert len(said_lines) == len(lines)
+    assert all(line in said_line for line, said_line in zip(lines, said_lines, strict=True)), said_lines
+    assert document(seen)["attention"] == said_lines
+
+
+@pytest.mark.parametrize("seen", [seen for seen, _ in ATTENTION.values()], ids=ATTENTION.keys())
+def test_a_status_is_shown_whatever_it_is(seen: Situation, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skuld_py.cli.situation.ask", lambda nodes, timeout_s: seen)
+
+    shown = skuld("status")
+    as_json = skuld("status", "--json")
+
+    assert shown.exit_code == 0, shown.output
+    assert "cluster skuld: " in shown.output and "a:1" in shown.output and "partitions" in shown.output
+    assert json.loads(as_json.output)["cluster"] == "skuld"
+
+
+# -- streams of tasks ----------------------------------------------------------------------------
+
+
+class Sink:
+    """A client that keeps what it is given, and refuses one payload."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[bytes]] = []
+
+    def enqueue_many(self, queue: str, payloads: list[bytes], **_: object) -> None:
+        if b"bad" in payloads:
+            raise Refused("payload_too_large", "payload: too large")
+        self.batches.append(payloads)
+
+    def __enter__(self) -> Sink:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def sink(monkeypatch: pytest.MonkeyPatch) -> Sink:
+    made = Sink()
+    monkeypatch.setattr("skuld_py.client.client.Client", lambda *_, **__: made)
+    return made
+
+
+def test_lines_become_tasks_and_empty_ones_do_not(sink: Sink) -> None:
+    answer = skuld("enqueue", "q", "-", "--lines", typed=b"one\r\n\ntwo\n\xffthree")
+
+    assert answer.exit_code == 0, answer.output
+    assert [line for batch in sink.batches for line in batch] == [b"one", b"two", b"\xffthree"]
+    assert answer.stdout == "3 tasks enqueued to q\n"
+
+
+def test_a_long_file_travels_in_batches(sink: Sink, tmp_path: Path) -> None:
+    lines = [f"task {number} {'x' * 40}" for number in range(100_000)]
+    (tmp_path / "tasks").write_text("\n".join(lines))
+
+    answer = skuld("enqueue", "q", "--file", str(tmp_path / "tasks"), "--lines", "--json")
+
+    assert json.loads(answer.stdout) == {"queue": "q", "enqueued": 100_000}
+    assert [line for batch in sink.batches for line in batch] == [line.encode() for line in lines]
+    assert 1 < len(sink.batches) < 100
+
+
+def test_a_stream_that_fails_says_from_where_to_go_on(sink: Sink, tmp_path: Path) -> None:
+    filler = b"x" * 999 + b"\n"
+    (tmp_path / "tasks").write_bytes(filler * 2_000 + b"bad\n" + filler)
+
+    answer = skuld("enqueue", "q", "--file", str(tmp_path / "tasks"), "--lines")
+
+    stored = sum(map(len, sink.batches))
+    assert answer.exit_code == 1
+    assert 0 < stored <= 2_000
+    assert f"lines 1 to {stored} are stored ({stored} tasks)" in answer.stderr
+    assert "[payload_too_large]" in answer.stderr

@@ -1,0 +1,317 @@
+"""The loop around scripted machines: the order of a batch, what it hears, and what it turns away."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgpack
+import pytest
+import zmq
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skuld_py.config import DEFAULT_LIMITS, PROTOCOL_VERSION
+from skuld_py.model.document import Member
+from skuld_py.model.events import (
+    Answer,
+    Asked,
+    Effect,
+    Event,
+    MembersChanged,
+    NodesChanged,
+    ReadDocument,
+    Received,
+    Send,
+    Session,
+    SessionChanged,
+    Settled,
+    Ticked,
+)
+from skuld_py.model.messages import MESSAGES, Acked, Claim, Failed, Get, Gossip, Greet, Invite, Kept, Message
+from skuld_py.runtime.clock import Clock
+from skuld_py.runtime.loop import Loop
+from skuld_py.runtime.transport import Transport
+from skuld_py.wire.codec import Envelope, decode, encode
+
+CLUSTER = "test"
+PEER = Member("bert", "127.0.0.1", 7002, "boot")
+
+
+class Script:
+    """A machine that answers each event by a rule, and remembers them."""
+
+    def __init__(self, rule: Callable[[Event], list[Effect]] = lambda event: []) -> None:
+        self.rule = rule
+        self.events: list[Event] = []
+        self.due_ms: int | None = None
+
+    def step(self, now_ms: int, event: Event) -> list[Effect]:
+        self.events.append(event)
+        if isinstance(event, Ticked):
+            self.due_ms = None
+        return self.rule(event)
+
+    def deadline(self) -> int | None:
+        return self.due_ms
+
+
+class World:
+    """Transport, store and registry in one, writing down in which order they were used."""
+
+    cluster = CLUSTER
+    limits = DEFAULT_LIMITS
+
+    def __init__(self) -> None:
+        self.arrived: list[tuple[bytes, list[bytes]]] = []
+        self.done: list[tuple[Any, ...]] = []
+        self.peers: dict[str, tuple[str, int]] = {}
+        self.commit_problem: Exception | None = None
+
+    def receive(self, limit: int) -> list[tuple[bytes, list[bytes]]]:
+        taken, self.arrived = self.arrived[:limit], self.arrived[limit:]
+        return taken
+
+    def send(self, peer: str, messages: Sequence[Message]) -> None:
+        self.done.append(("send", peer, *messages))
+
+    def answer(self, client: bytes, messages: Sequence[Message]) -> None:
+        self.done.append(("answer", client, *messages))
+
+    def commit(self) -> None:
+        self.done.append(("commit",))
+        if self.commit_problem is not None:
+            raise self.commit_problem
+
+    def perform(self, effect: Effect) -> None:
+        self.done.append(("perform", effect))
+
+    def set_peers(self, peers: dict[str, tuple[str, int]]) -> None:
+        self.peers = peers
+
+    def wake(self) -> None:
+        pass
+
+    def wait(self, timeout_ms: int | None) -> None:
+        pass
+
+
+def make(script: Script) -> tuple[World, Loop]:
+    world: Any = World()
+    return world, Loop(script, world, world, world, Clock())
+
+
+def heard(*arrived: list[bytes] | Envelope) -> tuple[Script, World, Loop]:
+    """A loop after one batch with these frames, and what came of it."""
+    script = Script()
+    world, loop = make(script)
+    loop.post(NodesChanged((PEER.name,)))
+    world.arrived = [(b"origin", each if isinstance(each, list) else encode(each)) for each in arrived]
+    loop.turn()
+    script.events = [event for event in script.events if isinstance(event, Asked | Received)]
+    return script, world, loop
+
+
+# -- the order of a batch ---------------------------------------------------------------------------
+
+
+def test_promises_leave_after_the_commit_and_each_addressee_gets_one_envelope() -> None:
+    gossip, kept, acked = Gossip((), ()), Kept(1, b""), Acked(1, 2)
+
+    def rule(event: Event) -> list[Effect]:
+        if isinstance(event, Settled):
+            return [Send("anna", Invite(9))]
+        return [Send("anna", gossip), Send("bert", kept), Answer(b"c", acked), Send("anna", kept),
+                Send("bert", gossip), ReadDocument(1), Answer(b"d", acked), Send("anna", gossip)]
+
+    world, loop = make(Script(rule))
+    loop.post(SessionChanged(Session.CONNECTED))
+    loop.turn()
+
+    commit = world.done.index(("commit",))
+    assert world.done[:commit] == [("send", "anna", gossip, gossip, Invite(9)), ("send", "bert", gossip)]
+    assert sorted(world.done[commit + 1:], key=repr) == sorted([
+        ("send", "bert", kept), ("send", "anna", kept), ("perform", ReadDocument(1)),
+        ("answer", b"c", acked), ("answer", b"d", acked)], key=repr)
+
+
+def test_after_a_failed_commit_no_promise_leaves(caplog: pytest.LogCaptureFixture) -> None:
+    world, loop = make(Script(lambda event: [Answer(b"c", Acked(1, 1)), Send("bert", Kept(1, b""))]))
+    world.commit_problem = OSError("disk")
+    loop.post(SessionChanged(Session.CONNECTED))
+    with pytest.raises(OSError, match="disk"):
+        loop.run()
+    assert world.done == [("commit",)]
+    assert "disk" in caplog.text
+
+
+def test_an_error_of_the_machine_ends_the_loop(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(event: Event) -> list[Effect]:
+        raise ZeroDivisionError("planted")
+
+    world, loop = make(Script(fail))
+    loop.post(SessionChanged(Session.CONNECTED))
+    with pytest.raises(ZeroDivisionError):
+        loop.run()
+    assert world.done == []
+    assert "planted" in caplog.text
+
+
+def test_all_registry_news_come_before_a_bounded_number_of_frames() -> None:
+    script = Script()
+    world, loop = make(script)
+    world.arrived = [(b"c", encode(Envelope("", CLUSTER, (Greet(number),)))) for number in range(300)]
+    news: list[Event] = [SessionChanged(Session.CONNECTED), MembersChanged((PEER,)), NodesChanged(("bert",))]
+    for event in news:
+        loop.post(event)
+    loop.turn()
+    assert script.events[:3] == news
+    assert len(script.events) == 3 + 256 + 1
+    loop.turn()
+    assert len(script.events) == 3 + 256 + 1 + 44 + 1
+    assert loop.counters.batches == 2
+
+
+def test_a_batch_of_nothing_is_no_batch() -> None:
+    script = Script()
+    world, loop = make(script)
+    loop.turn()
+    assert (script.events, world.done) == ([], [])
+
+
+def test_members_become_peers() -> None:
+    world, loop = make(Script())
+    loop.post(MembersChanged((PEER,)))
+    loop.turn()
+    assert world.peers == {"bert": ("127.0.0.1", 7002)}
+
+
+# -- what is heard ----------------------------------------------------------------------------------
+
+
+def test_clients_ask_and_peers_are_received() -> None:
+    script, world, _ = heard(Envelope("", CLUSTER, (Greet(1), Get(2, b""))),
+                             Envelope("bert", CLUSTER, (Kept(3, b""), Invite(0))))
+    assert script.events == [Asked(b"origin", Greet(1)), Asked(b"origin", Get(2, b"")),
+                             Received("bert", Kept(3, b"")), Received("bert", Invite(0))]
+    assert world.done == [("commit",)]
+
+
+def test_a_peer_is_heard_once_it_is_known_as_live_or_as_registered() -> None:
+    for news in (MembersChanged((PEER,)), NodesChanged((PEER.name,))):
+        script = Script()
+        world, loop = make(script)
+        loop.post(news)
+        world.arrived = [(b"o", encode(Envelope("bert", CLUSTER, (Invite(0),))))]
+        loop.turn()
+        assert Received("bert", Invite(0)) in script.events
+
+
+def test_a_stranger_is_not_heard() -> None:
+    script, world, loop = heard(Envelope("mallory", CLUSTER, (Invite(0),)))
+    assert script.events == []
+    assert world.done == [("commit",)]
+    assert loop.counters.strangers == 1
+
+
+def test_a_client_of_another_cluster_is_told_both_names_and_a_node_nothing() -> None:
+    script, world, loop = heard(Envelope("", "other", (Greet(4), Get(5, b""))),
+                                Envelope("bert", "other", (Invite(0),)), Envelope("bert", "", (Invite(0),)))
+    assert script.events == []
+    failures = [message for call in world.done if call[0] == "answer" for message in call[2:]]
+    assert [(failed.request, failed.code, failed.is_definite) for failed in failures] == [
+        (4, "wrong_cluster", True), (5, "wrong_cluster", True)]
+    assert "other" in failures[0].text
+    assert CLUSTER in failures[0].text
+    assert loop.counters.wrong_cluster == 3
+
+
+def test_a_client_may_greet_before_it_knows_the_cluster_but_do_nothing_else() -> None:
+    script, world, _ = heard(Envelope("", "", (Greet(1),)), Envelope("", "", (Get(2, b""),)))
+    assert script.events == [Asked(b"origin", Greet(1))]
+    assert [call[2].code for call in world.done if call[0] == "answer"] == ["wrong_cluster"]
+
+
+def test_nobody_may_send_what_is_not_for_his_role() -> None:
+    claim = Claim(7, "queue", 1, 1_000, 0, "holder")
+    script, world, loop = heard(Envelope("", CLUSTER, (Invite(0), Greet(1))),
+                                Envelope("bert", CLUSTER, (claim, Invite(0))))
+    assert script.events == [Asked(b"origin", Greet(1)), Received("bert", Invite(0))]
+    assert [call[2].code for call in world.done if call[0] == "answer"] == ["forbidden"]
+    assert loop.counters.wrong_role == 2
+
+
+def test_a_malformed_request_is_answered_and_other_garbage_is_counted() -> None:
+    greet, kept = (MESSAGES.index(of) for of in (Greet, Kept))
+
+    def header(*message: object) -> list[bytes]:
+        return [msgpack.packb([PROTOCOL_VERSION, CLUSTER, "", [message]])]
+
+    script, world, loop = heard(header(greet, 9, "one too many"), header(kept, 9, "no bytes"), [b"\xc1"], [],
+                                [b""] * 5_000, header(greet, -1))
+    assert script.events == []
+    answers = [call for call in world.done if call[0] == "answer"]
+    assert [(client, failed.request, failed.code) for _, client, failed in answers] == [
+        (b"origin", 9, "malformed")]
+    assert loop.counters.malformed == 6
+
+
+@given(st.lists(st.lists(st.binary(max_size=40) | st.just(encode(Envelope("", CLUSTER, (Greet(1),)))[0]),
+                         max_size=4), max_size=4))
+def test_no_frames_whatsoever_stop_the_loop(batch: list[list[bytes]]) -> None:
+    _, world, loop = heard(*batch)
+    assert ("commit",) in world.done
+    assert loop.counters.malformed <= len(batch)
+
+
+# -- running ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def transport() -> Iterator[Transport]:
+    opened = Transport("anna", CLUSTER, "127.0.0.1", 0)
+    yield opened
+    opened.close()
+
+
+def test_it_runs_until_stopped_and_wakes_for_frames_news_and_deadlines(transport: Transport) -> None:
+    ticked, told = threading.Event(), threading.Event()
+
+    def rule(event: Event) -> list[Effect]:
+        if isinstance(event, Ticked):
+            ticked.set()
+        elif isinstance(event, SessionChanged):
+            told.set()
+        elif isinstance(event, Asked):
+            script.due_ms = Clock().now_ms() + 20
+            return [Answer(event.client, Acked(1, 1))]
+        return []
+
+    script = Script(rule)
+    world: Any = World()
+    loop = Loop(script, world, transport, world, Clock())
+    thread = threading.Thread(target=loop.run)
+    thread.start()
+    try:
+        with zmq.Context() as context, context.socket(zmq.DEALER) as client:
+            client.setsockopt(zmq.LINGER, 0)
+            client.setsockopt(zmq.RCVTIMEO, 10_000)
+            client.connect(f"tcp://127.0.0.1:{transport.port}")
+            client.send_multipart(encode(Envelope("", CLUSTER, (Greet(1),))))
+            assert decode(client.recv_multipart()) == Envelope("anna", CLUSTER, (Acked(1, 1),))
+        assert ticked.wait(10)
+        loop.post(SessionChanged(Session.LOST))
+        assert told.wait(10)
+    finally:
+        loop.stop()
+        thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_a_failure_is_said_in_words_that_fit_a_message() -> None:
+    """The codes of the loop's own refusals survive the wire."""
+    _, world, _ = heard(Envelope("", "o" * 200, (Greet(4),)))
+    failed = next(call[2] for call in world.done if call[0] == "answer")
+    assert isinstance(failed, Failed)
+    assert decode(encode(Envelope("anna", CLUSTER, (failed,)))).messages == (failed,)

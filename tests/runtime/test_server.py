@@ -1,0 +1,115 @@
+"""One real node process: it serves, it leaves when told to, and it refuses what is not its own."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import zmq
+from kazoo.client import KazooClient
+
+from skuld_py.config import Parameters
+from skuld_py.embedded.zookeeper import ZooKeeperServer
+from skuld_py.errors import Refused
+from skuld_py.model.messages import Greet, Greeted
+from skuld_py.runtime.clusters import create_cluster
+from skuld_py.runtime.lmdb_store import LmdbStore
+from skuld_py.runtime.server import claim_directory
+from skuld_py.wire.codec import Envelope, decode, encode
+
+pytestmark = pytest.mark.cluster
+
+TOP = Path(__file__).resolve().parents[2]
+SERVE = """
+import sys
+from pathlib import Path
+from skuld_py.errors import SkuldError
+from skuld_py.runtime.server import serve
+hosts, cluster, port, data = sys.argv[1:]
+try:
+    serve(hosts, cluster, "127.0.0.1", int(port), Path(data), session_ms=2000,
+          on_ready=lambda: print("ready", flush=True))
+except SkuldError as refusal:
+    sys.exit(f"{refusal.code}")
+print("left", flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
+    with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper")) as running:
+        create_cluster(running.hosts, Parameters("served", "id-of-served", partitions=2, replicas=1))
+        yield running
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def start(hosts: str, cluster: str, port: int, data: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", SERVE, hosts, cluster, str(port), str(data)], cwd=TOP,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_node_serves_until_a_signal_then_ends_well(server: ZooKeeperServer, tmp_path: Path) -> None:
+    port = free_port()
+    path = f"/skuld/served/members/127.0.0.1:{port}"
+    zookeeper = KazooClient(hosts=server.hosts)
+    zookeeper.start()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with start(server.hosts, "served", port, tmp_path / "data") as node:
+            assert node.stdout is not None
+            try:
+                assert node.stdout.readline() == "ready\n"
+                assert json.loads(zookeeper.get(path)[0])["port"] == port
+                assert greet(port).cluster == "served"
+                node.send_signal(number)
+                assert node.stdout.readline() == "left\n"
+                assert node.wait(10) == 0
+            finally:
+                node.kill()
+        assert zookeeper.exists(path) is None
+    zookeeper.stop()
+    zookeeper.close()
+
+
+def greet(port: int) -> Greeted:
+    with zmq.Context() as context, context.socket(zmq.DEALER) as client:
+        client.setsockopt(zmq.LINGER, 0)
+        client.setsockopt(zmq.RCVTIMEO, 10_000)
+        client.connect(f"tcp://127.0.0.1:{port}")
+        client.send_multipart(encode(Envelope("", "", (Greet(1),))))
+        answer = decode(client.recv_multipart()).messages[0]
+        assert isinstance(answer, Greeted)
+        return answer
+
+
+def test_a_node_that_cannot_be_one_says_why(server: ZooKeeperServer, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        started = {"unknown_cluster": start(server.hosts, "nowhere", 1, tmp_path / "a"),
+                   "port_in_use": start(server.hosts, "served", taken.getsockname()[1], tmp_path / "b")}
+        said = {code: node.communicate(timeout=30)[1].strip() for code, node in started.items()}
+    assert said == {code: code for code in said}
+    assert not (tmp_path / "a").exists()
+
+
+def test_data_of_another_cluster_is_refused_with_both_names(tmp_path: Path) -> None:
+    store = LmdbStore(tmp_path, 1 << 20)
+    claim_directory(store, Parameters("mine", "id-1"), tmp_path)
+    claim_directory(store, Parameters("renamed", "id-1"), tmp_path)
+    with pytest.raises(Refused, match="wrong_data") as caught:
+        claim_directory(store, Parameters("mine", "id-2"), tmp_path)
+    assert "id-1" in caught.value.message
+    assert "id-2" in caught.value.message
+    store.close()

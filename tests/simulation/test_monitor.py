@@ -1,0 +1,176 @@
+"""The monitor sees each rule broken at the moment it is broken."""
+
+from __future__ import annotations
+
+from skuld_py.config import Parameters
+from skuld_py.model import messages as m
+from skuld_py.model.columns import pack, pack_u64
+from skuld_py.model.ids import IdMint
+from skuld_py.model.task import HISTORY_HEAD, Header, encode_body, encode_claim
+from skuld_py.partition import tables
+from skuld_py.simulation import monitor as rules
+from skuld_py.simulation.history import History
+from skuld_py.simulation.monitor import Monitor
+from skuld_py.simulation.process import Process
+from skuld_py.simulation.store import MemoryStore
+
+HEADER = Header("q").encode()
+TASK = IdMint(1).mint(1_000, 1, 0)[0]
+KEY = tables.prefix_of(0) + TASK
+BODY = encode_body(HEADER, b"payload")
+PROMISE = tables.promise_key(0)
+
+
+class Stage:
+    """Three nodes that are nothing but stores."""
+
+    def __init__(self) -> None:
+        self.history = History()
+        self.processes = {name: _bare(name) for name in ("n1", "n2", "n3")}
+        self.monitor = Monitor(Parameters("sim", "sim-1", 1, 3), self.processes, self.history)
+
+    def put(self, table: str, key: bytes, value: bytes, *names: str) -> Stage:
+        """Committed on the nodes named."""
+        for name in names:
+            self.processes[name].store.put_many(table, [(key, value)])
+            self.processes[name].store.commit()
+        return self
+
+    def change(self, table: str, key: bytes, value: bytes) -> list[str]:
+        """A commit of n1; gives the rules it breaks."""
+        self.processes["n1"].store.put_many(table, [(key, value)])
+        self.monitor.before_commit(self.processes["n1"])
+        self.processes["n1"].store.commit()
+        return list(self.monitor.violations)
+
+    def answer(self, question: m.Message, answer: m.Message) -> list[str]:
+        """A node's answer; gives the rules it breaks."""
+        self.history.invoke(1, "c", "n1", 7, question)
+        self.monitor.on_answer("c", answer)
+        return list(self.monitor.violations)
+
+    def send(self, name: str, peer: str, message: m.Message) -> list[str]:
+        """What a node tells a peer; gives the rules it breaks."""
+        self.monitor.on_send(self.processes[name], peer, message)
+        return list(self.monitor.violations)
+
+
+def _bare(name: str) -> Process:
+    process = Process.__new__(Process)
+    process.name, process.store = name, MemoryStore()
+    return process
+
+
+def record(token: int, end_ms: int, done_ms: int = 0) -> bytes:
+    claims = encode_claim(token, 10, end_ms, b"w") if token else b""
+    return HISTORY_HEAD.pack(done_ms, 1 if done_ms else 0, end_ms) + claims
+
+
+def promise(epoch: int, candidate: bytes) -> bytes:
+    return epoch.to_bytes(8, "big") + candidate
+
+
+ENQUEUE = m.Enqueue(7, 0, (m.TaskBatch(HEADER, TASK, pack([b"payload"])),))
+COMPLETE = m.Complete(7, 0, 0, TASK, pack_u64([5]))
+APPEND = m.Append(7, 0, TASK, 5, 0, pack([b"entry"]))
+CLAIM = m.Claim(7, "q", 1, 50, 0, "w")
+RENEW = m.Renew(7, 50, TASK, pack_u64([5]))
+
+
+def test_what_rises_may_rise() -> None:
+    stage = Stage().put("history", KEY, record(0, 0, 50), "n1").put("meta", PROMISE, promise(3, b"n2"), "n1")
+
+    assert stage.change("history", KEY, record(5, 99, 40)) == []
+    assert stage.change("meta", PROMISE, promise(4, b"n1")) == []
+    assert stage.monitor.counts[rules.COMPLETED_STAYS] == 1
+
+
+def test_a_completion_may_neither_go_nor_move_later() -> None:
+    for after in (record(0, 0), record(0, 0, 60)):
+        stage = Stage().put("history", KEY, record(0, 0, 50), "n1")
+
+        assert stage.change("history", KEY, after) == [rules.COMPLETED_STAYS]
+
+
+def test_a_claim_may_not_go() -> None:
+    assert Stage().put("history", KEY, record(5, 9), "n1").change("history", KEY, record(0, 0)) == [
+        rules.HISTORY_GROWS]
+
+
+def test_a_body_may_not_change() -> None:
+    assert Stage().put("body", KEY, BODY, "n1").change("body", KEY, BODY + b"x") == [rules.BODY_STAYS]
+
+
+def test_a_promise_may_neither_fall_nor_change_hands() -> None:
+    def stage() -> Stage:
+        return Stage().put("meta", PROMISE, promise(3, b"n2"), "n1")
+
+    assert stage().change("meta", PROMISE, promise(2, b"n2")) == [rules.PROMISE_RISES]
+    assert stage().change("meta", PROMISE, promise(3, b"n3")) == [rules.ONE_CANDIDATE]
+
+
+def test_a_vote_binds_what_is_told_later() -> None:
+    stage = Stage()
+
+    assert stage.send("n1", "n2", m.Vote(0, 3, True, 3)) == []
+    assert stage.send("n1", "n2", m.Vote(0, 3, True, 3)) == []
+    assert stage.send("n2", "n3", m.Granted(1, 0, 2, True, b"")) == []
+    assert stage.send("n1", "n3", m.Granted(1, 0, 2, True, b"")) == [rules.PROMISE_RISES]
+
+
+def test_an_epoch_has_one_candidate() -> None:
+    stage = Stage()
+    stage.send("n1", "n2", m.Vote(0, 3, True, 3))
+
+    assert stage.send("n1", "n3", m.Vote(0, 3, True, 3)) == [rules.ONE_CANDIDATE]
+
+
+def test_a_promise_told_must_be_there_after_a_restart() -> None:
+    stage = Stage().put("meta", PROMISE, promise(3, b"n2"), "n1")
+    stage.send("n1", "n2", m.Vote(0, 3, True, 3))
+    stage.send("n3", "n2", m.Vote(0, 3, True, 3))
+
+    stage.monitor.on_start(stage.processes["n1"])
+    assert stage.monitor.violations == {}
+
+    stage.monitor.on_start(stage.processes["n3"])
+    assert list(stage.monitor.violations) == [rules.PROMISE_KEPT]
+
+
+def test_an_enqueue_answered_has_its_copies_committed() -> None:
+    assert Stage().put("body", KEY, BODY, "n1", "n2").answer(ENQUEUE, m.Acked(7, 2)) == []
+    assert Stage().put("body", KEY, BODY, "n1").answer(ENQUEUE, m.Acked(7, 2)) == [rules.ACK_IS_FSYNCED]
+    assert Stage().put("body", KEY, BODY, "n1").answer(ENQUEUE, m.Acked(7, 1)) == [rules.ACK_IS_FSYNCED]
+
+
+def test_what_is_staged_is_no_copy() -> None:
+    stage = Stage().put("body", KEY, BODY, "n1")
+    stage.processes["n2"].store.put_many("body", [(KEY, BODY)])
+
+    assert stage.answer(ENQUEUE, m.Acked(7, 2)) == [rules.ACK_IS_FSYNCED]
+
+
+def test_a_completion_and_an_entry_answered_have_their_copies_too() -> None:
+    key = tables.log_key(tables.prefix_of(0), TASK, 5, 0)
+
+    assert Stage().put("history", KEY, record(5, 9, 50), "n1", "n3").answer(COMPLETE, m.Acked(7, 2)) == []
+    assert Stage().put("history", KEY, record(5, 9), "n1", "n3").answer(COMPLETE, m.Acked(7, 2)) != []
+    assert Stage().put("log", key, b"entry", "n1", "n3").answer(APPEND, m.Acked(7, 2)) == []
+    assert Stage().put("log", key, b"other", "n1", "n3").answer(APPEND, m.Acked(7, 2)) != []
+
+
+def test_a_claim_answered_is_recorded_by_a_majority() -> None:
+    claimed = m.Claimed(7, 0, (m.ClaimBatch(TASK, 5, 99, pack([BODY])),))
+
+    assert Stage().put("history", KEY, record(5, 99), "n1", "n2").answer(CLAIM, claimed) == []
+    assert Stage().put("history", KEY, record(5, 99), "n1").answer(CLAIM, claimed) == [rules.CLAIM_IS_RECORDED]
+    assert Stage().put("history", KEY, record(4, 99), "n1", "n2").answer(CLAIM, claimed) != []
+
+
+def test_a_renewal_answered_is_recorded_by_a_majority() -> None:
+    def stage() -> Stage:
+        return Stage().put("history", KEY, record(5, 99), "n1", "n2")
+
+    assert stage().answer(RENEW, m.Renewed(7, pack_u64([99]))) == []
+    assert stage().answer(RENEW, m.Renewed(7, pack_u64([0]))) == []
+    assert stage().answer(RENEW, m.Renewed(7, pack_u64([120]))) == [rules.CLAIM_IS_RECORDED]
