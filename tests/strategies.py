@@ -31,7 +31,7 @@ CHARS = 6
 
 
 def make(of: type, integer: Integer) -> Any:
-    """A record of an attrs class with fields drawn by ``integer``; fields of ``columns`` list equally many."""
+    """A record of an attrs class, drawn by ``integer``; fields of ``columns`` list equally many."""
     count = integer(0, ITEMS)
     values: dict[str, Any] = {}
     for field in attrs.fields(of):
@@ -111,7 +111,8 @@ def messages(draw: st.DrawFn, of: type[m.Message]) -> m.Message:
 def envelopes(draw: st.DrawFn, of: tuple[type[m.Message], ...] = m.MESSAGES) -> Envelope:
     """Envelopes of up to three messages, from nodes and clients."""
     made = draw(st.lists(st.sampled_from(of).flatmap(messages), max_size=3))
-    return Envelope(draw(st.sampled_from(["", "n", "node-1:5000"])), draw(st.sampled_from(["", "main"])), tuple(made))
+    sender = draw(st.sampled_from(["", "n", "node-1:5000"]))
+    return Envelope(sender, draw(st.sampled_from(["", "main"])), tuple(made))
 
 
 def random_message(random: Random, of: type[m.Message]) -> m.Message:

@@ -59,15 +59,18 @@ def dev(count: int, port: int, directory: Path | None, queue: str | None, apps: 
             _check_free(ports)
         cluster = LocalCluster(place, count, replicas=min(count, 3), ports=ports,
                                what_is_missing=what_is_missing)
+        watcher = _Watcher(cluster)
         try:
             cluster.start()
-            worker = cluster.start_worker(queue, apps, working_directory=Path.cwd()) if queue else None
+            if queue is not None:
+                watcher.worker = cluster.start_worker(queue, apps, working_directory=Path.cwd())
             _introduce(cluster, time.monotonic() - began, place, directory is not None)
-            watch(_Watcher(cluster, worker).look)
+            watch(watcher.look)
         finally:
             if cluster.addresses:
                 click.echo("stopping", err=True)
             cluster.stop()
+            watcher.show_worker()
 
 
 @contextlib.contextmanager
@@ -97,7 +100,7 @@ def _check_free(ports: range) -> None:
 
 def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool) -> None:
     """What runs where, and what to try."""
-    from skuld_py.cli.showing import console, table
+    from skuld_py.cli.showing import print_table, table
 
     rows = table("what", "address", "process>", "log")
     rows.add_row("zookeeper", cluster.zookeeper_hosts, "", str(place / "zookeeper" / "zookeeper.log"))
@@ -105,8 +108,8 @@ def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool)
         rows.add_row("node", address, str(cluster.node_process_id(index)), str(cluster.node_log(index)))
     click.echo(f"cluster {cluster.name} is ready after {took_s:.1f} s, its files in {place}"
                + ("" if is_kept else " until it stops"))
-    console().print(rows)
-    click.echo("Try in another terminal:")
+    print_table(rows)
+    click.echo("\nTry in another terminal:")
     if NODES not in cluster.addresses:
         click.echo(f"  export SKULD_NODES={','.join(cluster.addresses)}")
     for line in ("skuld enqueue general 'sup?'", "skuld claim general --lease 30s", "skuld list general",
@@ -118,18 +121,18 @@ def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool)
 class _Watcher:
     """Shows what the worker prints, and says what ends without being asked to."""
 
-    def __init__(self, cluster: LocalCluster, worker: subprocess.Popen[bytes] | None) -> None:
+    def __init__(self, cluster: LocalCluster) -> None:
+        self.worker: subprocess.Popen[bytes] | None = None
         self._cluster = cluster
-        self._worker = worker
         self._read = 0
         self._ended: list[str] = []
 
     def look(self) -> bool:
         """Once; whether there is anything left to look at."""
-        if self._worker is not None:
-            self._show_log(self._cluster.worker_log(0))
-            if self._worker.poll() is not None:
-                self._note("the worker", f" with status {self._worker.returncode}")
+        self.show_worker()
+        if self.worker is not None and self.worker.poll() is not None:
+            self.show_worker()
+            self._note("the worker", f" with status {self.worker.returncode}")
         for index, address in enumerate(self._cluster.addresses):
             if self._cluster.node_process_id(index) is None:
                 self._note(f"node {address}", f"; its log is {self._cluster.node_log(index)}")
@@ -140,8 +143,11 @@ class _Watcher:
             self._ended.append(who)
             click.echo(f"{who} has ended{how}", err=True)
 
-    def _show_log(self, log: Path) -> None:
-        with contextlib.suppress(FileNotFoundError), log.open("rb") as stream:
+    def show_worker(self) -> None:
+        """What the worker has printed since the last time."""
+        if self.worker is None:
+            return
+        with contextlib.suppress(FileNotFoundError), self._cluster.worker_log(0).open("rb") as stream:
             stream.seek(self._read)
             fresh = stream.read()
             self._read += len(fresh)

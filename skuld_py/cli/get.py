@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skuld_py.cli.options import client_options, connected
-from skuld_py.cli.values import TASK_ID
+from skuld_py.cli.values import TASK_ID, many
 
 if TYPE_CHECKING:
     from skuld_py.model.task import Task
@@ -62,11 +62,11 @@ def _show_claims(task: Task, at_ms: int) -> None:
     if not task.claims:
         click.echo("claims    none so far")
         return
-    rows = showing.table("claim>", "holder", "from", "until", "outcome", title=f"\n{len(task.claims)} claims")
+    rows = showing.table("claim>", "holder", "from", "until", "outcome")
     for claim in task.claims:
         rows.add_row(str(claim.token), claim.holder, showing.moment(claim.start_ms),
                      showing.moment(claim.end_ms), showing.fate_of(claim, task, at_ms))
-    showing.console().print(rows)
+    showing.print_table(rows, many(len(task.claims), "claim"))
 
 
 def _show_logs(task: Task) -> None:
@@ -74,8 +74,8 @@ def _show_logs(task: Task) -> None:
 
     if not any(claim.log for claim in task.claims):
         return
-    rows = showing.table("claim>", "entry>", "text", title="log")
+    rows = showing.table("claim>", "entry>", "text")
     for claim in task.claims:
         for seq, data in enumerate(claim.log):
             rows.add_row(str(claim.token), str(seq), showing.shown(data))
-    showing.console().print(rows)
+    showing.print_table(rows, "log")

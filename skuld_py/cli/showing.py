@@ -36,25 +36,30 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def console(*, err: bool = False) -> Console:
+def console() -> Console:
     """Where tables go; never interprets what a task holds as markup."""
     from rich.console import Console
 
-    stream = sys.stderr if err else sys.stdout
-    width = None if stream.isatty() else WIDTH_OF_FILES
-    return Console(stderr=err, width=width, markup=False, highlight=False, emoji=False)
+    width = None if sys.stdout.isatty() else WIDTH_OF_FILES
+    return Console(width=width, markup=False, highlight=False, emoji=False)
 
 
-def table(*columns: str, title: str | None = None) -> Table:
+def table(*columns: str) -> Table:
     """An empty table in the style of all others; columns that end in ``>`` hold numbers."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    made = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, title_style="bold")
+    made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in columns:
         made.add_column(column.rstrip(">"), justify="right" if column.endswith(">") else "left",
                         overflow="fold")
     return made
+
+
+def print_table(rows: Table, title: str = "") -> None:
+    """Below an empty line and its title."""
+    click.echo(f"\n{title}" if title else "")
+    console().print(rows)
 
 
 def print_json(document: object) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from skuld_py.cli.values import many
 from skuld_py.client.connection import Connection
 from skuld_py.errors import SkuldError
 from skuld_py.model import messages as m
@@ -85,11 +86,6 @@ def attention(situation: Situation) -> list[str]:
     if situation.doubt:
         found.append(f"the queues could not be counted: {situation.doubt}")
     return found
-
-
-def many(count: int, thing: str) -> str:
-    """A number and its noun."""
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
 def _be(count: int) -> str:

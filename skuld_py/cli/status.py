@@ -6,7 +6,7 @@ to know. It is the cluster as one of its nodes sees it; the queue depths are ask
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -41,9 +41,8 @@ def status(nodes: str, timeout_s: float, as_json: bool) -> None:
 
 
 def _show(situation: Situation) -> None:
-    from skuld_py.cli.showing import console
-    from skuld_py.cli.situation import attention, many
-    from skuld_py.cli.values import said
+    from skuld_py.cli.situation import attention
+    from skuld_py.cli.values import many, said
 
     greeted, described = situation.greeted, situation.described
     live = sum(node.is_live for node in described.nodes)
@@ -55,41 +54,42 @@ def _show(situation: Situation) -> None:
         click.secho(f"! {line}", fg="yellow")
     if not troubles:
         click.secho("all is well", fg="green")
-    for rows in (_nodes(described), _partitions(situation), _queues(situation)):
-        if rows is not None:
-            console().print(rows)
+    _show_nodes(described)
+    _show_partitions(situation)
+    if not situation.doubt:
+        _show_queues(situation)
 
 
-def _nodes(described: Described) -> Any:
-    from skuld_py.cli.showing import table
+def _show_nodes(described: Described) -> None:
+    from skuld_py.cli.showing import print_table, table
 
-    rows = table("node", "state", "leads>", "owns>", title="\nnodes")
+    rows = table("node", "state", "leads>", "owns>")
     for node in described.nodes:
         rows.add_row(node.name, "live" if node.is_live else "down", str(node.leads), str(node.owns))
-    return rows
+    print_table(rows)
 
 
-def _partitions(situation: Situation) -> Any:
-    from skuld_py.cli.showing import table
+def _show_partitions(situation: Situation) -> None:
+    from skuld_py.cli.showing import print_table, table
 
     every = situation.described.partitions
     shown = every if len(every) <= ROWS_MAX else situation.troubled[:ROWS_MAX]
-    left_out = "" if shown is every else f" ({len(every)}; only those without a leader are shown)"
-    rows = table("partition>", "epoch>", "leader", "owners", title=f"partitions{left_out}")
+    rows = table("partition>", "epoch>", "leader", "owners")
     for row in shown:
         rows.add_row(str(row.partition), str(row.epoch), row.leader or "none",
                      ", ".join(row.owners) or "none yet")
-    return rows
+    if shown is every:
+        print_table(rows)
+    else:
+        print_table(rows, f"of {len(every)} partitions, those without a leader (--json has all)")
 
 
-def _queues(situation: Situation) -> Any:
-    from skuld_py.cli.showing import table
+def _show_queues(situation: Situation) -> None:
+    from skuld_py.cli.showing import print_table, table
 
-    if situation.doubt:
-        return None
-    rows = table("queue", "waiting>", "claimed>", "completed>", title="queues")
+    rows = table("queue", "waiting>", "claimed>", "completed>")
     for row in sorted(situation.depths, key=lambda row: row.queue):
         rows.add_row(row.queue, str(row.waiting), str(row.claimed), str(row.completed))
     if not situation.depths:
         rows.add_row("no tasks so far", "", "", "")
-    return rows
+    print_table(rows)

@@ -80,3 +80,8 @@ def said(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"
     return f"{seconds:.1f}".removesuffix(".0") + " s"
+
+
+def many(count: int, thing: str) -> str:
+    """A number and its noun."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

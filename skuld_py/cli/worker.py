@@ -5,7 +5,6 @@ This file only reads the command line; what a worker does, and how it stops, is 
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -43,8 +42,6 @@ def worker(ctx: click.Context, nodes: str, queue: str, apps: tuple[str, ...], sl
     from skuld_py.model.names import check_name
     from skuld_py.worker.worker import run_worker
 
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
     check_name("queue", queue)
     ctx.exit(run_worker(addresses_of(nodes), queue, list(apps), slots=slots, lease_s=lease_s,
                         directory=directory, grace_s=grace_s, holder=holder))

@@ -198,16 +198,18 @@ class LocalCluster:
     def _create(self, timeout_s: float) -> None:
         options = [word for name, value in self._shape.items() for word in (f"--{name}", value)]
         log = self._directory / "create.log"
-        creation = self._spawn(["cluster", "create", self.name, "--zookeeper", self.zookeeper_hosts, *options], log)
+        arguments = ["cluster", "create", self.name, "--zookeeper", self.zookeeper_hosts, *options]
+        creation = self._spawn(arguments, log)
         try:
             if creation.wait(min(timeout_s, CREATE_TIMEOUT_S)) == 0:
                 return
         except subprocess.TimeoutExpired:
             process.stop(creation, grace_s=0)
-        raise Refused("cluster_failed", f"the cluster could not be created:\n{process.tail(log)}", log=str(log))
+        words = f"the cluster could not be created:\n{process.tail(log)}"
+        raise Refused("cluster_failed", words, log=str(log))
 
     def _await(self, missing: Callable[[int | None], str], deadline: float, only: int | None = None) -> None:
-        """Look until nothing is missing; a node that ended will not become ready and is no use waiting for."""
+        """Look until nothing is missing; a node that ended is not waited for."""
         while words := missing(only):
             for index, node in enumerate(self._nodes):
                 if not node.is_running and only in (None, index):

@@ -73,6 +73,7 @@ class ClaimOperation(Operation):
         self._began_ms = now_ms
         self._waits_until_ms = now_ms + wish.wait_ms
         self._untried: list[str] = []
+        self._has_news = False
 
     @property
     def is_parked(self) -> bool:
@@ -83,8 +84,16 @@ class ClaimOperation(Operation):
         """Try everywhere once."""
         self.try_again(now_ms, self.host.peers_by_hint(self.wish.queue))
 
+    def wake(self, now_ms: int) -> None:
+        """The queue gained work here. While a peer is being asked, that is kept for afterwards."""
+        if self.is_parked:
+            self.try_again(now_ms, [])
+        else:
+            self._has_news = True
+
     def try_again(self, now_ms: int, peers: Sequence[str]) -> None:
         """Try here, then at the peers given."""
+        self._has_news = False
         self._untried = list(peers)
         self._try(now_ms, self.host.me.name)
 
@@ -111,6 +120,9 @@ class ClaimOperation(Operation):
             if peer in self.host.live:
                 self._try(now_ms, peer)
                 return
+        if self._has_news:
+            self.try_again(now_ms, [])
+            return
         if now_ms >= self._waits_until_ms:
             self.answer(m.Claimed(self.origin.request, 0, ()))
             self.end()

@@ -143,9 +143,12 @@ class Node:
         has_risen = self._steward.note_leaderships(now_ms)
         filled = self._steward.note_filled(now_ms)
         for queue in list(self._parked) if has_risen else filled:
-            self._wake_parked(now_ms, queue, [])
+            for operation in list(self._parked.get(queue, {}).values()):
+                operation.wake(now_ms)
         for queue in [queue for queue in self._parked if self._steward.hinted(queue)]:
-            self._wake_parked(now_ms, queue, self._steward.hinted(queue))
+            for operation in list(self._parked[queue].values()):
+                if operation.is_parked:
+                    operation.try_again(now_ms, self._steward.hinted(queue))
         self._drain(now_ms)
         for vnode in self.vnodes:
             vnode.replica.tally.settle()
@@ -154,11 +157,6 @@ class Node:
     def _drain(self, now_ms: int) -> None:
         while self._to_self:
             self._receive(now_ms, self.me.name, self._to_self.popleft())
-
-    def _wake_parked(self, now_ms: int, queue: str, peers: Sequence[str]) -> None:
-        for operation in list(self._parked.get(queue, {}).values()):
-            if operation.is_parked:
-                operation.try_again(now_ms, peers)
 
     def _keep_floor(self) -> None:
         if self._peers.floor_ms > self._stored_floor_ms:

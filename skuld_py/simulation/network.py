@@ -49,13 +49,16 @@ class Network:
         self._scheduler = scheduler
         self._seed = seed
         self._endpoints: dict[str, Deliver] = {}
+        self._clients: dict[str, None] = {}
         self._randoms: dict[Link, Random] = {}
         self._cuts: Counter[Link] = Counter()
         self._open_ms: dict[Link, int] = {}
 
-    def attach(self, name: str, deliver: Deliver) -> None:
-        """Give an endpoint its name."""
+    def attach(self, name: str, deliver: Deliver, *, is_client: bool = False) -> None:
+        """Give an endpoint its name. What passes between a client and a node arrives once or never."""
         self._endpoints[name] = deliver
+        if is_client:
+            self._clients[name] = None
 
     # -- faults --------------------------------------------------------------------------------
 
@@ -95,9 +98,12 @@ class Network:
             self.counts["lost"] += 1
             return
         self._plan(link, random, messages)
-        if weather.repeat and random.random() < weather.repeat:
+        if weather.repeat and random.random() < weather.repeat and not self._is_of_client(link):
             self.counts["repeated"] += 1
             self._plan(link, random, messages)
+
+    def _is_of_client(self, link: Link) -> bool:
+        return link[0] in self._clients or link[1] in self._clients
 
     def _plan(self, link: Link, random: Random, messages: Envelope) -> None:
         weather = self.weather

@@ -42,7 +42,7 @@ class Client:
         self._nodes = nodes
         self._requests = 0
         self._then: dict[int, Then] = {}
-        network.attach(name, self._receive)
+        network.attach(name, self._receive, is_client=True)
 
     def ask(self, make: Make, then: Then) -> Operation:
         """Send what ``make`` makes of a request number to some node."""

@@ -1,4 +1,4 @@
-"""The modules with a worker's task functions: imported by name, and found by Spark's Python processes as well.
+"""The modules with a worker's task functions: imported by name, and found by Spark's Python processes too.
 
 Functions travel to those processes by the name of their module, so the module must be importable there too:
 the current directory, from which people start workers, goes into PYTHONPATH before Spark starts.
@@ -35,8 +35,8 @@ def _load(module: str) -> None:
         if error.name is None or not (module == error.name or module.startswith(f"{error.name}.")):
             raise Refused("bad_app", f"app: {module} needs {error.name}, which is not installed here",
                           module=module) from error
-        raise Refused("unknown_app", f"app: there is no module {module}. Start the worker in the directory that"
-                      f" holds it ({Path.cwd()} does not), install it, or add its place to PYTHONPATH",
+        raise Refused("unknown_app", f"app: there is no module {module}. Start the worker in the directory"
+                      f" that holds it ({Path.cwd()} does not), install it, or put its place in PYTHONPATH",
                       module=module) from error
     except (ValueError, TypeError) as error:
         raise Refused("unknown_app", f"app: {module!r} is no module name; write for example acme.jobs",

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from skuld_py.worker.lease import Key
 from skuld_py.worker.run import Engine, Run
 
 BEAT_S = 1.0
@@ -22,13 +23,13 @@ BEAT_S = 1.0
 class Heart:
     """Watches the engine between ``resume`` and ``pause``. Callbacks are called in its threads."""
 
-    def __init__(self, engine: Engine, beat: Callable[[], None], on_trouble: Callable[[str], None],
-                 stall_s: float) -> None:
+    def __init__(self, engine: Engine, beat: Callable[[], None], stall_s: float, *,
+                 on_trouble: Callable[[str], None]) -> None:
         self._engine = engine
         self._beat = beat
         self._on_trouble = on_trouble
         self._stall_s = stall_s
-        self._runs: dict[int, Run] = {}
+        self._runs: dict[Key, Run] = {}
         self._beat_at = time.monotonic()
         self._is_working = threading.Event()
         self._is_closed = threading.Event()
@@ -37,11 +38,11 @@ class Heart:
 
     def watch(self, run: Run) -> None:
         """Read the numbers of this run's jobs."""
-        self._runs[id(run)] = run
+        self._runs[run.key] = run
 
     def forget(self, run: Run) -> None:
         """Do not any more."""
-        self._runs.pop(id(run), None)
+        self._runs.pop(run.key, None)
 
     def resume(self) -> None:
         """The engine has started."""

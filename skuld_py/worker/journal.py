@@ -55,8 +55,8 @@ def encode_entry(kind: str, at_ms: int, **fields: Any) -> bytes:
         entry = json.dumps({"kind": kind, "at_ms": at_ms, **fields}, ensure_ascii=False, allow_nan=False,
                            separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as problem:
-        raise Refused("bad_entry", f"a log entry must be plain JSON (None, bool, int, float, str, list, dict):"
-                      f" {problem}") from None
+        raise Refused("bad_entry", f"a log entry must be plain JSON (None, bool, int, float, str, list,"
+                      f" dict): {problem}") from None
     if len(entry) > ENTRY_BYTES_MAX:
         raise Refused("entry_too_large", f"a log entry of {len(entry)} bytes; the limit is {ENTRY_BYTES_MAX}."
                       " Write the data elsewhere and log its path")
@@ -76,7 +76,7 @@ def result_of(log: tuple[bytes, ...]) -> Any:
     """What the function returned, out of the log of the claim that completed its task."""
     entry = decode_entry(log[-1]) if log else {}
     if entry.get("kind") != "result":
-        raise Refused("no_result", "this log does not end with a result; was its claim completed by a worker?")
+        raise Refused("no_result", "this log does not end with a result; did a worker complete its claim?")
     return entry["value"]
 
 

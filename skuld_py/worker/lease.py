@@ -84,7 +84,7 @@ class LeaseKeeper:
         return Step(renew, lost, self._wake_at(now))
 
     def answered(self, sent: float, held: Mapping[Key, bool]) -> tuple[dict[Key, float], tuple[Key, ...]]:
-        """The cluster's verdict on a request sent at ``sent``: new deadlines, and the claims it calls lost."""
+        """The verdict on a request sent at ``sent``: new deadlines, and the claims that are lost."""
         self._is_asking = False
         extended: dict[Key, float] = {}
         lost = []

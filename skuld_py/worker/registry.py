@@ -100,7 +100,7 @@ def encode_call(function: str | Callable[..., Any], /, *args: Any, **kwargs: Any
     if callable(function):
         name = getattr(function, "task_name", None)
         if name is None:
-            raise Refused("unknown_task", f"{function!r} is no task function; decorate it with @skuld_py.task")
+            raise Refused("unknown_task", f"{function!r} is no task function; put @skuld_py.task above it")
         _check_arguments(name, function, args, kwargs)
     else:
         name = function
@@ -133,8 +133,8 @@ def decode_call(payload: bytes) -> Call:
 
 def _register(function: Callable[..., Any], name: str | None) -> Callable[..., Any]:
     if not inspect.isfunction(function) or "." in function.__qualname__:
-        raise Refused("bad_task", f"{getattr(function, '__qualname__', function)!r} is no function at the top of"
-                      " a module; a worker could not find it again")
+        raise Refused("bad_task", f"{getattr(function, '__qualname__', function)!r} is no function at the top"
+                      " of a module; a worker could not find it again")
     if name is None:
         if function.__module__ == "__main__":
             raise Refused("bad_task", f"{function.__qualname__} is in __main__, which is another module in a"
@@ -167,8 +167,8 @@ def _said(function: Callable[..., Any]) -> str:
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARS_MAX or not name.isprintable():
-        raise Refused("bad_name", f"a task function's name is 1 to {NAME_CHARS_MAX} printable characters, such as"
-                      f" acme.jobs:census, not {str(name)[:64]!r}")
+        raise Refused("bad_name", f"a task function's name has 1 to {NAME_CHARS_MAX} printable characters,"
+                      f" like acme.jobs:census, not {str(name)[:64]!r}")
 
 
 def _check_signature(name: str, function: Callable[..., Any]) -> None:
@@ -210,7 +210,8 @@ def _plain(value: Any, where: str, depth: int = 0) -> Any:
                 raise _bad_value(where, f"has the key {key!r:.40}, which is no str")
             _check_text(key, where)
         return {key: _plain(item, f"{where}[{key!r:.40}]", depth + 1) for key, item in value.items()}
-    raise _bad_value(where, f"is a {kind.__name__}; a call holds None, bool, int, float, str, bytes, list and dict")
+    raise _bad_value(where, f"is a {kind.__name__}; a call holds None, bool, int, float, str, bytes, list and"
+                            " dict")
 
 
 def _check_text(text: str, where: str) -> None:

@@ -32,7 +32,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from skuld_py.client.client import Client, ClaimName
+from skuld_py.client.client import ClaimName, Client
 from skuld_py.embedded import python
 from skuld_py.errors import SkuldError
 from skuld_py.model import ids
@@ -59,7 +59,7 @@ class Renewer:
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._unanswered_since: float | None = None
-        self._is_closing = False
+        self._is_closing = threading.Event()
 
     def start(self) -> None:
         """Start the process and listen to it."""
@@ -69,7 +69,7 @@ class Renewer:
 
     def close(self) -> None:
         """End the process. What it held lapses, unless it was completed or released."""
-        self._is_closing = True
+        self._is_closing.set()
         if self._child is not None and self._child.stdin is not None:
             with contextlib.suppress(OSError):
                 self._child.stdin.close()
@@ -119,7 +119,7 @@ class Renewer:
             self._say({"hold": _named(key), "deadline": deadline})
 
     def _say(self, words: dict[str, Any]) -> None:
-        """One line, whole or not at all (it is shorter than PIPE_BUF); a child that does not read is ended."""
+        """One line, whole or not at all (it fits into PIPE_BUF); a child that does not read is ended."""
         assert self._child is not None and self._child.stdin is not None
         try:
             os.write(self._child.stdin.fileno(), json.dumps(words).encode() + b"\n")
@@ -129,14 +129,15 @@ class Renewer:
             return  # it is gone: the listener replaces it, and tells the new one everything
 
     def _listen(self) -> None:
-        while not self._is_closing:
+        while True:
             assert self._child is not None and self._child.stdout is not None
             for line in self._child.stdout:
                 self._hear(json.loads(line))
-            if self._is_closing:
+            if self._is_closing.is_set():
                 return
             _log.warning("the renewer ended with status %s; starting another one", self._child.wait())
-            time.sleep(REPLACE_PAUSE_S)
+            if self._is_closing.wait(REPLACE_PAUSE_S):
+                return
             with self._lock:
                 self._launch()
 

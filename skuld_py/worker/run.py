@@ -7,7 +7,7 @@ Invariants:
 
 * A run ends once, with one outcome, whatever the function raises.
 * The order to stop is given at most once. It can arrive anywhere in the thread, also after the function has
-  returned, so everything after the function expects it; nothing that matters to others happens in this thread.
+  returned, so all that follows the function expects it, and nothing that matters to others happens there.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any, Protocol
 import attrs
 
 from skuld_py.client.client import Claim
+from skuld_py.errors import SkuldError
 from skuld_py.worker.context import ClaimLost, TaskContext
 from skuld_py.worker.journal import encode_entry
 from skuld_py.worker.lease import Key
@@ -74,6 +75,7 @@ class Failed:
     error: str
     trace: str
     is_engine_alive: bool = True
+    attempt: int = 1
 
 
 @attrs.frozen
@@ -99,7 +101,8 @@ class Run:
         self._engine = engine
         self._on_end = on_end
         self._thread = threading.Thread(target=self._main, name=f"task {claim.id}", daemon=True)
-        self._was_interrupted = False
+        self._lock = threading.Lock()
+        self._may_be_interrupted = True
 
     @property
     def age_s(self) -> float:
@@ -118,10 +121,12 @@ class Run:
 
     def interrupt(self) -> None:
         """Raise ``ClaimLost`` where the function stands; in a call into C, when that returns."""
-        thread = self._thread.ident
-        if thread is not None and not self._was_interrupted:
-            self._was_interrupted = True
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(ClaimLost))
+        with self._lock:  # a thread that has ended lends its number to another one
+            thread = self._thread.ident
+            if thread is not None and self._may_be_interrupted:
+                self._may_be_interrupted = False
+                set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
+                set_exception(ctypes.c_ulong(thread), ctypes.py_object(ClaimLost))
 
     def join(self, timeout_s: float) -> bool:
         """Wait for the end; whether it came."""
@@ -134,6 +139,8 @@ class Run:
             try:
                 if outcome is None:
                     outcome = self._outcome()
+                with self._lock:
+                    self._may_be_interrupted = False
                 self._on_end(self, outcome)
                 return
             except ClaimLost:
@@ -147,8 +154,14 @@ class Run:
         except ClaimLost:
             return Stopped()
         except BaseException as error:  # also SystemExit: a task does not end the worker
-            return Failed(_said(error), _traced(error), self._engine.is_alive())
+            return Failed(_said(error), _traced(error), self._engine.is_alive(), self._attempt())
         return Returned(value)
+
+    def _attempt(self) -> int:
+        try:
+            return self.context.attempt
+        except SkuldError:
+            return 1
 
 
 def _said(error: BaseException) -> str:

@@ -24,7 +24,7 @@ from typing import Any
 
 import attrs
 
-from skuld_py.client.client import Client, ClaimName
+from skuld_py.client.client import ClaimName, Client
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.worker.journal import FLUSH_S
 from skuld_py.worker.lease import Key
@@ -181,7 +181,10 @@ class Scribe:
 
     def _flush(self, run: Run) -> bool:
         journal = run.context.journal
-        while run.key not in self._broken and (batch := journal.take(time.monotonic(), time.time_ns() // 1_000_000)):
+        while run.key not in self._broken:
+            batch = journal.take(time.monotonic(), time.time_ns() // 1_000_000)
+            if batch is None:
+                break
             try:
                 self._client.update(ClaimName(*run.key), batch.entries, seq=batch.seq)
             except SkuldError as error:

@@ -73,7 +73,11 @@ class SparkEngine:
         self._stages[context.name] = {}
         try:
             with self._runtime.run_in_group(context.name, f"{call.name} {context.id}", pool=context.queue):
-                return function(session, context, *call.args, **call.kwargs)
+                value = function(session, context, *call.args, **call.kwargs)
+            counts = self.counts(context.name)  # of a short task nobody may have asked yet
+            if counts is not None:
+                context.journal.spark(counts)
+            return value
         finally:
             self._sessions.pop(context.name, None)
             self._stages.pop(context.name, None)
@@ -98,7 +102,7 @@ class SparkEngine:
             jobs = self._look(context, name, known)
         except (Py4JError, OSError, AttributeError):  # the JVM ends meanwhile
             return None
-        if not jobs:
+        if not known:
             return None
         done = [stage for stage in known.values() if stage[0] >= stage[1]]
         tasks = [sum(stage[at] for stage in known.values()) for at in (0, 1)]
@@ -120,5 +124,5 @@ class SparkEngine:
 
 def _make_active(session: SparkSession) -> None:
     """Let ``SparkSession.getActiveSession`` in this thread find the task's session."""
-    jvm: Any = session._jvm
-    jvm.SparkSession.setActiveSession(session._jsparkSession)
+    java_class: Any = SparkSession._get_j_spark_session_class(session._jvm)
+    java_class.setActiveSession(session._jsparkSession)

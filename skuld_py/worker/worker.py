@@ -35,6 +35,7 @@ from skuld_py.worker.apps import load_apps
 from skuld_py.worker.claimer import Claimer
 from skuld_py.worker.context import TaskContext
 from skuld_py.worker.heart import Heart
+from skuld_py.worker.ignition import Ignition
 from skuld_py.worker.lease import Key
 from skuld_py.worker.renewer import STALL_S, Renewer
 from skuld_py.worker.run import Engine, Failed, Outcome, Returned, Run
@@ -44,7 +45,7 @@ SLOTS, LEASE_S, GRACE_S = 2, 30.0, 30.0
 STOP_S = 5.0
 HELD_MAX = 100
 """Failed tasks that wait for their release without taking up a slot."""
-ENGINE_STARTS_MAX = 5
+WORDS_CHARS_MAX = 200
 
 _log = logging.getLogger(__name__)
 
@@ -70,8 +71,6 @@ class Worker:
         self._writing: dict[Key, Run] = {}
         self._waiting: list[Run] = []
         self._keeps_room: set[Key] = set()
-        self._is_engine_ready = False
-        self._engine_starts = 0
         self._is_claiming = True
         self._stop_at: float | None = None
         self._signals = 0
@@ -85,7 +84,10 @@ class Worker:
         self._renewer = Renewer(list(nodes), lease_s, renewer_log, stall_s=stall_s,
                                 on_lost=partial(self._post, self._on_lost),
                                 on_extended=partial(self._post, self._on_extended))
-        self._heart = Heart(engine, self._renewer.beat, partial(self._post, self._on_engine_trouble), stall_s)
+        self._heart = Heart(engine, self._renewer.beat, stall_s,
+                            on_trouble=partial(self._post, self._on_engine_trouble))
+        self._ignition = Ignition(engine, partial(self._post, self._on_engine_ready),
+                                  partial(self._post, self._on_engine_failure))
 
     def run(self) -> int:
         """Work until told to stop; the exit status: 0, or 1 when the engine would not start."""
@@ -94,7 +96,7 @@ class Worker:
             self._renewer.start()
             self._scribe.start()
             self._claimer.start()
-            self._start_engine(self._engine.start)
+            self._ignition.start()
             try:
                 while not self._is_over():
                     self._turn()
@@ -169,13 +171,15 @@ class Worker:
         """Stop what still runs, then give back what is still held, then end the helpers."""
         self._claimer.close()
         self._heart.close()
-        self._engine.stop(grace_s=0 if self._running or self._signals > 1 else STOP_S)
+        if self._ignition.is_ready or self._signals < 2:  # one that is starting dies with this process
+            self._engine.stop(grace_s=0 if self._running or self._signals > 1 else STOP_S)
         for run in (*self._running.values(), *self._waiting):
-            run.context.lose("the worker stops")
-            run.interrupt()
-            self._write_release(run, "the worker stops")
+            if not run.is_lost:
+                run.context.lose("the worker stops")
+                run.interrupt()
+                self._write_release(run, "the worker stops")
         if not self._scribe.close(STOP_S):
-            self._report(f"{self._scribe.held} claims could not be given back; their leases end by themselves")
+            self._report(f"{self._scribe.held} claims are not given back; their leases end by themselves")
         self._renewer.close()
         if self._signals < 2 and not self._is_claiming:
             for client in self._clients:
@@ -186,12 +190,14 @@ class Worker:
 
     def _on_claims(self, claims: list[Claim]) -> None:
         for claim in claims:
+            for older in [run for run in self._running.values() if run.claim.id == claim.id]:
+                self._lose(older, "the task was claimed again")
             context = TaskContext(claim.id, claim.token, claim.queue, claim.deadline, self._reading.get)
             run = Run(claim, context, self._engine, partial(self._post, self._on_end))
             self._renewer.hold(run.key, claim.deadline)
             if self._stop_at is not None:
                 self._write_release(run, "the worker stops")
-            elif self._is_engine_ready:
+            elif self._ignition.is_ready:
                 self._start(run)
             else:
                 self._waiting.append(run)
@@ -218,11 +224,14 @@ class Worker:
                 run.context.extend(deadline)
 
     def _on_lost(self, key: Key, reason: str) -> None:
-        self._waiting = [run for run in self._waiting if run.key != key]
         if key in self._running:
             self._lose(self._running[key], reason)
         elif key in self._writing:
             self._scribe.forget(self._writing[key])
+        else:
+            kept = [run for run in self._waiting if run.key != key]
+            self._claimer.give(len(self._waiting) - len(kept))
+            self._waiting = kept
 
     def _lose(self, run: Run, reason: str) -> None:
         if run.is_lost:
@@ -243,13 +252,15 @@ class Worker:
 
     def _halt(self, run: Run) -> None:
         """Cancel, interrupt, and see to it that it ends; elsewhere, because each may take seconds."""
+        generation = self._ignition.generation
+
         def halt() -> None:
             is_certain = self._engine.cancel(run.context.name)
             run.interrupt()
             if not run.join(STOP_S):
                 self._post(self._on_abandoned, run)
             if not is_certain:
-                self._post(self._on_engine_trouble, "did not confirm a cancellation")
+                self._post(self._on_engine_trouble, "did not confirm a cancellation", generation)
 
         threading.Thread(target=halt, name=f"halt {run.claim.id}", daemon=True).start()
 
@@ -278,20 +289,14 @@ class Worker:
             return False
         if not isinstance(outcome, Failed):
             outcome = Failed("the function raised ClaimLost although its claim is not lost", "")
-        pause_s = 0.0 if self._stop_at is not None else self._pause_s(run)
+        pause_s = 0.0 if self._stop_at is not None else back_off_s(outcome.attempt)
         self._report(f"task {run.claim.id} failed after {run.age_s:.1f} s, released in {pause_s:g} s:"
-                     f" {outcome.error}")
+                     f" {outcome.error[:WORDS_CHARS_MAX]}")
         self._scribe.release_later(run, pause_s, "error", error=outcome.error, trace=outcome.trace)
         if len(self._writing) <= HELD_MAX:
             return False
         self._keeps_room.add(run.key)
         return True
-
-    def _pause_s(self, run: Run) -> float:
-        try:
-            return back_off_s(run.context.attempt)
-        except SkuldError:
-            return back_off_s(1)
 
     def _write_release(self, run: Run, reason: str) -> None:
         self._writing[run.key] = run
@@ -315,51 +320,32 @@ class Worker:
 
     # -- the engine ----------------------------------------------------------------------------
 
-    def _start_engine(self, start: Callable[[], None]) -> None:
-        self._engine_starts += 1
-        began = time.monotonic()
-
-        def begin() -> None:
-            try:
-                start()
-            except SkuldError as error:
-                self._post(self._on_engine_failed, error)
-            else:
-                self._post(self._on_engine_ready, time.monotonic() - began)
-
-        threading.Thread(target=begin, name="engine start", daemon=True).start()
-
     def _on_engine_ready(self, took_s: float) -> None:
         self._report(f"ready in {took_s:.1f} s")
-        self._is_engine_ready = True
-        self._engine_starts = 0
         self._heart.resume()
         waiting, self._waiting = self._waiting, []
         for run in waiting:
             self._start(run)
         self._claimer.resume()
 
-    def _on_engine_failed(self, error: SkuldError) -> None:
-        if self._engine_starts >= ENGINE_STARTS_MAX or isinstance(error, Refused) and error.code != "spark_failed":
-            self._failure = str(error)
-            self._report(f"Spark does not start: {error}")
-            return
-        _log.warning("Spark did not start, trying again: %s", error)
-        self._start_engine(self._engine.restart)
+    def _on_engine_failure(self, error: SkuldError) -> None:
+        self._failure = str(error)
+        self._report(f"Spark does not start: {error}")
 
-    def _on_engine_trouble(self, what: str) -> None:
-        if not self._is_engine_ready or self._signals > 1:
+    def _on_engine_trouble(self, what: str, generation: int | None = None) -> None:
+        """Replace the engine; unless that is being done, or what was in trouble is already replaced."""
+        if not self._ignition.is_ready or generation not in (None, self._ignition.generation):
             return
-        self._is_engine_ready = False
         self._claimer.pause()
         self._heart.pause()
-        self._report(f"Spark's JVM {what}; starting another one")
         for run in self._running.values():
             if run.given_up is None and not run.is_lost:
                 run.given_up = f"Spark's JVM {what}"
                 run.context.lose(run.given_up)
                 run.interrupt()
-        self._start_engine(self._engine.restart)
+        if self._stop_at is None:
+            self._report(f"Spark's JVM {what}; starting another one")
+            self._ignition.replace()
 
 
 def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLOTS, lease_s: float = LEASE_S,

@@ -1,0 +1,268 @@
+"""The demo: ZooKeeper, three nodes and a worker as real processes; a census; a node dies in the middle of it.
+
+What it shows can be checked: the totals that Spark found are put beside those of a plain count, and the exit
+status is 1 when they differ. Every task is listed with its fencing token and how often it was claimed.
+
+Invariants:
+
+* Nothing is left behind: every process is tied to this one, and the directory is temporary unless ``keep``
+  names one. The list of all conflicts is the exception, when there are more than fit on the screen.
+* A task whose claim was lost is counted once: only the result of the completing claim is read.
+* It ends, one way or the other, within ``LIMIT_S``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import attrs
+
+from skuld_py.client.client import Client
+from skuld_py.demo import census, story
+from skuld_py.demo.readiness import what_is_missing
+from skuld_py.demo.screen import Screen
+from skuld_py.embedded import process
+from skuld_py.embedded.local import LocalCluster
+from skuld_py.errors import Refused, SkuldError
+from skuld_py.model.ids import TaskId
+from skuld_py.model.task import ClaimView, Task
+from skuld_py.worker.journal import decode_entry, result_of
+
+QUEUE = "census"
+APP = "skuld_py.demo.census"
+GROUPS = 24
+ATTEMPTS_MAX = 4
+LIMIT_S = 300.0
+LOOK_S = 0.25
+DOWN_S = 3.0
+INTERRUPTED = 130
+
+
+def run_demo(input: Path | None, *, nodes: int = 3, keep: Path | None = None) -> int:
+    """Run it; the exit status: 0 when the census agrees with the independent count."""
+    screen = Screen()
+    with _terminated_like_interrupted():
+        try:
+            archives = find_archives(input or _jars_of_spark())
+            with _directory(keep) as directory:
+                return _Demo(screen, directory, archives, nodes, is_kept=keep is not None).run()
+        except KeyboardInterrupt:
+            screen.say("interrupted; everything is stopped")
+            return INTERRUPTED
+
+
+def find_archives(directory: Path) -> list[Path]:
+    """All archives below a directory, in a fixed order."""
+    found = sorted(path for path in directory.resolve().rglob("*")
+                   if path.suffix in (".jar", ".zip", ".whl") and path.is_file())
+    if not found:
+        raise Refused("no_archives", f"{directory} holds no .jar, .zip or .whl; name a directory that does")
+    return found
+
+
+def grouped(archives: Sequence[Path], count: int) -> list[list[str]]:
+    """At most ``count`` groups of about equal size: the largest archive left goes to the smallest group."""
+    groups: list[tuple[int, list[str]]] = [(0, []) for _ in range(min(count, len(archives)))]
+    for path in sorted(archives, key=lambda path: (-path.stat().st_size, path)):
+        size, names = min(groups, key=lambda group: (group[0], len(group[1])))
+        groups[groups.index((size, names))] = (size + path.stat().st_size, [*names, str(path)])
+    return [names for _, names in groups]
+
+
+@attrs.define
+class _Victim:
+    """The node that is killed: not yet, dead, replaced as leader, and back."""
+
+    index: int
+    address: str
+    died_at: float = 0.0
+    is_replaced: bool = False
+    is_back: bool = False
+
+
+class _Demo:
+    """One run. Its parts are told in order by ``run``."""
+
+    def __init__(self, screen: Screen, directory: Path, archives: list[Path], nodes: int, *,
+                 is_kept: bool) -> None:
+        self._screen = screen
+        self._directory = directory
+        self._archives = archives
+        self._is_kept = is_kept
+        self._cluster = LocalCluster(directory / "cluster", nodes, replicas=min(3, nodes), session_ms=2000,
+                                     what_is_missing=what_is_missing)
+        self._victim: _Victim | None = None
+        self._deadline = time.monotonic() + LIMIT_S
+
+    def run(self) -> int:
+        screen = self._screen
+        screen.say(f"census of {len(self._archives)} archives in {self._archives[0].parent}")
+        screen.say("starting ZooKeeper and the nodes")
+        with self._cluster as cluster, contextlib.ExitStack() as held:
+            screen.good(f"the cluster serves: {', '.join(cluster.addresses)}")
+            worker = cluster.start_worker(QUEUE, APP, "--lease", "15s", "--grace", "0s")
+            client = held.enter_context(Client(cluster.addresses))
+            output = str(self._directory / "tables")
+            groups = grouped(self._archives, GROUPS)
+            scans = client.enqueue_many(QUEUE, [census.scan.call(group, output) for group in groups])
+            screen.say(f"{len(scans)} tasks are enqueued, on a majority of the nodes each; a worker is starting")
+            expected = census.count_independently(self._archives)
+            screen.say(f"counted independently meanwhile: {expected.entries:,} entries")
+            done = self._watch_scans(client, worker, scans, expected.entries)
+            tables = [_result(task)["path"] for task in done]
+            screen.say("summarising all tables, as one more task")
+            reported = self._await(client, worker, client.enqueue(QUEUE, census.report.call(tables, output)))
+            summary = census.Summary.from_json(Path(_result(reported)["path"]).read_text())
+            self._bring_back()
+            leaders = {row.partition: row.leader for row in client.status().partitions}
+        screen.say("all processes are stopped")
+        return self._tell(summary, expected, [*done, reported], leaders)
+
+    # -- watching ------------------------------------------------------------------------------
+
+    def _watch_scans(self, client: Client, worker: subprocess.Popen[bytes], ids: list[TaskId],
+                     entries: int) -> list[Task]:
+        with self._screen.bars("tasks", "entries"):
+            while True:
+                tasks = self._look(client, worker, ids)
+                done = [task for task in tasks if task.is_completed]
+                self._screen.count("tasks", len(done), len(ids))
+                self._screen.count("entries", sum(_result(task)["entries"] for task in done), entries)
+                if len(done) == len(ids):
+                    return done
+                if self._victim is None and 2 * len(done) >= len(ids) and len(self._cluster.addresses) > 1:
+                    self._kill_one(client)
+                self._follow_victim(client)
+                time.sleep(LOOK_S)
+
+    def _await(self, client: Client, worker: subprocess.Popen[bytes], task_id: TaskId) -> Task:
+        while not (task := self._look(client, worker, [task_id])[0]).is_completed:
+            self._follow_victim(client)
+            time.sleep(LOOK_S)
+        return task
+
+    def _look(self, client: Client, worker: subprocess.Popen[bytes], ids: list[TaskId]) -> list[Task]:
+        """The tasks; raises when waiting longer is no use."""
+        log = self._cluster.worker_log(0)
+        if worker.poll() is not None:
+            raise Refused("demo_failed", f"the worker ended with status {worker.returncode}. The end of its log:"
+                          f"\n{process.tail(log)}")
+        if time.monotonic() > self._deadline:
+            raise Refused("demo_failed", f"not done within {LIMIT_S:.0f} s. The end of the worker's log:\n"
+                          f"{process.tail(log)}")
+        tasks = client.get_many(ids)
+        for task in tasks:
+            errors = [entry["error"] for claim in task.claims for entry in map(decode_entry, claim.log[-1:])
+                      if entry["kind"] == "error"]
+            if len(errors) >= ATTEMPTS_MAX:
+                raise Refused("demo_failed", f"task {TaskId(task.id)} failed {len(errors)} times: {errors[-1]}")
+        return tasks
+
+    # -- the victim ----------------------------------------------------------------------------
+
+    def _kill_one(self, client: Client) -> None:
+        leads = {node.name: node.leads for node in client.status().nodes}
+        address = max(self._cluster.addresses, key=lambda address: leads.get(address, 0))
+        self._victim = _Victim(self._cluster.addresses.index(address), address, time.monotonic())
+        self._screen.alarm(f"kill -9 of node {address}, which leads {leads.get(address, 0)} partitions"
+                           f" (process {self._cluster.node_process_id(self._victim.index)})")
+        self._cluster.kill_node(self._victim.index)
+
+    def _follow_victim(self, client: Client) -> None:
+        victim = self._victim
+        if victim is None or victim.is_back:
+            return
+        gone_s = time.monotonic() - victim.died_at
+        if not victim.is_replaced:
+            with contextlib.suppress(SkuldError):
+                view = client.status()
+                leaders = {row.leader for row in view.partitions}
+                is_live = {node.name for node in view.nodes if node.is_live}
+                if leaders <= is_live - {victim.address}:
+                    victim.is_replaced = True
+                    self._screen.good(f"{gone_s:.1f} s later the other nodes lead all partitions; work goes on")
+        elif gone_s > DOWN_S:
+            self._bring_back()
+
+    def _bring_back(self) -> None:
+        victim = self._victim
+        if victim is None or victim.is_back:
+            return
+        self._screen.say(f"starting node {victim.address} again, on the data it had")
+        self._cluster.start_node(victim.index)
+        victim.is_back = True
+        self._screen.good(f"node {victim.address} is back")
+
+    # -- the end -------------------------------------------------------------------------------
+
+    def _tell(self, summary: census.Summary, expected: census.Totals, tasks: list[Task],
+              leaders: dict[int, str]) -> int:
+        screen = self._screen
+        story.tell_tasks(screen, tasks, leaders)
+        story.tell_packages(screen, summary)
+        story.tell_conflicts(screen, summary, self._conflicts_file)
+        is_equal = story.tell_totals(screen, summary.totals, expected)
+        if self._is_kept:
+            screen.say(f"kept in {self._directory}: cluster/ (data and logs), tables/ (Parquet)")
+        if is_equal:
+            screen.good("Spark's census and the independent count agree")
+            return 0
+        screen.alarm("Spark's census and the independent count DIFFER")
+        return 1
+
+    def _conflicts_file(self) -> Path:
+        if self._is_kept:
+            return self._directory / "conflicts.tsv"
+        descriptor, name = tempfile.mkstemp(prefix="skuld-census-", suffix=".tsv")
+        os.close(descriptor)
+        return Path(name)
+
+
+def _result(task: Task) -> dict[str, Any]:
+    result: dict[str, Any] = result_of(completing_claim(task).log)
+    return result
+
+
+def completing_claim(task: Task) -> ClaimView:
+    """The claim whose word counts."""
+    return next(claim for claim in task.claims if claim.token == task.completed_token)
+
+
+def _jars_of_spark() -> Path:
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise Refused("no_pyspark", "PySpark is not installed; run `pip install pyspark==4.3.0`")
+    return Path(spec.origin).parent / "jars"
+
+
+@contextlib.contextmanager
+def _directory(keep: Path | None) -> Iterator[Path]:
+    if keep is not None:
+        keep.mkdir(parents=True, exist_ok=True)
+        yield keep.resolve()
+        return
+    with tempfile.TemporaryDirectory(prefix="skuld-demo-", ignore_cleanup_errors=True) as name:
+        yield Path(name).resolve()
+
+
+@contextlib.contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM takes the same clean way out as Ctrl-C."""
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

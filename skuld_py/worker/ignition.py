@@ -1,0 +1,65 @@
+"""Starting the engine, and starting it again: in a thread, because a JVM takes seconds and may take for ever.
+
+Invariants:
+
+* One start at a time. ``is_ready`` is true between a start that succeeded and ``replace``.
+* A start that fails is tried again a few times, unless trying again cannot help (no Java, a wrong setting).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from skuld_py.errors import SkuldError
+from skuld_py.worker.run import Engine
+
+STARTS_MAX = 5
+PAUSE_S = 2.0
+
+_log = logging.getLogger(__name__)
+
+
+class Ignition:
+    """Starts one engine. The callbacks are called in threads of its own."""
+
+    def __init__(self, engine: Engine, on_ready: Callable[[float], None],
+                 on_failure: Callable[[SkuldError], None]) -> None:
+        self._engine = engine
+        self._on_ready = on_ready
+        self._on_failure = on_failure
+        self.is_ready = False
+        self.generation = 0
+        """How many engines there were before this one."""
+
+    def start(self) -> None:
+        """Begin to start the engine."""
+        self._launch(self._engine.start)
+
+    def replace(self) -> None:
+        """Begin to replace the engine."""
+        self.is_ready = False
+        self.generation += 1
+        self._launch(self._engine.restart)
+
+    def _launch(self, start: Callable[[], None]) -> None:
+        threading.Thread(target=self._begin, args=(start,), name="ignition", daemon=True).start()
+
+    def _begin(self, start: Callable[[], None]) -> None:
+        began = time.monotonic()
+        for attempt in range(1, STARTS_MAX + 1):
+            try:
+                start()
+            except SkuldError as error:
+                if attempt == STARTS_MAX or error.code != "spark_failed":
+                    self._on_failure(error)
+                    return
+                _log.warning("the engine did not start, trying again: %s", error)
+                time.sleep(PAUSE_S)
+                start = self._engine.restart
+            else:
+                self.is_ready = True
+                self._on_ready(time.monotonic() - began)
+                return

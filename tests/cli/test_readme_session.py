@@ -1,0 +1,380 @@
+"""The walk through a queue's life, as a user types it: every command a process, every server a real one.
+
+A ZooKeeper, a cluster of three nodes, one task that is claimed, lost, claimed again and completed. Then what
+goes wrong: names that are none, ports that are taken, nodes that are missing. Then ``skuld dev``, which does
+all of it in one terminal and must leave nothing behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import psutil
+import pytest
+
+pytestmark = pytest.mark.cluster
+
+TOP = Path(__file__).resolve().parents[2]
+SKULD = [sys.executable, "-m", "skuld_py"]
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("SKULD")}
+LEASE_S, SKEW_S = 3.0, 0.3
+
+
+def skuld(*arguments: str, nodes: str = "", typed: str | None = None) -> subprocess.CompletedProcess[str]:
+    """One command, to its end."""
+    return subprocess.run([*SKULD, *arguments], cwd=TOP, env={**ENVIRONMENT, "SKULD_NODES": nodes},
+                          input=typed, capture_output=True, text=True, timeout=60, check=False)
+
+
+def free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as held:
+        listeners = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [listener.getsockname()[1] for listener in listeners]
+
+
+def until(look: Callable[[], Any], within_s: float = 20.0) -> Any:
+    """Look until there is something; each look is a command or a system call, so there is no pause."""
+    deadline = time.monotonic() + within_s
+    while not (seen := look()):
+        assert time.monotonic() < deadline, "it did not come in time"
+    return seen
+
+
+class Running:
+    """A command that runs until it is told to stop; its output is collected line by line."""
+
+    def __init__(self, *arguments: str, nodes: str = "") -> None:
+        self.process = subprocess.Popen(
+            [*SKULD, *arguments], cwd=TOP, env={**ENVIRONMENT, "SKULD_NODES": nodes}, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+        self.output = ""
+
+    def says(self, words: str, within_s: float = 20.0) -> str:
+        """What it has printed once it has printed these words."""
+        assert self.process.stdout is not None
+        deadline = time.monotonic() + within_s
+        while words not in self.output:
+            left = deadline - time.monotonic()
+            ready = select.select([self.process.stdout], [], [], max(0.0, left))[0]
+            fresh = os.read(self.process.stdout.fileno(), 1 << 16) if ready else b""
+            assert fresh, f"no {words!r} within {within_s} s, but:\n{self.output}"
+            self.output += fresh.decode()
+        return self.output
+
+    def ended(self, within_s: float = 20.0) -> int:
+        """Its exit status; its output is read to the end."""
+        rest, _ = self.process.communicate(timeout=within_s)
+        self.output += rest.decode()
+        return self.process.returncode
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.communicate(timeout=15)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        self.process.communicate()
+
+
+@attrs.frozen
+class Place:
+    """A cluster that serves."""
+
+    zookeeper: str
+    nodes: str
+    ports: list[int]
+
+    def run(self, *arguments: str, typed: str | None = None) -> str:
+        """Standard output of a command that must succeed."""
+        ran = skuld(*arguments, nodes=self.nodes, typed=typed)
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+    def json(self, *arguments: str) -> Any:
+        return json.loads(self.run(*arguments, "--json"))
+
+
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    data = tmp_path_factory.mktemp("zookeeper")
+    with Running("zookeeper", "--data", str(data), "--port", "0") as server:
+        found = re.search(r"zookeeper is ready at (127\.0\.0\.1:\d+)", server.says(", its data in"))
+        assert found is not None
+        yield found[1]
+
+
+@contextlib.contextmanager
+def nodes_of(cluster: str, zookeeper: str, ports: list[int], directory: Path) -> Iterator[list[Running]]:
+    with contextlib.ExitStack() as held:
+        nodes = [held.enter_context(Running(
+            "node", "--cluster", cluster, "--zookeeper", zookeeper, "--port", str(port),
+            "--data", str(directory / str(port)))) for port in ports]
+        for node, port in zip(nodes, ports, strict=True):
+            node.says(f"node 127.0.0.1:{port} of cluster {cluster} is ready\n")
+        yield nodes
+
+
+@pytest.fixture(scope="module")
+def place(zookeeper: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    ports = free_ports(3)
+    made = skuld("cluster", "create", "skuld", "--zookeeper", zookeeper, "--partitions", "8",
+                 "--replicas", "3", "--skew", f"{SKEW_S}s")
+    assert made.returncode == 0, made.stderr
+    assert "8 partitions, 3 copies of each task, clocks within 300 ms" in made.stdout
+    with nodes_of("skuld", zookeeper, ports, tmp_path_factory.mktemp("nodes")):
+        ready = Place(zookeeper, ",".join(f"127.0.0.1:{port}" for port in ports), ports)
+        until(lambda: ready.json("status")["attention"] == [])
+        yield ready
+
+
+# -- the walk ------------------------------------------------------------------------------------
+
+
+def test_the_life_of_a_task(place: Place) -> None:
+    assert place.run("count", "general") == "0\n"
+
+    task_id = place.run("enqueue", "general", "sup?").strip()
+    assert place.run("count", "general") == "1\n"
+    listed = place.run("list", "general").splitlines()
+    assert len(listed) == 2 and task_id in listed[1] and "waiting" in listed[1] and listed[1].endswith("sup?")
+
+    claimed_at = time.monotonic()
+    first = place.run("claim", "general", "--lease", f"{LEASE_S}s")
+    first_id, first_token, payload = first.rstrip("\n").split("\t")
+    assert (first_id, payload) == (task_id, "sup?")
+    second = skuld("claim", "general", "--lease", "10s", nodes=place.nodes)
+    assert (second.returncode, second.stdout) == (0, "") and "nothing to claim in general" in second.stderr
+    assert place.run("update", task_id, first_token, "0", "half way").startswith("entry 0 is stored")
+
+    again = until(lambda: place.run("claim", "general", "--lease", "10s", "--wait", "5s"))
+    assert time.monotonic() - claimed_at >= LEASE_S + SKEW_S
+    again_id, token, _ = again.rstrip("\n").split("\t")
+    assert again_id == task_id and int(token) > int(first_token)
+    lost = skuld("renew", task_id, first_token, nodes=place.nodes)
+    assert lost.returncode == 1 and "[fenced]" in lost.stderr
+
+    assert place.run("complete", task_id, token) == "completed\n"
+    check_the_end_of_it(place, task_id, int(first_token), int(token))
+
+
+def check_the_end_of_it(place: Place, task_id: str, first: int, second: int) -> None:
+    """Both claims are there, one of them completed the task, and people can read it."""
+    task = place.json("get", task_id)
+    assert [(claim["token"], claim["completed_ms"] is not None) for claim in task["claims"]] \
+        == [(first, False), (second, True)]
+    assert (task["state"], task["completed_token"], task["payload"]) == ("completed", second, "sup?")
+    assert task["claims"][0]["log"][0]["data"] == "half way"
+
+    shown = place.run("get", task_id)
+    assert [words for words in (task_id, "sup?", "2 claims", str(first), str(second), "half way", "ended",
+                                f"by claim {second}") if words not in shown] == []
+
+
+def test_the_status_can_be_read(place: Place) -> None:
+    place.run("enqueue", "status", "x")
+
+    shown = place.run("status")
+
+    assert "cluster skuld: 3 of 3 nodes live, 8 partitions, 3 copies" in shown
+    assert "all is well" in shown
+    assert all(f"127.0.0.1:{port}   live" in shown for port in place.ports)
+    assert re.search(r"status +1 +0 +0", shown)
+    assert max(map(len, shown.splitlines())) < 120
+
+
+def test_a_claim_is_renewed_and_released(place: Place) -> None:
+    task_id = place.run("enqueue", "renewed", "x", "--priority", "-3").strip()
+    held = place.json("claim", "renewed", "--lease", "5s", "--holder", "somebody@here")["claims"][0]
+    assert (held["id"], held["priority"]) == (task_id, -3)
+
+    assert place.run("renew", task_id, str(held["token"]), "--lease", "1h") == "renewed for 1 h\n"
+    assert place.json("get", task_id)["claims"][0]["end_ms"] > held["end_ms"]
+    assert place.run("release", task_id, str(held["token"])) == "released\n"
+    after = place.json("claim", "renewed", "--wait", "5s")["claims"]
+    assert [claim["id"] for claim in after] == [task_id]
+    assert place.json("get", task_id)["claims"][0]["holder"] == "somebody@here"
+
+
+def test_the_same_id_again_is_the_same_task(place: Place) -> None:
+    task_id = place.run("enqueue", "twice", "x").strip()
+
+    assert place.run("enqueue", "twice", "x", "--id", task_id).strip() == task_id
+    other = skuld("enqueue", "twice", "y", "--id", task_id, nodes=place.nodes)
+
+    assert place.run("count", "twice") == "1\n"
+    assert other.returncode == 1 and "[conflict]" in other.stderr
+
+
+def test_a_stream_is_stored_while_it_is_still_open(place: Place) -> None:
+    with Running("enqueue", "stream", "-", "--lines", nodes=place.nodes) as stream:
+        assert stream.process.stdin is not None
+        stream.process.stdin.write(b"one\n\ntwo\n")
+        stream.process.stdin.flush()
+        until(lambda: place.run("count", "stream") == "2\n")
+        stream.process.stdin.write(b"three")
+        assert stream.ended() == 0
+
+    assert stream.output == "3 tasks enqueued to stream\n"
+    payloads = [json.loads(line)["payload"] for line in place.run("list", "stream", "--json").splitlines()]
+    assert sorted(payloads) == ["one", "three", "two"]
+    assert len(place.run("list", "stream", "--json", "--limit", "2").splitlines()) == 2
+
+
+def test_ctrl_c_ends_a_command_that_waits_without_a_traceback(place: Place) -> None:
+    with Running("claim", "nothing-here", "--wait", "60s", nodes=place.nodes) as waiting:
+        process = psutil.Process(waiting.process.pid)
+        until(lambda: {peer.raddr.port for peer in process.net_connections()
+                       if peer.raddr and peer.status == psutil.CONN_ESTABLISHED} & set(place.ports))
+        waiting.process.send_signal(signal.SIGINT)
+
+        assert waiting.ended(5) == 130
+    assert "Traceback" not in waiting.output
+
+
+# -- what goes wrong -----------------------------------------------------------------------------
+
+
+def test_a_node_of_a_cluster_that_is_not_there(place: Place, tmp_path: Path) -> None:
+    answer = skuld("node", "--cluster", "skald", "--zookeeper", place.zookeeper, "--data", str(tmp_path))
+
+    assert answer.returncode == 1
+    assert answer.stderr.count("\n") == 1
+    assert "knows no cluster skald; it has: " in answer.stderr and "skuld" in answer.stderr
+
+
+def test_a_node_on_a_port_in_use(place: Place, tmp_path: Path) -> None:
+    port = place.ports[0]
+    answer = skuld("node", "--cluster", "skuld", "--zookeeper", place.zookeeper, "--port", str(port),
+                   "--data", str(tmp_path))
+
+    assert answer.returncode == 1
+    assert f"port: {port} on 127.0.0.1 is in use" in answer.stderr and "another port" in answer.stderr
+
+
+def test_clusters_are_made_once_and_unmade_when_it_is_meant(zookeeper: str) -> None:
+    where = ("--zookeeper", zookeeper)
+    assert skuld("cluster", "create", "brief", *where).returncode == 0
+
+    twice = skuld("cluster", "create", "brief", *where)
+    unmeant = skuld("cluster", "destroy", "brief", *where, typed="y\n")
+    silent = skuld("cluster", "destroy", "brief", *where, typed="")
+    meant = skuld("cluster", "destroy", "brief", *where, typed="brief\n")
+    gone = skuld("cluster", "destroy", "brief", *where, "--yes")
+
+    assert twice.returncode == 1 and "exists already; choose another name" in twice.stderr
+    assert unmeant.returncode == silent.returncode == 1 and "--yes" in unmeant.stderr
+    assert meant.returncode == 0, meant.stderr
+    assert gone.returncode == 1 and "knows no cluster brief" in gone.stderr
+
+
+def test_a_cluster_with_too_few_nodes_says_what_it_waits_for(zookeeper: str, tmp_path: Path) -> None:
+    ports = free_ports(2)
+    nodes = f"127.0.0.1:{ports[0]}"
+    assert skuld("cluster", "create", "short", "--zookeeper", zookeeper).returncode == 0
+    with nodes_of("short", zookeeper, ports, tmp_path) as running:
+        until(lambda: len(json.loads(skuld("status", "--json", nodes=nodes).stdout)["nodes"]) == 2)
+
+        status = skuld("status", nodes=nodes)
+        enqueue = skuld("enqueue", "general", "x", "--timeout", "500ms", nodes=nodes)
+        running[0].process.send_signal(signal.SIGTERM)
+        running[1].process.send_signal(signal.SIGINT)
+
+        assert "the cluster waits for 1 more node" in status.stdout and status.returncode == 0
+        assert enqueue.returncode == 1 and "waits for 3 nodes" in enqueue.stderr
+        assert [node.ended() for node in running] == [0, 0]
+        assert not any("Traceback" in node.output for node in running)
+
+
+# -- skuld dev -----------------------------------------------------------------------------------
+
+
+def family_of(process_id: int) -> list[psutil.Process]:
+    return psutil.Process(process_id).children(recursive=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_dev_is_ready_in_ten_seconds_and_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:
+    port = consecutive_ports(3)
+    directory = ("--directory", str(tmp_path)) if number == signal.SIGKILL else ()
+    began = time.monotonic()
+    with Running("dev", "--port", str(port), *directory) as dev:
+        shown = dev.says("Ctrl-C stops everything", within_s=30)
+        took_s = time.monotonic() - began
+        nodes = ",".join(f"127.0.0.1:{port + index}" for index in range(3))
+        place = Place("", nodes, [])
+        assert place.json("status")["attention"] == []
+        task_id = place.run("enqueue", "general", "sup?").strip()
+        assert place.run("claim", "general", "--wait", "5s").startswith(task_id)
+        family = family_of(dev.process.pid)
+        dev.process.send_signal(number)
+        status = dev.ended()
+
+    assert psutil.wait_procs(family, timeout=10)[1] == []
+    assert len(family) >= 4
+    assert status == (-number if number == signal.SIGKILL else 0), dev.output
+    assert all(f"127.0.0.1:{port + index}" in shown for index in range(3))
+    assert "skuld enqueue general" in shown and f"export SKULD_NODES={nodes}" in shown
+    files = re.search(r"its files in (\S+)", shown)
+    assert files is not None and Path(files[1]).exists() == (number == signal.SIGKILL)
+    assert took_s <= 10
+
+
+def test_dev_that_is_stopped_while_it_starts_leaves_no_process() -> None:
+    with Running("dev", "--port", str(consecutive_ports(3))) as dev:
+        family = until(lambda: family_of(dev.process.pid))
+        dev.process.send_signal(signal.SIGINT)
+
+        assert dev.ended() == 0, dev.output
+    assert psutil.wait_procs(family, timeout=10)[1] == []
+    assert "Traceback" not in dev.output
+
+
+def test_dev_goes_on_when_a_node_is_killed_and_says_so() -> None:
+    port = consecutive_ports(3)
+    with Running("dev", "--port", str(port)) as dev:
+        shown = dev.says("Ctrl-C stops everything", within_s=30)
+        victim = re.search(rf"node +127\.0\.0\.1:{port} +(\d+)", shown)
+        assert victim is not None
+        os.kill(int(victim[1]), signal.SIGKILL)
+        dev.says(f"node 127.0.0.1:{port} has ended")
+
+        place = Place("", f"127.0.0.1:{port + 1},127.0.0.1:{port + 2}", [])
+        until(lambda: any("1 node is down" in line for line in place.json("status")["attention"]))
+        assert place.run("enqueue", "general", "sup?")
+
+
+def test_dev_shows_what_its_worker_says() -> None:
+    port = str(consecutive_ports(3))
+    with Running("dev", "--port", port, "--worker", "general", "--app", "no.such") as dev:
+        dev.says("the worker has ended with status 1", within_s=60)
+
+        assert "there is no module no.such" in dev.output
+        dev.process.send_signal(signal.SIGTERM)
+        assert dev.ended() == 0, dev.output
+
+
+def consecutive_ports(count: int) -> int:
+    """The first of some neighbouring ports that nobody listens at."""
+    for first in range(21_000, 32_000, 10):
+        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
+            for port in range(first, first + count):
+                held.enter_context(socket.create_server(("127.0.0.1", port)))
+            return first
+    raise AssertionError("no neighbouring ports are free")

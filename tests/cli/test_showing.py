@@ -1,0 +1,128 @@
+"""How things look: durations, payloads, tasks, and what a status says needs attention.
+
+Payloads come from anybody, so what they may do to a terminal is tested as much as what they show.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from skuld_py.cli import showing
+from skuld_py.cli.main import main
+from skuld_py.cli.situation import Situation, attention, document
+from skuld_py.cli.values import Duration, said
+from skuld_py.model import messages as m
+from skuld_py.model.task import ClaimView, Task
+
+# -- values --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("text", "seconds"), [
+    ("10s", 10), ("500ms", 0.5), ("2m", 120), ("1h", 3600), ("7", 7), ("1.5", 1.5), (".5s", 0.5),
+    (" 3 s ", 3)])
+def test_durations(text: str, seconds: float) -> None:
+    assert Duration().convert(text, None, None) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "s", "1d", "1e3", "-1", "nan", "inf", "1,5s", "1s2", "٣s"])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        Duration().convert(text, None, None)
+
+
+@pytest.mark.parametrize(("seconds", "text"), [
+    (0, "0 ms"), (0.25, "250 ms"), (1, "1 s"), (2.5, "2.5 s"), (59.94, "59.9 s"), (90, "1.5 min"),
+    (7200, "2 h")])
+def test_durations_as_people_say_them(seconds: float, text: str) -> None:
+    assert said(seconds) == text
+
+
+@pytest.mark.parametrize(("data", "text"), [
+    (b"sup?", "sup?"), ("Käse – 東京".encode(), "Käse – 東京"), (b"\xff\x00", "base64:/wA="), (b"", ""),
+    (b"two\nlines", "two\\nlines"), (b"\x1b[2J", "\\x1b[2J"), ("\u202egpj.exe".encode(), "\\u202egpj.exe"),
+    (b"[red]not markup[/red]", "[red]not markup[/red]")])
+def test_payloads_on_a_terminal(data: bytes, text: str) -> None:
+    assert showing.shown(data) == text
+
+
+def test_a_payload_shown_whole_keeps_its_lines_but_no_control_characters() -> None:
+    assert showing.shown(b"a\n\tb\x07", is_one_line=False) == "a\n\tb\\x07"
+
+
+def task(payload: bytes = b"sup?") -> Task:
+    claims = (ClaimView((1 << 32) + 1, "one:1", 1_000, 3_000, False, None, (b"begun", b"\xff")),
+              ClaimView((1 << 32) + 2, "two:2", 4_000, 6_000, False, None))
+    return Task(bytes(20), "general", 0, payload, claims)
+
+
+def test_a_task_as_json() -> None:
+    made = json.loads(json.dumps(showing.task_document(task(), 5_000)))
+
+    assert (made["payload"], made["payload_base64"]) == ("sup?", base64.b64encode(b"sup?").decode())
+    assert made["state"] == "claimed"
+    assert made["claims"][0]["log"] == [{"seq": 0, "data_base64": "YmVndW4=", "data": "begun"},
+                                        {"seq": 1, "data_base64": "/w=="}]
+    assert "payload" not in showing.task_document(task(b"\xff"), 5_000)
+    assert "log" not in showing.task_document(task(), 5_000, has_logs=False)["claims"][0]
+
+
+def test_what_became_of_a_claim() -> None:
+    first, second = task().claims
+
+    assert showing.fate_of(first, task(), 5_000) == "ended 2 s ago"
+    assert showing.fate_of(second, task(), 5_000) == "held, ends in 1 s"
+    assert showing.state_of(task(), 7_000) == "waiting"
+
+
+# -- status --------------------------------------------------------------------------------------
+
+
+def situation(*live: str, down: tuple[str, ...] = (), leader: str = "a:1", session: str = "connected",
+              doubt: str = "") -> Situation:
+    names = (*live, *down)
+    owners = names if len(names) >= 3 else ()
+    greeted = m.Greeted(1, "a:1", "skuld", 2, 3, 2_000, 0, 1 << 20, ())
+    nodes = tuple(m.NodeRow(name, name in live, 0, 2) for name in names)
+    partitions = (m.PartitionRow(0, 1, "a:1" if owners else "", owners),
+                  m.PartitionRow(1, 1, leader if owners else "", owners))
+    return Situation(greeted, m.Described(2, "a:1", session, nodes, partitions),
+                     (m.CountRow(0, "general", 1, 0, 0),), doubt)
+
+
+ATTENTION = {
+    "nothing": (situation("a:1", "b:1", "c:1"), []),
+    "two nodes short": (situation("a:1"), ["the cluster waits for 2 more nodes"]),
+    "one node short": (situation("a:1", "b:1"), ["the cluster waits for 1 more node:"]),
+    "a node down": (situation("a:1", "b:1", down=("c:1",)), ["1 node is down: c:1"]),
+    "no leader": (situation("a:1", "b:1", "c:1", leader=""), ["1 partition has no leader (1)"]),
+    "no majority": (situation("a:1", down=("b:1", "c:1")),
+                    ["2 nodes are down: b:1, c:1", "2 partitions have no majority of owners (0, 1)"]),
+    "no session": (situation("a:1", "b:1", "c:1", session="lost"), ["no session with ZooKeeper (lost)"]),
+    "no counts": (situation("a:1", "b:1", "c:1", doubt="too slow"), ["could not be counted: too slow"]),
+}
+
+
+@pytest.mark.parametrize(("seen", "lines"), ATTENTION.values(), ids=ATTENTION.keys())
+def test_what_needs_attention(seen: Situation, lines: list[str]) -> None:
+    said_lines = attention(seen)
+
+    assert len(said_lines) == len(lines)
+    assert all(line in said_line for line, said_line in zip(lines, said_lines, strict=True)), said_lines
+    assert document(seen)["attention"] == said_lines
+
+
+@pytest.mark.parametrize("seen", [seen for seen, _ in ATTENTION.values()], ids=ATTENTION.keys())
+def test_a_status_is_shown_whatever_it_is(seen: Situation, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skuld_py.cli.situation.ask", lambda nodes, timeout_s: seen)
+
+    shown = CliRunner().invoke(main, ["status"])
+    as_json = CliRunner().invoke(main, ["status", "--json"])
+
+    assert shown.exit_code == 0, shown.output
+    assert "cluster skuld: " in shown.output and "a:1" in shown.output and "partitions" in shown.output
+    assert json.loads(as_json.output)["cluster"] == "skuld"

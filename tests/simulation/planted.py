@@ -1,0 +1,25 @@
+"""Bugs planted on purpose: a simulation that does not catch them is worth nothing."""
+
+from __future__ import annotations
+
+from skuld_py.simulation.cluster import Cluster
+from skuld_py.simulation.store import MemoryStore
+
+
+class ForgetfulStore(MemoryStore):
+    """A store that never makes promises durable: they are there until a crash, and gone after it."""
+
+    def commit(self) -> None:
+        forgotten = {key: value for key, value in self.undo["meta"].items() if key.startswith(b"promise")}
+        super().commit()
+        self.undo["meta"].update(forgotten)
+
+
+def plant_forgetful_stores(cluster: Cluster) -> None:
+    """Vote promises are not persisted."""
+    cluster.make_store = ForgetfulStore
+
+
+def half(size: int) -> int:
+    """A majority as one often sees it, and wrong: two halves need not meet."""
+    return size // 2

@@ -1,0 +1,498 @@
+"""The models do what they model: time, clocks, links, the registry's half-truths, a store that crashes."""
+
+from __future__ import annotations
+
+from random import Random
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skuld_py.model import messages as m
+from skuld_py.model.document import NOBODY, Document, Member
+from skuld_py.model.events import (
+    DocumentRead,
+    DocumentSwapped,
+    Event,
+    MembersChanged,
+    NodesChanged,
+    Outcome,
+    ReadDocument,
+    ReadFailed,
+    Session,
+    SessionChanged,
+    SwapDocument,
+)
+from skuld_py.simulation.clocks import WALL_START_MS, draw_clock
+from skuld_py.simulation.network import CALM, Envelope, Network, Weather, between, halves, one_way
+from skuld_py.simulation.registry import Connection, Registry, RegistryOptions
+from skuld_py.simulation.scheduler import Scheduler, stream
+from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.trace import Trace
+
+HELLO = (m.Gossip((), ()),)
+
+
+# -- time --------------------------------------------------------------------------------------------
+
+
+def test_actions_run_in_the_order_of_their_time_and_time_passes_to_the_end() -> None:
+    scheduler, seen = Scheduler(1), list[tuple[int, str]]()
+    for time_ms in (30, 10, 20):
+        scheduler.at(time_ms, lambda: seen.append((scheduler.now_ms, "x")))
+    scheduler.at(41, lambda: seen.append((scheduler.now_ms, "too late")))
+
+    scheduler.run(40)
+
+    assert seen == [(10, "x"), (20, "x"), (30, "x")]
+    assert scheduler.now_ms == 40
+
+
+def test_actions_of_one_millisecond_run_in_an_order_that_depends_on_the_seed() -> None:
+    def order(seed: int) -> list[int]:
+        scheduler, seen = Scheduler(seed), list[int]()
+        for number in range(10):
+            scheduler.at(5, seen.append, number)
+        scheduler.run(5)
+        return seen
+
+    assert order(1) == order(1)
+    assert order(1) != order(2)
+
+
+def test_a_past_time_means_now() -> None:
+    scheduler, seen = Scheduler(1), list[int]()
+    scheduler.at(10, lambda: scheduler.at(3, lambda: seen.append(scheduler.now_ms)))
+
+    scheduler.run(20)
+
+    assert seen == [10]
+
+
+def test_streams_are_apart() -> None:
+    assert stream(1, "a").random() == stream(1, "a").random()
+    assert len({stream(seed, label).random() for seed in (1, 2) for label in "ab"}) == 4
+
+
+@given(st.integers(), st.sampled_from((2, 20, 400, 2_000)), st.integers(0, 60_000))
+def test_clocks_stay_within_half_the_bound_and_know_when_they_show_a_time(seed: int, skew_ms: int,
+                                                                         true_ms: int) -> None:
+    clock = draw_clock(Random(seed), skew_ms, 60_000)
+    shown_ms = clock.read(true_ms)
+
+    assert abs(shown_ms - WALL_START_MS - true_ms) <= skew_ms / 2
+    assert clock.read(true_ms + 1) >= shown_ms
+    assert clock.read(clock.when(shown_ms)) >= shown_ms > clock.read(clock.when(shown_ms) - 1)
+
+
+# -- network -----------------------------------------------------------------------------------------
+
+
+class Ear:
+    """An endpoint that notes what it hears, and when."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.heard: list[tuple[int, str]] = []
+        self._scheduler = scheduler
+
+    def __call__(self, sender: str, messages: Envelope) -> None:
+        self.heard.append((self._scheduler.now_ms, sender))
+
+
+def network(weather: Weather = CALM) -> tuple[Scheduler, Network, Ear]:
+    scheduler = Scheduler(1)
+    links, ear = Network(scheduler, 1, weather), Ear(scheduler)
+    links.attach("b", ear)
+    return scheduler, links, ear
+
+
+def send_many(weather: Weather, count: int = 1_000) -> Ear:
+    scheduler, links, ear = network(weather)
+    for _ in range(count):
+        links.send("a", "b", HELLO)
+    scheduler.run(100_000)
+    return ear
+
+
+def test_a_calm_link_delivers_everything_once_after_its_latency() -> None:
+    ear = send_many(Weather(latency_min_ms=3, latency_mean_ms=2.0, tail=0.0))
+
+    assert len(ear.heard) == 1_000
+    assert min(at_ms for at_ms, _ in ear.heard) == 3
+    assert 3 < max(at_ms for at_ms, _ in ear.heard) < 40
+
+
+def test_links_lose_and_repeat_as_often_as_they_should() -> None:
+    assert 200 < 1_000 - len(send_many(Weather(loss=0.25)).heard) < 300
+    assert 200 < len(send_many(Weather(repeat=0.25)).heard) - 1_000 < 300
+
+
+def test_the_tail_is_heavy() -> None:
+    slow = [at_ms for at_ms, _ in send_many(Weather(latency_mean_ms=0.0, tail=0.05)).heard if at_ms > 1]
+
+    assert 20 < len(slow) < 90
+    assert min(slow) == 51
+
+
+def test_latency_lets_messages_overtake() -> None:
+    scheduler, links, ear = network(Weather(latency_mean_ms=10.0))
+    order: list[int] = []
+    links.attach("b", lambda sender, messages: order.append(messages[0].request))  # type: ignore[attr-defined]
+    for number in range(20):
+        links.send("a", "b", (m.Greet(number),))
+    scheduler.run(1_000)
+
+    assert sorted(order) == list(range(20)) != order
+
+
+def test_what_passes_between_client_and_node_is_never_repeated() -> None:
+    scheduler, links, ear = network(Weather(repeat=1.0))
+    links.attach("client", ear, is_client=True)
+    links.send("client", "b", HELLO)
+    links.send("b", "client", HELLO)
+    scheduler.run(100)
+
+    assert len(ear.heard) == 2
+
+
+def test_a_cut_goes_one_way_and_swallows_what_is_under_way() -> None:
+    scheduler, links, ear = network()
+    links.attach("a", ear)
+    links.send("a", "b", HELLO)
+    links.cut(one_way(["a"], ["b"]))
+    links.send("a", "b", HELLO)
+    links.send("b", "a", HELLO)
+    scheduler.run(1_000)
+
+    assert [sender for _, sender in ear.heard] == ["b"]
+
+
+def test_cuts_add_up_and_mending_takes_one_back() -> None:
+    _, links, _ = network()
+    links.cut(between(["a"], ["b"]))
+    links.cut([("a", "b")])
+    links.mend(between(["a"], ["b"]))
+
+    assert links.is_cut(("a", "b"))
+    assert not links.is_cut(("b", "a"))
+
+    links.mend_all()
+
+    assert not links.is_cut(("a", "b"))
+
+
+def test_a_clogged_link_holds_back_and_loses_nothing() -> None:
+    scheduler, links, ear = network()
+    links.clog(("a", "b"), 500)
+    links.send("a", "b", HELLO)
+    scheduler.run(1_000)
+
+    assert len(ear.heard) == 1
+    assert ear.heard[0][0] > 500
+
+
+def test_halves_part_all_pairs_of_two_groups() -> None:
+    names = ["a", "b", "c", "d", "e"]
+    links = halves(Random(3), names)
+    side = {name for name in names if ("a", name) not in links}
+
+    assert len(links) == 2 * len(side) * (5 - len(side))
+    assert 0 < len(side) < 5
+
+
+# -- store -------------------------------------------------------------------------------------------
+
+
+def test_staged_writes_are_read_and_a_crash_takes_them_back() -> None:
+    store = MemoryStore()
+    store.put_many("body", [(b"a", b"1"), (b"b", b"2"), (b"d", b"4")])
+    store.commit()
+    store.put_many("body", [(b"a", b"x"), (b"c", b"3")])
+    assert store.pop_many("body", [b"b", b"z"]) == [b"2", None]
+
+    assert store.scan("body", b"a", b"z", 10) == [(b"a", b"x"), (b"c", b"3"), (b"d", b"4")]
+    assert store.committed("body", b"a") == b"1"
+    assert store.committed("body", b"c") is None
+    assert store.is_staged
+
+    store.crash()
+
+    assert store.rows("body") == {b"a": b"1", b"b": b"2", b"d": b"4"}
+    assert not store.is_staged
+
+
+def test_scans_are_half_open_and_seeks_are_closed() -> None:
+    store = MemoryStore()
+    store.put_many("ready", [(key, b"") for key in (b"a", b"b", b"c")])
+
+    assert [key for key, _ in store.scan("ready", b"a", b"c", 10)] == [b"a", b"b"]
+    assert [key for key, _ in store.scan("ready", b"a", b"c", 1)] == [b"a"]
+    assert store.is_any_between("ready", b"bb", b"c")
+    assert not store.is_any_between("ready", b"aa", b"az")
+    assert store.get_many("ready", [b"a", b"x"]) == {b"a": b""}
+
+
+steps = st.lists(st.one_of(
+    st.tuples(st.just("put"), st.integers(0, 5), st.binary(max_size=2)),
+    st.tuples(st.just("pop"), st.integers(0, 5), st.just(b"")),
+    st.tuples(st.sampled_from(("commit", "crash")), st.just(0), st.just(b""))), max_size=40)
+
+
+@given(steps)
+def test_the_store_is_a_dict_that_remembers_its_last_commit(moves: list[tuple[str, int, bytes]]) -> None:
+    store, now, saved = MemoryStore(), dict[bytes, bytes](), dict[bytes, bytes]()
+    for move, number, value in moves:
+        key = bytes([number])
+        if move == "put":
+            store.put_many("log", [(key, value)])
+            now[key] = value
+        elif move == "pop":
+            assert store.pop_many("log", [key]) == [now.pop(key, None)]
+        elif move == "commit":
+            store.commit()
+            saved = dict(now)
+        else:
+            store.crash()
+            now = dict(saved)
+
+    assert store.rows("log") == now
+    assert {key: store.committed("log", key) for key in map(bytes, ([n] for n in range(6)))
+            if store.committed("log", key) is not None} == saved
+
+
+def test_digests_tell_stores_apart() -> None:
+    one, other = MemoryStore(), MemoryStore()
+    one.put_many("log", [(b"a", b"bc")])
+    other.put_many("log", [(b"ab", b"c")])
+
+    assert one.digest() != other.digest()
+    assert one.digest(("body",)) == other.digest(("body",))
+
+
+# -- registry ----------------------------------------------------------------------------------------
+
+
+class Service:
+    """A registry and two clients of it, n1 and n2, settled."""
+
+    def __init__(self, **options: float) -> None:
+        self.scheduler = Scheduler(4)
+        self.registry = Registry(self.scheduler, Random(5), attrs.evolve(RegistryOptions(), **options))
+        self.heard: dict[str, list[Event]] = {"n1": [], "n2": []}
+        self.n1, self.n2 = self.join("n1"), self.join("n2")
+        self.wait(1_000)
+
+    def join(self, name: str, boot: int = 1) -> Connection:
+        return self.registry.connect(Member(name, "h", 1, f"{name}.{boot}"), self.heard[name].append)
+
+    def wait(self, time_ms: int) -> None:
+        self.scheduler.run(self.scheduler.now_ms + time_ms)
+
+    def news(self, name: str) -> list[Event]:
+        news, self.heard[name] = list(self.heard[name]), self.heard[name]
+        self.heard[name].clear()
+        return news
+
+    def sessions(self, name: str) -> list[Session]:
+        return [event.session for event in self.news(name) if isinstance(event, SessionChanged)]
+
+    def swap(self, connection: Connection, version: int, write_id: str) -> None:
+        document = Document(version + 2, connection.member.name, "boot", ("n1", "n2"), write_id)
+        self.registry.request(connection, SwapDocument(0, version, document))
+
+
+def alive(events: list[Event]) -> list[str]:
+    """The members of the newest news."""
+    return [member.boot for event in events if isinstance(event, MembersChanged) for member in event.members][-2:]
+
+
+def outcomes(events: list[Event]) -> list[Outcome]:
+    return [event.outcome for event in events if isinstance(event, DocumentSwapped)]
+
+
+def test_a_client_hears_of_its_session_then_of_nodes_and_members() -> None:
+    service = Service()
+
+    news = service.news("n2")
+
+    assert news[0] == SessionChanged(Session.CONNECTED)
+    assert NodesChanged(("n1", "n2")) in news
+    assert alive(news) == ["n1.1", "n2.1"]
+
+
+def test_a_short_cut_suspends_and_costs_nothing_else() -> None:
+    service = Service(session_ms=3_000)
+    service.news("n1")
+    service.registry.cut(service.n1)
+    service.wait(1_990)
+    assert service.sessions("n1") == [Session.SUSPENDED]
+    service.registry.mend(service.n1)
+    service.wait(500)
+
+    assert service.sessions("n1") == [Session.CONNECTED]
+    assert service.registry.counts["session ended"] == 0
+
+
+def test_a_long_cut_loses_the_session_and_the_client_learns_it_only_afterwards() -> None:
+    service = Service(session_ms=3_000)
+    service.news("n1"), service.news("n2")
+    service.registry.cut(service.n1)
+    service.wait(10_000)
+    assert service.sessions("n1") == [Session.SUSPENDED]
+    assert alive(service.news("n2")) == ["n2.1"]
+    service.registry.mend(service.n1)
+    service.wait(500)
+
+    assert service.sessions("n1") == [Session.LOST, Session.CONNECTED]
+    assert alive(service.news("n2")) == ["n1.1", "n2.1"]
+
+
+def test_a_process_that_stood_still_learns_late_that_it_is_out() -> None:
+    service = Service(session_ms=1_000)
+    service.news("n1"), service.news("n2")
+    service.registry.silence(service.n1)
+    service.wait(3_000)
+    assert service.sessions("n1") == []
+    assert alive(service.news("n2")) == ["n2.1"]
+    service.registry.wake(service.n1)
+    service.wait(500)
+
+    assert service.sessions("n1") == [Session.SUSPENDED, Session.LOST, Session.CONNECTED]
+
+
+def test_a_dead_process_goes_by_its_timeout_and_its_successor_comes_at_once() -> None:
+    service = Service(session_ms=1_000)
+    service.news("n2")
+    service.registry.close(service.n1)
+    service.wait(500)
+    assert alive(service.news("n2")) == []
+    service.join("n1", boot=2)
+    service.wait(200)
+    assert alive(service.news("n2")) == ["n1.2", "n2.1"]
+    service.wait(5_000)
+
+    assert alive(service.news("n2")) == []
+    assert service.registry.counts["session ended"] == 1
+
+
+def test_the_server_may_end_a_session_under_a_healthy_client() -> None:
+    service = Service()
+    service.news("n1")
+    service.registry.expire(service.n1)
+    service.wait(1_000)
+
+    assert service.sessions("n1") == [Session.SUSPENDED, Session.LOST, Session.CONNECTED]
+
+
+def test_a_swap_wins_once_per_version() -> None:
+    service = Service()
+    service.news("n1"), service.news("n2")
+    service.swap(service.n1, -1, "a")
+    service.wait(100)
+    service.swap(service.n2, -1, "b")
+    service.registry.request(service.n2, ReadDocument(0))
+    service.wait(100)
+
+    assert outcomes(service.news("n1")) == [Outcome.WON]
+    news = service.news("n2")
+    assert outcomes(news) == [Outcome.LOST]
+    assert [event.document.write_id for event in news if isinstance(event, DocumentRead)] == ["a"]
+    assert [write.document.write_id for write in service.registry.writes] == ["a"]
+
+
+def test_a_missing_document_reads_as_nobody() -> None:
+    service = Service()
+    service.registry.request(service.n1, ReadDocument(0))
+    service.wait(100)
+
+    assert DocumentRead(0, -1, NOBODY) in service.news("n1")
+
+
+def test_uncertain_swaps_are_of_both_kinds() -> None:
+    service = Service(ambiguity=1.0)
+    for number in range(40):
+        version = service.registry.documents.get(0, (-1, NOBODY))[0]
+        service.swap(service.n1, version, f"w{number}")
+        service.wait(3_000)
+
+    assert outcomes(service.news("n1")) == [Outcome.UNCERTAIN] * 40
+    assert 5 < len(service.registry.writes) < 35
+
+
+def test_behind_a_cut_a_read_fails_and_a_swap_is_uncertain_and_not_applied() -> None:
+    service = Service()
+    service.news("n1")
+    service.registry.cut(service.n1)
+    service.registry.request(service.n1, ReadDocument(0))
+    service.swap(service.n1, -1, "a")
+    service.wait(2_500)
+
+    news = service.news("n1")
+    assert ReadFailed(0) in news
+    assert outcomes(news) == [Outcome.UNCERTAIN]
+    assert service.registry.writes == []
+
+
+def test_a_frozen_server_applies_late_what_was_uncertain_before() -> None:
+    service = Service(session_ms=3_000)
+    service.news("n1")
+    service.registry.freeze()
+    service.swap(service.n1, -1, "a")
+    service.wait(2_500)
+    assert outcomes(service.news("n1")) == [Outcome.UNCERTAIN]
+    assert service.registry.writes == []
+    service.registry.thaw()
+    service.registry.request(service.n1, ReadDocument(0))
+    service.wait(500)
+
+    assert [write.document.write_id for write in service.registry.writes] == ["a"]
+    assert [event.document.write_id for event in service.news("n1") if isinstance(event, DocumentRead)] == ["a"]
+
+
+def test_a_cut_loses_the_answer_of_a_swap_that_was_applied() -> None:
+    service = Service()
+    service.news("n1")
+    service.swap(service.n1, -1, "a")
+    while not service.registry.writes:
+        service.wait(1)
+    service.registry.cut(service.n1)
+    service.wait(2_500)
+
+    assert outcomes(service.news("n1")) == [Outcome.UNCERTAIN]
+
+
+def test_watches_tell_several_changes_as_one() -> None:
+    service = Service(watch_ms=200)
+    service.news("n2")
+    for boot in (2, 3):
+        service.registry.close(service.n1)
+        service.n1 = service.join("n1", boot)
+        service.wait(10)
+    service.wait(3_000)
+
+    news = [event for event in service.news("n2") if isinstance(event, MembersChanged)]
+    assert len(news) == 1
+    assert alive(list(news)) == ["n1.3", "n2.1"]
+
+
+# -- trace -------------------------------------------------------------------------------------------
+
+
+def test_the_trace_hash_depends_on_every_line_and_keeps_the_last_ones() -> None:
+    one, other = Trace(), Trace()
+    for trace in (one, other):
+        trace.note(1, "a", "->", "b", HELLO[0])
+    assert one.hash == other.hash
+    other.note(2, "a", "crash", "")
+
+    assert one.hash != other.hash
+    assert other.last(1) == ["      2 ms  a         crash"]
+
+
+@pytest.mark.parametrize("blob", [b"", b"x"])
+def test_the_trace_hash_depends_on_the_stores(blob: bytes) -> None:
+    trace = Trace()
+    trace.absorb(blob)
+
+    assert (trace.hash == Trace().hash) is not bool(blob)
