@@ -82,7 +82,7 @@ def check(replica: Replica, now_ms: int) -> None:
     stored = {row[0]: list(row[1:]) for row in replica.tally.rows(None, 100) if any(row[1:])}
     assert stored == {queue: row for queue, row in counts.items() if any(row)}
     lapses = [deadline for deadline, _ in leases.values()]
-    assert not lapses or replica.next_lapse_ms is not None and replica.next_lapse_ms <= min(lapses)
+    assert not lapses or (replica.next_lapse_ms is not None and replica.next_lapse_ms <= min(lapses))
 
 
 def _count(counts: dict[str, list[int]], body: bytes | None, history: History,

@@ -1,0 +1,112 @@
+"""Nodes wired to each other without a network: messages arrive in order, time moves when told to.
+
+For tests of one exchange of messages; whole runs with faults belong to the simulator.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+
+from skuld_py.config import Parameters
+from skuld_py.model import columns, ids
+from skuld_py.model import messages as m
+from skuld_py.model.document import NOBODY, Document, Member
+from skuld_py.model.events import (
+    Answer,
+    Asked,
+    DocumentRead,
+    DocumentSwapped,
+    Effect,
+    Event,
+    MembersChanged,
+    NodesChanged,
+    Outcome,
+    ReadDocument,
+    Received,
+    Send,
+    Session,
+    SessionChanged,
+    SwapDocument,
+    Ticked,
+)
+from skuld_py.model.task import Header
+from skuld_py.node.node import Node
+from skuld_py.node.turn import take_turn
+from skuld_py.simulation.store import MemoryStore
+
+
+class Machines:
+    """``count`` nodes of one cluster, and what clients were answered."""
+
+    def __init__(self, count: int = 3, *, partitions: int = 8, replicas: int = 3, skew_ms: int = 200) -> None:
+        self.random = random.Random(1)
+        self.names = [f"127.0.0.1:{13000 + index}" for index in range(count)]
+        self.members = tuple(Member(name, "127.0.0.1", 13000 + index, f"boot-{index}")
+                             for index, name in enumerate(self.names))
+        parameters = Parameters("test", "id", partitions, replicas, skew_ms)
+        self.stores = {name: MemoryStore() for name in self.names}
+        self.nodes = {member.name: Node(member, parameters, self.stores[member.name],
+                                        lambda most: self.random.randint(0, most), index)
+                      for index, member in enumerate(self.members)}
+        self.documents: dict[int, tuple[int, Document]] = {}
+        self.answers: list[tuple[bytes, m.Message]] = []
+        self.flying: deque[tuple[str, Event]] = deque()
+        self.now_ms = 1_000_000
+        self.mint = ids.IdMint(7)
+        for name in self.names:
+            for event in (SessionChanged(Session.CONNECTED), NodesChanged(tuple(self.names)),
+                          MembersChanged(self.members)):
+                self.give(name, event)
+
+    def give(self, name: str, event: Event) -> None:
+        """Let a node take one turn."""
+        turn = take_turn(self.nodes[name], self.now_ms, [event])
+        self.stores[name].commit()
+        for effect in (*turn.early, *turn.late):
+            self._carry_out(name, effect)
+
+    def _carry_out(self, name: str, effect: Effect) -> None:
+        match effect:
+            case Send():
+                self.flying.append((effect.peer, Received(name, effect.message)))
+            case Answer():
+                self.answers.append((effect.client, effect.message))
+            case ReadDocument():
+                version, document = self.documents.get(effect.partition, (-1, NOBODY))
+                self.flying.append((name, DocumentRead(effect.partition, version, document)))
+            case SwapDocument():
+                version, _ = self.documents.get(effect.partition, (-1, NOBODY))
+                outcome = Outcome.WON if version == effect.version else Outcome.LOST
+                if outcome is Outcome.WON:
+                    self.documents[effect.partition] = (version + 1, effect.document)
+                self.flying.append((name, DocumentSwapped(effect.partition, effect.document.write_id, outcome)))
+
+    def deliver(self, count: int) -> None:
+        """Let the next ``count`` messages arrive."""
+        for _ in range(min(count, len(self.flying))):
+            self.give(*self.flying.popleft())
+
+    def pass_time(self, milliseconds: int) -> None:
+        """Deliver everything, and every deadline up to then."""
+        end_ms = self.now_ms + milliseconds
+        while self.now_ms < end_ms:
+            self.deliver(len(self.flying))
+            if not self.flying:
+                due_ms = min(node.deadline() for node in self.nodes.values())
+                self.now_ms = min(end_ms, max(self.now_ms + 1, due_ms))
+                for name in self.names:
+                    self.give(name, Ticked())
+
+    def ask(self, name: str, message: m.Message, client: bytes = b"client") -> None:
+        """A client asks a node."""
+        self.give(name, Asked(client, message))
+
+    def answers_to(self, client: bytes) -> list[m.Message]:
+        """What a client was answered so far."""
+        return [message for who, message in self.answers if who == client]
+
+    def batch(self, queue: str, count: int) -> m.TaskBatch:
+        """Fresh tasks of one partition."""
+        task_ids = self.mint.mint(self.now_ms, count, self.random.getrandbits(32))
+        return m.TaskBatch(Header(queue).encode(), b"".join(task_ids), columns.pack([b"x"] * count))

@@ -1,0 +1,120 @@
+"""Claims that wait, answers that come late or twice, leases that end."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from node.machines import Machines
+from skuld_py.model import columns, ids
+from skuld_py.model import messages as m
+from skuld_py.model.events import Received
+
+
+@pytest.fixture
+def machines() -> Machines:
+    made = Machines()
+    made.pass_time(2_000)
+    assert len(made.documents) == 8, "every partition has a leader"
+    return made
+
+
+def test_the_leaders_are_spread_over_the_nodes(machines: Machines) -> None:
+    leaders = [document.leader for _, document in machines.documents.values()]
+
+    assert sorted(leaders.count(name) for name in machines.names) == [2, 3, 3]
+
+
+def test_a_claim_is_woken_whatever_arrives_between_its_questions(machines: Machines) -> None:
+    """Work that came to the coordinator's own partitions while it asked a peer used to be overlooked."""
+    rolls = random.Random(5)
+    for turn in range(200):
+        client = b"%d" % turn
+        batch = machines.batch("poll", 1)
+        machines.ask(rolls.choice(machines.names), m.Enqueue(1, 0, (batch,)))
+        machines.deliver(rolls.randrange(6))
+        machines.ask(rolls.choice(machines.names), m.Claim(2, "poll", 1, 5_000, 3_000, "me"), client)
+        machines.pass_time(1_000)
+
+        answers = machines.answers_to(client)
+        assert len(answers) == 1 and isinstance(answers[0], m.Claimed) and answers[0].batches, turn
+        claim = answers[0].batches[0]
+        machines.ask(machines.names[0], m.Complete(3, 0, 0, claim.ids, columns.pack_u64([claim.first_token])))
+        machines.pass_time(rolls.randrange(1, 30))
+
+
+def test_a_claim_answered_twice_is_not_given_back(machines: Machines) -> None:
+    """The second copy of a peer's answer used to release leases that a client was holding."""
+    machines.ask(machines.names[0], m.Enqueue(1, 0, (machines.batch("q", 5),)))
+    machines.pass_time(100)
+    led = next(name for name in machines.names if any(
+        vnode.is_leading and vnode.replica.heads("q", None, 1) for vnode in machines.nodes[name].vnodes))
+    other = next(name for name in machines.names if name != led)
+    machines.ask(other, m.Claim(2, "q", 5, 60_000, 0, "me"))
+    copies = []
+    for _ in range(200):
+        if machines.flying:
+            name, event = machines.flying[0]
+            if name == other and isinstance(event, Received) and isinstance(event.message, m.Claimed):
+                copies.append((name, event))
+            machines.deliver(1)
+    assert copies
+    for name, event in copies:
+        machines.give(name, event)
+    machines.pass_time(1_000)
+
+    assert [type(message) for message in machines.answers_to(b"client")] == [m.Acked, m.Claimed]
+    machines.ask(machines.names[0], m.Count(3, "q"), b"counter")
+    machines.pass_time(100)
+    counted = machines.answers_to(b"counter")[0]
+    assert isinstance(counted, m.Counted) and counted.rows[0].claimed == 5
+
+
+def test_a_lapsed_claim_is_granted_again_after_the_skew_bound_and_not_before(machines: Machines) -> None:
+    machines.ask(machines.names[0], m.Enqueue(1, 0, (machines.batch("q", 1),)))
+    machines.pass_time(100)
+    machines.ask(machines.names[0], m.Claim(2, "q", 1, 1_000, 0, "first"))
+    machines.pass_time(50)
+    first = machines.answers_to(b"client")[-1]
+    assert isinstance(first, m.Claimed)
+
+    machines.ask(machines.names[1], m.Claim(3, "q", 1, 1_000, 5_000, "second"), b"second")
+    while not machines.answers_to(b"second"):
+        machines.pass_time(10)
+    second = machines.answers_to(b"second")[0]
+
+    assert isinstance(second, m.Claimed)
+    assert 0 <= machines.now_ms - (first.batches[0].end_ms + 200) <= 400
+    assert second.batches[0].first_token > first.batches[0].first_token
+    assert second.waited_ms > 1_000, "the holder's deadline counts from the grant, not from the question"
+
+
+def test_a_claim_whose_partition_has_no_majority_is_not_granted(machines: Machines) -> None:
+    machines.ask(machines.names[0], m.Enqueue(1, 0, (machines.batch("q", 1),)))
+    machines.pass_time(100)
+    led = next(name for name in machines.names if any(
+        vnode.is_leading and vnode.replica.heads("q", None, 1) for vnode in machines.nodes[name].vnodes))
+    machines.ask(led, m.Claim(2, "q", 1, 60_000, 0, "me"), b"alone")
+    end_ms = machines.now_ms + 3_000
+    while machines.now_ms < end_ms:
+        machines.flying = type(machines.flying)(
+            (name, event) for name, event in machines.flying
+            if name == led and not (isinstance(event, Received) and isinstance(event.message, m.Granted)))
+        machines.pass_time(1)
+
+    answers = machines.answers_to(b"alone")
+    assert all(isinstance(answer, m.Claimed) and not answer.batches for answer in answers)
+
+
+def test_ids_of_a_batch_are_checked_for_their_partition(machines: Machines) -> None:
+    stray = machines.mint.mint(machines.now_ms, 1, 1) + machines.mint.mint(machines.now_ms, 1, 2)
+    batch = m.TaskBatch(machines.batch("q", 1).header, b"".join(stray), columns.pack([b"", b""]))
+    node = machines.nodes[machines.names[0]]
+
+    machines.give(machines.names[0], Received(machines.names[1], m.Replicate(9, (batch,))))
+
+    assert node.malformed_count == 1
+    for task_id in stray:
+        replica = node.vnodes[ids.partition_of(task_id, 8)].replica
+        assert replica.bodies([task_id]) == [None]
