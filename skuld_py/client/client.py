@@ -16,6 +16,7 @@ what the node says it waited), on this machine's monotonic clock, so it ends bef
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import socket
@@ -358,7 +359,7 @@ def _as_id(task_id: bytes | str) -> TaskId:
 
 
 def _as_ms(field: str, seconds: float, *, least: int) -> int:
-    milliseconds = round(seconds * 1000) if seconds == seconds and abs(seconds) < 1e9 else -1
+    milliseconds = round(seconds * 1000) if math.isfinite(seconds) else -1
     if not least <= milliseconds <= LEASE_MS_MAX:
         raise Refused("bad_duration", f"{field}: {seconds!r} s is not between {least / 1000} s and 24 h")
     return milliseconds

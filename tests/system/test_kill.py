@@ -11,7 +11,7 @@ import pytest
 from skuld_py import Claim, Client, SkuldError, Uncertain
 from skuld_py.client.client import Depth
 from skuld_py.embedded.local import LocalCluster
-from system.conftest import SKEW_MS, await_leaders
+from system.conftest import await_leaders
 
 pytestmark = pytest.mark.cluster
 
@@ -121,8 +121,6 @@ def test_a_node_is_killed_under_load(cluster: LocalCluster) -> None:
         assert all(task.is_completed for task in found.values())
     assert double_holds(load.holds) == []
     assert len(load.holds) > len(load.completed), "some claims were abandoned, so tasks were granted again"
-    print(f"{len(acked)} acknowledged, {len(load.holds)} claims, {len(load.errors)} uncertain,"
-          f" skew bound {SKEW_MS} ms")
 
 
 def _await(client: Client, is_true: object, timeout_s: float = 60) -> None:

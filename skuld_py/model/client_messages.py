@@ -1,0 +1,273 @@
+"""What clients ask and are answered, in the order of a task's life. Nodes pass some of it on as it is.
+
+``request`` numbers an operation of the sender and comes back in the answer.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from skuld_py.config import LEASE_MS_MAX
+from skuld_py.model import fields
+from skuld_py.model.columns import Column
+from skuld_py.model.fields import U32_MAX
+from skuld_py.model.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
+
+
+@attrs.frozen
+class MemberRow:
+    """A live node."""
+
+    name: str = fields.wide_name()
+    host: str = fields.text(255)
+    port: int = fields.number(1, 65_535)
+
+
+@attrs.frozen
+class Greet(Message):
+    """First message of a client."""
+
+    roles = ROLE_CLIENT
+    request: int = fields.number()
+
+
+@attrs.frozen
+class Greeted(Message):
+    """What a client must know. ``floor_ms``: mint no id at or below it."""
+
+    request: int = fields.number()
+    node: str = fields.wide_name()
+    cluster: str = fields.name()
+    partitions: int = fields.number()
+    replicas: int = fields.number()
+    skew_ms: int = fields.number()
+    floor_ms: int = fields.number()
+    payload_bytes_max: int = fields.number()
+    members: tuple[MemberRow, ...] = fields.rows(MemberRow)
+
+
+@attrs.frozen
+class Failed(Message):
+    """The answer that says no. ``is_definite``: it did not and will not happen."""
+
+    request: int = fields.number()
+    code: str = fields.text(64)
+    text: str = fields.text()
+    is_definite: bool = fields.truth()
+
+
+@attrs.frozen
+class Enqueue(Message):
+    """Store tasks on the owners of their partitions; answer at ``w`` copies (0: a majority)."""
+
+    roles = ROLE_CLIENT
+    request: int = fields.number()
+    w: int = fields.number(0, 9)
+    batches: tuple[TaskBatch, ...] = fields.rows(TaskBatch)
+
+
+@attrs.frozen
+class Acked(Message):
+    """``copies`` fsynced copies exist, of the least copied task."""
+
+    request: int = fields.number()
+    copies: int = fields.number()
+
+
+@attrs.frozen
+class Claim(Message):
+    """Up to ``count`` tasks of a queue for ``holder``; wait up to ``wait_ms`` for the first."""
+
+    roles = ROLE_CLIENT
+    request: int = fields.number()
+    queue: str = fields.name()
+    count: int = fields.number(1, 1_000)
+    lease_ms: int = fields.lease()
+    wait_ms: int = fields.number(0, LEASE_MS_MAX)
+    holder: str = fields.wide_name()
+
+
+@attrs.frozen
+class Claimed(Message):
+    """Granted claims, best first; none when nothing waits. Parked for ``waited_ms`` before the grant."""
+
+    request: int = fields.number()
+    waited_ms: int = fields.number()
+    batches: tuple[ClaimBatch, ...] = fields.rows(ClaimBatch)
+
+
+@attrs.frozen
+class Renew(Message):
+    """Extend claims by ``lease_ms`` from now; 0 releases them. From a client, or passed to a leader."""
+
+    roles = ROLE_CLIENT | ROLE_NODE
+    is_promise = False
+    columns = ("ids", "tokens")
+    request: int = fields.number()
+    lease_ms: int = fields.number(0, LEASE_MS_MAX)
+    ids: bytes = fields.ids()
+    tokens: bytes = fields.u64s()
+
+
+@attrs.frozen
+class Renewed(Message):
+    """New ends; 0 where the claim is lost."""
+
+    request: int = fields.number()
+    ends: bytes = fields.u64s()
+
+
+@attrs.frozen
+class Append(Message):
+    """Log entries ``seq``.. of a claim; to a node, then to the owners."""
+
+    roles = ROLE_CLIENT | ROLE_NODE
+    is_promise = False
+    request: int = fields.number()
+    w: int = fields.number(0, 9)
+    id: bytes = fields.ids()
+    token: int = fields.number()
+    seq: int = fields.number(0, U32_MAX)
+    entries: Column = fields.strings()
+
+
+@attrs.frozen
+class Complete(Message):
+    """Record completions; to a node, then to the owners. ``at_ms`` is the coordinator's, 0 before."""
+
+    roles = ROLE_CLIENT | ROLE_NODE
+    is_promise = False
+    columns = ("ids", "tokens")
+    request: int = fields.number()
+    w: int = fields.number(0, 9)
+    at_ms: int = fields.number()
+    ids: bytes = fields.ids()
+    tokens: bytes = fields.u64s()
+
+
+@attrs.frozen
+class Get(Message):
+    """Tasks by id; to a node, then to the owners."""
+
+    roles = ROLE_CLIENT | ROLE_NODE
+    is_promise = False
+    request: int = fields.number()
+    ids: bytes = fields.ids()
+
+
+@attrs.frozen
+class TaskRow:
+    """A task's records on one replica; empty where it has none."""
+
+    columns: ClassVar[tuple[str, ...]] = ("tokens", "seqs", "entries")
+    id: bytes = fields.ids()
+    body: Column = fields.strings(1)
+    history: bytes = fields.blob()
+    tokens: bytes = fields.u64s()
+    seqs: bytes = fields.u64s()
+    entries: Column = fields.strings()
+
+
+@attrs.frozen
+class Got(Message):
+    """The tasks that exist."""
+
+    request: int = fields.number()
+    tasks: tuple[TaskRow, ...] = fields.rows(TaskRow)
+
+
+@attrs.frozen
+class Count(Message):
+    """Counts of a queue, or of all (``""``); to a node, then to all nodes."""
+
+    roles = ROLE_CLIENT | ROLE_NODE
+    is_promise = False
+    request: int = fields.number()
+    queue: str = fields.name(is_optional=True)
+
+
+@attrs.frozen
+class CountRow:
+    """Counts of one queue in one partition."""
+
+    partition: int = fields.number()
+    queue: str = fields.name()
+    waiting: int = fields.number(-U32_MAX)
+    claimed: int = fields.number(-U32_MAX)
+    completed: int = fields.number(-U32_MAX)
+
+
+@attrs.frozen
+class Counted(Message):
+    """``partitions`` says which ones the answering node owns; to a client, rows are summed."""
+
+    request: int = fields.number()
+    partitions: bytes = fields.u64s()
+    led: bytes = fields.u64s()
+    rows: tuple[CountRow, ...] = fields.rows(CountRow, 100_000)
+
+
+@attrs.frozen
+class List(Message):
+    """A page of tasks in id order, behind ``after``; of a queue, or of all."""
+
+    roles = ROLE_CLIENT | ROLE_NODE
+    is_promise = False
+    request: int = fields.number()
+    queue: str = fields.name(is_optional=True)
+    after: bytes = fields.blob(20, 20)
+    limit: int = fields.number(1, 1_000)
+
+
+@attrs.frozen
+class Listed(Message):
+    """The page. ``upto``: complete up to this id (empty: to the end) on every partition named."""
+
+    columns = ("ids", "bodies", "histories")
+    request: int = fields.number()
+    partitions: bytes = fields.u64s()
+    upto: bytes = fields.blob(20, 20)
+    ids: bytes = fields.ids()
+    bodies: Column = fields.strings()
+    histories: Column = fields.strings()
+
+
+@attrs.frozen
+class Describe(Message):
+    """Ask for the cluster as this node sees it."""
+
+    roles = ROLE_CLIENT
+    request: int = fields.number()
+
+
+@attrs.frozen
+class PartitionRow:
+    """A partition: who leads it since which epoch, who owns it."""
+
+    partition: int = fields.number()
+    epoch: int = fields.number()
+    leader: str = fields.wide_name(is_optional=True)
+    owners: tuple[str, ...] = fields.names()
+
+
+@attrs.frozen
+class NodeRow:
+    """A registered node."""
+
+    name: str = fields.wide_name()
+    is_live: bool = fields.truth()
+    leads: int = fields.number()
+    owns: int = fields.number()
+
+
+@attrs.frozen
+class Described(Message):
+    """The cluster as one node sees it."""
+
+    request: int = fields.number()
+    node: str = fields.wide_name()
+    session: str = fields.text(20)
+    nodes: tuple[NodeRow, ...] = fields.rows(NodeRow)
+    partitions: tuple[PartitionRow, ...] = fields.rows(PartitionRow, 4_096)

@@ -1,0 +1,47 @@
+"""What all messages share: who may send one, when it may leave, and the two batches of work.
+
+``is_promise`` says when a message may leave. One that promises nothing (data on its way, a question)
+may leave before the local commit, so that the disks of a cohort work side by side. Every other leaves
+only after the commit of the batch that made it: an acknowledgement means fsynced.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from skuld_py.model import fields
+from skuld_py.model.columns import Column
+
+ROLE_CLIENT, ROLE_NODE = 1, 2
+
+
+@attrs.frozen
+class Message:
+    """Root of all messages; ``roles`` are who may send it. ``columns`` are fields with equal counts."""
+
+    is_promise: ClassVar[bool] = True
+    roles: ClassVar[int] = ROLE_NODE
+    columns: ClassVar[tuple[str, ...]] = ()
+
+
+@attrs.frozen
+class TaskBatch:
+    """Tasks that share a header (``model.task.Header``), of one partition when between nodes."""
+
+    columns: ClassVar[tuple[str, ...]] = ("ids", "payloads")
+    header: bytes = fields.blob(bytes_max=512)
+    ids: bytes = fields.ids()
+    payloads: Column = fields.strings()
+
+
+@attrs.frozen
+class ClaimBatch:
+    """Claims granted together: ``bodies`` are body records, leases run to ``end_ms``."""
+
+    columns: ClassVar[tuple[str, ...]] = ("ids", "bodies")
+    ids: bytes = fields.ids()
+    first_token: int = fields.number()
+    end_ms: int = fields.number()
+    bodies: Column = fields.strings()

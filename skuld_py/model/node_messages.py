@@ -1,0 +1,229 @@
+"""What nodes tell each other: copies, grants, elections, gossip, anti-entropy.
+
+Everything that rests on leadership carries its epoch; a receiver that promised a newer one refuses.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from skuld_py.model import fields
+from skuld_py.model.client_messages import TaskRow
+from skuld_py.model.columns import Column
+from skuld_py.model.fields import U32_MAX
+from skuld_py.model.message import Message, TaskBatch
+
+# -- owners of a partition -----------------------------------------------------------------------
+
+
+@attrs.frozen
+class Replicate(Message):
+    """Keep these tasks."""
+
+    is_promise = False
+    request: int = fields.number()
+    batches: tuple[TaskBatch, ...] = fields.rows(TaskBatch)
+
+
+@attrs.frozen
+class Kept(Message):
+    """Fsynced; except ``refused``, which exist with other content."""
+
+    request: int = fields.number()
+    refused: bytes = fields.ids()
+
+
+@attrs.frozen
+class Delegate(Message):
+    """Claim from the partitions that the receiver leads, for another coordinator's client."""
+
+    is_promise = False
+    request: int = fields.number()
+    queue: str = fields.name()
+    count: int = fields.number(1, 1_000)
+    lease_ms: int = fields.lease()
+    holder: str = fields.wide_name()
+
+
+@attrs.frozen
+class Grant(Message):
+    """The leader asks its cohort to record claims; ``places`` are ready-index places."""
+
+    columns = ("ids", "priorities")
+    request: int = fields.number()
+    partition: int = fields.number()
+    epoch: int = fields.number(1, U32_MAX)
+    first_token: int = fields.number()
+    start_ms: int = fields.number()
+    end_ms: int = fields.number()
+    holder: str = fields.wide_name()
+    queue: str = fields.name()
+    ids: bytes = fields.ids()
+    priorities: bytes = fields.blob(4, 4_000)
+
+
+@attrs.frozen
+class Granted(Message):
+    """Recorded and fsynced, except ``vetoed`` indexes; or refused whole, with the newer epoch."""
+
+    request: int = fields.number()
+    partition: int = fields.number()
+    promised: int = fields.number()
+    is_accepted: bool = fields.truth()
+    vetoed: bytes = fields.u64s()
+
+
+@attrs.frozen
+class Amend(Message):
+    """The leader renewed or released claims: the histories as they are now, and where the tasks wait.
+
+    Whole histories, not changes: a follower that missed the claim must not acknowledge its renewal
+    without recording the claim itself.
+    """
+
+    columns = ("ids", "histories", "places")
+    request: int = fields.number()
+    partition: int = fields.number()
+    epoch: int = fields.number(1, U32_MAX)
+    ids: bytes = fields.ids()
+    histories: Column = fields.strings()
+    places: Column = fields.strings()
+
+
+@attrs.frozen
+class Amended(Message):
+    """Recorded and fsynced, or refused with the newer epoch."""
+
+    request: int = fields.number()
+    partition: int = fields.number()
+    promised: int = fields.number()
+    is_accepted: bool = fields.truth()
+
+
+# -- elections -----------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class RequestVote(Message):
+    """Promise me this epoch of the partition."""
+
+    partition: int = fields.number()
+    epoch: int = fields.number(1, U32_MAX)
+
+
+@attrs.frozen
+class Vote(Message):
+    """``is_granted``: promised, durably, and nothing older will be recorded here any more."""
+
+    partition: int = fields.number()
+    epoch: int = fields.number(1, U32_MAX)
+    is_granted: bool = fields.truth()
+    promised: int = fields.number()
+
+
+@attrs.frozen
+class PullClaims(Message):
+    """A candidate that holds the receiver's vote reads its live claims, a page at a time."""
+
+    partition: int = fields.number()
+    epoch: int = fields.number(1, U32_MAX)
+    after: bytes = fields.blob(1, 64)
+
+
+@attrs.frozen
+class ClaimPage(Message):
+    """Live claims behind ``after``; ``next`` is empty on the last page."""
+
+    columns = ("ids", "histories", "places")
+    partition: int = fields.number()
+    epoch: int = fields.number(1, U32_MAX)
+    after: bytes = fields.blob(1, 64)
+    next: bytes = fields.blob(1, 64)
+    ids: bytes = fields.ids()
+    histories: Column = fields.strings()
+    places: Column = fields.strings()
+
+
+@attrs.frozen
+class PushClaims(Message):
+    """The candidate's live claims, for a voter of the new cohort to keep; page ``after``..``next``."""
+
+    columns = ("ids", "histories", "places")
+    partition: int = fields.number()
+    epoch: int = fields.number(1, U32_MAX)
+    after: bytes = fields.blob(1, 64)
+    next: bytes = fields.blob(1, 64)
+    ids: bytes = fields.ids()
+    histories: Column = fields.strings()
+    places: Column = fields.strings()
+
+
+@attrs.frozen
+class ClaimsKept(Message):
+    """The page pushed is fsynced; the next one starts behind ``next``, if there is one."""
+
+    partition: int = fields.number()
+    epoch: int = fields.number(1, U32_MAX)
+    after: bytes = fields.blob(1, 64)
+    next: bytes = fields.blob(1, 64)
+
+
+# -- gossip and anti-entropy ---------------------------------------------------------------------
+
+
+@attrs.frozen
+class LeaderRow:
+    """The sender leads a partition since an epoch."""
+
+    partition: int = fields.number()
+    epoch: int = fields.number(1, U32_MAX)
+
+
+@attrs.frozen
+class Gossip(Message):
+    """What the sender leads, and queues in which it has tasks to grant. A hint, never a promise."""
+
+    is_promise = False
+    leads: tuple[LeaderRow, ...] = fields.rows(LeaderRow, 4_096)
+    queues: tuple[str, ...] = fields.names(1_000)
+
+
+@attrs.frozen
+class Invite(Message):
+    """Your copy of this partition may lack something: compare it with the other owners."""
+
+    is_promise = False
+    partition: int = fields.number()
+
+
+@attrs.frozen
+class Compare(Message):
+    """Digests of the sender's tasks behind ``after`` up to ``upto`` (empty: to the end)."""
+
+    is_promise = False
+    columns = ("ids", "digests")
+    partition: int = fields.number()
+    after: bytes = fields.blob(20, 20)
+    upto: bytes = fields.blob(20, 20)
+    ids: bytes = fields.ids()
+    digests: bytes = fields.u64s()
+
+
+@attrs.frozen
+class Compared(Message):
+    """What the receiver of ``Compare`` has more, and which ids it wants; covers up to ``upto``."""
+
+    partition: int = fields.number()
+    after: bytes = fields.blob(20, 20)
+    upto: bytes = fields.blob(20, 20)
+    tasks: tuple[TaskRow, ...] = fields.rows(TaskRow)
+    wanted: bytes = fields.ids()
+
+
+@attrs.frozen
+class Repair(Message):
+    """Tasks the receiver asked for."""
+
+    is_promise = False
+    partition: int = fields.number()
+    tasks: tuple[TaskRow, ...] = fields.rows(TaskRow)
