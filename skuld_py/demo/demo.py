@@ -53,7 +53,7 @@ def run_demo(input: Path | None, *, nodes: int = 3, keep: Path | None = None) ->
     screen = Screen()
     with _terminated_like_interrupted():
         try:
-            archives = find_archives(input or _jars_of_spark())
+            archives = find_archives(input) if input is not None else _jars_of_spark()
             with _directory(keep) as directory:
                 return _Demo(screen, directory, archives, nodes, is_kept=keep is not None).run()
         except KeyboardInterrupt:
@@ -114,8 +114,8 @@ class _Demo:
             client = held.enter_context(Client(cluster.addresses))
             output = str(self._directory / "tables")
             groups = grouped(self._archives, GROUPS)
-            scans = client.enqueue_many(QUEUE, [census.scan.call(group, output) for group in groups])
-            screen.say(f"{len(scans)} tasks are enqueued, on a majority of the nodes each; a worker is starting")
+            scans = [client.enqueue(QUEUE, census.scan.call(group, output)) for group in groups]
+            screen.say(f"{len(scans)} tasks are enqueued, each on disk on two nodes; a worker is starting")
             expected = census.count_independently(self._archives)
             screen.say(f"counted independently meanwhile: {expected.entries:,} entries")
             done = self._watch_scans(client, worker, scans, expected.entries)
@@ -155,8 +155,8 @@ class _Demo:
         """The tasks; raises when waiting longer is no use."""
         log = self._cluster.worker_log(0)
         if worker.poll() is not None:
-            raise Refused("demo_failed", f"the worker ended with status {worker.returncode}. The end of its log:"
-                          f"\n{process.tail(log)}")
+            raise Refused("demo_failed", f"the worker ended with status {worker.returncode}. The end of its"
+                          f" log:\n{process.tail(log)}")
         if time.monotonic() > self._deadline:
             raise Refused("demo_failed", f"not done within {LIMIT_S:.0f} s. The end of the worker's log:\n"
                           f"{process.tail(log)}")
@@ -165,7 +165,8 @@ class _Demo:
             errors = [entry["error"] for claim in task.claims for entry in map(decode_entry, claim.log[-1:])
                       if entry["kind"] == "error"]
             if len(errors) >= ATTEMPTS_MAX:
-                raise Refused("demo_failed", f"task {TaskId(task.id)} failed {len(errors)} times: {errors[-1]}")
+                raise Refused("demo_failed", f"task {TaskId(task.id)} failed {len(errors)} times:"
+                              f" {errors[-1]}")
         return tasks
 
     # -- the victim ----------------------------------------------------------------------------
@@ -190,7 +191,7 @@ class _Demo:
                 is_live = {node.name for node in view.nodes if node.is_live}
                 if leaders <= is_live - {victim.address}:
                     victim.is_replaced = True
-                    self._screen.good(f"{gone_s:.1f} s later the other nodes lead all partitions; work goes on")
+                    self._screen.good(f"{gone_s:.1f} s later the others lead all partitions; work goes on")
         elif gone_s > DOWN_S:
             self._bring_back()
 
@@ -238,11 +239,12 @@ def completing_claim(task: Task) -> ClaimView:
     return next(claim for claim in task.claims if claim.token == task.completed_token)
 
 
-def _jars_of_spark() -> Path:
+def _jars_of_spark() -> list[Path]:
+    """What PySpark puts on its class path."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise Refused("no_pyspark", "PySpark is not installed; run `pip install pyspark==4.3.0`")
-    return Path(spec.origin).parent / "jars"
+    return sorted((Path(spec.origin).resolve().parent / "jars").glob("*.jar"))
 
 
 @contextlib.contextmanager

@@ -59,8 +59,8 @@ class Screen:
             yield
             self._print_counts()
             return
-        columns = (TextColumn("{task.description:>8}"), BarColumn(40), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=self._console) as self._bars:
+        columns = (TextColumn("{task.description:>8}"), BarColumn(40), MofNCompleteColumn())
+        with Progress(*columns, TimeElapsedColumn(), console=self._console) as self._bars:
             self._bar_ids = {name: self._bars.add_task(name, total=None) for name in names}
             yield
         self._bars = None

@@ -61,7 +61,7 @@ PURE_EXTRAS = {
 }
 # The two places where the simulation meets the person who runs it.
 SIMULATION_SHELL = ("skuld_py.simulation.__main__", "skuld_py.simulation.campaign")
-SIMULATION_SHELL_MODULES = frozenset({"argparse", "sys", "time"})
+SIMULATION_SHELL_MODULES = frozenset({"argparse", "multiprocessing", "sys", "time", "traceback"})
 
 UNSTABLE_BUILTINS = {
     "hash": "differs from one interpreter to the next; use zlib.crc32 or hashlib",
