@@ -12,17 +12,20 @@ import click
 
 @click.command()
 @click.option("--input", "source", type=click.Path(exists=True, file_okay=False, path_type=Path),
-              default=None, show_default="made up", help="A directory of data to work on.")
+              default=None, show_default="Spark's own jars",
+              help="A directory with archives (.jar, .zip, .whl) to take the census of.")
 @click.option("--keep", type=click.Path(file_okay=False, path_type=Path), default=None,
               show_default="nothing is kept", help="Keep what the demo wrote in this directory.")
 @click.pass_context
 def demo(ctx: click.Context, source: Path | None, keep: Path | None) -> None:
-    """Start a cluster and a worker here, run a few Spark tasks, break something, and clean up.
+    """Take a census of archives with Spark on a cluster here, and kill a node in the middle of it.
+
+    What it found is put beside a plain count; the exit status is 1 when they differ. Nothing is left behind.
 
     \b
     Examples:
       skuld demo
-      skuld demo --keep /tmp/skuld-demo
+      skuld demo --input ~/.m2 --keep /tmp/skuld-demo
     """
     from skuld_py.demo.demo import run_demo
 

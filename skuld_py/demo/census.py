@@ -17,15 +17,18 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
+from pyspark.sql import Observation
+from pyspark.sql.functions import expr
 
 import skuld_py
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from skuld_py import TaskContext
 
@@ -95,11 +98,11 @@ def scan(spark: SparkSession, context: TaskContext, paths: list[str], output: st
     partitions = min(len(paths), spark.sparkContext.defaultParallelism)
     rows = spark.sparkContext.parallelize(paths, partitions).flatMap(read_directory)
     target = context.claim_path(output)
-    spark.createDataFrame(rows, SCHEMA, verifySchema=False).write.parquet(target)
-    context.check()
-    totals = _totals(spark.read.parquet(target))
-    context.progress(len(paths), len(paths), f"{totals.entries} entries")
-    return {"path": target, **attrs.asdict(totals)}
+    counted = Observation()
+    table = spark.createDataFrame(rows, SCHEMA, verifySchema=False).observe(counted, *_aggregates())
+    table.write.parquet(target)
+    context.progress(len(paths), len(paths), "written")
+    return {"path": target, **counted.get}
 
 
 @skuld_py.task
@@ -138,18 +141,16 @@ def package_of(entry: str) -> str:
 
 def summarise(spark: SparkSession, paths: Sequence[str]) -> Summary:
     """The census of the tables at these paths."""
-    table = spark.read.schema(SCHEMA).parquet(*paths).cache()
-    try:
-        return Summary(_totals(table), _biggest(table), _conflicts(table))
-    finally:
-        table.unpersist()
+    table = spark.read.schema(SCHEMA).parquet(*paths)
+    totals = table.agg(*_aggregates()).collect()[0]
+    return Summary(Totals(**totals.asDict()), _biggest(table), _conflicts(table))
 
 
-def _totals(table: DataFrame) -> Totals:
-    row = table.selectExpr(
-        "count_if(entry IS NULL) AS archives", "count_if(damaged) AS damaged", "count(entry) AS entries",
-        "count_if(is_class) AS classes", "coalesce(sum(size), 0) AS bytes").collect()[0]
-    return Totals(**row.asDict())
+def _aggregates() -> list[Column]:
+    """The fields of ``Totals``."""
+    return [expr("count_if(entry IS NULL)").alias("archives"), expr("count_if(damaged)").alias("damaged"),
+            expr("count(entry)").alias("entries"), expr("count_if(is_class)").alias("classes"),
+            expr("coalesce(sum(size), 0)").alias("bytes")]
 
 
 def _biggest(table: DataFrame) -> tuple[Package, ...]:
@@ -164,16 +165,12 @@ def _conflicts(table: DataFrame) -> tuple[Conflict, ...]:
     """Classes for other Java versions and module descriptors are meant to be in many archives."""
     table.createOrReplaceTempView("census")
     rows = table.sparkSession.sql(f"""
-        WITH classes AS (
-            SELECT DISTINCT entry, archive, crc FROM census
-            WHERE is_class AND NOT startswith(entry, '{VERSIONS}')
-                AND NOT endswith(entry, 'module-info.class')),
-        suspects AS (SELECT entry FROM classes GROUP BY entry HAVING count(DISTINCT crc) > 1),
-        found AS (SELECT classes.* FROM classes JOIN suspects USING (entry))
-        SELECT a.entry, a.archive, a.crc, b.archive AS other, b.crc AS other_crc
-        FROM found a JOIN found b ON a.entry = b.entry AND a.archive < b.archive AND a.crc <> b.crc
-        ORDER BY a.entry, a.archive, b.archive, a.crc, b.crc""").collect()
-    return tuple(Conflict(**row.asDict()) for row in rows)
+        SELECT entry, array_sort(collect_set(struct(archive, crc))) AS copies FROM census
+        WHERE is_class AND NOT startswith(entry, '{VERSIONS}') AND NOT endswith(entry, 'module-info.class')
+        GROUP BY entry HAVING min(crc) <> max(crc) ORDER BY entry""").collect()
+    return tuple(Conflict(row.entry, one.archive, one.crc, other.archive, other.crc)
+                 for row in rows for one, other in combinations(row.copies, 2)
+                 if one.archive != other.archive and one.crc != other.crc)
 
 
 def count_independently(archives: Iterable[Path]) -> Totals:
