@@ -131,8 +131,7 @@ class Client:
             self._connection.close()
 
     def _call(self, kind: type[M], message: m.Message, *, is_idempotent: bool = True, wait_s: float = 0) -> M:
-        deadline = time.monotonic() + self._timeout_s + wait_s
-        answer = self._connection.call(message, deadline, is_idempotent=is_idempotent, wait_s=wait_s)
+        answer = self._connection.call(message, self._timeout_s, is_idempotent=is_idempotent, wait_s=wait_s)
         if not isinstance(answer, kind):
             raise Refused("bad_answer", f"the node answered {type(answer).__name__}; are versions equal?")
         return answer
@@ -148,7 +147,7 @@ class Client:
             return self._mint_ids(count)
 
     def _mint_ids(self, count: int) -> list[TaskId]:
-        greeted = self._connection.greet(time.monotonic() + self._timeout_s)
+        greeted = self._connection.greet(self._timeout_s)
         self._mint.raise_floor(greeted.floor_ms)
         minted = self._mint.mint(time.time_ns() // 1_000_000, count, self._random.getrandbits(32))
         return [TaskId(task_id) for task_id in minted]

@@ -42,6 +42,8 @@ class Connection:
     def __init__(self, nodes: Sequence[str], limits: Limits = DEFAULT_LIMITS) -> None:
         if not nodes:
             raise Refused("no_nodes", "nodes: name at least one HOST:PORT")
+        for node in nodes:
+            parse_address(node)
         self._limits = limits
         self._context = zmq.Context()
         self._sockets: dict[str, zmq.Socket[bytes]] = {}
@@ -75,10 +77,10 @@ class Connection:
         """A number no other request of this connection had."""
         return next(self._requests)
 
-    def greet(self, deadline: float) -> Greeted:
+    def greet(self, timeout_s: float) -> Greeted:
         """Learn the cluster, and connect to all its live nodes; once."""
         if self.greeted is None:
-            answer = self.call(Greet(self.next_request()), deadline, is_idempotent=True, is_greeting=True)
+            answer = self.call(Greet(self.next_request()), timeout_s, is_idempotent=True, is_greeting=True)
             assert isinstance(answer, Greeted), answer
             self.greeted = answer
             for member in answer.members:
@@ -86,19 +88,21 @@ class Connection:
                     self._connect(f"{member.host}:{member.port}")
         return self.greeted
 
-    def call(self, message: Message, deadline: float, *, is_idempotent: bool, wait_s: float = 0,
+    def call(self, message: Message, timeout_s: float, *, is_idempotent: bool, wait_s: float = 0,
              is_greeting: bool = False) -> Message:
-        """Send a request and give its answer. ``deadline`` is on the monotonic clock.
+        """Send a request and give its answer, which may take ``wait_s`` more than the timeout.
 
         Raises ``Refused`` when it did not happen, ``Uncertain`` when it may have.
         """
-        cluster = "" if is_greeting else self.greet(deadline).cluster
+        reach_by = time.monotonic() + timeout_s
+        deadline = reach_by + wait_s
+        cluster = "" if is_greeting else self.greet(timeout_s).cluster
         request: int = message.request  # type: ignore[attr-defined]
         frames = encode(Envelope("", cluster, (message,)))
         was_sent, refusal = False, None
-        while time.monotonic() < deadline:
+        while time.monotonic() < (deadline if was_sent else reach_by):
             if not self._send(frames):
-                self._pause(deadline)
+                self._pause(reach_by)
                 continue
             was_sent = True
             until = min(deadline, time.monotonic() + wait_s + ATTEMPT_S) if is_idempotent else deadline

@@ -21,7 +21,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -141,10 +141,12 @@ class LocalCluster:
         self._await(self._what_nodes_miss, time.monotonic() + timeout_s, only=index)
 
     def start_worker(self, queue: str, app: str | Sequence[str], *options: str,
-                     working_directory: Path | None = None) -> subprocess.Popen[bytes]:
+                     working_directory: Path | None = None,
+                     environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         """Start a worker process for a queue; ``app`` names the modules with its task functions.
 
-        It is not waited for: a task that is enqueued now is run once the worker is ready.
+        It is not waited for: a task that is enqueued now is run once the worker is ready. ``options`` are
+        those of ``skuld worker``; modules are found in ``working_directory`` too.
         """
         index = len(self._workers)
         modules = [app] if isinstance(app, str) else app
@@ -152,7 +154,7 @@ class LocalCluster:
                      "--directory", str(self._directory / f"worker-{index}")]
         for module in modules:
             arguments += ["--app", module]
-        worker = self._spawn([*arguments, *options], self.worker_log(index), working_directory)
+        worker = self._spawn([*arguments, *options], self.worker_log(index), working_directory, environment)
         self._workers.append(worker)
         return worker
 
@@ -164,11 +166,12 @@ class LocalCluster:
                  trace: TracebackType | None) -> None:
         self.stop(grace_s=10.0 if kind is None else 0.0)
 
-    def _spawn(self, arguments: Sequence[str], log: Path,
-               working_directory: Path | None = None) -> subprocess.Popen[bytes]:
+    def _spawn(self, arguments: Sequence[str], log: Path, working_directory: Path | None = None,
+               environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         first = [] if working_directory is None else [str(working_directory)]
         return process.spawn(python.module_command("skuld_py", arguments), log=log,
-                             environment=python.environment(*first), working_directory=working_directory)
+                             environment={**python.environment(*first), **(environment or {})},
+                             working_directory=working_directory)
 
     def _launch(self, index: int) -> None:
         node = self._nodes[index]

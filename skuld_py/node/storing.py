@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from skuld_py.model import ids
-from skuld_py.model.messages import Acked, Got, Kept, Message
+from skuld_py.model.messages import Acked, Append, Got, Kept, Message
 from skuld_py.node.merging import merge_task_rows
 from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.partition.quorum import has_majority
@@ -43,9 +43,7 @@ class WriteOperation(Operation):
         self._acked[peer] = None
         self._refused.update(dict.fromkeys(ids.split(message.refused)))
         if self._refused:
-            listed = ", ".join(ids.to_text(task_id) for task_id in list(self._refused)[:5])
-            self.refuse("conflict", f"id: {len(self._refused)} exist with other content: {listed};"
-                                    " use a fresh id for other content")
+            self.refuse("conflict", _conflict(list(self._refused), isinstance(self.messages[peer], Append)))
         elif self._copies() >= self._w:
             self.answer(Acked(self.origin.request, self._copies()))
         if not self.pending:
@@ -70,6 +68,13 @@ class WriteOperation(Operation):
 
     def _owe(self, peer: str) -> None:
         self.host.owe(peer, [partition for partition, owners in self._partitions.items() if peer in owners])
+
+
+def _conflict(refused: list[bytes], is_log: bool) -> str:
+    listed = ", ".join(ids.to_text(task_id) for task_id in refused[:5])
+    if is_log:
+        return f"seq: the log of {listed} has other content under this number; number entries on from the last"
+    return f"id: {len(refused)} exist with other content: {listed}; use a fresh id for other content"
 
 
 class GetOperation(Operation):

@@ -66,18 +66,20 @@ def create_cluster(hosts: str, parameters: Parameters, timeout_s: float = 10.0) 
 
 def destroy_cluster(hosts: str, cluster: str, timeout_s: float = 10.0) -> None:
     """Remove all that ZooKeeper knows of a cluster. Its nodes, and what they store, are not touched."""
+    root = path_of(cluster)
     with _connection(hosts, timeout_s, is_write=True) as client:
         try:
-            _remove(client, path_of(cluster), timeout_s)
+            _remove(client, root, timeout_s)
         except NoNodeError:
             raise _unknown(client, hosts, cluster, timeout_s) from None
 
 
 def read_parameters(hosts: str, cluster: str, timeout_s: float = 10.0) -> Parameters:
     """What a cluster is."""
+    root = path_of(cluster)
     with _connection(hosts, timeout_s, is_write=False) as client:
         try:
-            raw = client.get_async(f"{path_of(cluster)}/parameters").get(timeout=timeout_s)[0]
+            raw = client.get_async(f"{root}/parameters").get(timeout=timeout_s)[0]
         except NoNodeError:
             raise _unknown(client, hosts, cluster, timeout_s) from None
     try:
