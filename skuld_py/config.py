@@ -51,6 +51,9 @@ class Limits:
     batch_bytes: int = 24 << 20
     """Payload bytes of one request; the frame limit of the transport leaves room above it."""
     message_bytes: int = 32 << 20
+    log_entries: int = 10_000
+    """What is read of one task's log, from its beginning; the rest is kept but not shown or compared."""
+    log_bytes: int = 1 << 20
     page_rows: int = 1_000
     page_bytes: int = 4 << 20
     requests: int = 20_000

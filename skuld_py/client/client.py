@@ -48,6 +48,8 @@ from skuld_py.model.task import (
 
 TIMEOUT_S = 5.0
 LEASE_S = 60.0
+GET_TASKS = DEFAULT_LIMITS.batch_bytes // (DEFAULT_LIMITS.payload_bytes + DEFAULT_LIMITS.log_bytes)
+"""Tasks read by one request: as many of the largest as one answer can carry."""
 M = TypeVar("M", bound=m.Message)
 
 
@@ -291,8 +293,8 @@ class Client:
         """The tasks that exist, in id order."""
         wanted = [_as_id(task_id) for task_id in ids]
         with self._lock:
-            answers = [self._call(m.Got, m.Get(self._next(), b"".join(wanted[start : start + 100])))
-                       for start in range(0, len(wanted), 100)]
+            answers = [self._call(m.Got, m.Get(self._next(), b"".join(wanted[start : start + GET_TASKS])))
+                       for start in range(0, len(wanted), GET_TASKS)]
         return [_task_of(row) for answer in answers for row in answer.tasks if len(row.body)]
 
     def list(self, queue: str | None = None, *, page: int = 500) -> Iterator[Task]:

@@ -138,8 +138,8 @@ class _Demo:
             while True:
                 tasks = self._look(client, worker, ids)
                 done = [task for task in tasks if task.is_completed]
-                self._screen.count("tasks", len(done), len(ids))
-                self._screen.count("entries", sum(_result(task)["entries"] for task in done), entries)
+                self._screen.count({"tasks": (len(done), len(ids)),
+                                    "entries": (sum(_result(task)["entries"] for task in done), entries)})
                 if len(done) == len(ids):
                     return done
                 if self._victim is None and 2 * len(done) >= len(ids) and len(self._cluster.addresses) > 1:

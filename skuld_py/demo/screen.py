@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -54,7 +54,6 @@ class Screen:
     @contextlib.contextmanager
     def bars(self, *names: str) -> Iterator[None]:
         """Show how far each of these things is, until the end of the block."""
-        self._counts = dict.fromkeys(names, (0, 0))
         if not self._is_terminal:
             yield
             self._print_counts()
@@ -65,13 +64,14 @@ class Screen:
             yield
         self._bars = None
 
-    def count(self, name: str, done: int, total: int) -> None:
-        """This thing is so far."""
-        if self._counts[name] == (done, total):
+    def count(self, counts: Mapping[str, tuple[int, int]]) -> None:
+        """Things done, of how many."""
+        if self._counts == counts:
             return
-        self._counts[name] = (done, total)
+        self._counts = dict(counts)
         if self._bars is not None:
-            self._bars.update(self._bar_ids[name], completed=done, total=total)
+            for name, (done, total) in counts.items():
+                self._bars.update(self._bar_ids[name], completed=done, total=total)
         elif time.monotonic() >= self._line_at:
             self._print_counts()
 

@@ -23,10 +23,9 @@ def tell_tasks(screen: Screen, tasks: Sequence[Task], leaders: Mapping[int, str]
     for task in tasks:
         claim = next(claim for claim in task.claims if claim.token == task.completed_token)
         seconds = ((claim.completed_ms or claim.start_ms) - claim.start_ms) / 1000
-        attempts = sum(bool(claim.log) or not claim.is_released for claim in task.claims)
         leader = leaders[partition_of(task.id, len(leaders))]
-        rows.append((TaskId(task.id), leader, str(claim.token), attempts, seconds))
-    screen.table(f"{len(rows)} tasks", ("task", "led by node", "token", "attempts", "seconds"), rows)
+        rows.append((TaskId(task.id), leader, str(claim.token), len(task.claims), seconds))
+    screen.table(f"{len(rows)} tasks", ("task", "led by node", "token", "claims", "seconds"), rows)
 
 
 def tell_packages(screen: Screen, summary: Summary) -> None:
@@ -40,8 +39,8 @@ def tell_conflicts(screen: Screen, summary: Summary, place: Callable[[], Path]) 
     conflicts = summary.conflicts
     pairs = Counter((conflict.archive, conflict.other) for conflict in conflicts)
     classes = len({conflict.entry for conflict in conflicts})
-    title = f"jar hell: {classes} classes are in two archives with different content"
-    screen.table(f"{title}; {len(pairs)} pairs of archives", ("classes", "archive", "archive"),
+    screen.table(f"jar hell: {classes} classes that differ, in {len(pairs)} pairs of archives",
+                 ("classes", "archive", "archive"),
                  [(count, _name(a), _name(b)) for (a, b), count in pairs.most_common(PAIRS_SHOWN)])
     screen.table(f"the first {min(CONFLICTS_SHOWN, len(conflicts))} of {len(conflicts)}",
                  ("class", "archive", "archive"),

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import attrs
 
-from skuld_py.config import LEASE_MS_MAX
+from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX
 from skuld_py.model import fields
 from skuld_py.model.columns import Column
 from skuld_py.model.fields import U32_MAX
@@ -165,9 +165,9 @@ class TaskRow:
     id: bytes = fields.ids()
     body: Column = fields.strings(1)
     history: bytes = fields.blob()
-    tokens: bytes = fields.u64s()
-    seqs: bytes = fields.u64s()
-    entries: Column = fields.strings()
+    tokens: bytes = fields.u64s(DEFAULT_LIMITS.log_entries)
+    seqs: bytes = fields.u64s(DEFAULT_LIMITS.log_entries)
+    entries: Column = fields.strings(DEFAULT_LIMITS.log_entries)
 
 
 @attrs.frozen

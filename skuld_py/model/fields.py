@@ -122,9 +122,9 @@ def ids() -> Any:
     return _field(Blob(20, 20 * DEFAULT_LIMITS.batch_tasks))
 
 
-def u64s() -> Any:
+def u64s(count_max: int = DEFAULT_LIMITS.batch_tasks) -> Any:
     """A column of 64-bit numbers."""
-    return _field(Blob(8, 8 * DEFAULT_LIMITS.batch_tasks))
+    return _field(Blob(8, 8 * count_max))
 
 
 def strings(count_max: int = DEFAULT_LIMITS.batch_tasks) -> Any:

@@ -47,8 +47,13 @@ class Delegate(Message):
 
 @attrs.frozen
 class Grant(Message):
-    """The leader asks its cohort to record claims; ``places`` are ready-index places."""
+    """The leader asks its cohort to record claims.
 
+    It may leave before the leader's own commit: the leader counts its own record only with the answers,
+    which come later, and a leader that crashes in between leads no more.
+    """
+
+    is_promise = False
     columns = ("ids", "priorities")
     request: int = fields.number()
     partition: int = fields.number()
@@ -78,9 +83,10 @@ class Amend(Message):
     """The leader renewed or released claims: the histories as they are now, and where the tasks wait.
 
     Whole histories, not changes: a follower that missed the claim must not acknowledge its renewal
-    without recording the claim itself.
+    without recording the claim itself. It may leave early, like ``Grant``.
     """
 
+    is_promise = False
     columns = ("ids", "histories", "places")
     request: int = fields.number()
     partition: int = fields.number()

@@ -31,6 +31,7 @@ COMPLETION = struct.Struct(">QQ")
 CLAIM = struct.Struct(">QQQBB")
 HEADER = struct.Struct(">iB")
 RELEASED = 1
+TIME_MS_MAX = 1 << 62
 PRIORITY_MIN, PRIORITY_MAX = -(1 << 31), (1 << 31) - 1
 TOKEN_COUNTER_BITS = 32
 
@@ -149,7 +150,7 @@ def _claims(record: bytes) -> Iterator[tuple[int, ClaimRecord]]:
             raise ValueError("history record is cut short")
         token, start_ms, end_ms, flags, size = CLAIM.unpack_from(record, at)
         at += CLAIM.size + size
-        if at > len(record) or token <= last or flags & ~RELEASED:
+        if at > len(record) or token <= last or flags & ~RELEASED or end_ms > TIME_MS_MAX:
             raise ValueError("history record is damaged")
         last = token
         yield token, ClaimRecord(start_ms, Max(end_ms), Flag(bool(flags)), record[at - size : at].decode())

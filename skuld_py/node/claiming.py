@@ -11,7 +11,7 @@ answer that comes too late is released at once; one that comes twice is not, sin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
@@ -135,61 +135,95 @@ class ClaimOperation(Operation):
             self.go_on(now_ms)
 
 
+ClaimRow = tuple[bytes, int]
+"""A claim as task id and token."""
+
+
+class LeaderQuestion(Operation):
+    """Renewals passed to one leader. Numbered by itself, so that an answer belongs to these rows only."""
+
+    def __init__(self, renewal: RenewOperation, leader: str, rows: Sequence[ClaimRow], now_ms: int) -> None:
+        super().__init__(renewal.host, renewal.origin, now_ms)
+        self._renewal = renewal
+        self._leader = leader
+        self.rows = rows
+
+    def begin(self, now_ms: int) -> None:
+        """Ask until answered."""
+        message = m.Renew(self.request, self._renewal.lease_ms, b"".join(row[0] for row in self.rows),
+                          columns.pack_u64([row[1] for row in self.rows]))
+        self.ask(now_ms, {self._leader: message})
+
+    def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
+        """Ends, one per row; or it does not lead, or does not know."""
+        if peer != self._leader:
+            return
+        if isinstance(message, m.Renewed) and len(message.ends) == 8 * len(self.rows):
+            self.end()
+            self._renewal.on_ends(now_ms, self, columns.unpack_u64(message.ends))
+        elif isinstance(message, m.Failed):
+            self.end()
+            self._renewal.on_failed(now_ms, self, message)
+
+    def on_deadline(self, now_ms: int) -> None:
+        """The renewal has the same deadline and says so."""
+        self.end()
+
+
 class RenewOperation(Operation):
-    """A client's renewals or releases, passed to the leaders of their partitions."""
+    """A client's renewals or releases, passed to the leaders of their partitions, wherever those move."""
 
     def __init__(self, host: Host, origin: Origin, now_ms: int, request: m.Renew) -> None:
         super().__init__(host, origin, now_ms)
-        self._renew = request
-        self._ends: dict[tuple[bytes, int], int] = {}
-        self._asked: dict[str, list[tuple[bytes, int]]] = {}
+        self.lease_ms = request.lease_ms
+        self._rows = list(zip(ids.split(request.ids), columns.unpack_u64(request.tokens), strict=True))
+        self._ends: dict[ClaimRow, int] = {}
+        self._unasked: list[ClaimRow] = list(dict.fromkeys(self._rows))
+        self._asked: list[LeaderQuestion] = []
 
     def begin(self, now_ms: int) -> None:
-        """Group by leader; wait for leaders that are being elected."""
-        claims = list(zip(ids.split(self._renew.ids), columns.unpack_u64(self._renew.tokens), strict=True))
-        self._ends = dict.fromkeys(claims, 0)
-        by_leader: dict[str, list[tuple[bytes, int]]] = {}
-        for claim in self._ends:
-            partition = ids.partition_of(claim[0], self.host.parameters.partitions)
-            by_leader.setdefault(self.host.leader_of(partition), []).append(claim)
-        if "" in by_leader:
-            self.host.schedule(now_ms + self.host.timing.resend_ms, self)
-            return
-        self._asked = by_leader
-        self.ask(now_ms, {leader: self._message(rows) for leader, rows in by_leader.items()})
-
-    def _message(self, rows: Sequence[tuple[bytes, int]]) -> m.Renew:
-        return m.Renew(self.request, self._renew.lease_ms, b"".join(row[0] for row in rows),
-                       columns.pack_u64([row[1] for row in rows]))
+        """Ask the leaders; keep what has none for later."""
+        by_leader: dict[str, list[ClaimRow]] = {}
+        for row in self._unasked:
+            partition = ids.partition_of(row[0], self.host.parameters.partitions)
+            by_leader.setdefault(self.host.leader_of(partition), []).append(row)
+        self._unasked = by_leader.pop("", [])
+        self.host.schedule(min(self.deadline_ms, now_ms + self.host.timing.resend_ms), self)
+        for leader, rows in by_leader.items():
+            question = LeaderQuestion(self, leader, rows, now_ms)
+            self._asked.append(question)
+            self.host.start(question, now_ms)
 
     def on_timer(self, now_ms: int) -> None:
-        """Look for leaders again, or go on asking."""
+        """Look for leaders again, or end."""
         if self.is_closed:
             return
-        if not self._asked and now_ms < self.deadline_ms:
+        if now_ms >= self.deadline_ms:
+            self.on_deadline(now_ms)
+        elif self._unasked:
             self.begin(now_ms)
-        else:
-            super().on_timer(now_ms)
 
-    def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
-        """A leader's verdicts, or its refusal."""
-        if peer not in self.pending:
+    def on_ends(self, now_ms: int, question: LeaderQuestion, ends: Sequence[int]) -> None:
+        """A leader's verdicts."""
+        self._asked.remove(question)
+        self._ends.update(zip(question.rows, ends, strict=True))
+        if not self._asked and not self._unasked:
+            self.answer(m.Renewed(self.origin.request, columns.pack_u64([self._ends[row] for row in self._rows])))
+            self.end()
+
+    def on_failed(self, now_ms: int, question: LeaderQuestion, failure: m.Failed) -> None:
+        """Not the leader any more: look for another one. Otherwise the client is told."""
+        self._asked.remove(question)
+        if failure.code == "not_leader":
+            self._unasked += question.rows
+            self.host.schedule(min(self.deadline_ms, now_ms + self.host.timing.resend_ms), self)
             return
-        if isinstance(message, m.Failed):
-            if message.code != "not_leader":
-                self.answer(m.Failed(self.origin.request, message.code, message.text, message.is_definite))
-                self.end()
-            return
-        if isinstance(message, m.Renewed):
-            del self.pending[peer]
-            self._ends.update(zip(self._asked[peer], columns.unpack_u64(message.ends), strict=True))
-            if not self.pending:
-                self.answer(m.Renewed(self.origin.request, columns.pack_u64(list(self._ends.values()))))
-                self.end()
+        self.answer(m.Failed(self.origin.request, failure.code, failure.text, failure.is_definite))
+        self.end()
 
     def on_deadline(self, now_ms: int) -> None:
         """No leader, or no answer."""
-        if self._asked:
+        if self._asked or self._ends:
             self.give_up("a leader did not answer in time; the claim may or may not be renewed; try again")
         else:
             self.refuse("no_leader", "a partition has no leader now; try again in a few seconds")
@@ -198,26 +232,23 @@ class RenewOperation(Operation):
 
 def lead_renewal(host: Host, now_ms: int, origin: Origin, request: m.Renew) -> None:
     """The leader's side of ``Renew``."""
+    rows = list(zip(ids.split(request.ids), columns.unpack_u64(request.tokens), strict=True))
+    by_partition: dict[int, list[ClaimRow]] = {}
+    for row in dict.fromkeys(rows):
+        by_partition.setdefault(ids.partition_of(row[0], host.parameters.partitions), []).append(row)
+    led = {vnode.partition: vnode for vnode in host.led()}
+    if not all(partition in led for partition in by_partition):
+        host.reply(origin, m.Failed(origin.request, "not_leader", "no longer the leader", True))
+        return
     amendments: dict[Vnode, list[Amendment]] = {}
-    ends: dict[tuple[bytes, int], int] = {}
-    claims = zip(ids.split(request.ids), columns.unpack_u64(request.tokens), strict=True)
-    by_partition: dict[int, list[tuple[bytes, int]]] = {}
-    for task_id, token in claims:
-        ends[task_id, token] = 0
-        partition = ids.partition_of(task_id, host.parameters.partitions)
-        by_partition.setdefault(partition, []).append((task_id, token))
-    led: Mapping[int, Vnode] = {vnode.partition: vnode for vnode in host.led()}
-    for partition, rows in by_partition.items():
-        if partition not in led:
-            host.reply(origin, m.Failed(origin.request, "not_leader", "no longer the leader", True))
-            return
-        vnode = led[partition]
-        allowed = judge_renewals(vnode, now_ms, [row[0] for row in rows], [row[1] for row in rows],
+    ends: dict[ClaimRow, int] = {}
+    for partition, part in by_partition.items():
+        allowed = judge_renewals(led[partition], now_ms, [row[0] for row in part], [row[1] for row in part],
                                  request.lease_ms)
         ends.update({(row.id, row.token): row.end_ms for row in allowed})
         if allowed:
-            amendments[vnode] = allowed
-    host.start(AmendOperation(host, origin, now_ms, amendments, ends), now_ms)
+            amendments[led[partition]] = allowed
+    host.start(AmendOperation(host, origin, now_ms, amendments, [ends.get(row, 0) for row in rows]), now_ms)
 
 
 def lead_claim(host: Host, now_ms: int, origin: Origin, request: m.Delegate) -> None:

@@ -123,13 +123,14 @@ class GrantOperation(CohortOperation):
         self._count = count
         self._lease_ms = lease_ms
         self._holder = holder
+        self._bodies: dict[bytes, bytes] = {}
         self._failures: dict[Vnode, list[Amendment]] = {}
         self._lessons = 0
 
     def begin(self, now_ms: int) -> None:
         """Pick, record here, ask the cohorts."""
         vnodes = {vnode.partition: vnode for vnode in self.host.led()}
-        for partition, heads in pick(vnodes, self._queue, self._count).items():
+        for partition, heads in self._within_bytes(vnodes, pick(vnodes, self._queue, self._count)).items():
             vnode = vnodes[partition]
             message, grant = vnode.propose(now_ms, self.request, self._queue, heads, self._lease_ms,
                                            self._holder)
@@ -138,6 +139,21 @@ class GrantOperation(CohortOperation):
             self.host.note_drained(self._queue)
         self._wake(now_ms)
         self.decide_if_settled(now_ms)
+
+    def _within_bytes(self, vnodes: Mapping[int, Vnode],
+                      picked: Mapping[int, list[bytes]]) -> dict[int, list[bytes]]:
+        """Cut what was picked to what one answer can carry, and keep the bodies for it."""
+        left = self.host.limits.batch_bytes
+        kept: dict[int, list[bytes]] = {}
+        for partition, heads in picked.items():
+            bodies = vnodes[partition].replica.bodies([head[-ids.ID_BYTES :] for head in heads])
+            for head, body in zip(heads, bodies, strict=True):
+                left -= len(body or b"")
+                if left < 0 and self._bodies:
+                    return kept
+                kept.setdefault(partition, []).append(head)
+                self._bodies[head[-ids.ID_BYTES :]] = body or b""
+        return kept
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
         """A follower recorded, vetoed, refused; or sent the tasks it had vetoed."""
@@ -174,7 +190,7 @@ class GrantOperation(CohortOperation):
             for ballot in self.ballots.values():
                 assert ballot.grant is not None, "a grant operation opens ballots with grants"
                 failed = self._failed(ballot, ballot.grant)
-                batches += _batches(ballot, ballot.grant, failed)
+                batches += self._batches(ballot.grant, failed)
                 if failed:
                     self._failures[ballot.vnode] = [
                         Amendment(ballot.grant.ids[index], ballot.grant.first_token + index,
@@ -192,30 +208,28 @@ class GrantOperation(CohortOperation):
         releases = {vnode: rows for vnode, rows in self._failures.items()
                     if self.ballots[vnode.partition].is_led}
         if releases:
-            release = AmendOperation(self.host, self.origin, now_ms, releases, {})
+            release = AmendOperation(self.host, self.origin, now_ms, releases, [])
             release.has_answered = True
             self.host.start(release, now_ms)
         self.end()
 
-
-def _batches(ballot: Ballot, grant: Grant, failed: Sequence[int]) -> Iterator[m.ClaimBatch]:
-    """Granted claims in runs of consecutive tokens."""
-    start = 0
-    for stop in [*failed, len(grant.ids)]:
-        task_ids = grant.ids[start:stop]
-        if task_ids:
-            bodies = ballot.vnode.replica.bodies(task_ids)
-            yield m.ClaimBatch(b"".join(task_ids), grant.first_token + start, grant.end_ms,
-                               columns.pack([body or b"" for body in bodies]))
-        start = stop + 1
+    def _batches(self, grant: Grant, failed: Sequence[int]) -> Iterator[m.ClaimBatch]:
+        """Granted claims in runs of consecutive tokens."""
+        start = 0
+        for stop in [*failed, len(grant.ids)]:
+            task_ids = grant.ids[start:stop]
+            if task_ids:
+                yield m.ClaimBatch(b"".join(task_ids), grant.first_token + start, grant.end_ms,
+                                   columns.pack([self._bodies[task_id] for task_id in task_ids]))
+            start = stop + 1
 
 
 class AmendOperation(CohortOperation):
-    """Renewals or releases, by partition. ``ends`` becomes the answer: id -> new end, 0 if lost."""
+    """Renewals or releases, by partition. ``ends`` becomes the answer: 0 where a claim is lost."""
 
     def __init__(self, host: Host, origin: Origin, now_ms: int,
                  amendments: Mapping[Vnode, Sequence[Amendment]],
-                 ends: dict[tuple[bytes, int], int]) -> None:
+                 ends: Sequence[int]) -> None:
         super().__init__(host, origin, now_ms)
         self._amendments = amendments
         self._ends = ends
@@ -235,7 +249,7 @@ class AmendOperation(CohortOperation):
     def decide(self, now_ms: int) -> None:
         """Answer the ends; without a majority the outcome is not known."""
         if all(ballot.has_majority() for ballot in self.ballots.values()):
-            self.answer(m.Renewed(self.origin.request, columns.pack_u64(list(self._ends.values()))))
+            self.answer(m.Renewed(self.origin.request, columns.pack_u64(self._ends)))
         else:
             self.give_up("the claim's cohort did not acknowledge in time; try again")
         self.end()

@@ -18,9 +18,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
+from itertools import accumulate
 
 import attrs
 
+from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.model.store import Row, Store
 from skuld_py.model.task import (
     CLAIM,
@@ -353,8 +355,10 @@ class Replica:
         self.store.put_many("log", [row for row in rows if row[0] not in known])
         return True
 
-    def entries(self, task_id: bytes, limit: int) -> list[tuple[int, int, bytes]]:
-        """(token, seq, data) of a task's log."""
+    def entries(self, task_id: bytes) -> list[tuple[int, int, bytes]]:
+        """(token, seq, data) of a task's log, from its beginning, as far as the limits of reading go."""
         base = self.prefix + task_id
-        rows = self.store.scan("log", base, tables.end_of(base), limit)
-        return [(*tables.split_log_key(key)[1:], entry) for key, entry in rows]
+        rows = self.store.scan("log", base, tables.end_of(base), DEFAULT_LIMITS.log_entries)
+        sizes = accumulate(len(entry) for _, entry in rows)
+        return [(*tables.split_log_key(key)[1:], entry)
+                for (key, entry), size in zip(rows, sizes, strict=True) if size <= DEFAULT_LIMITS.log_bytes]

@@ -10,14 +10,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Sequence
 
-from skuld_py.errors import Corrupt, Malformed
+from skuld_py.errors import Corrupt, Malformed, Refused
 from skuld_py.model import columns, ids
 from skuld_py.model.messages import TaskRow
+from skuld_py.model.names import check_name
 from skuld_py.model.task import History, decode_body
 from skuld_py.partition import tables
 from skuld_py.partition.replica import Replica
-
-ENTRIES_MAX = 1_000
 
 
 def read_rows(replica: Replica, task_ids: Sequence[bytes]) -> list[TaskRow]:
@@ -27,7 +26,7 @@ def read_rows(replica: Replica, task_ids: Sequence[bytes]) -> list[TaskRow]:
     rows = []
     for task_id, body in zip(task_ids, replica.bodies(task_ids), strict=True):
         history = histories.get(prefix + task_id, b"")
-        entries = replica.entries(task_id, ENTRIES_MAX)
+        entries = replica.entries(task_id)
         if body is None and not history and not entries:
             continue
         rows.append(TaskRow(task_id, columns.pack([] if body is None else [body]), history,
@@ -52,11 +51,12 @@ def _merge_row(replica: Replica, now_ms: int, row: TaskRow) -> list[bytes]:
     try:
         for body in row.body.unpack("TaskRow.body"):
             header, payload = decode_body(body)
+            check_name("queue", header.queue)
             conflicts += replica.store_tasks(now_ms, header.encode(), [row.id], [payload])
         if row.history:
             History.decode(row.history)
             replica.merge_history(now_ms, row.id, row.history, None)
-    except (ValueError, Corrupt) as problem:
+    except (ValueError, Corrupt, Refused) as problem:
         raise Malformed("TaskRow", str(problem)) from None
     entries = row.entries.unpack("TaskRow.entries")
     tokens, seqs = columns.unpack_u64(row.tokens), columns.unpack_u64(row.seqs)
@@ -86,6 +86,6 @@ def digests(replica: Replica, after: bytes, upto: bytes, limit: int) -> tuple[di
             found[key[2:]] = found.get(key[2:], 0) | zlib.crc32(history)
     if found and replica.store.is_any_between("log", start, stop):
         for task_id in list(found):
-            for token, seq, entry in replica.entries(task_id, ENTRIES_MAX):
+            for token, seq, entry in replica.entries(task_id):
                 found[task_id] ^= zlib.crc32(entry, token << 7 ^ seq & 0xFFFFFFFF) << 16
     return dict(sorted(found.items())), upto

@@ -37,6 +37,8 @@ from skuld_py.simulation.store import MemoryStore
 from skuld_py.simulation.trace import Trace
 from skuld_py.wire import codec
 
+LATEST_MS = 15_000
+
 MakeMachine = Callable[[Options, Member, MemoryStore, Random], Machine]
 
 
@@ -65,14 +67,17 @@ class Cluster:
     def start(self) -> None:
         """Register all nodes, then boot each within the first moments."""
         spread = stream(self.seed, "boot")
+        late = self.options.late
         for name in self.options.nodes:
-            self.registry.register(name)
+            if name not in late:
+                self.registry.register(name)
         for name in self.options.nodes:
             clock = draw_clock(stream(self.seed, f"clock {name}"), self.options.parameters.skew_ms,
                                self._horizon_ms)
             self.processes[name] = Process(name, self, clock, self.make_store())
             self.network.attach(name, self._deliverer(self.processes[name]))
-            self.scheduler.at(spread.randint(0, 200), self.restart, name)
+            at_ms = spread.randint(0, 200) if name not in late else spread.randint(1_000, LATEST_MS)
+            self.scheduler.at(at_ms, self.restart, name)
 
     def _deliverer(self, process: Process) -> Callable[[str, Envelope], None]:
         def deliver(sender: str, messages: Envelope) -> None:

@@ -21,6 +21,8 @@ from skuld_py.simulation.scheduler import stream
 FAULTS = ("crash", "crash before commit", "crash after commit", "blackout", "pause", "halves", "isolate",
           "one way", "bridge", "clog", "storm", "registry cut", "registry freeze", "expire")
 FATES = ("complete", "renew", "abandon", "late", "release")
+LATE = 0.0
+"""Share of runs in which nodes join late. None: data is not handed off yet when owners change."""
 _PACE_OF_FAULTS_MS = (800, 1_600, 3_000)
 
 
@@ -46,6 +48,8 @@ class Options:
 
     parameters: Parameters
     nodes: tuple[str, ...]
+    late: tuple[str, ...]
+    """Nodes that join only while the run goes on: owners change, and data moves."""
     timing: Timing
     limits: Limits
     weather: Weather
@@ -60,7 +64,7 @@ class Options:
     def summary(self) -> str:
         """One line for people."""
         size = self.parameters
-        return (f"nodes={len(self.nodes)} replicas={size.replicas} partitions={size.partitions}"
+        return (f"nodes={len(self.nodes)} late={len(self.late)} replicas={size.replicas} partitions={size.partitions}"
                 f" skew={size.skew_ms} clients={self.workload.clients} loss={self.weather.loss:.2f}"
                 f" repeat={self.weather.repeat:.2f} session={self.registry.session_ms}"
                 f" faults={'+'.join(self.faults).replace(' ', '-') or 'none'}"
@@ -72,10 +76,11 @@ def draw_options(seed: int) -> Options:
     random = stream(seed, "options")
     replicas = random.choice((1, 2, 3, 3, 3, 4, 5))
     nodes = tuple(f"n{number}" for number in range(1, replicas + random.choice((0, 0, 1, 2)) + 1))
+    late = nodes[replicas:] if random.random() < LATE else ()
     parameters = Parameters("sim", "sim-1", random.choice((1, 2, 4)), replicas,
                             random.choice((20, 100, 400, 1_000)))
     return Options(
-        parameters, nodes, _draw_timing(random), _draw_limits(random), _draw_weather(random),
+        parameters, nodes, late, _draw_timing(random), _draw_limits(random), _draw_weather(random),
         RegistryOptions(session_ms=random.choice((800, 1_500, 3_000)), leg_ms=random.choice((1, 2, 5)),
                         watch_ms=random.choice((5, 20, 200)), ambiguity=random.choice((0.0, 0.1, 0.5)),
                         failure=random.choice((0.0, 0.05))),

@@ -36,6 +36,7 @@ from skuld_py.model.events import (
 from skuld_py.simulation.scheduler import Scheduler
 
 Deliver = Callable[[Event], None]
+WATCHES = ("nodes", "members")
 
 
 @attrs.frozen
@@ -71,6 +72,8 @@ class Connection:
     session: int = 0
     known: Session = Session.LOST
     is_cut: bool = False
+    is_stalled: bool = False
+    """Its server stands still with what it was sent, and will find it in its buffer."""
     is_silent: bool = False
     """The process stands still: it sends no pings, yet what is sent to it waits in its socket."""
     is_closed: bool = False
@@ -79,6 +82,8 @@ class Connection:
     asked_ms: int = 0
     told_ms: int = 0
     is_watch_due: dict[str, bool] = attrs.field(factory=dict)
+    is_missed: dict[str, bool] = attrs.field(factory=dict)
+    """News that could not be told, to be told when contact is back although nobody noticed its loss."""
 
 
 class Registry:
@@ -119,13 +124,16 @@ class Registry:
         self._change_contact(connection)
 
     def cut(self, connection: Connection) -> None:
-        """Break the network between one process and the service."""
+        """Break the network between one process and the service, or make its server stand still."""
         connection.is_cut = True
+        connection.is_stalled = self._random.random() < 0.5
         self._change_contact(connection)
 
     def mend(self, connection: Connection) -> None:
         """Let it through again; the client finds out soon."""
-        connection.is_cut = False
+        connection.is_cut = connection.is_stalled = False
+        if not self.is_frozen:
+            self._flush()
         self._change_contact(connection)
 
     def silence(self, connection: Connection) -> None:
@@ -152,12 +160,19 @@ class Registry:
     def thaw(self) -> None:
         """It goes on: first with what lies in its buffers, then with whoever still has time left."""
         self.is_frozen = False
-        buffered, self._buffered = self._buffered, []
-        for connection, swap in buffered:
-            self.counts["swap uncertain, applied late"] += self._apply(connection, swap)
+        self._flush()
         dead = [connection for connection in self._open.values() if connection.is_closed]
         for connection in [*self._connections, *dead]:
             self._change_contact(connection)
+
+    def _flush(self) -> None:
+        """Servers that run again carry out what they find in their buffers, if the session still lives."""
+        buffered, self._buffered = self._buffered, []
+        for connection, swap in buffered:
+            if connection.is_stalled:
+                self._buffered.append((connection, swap))
+            else:
+                self.counts["swap uncertain, applied late"] += self._apply(connection, swap)
 
     def _change_contact(self, connection: Connection) -> None:
         """Plan what follows from who hears whom now; whatever was planned before is void."""
@@ -201,11 +216,14 @@ class Registry:
         if connection.session not in self._open:
             self._renew_session(connection, is_first)
         elif connection.known is Session.CONNECTED:
+            for what in WATCHES:
+                if connection.is_missed.pop(what, False):
+                    self._plan_watch(connection, what, 1)
             return
         connection.known = Session.CONNECTED
         self._tell(connection, SessionChanged(Session.CONNECTED))
-        self._plan_watch(connection, "nodes", 1)
-        self._plan_watch(connection, "members", 1)
+        for what in WATCHES:
+            self._plan_watch(connection, what, 1)
 
     def _renew_session(self, connection: Connection, is_first: bool) -> None:
         if connection.known is Session.CONNECTED:
@@ -244,6 +262,7 @@ class Registry:
         """Tell the present state, whatever number of changes led to it."""
         connection.is_watch_due[what] = False
         if not self._is_reachable(connection) or connection.session not in self._open:
+            connection.is_missed[what] = True
             return
         if what == "members":
             members = tuple(member for _, (member, _) in sorted(self._members.items()))
@@ -292,7 +311,7 @@ class Registry:
 
     def _swap(self, connection: Connection, effect: SwapDocument) -> None:
         swapped = DocumentSwapped(effect.partition, effect.document.write_id, Outcome.UNCERTAIN)
-        if self.is_frozen and not connection.is_cut:
+        if connection.is_stalled or (self.is_frozen and not connection.is_cut):
             self._buffered.append((connection, effect))
             self._fail_later(connection, swapped)
             return

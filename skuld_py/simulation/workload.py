@@ -223,6 +223,8 @@ class Worker:
 
     def _complete_late(self, holds: Sequence[Hold], lease_ms: int) -> None:
         delay_ms = self._left_ms(holds) + self._random.randint(0, 2 * lease_ms)
+        if self._random.random() < 0.5:
+            self._client.later(delay_ms, self._send_renewal, holds, lease_ms, lambda operation: None)
         self._client.later(delay_ms, self.complete, holds, REPEATS_MAX)
 
     def complete(self, holds: Sequence[Hold], repeats: int) -> None:

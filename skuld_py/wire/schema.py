@@ -247,7 +247,7 @@ def _read_fields(of: type, names: Sequence[str], kinds: Sequence[Kind],
             _check_counts(units, values)
         record = of(*values)
         if rule is not None:
-            rule(record, reader.limits)
+            rule(record)
         return record
 
     return read_fields

@@ -8,8 +8,8 @@ the input.
 Columns take frames in the order in which they are met, so equal envelopes are equal frames, and each
 frame is used exactly once. Integers in more bytes than they need are read, but never written.
 
-Rejected: ``unpackb`` and a walk over its tree. Its bounds hold for one array each; two bytes of nested
-arrays cost more than a hundred, before any check of ours could run.
+Rejected: ``unpackb`` and a walk over its tree. Its bounds hold for one array each, and an empty map is one
+byte to send but some seventy to hold: a header full of them is built before any check could refuse it.
 """
 
 from __future__ import annotations

@@ -5,11 +5,12 @@ Invariants:
 * Room is a count of permits. A request takes all there are, keeps one for each task it is granted, and gives
   the rest back; who ends a task gives its permit back. So claims under way and claims not yet seen count.
 * A request waits at the cluster for at most ``WAIT_S``: it cannot be called off, and what it is granted after
-  the worker has gone would lie under a lease that nobody holds.
+  the worker has gone would lie under a lease that nobody holds. What comes while closing is given back.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 
@@ -21,7 +22,7 @@ PAUSE_S, PAUSE_S_MAX = 0.5, 10.0
 
 
 class Claimer:
-    """Claims from one queue. The callbacks are called in its own thread, ``on_end`` last."""
+    """Claims from one queue, by a client of its own. Callbacks come from its thread, ``on_end`` last."""
 
     def __init__(self, client: Client, queue: str, lease_s: float, permits: int, *,
                  on_claims: Callable[[list[Claim]], None], on_error: Callable[[SkuldError], None],
@@ -64,6 +65,11 @@ class Claimer:
             self._changed.notify()
 
     def _serve(self) -> None:
+        with self._client:
+            self._claim_until_closed()
+        self._on_end()
+
+    def _claim_until_closed(self) -> None:
         pause_s = PAUSE_S
         while permits := self._take():
             try:
@@ -77,9 +83,11 @@ class Claimer:
                 continue
             pause_s = PAUSE_S
             self.give(permits - len(claims))
-            if claims:
+            if claims and self._is_closing:
+                with contextlib.suppress(SkuldError):
+                    self._client.release(*claims)
+            elif claims:
                 self._on_claims(claims)
-        self._on_end()
 
     def _take(self) -> int:
         """All the permits, once there are some; 0 to end."""

@@ -94,15 +94,13 @@ class TaskContext:
 
     @property
     def attempt(self) -> int:
-        """How often the task was claimed so far, this time included."""
+        """How often the task was claimed so far, this time included, and claims that reached nobody."""
         return len(self._earlier()) + 1
 
     def _earlier(self) -> list[ClaimView]:
-        """A grant that no majority confirmed was released unused: no log, and no attempt."""
         if self._task is None:
             self._task = self._read(self.id)
-        return [claim for claim in self._task.claims
-                if claim.token < self.token and (claim.log or not claim.is_released)]
+        return [claim for claim in self._task.claims if claim.token < self.token]
 
     # -- the worker's side ---------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from skuld_py.client.client import ClaimName, Client
-from skuld_py.embedded import python
+from skuld_py.embedded import process, python
 from skuld_py.errors import SkuldError
 from skuld_py.model import ids
 from skuld_py.worker.lease import Key, LeaseKeeper
@@ -60,23 +60,22 @@ class Renewer:
         self._child: subprocess.Popen[bytes] | None = None
         self._unanswered_since: float | None = None
         self._is_closing = threading.Event()
+        self._listener = threading.Thread(target=self._listen, name="renewer", daemon=True)
 
     def start(self) -> None:
         """Start the process and listen to it."""
         with self._lock:
             self._launch()
-        threading.Thread(target=self._listen, name="renewer", daemon=True).start()
+        self._listener.start()
 
     def close(self) -> None:
         """End the process. What it held lapses, unless it was completed or released."""
         self._is_closing.set()
-        if self._child is not None and self._child.stdin is not None:
-            with contextlib.suppress(OSError):
-                self._child.stdin.close()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._child.wait(1.0)
-            self._child.kill()
-            self._child.wait()
+        with self._lock:
+            if self._child is not None:
+                process.stop(self._child, grace_s=1.0)
+        if self._listener.ident is not None:
+            self._listener.join()
 
     def hold(self, key: Key, deadline: float) -> None:
         """Keep a claim alive from now on."""
@@ -131,15 +130,20 @@ class Renewer:
     def _listen(self) -> None:
         while True:
             assert self._child is not None and self._child.stdout is not None
-            for line in self._child.stdout:
-                self._hear(json.loads(line))
+            with self._child.stdout as words:
+                for line in words:
+                    self._hear(json.loads(line))
             if self._is_closing.is_set():
                 return
+            assert self._child.stdin is not None
+            with contextlib.suppress(OSError):
+                self._child.stdin.close()
             _log.warning("the renewer ended with status %s; starting another one", self._child.wait())
             if self._is_closing.wait(REPLACE_PAUSE_S):
                 return
             with self._lock:
-                self._launch()
+                if not self._is_closing.is_set():
+                    self._launch()
 
     def _hear(self, words: dict[str, Any]) -> None:
         self._unanswered_since = None

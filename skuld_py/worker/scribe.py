@@ -57,7 +57,10 @@ def back_off_s(attempt: int) -> float:
 
 
 class Scribe:
-    """Writes for all runs of a worker. ``on_done`` is told the end of each: completed, released or lost."""
+    """Writes for all runs of a worker, by a client of its own.
+
+    ``on_done`` is told the end of each run: completed, released or lost.
+    """
 
     def __init__(self, client: Client, on_done: Callable[[Run, str], None]) -> None:
         self._client = client
@@ -114,6 +117,10 @@ class Scribe:
     # -- the thread ----------------------------------------------------------------------------
 
     def _serve(self) -> None:
+        with self._client:
+            self._write_until_closed()
+
+    def _write_until_closed(self) -> None:
         while not (self._is_closing and not self._endings):
             try:
                 self._inbox.get(timeout=self._wait_s())()

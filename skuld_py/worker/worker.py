@@ -59,8 +59,8 @@ class Worker:
                  report: Callable[[str], None] = _log.info) -> None:
         if slots < 1:
             raise Refused("bad_slots", f"slots: {slots}; a worker has at least one")
-        self._clients = [Client(nodes, holder=holder) for _ in range(3)]
-        self._holder = self._clients[0].holder
+        claiming, writing, self._reading = (Client(nodes, holder=holder) for _ in range(3))
+        self._holder = self._reading.holder
         self._queue = names.check_name("queue", queue_name)
         self._engine = engine
         self._slots = slots
@@ -75,7 +75,6 @@ class Worker:
         self._stop_at: float | None = None
         self._signals = 0
         self._failure: str | None = None
-        claiming, writing, self._reading = self._clients
         self._claimer = Claimer(claiming, self._queue, lease_s, slots,
                                 on_claims=partial(self._post, self._on_claims),
                                 on_error=partial(self._post, self._on_claim_error),
@@ -181,9 +180,7 @@ class Worker:
         if not self._scribe.close(STOP_S):
             self._report(f"{self._scribe.held} claims are not given back; their leases end by themselves")
         self._renewer.close()
-        if self._signals < 2 and not self._is_claiming:
-            for client in self._clients:
-                client.close()
+        self._reading.close()
         self._report("stopped")
 
     # -- claims --------------------------------------------------------------------------------

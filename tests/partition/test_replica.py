@@ -158,4 +158,4 @@ def test_a_log_entry_is_immutable() -> None:
     assert replica.append(IDS[0], 1, 0, [b"a", b"b"])
     assert replica.append(IDS[0], 1, 1, [b"b", b"c"])
     assert not replica.append(IDS[0], 1, 1, [b"x"])
-    assert replica.entries(IDS[0], 10) == [(1, 0, b"a"), (1, 1, b"b"), (1, 2, b"c")]
+    assert replica.entries(IDS[0]) == [(1, 0, b"a"), (1, 1, b"b"), (1, 2, b"c")]

@@ -136,7 +136,7 @@ def test_the_tail_is_heavy() -> None:
 
 
 def test_latency_lets_messages_overtake() -> None:
-    scheduler, links, ear = network(Weather(latency_mean_ms=10.0))
+    scheduler, links, _ = network(Weather(latency_mean_ms=10.0))
     order: list[int] = []
     links.attach("b", lambda sender, messages: order.append(messages[0].request))  # type: ignore[attr-defined]
     for number in range(20):
@@ -450,6 +450,25 @@ def test_a_frozen_server_applies_late_what_was_uncertain_before() -> None:
     assert [event.document.write_id for event in service.news("n1") if isinstance(event, DocumentRead)] == ["a"]
 
 
+def test_a_stalled_server_applies_late_while_others_go_on() -> None:
+    service = Service(session_ms=3_000)
+    for attempt in range(12):
+        service.registry.cut(service.n1)
+        version = service.registry.documents.get(0, (-1, NOBODY))[0]
+        service.swap(service.n1, version, f"n1 {attempt}")
+        service.wait(100)
+        if attempt % 2:
+            service.swap(service.n2, version, f"n2 {attempt}")
+        service.wait(100)
+        service.registry.mend(service.n1)
+        service.wait(3_000)
+
+    leaders = [write.document.leader for write in service.registry.writes]
+    assert leaders.count("n2") == 6
+    assert 0 < leaders.count("n1") < 6
+    assert service.registry.counts["swap uncertain, applied late"] == leaders.count("n1")
+
+
 def test_a_cut_loses_the_answer_of_a_swap_that_was_applied() -> None:
     service = Service()
     service.news("n1")
@@ -474,6 +493,18 @@ def test_watches_tell_several_changes_as_one() -> None:
     news = [event for event in service.news("n2") if isinstance(event, MembersChanged)]
     assert len(news) == 1
     assert alive(list(news)) == ["n1.3", "n2.1"]
+
+
+def test_news_of_a_moment_in_which_nobody_could_be_told_come_later() -> None:
+    service = Service(session_ms=3_000, watch_ms=0)
+    service.news("n2")
+    service.registry.expire(service.n1)
+    service.registry.freeze()
+    service.wait(2)
+    service.registry.thaw()
+    service.wait(1_000)
+
+    assert alive(service.news("n2")) == ["n1.1", "n2.1"]
 
 
 # -- trace -------------------------------------------------------------------------------------------

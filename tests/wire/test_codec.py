@@ -101,6 +101,7 @@ SMALL = Limits(message_bytes=4_000)
 TOO_LARGE: dict[str, tuple[list[m.Message], Limits]] = {
     "messages": ([m.Greet(1)] * (codec.MESSAGES_MAX + 1), DEFAULT_LIMITS),
     "items": ([LARGEST["counts"]] * 2, DEFAULT_LIMITS),
+    "items, as names": ([m.Gossip((), ("q",) * 1_000)] * 131, DEFAULT_LIMITS),
     "frames": ([m.Enqueue(1, 0, (batch(b"x"),))] * codec.FRAMES_MAX, DEFAULT_LIMITS),
     "header bytes": ([m.Get(1, ID * 50)], SMALL),
     "bytes": ([m.Enqueue(1, 0, (batch(b"x" * 4_000),))], SMALL),
@@ -110,8 +111,9 @@ TOO_LARGE: dict[str, tuple[list[m.Message], Limits]] = {
 @pytest.mark.parametrize("what", TOO_LARGE)
 def test_what_a_receiver_would_not_take_is_not_sent(what: str) -> None:
     messages, limits = TOO_LARGE[what]
+    counted = what.partition(",")[0]
 
-    with pytest.raises(Refused, match=rf"envelope: \d+ {what}, more than \d+; send less at once") as refused:
+    with pytest.raises(Refused, match=rf"envelope: \d+ {counted}, more than \d+; send less at once") as refused:
         encode(Envelope("", "main", tuple(messages)), limits)
 
     assert refused.value.code == "too_large"

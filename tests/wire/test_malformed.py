@@ -10,7 +10,7 @@ import msgpack
 import pytest
 from msgpack import fallback
 
-from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX, PROTOCOL_VERSION, Limits
+from skuld_py.config import LEASE_MS_MAX, PROTOCOL_VERSION, Limits
 from skuld_py.errors import Malformed
 from skuld_py.model import messages as m
 from skuld_py.model.task import Header
@@ -64,10 +64,6 @@ def column_of(count: int, size: int) -> tuple[bytes, bytes]:
     return struct.pack(">I", size) * count, b"x" * (count * size)
 
 
-BIG_LENGTHS, BIG_DATA = column_of(1, DEFAULT_LIMITS.payload_bytes + 1)
-MANY_LENGTHS, MANY_DATA = column_of(25, DEFAULT_LIMITS.payload_bytes)
-ENTRY_LENGTHS, ENTRY_DATA = column_of(1, DEFAULT_LIMITS.entry_bytes + 1)
-HALF_LENGTHS, _ = column_of(501, 0)
 
 CASES: dict[str, tuple[Frames, str, str]] = {
     # W2: truncated, trailing, random bytes
@@ -112,6 +108,7 @@ CASES: dict[str, tuple[Frames, str, str]] = {
     # W5: versions, operations, fields
     "a later version": (header([[0, 7]], version=2), "version",
                         "the sender speaks protocol 2, this side protocol 1; upgrade the older of the two"),
+    "an earlier version": (header([[0, 7]], version=0), "version", "protocol 0, this side protocol 1"),
     "a later version of another shape": ([msgpack.packb([9, {"new": 1.5}])], "version", "speaks protocol 9"),
     "a version in words": (header([], version="one"), "version", "is no int"),
     "too few parts": ([msgpack.packb([1, "main", ""])], "header", "has 3 parts"),
@@ -186,14 +183,6 @@ CASES: dict[str, tuple[Frames, str, str]] = {
     "ids beyond count": (raw(m.Get, 7, ID * 1_001), "Get.ids", "20020 bytes, more than 20000"),
     "two cursors": (raw(m.List, 7, "", ID * 2, 1), "List.after", "40 bytes, more than 20"),
     # W10: payloads
-    "a payload too large": (enqueue(row(lengths=BIG_LENGTHS), frames=[BIG_DATA]), PAYLOADS,
-                            "one has 1048577 bytes, more than 1048576"),
-    "payloads too large together": (enqueue(row(ids=ID * 25, lengths=MANY_LENGTHS), frames=[MANY_DATA]),
-                                    "Enqueue.batches", "more than 25165824; send several requests"),
-    "tasks beyond count, together": (enqueue(*[row(JOBS, ID * 501, HALF_LENGTHS, 0)] * 2, frames=[]),
-                                     "Enqueue.batches", "1002 tasks, more than 1000; send several requests"),
-    "an entry too large": (raw(m.Append, 7, 0, ID, 1, 0, [ENTRY_LENGTHS, 1], frames=[ENTRY_DATA]),
-                           "Append.entries", "one has 65537 bytes, more than 65536"),
     "two bodies for one task": (task_row(body=(b"\0" * 8, 0)), "Repair.tasks[0].body", "8 bytes, more than"),
     # columns that do not fit each other, and headers that are none
     "lengths cut short": (enqueue(row(lengths=FIVE[:3])), PAYLOADS, "3 bytes, no multiple of 4"),
@@ -245,9 +234,9 @@ def test_what_the_table_spoils_is_well_formed_before(frames: Frames) -> None:
     decode(frames)
 
 
-def test_limits_are_those_of_the_cluster() -> None:
-    with pytest.raises(Malformed, match=r"payloads: one has 5 bytes, more than 4"):
-        decode(enqueue(row()), Limits(payload_bytes=4))
+def test_the_limit_of_a_message_is_the_cluster_s() -> None:
+    with pytest.raises(Malformed, match=r"frames: have \d+ bytes, more than 40"):
+        decode(enqueue(row()), Limits(message_bytes=40))
 
 
 # -- who can be told -----------------------------------------------------------------------------
@@ -277,7 +266,9 @@ def test_a_number_that_could_be_read_is_told(
 
 UNANSWERABLE = {
     "the number itself": raw(m.Greet, -1),
-    "the number, beside an extra field": raw(m.Greet, True, 1),
+    "a bool, beside an extra field": raw(m.Greet, True, 1),
+    "a number below 0, beside an extra field": raw(m.Greet, -1, 1),
+    "a number of 2^63, beside an extra field": raw(m.Greet, U63 + 1, 1),
     "no fields": raw(m.Greet),
     "a message without a number": raw(m.RequestVote, 1, 0),
     "an unknown operation": header([[99, 7]]),

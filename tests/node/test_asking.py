@@ -1,0 +1,100 @@
+"""What a node refuses a client, by code and field, before anything is sent or stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from node.machines import Machines
+from skuld_py.model import columns
+from skuld_py.model import messages as m
+from skuld_py.model.task import Header
+
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def machines() -> Machines:
+    made = Machines()
+    made.pass_time(2_000)
+    return made
+
+
+def enqueue(made: Machines, sizes: list[int], w: int = 0, batches: int = 1) -> m.Message:
+    task_ids = made.mint.mint(made.now_ms, len(sizes) * batches, 1)
+    parts = [task_ids[at : at + len(sizes)] for at in range(0, len(task_ids), len(sizes))]
+    payloads = columns.pack([bytes(size) for size in sizes])
+    return m.Enqueue(1, w, tuple(m.TaskBatch(Header("q").encode(), b"".join(part), payloads) for part in parts))
+
+
+def late(made: Machines) -> m.Message:
+    task_ids = made.mint.__class__(1).mint(made.now_ms + 60_000, 1, 0)
+    return m.Enqueue(1, 0, (m.TaskBatch(Header("q").encode(), task_ids[0], columns.pack([b""])),))
+
+
+REFUSED: dict[str, tuple[Callable[[Machines], m.Message], str, str]] = {
+    "no tasks": (lambda made: m.Enqueue(1, 0, ()), "empty", "tasks"),
+    "a payload too large": (lambda made: enqueue(made, [MIB + 1]), "payload_too_large", "payload"),
+    "too many tasks": (lambda made: enqueue(made, [0] * 501, batches=2), "too_large", "tasks"),
+    "too many bytes": (lambda made: enqueue(made, [MIB] * 25), "too_large", "tasks"),
+    "more copies than replicas": (lambda made: enqueue(made, [1], w=4), "bad_w", "w"),
+    "an id of tomorrow": (late, "future_id", "id"),
+    "no entries": (lambda made: m.Append(1, 0, bytes(20), 1, 0, columns.pack([])), "entry_too_large", "entries"),
+    "an entry too large": (lambda made: m.Append(1, 0, bytes(20), 1, 0, columns.pack([bytes(1 << 17)])),
+                           "entry_too_large", "entries"),
+    "nothing to complete": (lambda made: m.Complete(1, 0, 0, b"", b""), "empty", "ids"),
+    "nothing to renew": (lambda made: m.Renew(1, 5, b"", b""), "empty", "ids"),
+    "nothing to get": (lambda made: m.Get(1, b""), "empty", "ids"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_it_is_refused_by_name_and_nothing_is_sent_or_stored(machines: Machines, name: str) -> None:
+    make, code, field = REFUSED[name]
+    machines.flying.clear()
+    machines.ask(machines.names[0], make(machines), name.encode())
+
+    answers = machines.answers_to(name.encode())
+    assert len(answers) == 1 and isinstance(answers[0], m.Failed)
+    assert (answers[0].code, answers[0].is_definite) == (code, True)
+    assert field in answers[0].text
+    assert not machines.flying
+    assert not any(store.scan("body", b"", b"\xff" * 30, 1) for store in machines.stores.values())
+
+
+def test_a_renewal_answers_row_by_row_even_when_one_is_named_twice(machines: Machines) -> None:
+    machines.ask(machines.names[0], machines_enqueue := enqueue(machines, [1, 1]))
+    machines.pass_time(100)
+    machines.ask(machines.names[0], m.Claim(2, "q", 2, 60_000, 0, "me"), b"claimer")
+    machines.pass_time(100)
+    claimed = machines.answers_to(b"claimer")[0]
+    assert isinstance(claimed, m.Claimed) and isinstance(machines_enqueue, m.Enqueue)
+    batch = claimed.batches[0]
+    rows = [(batch.ids[:20], batch.first_token), (batch.ids[:20], batch.first_token),
+            (batch.ids[20:], batch.first_token), (batch.ids[20:], batch.first_token + 1)]
+
+    machines.ask(machines.names[1], m.Renew(3, 90_000, b"".join(row[0] for row in rows),
+                                            columns.pack_u64([row[1] for row in rows])), b"renewer")
+    machines.pass_time(500)
+
+    renewed = machines.answers_to(b"renewer")[0]
+    assert isinstance(renewed, m.Renewed)
+    ends = columns.unpack_u64(renewed.ends)
+    assert ends[0] == ends[1] > batch.end_ms and ends[2] == 0 and ends[3] == ends[0]
+
+
+def test_a_claim_takes_no_more_than_an_answer_can_carry(machines: Machines) -> None:
+    for _ in range(3):
+        machines.ask(machines.names[0], enqueue(machines, [MIB] * 12), b"big")
+        machines.pass_time(100)
+    taken = 0
+    for turn in range(8):
+        machines.ask(machines.names[0], m.Claim(2, "q", 100, 60_000, 0, "me"), b"taker-%d" % turn)
+        machines.pass_time(200)
+        answer = machines.answers_to(b"taker-%d" % turn)[0]
+        assert isinstance(answer, m.Claimed)
+        assert sum(len(batch.bodies.data) for batch in answer.batches) <= 24 * MIB
+        taken += sum(len(batch.bodies) for batch in answer.batches)
+
+    assert taken == 36

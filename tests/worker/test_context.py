@@ -1,0 +1,192 @@
+"""A task's view of its claim, and the log it writes: coalesced, bounded, numbered once."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from skuld_py.errors import Refused
+from skuld_py.model.ids import TaskId
+from skuld_py.model.task import ClaimView, Task
+from skuld_py.worker.context import ClaimLost, TaskContext
+from skuld_py.worker.journal import ENTRIES_MAX, Journal, decode_entry, encode_entry, pause_s, result_of
+
+ID = TaskId(bytes(range(20)))
+
+
+def context(*earlier: ClaimView, token: int = 9, deadline_s: float = 60.0) -> TaskContext:
+    reads = []
+
+    def read(task_id: TaskId) -> Task:
+        assert not reads, "the task is read once"
+        reads.append(task_id)
+        own = ClaimView(token, "me", 3, 4, is_released=False, completed_ms=None)
+        return Task(task_id, "q", 0, b"", (*earlier, own))
+
+    return TaskContext(ID, token, "q", time.monotonic() + deadline_s, read)
+
+
+def claim(token: int, *log: bytes) -> ClaimView:
+    return ClaimView(token, f"w{token}", token, token + 1, is_released=False, completed_ms=None, log=log)
+
+
+def written(journal: Journal, now_s: float) -> list[dict[str, Any]]:
+    """All that is due now, confirmed at once."""
+    entries: list[dict[str, Any]] = []
+    while batch := journal.take(now_s, at_ms=int(now_s * 1000)):
+        entries += map(decode_entry, batch.entries)
+        journal.confirm()
+    return entries
+
+
+def test_a_context_names_its_claim() -> None:
+    here = context()
+    assert here.name == f"{ID}:9"
+    assert here.claim_path("/data/") == f"/data/{ID}/9"
+    assert not here.is_lost
+    here.check()
+
+
+def test_a_lost_claim_raises_what_except_exception_does_not_catch() -> None:
+    here = context()
+    here.lose("it was claimed again")
+    here.lose("a later reason")
+
+    with pytest.raises(ClaimLost, match="it was claimed again") as lost:
+        here.check()
+    assert not isinstance(lost.value, Exception)
+
+
+def test_a_claim_is_lost_at_its_deadline_whatever_the_worker_says() -> None:
+    here = context(deadline_s=-0.001)
+    assert here.is_lost
+    here.extend(time.monotonic() + 60)
+    assert not here.is_lost
+
+
+def test_a_deadline_never_moves_back() -> None:
+    here = context()
+    before = here.deadline
+    here.extend(before - 5)
+    assert here.deadline == before
+
+
+def test_the_first_attempt_has_no_history() -> None:
+    here = context()
+    assert here.attempt == 1
+    assert here.history == ()
+
+
+def test_history_is_what_earlier_claims_wrote() -> None:
+    mark = encode_entry("log", 5, checkpoint=17)
+    here = context(claim(3, mark), claim(6, b"\xff"))
+
+    assert here.attempt == 3
+    assert [(past.token, past.holder) for past in here.history] == [(3, "w3"), (6, "w6")]
+    assert here.history[0].entries == ({"kind": "log", "at_ms": 5, "checkpoint": 17},)
+    assert here.history[1].entries == ({"kind": "unknown"},)
+
+
+def test_progress_is_coalesced_and_a_second_apart() -> None:
+    journal = Journal(100.0)
+    for done in range(5):
+        journal.progress(done, 5, "reading")
+    assert written(journal, 100.0) == [
+        {"kind": "progress", "at_ms": 100_000, "done": 4, "total": 5, "note": "reading"}]
+
+    journal.progress(5, 5)
+    assert written(journal, 100.9) == []
+    assert [entry["done"] for entry in written(journal, 101.0)] == [5]
+
+
+def test_progress_that_does_not_change_is_written_once() -> None:
+    journal = Journal(0.0)
+    journal.progress(1, 2)
+    assert len(written(journal, 0.0)) == 1
+    journal.progress(1, 2)
+    assert written(journal, 5.0) == []
+
+
+def test_sparks_numbers_stand_beside_the_tasks_own() -> None:
+    journal = Journal(0.0)
+    journal.spark({"jobs": 1, "stages": [0, 2], "tasks": [3, 8]})
+    assert written(journal, 1.0)[0]["spark"]["tasks"] == [3, 8]
+    journal.progress(1, 4, "half")
+    entry = written(journal, 3.0)[0]
+    assert (entry["done"], entry["spark"]["jobs"]) == (1, 1)
+
+
+def test_a_log_grows_with_the_logarithm_of_the_time() -> None:
+    journal = Journal(0.0)
+    entries = 0
+    for second in range(36_000):
+        journal.progress(second, 36_000)
+        entries += len(written(journal, float(second)))
+    assert entries < 300
+    assert pause_s(10.0) == 1.0
+    assert pause_s(3_600.0) == 120.0
+
+
+def test_what_a_task_says_is_kept_in_order_and_bounded() -> None:
+    journal = Journal(0.0)
+    for number in range(ENTRIES_MAX + 7):
+        journal.say({"number": number}, at_ms=1)
+    journal.close("result", 2, value=None)
+
+    entries = written(journal, 0.0)
+
+    assert [entry["number"] for entry in entries[:ENTRIES_MAX]] == list(range(ENTRIES_MAX))
+    assert "7 more entries were dropped" in entries[-2]["text"]
+    assert entries[-1] == {"kind": "result", "at_ms": 2, "value": None}
+
+
+def test_the_result_is_last_even_when_more_is_said() -> None:
+    journal = Journal(0.0)
+    journal.progress(1, 2)
+    journal.say("almost", at_ms=1)
+    journal.close("result", 2, value={"path": "/data/1"})
+    journal.say("too late", at_ms=3)
+    journal.spark({"jobs": 2})
+
+    assert [entry["kind"] for entry in written(journal, 60.0)] == ["log", "progress", "result"]
+
+
+def test_entries_that_may_be_written_are_written_again_unchanged() -> None:
+    journal = Journal(0.0)
+    journal.say("one", at_ms=1)
+    first = journal.take(0.0, at_ms=1)
+    journal.say("two", at_ms=2)
+    journal.progress(1, 2)
+
+    assert journal.take(9.0, at_ms=9_000) == first
+    journal.confirm()
+    following = journal.take(9.0, at_ms=9_000)
+    assert first is not None and following is not None
+    assert (first.seq, following.seq) == (0, 1)
+
+
+@pytest.mark.parametrize("words", [{"day": object()}, {"much": "x" * 40_000}, {"nan": float("nan")}])
+def test_what_is_no_entry_is_refused_where_it_is_said(words: dict[str, Any]) -> None:
+    with pytest.raises(Refused):
+        context().log(words)
+
+
+def test_progress_takes_numbers() -> None:
+    with pytest.raises(Refused):
+        context().progress(object(), 1)  # type: ignore[arg-type]
+
+
+def test_a_long_text_is_cut() -> None:
+    here = context()
+    here.log("x" * 10_000)
+    assert len(written(here.journal, 1e9)[0]["text"]) == 4_096
+
+
+def test_a_result_is_read_from_the_end_of_a_log() -> None:
+    log = (encode_entry("log", 1, text="a"), encode_entry("result", 2, value=[1, 2]))
+    assert result_of(log) == [1, 2]
+    for other in ((), log[:1]):
+        with pytest.raises(Refused, match="result"):
+            result_of(other)

@@ -1,0 +1,185 @@
+"""A worker process with a real Spark on a real cluster: progress, loss of a claim, death of the JVM, SIGTERM."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from skuld_py.client.client import ClaimName, Client
+from skuld_py.embedded.local import LocalCluster
+from skuld_py.model.ids import TaskId
+from skuld_py.worker.journal import decode_entry, result_of
+from skuld_py.worker.registry import encode_call
+
+pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow]
+
+Eventually = Callable[[Callable[[], bool]], None]
+QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
+
+# `square` runs a small job and says how far it is. `hold` runs a job that says through a pipe that it runs, and
+# would go on for a minute; the pipe's end says that Spark's Python process has gone.
+APP = '''
+import time
+import skuld_py
+
+
+@skuld_py.task
+def square(spark, context, count):
+    context.progress(0, count, "squaring")
+    total = spark.sparkContext.parallelize(range(count), 2).map(lambda n: n * n).sum()
+    context.progress(count, count, "squared")
+    return {"total": total, "session": spark.getActiveSession() is not None}
+
+
+def hold_on(pipe):
+    with open(pipe, "w") as said:
+        said.write("running")
+        said.flush()
+        time.sleep(60)
+
+
+@skuld_py.task
+def hold(spark, context, pipe):
+    if context.attempt == 1:
+        spark.sparkContext.parallelize([pipe], 1).foreach(hold_on)
+    return context.attempt
+
+
+@skuld_py.task
+def wait(spark, context, pipe):
+    with open(pipe) as gate:
+        gate.read()
+    return spark.sparkContext.parallelize(range(7), 1).count()
+'''
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("app")
+    (directory / "spark_app.py").write_text(APP)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def worker(cluster: LocalCluster, app: Path) -> Iterator[subprocess.Popen[bytes]]:
+    worker = cluster.start_worker("jobs", "spark_app", "--slots", "2", "--lease", "3s", "--grace", "5s",
+                                  working_directory=app, environment=QUICK_JAVA)
+    yield worker
+    worker.kill()
+    worker.wait()
+
+
+class Held(threading.Thread):
+    """The reading end of a pipe that a Spark job holds; notes when the job runs and when it has gone."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(daemon=True)
+        os.mkfifo(path)
+        self._path = path
+        self.is_running = threading.Event()
+        self.has_gone = threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        with self._path.open() as pipe:
+            if pipe.read(len("running")) == "running":
+                self.is_running.set()
+            pipe.read()
+        self.has_gone.set()
+
+
+def call(function: str, *args: Any) -> bytes:
+    return encode_call(f"spark_app:{function}", *args)
+
+
+def jvm_of(worker: subprocess.Popen[bytes]) -> psutil.Process:
+    return next(child for child in psutil.Process(worker.pid).children() if "java" in child.name())
+
+
+def is_completed(client: Client, task: TaskId) -> Callable[[], bool]:
+    return lambda: client.get(task).is_completed
+
+
+def test_a_task_runs_and_its_log_tells_how_far_it_came(
+    worker: subprocess.Popen[bytes], client: Client, eventually: Eventually
+) -> None:
+    task = client.enqueue("jobs", call("square", 1_000))
+
+    eventually(is_completed(client, task))
+
+    entries = list(map(decode_entry, client.get(task).claims[0].log))
+    assert entries[-1]["value"] == {"total": 332_833_500, "session": True}
+    progress = [entry for entry in entries if entry["kind"] == "progress"]
+    assert (progress[-1]["done"], progress[-1]["note"]) == (1_000, "squared")
+    assert progress[-1]["spark"] == {"jobs": 1, "stages": [1, 1], "tasks": [2, 2]}
+
+
+def test_a_lost_lease_ends_the_spark_job(
+    worker: subprocess.Popen[bytes], client: Client, tmp_path: Path, eventually: Eventually
+) -> None:
+    held = Held(tmp_path / "pipe")
+    task = client.enqueue("jobs", call("hold", str(tmp_path / "pipe")))
+    assert held.is_running.wait(30)
+    token = client.get(task).claims[0].token
+
+    began = time.monotonic()
+    client.release(ClaimName(task, token))
+    assert held.has_gone.wait(20)
+    assert time.monotonic() - began < 20
+
+    eventually(is_completed(client, task))
+    claims = client.get(task).claims
+    assert client.get(task).completed_token == claims[1].token
+    assert result_of(claims[1].log) == 2
+    assert all(decode_entry(entry)["kind"] != "result" for entry in claims[0].log)
+
+
+def test_a_killed_jvm_is_replaced_and_its_task_done_again(
+    worker: subprocess.Popen[bytes], client: Client, tmp_path: Path, eventually: Eventually
+) -> None:
+    held = Held(tmp_path / "pipe")
+    task = client.enqueue("jobs", call("hold", str(tmp_path / "pipe")))
+    assert held.is_running.wait(30)
+
+    jvm_of(worker).kill()
+
+    assert held.has_gone.wait(20)
+    eventually(is_completed(client, task))
+    first, second = client.get(task).claims
+    assert decode_entry(first.log[-1])["reason"].startswith("Spark's JVM ended")
+    assert result_of(second.log) == 2
+
+
+def test_sigterm_drains_releases_and_leaves_no_process(
+    worker: subprocess.Popen[bytes], client: Client, cluster: LocalCluster, tmp_path: Path, eventually: Eventually
+) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    held = Held(tmp_path / "pipe")
+    short = client.enqueue("jobs", call("wait", str(gate)))
+    long = client.enqueue("jobs", call("hold", str(tmp_path / "pipe")))
+    assert held.is_running.wait(30)
+    children = psutil.Process(worker.pid).children(recursive=True)
+    with gate.open("w"):  # opens when the short task has: both run
+        worker.send_signal(signal.SIGTERM)
+        eventually(lambda: "stopping; 2 running tasks" in cluster.worker_log(0).read_text())
+        later = client.enqueue("jobs", call("square", 1))
+
+    assert worker.wait(30) == 0
+
+    assert result_of(client.get(short).claims[0].log) == 7
+    claim = client.get(long).claims[0]
+    assert claim.is_released
+    assert decode_entry(claim.log[-1])["reason"].startswith("the worker stops")
+    assert not client.get(long).is_completed
+    assert all(claim.is_released for claim in client.get(later).claims)
+    assert psutil.wait_procs(children, timeout=10)[1] == []

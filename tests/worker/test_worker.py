@@ -1,0 +1,369 @@
+"""What a worker does with its claims, on a real cluster, with an engine that dies and freezes to order."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import skuld_py
+from skuld_py.client.client import ClaimName, Client
+from skuld_py.embedded.local import LocalCluster
+from skuld_py.errors import Refused
+from skuld_py.model.ids import TaskId
+from skuld_py.worker.apps import load_apps
+from skuld_py.worker.context import TaskContext
+from skuld_py.worker.journal import decode_entry, result_of
+from skuld_py.worker.registry import Call
+from skuld_py.worker.scribe import back_off_s
+from skuld_py.worker.worker import Worker
+
+pytestmark = [pytest.mark.cluster]
+
+LEASE_S = 2.0
+Eventually = Callable[[Callable[[], bool]], None]
+
+
+class FakeEngine:
+    """Calls functions; is alive, frozen or gone as the test says."""
+
+    def __init__(self) -> None:
+        self.is_frozen = False
+        self.has_ended = False
+        self.starts = 0
+        self.cancelled: list[str] = []
+
+    def start(self) -> None:
+        self.starts += 1
+        self.is_frozen = self.has_ended = False
+
+    restart = start
+
+    def stop(self, grace_s: float) -> None:
+        self.has_ended = True
+
+    def is_alive(self) -> bool:
+        return not (self.is_frozen or self.has_ended)
+
+    def is_gone(self) -> bool:
+        return self.has_ended
+
+    def call(self, function: Callable[..., Any], context: TaskContext, call: Call) -> Any:
+        return function(self, context, *call.args, **call.kwargs)
+
+    def cancel(self, name: str) -> bool:
+        self.cancelled.append(name)
+        return self.is_alive()
+
+    def counts(self, name: str) -> dict[str, Any] | None:
+        return None
+
+
+class Gate:
+    """What a task of these tests stops at: it says that it is there and goes on when it may."""
+
+    def __init__(self) -> None:
+        self.arrived = threading.Semaphore(0)
+        self.open = threading.Event()
+        self.was_interrupted = threading.Event()
+
+
+GATE = Gate()
+
+
+@skuld_py.task(name="test.pass_gate")
+def pass_gate(engine: FakeEngine, context: TaskContext) -> dict[str, int]:
+    """Waits in small steps, so that an order to stop arrives."""
+    context.log({"here": True})
+    GATE.arrived.release()
+    try:
+        while not GATE.open.wait(0.01):
+            pass
+    except BaseException:
+        GATE.was_interrupted.set()
+        raise
+    return {"attempt": context.attempt}
+
+
+@skuld_py.task(name="test.fail_twice")
+def fail_twice(engine: FakeEngine, context: TaskContext) -> int:
+    if context.attempt < 3:
+        raise ValueError(f"attempt {context.attempt} fails")
+    return context.attempt
+
+
+@skuld_py.task(name="test.die_once")
+def die_once(engine: FakeEngine, context: TaskContext) -> int:
+    if context.attempt == 1:
+        engine.has_ended = True
+        raise ConnectionRefusedError
+    return context.attempt
+
+
+@skuld_py.task(name="test.give_object")
+def give_object(engine: FakeEngine, context: TaskContext) -> object:
+    return object()
+
+
+@skuld_py.task(name="test.add")
+def add(engine: FakeEngine, context: TaskContext, a: int, b: int) -> int:
+    return a + b
+
+
+class RunningWorker:
+    """A worker in a thread, and what it reported."""
+
+    def __init__(self, worker: Worker, engine: FakeEngine, lines: list[str]) -> None:
+        self.worker = worker
+        self.engine = engine
+        self.lines = lines
+        self.status: int | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        self.status = self.worker.run()
+
+    def has_said(self, words: str) -> bool:
+        return any(words in line for line in self.lines)
+
+    def end(self) -> int | None:
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+        return self.status
+
+
+Start = Callable[..., RunningWorker]
+
+
+@pytest.fixture
+def start(cluster: LocalCluster, queue: str, tmp_path: Path) -> Iterator[Start]:
+    global GATE  # noqa: PLW0603 - each test has its own; the tasks find it by name
+    GATE = Gate()
+    with contextlib.ExitStack() as ends:
+        def begin(**options: Any) -> RunningWorker:
+            lines: list[str] = []
+            engine = FakeEngine()
+            options = {"lease_s": LEASE_S, "grace_s": 20.0, **options}
+            worker = Worker(cluster.addresses, queue, engine, renewer_log=tmp_path / "renewer.log",
+                            report=lines.append, **options)
+            running = RunningWorker(worker, engine, lines)
+            ends.callback(running.end)
+            ends.callback(worker.stop)
+            ends.callback(GATE.open.set)
+            return running
+
+        yield begin
+
+
+def is_completed(client: Client, task_id: TaskId) -> Callable[[], bool]:
+    return lambda: client.get(task_id).is_completed
+
+
+def test_tasks_are_run_and_their_results_recorded(
+    start: Start, client: Client, queue: str, eventually: Eventually
+) -> None:
+    tasks = [client.enqueue(queue, add.call(number, 1)) for number in range(20)]
+    running = start(slots=4)
+
+    eventually(lambda: all(task.is_completed for task in client.get_many(tasks)))
+
+    assert [result_of(client.get(task).claims[-1].log) for task in tasks] == list(range(1, 21))
+    assert {len(client.get(task).claims) for task in tasks} == {1}
+    eventually(lambda: sum("completed" in line for line in running.lines) == 20)
+
+
+def test_a_lease_is_renewed_for_as_long_as_the_task_runs(
+    start: Start, client: Client, queue: str, eventually: Eventually
+) -> None:
+    task = client.enqueue(queue, pass_gate.call())
+    start()
+    GATE.arrived.acquire(timeout=20)
+    claim = client.get(task).claims[0]
+
+    eventually(lambda: client.get(task).claims[0].end_ms > claim.start_ms + 2 * 1000 * LEASE_S)
+    GATE.open.set()
+    eventually(is_completed(client, task))
+
+    assert client.get(task).completed_token == claim.token
+
+
+def test_a_renewer_that_is_killed_is_replaced_in_time(
+    start: Start, client: Client, queue: str, eventually: Eventually
+) -> None:
+    task = client.enqueue(queue, pass_gate.call())
+    start(lease_s=4.0)
+    GATE.arrived.acquire(timeout=20)
+    end_ms = client.get(task).claims[0].end_ms
+    renewer = next(child for child in psutil.Process().children()
+                   if "skuld_py.worker.renewer" in child.cmdline())
+
+    renewer.kill()
+    eventually(lambda: client.get(task).claims[0].end_ms > end_ms)
+    GATE.open.set()
+    eventually(is_completed(client, task))
+
+    assert result_of(client.get(task).claims[0].log) == {"attempt": 1}
+
+
+def test_a_lost_claim_is_cancelled_interrupted_and_never_completed(
+    start: Start, client: Client, queue: str, eventually: Eventually
+) -> None:
+    task = client.enqueue(queue, pass_gate.call())
+    running = start(slots=1)
+    GATE.arrived.acquire(timeout=20)
+    stolen = client.get(task).claims[0].token
+
+    client.release(ClaimName(task, stolen))
+    assert GATE.was_interrupted.wait(20)
+    assert running.engine.cancelled == [f"{task}:{stolen}"]
+
+    GATE.arrived.acquire(timeout=20)  # claimed again
+    GATE.open.set()
+    eventually(is_completed(client, task))
+    claims = client.get(task).claims
+    assert result_of(claims[-1].log) == {"attempt": 2}
+    assert all(decode_entry(entry)["kind"] != "result" for entry in claims[0].log)
+    assert running.has_said("lost")
+
+
+def test_a_failing_task_writes_why_and_is_released_after_a_growing_pause(
+    start: Start, client: Client, queue: str, eventually: Eventually
+) -> None:
+    task = client.enqueue(queue, fail_twice.call())
+    start()
+
+    eventually(is_completed(client, task))
+
+    first, second, third = client.get(task).claims
+    error = decode_entry(first.log[-1])
+    assert (error["kind"], error["error"]) == ("error", "ValueError: attempt 1 fails")
+    assert 'raise ValueError(f"attempt' in error["trace"]
+    assert result_of(third.log) == 3
+    assert second.start_ms - first.start_ms >= 1_000
+    assert third.start_ms - second.start_ms >= 2_000
+    assert [back_off_s(attempt) for attempt in (1, 2, 3, 7, 99)] == [1, 2, 4, 60, 60]
+
+
+def test_a_result_that_is_no_plain_value_is_a_failure(
+    start: Start, client: Client, queue: str, eventually: Eventually
+) -> None:
+    task = client.enqueue(queue, give_object.call())
+    start()
+
+    eventually(lambda: bool(client.get(task).claims) and client.get(task).claims[0].is_released)
+
+    assert "plain JSON" in decode_entry(client.get(task).claims[0].log[-1])["error"]
+
+
+def test_a_payload_that_is_no_call_is_a_failure(
+    start: Start, client: Client, queue: str, eventually: Eventually
+) -> None:
+    task = client.enqueue(queue, b"hello")
+    start()
+
+    eventually(lambda: bool(client.get(task).claims) and client.get(task).claims[0].is_released)
+
+    assert "no call" in decode_entry(client.get(task).claims[0].log[-1])["error"]
+
+
+def test_an_engine_that_dies_is_replaced_and_its_task_done_again_at_once(
+    start: Start, client: Client, queue: str, eventually: Eventually
+) -> None:
+    task = client.enqueue(queue, die_once.call())
+    running = start()
+
+    eventually(is_completed(client, task))
+
+    first, second = client.get(task).claims
+    assert decode_entry(first.log[-1])["reason"] == "Spark's JVM ended"
+    assert result_of(second.log) == 2
+    assert running.engine.starts == 2
+
+
+def test_a_frozen_engine_is_replaced_after_a_while(
+    start: Start, client: Client, queue: str, eventually: Eventually
+) -> None:
+    task = client.enqueue(queue, pass_gate.call())
+    running = start(stall_s=1.5)
+    GATE.arrived.acquire(timeout=20)
+
+    running.engine.is_frozen = True
+    assert GATE.was_interrupted.wait(20)
+
+    GATE.open.set()
+    eventually(is_completed(client, task))
+    assert running.engine.starts == 2
+
+
+def test_stop_lets_running_tasks_end_and_claims_no_more(
+    start: Start, client: Client, queue: str, eventually: Eventually
+) -> None:
+    running = start(slots=1)
+    task = client.enqueue(queue, pass_gate.call())
+    GATE.arrived.acquire(timeout=20)
+    running.worker.stop()
+    eventually(lambda: running.has_said("stopping"))
+    later = client.enqueue(queue, add.call(1, 1))
+    GATE.open.set()
+
+    assert running.end() == 0
+
+    assert client.get(task).is_completed
+    assert all(claim.is_released for claim in client.get(later).claims)
+    assert not client.get(later).is_completed
+
+
+def test_what_does_not_end_in_time_is_given_back(
+    start: Start, client: Client, queue: str, eventually: Eventually
+) -> None:
+    running = start(grace_s=0.2)
+    task = client.enqueue(queue, pass_gate.call())
+    GATE.arrived.acquire(timeout=20)
+    running.worker.stop()
+
+    assert running.end() == 0
+
+    claim = client.get(task).claims[0]
+    assert claim.is_released
+    assert decode_entry(claim.log[-1])["kind"] == "released"
+    assert running.engine.cancelled == [f"{task}:{claim.token}"]
+
+
+def test_the_second_stop_is_at_once(start: Start, client: Client, queue: str) -> None:
+    running = start(grace_s=60)
+    task = client.enqueue(queue, pass_gate.call())
+    GATE.arrived.acquire(timeout=20)
+    running.worker.stop()
+    running.worker.stop()
+    began = time.monotonic()
+
+    assert running.end() == 130
+
+    assert time.monotonic() - began < 5
+    assert client.get(task).claims[0].is_released
+
+
+def test_an_application_that_is_not_there_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", "")
+    for module, words in (("no_such_app", "directory"), ("not a name", "not a name"), ("", "module name")):
+        with pytest.raises(Refused, match=words) as refusal:
+            load_apps([module])
+        assert refusal.value.code == "unknown_app"
+
+
+def test_an_application_that_lacks_something_says_what(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "app_that_lacks.py").write_text("import no_such_library")
+    with pytest.raises(Refused, match="needs no_such_library") as refusal:
+        load_apps(["app_that_lacks"])
+    assert refusal.value.code == "bad_app"
