@@ -35,7 +35,10 @@ import lmdb
 
 from skuld_py.errors import Corrupt, Refused, SkuldError
 from skuld_py.model.store import TABLES, Row
+from skuld_py.runtime.resident import MappedFile
 
+COMMITS_PER_RELEASE = 16
+"""After so many commits the map is let go of: a few megabytes; mapping the hot pages again is microseconds."""
 _SUM_BYTES = 4
 _RESIDUE = crc32(crc32(b"").to_bytes(_SUM_BYTES, "little"))
 """The CRC-32 of any text that ends in its own CRC-32."""
@@ -72,6 +75,8 @@ class LmdbStore:
         self._transaction: lmdb.Transaction[bytes] | None = None
         self._cursors: dict[str, lmdb.Cursor[bytes]] = {}
         self._failure: StoreFailed | None = None
+        self._mapped = MappedFile(directory / "data.mdb")
+        self._commits_left = COMMITS_PER_RELEASE
 
     def close(self) -> None:
         """Drop what was not committed and let go of the directory; closing twice does nothing."""
@@ -166,6 +171,10 @@ class LmdbStore:
         except (lmdb.Error, OSError) as problem:
             raise self._failed(problem) from problem
         self._transaction = None
+        self._commits_left -= 1
+        if not self._commits_left:
+            self._commits_left = COMMITS_PER_RELEASE
+            self._mapped.release()
 
     def _cursor(self, table: str) -> lmdb.Cursor[bytes]:
         """The batch's cursor of a table; opens the batch's transaction at its first use."""

@@ -64,7 +64,8 @@ class Options:
     def summary(self) -> str:
         """One line for people."""
         size = self.parameters
-        return (f"nodes={len(self.nodes)} late={len(self.late)} replicas={size.replicas} partitions={size.partitions}"
+        return (f"nodes={len(self.nodes)} late={len(self.late)} replicas={size.replicas}"
+                f" partitions={size.partitions}"
                 f" skew={size.skew_ms} clients={self.workload.clients} loss={self.weather.loss:.2f}"
                 f" repeat={self.weather.repeat:.2f} session={self.registry.session_ms}"
                 f" faults={'+'.join(self.faults).replace(' ', '-') or 'none'}"

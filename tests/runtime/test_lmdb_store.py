@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import lmdb
@@ -19,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from skuld_py.errors import Corrupt, Refused
 from skuld_py.model.store import TABLES
-from skuld_py.runtime.lmdb_store import LmdbStore, StoreFailed
+from skuld_py.runtime.lmdb_store import COMMITS_PER_RELEASE, LmdbStore, StoreFailed
 
 MAP_BYTES = 64 << 20
 TOP = Path(__file__).resolve().parents[2]
@@ -198,7 +199,7 @@ def test_a_full_map_is_fatal_and_nothing_is_answered_after_it(tmp_path: Path) ->
 FAIL_TO_SYNC = """
 import resource, signal, sys
 from pathlib import Path
-from skuld_py.runtime.lmdb_store import LmdbStore, StoreFailed
+from skuld_py.runtime.lmdb_store import COMMITS_PER_RELEASE, LmdbStore, StoreFailed
 store = LmdbStore(Path(sys.argv[1]), 64 << 20)
 store.put_many("body", [(b"key", b"first")])
 store.commit()
@@ -390,3 +391,28 @@ class StoreAgainstDict(RuleBasedStateMachine):
 
 StoreAgainstDict.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
 test_any_history_reads_like_a_dict = StoreAgainstDict.TestCase
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="resident memory is only let go of on Linux")
+def test_resident_memory_does_not_grow_with_the_data(tmp_path: Path) -> None:
+    """What a scan of 40 MB mapped is let go of again within few commits."""
+    with closing(LmdbStore(tmp_path)) as store:
+        for batch in range(40):
+            numbers = range(batch * 1_000, batch * 1_000 + 1_000)
+            store.put_many("body", [(number.to_bytes(8, "big"), bytes(1_000)) for number in numbers])
+            store.commit()
+        before = _resident_bytes()
+        scanned = sum(len(store.scan("body", start.to_bytes(8, "big"), b"\xff" * 8, 1_000))
+                      for start in range(0, 40_000, 1_000))
+        during = _resident_bytes()
+        for commit in range(COMMITS_PER_RELEASE):
+            store.put_many("meta", [(b"key", b"%d" % commit)])
+            store.commit()
+
+        assert scanned == 40_000 and during - before > 20 << 20, "the scan mapped what it read"
+        assert _resident_bytes() - before < 10 << 20
+        assert store.get("body", (5).to_bytes(8, "big")) == bytes(1_000)
+
+
+def _resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
