@@ -193,23 +193,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seconds", type=float, default=5.0, help="length of each measurement")
     parser.add_argument("--clients", type=int, default=3, help="client processes")
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 100, 500], help="batch sizes")
+    parser.add_argument("--verbs", nargs="+", default=list(VERBS), choices=list(VERBS), help="what to measure")
     options = parser.parse_args()
     console = Console()
-    table = Table("batch", *(f"{verb}/s" for verb in VERBS), "floor lives/s", "life / floor",
+    table = Table("batch", *(f"{verb}/s" for verb in options.verbs), "floor lives/s", "life / floor",
                   title=f"3 nodes, N=3 W=2 C=2, fsync before ack, {options.clients} clients, 100-byte payloads")
     with tempfile.TemporaryDirectory(prefix="skuld-bench-") as name:
         directory = Path(name)
         with LocalCluster(directory, nodes=3, partitions=8, replicas=3) as cluster:
             wait_until_led(cluster.addresses)
-            for batch in (1, 100, 500):
+            for batch in options.batches:
                 rates = {}
-                for verb in VERBS:
+                for verb in options.verbs:
                     queue = f"{verb.split()[0]}-{batch}" if verb == "life cycle" else f"verbs-{batch}"
                     rates[verb] = measure(cluster.addresses, verb, queue, batch, options.seconds,
                                           options.clients)
                 bare = floor(directory, batch, options.seconds)
                 table.add_row(str(batch), *(f"{rate:,.0f}" for rate in rates.values()), f"{bare:,.0f}",
-                              f"{rates['life cycle'] / bare:.2f}")
+                              f"{rates.get('life cycle', 0) / bare:.2f}")
             p50, p99 = single_latency(cluster.addresses, 2_000)
     console.print(table)
     console.print(f"single enqueue, one after another: p50 {p50:.2f} ms, p99 {p99:.2f} ms")

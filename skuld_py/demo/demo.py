@@ -46,7 +46,7 @@ QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 """A JVM that lives for a minute never earns back what its optimising compiler costs."""
 LIMIT_S = 300.0
 LOOK_S = 0.25
-DOWN_S = 3.0
+DOWN_S, DOWN_S_MAX = 3.0, 15.0
 INTERRUPTED = 130
 
 
@@ -194,7 +194,7 @@ class _Demo:
                 if leaders <= is_live - {victim.address}:
                     victim.is_replaced = True
                     self._screen.good(f"{gone_s:.1f} s later the others lead all partitions; work goes on")
-        elif gone_s > DOWN_S:
+        if gone_s > (DOWN_S if victim.is_replaced else DOWN_S_MAX):
             self._bring_back()
 
     def _bring_back(self) -> None:

@@ -56,7 +56,6 @@ class Screen:
         """Show how far each of these things is, until the end of the block."""
         if not self._is_terminal:
             yield
-            self._print_counts()
             return
         columns = (TextColumn("{task.description:>8}"), BarColumn(40), MofNCompleteColumn())
         with Progress(*columns, TimeElapsedColumn(), console=self._console) as self._bars:
@@ -72,7 +71,7 @@ class Screen:
         if self._bars is not None:
             for name, (done, total) in counts.items():
                 self._bars.update(self._bar_ids[name], completed=done, total=total)
-        elif time.monotonic() >= self._line_at:
+        elif time.monotonic() >= self._line_at or all(done == total for done, total in counts.values()):
             self._print_counts()
 
     def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

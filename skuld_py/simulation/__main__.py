@@ -97,8 +97,9 @@ def progress(stats: Counter[str], seconds: float) -> str:
 def summarise(stats: Counter[str], failures: Iterable[int]) -> None:
     """What was reached, so that a kind of fault that never happens is seen."""
     for group in ("fault", "network", "registry"):
-        print(f"{group}: " + ", ".join(f"{what.removeprefix(group + ' ')} {count:,}"
-                                       for what, count in sorted(stats.items()) if what.startswith(group + " ")))
+        found = {what.removeprefix(group + " "): count for what, count in stats.items()
+                 if what.startswith(group + " ")}
+        print(f"{group}: " + ", ".join(f"{what} {count:,}" for what, count in sorted(found.items())))
     failed = list(failures)
     print(f"failed: {', '.join(map(str, failed))}" if failed else "all passed")
 
@@ -115,7 +116,8 @@ def report(verdict: Verdict, seconds: int) -> None:
         print(f"VIOLATED: {invariant}")
         for line in evidence:
             print(f"  {line}")
-    print(f"again: python -m skuld_py.simulation --seed {verdict.seed} --seconds {seconds} --trace", flush=True)
+    again = f"python -m skuld_py.simulation --seed {verdict.seed} --seconds {seconds} --trace"
+    print(f"again: {again}", flush=True)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ LIVENESS_MS = 40_000
 SETTLE_MS = 250
 DRAIN_LEASE_MS = 1_000
 TRACE_LINES = 60
+TESTED = (m.Enqueue, m.Claim, m.Renew, m.Append, m.Complete)
 LIVENESS = "healed, the cluster elects, drains and converges in bounded time"
 
 SAFETY: tuple[Checker, ...] = (
@@ -211,22 +212,25 @@ class Campaign:
         stats += Counter({f"registry {what}": count for what, count in cluster.registry.counts.items()})
         stats += Counter(f"{type(operation.message).__name__} {operation.status.value}"
                          for operation in history.operations)
-        acked = list(history.of(m.Enqueue, Status.OK))
+        acks = sum(1 for _ in history.of(m.Enqueue, Status.OK))
         stats.update({
             "actions": cluster.scheduler.actions, "elections": len(cluster.registry.writes),
             "turns": sum(process.turns for process in cluster.processes.values()),
             "boots": sum(process.boots for process in cluster.processes.values()),
-            "acks": len(acked), "claims": sum(1 for _ in checkers.claims_of(self.evidence())),
-            "faults overlapped": self._overlapped(acked), "virtual ms": cluster.scheduler.now_ms,
+            "acks": acks, "claims": sum(1 for _ in checkers.claims_of(self.evidence())),
+            "faults overlapped": self._overlapped(), "virtual ms": cluster.scheduler.now_ms,
             "healing ms": self.healed_ms or 0, "on wire": self.options.is_on_wire,
         })
         return stats
 
-    def _overlapped(self, acked: list[Operation]) -> int:
-        """Faults during which an operation succeeded."""
+    def _overlapped(self) -> int:
+        """Faults during which a write or a claim succeeded."""
+        done = [operation for operation in self.cluster.history.operations
+                if operation.is_ok and isinstance(operation.message, TESTED)]
+
         def is_overlapped(fault: Fault) -> bool:
             return any(operation.invoked_ms <= fault.stop_ms and operation.done_ms >= fault.start_ms
-                       for operation in acked)
+                       for operation in done)
         return sum(1 for fault in self.nemesis.faults if is_overlapped(fault))
 
 

@@ -149,8 +149,9 @@ def claims_of(evidence: Evidence) -> Iterator[tuple[bytes, int, bytes, Operation
     for operation in evidence.history.of(m.Claim, Status.OK):
         assert isinstance(operation.answer, m.Claimed)
         for batch in operation.answer.batches:
-            for index, task_id in enumerate(split(batch.ids)):
-                yield task_id, batch.first_token + index, batch.bodies.unpack()[index], operation
+            rows = zip(split(batch.ids), batch.bodies.unpack(), strict=True)
+            for index, (task_id, body) in enumerate(rows):
+                yield task_id, batch.first_token + index, body, operation
 
 
 def one_holder_per_token(evidence: Evidence) -> Finding:

@@ -114,8 +114,8 @@ def _draw_workload(random: Random) -> Workload:
     shortest_ms = random.choice((100, 400))
     fates = tuple(fate for fate in FATES if random.random() < 0.6)
     return Workload(
-        clients=random.choice((1, 2, 2, 3)), queues=("q0", "q1", "q2")[: random.randint(1, 3)],
-        enqueue_ms=random.choice((500, 1_000, 2_000)), claim_ms=random.choice((300, 700, 1_500)),
+        clients=random.choice((1, 1, 2, 3)), queues=("q0", "q1", "q2")[: random.randint(1, 3)],
+        enqueue_ms=random.choice((500, 1_000, 2_000)), claim_ms=random.choice((400, 800, 1_600)),
         read_ms=random.choice((1_000, 4_000)), patience_ms=random.choice((600, 2_500)),
         lease_ms=(shortest_ms, shortest_ms * random.choice((2, 8))), fates=fates or ("complete",),
         batch_max=random.choice((1, 2, 5)), is_logging=random.random() < 0.5)

@@ -77,6 +77,7 @@ class Process:
         self._is_busy = False
         self._is_turn_due = False
         self._wake_ms: int | None = None
+        self._armed_ms = 0
         self._held: tuple[Action, tuple[object, ...]] | None = None
         self._ticks_at = (-1, 0)
 
@@ -164,7 +165,8 @@ class Process:
         now_ms = self.clock.read(self._world.scheduler.now_ms)
         self.turns += 1
         turn = take_turn(machine, now_ms, events)
-        self._world.let_out(self, turn.early)
+        if turn.early:
+            self._world.let_out(self, turn.early)
         if not self.store.is_staged:
             self._speak(turn.late)
         elif self.crash_point is CrashPoint.BEFORE_COMMIT:
@@ -183,7 +185,8 @@ class Process:
             self._speak(late)
 
     def _speak(self, late: list[Effect]) -> None:
-        self._world.let_out(self, late)
+        if late:
+            self._world.let_out(self, late)
         self._arm()
         self._plan_turn()
 
@@ -193,8 +196,9 @@ class Process:
         """Have the machine ticked at its deadline. A timer that stands earlier is left to ring."""
         assert self.machine is not None
         deadline_ms = self.machine.deadline()
-        if deadline_ms is None:
+        if deadline_ms is None or (self._wake_ms is not None and deadline_ms >= self._armed_ms):
             return
+        self._armed_ms = deadline_ms
         at_ms = max(self.clock.when(deadline_ms), self._world.scheduler.now_ms)
         if self._wake_ms is None or at_ms < self._wake_ms:
             self._wake_ms = at_ms

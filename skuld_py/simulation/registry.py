@@ -316,6 +316,10 @@ class Registry:
             self._fail_later(connection, swapped)
             return
         is_ambiguous = self._random.random() < self.options.ambiguity
+        if is_ambiguous and self._random.random() < 0.3:
+            self._break(connection)
+            self._swap(connection, effect)
+            return
         if connection.is_cut or (is_ambiguous and self._random.random() < 0.5):
             self.counts["swap uncertain, not applied"] += 1
             self._fail_later(connection, swapped)
@@ -329,6 +333,14 @@ class Registry:
             outcome = Outcome.UNCERTAIN
         verdict = attrs.evolve(swapped, outcome=outcome)
         self._answer(connection, verdict, swapped)
+
+    def _break(self, connection: Connection) -> None:
+        """The connection breaks with a request in the server's buffer, and is whole again some time later."""
+        self.counts["connection broken at a swap"] += 1
+        self.cut(connection)
+        connection.is_stalled = True
+        back_ms = self._random.randint(1, self.options.session_ms * 3 // 2)
+        self._scheduler.after(back_ms, self.mend, connection)
 
     def _apply(self, connection: Connection, effect: SwapDocument) -> bool:
         version, _ = self.documents.get(effect.partition, (-1, NOBODY))

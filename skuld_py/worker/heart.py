@@ -33,6 +33,9 @@ class Heart:
         self._beat_at = time.monotonic()
         self._is_working = threading.Event()
         self._is_closed = threading.Event()
+
+    def start(self) -> None:
+        """Begin to beat."""
         for target in (self._serve, self._guard):
             threading.Thread(target=target, name="heart", daemon=True).start()
 

@@ -31,6 +31,7 @@ class Ignition:
         self._on_ready = on_ready
         self._on_failure = on_failure
         self.is_ready = False
+        self._is_closed = False
         self.generation = 0
         """How many engines there were before this one."""
 
@@ -44,12 +45,18 @@ class Ignition:
         self.generation += 1
         self._launch(self._engine.restart)
 
+    def close(self) -> None:
+        """Start nothing any more."""
+        self._is_closed = True
+
     def _launch(self, start: Callable[[], None]) -> None:
         threading.Thread(target=self._begin, args=(start,), name="ignition", daemon=True).start()
 
     def _begin(self, start: Callable[[], None]) -> None:
         began = time.monotonic()
         for attempt in range(1, STARTS_MAX + 1):
+            if self._is_closed:
+                return
             try:
                 start()
             except SkuldError as error:

@@ -59,9 +59,9 @@ class Worker:
                  report: Callable[[str], None] = _log.info) -> None:
         if slots < 1:
             raise Refused("bad_slots", f"slots: {slots}; a worker has at least one")
+        self._queue = names.check_name("queue", queue_name)
         claiming, writing, self._reading = (Client(nodes, holder=holder) for _ in range(3))
         self._holder = self._reading.holder
-        self._queue = names.check_name("queue", queue_name)
         self._engine = engine
         self._slots = slots
         self._grace_s = grace_s
@@ -93,6 +93,7 @@ class Worker:
         self._report(f"worker {self._holder} on queue {self._queue}: {self._slots} slots; Spark is starting")
         with self._signals_heard():
             self._renewer.start()
+            self._heart.start()
             self._scribe.start()
             self._claimer.start()
             self._ignition.start()
@@ -169,6 +170,7 @@ class Worker:
     def _close(self) -> None:
         """Stop what still runs, then give back what is still held, then end the helpers."""
         self._claimer.close()
+        self._ignition.close()
         self._heart.close()
         if self._ignition.is_ready or self._signals < 2:  # one that is starting dies with this process
             self._engine.stop(grace_s=0 if self._running or self._signals > 1 else STOP_S)

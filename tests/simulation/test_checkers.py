@@ -1,4 +1,4 @@
-"""Each checker sees what breaks its rule, passes what keeps it, and calls a run that shows nothing vacuous."""
+"""Each checker sees what breaks its rule, passes what keeps it, and calls an empty run vacuous."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class Story:
              until_ms: int | None = None) -> Story:
         """An operation and its answer; every one has its own client and number."""
         self._requests += 1
-        operation = self.history.invoke(at_ms, f"c{self._requests}", "n1", self._requests, make(self._requests))
+        number = self._requests
+        operation = self.history.invoke(at_ms, f"c{number}", "n1", number, make(number))
         self.history.finish(at_ms + 1 if until_ms is None else until_ms, operation, answer)
         return self
 
@@ -59,10 +60,10 @@ class Story:
                          m.Renewed(0, pack_u64([end_ms])), at_ms)
 
     def complete(self, at_ms: int = 10, w: int = 0) -> Story:
-        return self.tell(lambda request: m.Complete(request, w, 0, TASK, pack_u64([TOKEN])), m.Acked(0, 2), at_ms)
+        return self.tell(lambda request: m.Complete(request, w, 0, TASK, pack_u64([TOKEN])), ACKED, at_ms)
 
     def append(self) -> Story:
-        return self.tell(lambda request: m.Append(request, 0, TASK, TOKEN, 3, pack([b"entry"])), m.Acked(0, 2))
+        return self.tell(lambda request: m.Append(request, 0, TASK, TOKEN, 3, pack([b"entry"])), ACKED)
 
     def hold(self, token: int, start_ms: int, stop_ms: int) -> Story:
         self.history.holds.append(Hold(TASK, token, f"w{token}", start_ms - 1, start_ms, stop_ms))
@@ -249,4 +250,6 @@ def test_every_checker_has_violations_of_at_least_two_kinds_and_a_clean_history(
 
 
 def test_a_weak_completion_binds_nobody() -> None:
-    assert checkers.completed_is_not_granted(Story().complete(10, 1).claim(at_ms=20).evidence()).verdict is None
+    story = Story().complete(10, 1).claim(at_ms=20)
+
+    assert checkers.completed_is_not_granted(story.evidence()).verdict is None

@@ -162,9 +162,12 @@ def test_a_completion_and_an_entry_answered_have_their_copies_too() -> None:
 def test_a_claim_answered_is_recorded_by_a_majority() -> None:
     claimed = m.Claimed(7, 0, (m.ClaimBatch(TASK, 5, 99, pack([BODY])),))
 
-    assert Stage().put("history", KEY, record(5, 99), "n1", "n2").answer(CLAIM, claimed) == []
-    assert Stage().put("history", KEY, record(5, 99), "n1").answer(CLAIM, claimed) == [rules.CLAIM_IS_RECORDED]
-    assert Stage().put("history", KEY, record(4, 99), "n1", "n2").answer(CLAIM, claimed) != []
+    def broken(token: int, *names: str) -> list[str]:
+        return Stage().put("history", KEY, record(token, 99), *names).answer(CLAIM, claimed)
+
+    assert broken(5, "n1", "n2") == []
+    assert broken(5, "n1") == [rules.CLAIM_IS_RECORDED]
+    assert broken(4, "n1", "n2") == [rules.CLAIM_IS_RECORDED]
 
 
 def test_a_renewal_answered_is_recorded_by_a_majority() -> None:

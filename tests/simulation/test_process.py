@@ -107,7 +107,8 @@ def test_a_crash_during_the_commit_loses_it_with_all_promises() -> None:
     assert stage.process.store.get("log", b"heard") is None
 
 
-@pytest.mark.parametrize(("point", "kept"), [(CrashPoint.BEFORE_COMMIT, None), (CrashPoint.AFTER_COMMIT, b"yes")])
+@pytest.mark.parametrize(("point", "kept"),
+                         [(CrashPoint.BEFORE_COMMIT, None), (CrashPoint.AFTER_COMMIT, b"yes")])
 def test_a_crash_point_is_met_in_the_next_turn_that_writes(point: CrashPoint, kept: bytes | None) -> None:
     stage, crashes = Stage(), list[int]()
     stage.process.crash_point = point

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 import skuld_py
@@ -121,6 +121,7 @@ PLAIN = some.recursive(
     max_leaves=20)
 
 
+@settings(max_examples=50, deadline=None)
 @given(some.lists(PLAIN, max_size=4), some.dictionaries(some.text(), PLAIN, max_size=4))
 def test_plain_values_arrive_as_they_were(args: list[Any], kwargs: dict[str, Any]) -> None:
     call = decode_call(encode_call("reports.named", *args, **kwargs))
@@ -133,6 +134,7 @@ def test_tuples_arrive_as_lists_and_no_number_is_a_number() -> None:
     assert math.isnan(call.args[1])
 
 
+@settings(deadline=None)
 @given(some.binary(max_size=200))
 def test_any_bytes_are_a_call_or_refused(payload: bytes) -> None:
     with contextlib.suppress(Refused):
