@@ -12,7 +12,7 @@ import click
 
 @click.command()
 @click.option("--input", "source", type=click.Path(exists=True, file_okay=False, path_type=Path),
-              default=None, show_default="Spark's own jars",
+              default=None, show_default="the jars that PySpark ships",
               help="A directory with archives (.jar, .zip, .whl) to take the census of.")
 @click.option("--keep", type=click.Path(file_okay=False, path_type=Path), default=None,
               show_default="nothing is kept", help="Keep what the demo wrote in this directory.")
