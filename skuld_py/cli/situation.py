@@ -6,7 +6,6 @@ all nodes and may fail while the rest is still worth saying.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import attrs
@@ -42,14 +41,13 @@ def ask(nodes: list[str], timeout_s: float) -> Situation:
     """The situation; raises only when no node answers at all."""
     connection = Connection(nodes)
     try:
-        deadline = time.monotonic() + timeout_s
-        greeted = connection.greet(deadline)
-        described = connection.call(m.Describe(connection.next_request()), deadline, is_idempotent=True)
+        greeted = connection.greet(timeout_s)
+        described = connection.call(m.Describe(connection.next_request()), timeout_s, is_idempotent=True)
         assert isinstance(described, m.Described), described
         if len(described.nodes) < greeted.replicas:
             return Situation(greeted, described, doubt="no partition is placed yet")
         try:
-            counted = connection.call(m.Count(connection.next_request(), ""), deadline, is_idempotent=True)
+            counted = connection.call(m.Count(connection.next_request(), ""), timeout_s, is_idempotent=True)
         except SkuldError as error:
             return Situation(greeted, described, doubt=error.message)
         assert isinstance(counted, m.Counted), counted

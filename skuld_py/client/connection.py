@@ -99,7 +99,7 @@ class Connection:
         cluster = "" if is_greeting else self.greet(timeout_s).cluster
         request: int = message.request  # type: ignore[attr-defined]
         frames = encode(Envelope("", cluster, (message,)))
-        was_sent, refusal = False, None
+        was_sent, is_in_doubt, refusal = False, False, None
         while time.monotonic() < (deadline if was_sent else reach_by):
             if not self._send(frames):
                 self._pause(reach_by)
@@ -107,18 +107,19 @@ class Connection:
             was_sent = True
             until = min(deadline, time.monotonic() + wait_s + ATTEMPT_S) if is_idempotent else deadline
             answer = self._receive(request, until)
-            if isinstance(answer, Failed):
-                refusal = self._judge(answer, is_idempotent)
-                self._pause(deadline)
-            elif answer is not None:
+            if answer is not None and not isinstance(answer, Failed):
                 return answer
-            elif not is_idempotent:
+            if answer is not None:
+                refusal = self._judge(answer, is_idempotent)
+            is_in_doubt = is_in_doubt or answer is None or not answer.is_definite
+            if is_in_doubt and not is_idempotent:
                 break
-        if refusal is not None:
-            raise refusal
+            self._pause(deadline)
         names = ", ".join(self._sockets)
         if not was_sent:
             raise Refused("unreachable", f"nodes: none of {names} can be reached; are they running?")
+        if refusal is not None and (not is_in_doubt or isinstance(refusal, Uncertain)):
+            raise refusal
         raise Uncertain("deadline", f"no answer from {names} before the deadline")
 
     def _judge(self, answer: Failed, is_idempotent: bool) -> Refused | Uncertain:

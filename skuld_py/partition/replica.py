@@ -155,11 +155,13 @@ class Replica:
 
     def _may_follow(self, record: bytes, grant: Grant, token: int) -> bool:
         history = decode_history(record)
+        if history.completion.value is not None:
+            return False
         mine = history.claims.entries.get(token)
         if mine is not None:
             return mine.holder == grant.holder and not mine.released.is_raised
-        return (history.completion.value is None and token > history.newest_token
-                and (not history.horizon_ms or history.horizon_ms + self.skew_ms <= grant.start_ms))
+        return token > history.newest_token and (
+            not history.horizon_ms or history.horizon_ms + self.skew_ms <= grant.start_ms)
 
     def apply_grant(self, now_ms: int, grant: Grant, skipped: Sequence[int] = ()) -> None:
         """Record the claims of a grant except the skipped indexes."""

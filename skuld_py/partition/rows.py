@@ -72,20 +72,31 @@ def digests(replica: Replica, after: bytes, upto: bytes, limit: int) -> tuple[di
     Also gives the id up to which the digests are complete: ``upto`` itself, or less when the limit
     cut the page short. A digest is 64 bits over body, history and log.
     """
-    start = replica.prefix + after + b"\0" if after else replica.prefix
-    stop = replica.prefix + upto + b"\0" if upto else tables.end_of(replica.prefix)
+    start = tables.end_of(replica.prefix + after) if after else replica.prefix
+    stop = tables.end_of(replica.prefix + upto) if upto else tables.end_of(replica.prefix)
     bodies = replica.store.scan("body", start, stop, limit)
     histories = replica.store.scan("history", start, stop, limit)
-    for rows in (bodies, histories):
-        if len(rows) == limit and rows[-1][0] < stop:
-            upto = rows[-1][0][2:]
-            stop = rows[-1][0] + b"\0"
-    found: dict[bytes, int] = {key[2:]: zlib.crc32(body) << 32 for key, body in bodies if key < stop}
+    logs = _logged(replica, start, stop, limit)
+    for keys in ([key for key, _ in bodies], [key for key, _ in histories], logs):
+        if len(keys) == limit and tables.end_of(keys[-1]) < stop:
+            upto, stop = keys[-1][2:], tables.end_of(keys[-1])
+    found = dict.fromkeys((key[2:] for key in logs if key < stop), 0)
+    for task_id in found:
+        for token, seq, entry in replica.entries(task_id):
+            found[task_id] ^= zlib.crc32(entry, token << 7 ^ seq & 0xFFFFFFFF) << 16
+    for key, body in bodies:
+        if key < stop:
+            found[key[2:]] = found.get(key[2:], 0) ^ zlib.crc32(body) << 32
     for key, history in histories:
         if key < stop:
-            found[key[2:]] = found.get(key[2:], 0) | zlib.crc32(history)
-    if found and replica.store.is_any_between("log", start, stop):
-        for task_id in list(found):
-            for token, seq, entry in replica.entries(task_id):
-                found[task_id] ^= zlib.crc32(entry, token << 7 ^ seq & 0xFFFFFFFF) << 16
+            found[key[2:]] = found.get(key[2:], 0) ^ zlib.crc32(history)
     return dict(sorted(found.items())), upto
+
+
+def _logged(replica: Replica, start: bytes, stop: bytes, limit: int) -> list[bytes]:
+    """Keys (prefix + id) of the tasks that have a log: one seek for each."""
+    found: list[bytes] = []
+    while len(found) < limit and (rows := replica.store.scan("log", start, stop, 1)):
+        found.append(rows[0][0][:22])
+        start = tables.end_of(found[-1])
+    return found

@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 from multiprocessing import get_context
 
 from skuld_py.simulation.campaign import TRACE_LINES, Verdict, run
@@ -75,15 +76,12 @@ def play(asked: argparse.Namespace) -> int:
 def verdicts(asked: argparse.Namespace) -> Iterator[Verdict]:
     """Verdicts in the order of the seeds, whoever computes them."""
     seeds = range(asked.first, asked.first + asked.seeds)
+    play_one = partial(run, seconds=asked.seconds)
     if asked.jobs == 1:
-        yield from (run(seed, seconds=asked.seconds) for seed in seeds)
+        yield from map(play_one, seeds)
         return
     with get_context("spawn").Pool(asked.jobs) as pool:
-        yield from pool.imap(_run, ((seed, asked.seconds) for seed in seeds), chunksize=4)
-
-
-def _run(task: tuple[int, int]) -> Verdict:
-    return run(task[0], seconds=task[1])
+        yield from pool.imap(play_one, seeds, chunksize=4)
 
 
 def progress(stats: Counter[str], seconds: float) -> str:

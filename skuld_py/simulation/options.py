@@ -95,7 +95,7 @@ def _draw_timing(random: Random) -> Timing:
         DEFAULT_TIMING, resend_ms=random.choice((50, 150, 300)), request_ms=random.choice((800, 1_500)),
         grant_ms=random.choice((300, 600)), gossip_ms=random.choice((500, 900)), silence_ms=2_000,
         vote_ms=random.choice((200, 500)), heir_delay_ms=random.choice((150, 300)),
-        retry_ms=random.choice((60, 150)), exchange_ms=random.choice((2_000, 5_000)),
+        retry_ms=random.choice((60, 150)), exchange_ms=random.choice((700, 2_000, 5_000)),
         exchange_page_ms=random.choice((500, 1_500)), exchanges=random.choice((1, 4)),
         sweep_rows=random.choice((2, 2_000)))
 
@@ -115,7 +115,7 @@ def _draw_workload(random: Random) -> Workload:
     fates = tuple(fate for fate in FATES if random.random() < 0.6)
     return Workload(
         clients=random.choice((1, 1, 2, 3)), queues=("q0", "q1", "q2")[: random.randint(1, 3)],
-        enqueue_ms=random.choice((500, 1_000, 2_000)), claim_ms=random.choice((400, 800, 1_600)),
+        enqueue_ms=random.choice((200, 500, 1_000, 2_000)), claim_ms=random.choice((150, 400, 800, 1_600)),
         read_ms=random.choice((1_000, 4_000)), patience_ms=random.choice((600, 2_500)),
         lease_ms=(shortest_ms, shortest_ms * random.choice((2, 8))), fates=fates or ("complete",),
         batch_max=random.choice((1, 2, 5)), is_logging=random.random() < 0.5)

@@ -159,3 +159,15 @@ def test_a_log_entry_is_immutable() -> None:
     assert replica.append(IDS[0], 1, 1, [b"b", b"c"])
     assert not replica.append(IDS[0], 1, 1, [b"x"])
     assert replica.entries(IDS[0]) == [(1, 0, b"a"), (1, 1, b"b"), (1, 2, b"c")]
+
+
+def test_a_completed_task_is_vetoed_even_when_its_very_claim_is_known() -> None:
+    """The claim had come by an exchange before the grant itself; the completion must still object."""
+    replica = Replica(0, MemoryStore(), SKEW_MS)
+    grant = Grant([IDS[0]], [tables.place_of(Header("q"))], 5, 100, 200, "me")
+    replica.store_tasks(1, Header("q").encode(), [IDS[0]], [b""])
+    replica.apply_grant(100, grant)
+
+    assert replica.objections(grant) == []
+    replica.finish(110, [IDS[0]], [4], 110)
+    assert replica.objections(grant) == [0]

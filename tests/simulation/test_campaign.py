@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
@@ -23,6 +25,7 @@ SEEDS, CHUNK = 500, 50
 PLANTED_SEEDS = 200
 VACUOUS_MAX = 0.2
 KEPT = Path(__file__).with_name("seeds.txt")
+TOP = Path(__file__).resolve().parents[2]
 
 
 def play(seeds: Iterable[int]) -> list[Verdict]:
@@ -113,6 +116,14 @@ def test_the_command_says_the_first_seed_first_and_sums_up(capsys: pytest.Captur
     assert lines[0].startswith("first seed 100, 3 seeds")
     assert lines[-1] == "all passed"
     assert any(line.startswith("3 runs in") and "vacuous" in line for line in lines)
+
+
+def test_the_command_plays_on_two_processes() -> None:
+    words = [sys.executable, "-m", "skuld_py.simulation", "--seeds", "6", "--seconds", "2", "--jobs", "2"]
+    done = subprocess.run(words, cwd=TOP, check=True, capture_output=True, text=True, timeout=120)
+
+    assert done.stdout.startswith("first seed 0, 6 seeds")
+    assert done.stdout.endswith("all passed\n")
 
 
 def test_a_failure_comes_with_all_that_is_needed_to_see_it_again(monkeypatch: pytest.MonkeyPatch,
