@@ -172,8 +172,9 @@ class Client:
         """
         header = self._header(queue, priority)
         every = list(payloads)
-        for payload in every:
-            _check_payload(payload)
+        if set(map(type, every)) != {bytes} or max(map(len, every)) > DEFAULT_LIMITS.payload_bytes:
+            for payload in every:
+                _check_payload(payload)
         given = None if ids is None else [_as_id(task_id) for task_id in ids]
         if given is not None and len(given) != len(every):
             raise Refused("bad_ids", f"ids: {len(given)} for {len(every)} payloads")
@@ -330,6 +331,9 @@ class Client:
 
 def _chunks(payloads: Sequence[bytes]) -> Iterator[list[bytes]]:
     """Cut into requests within the limits of tasks and bytes."""
+    if len(payloads) <= DEFAULT_LIMITS.batch_tasks and sum(map(len, payloads)) <= DEFAULT_LIMITS.batch_bytes:
+        yield from [list(payloads)] if payloads else []
+        return
     part: list[bytes] = []
     size = 0
     for payload in payloads:
@@ -368,9 +372,13 @@ def _as_ms(field: str, seconds: float, *, least: int) -> int:
 
 def _claims_of(batch: m.ClaimBatch, deadline: float) -> Iterator[Claim]:
     bodies = batch.bodies.unpack()
+    headers: dict[bytes, Header] = {}
     for index, (task_id, body) in enumerate(zip(task_ids.split(batch.ids), bodies, strict=True)):
-        header, payload = decode_body(body)
-        yield Claim(TaskId(task_id), batch.first_token + index, header.queue, header.priority, payload,
+        size = 2 + int.from_bytes(body[:2], "big")
+        header = headers.get(body[:size])
+        if header is None:
+            header = headers[body[:size]] = decode_body(body)[0]
+        yield Claim(TaskId(task_id), batch.first_token + index, header.queue, header.priority, body[size:],
                     batch.end_ms, deadline)
 
 

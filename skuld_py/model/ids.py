@@ -24,9 +24,7 @@ ID_BYTES = 20
 TEXT_CHARS = 32
 SEQ_END = 1 << 32
 TIME_END = 1 << 63
-_LAYOUT = struct.Struct(">QIII")
 _TAIL = struct.Struct(">II")
-_HEAD = struct.Struct(">QI")
 
 
 class TaskId(bytes):
@@ -62,8 +60,8 @@ class IdMint:
         first = self._seq + 1
         self._seq += count
         tail = _TAIL.pack(self._nonce, route)
-        pack, time_ms = _HEAD.pack, self._time_ms
-        return [pack(time_ms, seq) + tail for seq in range(first, first + count)]
+        head = self._time_ms.to_bytes(8, "big")
+        return [head + seq.to_bytes(4, "big") + tail for seq in range(first, first + count)]
 
 
 def time_of(task_id: bytes) -> int:

@@ -26,7 +26,6 @@ from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.model.store import Row, Store
 from skuld_py.model.task import (
     CLAIM,
-    COMPLETION,
     HISTORY_HEAD,
     ClaimRecord,
     Header,
@@ -165,37 +164,31 @@ class Replica:
 
     def apply_grant(self, now_ms: int, grant: Grant, skipped: Sequence[int] = ()) -> None:
         """Record the claims of a grant except the skipped indexes."""
-        known = self.histories(grant.ids)
-        head = HISTORY_HEAD.pack(0, 0, grant.end_ms)
+        prefix, ids, places, first = self.prefix, grant.ids, grant.places, grant.first_token
         holder = grant.holder.encode()
+        head = HISTORY_HEAD.pack(0, 0, grant.end_ms)
         tail = CLAIM.pack(0, grant.start_ms, grant.end_ms, 0, len(holder))[8:] + holder
-        deadline_ms = grant.end_ms + self.skew_ms
-        prefix, token = self.prefix, grant.first_token
-        fresh, rows = [], []
-        for index, (task_id, place) in enumerate(zip(grant.ids, grant.places, strict=True)):
-            if index in skipped:
-                continue
-            if known and prefix + task_id in known:
-                claim = HISTORY_HEAD.pack(0, 0, grant.end_ms) + encode_claim(
-                    token + index, grant.start_ms, grant.end_ms, holder)
-                self._merge(now_ms, task_id, History.decode(claim), place)
-                continue
-            rows.append((prefix + task_id, head + (token + index).to_bytes(8, "big") + tail))
-            fresh.append((place, task_id))
-        if rows:
-            self.store.put_many("history", rows)
-            self._move_to_lease(deadline_ms, fresh)
+        known = self.histories(ids)
+        fresh = [index for index in range(len(ids)) if index not in skipped] if skipped else list(range(len(ids)))
+        for index in [index for index in fresh if known and prefix + ids[index] in known]:
+            fresh.remove(index)
+            claim = History.decode(head + (first + index).to_bytes(8, "big") + tail)
+            self._merge(now_ms, ids[index], claim, places[index])
+        self.store.put_many("history", [
+            (prefix + ids[index], head + (first + index).to_bytes(8, "big") + tail) for index in fresh])
+        self._move_to_lease(grant.end_ms + self.skew_ms, [prefix + places[index] + ids[index] for index in fresh])
 
-    def _move_to_lease(self, deadline_ms: int, tasks: Sequence[tuple[bytes, bytes]]) -> None:
-        prefix = self.prefix
-        found = self.store.pop_many("ready", [prefix + place + task_id for place, task_id in tasks])
-        at = prefix + deadline_ms.to_bytes(8, "big")
+    def _move_to_lease(self, deadline_ms: int, keys: Sequence[bytes]) -> None:
+        """Take tasks out of ``ready``, given their keys there; those not in it have no body here yet."""
+        if not keys:
+            return
+        found = self.store.pop_many("ready", keys)
+        at = self.prefix + deadline_ms.to_bytes(8, "big")
         self.store.put_many("lease", [
-            (at + task_id, (BODY_UNKNOWN if was is None else BODY_KNOWN) + place)
-            for (place, task_id), was in zip(tasks, found, strict=True)])
-        self._count([place for place, _ in tasks], CLAIMED, 1)
-        self._count([place for (place, _), was in zip(tasks, found, strict=True) if was is not None],
-                    WAITING, -1)
+            (at + key[-20:], (BODY_UNKNOWN if was is None else BODY_KNOWN) + key[2:-20])
+            for key, was in zip(keys, found, strict=True)])
+        self._count([key[2:-20] for key in keys], CLAIMED, 1)
+        self._count([key[2:-20] for key, was in zip(keys, found, strict=True) if was is not None], WAITING, -1)
         self._note_lapse(deadline_ms)
 
     def held_claim(self, record: bytes | None, token: int) -> ClaimRecord | None:
@@ -228,19 +221,24 @@ class Replica:
 
     def finish(self, now_ms: int, ids: Sequence[bytes], tokens: Sequence[int], at_ms: int) -> None:
         """Record completions at ``at_ms``; the earliest wins, and it dominates every claim."""
-        prefix, skew_ms = self.prefix, self.skew_ms
-        known = self.histories(ids)
+        keys = [self.prefix + task_id for task_id in ids]
+        known = self._existing("history", keys)
+        at, never = at_ms.to_bytes(8, "big"), bytes(8)
+        deadlines: dict[bytes, bytes] = {}
         rows: list[Row] = []
         leases: list[bytes] = []
-        for task_id, token in zip(ids, tokens, strict=True):
-            old = known.get(prefix + task_id)
-            if old is None or old[:8] != b"\0\0\0\0\0\0\0\0" or old[16:24] == b"\0\0\0\0\0\0\0\0":
-                done = History.decode(HISTORY_HEAD.pack(at_ms, token, 0))
-                self._merge(now_ms, task_id, done, None)
+        for key, token in zip(keys, tokens, strict=True):
+            old = known.get(key, b"")
+            horizon = old[16:24]
+            if old[:8] != never or horizon == never:
+                self._merge(now_ms, key[2:], History.decode(HISTORY_HEAD.pack(at_ms, token, 0)), None)
                 continue
-            rows.append((prefix + task_id, COMPLETION.pack(at_ms, token) + old[16:]))
-            horizon_ms = int.from_bytes(old[16:24], "big")
-            leases.append(tables.lease_key(prefix, horizon_ms + skew_ms, task_id))
+            deadline = deadlines.get(horizon)
+            if deadline is None:
+                deadline = deadlines[horizon] = tables.lease_key(
+                    self.prefix, int.from_bytes(horizon, "big") + self.skew_ms, b"")
+            rows.append((key, at + token.to_bytes(8, "big") + old[16:]))
+            leases.append(deadline + key[2:])
         if rows:
             self.store.put_many("history", rows)
             self._close_leases(leases)
