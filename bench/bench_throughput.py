@@ -174,6 +174,19 @@ def floor(directory: Path, batch: int, seconds: float) -> float:
     return rounds * batch / taken / 3
 
 
+def sync_latency(directory: Path) -> float:
+    """p50 of one write and fdatasync after another, in milliseconds: what every commit waits for."""
+    taken = []
+    with (directory / "sync").open("wb", buffering=0) as file:
+        for _ in range(100):
+            file.seek(0)
+            file.write(bytes(200_000))
+            start = time.perf_counter()
+            os.fdatasync(file.fileno())
+            taken.append((time.perf_counter() - start) * 1000)
+    return statistics.median(taken)
+
+
 def _await_two(sockets: list[Any], owed: dict[Any, int]) -> None:
     """Wait until at most one server still owes an answer."""
     poller = zmq.Poller()
@@ -192,7 +205,7 @@ def main() -> None:
     """Measure and print one table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seconds", type=float, default=5.0, help="length of each measurement")
-    parser.add_argument("--clients", type=int, default=3, help="client processes")
+    parser.add_argument("--clients", type=int, default=6, help="client processes")
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 100, 500], help="batch sizes")
     parser.add_argument("--verbs", nargs="+", default=list(VERBS), choices=list(VERBS), help="what to measure")
     options = parser.parse_args()
@@ -213,7 +226,9 @@ def main() -> None:
                 table.add_row(str(batch), *(f"{rate:,.0f}" for rate in rates.values()), f"{bare:,.0f}",
                               f"{rates.get('life cycle', 0) / bare:.2f}")
             p50, p99 = single_latency(cluster.addresses, 2_000)
+            synced = sync_latency(directory)
     console.print(table)
+    console.print(f"fdatasync of 200 KB on this disk, nothing else running: p50 {synced:.2f} ms")
     console.print(f"single enqueue, one after another: p50 {p50:.2f} ms, p99 {p99:.2f} ms")
 
 
