@@ -118,3 +118,29 @@ def test_ids_of_a_batch_are_checked_for_their_partition(machines: Machines) -> N
     for task_id in stray:
         replica = node.vnodes[ids.partition_of(task_id, 8)].replica
         assert replica.bodies([task_id]) == [None]
+
+
+def test_a_claim_is_renewed_until_its_end_and_not_a_moment_later(machines: Machines) -> None:
+    """Its task is not granted again before the skew bound has passed too; that is no reason to revive it."""
+    machines.ask(machines.names[0], m.Enqueue(1, 0, (machines.batch("q", 1),)))
+    machines.pass_time(100)
+    machines.ask(machines.names[0], m.Claim(2, "q", 1, 1_000, 0, "me"))
+    machines.pass_time(50)
+    claimed = machines.answers_to(b"client")[-1]
+    assert isinstance(claimed, m.Claimed)
+    batch = claimed.batches[0]
+    renew = m.Renew(3, 1_000, batch.ids, columns.pack_u64([batch.first_token]))
+
+    machines.pass_time(batch.end_ms - machines.now_ms - 20)
+    machines.ask(machines.names[1], renew, b"in time")
+    machines.pass_time(19)
+    renewed = machines.answers_to(b"in time")[0]
+    assert isinstance(renewed, m.Renewed)
+    end_ms = columns.unpack_u64(renewed.ends)[0]
+    assert end_ms > batch.end_ms
+
+    machines.pass_time(end_ms - machines.now_ms + 10)
+    machines.ask(machines.names[1], renew, b"too late")
+    machines.pass_time(50)
+    refused = machines.answers_to(b"too late")[0]
+    assert isinstance(refused, m.Renewed) and columns.unpack_u64(refused.ends) == (0,)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from node.machines import Machines
 
+from node.machines import Machines
 from skuld_py.model import messages as m
 from skuld_py.model.events import Event, MembersChanged, Received
 
