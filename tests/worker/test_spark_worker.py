@@ -120,7 +120,7 @@ def test_a_task_runs_and_its_log_tells_how_far_it_came(
     assert entries[-1]["value"] == {"total": 332_833_500, "session": True}
     progress = [entry for entry in entries if entry["kind"] == "progress"]
     assert (progress[-1]["done"], progress[-1]["note"]) == (1_000, "squared")
-    spark = progress[-1]["spark"]  # Spark's status runs behind the job: what is done may be a step short at its end
+    spark = progress[-1]["spark"]  # Spark's status runs behind: what is done may be a step short at the end
     assert (spark["jobs"], spark["stages"][1], spark["tasks"][1]) == (1, 1, 2)
     assert spark["stages"][0] <= 1 and 1 <= spark["tasks"][0] <= 2
 
