@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import attrs
 
-from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX
+from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX, PARTITIONS_MAX
 from skuld_py.model import fields
 from skuld_py.model.columns import Column
 from skuld_py.model.fields import U32_MAX
@@ -120,6 +120,22 @@ class Renewed(Message):
 
 
 @attrs.frozen
+class CohortRow:
+    """Which voters count, where a question and its receiver did not agree on it.
+
+    A question names, per partition, the era of the cohort that its sender counts by (``eras``: partition,
+    era, partition, era...). A receiver that knows another one, or has promised an epoch to a candidate
+    with another cohort (``pending``, else empty), says so in its answer: then the sender needs its quorum
+    in all the cohorts named. That way what was acknowledged before a move is known after it.
+    """
+
+    partition: int = fields.number()
+    era: int = fields.number()
+    cohort: tuple[str, ...] = fields.names()
+    pending: tuple[str, ...] = fields.names()
+
+
+@attrs.frozen
 class Append(Message):
     """Log entries ``seq``.. of a claim; to a node, then to the owners."""
 
@@ -131,6 +147,7 @@ class Append(Message):
     token: int = fields.number()
     seq: int = fields.number(0, U32_MAX)
     entries: Column = fields.strings()
+    eras: bytes = fields.u64s(2, default=b"")
 
 
 @attrs.frozen
@@ -145,6 +162,7 @@ class Complete(Message):
     at_ms: int = fields.number()
     ids: bytes = fields.ids()
     tokens: bytes = fields.u64s()
+    eras: bytes = fields.u64s(PARTITIONS_MAX * 2, default=b"")
 
 
 @attrs.frozen
@@ -155,6 +173,7 @@ class Get(Message):
     is_promise = False
     request: int = fields.number()
     ids: bytes = fields.ids()
+    eras: bytes = fields.u64s(PARTITIONS_MAX * 2, default=b"")
 
 
 @attrs.frozen
@@ -172,10 +191,12 @@ class TaskRow:
 
 @attrs.frozen
 class Got(Message):
-    """The tasks that exist."""
+    """The tasks that exist. The sender cannot speak for the partitions ``lacking``."""
 
     request: int = fields.number()
     tasks: tuple[TaskRow, ...] = fields.rows(TaskRow)
+    lacking: bytes = fields.u64s(PARTITIONS_MAX, default=b"")
+    cohorts: tuple[CohortRow, ...] = fields.rows(CohortRow, PARTITIONS_MAX, default=())
 
 
 @attrs.frozen
@@ -270,4 +291,4 @@ class Described(Message):
     node: str = fields.wide_name()
     session: str = fields.text(20)
     nodes: tuple[NodeRow, ...] = fields.rows(NodeRow)
-    partitions: tuple[PartitionRow, ...] = fields.rows(PartitionRow, 4_096)
+    partitions: tuple[PartitionRow, ...] = fields.rows(PartitionRow, PARTITIONS_MAX)

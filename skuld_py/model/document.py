@@ -2,55 +2,198 @@
 
 It changes only by test-and-set bound to the revision the decision read. ``write_id`` is unique to
 the attempt: after a lost connection the outcome is settled by reading the document back and
-looking for one's own ``write_id``, never by trying again.
+looking for one's own ``write_id``, never by trying again. Every writer evolves the document it
+read, so that a field it does not know survives it (``unknown``).
 
-Source: Manatee's cluster state object; DESIGN's operator plane adds its other fields later.
+Within an epoch leader, cohort, floor and previous stay; a new cohort means a new epoch. ``era`` is the
+epoch that seated the present cohort, so that "the same cohort?" is a comparison of numbers.
+
+Source: Manatee's cluster state object, with majorities in the place of its single sync.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import attrs
 
 from skuld_py.errors import Malformed
 
+FORMAT = 1
+
+
+@attrs.frozen
+class Seat:
+    """A voter: a node, and the data directory (``incarnation``) that its vote rests on."""
+
+    node: str
+    incarnation: str = ""
+
+
+def seats_of(names: Iterable[str], incarnations: Mapping[str, str] | None = None) -> tuple[Seat, ...]:
+    """Seats for nodes, in their order."""
+    known = incarnations or {}
+    return tuple(Seat(name, known.get(name, "")) for name in names)
+
+
+@attrs.frozen
+class Floor:
+    """What the leader had recovered when it was written: live claims, their digest, their latest end."""
+
+    claims: int = 0
+    digest: int = 0
+    end_ms: int = 0
+
+
+@attrs.frozen
+class Quarantine:
+    """A voter whose memory is not to be trusted until it has filled again from the others."""
+
+    node: str
+    incarnation: str
+    reason: str
+    since_ms: int
+
+
+@attrs.frozen
+class Freeze:
+    """Nobody but the recorded leader may stand, and the cohort stays, until lifted or ``until_ms`` (0: never)."""
+
+    id: str
+    by: str
+    reason: str
+    at_ms: int
+    until_ms: int = 0
+
+
+@attrs.frozen
+class Promotion:
+    """An operator's wish: ``target`` shall lead (``lead``) or stand first in line (``reorder``)."""
+
+    id: str
+    kind: str
+    target: str
+    epoch: int
+    expires_ms: int
+    by: str
+
+
+@attrs.frozen
+class Previous:
+    """The leadership before this one."""
+
+    epoch: int = 0
+    leader: str = ""
+    cohort: tuple[str, ...] = ()
+
 
 @attrs.frozen
 class Document:
-    """``epoch`` rises by test-and-set; ``cohort`` voted it in; ``boot`` names the leader's process."""
+    """``epoch`` rises by test-and-set; ``seats`` voted it in, in the order of succession; ``boot`` names
+    the leader's process. No claim ends after ``horizon_ms``; none is granted before ``no_grant_before_ms``."""
 
-    epoch: int
-    leader: str
-    boot: str
-    cohort: tuple[str, ...]
-    write_id: str
+    epoch: int = 0
+    leader: str = ""
+    boot: str = ""
+    seats: tuple[Seat, ...] = ()
+    write_id: str = ""
     cause: str = ""
+    era: int = 0
+    learners: tuple[str, ...] = ()
+    floor: Floor = Floor()
+    horizon_ms: int = 0
+    no_grant_before_ms: int = 0
+    quarantine: tuple[Quarantine, ...] = ()
+    mode: str = "normal"
+    freeze: Freeze | None = None
+    promote: Promotion | None = None
+    previous: Previous = Previous()
+    unknown: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
+
+    @property
+    def cohort(self) -> tuple[str, ...]:
+        """The voters by name."""
+        return tuple(seat.node for seat in self.seats)
 
     def encode(self) -> bytes:
         """JSON, so that an operator can read it with any ZooKeeper client."""
-        return json.dumps(attrs.asdict(self), sort_keys=True).encode()
+        fields = attrs.asdict(self)
+        unknown = fields.pop("unknown")
+        return json.dumps({**unknown, **fields, "format": FORMAT}, sort_keys=True).encode()
 
     @classmethod
     def decode(cls, raw: bytes) -> Document:
         """Parse; raises ``Malformed`` naming the field."""
         try:
-            fields = json.loads(raw)
-            cohort = tuple(str(name) for name in fields["cohort"])
-            return cls(int(fields["epoch"]), str(fields["leader"]), str(fields["boot"]), cohort,
-                       str(fields["write_id"]), str(fields.get("cause", "")))
-        except (ValueError, KeyError, TypeError) as problem:
+            fields = dict(json.loads(raw))
+        except (ValueError, TypeError) as problem:
             raise Malformed("partition document", repr(problem)) from None
+        if fields.pop("format", FORMAT) != FORMAT:
+            raise Malformed("partition document.format", "is of a newer version; upgrade this node")
+        known = {name: _parse(name, parse, fields.pop(name)) for name, parse in _PARSERS.items()
+                 if name in fields}
+        return cls(**known, unknown=fields)
 
 
-NOBODY = Document(0, "", "", (), "")
+def _parse(name: str, parse: Any, value: Any) -> Any:
+    try:
+        return parse(value)
+    except (ValueError, KeyError, TypeError) as problem:
+        raise Malformed(f"partition document.{name}", repr(problem)) from None
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    return tuple(_text(name) for name in value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a text")
+    return value
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is not a number from 0 up")
+    return value
+
+
+def _record(of: type, **parsers: Any) -> Any:
+    """Reads an object into ``of``; fields it does not name are an error of the format, not dropped."""
+    def parse(value: Any) -> Any:
+        strange = {*value} - {*parsers}
+        if strange:
+            raise ValueError(f"unknown fields {sorted(strange)}")
+        return of(**{name: parsers[name](part) for name, part in value.items()})
+    return parse
+
+
+_seat = _record(Seat, node=_text, incarnation=_text)
+_quarantine = _record(Quarantine, node=_text, incarnation=_text, reason=_text, since_ms=_number)
+_freeze = _record(Freeze, id=_text, by=_text, reason=_text, at_ms=_number, until_ms=_number)
+_promotion = _record(Promotion, id=_text, kind=_text, target=_text, epoch=_number, expires_ms=_number, by=_text)
+_PARSERS = {
+    "epoch": _number, "leader": _text, "boot": _text, "write_id": _text, "cause": _text, "era": _number,
+    "seats": lambda value: tuple(_seat(part) for part in value),
+    "learners": _names, "floor": _record(Floor, claims=_number, digest=_number, end_ms=_number),
+    "horizon_ms": _number, "no_grant_before_ms": _number,
+    "quarantine": lambda value: tuple(_quarantine(part) for part in value), "mode": _text,
+    "freeze": lambda value: None if value is None else _freeze(value),
+    "promote": lambda value: None if value is None else _promotion(value),
+    "previous": _record(Previous, epoch=_number, leader=_text, cohort=_names),
+}
+
+NOBODY = Document()
 
 
 @attrs.frozen
 class Member:
-    """A live node process: its name, address, and the id of this start (``boot``)."""
+    """A live node process: its name, address, the id of this start (``boot``), and that of its data."""
 
     name: str
     host: str
     port: int
     boot: str
+    incarnation: str = ""

@@ -99,11 +99,12 @@ class ReadFailed:
 
 @attrs.frozen
 class DocumentSwapped:
-    """Outcome of a test-and-set."""
+    """Outcome of a test-and-set; ``version`` is the new revision when it was won."""
 
     partition: int
     write_id: str
     outcome: Outcome
+    version: int = -1
 
 
 Event = (Received | Asked | Ticked | Settled | SessionChanged | MembersChanged | NodesChanged

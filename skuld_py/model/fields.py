@@ -92,9 +92,9 @@ def lease() -> Any:
     return _field(Number(1, LEASE_MS_MAX))
 
 
-def truth() -> Any:
+def truth(**options: Any) -> Any:
     """A bool."""
-    return _field(Truth())
+    return _field(Truth(), **options)
 
 
 def name(*, is_optional: bool = False) -> Any:
@@ -122,9 +122,9 @@ def ids() -> Any:
     return _field(Blob(20, 20 * DEFAULT_LIMITS.batch_tasks))
 
 
-def u64s(count_max: int = DEFAULT_LIMITS.batch_tasks) -> Any:
+def u64s(count_max: int = DEFAULT_LIMITS.batch_tasks, **options: Any) -> Any:
     """A column of 64-bit numbers."""
-    return _field(Blob(8, 8 * count_max))
+    return _field(Blob(8, 8 * count_max), **options)
 
 
 def strings(count_max: int = DEFAULT_LIMITS.batch_tasks) -> Any:
@@ -132,11 +132,11 @@ def strings(count_max: int = DEFAULT_LIMITS.batch_tasks) -> Any:
     return _field(Strings(count_max))
 
 
-def rows(of: type, count_max: int = 1_000) -> Any:
+def rows(of: type, count_max: int = 1_000, **options: Any) -> Any:
     """Records."""
-    return _field(Rows(of, count_max))
+    return _field(Rows(of, count_max), **options)
 
 
-def names(count_max: int = 64) -> Any:
+def names(count_max: int = 64, **options: Any) -> Any:
     """Several names."""
-    return _field(Names(count_max))
+    return _field(Names(count_max), **options)

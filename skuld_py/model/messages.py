@@ -11,6 +11,7 @@ from skuld_py.model.client_messages import (
     Append,
     Claim,
     Claimed,
+    CohortRow,
     Complete,
     Count,
     Counted,
@@ -34,6 +35,7 @@ from skuld_py.model.client_messages import (
 )
 from skuld_py.model.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
 from skuld_py.model.node_messages import (
+    Abdicate,
     Amend,
     Amended,
     ClaimPage,
@@ -52,6 +54,8 @@ from skuld_py.model.node_messages import (
     Repair,
     Replicate,
     RequestVote,
+    Sync,
+    Synced,
     Vote,
 )
 
@@ -59,7 +63,7 @@ MESSAGES: tuple[type[Message], ...] = (
     Greet, Greeted, Failed, Enqueue, Acked, Claim, Claimed, Renew, Renewed, Append, Complete, Get, Got,
     Count, Counted, List, Listed, Describe, Described, Replicate, Kept, Delegate, Grant, Granted, Amend,
     Amended, RequestVote, Vote, PullClaims, ClaimPage, PushClaims, ClaimsKept, Gossip, Invite, Compare,
-    Compared, Repair,
+    Compared, Repair, Sync, Synced, Abdicate,
 )
 """The operation table: a message's code on the wire is its index here."""
 
@@ -67,6 +71,7 @@ __all__ = [
     "MESSAGES",
     "ROLE_CLIENT",
     "ROLE_NODE",
+    "Abdicate",
     "Acked",
     "Amend",
     "Amended",
@@ -76,6 +81,7 @@ __all__ = [
     "ClaimPage",
     "Claimed",
     "ClaimsKept",
+    "CohortRow",
     "Compare",
     "Compared",
     "Complete",
@@ -110,6 +116,8 @@ __all__ = [
     "Repair",
     "Replicate",
     "RequestVote",
+    "Sync",
+    "Synced",
     "TaskBatch",
     "TaskRow",
     "Vote",

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import attrs
 
+from skuld_py.config import PARTITIONS_MAX
 from skuld_py.model import fields
-from skuld_py.model.client_messages import TaskRow
+from skuld_py.model.client_messages import CohortRow, TaskRow
 from skuld_py.model.columns import Column
 from skuld_py.model.fields import U32_MAX
 from skuld_py.model.message import Message, TaskBatch
@@ -18,19 +19,23 @@ from skuld_py.model.message import Message, TaskBatch
 
 @attrs.frozen
 class Replicate(Message):
-    """Keep these tasks."""
+    """Keep these tasks. ``eras``: see ``CohortRow``."""
 
     is_promise = False
     request: int = fields.number()
     batches: tuple[TaskBatch, ...] = fields.rows(TaskBatch)
+    eras: bytes = fields.u64s(PARTITIONS_MAX * 2, default=b"")
 
 
 @attrs.frozen
 class Kept(Message):
-    """Fsynced; except ``refused``, which exist with other content."""
+    """Fsynced; except ``refused`` ids, which exist with other content, and ``unkept`` partitions, which
+    the sender may no longer add to. ``cohorts``: see ``CohortRow``."""
 
     request: int = fields.number()
     refused: bytes = fields.ids()
+    unkept: bytes = fields.u64s(PARTITIONS_MAX, default=b"")
+    cohorts: tuple[CohortRow, ...] = fields.rows(CohortRow, PARTITIONS_MAX, default=())
 
 
 @attrs.frozen
@@ -111,20 +116,33 @@ class Amended(Message):
 
 @attrs.frozen
 class RequestVote(Message):
-    """Promise me this epoch of the partition."""
+    """Promise me this epoch of the partition, for a leadership over ``cohort``.
+
+    A trial asks whether you would, and changes nothing. A transfer is at the leader's own wish, so that a
+    voter that hears the leader does not stand by it.
+    """
 
     partition: int = fields.number()
     epoch: int = fields.number(1, U32_MAX)
+    cohort: tuple[str, ...] = fields.names()
+    is_trial: bool = fields.truth()
+    is_transfer: bool = fields.truth()
 
 
 @attrs.frozen
 class Vote(Message):
-    """``is_granted``: promised, durably, and nothing older will be recorded here any more."""
+    """``is_granted``: promised, durably, and nothing older will be recorded here any more.
+
+    The answer to a trial promises nothing. ``settled`` is the newest epoch known to have had a leader: a
+    candidate that finds no document while voters remember one must not begin history anew.
+    """
 
     partition: int = fields.number()
     epoch: int = fields.number(1, U32_MAX)
     is_granted: bool = fields.truth()
+    is_trial: bool = fields.truth()
     promised: int = fields.number()
+    settled: int = fields.number()
 
 
 @attrs.frozen
@@ -174,24 +192,62 @@ class ClaimsKept(Message):
     next: bytes = fields.blob(1, 64)
 
 
-# -- gossip and anti-entropy ---------------------------------------------------------------------
+# -- movement ------------------------------------------------------------------------------------
 
 
 @attrs.frozen
-class LeaderRow:
-    """The sender leads a partition since an epoch."""
+class Sync(Message):
+    """A candidate asks a new member of its cohort to take over all data of these voters before it leads."""
+
+    is_promise = False
+    partition: int = fields.number()
+    epoch: int = fields.number(1, U32_MAX)
+    sources: tuple[str, ...] = fields.names()
+
+
+@attrs.frozen
+class Synced(Message):
+    """The sender holds, fsynced, all that a majority of the old cohort held when they had voted."""
 
     partition: int = fields.number()
     epoch: int = fields.number(1, U32_MAX)
 
 
 @attrs.frozen
+class Abdicate(Message):
+    """The leader of ``epoch`` asks the receiver to stand, at once, for a leadership over ``cohort``."""
+
+    partition: int = fields.number()
+    epoch: int = fields.number(1, U32_MAX)
+    cohort: tuple[str, ...] = fields.names()
+
+
+# -- gossip and anti-entropy ---------------------------------------------------------------------
+
+
+@attrs.frozen
+class LeaderRow:
+    """The sender leads a partition since an epoch, with a cohort seated in ``era``."""
+
+    partition: int = fields.number()
+    epoch: int = fields.number(1, U32_MAX)
+    era: int = fields.number(1, U32_MAX)
+    cohort: tuple[str, ...] = fields.names()
+
+
+@attrs.frozen
 class Gossip(Message):
-    """What the sender leads, and queues in which it has tasks to grant. A hint, never a promise."""
+    """What the sender leads, and queues in which it has tasks to grant. A hint, never a promise.
+
+    ``filled``: partitions that it was to take over and has; ``suspect``: those whose memory it does not
+    trust and is filling again.
+    """
 
     is_promise = False
-    leads: tuple[LeaderRow, ...] = fields.rows(LeaderRow, 4_096)
+    leads: tuple[LeaderRow, ...] = fields.rows(LeaderRow, PARTITIONS_MAX)
     queues: tuple[str, ...] = fields.names(1_000)
+    filled: bytes = fields.u64s(PARTITIONS_MAX, default=b"")
+    suspect: bytes = fields.u64s(PARTITIONS_MAX, default=b"")
 
 
 @attrs.frozen

@@ -14,9 +14,9 @@ from skuld_py.errors import Refused
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.node.claiming import ClaimOperation, RenewOperation
+from skuld_py.node.household import Household
 from skuld_py.node.operation import Operation, Origin
 from skuld_py.node.serving import PeerService
-from skuld_py.node.steward import Household
 from skuld_py.node.storing import GetOperation, WriteOperation
 from skuld_py.node.surveying import SurveyOperation
 from skuld_py.partition.quorum import majority

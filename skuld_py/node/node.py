@@ -39,6 +39,7 @@ from skuld_py.model.events import (
 from skuld_py.model.store import Store
 from skuld_py.node.asking import ClientService
 from skuld_py.node.claiming import ClaimOperation
+from skuld_py.node.comparing import Comparing
 from skuld_py.node.operation import Operation, Origin
 from skuld_py.node.serving import PeerService
 from skuld_py.node.steward import Steward
@@ -72,8 +73,9 @@ class Node:
         self._timer_count = 0
         self._to_self: deque[m.Message] = deque()
         self._effects: list[Effect] = []
-        self._steward = Steward(self)
-        self._peers = PeerService(self, self._steward)
+        self._comparing = Comparing(self)
+        self._steward = Steward(self, self._comparing)
+        self._peers = PeerService(self, self._steward, self._comparing)
         self._clients = ClientService(self, self._peers)
         self._stored_floor_ms = int.from_bytes(store.get("meta", FLOOR_KEY) or b"", "big")
         self._peers.floor_ms = self._stored_floor_ms
@@ -172,7 +174,8 @@ class Node:
                 and (member.name not in old or old[member.name].boot != member.boot)]
         gone = [name for name, member in old.items()
                 if name not in self.live or self.live[name].boot != member.boot]
-        self._steward.on_members(came, gone)
+        self._steward.on_members(gone)
+        self._comparing.on_members(came)
 
     def _on_session(self, now_ms: int, session: Session) -> None:
         self.session = session
@@ -277,7 +280,7 @@ class Node:
 
     def owe(self, peer: str, partitions: Collection[int]) -> None:
         """A peer may lack copies."""
-        self._steward.owe(peer, partitions)
+        self._comparing.owe(peer, partitions)
 
     def description(self, request: int) -> m.Described:
         """The cluster as seen from here."""

@@ -14,8 +14,10 @@ from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.node.claiming import lead_claim, lead_renewal
+from skuld_py.node.comparing import Comparing
+from skuld_py.node.household import Household
 from skuld_py.node.operation import Origin
-from skuld_py.node.steward import Household, Steward
+from skuld_py.node.steward import Steward
 from skuld_py.partition import tables
 from skuld_py.partition.exchange import compare
 from skuld_py.partition.rows import merge_rows, read_rows
@@ -28,9 +30,10 @@ COUNT_ROWS_MAX = 1_000
 class PeerService:
     """Peers' requests, by message class."""
 
-    def __init__(self, node: Household, steward: Steward) -> None:
+    def __init__(self, node: Household, steward: Steward, comparing: Comparing) -> None:
         self._node = node
         self._steward = steward
+        self._comparing = comparing
         self.floor_ms = 0
         self._handlers: dict[type[m.Message], Callable[[int, str, Any], m.Message | None]] = {
             m.Replicate: self._replicate, m.Append: self._append, m.Complete: self._complete,
@@ -186,13 +189,13 @@ class PeerService:
 
     def _invite(self, now_ms: int, peer: str, message: m.Invite) -> None:
         self._vnode(message.partition)
-        self._steward.on_invite(message)
+        self._comparing.on_invite(message)
 
     def _compare(self, now_ms: int, peer: str, message: m.Compare) -> m.Compared:
         return compare(self._vnode(message.partition).replica, self._node.limits, message)
 
     def _compared(self, now_ms: int, peer: str, message: m.Compared) -> None:
-        self._steward.on_compared(now_ms, peer, message)
+        self._comparing.on_compared(now_ms, peer, message)
 
     def _repair(self, now_ms: int, peer: str, message: m.Repair) -> None:
         replica = self._vnode(message.partition).replica

@@ -1,4 +1,4 @@
-"""Keeps the partitions of a node led, compared and known: elections, exchanges, gossip, lapses.
+"""Keeps the partitions of a node led and known: elections, gossip, lapses.
 
 None of it is asked for by anybody; all of it is driven by deadlines and by what is heard. Gossip
 says what a node leads and in which queues it has work; it is a hint, never a promise. A queue that
@@ -8,49 +8,27 @@ gains work is gossiped at once, so that a claim parked elsewhere need not poll.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Protocol
 
 from skuld_py.model import messages as m
-from skuld_py.model.document import Member
-from skuld_py.model.events import DocumentRead, Effect
-from skuld_py.node.operation import Host
-from skuld_py.partition.exchange import Exchange
+from skuld_py.model.events import DocumentRead
+from skuld_py.node.comparing import Comparing
+from skuld_py.node.household import Household
 from skuld_py.partition.vnode import Vnode
 
 GOSSIP_QUEUES_MAX = 1_000
 
 
-class Household(Host, Protocol):
-    """What the steward may use of its node, besides what an operation may."""
-
-    vnodes: list[Vnode]
-
-    @property
-    def is_connected(self) -> bool:
-        """Whether the registry session is good."""
-
-    def description(self, request: int) -> m.Described:
-        """The cluster as seen from here."""
-
-    def carry_out(self, effects: Sequence[Effect]) -> None:
-        """Effects of the protocol, on their way out."""
-
-
 class Steward:
     """The standing duties of one node."""
 
-    def __init__(self, node: Household) -> None:
+    def __init__(self, node: Household, comparing: Comparing) -> None:
         self._node = node
+        self._comparing = comparing
         self._heard_ms: dict[str, int] = {}
         self._hints: dict[str, dict[str, None]] = {}
         self._gossiped: dict[str, None] = {}
         self._next_gossip_ms = 0
         self._next_look_ms = 0
-        self._next_exchange_ms = 0
-        self._round = 0
-        self._exchanges: dict[tuple[int, str], Exchange] = {}
-        self._wanted: dict[tuple[int, str], None] = {}
-        self._debts: dict[str, dict[int, None]] = {}
         self._led: dict[int, int] = {}
 
     # -- time ----------------------------------------------------------------------------------
@@ -69,7 +47,7 @@ class Steward:
             self._next_look_ms = now_ms + self._node.timing.heir_delay_ms
             for vnode in self._node.vnodes:
                 self._see_to_leader(now_ms, vnode)
-            self._see_to_exchanges(now_ms)
+            self._comparing.look(now_ms)
         if now_ms >= self._next_gossip_ms:
             self._gossip(now_ms)
 
@@ -122,7 +100,7 @@ class Steward:
                 has_risen = True
                 self._next_gossip_ms = now_ms
                 for name in self._node.owners(vnode.partition):
-                    self.want_exchange(vnode.partition, name)
+                    self._comparing.want(vnode.partition, name)
         return has_risen
 
     # -- gossip --------------------------------------------------------------------------------
@@ -136,8 +114,9 @@ class Steward:
                 if waiting > 0:
                     queues[queue] = None
         self._gossiped = queues
-        message = m.Gossip(tuple(m.LeaderRow(vnode.partition, vnode.epoch) for vnode in led),
-                           tuple(sorted(queues)[:GOSSIP_QUEUES_MAX]))
+        rows = tuple(m.LeaderRow(vnode.partition, vnode.epoch, vnode.epoch, vnode.election.cohort)
+                     for vnode in led)
+        message = m.Gossip(rows, tuple(sorted(queues)[:GOSSIP_QUEUES_MAX]))
         for name in sorted(self._node.live):
             if name != self._node.me.name:
                 self._node.send(name, message)
@@ -169,7 +148,7 @@ class Steward:
                 vnode.forget_leader(peer)
         for queue in gossip.queues:
             self._hints.setdefault(queue, {})[peer] = None
-        self._pay(peer)
+        self._comparing.pay(peer)
 
     def hear(self, now_ms: int, peer: str) -> None:
         """Anything at all came from a peer."""
@@ -186,70 +165,9 @@ class Steward:
         if not peers:
             self._hints.pop(queue, None)
 
-    # -- exchanges -----------------------------------------------------------------------------
-
-    def on_members(self, came: Sequence[Member], gone: Sequence[str]) -> None:
-        """Compare with whoever came (one side of each pair asks); forget who went."""
+    def on_members(self, gone: Sequence[str]) -> None:
+        """Forget who went."""
         for name in gone:
             self._heard_ms.pop(name, None)
             for vnode in self._node.vnodes:
                 vnode.forget_leader(name)
-        for member in came:
-            if self._node.me.name < member.name:
-                for vnode in self._node.vnodes:
-                    self.want_exchange(vnode.partition, member.name)
-
-    def want_exchange(self, partition: int, peer: str) -> None:
-        """Compare a partition with another owner when there is room."""
-        owners = self._node.owners(partition)
-        if peer != self._node.me.name and peer in owners and self._node.me.name in owners:
-            self._wanted[partition, peer] = None
-
-    def on_invite(self, invite: m.Invite) -> None:
-        """Somebody thinks that this copy lags."""
-        for name in self._node.owners(invite.partition):
-            self.want_exchange(invite.partition, name)
-
-    def owe(self, peer: str, partitions: Collection[int]) -> None:
-        """Note that a peer may lack copies, to be told when it is heard of again."""
-        self._debts.setdefault(peer, {}).update(dict.fromkeys(partitions))
-
-    def _pay(self, peer: str) -> None:
-        for partition in self._debts.pop(peer, {}):
-            if self._node.me.name in self._node.owners(partition):
-                self.want_exchange(partition, peer)
-            else:
-                self._node.send(peer, m.Invite(partition))
-
-    def _see_to_exchanges(self, now_ms: int) -> None:
-        for key, exchange in list(self._exchanges.items()):
-            if exchange.is_done or now_ms >= exchange.expires_ms:
-                del self._exchanges[key]
-                if not exchange.is_done:
-                    self.owe(key[1], [key[0]])
-        if now_ms >= self._next_exchange_ms:
-            self._next_exchange_ms = now_ms + self._node.timing.exchange_ms
-            self._round += 1
-            for vnode in self._node.vnodes:
-                others = [name for name in self._node.owners(vnode.partition) if name != self._node.me.name]
-                if others:
-                    self.want_exchange(vnode.partition, others[self._round % len(others)])
-        for key in list(self._wanted):
-            if len(self._exchanges) >= self._node.timing.exchanges:
-                return
-            if key[1] in self._node.live and key not in self._exchanges:
-                del self._wanted[key]
-                self._begin_exchange(now_ms, *key)
-
-    def _begin_exchange(self, now_ms: int, partition: int, peer: str) -> None:
-        node = self._node
-        exchange = Exchange(node.vnodes[partition].replica, peer, node.limits, node.parameters.partitions,
-                            node.timing.exchange_page_ms)
-        self._exchanges[partition, peer] = exchange
-        node.carry_out(exchange.ask(now_ms))
-
-    def on_compared(self, now_ms: int, peer: str, answer: m.Compared) -> None:
-        """A page of an exchange."""
-        exchange = self._exchanges.get((answer.partition, peer))
-        if exchange is not None:
-            self._node.carry_out(exchange.on_compared(now_ms, answer))

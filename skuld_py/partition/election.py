@@ -32,7 +32,7 @@ from enum import Enum
 import attrs
 
 from skuld_py.config import Timing
-from skuld_py.model.document import NOBODY, Document, Member
+from skuld_py.model.document import NOBODY, Document, Member, seats_of
 from skuld_py.model.events import (
     DocumentRead,
     DocumentSwapped,
@@ -141,7 +141,7 @@ class Election:
         self._version = event.version
         self.epoch = max(event.document.epoch, promised_epoch) + 1
         self._votes = {self.me.name: True}
-        request = RequestVote(self.partition, self.epoch)
+        request = RequestVote(self.partition, self.epoch, self.owners, False, False)
         return [Send(name, request) for name in self._electorate() if name != self.me.name]
 
     def _electorate(self) -> list[str]:
@@ -216,7 +216,9 @@ class Election:
         self.expires_ms = now_ms + self.timing.request_ms
         self._writes += 1
         self._write_id = f"{self.me.boot}-{self.partition}-{self._writes}"
-        document = Document(self.epoch, self.me.name, self.me.boot, self.owners, self._write_id, "election")
+        seats = seats_of(self.owners)
+        document = attrs.evolve(self.document, epoch=self.epoch, leader=self.me.name, boot=self.me.boot,
+                                seats=seats, write_id=self._write_id, cause="election")
         return [SwapDocument(self.partition, self._version, document)]
 
     def on_swapped(self, now_ms: int, event: DocumentSwapped) -> list[Effect]:

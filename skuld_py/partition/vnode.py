@@ -85,7 +85,7 @@ class Vnode:
     def on_request_vote(self, now_ms: int, candidate: str, request: m.RequestVote) -> m.Vote:
         """Grant the vote if nothing as new was promised to somebody else."""
         is_granted = self._keep_promise(now_ms, request.epoch, candidate)
-        return m.Vote(self.partition, request.epoch, is_granted, self.promise.epoch)
+        return m.Vote(self.partition, request.epoch, is_granted, False, self.promise.epoch, 0)
 
     def on_pull(self, candidate: str, request: m.PullClaims) -> m.ClaimPage | None:
         """Hand live claims to the candidate that holds our vote; nobody else gets an answer."""

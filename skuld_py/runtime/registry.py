@@ -212,7 +212,7 @@ class Registry:
         address = {"host": me.host, "port": me.port}
         self._keep(f"{self._root}/nodes/{me.name}", json.dumps(address, sort_keys=True).encode())
         path = f"{self._root}/members/{me.name}"
-        ours = json.dumps(address | {"boot": me.boot}, sort_keys=True).encode()
+        ours = json.dumps(address | {"boot": me.boot, "incarnation": me.incarnation}, sort_keys=True).encode()
         while True:
             session = self._client.client_id
             if session is None:
@@ -262,8 +262,8 @@ class Registry:
             if isinstance(effect, ReadDocument):
                 self._emit(self._read(effect, answer))
             else:
-                outcome = self._outcome(answer)
-                self._emit(DocumentSwapped(effect.partition, effect.document.write_id, outcome))
+                outcome, version = self._outcome(answer)
+                self._emit(DocumentSwapped(effect.partition, effect.document.write_id, outcome, version))
 
     def _ask(self, effect: _Effect) -> Any:
         """The answer to come; a ready one when it is clear without asking; None when nobody is there."""
@@ -291,15 +291,16 @@ class Registry:
             _log.warning("cannot read the document of partition %d: %r", effect.partition, problem)
             return ReadFailed(effect.partition)
 
-    def _outcome(self, answer: Any) -> Outcome:
+    def _outcome(self, answer: Any) -> tuple[Outcome, int]:
+        """How a swap ended, and the version it made; a creation answers with the path: version 0."""
         try:
-            self._wait(answer)
-            return Outcome.WON
+            stat = self._wait(answer)
+            return Outcome.WON, 0 if isinstance(stat, str) else stat.version
         except _DEFINITELY_LOST:
-            return Outcome.LOST
+            return Outcome.LOST, -1
         except (KazooException, KazooTimeoutError) as problem:
             _log.warning("a swap of a partition document is uncertain: %r", problem)
-            return Outcome.UNCERTAIN
+            return Outcome.UNCERTAIN, -1
 
     def _wait(self, answer: Any) -> Any:
         if answer is None:
@@ -313,7 +314,8 @@ def _member(name: str, raw: bytes) -> Member | None:
     """The member a node describes; None, and a word in the log, when it describes none."""
     try:
         fields = json.loads(raw)
-        member = Member(name, str(fields["host"]), int(fields["port"]), str(fields["boot"]))
+        member = Member(name, str(fields["host"]), int(fields["port"]), str(fields["boot"]),
+                        str(fields.get("incarnation", "")))
         if not WIDE_NAME.fullmatch(name) or not 1 <= member.port <= 65_535:
             raise ValueError(f"name or port out of range: {member}")
         return member

@@ -331,7 +331,8 @@ class Registry:
         if is_ambiguous and outcome is Outcome.WON:
             self.counts["swap uncertain, applied"] += 1
             outcome = Outcome.UNCERTAIN
-        verdict = attrs.evolve(swapped, outcome=outcome)
+        verdict = attrs.evolve(swapped, outcome=outcome,
+                               version=effect.version + 1 if outcome is Outcome.WON else -1)
         self._answer(connection, verdict, swapped)
 
     def _break(self, connection: Connection) -> None:

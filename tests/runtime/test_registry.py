@@ -16,7 +16,7 @@ from kazoo.client import KazooClient
 from skuld_py.config import Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.errors import Refused
-from skuld_py.model.document import NOBODY, Document, Member
+from skuld_py.model.document import NOBODY, Document, Member, seats_of
 from skuld_py.model.events import (
     DocumentRead,
     DocumentSwapped,
@@ -116,7 +116,7 @@ def paused(server: ZooKeeperServer) -> Iterator[None]:
 
 
 def document(write_id: str, **changes: Any) -> Document:
-    fields = {"epoch": 1, "leader": ANNA.name, "boot": ANNA.boot, "cohort": (ANNA.name,)} | changes
+    fields = {"epoch": 1, "leader": ANNA.name, "boot": ANNA.boot, "seats": seats_of([ANNA.name])} | changes
     return Document(write_id=write_id, **fields)
 
 
@@ -143,7 +143,7 @@ def test_a_cluster_is_created_once(server: ZooKeeperServer, cluster: str) -> Non
 def test_a_destroyed_cluster_is_gone_and_can_be_made_again(server: ZooKeeperServer, cluster: str) -> None:
     with joined(server, cluster, ANNA) as (registry, events):
         registry.perform(SwapDocument(0, -1, document("w")))
-        events.wait(DocumentSwapped(0, "w", Outcome.WON))
+        events.wait(DocumentSwapped(0, "w", Outcome.WON, 0))
     destroy_cluster(server.hosts, cluster)
 
     for missed in (read_parameters, destroy_cluster):
@@ -200,7 +200,7 @@ def test_members_see_each_other_come_and_go_and_stay_known(server: ZooKeeperServ
 def test_start_returns_once_the_node_is_a_member(server: ZooKeeperServer, cluster: str) -> None:
     with joined(server, cluster, ANNA), client_of(server) as client:
         raw, stat = client.get(f"/skuld/{cluster}/members/{ANNA.name}")
-        assert json.loads(raw) == {"host": "127.0.0.1", "port": 7001, "boot": "boot-a"}
+        assert json.loads(raw) == {"host": "127.0.0.1", "port": 7001, "boot": "boot-a", "incarnation": ""}
         assert stat.ephemeralOwner
         raw, _ = client.get(f"/skuld/{cluster}/nodes/{ANNA.name}")
         assert json.loads(raw) == {"host": "127.0.0.1", "port": 7001}
@@ -344,8 +344,8 @@ def test_a_document_is_created_swapped_and_read_back(server: ZooKeeperServer, cl
         registry.perform(ReadDocument(3))
         events.wait(DocumentRead(3, 1, document("w2", epoch=2)))
         assert events.all[-5:] == [
-            DocumentRead(3, -1, NOBODY), DocumentSwapped(3, "w1", Outcome.WON),
-            DocumentRead(3, 0, document("w1")), DocumentSwapped(3, "w2", Outcome.WON),
+            DocumentRead(3, -1, NOBODY), DocumentSwapped(3, "w1", Outcome.WON, 0),
+            DocumentRead(3, 0, document("w1")), DocumentSwapped(3, "w2", Outcome.WON, 1),
             DocumentRead(3, 1, document("w2", epoch=2))]
 
 
@@ -380,7 +380,7 @@ def test_a_document_that_is_not_readable_fails_the_read(server: ZooKeeperServer,
 def test_a_swap_without_an_answer_is_uncertain(server: ZooKeeperServer, cluster: str) -> None:
     with joined(server, cluster, ANNA) as (registry, events):
         registry.perform(SwapDocument(0, -1, document("first")))
-        at = events.wait(DocumentSwapped(0, "first", Outcome.WON))
+        at = events.wait(DocumentSwapped(0, "first", Outcome.WON, 0))
         with paused(server):
             registry.perform(SwapDocument(0, 0, document("asked")))
             registry.perform(ReadDocument(0))

@@ -8,7 +8,7 @@ import pytest
 
 from skuld_py.model import messages as m
 from skuld_py.model.columns import pack, pack_u64
-from skuld_py.model.document import Document
+from skuld_py.model.document import Document, seats_of
 from skuld_py.model.ids import IdMint
 from skuld_py.model.task import HISTORY_HEAD, Header, encode_body, encode_claim, token_of
 from skuld_py.partition import tables
@@ -70,7 +70,7 @@ class Story:
         return self
 
     def write(self, epoch: int, at_ms: int, leader: str = "n1", cohort: tuple[str, ...] = NODES) -> Story:
-        document = Document(epoch, leader, "boot", cohort, f"w{epoch}{leader}")
+        document = Document(epoch, leader, "boot", seats_of(cohort), f"w{epoch}{leader}")
         self.writes.append(Write(at_ms, 0, len(self.writes), document))
         return self
 

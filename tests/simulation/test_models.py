@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skuld_py.model import messages as m
-from skuld_py.model.document import NOBODY, Document, Member
+from skuld_py.model.document import NOBODY, Document, Member, seats_of
 from skuld_py.model.events import (
     DocumentRead,
     DocumentSwapped,
@@ -298,7 +298,7 @@ class Service:
         return [event.session for event in self.news(name) if isinstance(event, SessionChanged)]
 
     def swap(self, connection: Connection, version: int, write_id: str) -> None:
-        document = Document(version + 2, connection.member.name, "boot", ("n1", "n2"), write_id)
+        document = Document(version + 2, connection.member.name, "boot", seats_of(("n1", "n2")), write_id)
         self.registry.request(connection, SwapDocument(0, version, document))
 
 

@@ -112,23 +112,23 @@ def test_a_promise_may_neither_fall_nor_change_hands() -> None:
 def test_a_vote_binds_what_is_told_later() -> None:
     stage = Stage()
 
-    assert stage.send("n1", "n2", m.Vote(0, 3, True, 3)) == []
-    assert stage.send("n1", "n2", m.Vote(0, 3, True, 3)) == []
+    assert stage.send("n1", "n2", m.Vote(0, 3, True, False, 3, 0)) == []
+    assert stage.send("n1", "n2", m.Vote(0, 3, True, False, 3, 0)) == []
     assert stage.send("n2", "n3", m.Granted(1, 0, 2, True, b"")) == []
     assert stage.send("n1", "n3", m.Granted(1, 0, 2, True, b"")) == [rules.PROMISE_RISES]
 
 
 def test_an_epoch_has_one_candidate() -> None:
     stage = Stage()
-    stage.send("n1", "n2", m.Vote(0, 3, True, 3))
+    stage.send("n1", "n2", m.Vote(0, 3, True, False, 3, 0))
 
-    assert stage.send("n1", "n3", m.Vote(0, 3, True, 3)) == [rules.ONE_CANDIDATE]
+    assert stage.send("n1", "n3", m.Vote(0, 3, True, False, 3, 0)) == [rules.ONE_CANDIDATE]
 
 
 def test_a_promise_told_must_be_there_after_a_restart() -> None:
     stage = Stage().put("meta", PROMISE, promise(3, b"n2"), "n1")
-    stage.send("n1", "n2", m.Vote(0, 3, True, 3))
-    stage.send("n3", "n2", m.Vote(0, 3, True, 3))
+    stage.send("n1", "n2", m.Vote(0, 3, True, False, 3, 0))
+    stage.send("n3", "n2", m.Vote(0, 3, True, False, 3, 0))
 
     stage.monitor.on_start(stage.processes["n1"])
     assert stage.monitor.violations == {}

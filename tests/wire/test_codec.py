@@ -76,7 +76,8 @@ LARGEST = {
     "entries": m.Append(0, 0, ID, 1, fields.U32_MAX - 999, columns.pack([b"x" * 1_000] * 1_000)),
     "history": m.Repair(1, (m.TaskRow(ID, Column(), b"h" * (1 << 20), b"", b"", Column()),)),
     "payload under an older limit": m.Replicate(0, (batch(b"x" * (DEFAULT_LIMITS.payload_bytes + 1)),)),
-    "leads": m.Gossip(tuple(m.LeaderRow(p, fields.U32_MAX) for p in range(4_096)), ("q",) * 1_000),
+    "leads": m.Gossip(tuple(m.LeaderRow(p, fields.U32_MAX, fields.U32_MAX, ("n1", "n2", "n3"))
+                            for p in range(4_096)), ("q",) * 1_000),
     "rows": m.Got(1, (m.TaskRow(ID, columns.pack([b"b"]), b"h", b"", b"", Column()),) * 1_000),
     "counts": m.Counted(1, b"", b"", (m.CountRow(0, "q", -fields.U32_MAX, 0, 1),) * 100_000),
 }

@@ -1,0 +1,27 @@
+"""What the standing duties of a node may use of it: all that an operation may, and its partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from skuld_py.model import messages as m
+from skuld_py.model.events import Effect
+from skuld_py.node.operation import Host
+from skuld_py.partition.vnode import Vnode
+
+
+class Household(Host, Protocol):
+    """The node, as its duties see it."""
+
+    vnodes: list[Vnode]
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the registry session is good."""
+
+    def description(self, request: int) -> m.Described:
+        """The cluster as seen from here."""
+
+    def carry_out(self, effects: Sequence[Effect]) -> None:
+        """Effects of the protocol, on their way out."""
