@@ -124,15 +124,14 @@ class CohortRow:
     """Which voters count, where a question and its receiver did not agree on it.
 
     A question names, per partition, the era of the cohort that its sender counts by (``eras``: partition,
-    era, partition, era...). A receiver that knows another one, or has promised an epoch to a candidate
-    with another cohort (``pending``, else empty), says so in its answer: then the sender needs its quorum
-    in all the cohorts named. That way what was acknowledged before a move is known after it.
+    era, partition, era...). A receiver that knows a later era says so. One that has promised an epoch to a
+    candidate with another cohort names that one too, with era 0: it may come to be. The sender then needs
+    its quorum in all the cohorts named, so that what was acknowledged before a move is known after it.
     """
 
     partition: int = fields.number()
     era: int = fields.number()
     cohort: tuple[str, ...] = fields.names()
-    pending: tuple[str, ...] = fields.names()
 
 
 @attrs.frozen
@@ -265,12 +264,26 @@ class Describe(Message):
 
 @attrs.frozen
 class PartitionRow:
-    """A partition: who leads it since which epoch, who owns it."""
+    """A partition: who leads it since which epoch, who owns it, and who votes (while data moves: others)."""
 
     partition: int = fields.number()
     epoch: int = fields.number()
     leader: str = fields.wide_name(is_optional=True)
     owners: tuple[str, ...] = fields.names()
+    cohort: tuple[str, ...] = fields.names()
+
+
+@attrs.frozen
+class MoveRow:
+    """A partition's data on its way: ``node`` fills (``learner``), fills again because its memory is not to
+    be trusted (``suspect``), or hands off (``zombie``). ``rows`` have moved so far; done once all have."""
+
+    partition: int = fields.number()
+    node: str = fields.wide_name()
+    role: str = fields.name()
+    rows: int = fields.number()
+    is_done: bool = fields.truth()
+    reason: str = fields.text(200)
 
 
 @attrs.frozen
@@ -292,3 +305,4 @@ class Described(Message):
     session: str = fields.text(20)
     nodes: tuple[NodeRow, ...] = fields.rows(NodeRow)
     partitions: tuple[PartitionRow, ...] = fields.rows(PartitionRow, PARTITIONS_MAX)
+    moves: tuple[MoveRow, ...] = fields.rows(MoveRow, PARTITIONS_MAX, default=())

@@ -9,7 +9,7 @@ import attrs
 
 from skuld_py.config import PARTITIONS_MAX
 from skuld_py.model import fields
-from skuld_py.model.client_messages import CohortRow, TaskRow
+from skuld_py.model.client_messages import CohortRow, MoveRow, TaskRow
 from skuld_py.model.columns import Column
 from skuld_py.model.fields import U32_MAX
 from skuld_py.model.message import Message, TaskBatch
@@ -237,17 +237,13 @@ class LeaderRow:
 
 @attrs.frozen
 class Gossip(Message):
-    """What the sender leads, and queues in which it has tasks to grant. A hint, never a promise.
-
-    ``filled``: partitions that it was to take over and has; ``suspect``: those whose memory it does not
-    trust and is filling again.
-    """
+    """What the sender leads, and queues in which it has tasks to grant; partitions it takes over, fills
+    again or hands off. A hint, never a promise."""
 
     is_promise = False
     leads: tuple[LeaderRow, ...] = fields.rows(LeaderRow, PARTITIONS_MAX)
     queues: tuple[str, ...] = fields.names(1_000)
-    filled: bytes = fields.u64s(PARTITIONS_MAX, default=b"")
-    suspect: bytes = fields.u64s(PARTITIONS_MAX, default=b"")
+    moves: tuple[MoveRow, ...] = fields.rows(MoveRow, PARTITIONS_MAX, default=())
 
 
 @attrs.frozen

@@ -289,6 +289,7 @@ class Node:
         nodes = tuple(m.NodeRow(name, name in self.live, leaders.count(name),
                                 sum(1 for owners in self._placement if name in owners)) for name in names)
         partitions = tuple(m.PartitionRow(vnode.partition, max(vnode.leader_epoch, vnode.promise.epoch),
-                                          leaders[vnode.partition], self._placement[vnode.partition])
+                                          leaders[vnode.partition], self._placement[vnode.partition],
+                                           self._placement[vnode.partition])
                            for vnode in self.vnodes)
         return m.Described(request, self.me.name, self.session.value, nodes, partitions)

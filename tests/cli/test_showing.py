@@ -88,8 +88,8 @@ def situation(*live: str, down: tuple[str, ...] = (), leader: str = "a:1", sessi
     owners = names if len(names) >= 3 else ()
     greeted = m.Greeted(1, "a:1", "skuld", 2, 3, 2_000, 0, 1 << 20, ())
     nodes = tuple(m.NodeRow(name, name in live, 0, 2) for name in names)
-    partitions = (m.PartitionRow(0, 1, "a:1" if owners else "", owners),
-                  m.PartitionRow(1, 1, leader if owners else "", owners))
+    partitions = (m.PartitionRow(0, 1, "a:1" if owners else "", owners, owners),
+                  m.PartitionRow(1, 1, leader if owners else "", owners, owners))
     return Situation(greeted, m.Described(2, "a:1", session, nodes, partitions),
                      (m.CountRow(0, "general", 1, 0, 0),), doubt)
 
