@@ -60,7 +60,8 @@ class Connection:
         for option, value in ((zmq.LINGER, 0), (zmq.IMMEDIATE, 1), (zmq.SNDHWM, 1_000), (zmq.RCVHWM, 1_000),
                               (zmq.HEARTBEAT_IVL, 1_000), (zmq.HEARTBEAT_TIMEOUT, 3_000),
                               (zmq.RECONNECT_IVL, 50), (zmq.RECONNECT_IVL_MAX, 1_000),
-                              (zmq.HANDSHAKE_IVL, 5_000), (zmq.MAXMSGSIZE, self._limits.message_bytes)):
+                              (zmq.CONNECT_TIMEOUT, 2_000), (zmq.HANDSHAKE_IVL, 5_000),
+                              (zmq.MAXMSGSIZE, self._limits.message_bytes)):
             socket.setsockopt(option, value)
         socket.connect(f"tcp://{host}:{port}")
         self._sockets[node] = socket

@@ -9,8 +9,11 @@ Invariants:
 * No call blocks and none raises for a peer's sake. What cannot be handed over at once (nobody connected,
   a full queue, a client that left) is dropped and counted; the machine sends again what it still needs.
 * The ROUTER says when it cannot deliver (``ROUTER_MANDATORY``); by default it drops in silence.
-* A connection that is silent for 3 s is cut by heartbeats and made anew within a second. Without them a
-  healed partition would wait for TCP's retransmission, half a minute.
+* A connection that is silent for 3 s is cut by heartbeats and made anew; an attempt to connect is given up
+  after 2 s. Without either a healed partition would wait for TCP to retransmit, which it does ever more
+  seldom: after 18 s of silence it took 5 s more, and it can be half a minute.
+* A peer is dialled from the address this node listens at, so that rules of a network can tell by addresses
+  which two nodes speak, also where several live on one machine.
 * Without keys a node listens on loopback only.
 
 ``wake`` alone may be called from other threads and from signal handlers. ``MAXMSGSIZE`` bounds a frame;
@@ -48,6 +51,8 @@ _PEER_QUEUE = 256
 """Messages waiting for one connected peer, each a whole batch; beyond it they are stale anyway."""
 _CLIENT_QUEUE = 1_000
 _HEARTBEAT_MS, _SILENCE_MS = 1_000, 3_000
+_CONNECT_MS = 2_000
+"""Long enough for one lost packet, which TCP sends again after a second."""
 _RECONNECT_MS, _RECONNECT_MS_MAX = 100, 1_000
 _HANDSHAKE_MS = 5_000
 """A connection that does not introduce itself by then is cut; the default gives it 30 s."""
@@ -77,12 +82,12 @@ class Transport:
         self._name = name
         self.cluster = cluster
         self.limits = limits
-        address = _loopback_address(host, port)
+        self._address = _loopback_address(host, port)
         self._context = zmq.Context()
         self._router = self._socket(zmq.ROUTER, _CLIENT_QUEUE)
         self._router.setsockopt(zmq.ROUTER_MANDATORY, 1)
         try:
-            self._router.bind(f"tcp://{address}:{port}")
+            self._router.bind(f"tcp://{self._address}:{port}")
         except zmq.ZMQError as problem:
             self._context.destroy(linger=0)
             raise _bind_refusal(host, port, problem) from problem
@@ -115,7 +120,7 @@ class Transport:
                 dealer.setsockopt(zmq.IMMEDIATE, 1)
                 dealer.setsockopt(zmq.RCVHWM, 1)
                 try:
-                    dealer.connect(f"tcp://{host}:{port}")
+                    dealer.connect(f"tcp://{self._address}:0;{host}:{port}")
                 except zmq.ZMQError:  # no address at all: nobody we could ever reach
                     dealer.close()
                     continue
@@ -192,8 +197,8 @@ class Transport:
                 (zmq.LINGER, 0), (zmq.SNDHWM, queue), (zmq.RCVHWM, queue),
                 (zmq.MAXMSGSIZE, self.limits.message_bytes), (zmq.HANDSHAKE_IVL, _HANDSHAKE_MS),
                 (zmq.HEARTBEAT_IVL, _HEARTBEAT_MS), (zmq.HEARTBEAT_TIMEOUT, _SILENCE_MS),
-                (zmq.HEARTBEAT_TTL, _SILENCE_MS), (zmq.RECONNECT_IVL, _RECONNECT_MS),
-                (zmq.RECONNECT_IVL_MAX, _RECONNECT_MS_MAX)):
+                (zmq.HEARTBEAT_TTL, _SILENCE_MS), (zmq.CONNECT_TIMEOUT, _CONNECT_MS),
+                (zmq.RECONNECT_IVL, _RECONNECT_MS), (zmq.RECONNECT_IVL_MAX, _RECONNECT_MS_MAX)):
             opened.setsockopt(option, number)
         return opened
 

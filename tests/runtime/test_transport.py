@@ -197,6 +197,19 @@ def test_a_peer_that_restarts_at_its_address_is_found_again() -> None:
         again.close()
 
 
+def test_a_peer_is_dialled_from_the_address_one_listens_at() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as peer:
+        peer.settimeout(WAIT_S)
+        anna = Transport("anna", CLUSTER, "127.0.1.1", 0, SMALL)
+        try:
+            anna.set_peers({"bert": peer.getsockname()})
+            dialled, source = peer.accept()
+            dialled.close()
+            assert source[0] == "127.0.1.1"
+        finally:
+            anna.close()
+
+
 def test_a_peer_that_moves_is_found_at_its_new_address(pair: tuple[Transport, Transport]) -> None:
     anna, _ = pair
     with transport("bert") as moved:
