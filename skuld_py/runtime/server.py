@@ -10,6 +10,7 @@ again under the same name is another one, and old promises must not speak in it.
 
 from __future__ import annotations
 
+import os
 import random
 import secrets
 import signal
@@ -29,6 +30,7 @@ from skuld_py.runtime.lmdb_store import LmdbStore
 from skuld_py.runtime.loop import Loop
 from skuld_py.runtime.registry import Registry
 from skuld_py.runtime.transport import Transport
+from skuld_py.runtime.wrong_time import time_source
 
 _CLUSTER_KEY = b"cluster"
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -40,6 +42,7 @@ def serve(hosts: str, cluster: str, host: str, port: int, data: Path, *, session
     must not go on. ``on_ready`` is called once it is a member and takes requests."""
     from skuld_py.node.node import Node
 
+    clock = Clock(time_source(os.environ))
     parameters = read_parameters(hosts, cluster)
     with ExitStack() as held:
         store = LmdbStore(data)
@@ -57,7 +60,7 @@ def serve(hosts: str, cluster: str, host: str, port: int, data: Path, *, session
         node = Node(me=me, parameters=parameters, store=store, jitter_ms=lambda most: jitter.randint(0, most),
                     nonce=secrets.randbits(32))
         store.commit()  # what the node read at its start
-        loop = Loop(node, store, transport, registry, Clock())
+        loop = Loop(node, store, transport, registry, clock)
         held.enter_context(_stopped_by_signals(loop))
         registry.start()
         held.callback(registry.stop)
