@@ -23,9 +23,10 @@ from skuld_py.simulation import audits, checkers
 from skuld_py.simulation.checkers import Checker, Evidence, Finding
 from skuld_py.simulation.clocks import draw_clock
 from skuld_py.simulation.cluster import Cluster
-from skuld_py.simulation.faults import Fault, Nemesis, draw_faults
+from skuld_py.simulation.faults import Fault, draw_faults
 from skuld_py.simulation.history import Operation, Status
 from skuld_py.simulation.monitor import NO_NEED_TO_RAISE
+from skuld_py.simulation.nemesis import Nemesis
 from skuld_py.simulation.options import Options, draw_options
 from skuld_py.simulation.scheduler import stream
 from skuld_py.simulation.store import MemoryStore
@@ -93,7 +94,7 @@ class Campaign:
         self._seed = seed
         faults = draw_faults(stream(seed, "faults"), self.options.faults, self.options.fault_every_ms,
                              self.options.nodes, self.safety_ms)
-        self.nemesis = Nemesis(self.cluster, stream(seed, "nemesis"), faults, self.options.weather)
+        self.nemesis = Nemesis(self.cluster, faults, self.options.weather)
 
     def play(self) -> None:
         """Both phases."""

@@ -25,14 +25,15 @@ from skuld_py.model.events import (
 )
 from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, Message
 from skuld_py.node.turn import Machine
-from skuld_py.simulation.clocks import draw_clock
+from skuld_py.simulation.clocks import Clock, draw_clock
 from skuld_py.simulation.history import History
 from skuld_py.simulation.monitor import Monitor
 from skuld_py.simulation.network import Envelope, Network
 from skuld_py.simulation.options import Options
 from skuld_py.simulation.process import Process
-from skuld_py.simulation.registry import Connection, Registry
+from skuld_py.simulation.registry import Registry
 from skuld_py.simulation.scheduler import Scheduler, stream
+from skuld_py.simulation.sessions import Connection
 from skuld_py.simulation.store import MemoryStore
 from skuld_py.simulation.trace import Trace
 from skuld_py.wire import codec
@@ -61,6 +62,8 @@ class Cluster:
         self.monitor = Monitor(options.parameters, self.processes, self.history)
         self._horizon_ms = horizon_ms
         self._registry_cuts: Counter[str] = Counter()
+        self._clocks: dict[str, Clock] = {}
+        """Clocks that were set and not read since."""
         self._randoms = {name: stream(seed, f"node {name}") for name in options.nodes}
         self._commits = {name: stream(seed, f"commit {name}") for name in options.nodes}
 
@@ -146,6 +149,7 @@ class Cluster:
         process = self.processes[name]
         if not process.is_up:
             process.on_crash = lambda: None
+            process.clock = self._clocks.pop(name, process.clock)
             process.start()
 
     def pause(self, name: str) -> None:
@@ -161,6 +165,11 @@ class Cluster:
         if process.is_paused and process.connection is not None:
             self.registry.wake(process.connection)
             process.resume()
+
+    def step_clock(self, name: str, label: str) -> None:
+        """Set a node's clock anew; a machine that runs does not see it."""
+        self._clocks[name] = draw_clock(stream(self.seed, label), self.options.parameters.skew_ms,
+                                        self._horizon_ms)
 
     def cut_registry(self, name: str) -> None:
         """Part a node from the registry."""

@@ -14,16 +14,16 @@ from random import Random
 import attrs
 
 from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Limits, Parameters, Timing
+from skuld_py.simulation.faults import FAULTS
 from skuld_py.simulation.network import Weather
-from skuld_py.simulation.registry import RegistryOptions
 from skuld_py.simulation.scheduler import stream
+from skuld_py.simulation.sessions import RegistryOptions
 
-FAULTS = ("crash", "crash before commit", "crash after commit", "blackout", "pause", "halves", "isolate",
-          "one way", "bridge", "clog", "storm", "registry cut", "registry freeze", "expire")
 FATES = ("complete", "renew", "abandon", "late", "release")
 LATE = 0.0
 """Share of runs in which nodes join late. None: data is not handed off yet when owners change."""
-_PACE_OF_FAULTS_MS = (800, 1_600, 3_000)
+_REPLICAS = (1, 2, 3, 3, 3, 3, 4, 5, 5, 7)
+_PACE_OF_FAULTS_MS = (700, 1_200, 2_500)
 
 
 @attrs.frozen
@@ -75,8 +75,9 @@ class Options:
 def draw_options(seed: int) -> Options:
     """The options of a seed."""
     random = stream(seed, "options")
-    replicas = random.choice((1, 2, 3, 3, 3, 4, 5))
-    nodes = tuple(f"n{number}" for number in range(1, replicas + random.choice((0, 0, 1, 2)) + 1))
+    replicas = random.choice(_REPLICAS)
+    spare = random.choice((0, 0, 1, 2)) if replicas < max(_REPLICAS) else 0
+    nodes = tuple(f"n{number}" for number in range(1, replicas + spare + 1))
     late = nodes[replicas:] if random.random() < LATE else ()
     parameters = Parameters("sim", "sim-1", random.choice((1, 2, 4)), replicas,
                             random.choice((20, 100, 400, 1_000)))
@@ -86,7 +87,7 @@ def draw_options(seed: int) -> Options:
                         watch_ms=random.choice((5, 20, 200)), ambiguity=random.choice((0.0, 0.1, 0.5)),
                         failure=random.choice((0.0, 0.05))),
         _draw_workload(random),
-        tuple(fault for fault in FAULTS if random.random() < 0.4) if random.random() < 0.95 else (),
+        tuple(fault for fault in FAULTS if random.random() < 0.35) if random.random() < 0.95 else (),
         random.choice(_PACE_OF_FAULTS_MS), random.choice((0.3, 1.0, 4.0)), random.random() < 0.1)
 
 
@@ -95,7 +96,7 @@ def _draw_timing(random: Random) -> Timing:
         DEFAULT_TIMING, resend_ms=random.choice((50, 150, 300)), request_ms=random.choice((800, 1_500)),
         grant_ms=random.choice((300, 600)), gossip_ms=random.choice((500, 900)), silence_ms=2_000,
         vote_ms=random.choice((200, 500)), heir_delay_ms=random.choice((150, 300)),
-        retry_ms=random.choice((60, 150)), exchange_ms=random.choice((700, 2_000, 5_000)),
+        retry_ms=random.choice((60, 150)), exchange_ms=random.choice((1_000, 3_000, 6_000)),
         exchange_page_ms=random.choice((500, 1_500)), exchanges=random.choice((1, 4)),
         sweep_rows=random.choice((2, 2_000)))
 
@@ -107,7 +108,7 @@ def _draw_limits(random: Random) -> Limits:
 def _draw_weather(random: Random) -> Weather:
     return Weather(latency_mean_ms=random.choice((0.5, 2.0, 10.0)), tail=random.choice((0.0, 0.002, 0.01)),
                    loss=random.choice((0.0, 0.0, 0.02, 0.1, 0.25)),
-                   repeat=random.choice((0.0, 0.0, 0.05, 0.2)))
+                   repeat=random.choice((0.0, 0.0, 0.05, 0.2)), capacity=random.choice((0, 0, 0, 4, 20)))
 
 
 def _draw_workload(random: Random) -> Workload:
@@ -115,7 +116,7 @@ def _draw_workload(random: Random) -> Workload:
     fates = tuple(fate for fate in FATES if random.random() < 0.6)
     return Workload(
         clients=random.choice((1, 1, 2, 3)), queues=("q0", "q1", "q2")[: random.randint(1, 3)],
-        enqueue_ms=random.choice((200, 500, 1_000, 2_000)), claim_ms=random.choice((150, 400, 800, 1_600)),
+        enqueue_ms=random.choice((500, 1_000, 2_000)), claim_ms=random.choice((400, 800, 1_600)),
         read_ms=random.choice((1_000, 4_000)), patience_ms=random.choice((600, 2_500)),
         lease_ms=(shortest_ms, shortest_ms * random.choice((2, 8))), fates=fates or ("complete",),
         batch_max=random.choice((1, 2, 5)), is_logging=random.random() < 0.5)

@@ -2,8 +2,8 @@
 
 The machine takes its turns through ``take_turn``, the very function of the real loop. A commit
 takes time while messages without a promise are already on their way. A crash before it loses the
-staged writes and all promises; a crash right after it loses only the promises. A paused process
-keeps its memory while its inbox fills and its clock runs on.
+staged writes and all promises; a crash right after it loses only the promises. A commit that fails
+ends the process. A paused process keeps its memory while its inbox fills and its clock runs on.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from skuld_py.model.document import Member
 from skuld_py.model.events import Effect, Event, Ticked
 from skuld_py.node.turn import Machine, take_turn
 from skuld_py.simulation.clocks import Clock
-from skuld_py.simulation.registry import Connection
 from skuld_py.simulation.scheduler import Action, Scheduler
+from skuld_py.simulation.sessions import Connection
 from skuld_py.simulation.store import MemoryStore
 
 TICKS_MAX = 1_000
@@ -71,7 +71,12 @@ class Process:
         self.boots = 0
         self.turns = 0
         self.crash_point: CrashPoint | None = None
+        self.is_disk_full = False
+        """Whether every commit fails."""
         self.on_crash: Callable[[], None] = lambda: None
+        """What the next crash leads to; a restart forgets it."""
+        self.supervise: Callable[[], None] = lambda: None
+        """What every crash leads to."""
         self._world = world
         self._inbox: list[Event] = []
         self._is_busy = False
@@ -114,6 +119,7 @@ class Process:
             self._world.disconnect(self.connection)
             self.connection = None
         self.on_crash()
+        self.supervise()
 
     def pause(self) -> None:
         """Stand still, as by SIGSTOP."""
@@ -169,7 +175,7 @@ class Process:
             self._world.let_out(self, turn.early)
         if not self.store.is_staged:
             self._speak(turn.late)
-        elif self.crash_point is CrashPoint.BEFORE_COMMIT:
+        elif self.is_disk_full or self.crash_point is CrashPoint.BEFORE_COMMIT:
             self.crash()
         else:
             self._is_busy = True

@@ -26,8 +26,9 @@ from skuld_py.model.events import (
 )
 from skuld_py.simulation.clocks import WALL_START_MS, draw_clock
 from skuld_py.simulation.network import CALM, Envelope, Network, Weather, between, halves, one_way
-from skuld_py.simulation.registry import Connection, Registry, RegistryOptions
+from skuld_py.simulation.registry import Registry
 from skuld_py.simulation.scheduler import Scheduler, stream
+from skuld_py.simulation.sessions import Connection, RegistryOptions
 from skuld_py.simulation.store import MemoryStore
 from skuld_py.simulation.trace import Trace
 
@@ -312,12 +313,13 @@ def outcomes(events: list[Event]) -> list[Outcome]:
     return [event.outcome for event in events if isinstance(event, DocumentSwapped)]
 
 
-def test_a_client_hears_of_its_session_then_of_nodes_and_members() -> None:
+def test_a_client_hears_of_nodes_and_members_then_of_its_session() -> None:
     service = Service()
 
     news = service.news("n2")
 
-    assert news[0] == SessionChanged(Session.CONNECTED)
+    assert isinstance(news[0], NodesChanged) and isinstance(news[1], MembersChanged)
+    assert news[2] == SessionChanged(Session.CONNECTED)
     assert NodesChanged(("n1", "n2")) in news
     assert alive(news) == ["n1.1", "n2.1"]
 

@@ -9,8 +9,8 @@ from skuld_py.model.document import Member
 from skuld_py.model.events import Effect, Event, Received, Send, Settled, Ticked
 from skuld_py.simulation.clocks import Clock
 from skuld_py.simulation.process import TICKS_MAX, CrashPoint, Process
-from skuld_py.simulation.registry import Connection
 from skuld_py.simulation.scheduler import Scheduler
+from skuld_py.simulation.sessions import Connection
 from skuld_py.simulation.store import MemoryStore
 
 COMMIT_MS = 5

@@ -1,0 +1,268 @@
+"""The nemesis: carries a schedule of faults out, and ends it.
+
+A fault that finds its victim in no state to suffer it (a pause of a dead node) does nothing and is not
+counted. Every decision goes into the trace with the number of its fault.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+import attrs
+
+from skuld_py.simulation.faults import Fault
+from skuld_py.simulation.network import Network, Weather
+from skuld_py.simulation.process import CrashPoint, Process
+from skuld_py.simulation.registry import Registry
+from skuld_py.simulation.scheduler import Scheduler, stream
+from skuld_py.simulation.sessions import Connection
+
+RESTART_SPREAD_MS = 500
+REBOOT_MS = (20, 400)
+"""After a process has ended itself, until its supervisor has started it again."""
+FLAP_MS = (20, 600)
+SLOW_MS = (10, 200)
+LAG_MS = (20, 2_000)
+REPLAYED = (1, 40)
+_CRASH_POINTS = {"crash before commit": CrashPoint.BEFORE_COMMIT,
+                 "crash after commit": CrashPoint.AFTER_COMMIT}
+_PARTITIONS = ("halves", "isolate", "one way", "bridge", "ring")
+
+
+class Victim(Protocol):
+    """What a nemesis may lay hands on."""
+
+    seed: int
+    scheduler: Scheduler
+    network: Network
+    registry: Registry
+    processes: dict[str, Process]
+
+    def restart(self, name: str) -> None:
+        """Start a node that is down."""
+
+    def pause(self, name: str) -> None:
+        """Stop a node's process."""
+
+    def resume(self, name: str) -> None:
+        """Let it go on."""
+
+    def step_clock(self, name: str, label: str) -> None:
+        """Set a node's clock anew, as far off as is allowed."""
+
+    def cut_registry(self, name: str) -> None:
+        """Part a node from the registry."""
+
+    def mend_registry(self, name: str) -> None:
+        """Join them again."""
+
+    def note(self, who: str, what: str, whom: str = "", detail: object = "") -> None:
+        """Add to the trace."""
+
+
+class Nemesis:
+    """Carries a schedule out. ``counts``: how often each kind took effect."""
+
+    def __init__(self, victim: Victim, faults: Sequence[Fault], calm: Weather) -> None:
+        self.counts: Counter[str] = Counter()
+        self.faults = faults
+        self._victim = victim
+        self._calm = calm
+        self._is_over = False
+        self._starts: dict[str, Callable[[Fault], bool]] = {
+            "crash": self._crash, "blackout": self._crash, "disk full": self._fill_disk,
+            "pause": self._pause, "long pause": self._pause, "clock step": self._step_clock,
+            "flap": self._flap, "clog": self._clog, "storm": self._storm, "reset": self._reset,
+            "replay": self._replay, "slow": self._slow, "registry cut": self._cut_registry,
+            "registry freeze": self._freeze, "registry quorum": self._lose_quorum,
+            "registry move": self._move, "registry lag": self._lag, "registry choke": self._choke,
+            "expire": self._expire,
+            **dict.fromkeys(_CRASH_POINTS, self._arm_crash), **dict.fromkeys(_PARTITIONS, self._part),
+        }
+
+    def begin(self) -> None:
+        """Plan all of it."""
+        for fault in self.faults:
+            self._victim.scheduler.at(fault.start_ms, self._start, fault)
+
+    def _start(self, fault: Fault) -> None:
+        if self._is_over:
+            return
+        self._victim.note("nemesis", fault.kind, "+".join(fault.targets),
+                          f"#{fault.number} until {fault.stop_ms}")
+        self.counts[fault.kind] += self._starts[fault.kind](fault)
+
+    def _at_stop(self, fault: Fault, action: Callable[..., None], *arguments: object) -> None:
+        self._later(fault.stop_ms, action, *arguments)
+
+    def _later(self, at_ms: int, action: Callable[..., None], *arguments: object) -> None:
+        self._victim.scheduler.at(at_ms, self._unless_over, action, arguments)
+
+    def _unless_over(self, action: Callable[..., None], arguments: tuple[object, ...]) -> None:
+        if not self._is_over:
+            action(*arguments)
+
+    def _process(self, fault: Fault) -> Process:
+        return self._victim.processes[fault.targets[0]]
+
+    def _draw(self, fault: Fault, span: tuple[int, int]) -> int:
+        return stream(self._victim.seed, f"fault {fault.number}").randint(*span)
+
+    # -- processes -----------------------------------------------------------------------------
+
+    def _crash(self, fault: Fault) -> bool:
+        random = stream(self._victim.seed, f"fault {fault.number}")
+        for name in fault.targets:
+            self._victim.processes[name].crash()
+            spread_ms = random.randint(0, RESTART_SPREAD_MS) if len(fault.targets) > 1 else 0
+            self._later(fault.stop_ms + spread_ms, self._victim.restart, name)
+        return True
+
+    def _arm_crash(self, fault: Fault) -> bool:
+        process = self._process(fault)
+        if process.is_up:
+            process.crash_point = _CRASH_POINTS[fault.kind]
+            self._restart_after_crash(process, fault.stop_ms - fault.start_ms)
+        return process.is_up
+
+    def _restart_after_crash(self, process: Process, downtime_ms: int) -> None:
+        process.on_crash = lambda: self._later(
+            self._victim.scheduler.now_ms + downtime_ms, self._victim.restart, process.name)
+
+    def _fill_disk(self, fault: Fault) -> bool:
+        """Every commit fails, and with it the process; whoever starts it again starts it into the same."""
+        process = self._process(fault)
+        process.is_disk_full = True
+        downtime_ms = self._draw(fault, REBOOT_MS)
+        process.supervise = lambda: self._later(
+            self._victim.scheduler.now_ms + downtime_ms, self._victim.restart, process.name)
+        self._at_stop(fault, self._free_disk, process)
+        return True
+
+    def _free_disk(self, process: Process) -> None:
+        process.is_disk_full = False
+        if not process.is_up:
+            process.supervise()
+        process.supervise = lambda: None
+
+    def _pause(self, fault: Fault) -> bool:
+        is_up = self._process(fault).is_up
+        self._victim.pause(fault.targets[0])
+        self._at_stop(fault, self._victim.resume, fault.targets[0])
+        return is_up
+
+    def _step_clock(self, fault: Fault) -> bool:
+        """A node reads the wall clock at its start alone, so a step shows with the next one."""
+        self._victim.step_clock(fault.targets[0], f"clock {fault.targets[0]} after fault {fault.number}")
+        return self._crash(fault)
+
+    # -- links ---------------------------------------------------------------------------------
+
+    def _part(self, fault: Fault) -> bool:
+        self._victim.network.cut(fault.links)
+        self._at_stop(fault, self._victim.network.mend, fault.links)
+        return bool(fault.links)
+
+    def _flap(self, fault: Fault) -> bool:
+        """The same links break and come back, over and over."""
+        random, at_ms = stream(self._victim.seed, f"fault {fault.number}"), fault.start_ms
+        while at_ms < fault.stop_ms:
+            mend_ms = at_ms + random.randint(*FLAP_MS)
+            self._later(at_ms, self._victim.network.cut, fault.links)
+            self._later(mend_ms, self._victim.network.mend, fault.links)
+            at_ms = mend_ms + random.randint(*FLAP_MS)
+        return bool(fault.links)
+
+    def _clog(self, fault: Fault) -> bool:
+        for link in fault.links:
+            self._victim.network.clog(link, fault.stop_ms)
+        return bool(fault.links)
+
+    def _storm(self, fault: Fault) -> bool:
+        self._victim.network.weather = attrs.evolve(self._calm, loss=0.4, repeat=0.3)
+        self._at_stop(fault, self._calm_down)
+        return True
+
+    def _calm_down(self) -> None:
+        self._victim.network.weather = self._calm
+
+    def _reset(self, fault: Fault) -> bool:
+        for one, other in fault.links:
+            self._victim.network.reset(one, other)
+        return bool(fault.links)
+
+    def _replay(self, fault: Fault) -> bool:
+        random = stream(self._victim.seed, f"fault {fault.number}")
+        self._victim.network.replay(random, fault.targets[0], random.randint(*REPLAYED))
+        return True
+
+    def _slow(self, fault: Fault) -> bool:
+        self._victim.network.slow(fault.targets[0], self._draw(fault, SLOW_MS))
+        self._at_stop(fault, self._victim.network.slow, fault.targets[0], 0)
+        return True
+
+    # -- the registry --------------------------------------------------------------------------
+
+    def _cut_registry(self, fault: Fault) -> bool:
+        self._victim.cut_registry(fault.targets[0])
+        self._at_stop(fault, self._victim.mend_registry, fault.targets[0])
+        return True
+
+    def _freeze(self, fault: Fault) -> bool:
+        registry = self._victim.registry
+        if registry.is_frozen:
+            return False
+        registry.freeze()
+        self._at_stop(fault, registry.thaw)
+        return True
+
+    def _lose_quorum(self, fault: Fault) -> bool:
+        registry = self._victim.registry
+        if not registry.is_quorate:
+            return False
+        registry.lose_quorum()
+        self._at_stop(fault, registry.regain_quorum)
+        return True
+
+    def _to_connection(self, fault: Fault, action: Callable[[Connection], None]) -> bool:
+        connection = self._process(fault).connection
+        if connection is not None:
+            action(connection)
+        return connection is not None
+
+    def _move(self, fault: Fault) -> bool:
+        return self._to_connection(fault, self._victim.registry.move)
+
+    def _lag(self, fault: Fault) -> bool:
+        lag_ms = self._draw(fault, LAG_MS)
+        self._at_stop(fault, self._victim.registry.lag, fault.targets[0], 0)
+        self._victim.registry.lag(fault.targets[0], lag_ms)
+        return True
+
+    def _choke(self, fault: Fault) -> bool:
+        return self._to_connection(fault, self._victim.registry.choke)
+
+    def _expire(self, fault: Fault) -> bool:
+        return self._to_connection(fault, self._victim.registry.expire)
+
+    # -- healing -------------------------------------------------------------------------------
+
+    def end(self, names: Iterable[str] | None = None) -> None:
+        """Heal links, registry and nodes (all of them, or those named): up, running, heard by everybody."""
+        self._is_over = True
+        victim = self._victim
+        healed = list(victim.processes if names is None else names)
+        victim.note("nemesis", "heal", "+".join(healed))
+        victim.network.mend_all()
+        victim.network.weather = attrs.evolve(self._calm, loss=0.0, repeat=0.0, tail=0.0, capacity=0)
+        victim.registry.heal()
+        for name in healed:
+            process = victim.processes[name]
+            process.crash_point, process.is_disk_full = None, False
+            process.supervise = lambda: None
+            victim.mend_registry(name)
+            if process.is_paused:
+                victim.resume(name)
+            victim.restart(name)
