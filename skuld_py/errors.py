@@ -48,10 +48,13 @@ class Fenced(Refused):
 
 
 class Corrupt(SkuldError):
-    """A stored record whose checksum does not match: never returned, never sent on."""
+    """A stored record whose checksum does not match: never returned, never sent on. ``key`` lies in the range
+    that was asked for; it is empty when it is not known whose record it is."""
 
     def __init__(self, table: str, key: bytes) -> None:
         super().__init__("corrupt", f"record {key.hex()} of table {table} fails its checksum", key=key)
+        self.table = table
+        self.key = key
 
 
 class Uncertain(SkuldError):

@@ -76,9 +76,11 @@ class MembersChanged:
 
 @attrs.frozen
 class NodesChanged:
-    """The registered nodes, which own partitions whether live or not."""
+    """The registered nodes, which own partitions whether live or not; and those that are taken out, which
+    own none any more but still have things to hand on."""
 
     nodes: tuple[str, ...]
+    leaving: tuple[str, ...] = ()
 
 
 @attrs.frozen

@@ -46,6 +46,11 @@ class Store(Protocol):
         """Up to ``limit`` rows with ``start <= key < stop``, in key order."""
         ...
 
+    def purge(self, table: str, start: bytes, stop: bytes, limit: int) -> tuple[list[bytes], bytes | None]:
+        """Stage the deletion of what cannot be read among the next ``limit`` records from ``start`` to before
+        ``stop``. Gives the keys deleted, as they stand there, and where to go on; None at the end."""
+        ...
+
     def commit(self) -> None:
         """Make every staged write durable. Failure ends the process."""
         ...

@@ -163,7 +163,7 @@ def decode_history(record: bytes | None) -> History:
     try:
         return History.decode(record)
     except ValueError:
-        raise Corrupt("history", record[:16]) from None
+        raise Corrupt("history", b"") from None
 
 
 @attrs.frozen

@@ -263,8 +263,8 @@ class Replica:
     # -- the general case ----------------------------------------------------------------------
 
     def merge_history(self, now_ms: int, task_id: bytes, record: bytes, place: bytes | None) -> None:
-        """Join a history from elsewhere into the stored one."""
-        self._merge(now_ms, task_id, decode_history(record), place)
+        """Join a history from elsewhere into the stored one; raises ``ValueError`` when it is none."""
+        self._merge(now_ms, task_id, History.decode(record), place)
 
     def _merge(self, now_ms: int, task_id: bytes, change: History, place: bytes | None) -> None:
         key = self.prefix + task_id

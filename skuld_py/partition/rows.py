@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Sequence
 
-from skuld_py.errors import Corrupt, Malformed, Refused
+from skuld_py.errors import Malformed, Refused
 from skuld_py.model import columns, ids
 from skuld_py.model.messages import TaskRow
 from skuld_py.model.names import check_name
@@ -56,7 +56,7 @@ def _merge_row(replica: Replica, now_ms: int, row: TaskRow) -> list[bytes]:
         if row.history:
             History.decode(row.history)
             replica.merge_history(now_ms, row.id, row.history, None)
-    except (ValueError, Corrupt, Refused) as problem:
+    except (ValueError, Refused) as problem:
         raise Malformed("TaskRow", str(problem)) from None
     entries = row.entries.unpack("TaskRow.entries")
     tokens, seqs = columns.unpack_u64(row.tokens), columns.unpack_u64(row.seqs)

@@ -57,3 +57,21 @@ def split_log_key(key: bytes) -> tuple[bytes, int, int]:
 def promise_key(partition: int) -> bytes:
     """Key, in ``meta``, of what this replica promised."""
     return b"promise" + _U16.pack(partition)
+
+
+def suspect_key(partition: int) -> bytes:
+    """Key, in ``meta``, of why this replica's memory is not to be trusted."""
+    return b"suspect" + _U16.pack(partition)
+
+
+def scrub_key(partition: int) -> bytes:
+    """Key, in ``meta``, of why this replica's tables must be gone through before it serves."""
+    return b"scrub" + _U16.pack(partition)
+
+
+def partition_of_meta(key: bytes) -> int | None:
+    """The partition that a record of ``meta`` belongs to; None when it is the node's, or nothing known."""
+    return _U16.unpack(key[-2:])[0] if key[:-2] in _META else None
+
+
+_META = (b"promise", b"standing", b"suspect", b"scrub")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from skuld_py.config import Limits, Parameters, Timing
-from skuld_py.errors import Corrupt, Malformed
+from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member
@@ -119,7 +119,7 @@ class Vnode:
         try:
             for task_id, history, place in zip(task_ids, histories, places, strict=True):
                 self.replica.merge_history(now_ms, task_id, history, place or None)
-        except (ValueError, Corrupt) as problem:
+        except ValueError as problem:
             raise Malformed("histories", str(problem)) from None
 
     def on_grant(self, now_ms: int, leader: str, request: m.Grant) -> m.Granted:

@@ -14,8 +14,9 @@ Invariants:
 * One process per directory. LMDB would let two writers take turns; two nodes on one store would each
   miss the other's promises. The lock dies with its holder, however that ends.
 
-LMDB checks no page. A damaged record is found here; a damaged inner page can make a record invisible
-or end the process, which peers repair, but never yields wrong bytes.
+LMDB checks no page. A damaged record is found here, a damaged key too when a scan comes by: the record's
+checksum covers its key, and a scan verifies even the record it stops at. A damaged inner page can make a
+record invisible or end the process, which peers repair, but never yields wrong bytes.
 
 Rejected: the writable memory map (a full disk becomes SIGBUS); read transactions for batches that only
 read (they turn into writers at their first stage, under another snapshot); a checksum in front of the
@@ -82,10 +83,7 @@ class LmdbStore:
         """Drop what was not committed and let go of the directory; closing twice does nothing."""
         if self._lock < 0:
             return
-        self._cursors.clear()
-        if self._transaction is not None:
-            self._transaction.abort()
-            self._transaction = None
+        self.abort()
         self._environment.close()
         os.close(self._lock)
         self._lock = -1
@@ -150,14 +148,44 @@ class LmdbStore:
             if not cursor.set_range(start):
                 return rows
             for key, record in islice(cursor.iternext(), limit):
+                if crc32(record, crc32(key)) != _RESIDUE:
+                    raise Corrupt(table, key if start <= key < stop else start)
                 if key >= stop:
                     break
-                if crc32(record, crc32(key)) != _RESIDUE:
-                    raise Corrupt(table, key)
                 rows.append((key, record[:-_SUM_BYTES]))
         except (lmdb.Error, OSError) as problem:
             raise self._failed(problem) from problem
         return rows
+
+    def purge(self, table: str, start: bytes, stop: bytes, limit: int) -> tuple[list[bytes], bytes | None]:
+        """Stage the deletion of unreadable records, as they lie there: a damaged key may be out of order."""
+        dropped: list[bytes] = []
+        following = start
+        try:
+            cursor = self._cursor(table)
+            is_on = cursor.set_range(start)
+            for _ in range(limit):
+                key, record = cursor.item()
+                if not is_on or not key:
+                    return dropped, None
+                if crc32(record, crc32(key)) != _RESIDUE:
+                    dropped.append(key)
+                    cursor.delete()
+                    continue
+                if key >= stop:
+                    return dropped, None
+                following = max(following, key + b"\0")
+                is_on = cursor.next()
+        except (lmdb.Error, OSError) as problem:
+            raise self._failed(problem) from problem
+        return dropped, following
+
+    def abort(self) -> None:
+        """Drop every staged write: the batch met a record that cannot be read."""
+        self._cursors.clear()
+        if self._transaction is not None:
+            self._transaction.abort()
+            self._transaction = None
 
     def commit(self) -> None:
         """Make every staged write durable; raises ``StoreFailed`` when that cannot be said."""

@@ -24,6 +24,8 @@ from skuld_py.model.events import (
     SwapDocument,
 )
 from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, Message
+from skuld_py.node.identity import Start
+from skuld_py.node.starting import prepare
 from skuld_py.node.turn import Machine
 from skuld_py.simulation.clocks import Clock, draw_clock
 from skuld_py.simulation.history import History
@@ -50,6 +52,7 @@ class Cluster:
                  horizon_ms: int) -> None:
         self.seed = seed
         self.options = options
+        self.partitions = options.parameters.partitions
         self.make_machine = make_machine
         self.make_store: Callable[[], MemoryStore] = MemoryStore
         self.trace = trace
@@ -94,6 +97,17 @@ class Cluster:
 
     # -- the world of a process ------------------------------------------------------------------
 
+    def prepare(self, process: Process) -> Start:
+        """Settle who the node is by what is registered, and scrub its store; commits."""
+        registered = self.registry.registration(process.name)
+        fresh = f"{process.name}-data-{process.boots}"
+        found, scrubbed = prepare(process.store, registered, fresh, self.options.parameters)
+        for alarm in found.alarms:
+            self.note(process.name, "suspects", detail=alarm)
+        if scrubbed:
+            self.note(process.name, "scrubbed", detail=scrubbed)
+        return found
+
     def build(self, process: Process, member: Member) -> Machine:
         """Make the machine of a fresh process."""
         self.monitor.on_start(process)
@@ -104,7 +118,7 @@ class Cluster:
         def deliver(event: Event) -> None:
             self.note("registry", "->", process.name, event)
             process.receive(event)
-        connection = self.registry.connect(member, deliver)
+        connection = self.registry.connect(member, deliver, process.starts)
         if self._registry_cuts[process.name] > 0:
             self.registry.cut(connection)
         return connection

@@ -18,6 +18,7 @@ from skuld_py.model.columns import unpack_u64
 from skuld_py.model.ids import partition_of, split
 from skuld_py.model.task import HISTORY_HEAD, History, encode_body
 from skuld_py.partition import tables
+from skuld_py.partition.suspicion import suspects
 from skuld_py.simulation.history import History as ClientHistory
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.process import Process
@@ -110,7 +111,10 @@ class Monitor:
             self.blame(ONE_CANDIDATE, f"{name} {key!r}: {before!r} -> {after!r}")
 
     def on_start(self, process: Process) -> None:
-        """A new boot: what was told before must still be known."""
+        """A new boot: what was told before must still be known, or known to be lost."""
+        suspected = suspects(process.store, self._parameters.partitions)
+        for partition in suspected:
+            self._told.pop((process.name, partition), None)
         for partition in range(self._parameters.partitions):
             told = self._told.get((process.name, partition), 0)
             if told:

@@ -4,6 +4,9 @@ The machine takes its turns through ``take_turn``, the very function of the real
 takes time while messages without a promise are already on their way. A crash before it loses the
 staged writes and all promises; a crash right after it loses only the promises. A commit that fails
 ends the process. A paused process keeps its memory while its inbox fills and its clock runs on.
+
+Each start goes through ``prepare``, and a record that cannot be read through ``note_damage``, as in the real
+shell: the partition is marked and the machine started over within the same millisecond.
 """
 
 from __future__ import annotations
@@ -12,8 +15,11 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Protocol
 
+from skuld_py.errors import Corrupt
 from skuld_py.model.document import Member
 from skuld_py.model.events import Effect, Event, Ticked
+from skuld_py.node.identity import Start
+from skuld_py.node.starting import note_damage
 from skuld_py.node.turn import Machine, take_turn
 from skuld_py.simulation.clocks import Clock
 from skuld_py.simulation.scheduler import Action, Scheduler
@@ -22,6 +28,9 @@ from skuld_py.simulation.store import MemoryStore
 
 TICKS_MAX = 1_000
 """So many turns in one millisecond without any event mean a machine that spins."""
+
+FAILURES_MAX = 100
+"""So many bad records in one millisecond mean that scrubbing does not get rid of them."""
 
 
 class CrashPoint(Enum):
@@ -35,6 +44,10 @@ class World(Protocol):
     """What surrounds a process."""
 
     scheduler: Scheduler
+    partitions: int
+
+    def prepare(self, process: Process) -> Start:
+        """Settle who the node is by what is registered, and scrub its store; commits."""
 
     def build(self, process: Process, member: Member) -> Machine:
         """Make the machine of a fresh process."""
@@ -69,6 +82,8 @@ class Process:
         self.connection: Connection | None = None
         self.is_paused = False
         self.boots = 0
+        self.starts = 0
+        """How often it has started on its data directory."""
         self.turns = 0
         self.crash_point: CrashPoint | None = None
         self.is_disk_full = False
@@ -85,6 +100,7 @@ class Process:
         self._armed_ms = 0
         self._held: tuple[Action, tuple[object, ...]] | None = None
         self._ticks_at = (-1, 0)
+        self._failures_at = (-1, 0)
 
     @property
     def is_up(self) -> bool:
@@ -98,11 +114,36 @@ class Process:
         self.boots += 1
         self._inbox, self._is_busy, self._is_turn_due = [], False, False
         self._wake_ms, self._held = None, None
-        member = Member(self.name, "127.0.0.1", 7_000, f"{self.name}.{self.boots}")
-        self._world.note(self.name, "start", member.boot)
-        self.machine = self._world.build(self, member)
+        if self.is_disk_full:
+            self._fall()  # not even its start can be counted
+            return
+        found = self._world.prepare(self)
+        self.starts = found.identity.starts
+        member = Member(self.name, "127.0.0.1", 7_000, f"{self.name}.{self.boots}", found.identity.incarnation)
+        self._world.note(self.name, "start", member.boot, found)
+        try:
+            self.machine = self._world.build(self, member)
+        except Corrupt as problem:
+            self._start_over(problem)
+            return
         self.connection = self._world.connect(self, member)
         self._call_later(0, self._settle_in)
+
+    def _start_over(self, problem: Corrupt) -> None:
+        """A record cannot be read: what is staged and in memory is void; mark the partition and begin anew."""
+        self._world.note(self.name, "corrupt", problem.table, problem.key)
+        now_ms = self._world.scheduler.now_ms
+        self._failures_at = (now_ms, self._failures_at[1] + 1 if self._failures_at[0] == now_ms else 1)
+        if self._failures_at[1] > FAILURES_MAX:
+            raise AssertionError(f"{self.name} starts over again and again at {now_ms} ms: {problem}")
+        self.store.crash()
+        note_damage(self.store, problem, self._world.partitions)
+        self.store.commit()
+        self.machine = None
+        if self.connection is not None:
+            self._world.disconnect(self.connection)
+            self.connection = None
+        self.start()
 
     def _settle_in(self) -> None:
         self._arm()
@@ -113,6 +154,9 @@ class Process:
         if self.machine is None:
             return
         self._world.note(self.name, "crash")
+        self._fall()
+
+    def _fall(self) -> None:
         self.machine, self.is_paused, self.crash_point = None, False, None
         self.store.crash()
         if self.connection is not None:
@@ -170,7 +214,11 @@ class Process:
         events, self._inbox = self._inbox, []
         now_ms = self.clock.read(self._world.scheduler.now_ms)
         self.turns += 1
-        turn = take_turn(machine, now_ms, events)
+        try:
+            turn = take_turn(machine, now_ms, events)
+        except Corrupt as problem:
+            self._start_over(problem)
+            return
         if turn.early:
             self._world.let_out(self, turn.early)
         if not self.store.is_staged:

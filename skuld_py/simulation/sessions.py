@@ -22,6 +22,7 @@ import attrs
 
 from skuld_py.model.document import Member
 from skuld_py.model.events import Event, MembersChanged, NodesChanged, Session, SessionChanged
+from skuld_py.model.registration import Registration
 from skuld_py.simulation.listings import Listing
 from skuld_py.simulation.scheduler import Scheduler
 
@@ -49,6 +50,7 @@ class Connection:
 
     member: Member
     deliver: Deliver
+    starts: int = 0
     session: int = 0
     known: Session = Session.LOST
     is_cut: bool = False
@@ -82,7 +84,9 @@ class Service:
         self._scheduler = scheduler
         self._random = random
         self.is_quorate = True
+        self._registrations: dict[str, Registration] = {}
         self._nodes = Listing[str]()
+        self._leaving = Listing[str]()
         self._members = Listing[Member]()
         self._owners: dict[str, int] = {}
         """The session behind each member."""
@@ -95,17 +99,26 @@ class Service:
 
     def register(self, name: str) -> None:
         """Make a node known before it has ever started."""
+        self._registrations[name] = Registration()
         self._nodes.put(self._scheduler.now_ms, name, name)
 
-    def forget(self, name: str) -> None:
-        """An operator takes a node out for good: it owns nothing from now on."""
-        if name in self._nodes:
-            self._nodes.pop(self._scheduler.now_ms, name)
+    def registration(self, name: str) -> Registration | None:
+        """What is registered under a node's name."""
+        return self._registrations.get(name)
+
+    def set_leaving(self, name: str, is_leaving: bool) -> None:
+        """An operator takes a node out: it owns nothing from now on, and nobody forgets its data; or back in."""
+        known = self._registrations.get(name)
+        if known is not None and known.is_leaving != is_leaving:
+            self._registrations[name] = attrs.evolve(known, is_leaving=is_leaving)
+            old, new = (self._nodes, self._leaving) if is_leaving else (self._leaving, self._nodes)
+            old.pop(self._scheduler.now_ms, name)
+            new.put(self._scheduler.now_ms, name, name)
             self._tell_all("nodes")
 
-    def connect(self, member: Member, deliver: Deliver) -> Connection:
-        """A process starts its client."""
-        connection = Connection(member, deliver)
+    def connect(self, member: Member, deliver: Deliver, starts: int = 1) -> Connection:
+        """A process starts its client, having committed so many starts of its data directory."""
+        connection = Connection(member, deliver, starts)
         self._connections.append(connection)
         self._change_contact(connection)
         return connection
@@ -262,11 +275,14 @@ class Service:
         self._sessions += 1
         connection.session = self._sessions
         self._open[connection.session] = connection
-        name = connection.member.name
+        member, name = connection.member, connection.member.name
         now_ms = self._scheduler.now_ms
-        if name not in self._nodes:
-            self._nodes.put(now_ms, name, name)
+        if name not in self._registrations:
+            self.register(name)
             self._tell_all("nodes")
+        self._registrations[name] = attrs.evolve(
+            self._registrations[name], host=member.host, port=member.port, incarnation=member.incarnation,
+            starts=connection.starts)
         self._members.put(now_ms, name, connection.member)
         self._owners[name] = connection.session
         connection.seen_ms = now_ms
@@ -303,11 +319,11 @@ class Service:
         connection.seen_ms = max(connection.seen_ms, self._scheduler.now_ms - lag_ms)
         seen_ms = connection.seen_ms
         listing: Listing[Member] | Listing[str] = self._members if what == "members" else self._nodes
-        if listing.is_newer(seen_ms):
+        if listing.is_newer(seen_ms) or (what == "nodes" and self._leaving.is_newer(seen_ms)):
             self.counts["old list told"] += 1
             self._plan_watch(connection, what, lag_ms)
         self._tell(connection, MembersChanged(self._members.at(seen_ms)) if what == "members"
-                   else NodesChanged(self._nodes.at(seen_ms)))
+                   else NodesChanged(self._nodes.at(seen_ms), self._leaving.at(seen_ms)))
 
     def _tell(self, connection: Connection, event: Event) -> None:
         """News on the way to a client; one behind the other."""

@@ -2,6 +2,9 @@
 
 Writes go straight into the tables and leave what they replaced in an undo record, so reads see
 them for free. A commit forgets the undo record; a crash plays it back.
+
+Worse than a crash, and for the nemesis only: a store may be wiped, turned back to an earlier snapshot, or hold
+a damaged record, which raises ``Corrupt`` when read as a real one does and whose bytes stay known to checkers.
 """
 
 from __future__ import annotations
@@ -12,9 +15,15 @@ from itertools import islice
 
 from sortedcontainers import SortedDict
 
+from skuld_py.errors import Corrupt
 from skuld_py.model.store import TABLES, Row
 
 Change = tuple[str, bytes, bytes | None, bytes | None]
+Snapshot = dict[str, dict[bytes, bytes]]
+
+
+class Damaged(bytes):
+    """What a record held before it was damaged."""
 
 
 class MemoryStore:
@@ -24,18 +33,21 @@ class MemoryStore:
         self.tables: dict[str, SortedDict] = {table: SortedDict() for table in TABLES}
         self.undo: dict[str, dict[bytes, bytes | None]] = {table: {} for table in TABLES}
         self.commits = 0
+        self._has_damage = False
 
     # -- the port ------------------------------------------------------------------------------
 
     def get(self, table: str, key: bytes) -> bytes | None:
         """The value, or None."""
         value: bytes | None = self.tables[table].get(key)
+        if type(value) is Damaged:
+            raise Corrupt(table, key)
         return value
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """The values of the keys that exist."""
         data = self.tables[table]
-        return {key: data[key] for key in keys if key in data}
+        return self._checked(table, {key: data[key] for key in keys if key in data})
 
     def put_many(self, table: str, rows: Iterable[Row]) -> None:
         """Stage writes."""
@@ -50,6 +62,7 @@ class MemoryStore:
         data, undo = self.tables[table], self.undo[table]
         held: list[bytes | None] = []
         for key in keys:
+            self._check(table, key, data.get(key))
             value = data.pop(key, None)
             if value is not None and key not in undo:
                 undo[key] = value
@@ -66,7 +79,26 @@ class MemoryStore:
         """Up to ``limit`` rows with ``start <= key < stop``, in key order."""
         data = self.tables[table]
         keys = islice(data.irange(start, stop, (True, False)), limit)
-        return [(key, data[key]) for key in keys]
+        return list(self._checked(table, {key: data[key] for key in keys}).items())
+
+    def purge(self, table: str, start: bytes, stop: bytes, limit: int) -> tuple[list[bytes], bytes | None]:
+        """Stage the deletion of what is damaged."""
+        data, undo = self.tables[table], self.undo[table]
+        keys = list(islice(data.irange(start, stop, (True, False)), limit))
+        dropped = [key for key in keys if type(data[key]) is Damaged]
+        for key in dropped:
+            undo.setdefault(key, data.pop(key))
+        return dropped, keys[-1] + b"\0" if len(keys) == limit else None
+
+    def _checked(self, table: str, found: dict[bytes, bytes]) -> dict[bytes, bytes]:
+        if self._has_damage:
+            for key, value in found.items():
+                self._check(table, key, value)
+        return found
+
+    def _check(self, table: str, key: bytes, value: bytes | None) -> None:
+        if type(value) is Damaged:
+            raise Corrupt(table, key)
 
     def commit(self) -> None:
         """Keep what was staged."""
@@ -93,16 +125,48 @@ class MemoryStore:
                     data[key] = value
             undo.clear()
 
+    def wipe(self) -> None:
+        """Lose everything, as an exchanged disk does."""
+        self.restore({})
+
+    def snapshot(self) -> Snapshot:
+        """A copy of what is committed."""
+        copy = {table: dict(data) for table, data in self.tables.items()}
+        for table, undo in self.undo.items():
+            copy[table].update({key: value for key, value in undo.items() if value is not None})
+            for key, value in undo.items():
+                if value is None:
+                    copy[table].pop(key, None)
+        return copy
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Be what it was when the snapshot was taken."""
+        for table in TABLES:
+            self.undo[table].clear()
+            self.tables[table] = SortedDict(snapshot.get(table, {}))
+
+    def damage(self, table: str, key: bytes) -> bool:
+        """Make a committed record unreadable, until it is written or purged; False when there is none."""
+        undo, data = self.undo[table], self.tables[table]
+        holder = undo if key in undo else data
+        value = holder.get(key)
+        if value is None:
+            return False
+        holder[key] = Damaged(value)
+        self._has_damage = True
+        return True
+
     def committed(self, table: str, key: bytes) -> bytes | None:
-        """What would be left of a record after a crash."""
+        """What would be left of a record after a crash, or was until it was damaged."""
         undo = self.undo[table]
-        return undo[key] if key in undo else self.get(table, key)
+        value: bytes | None = undo[key] if key in undo else self.tables[table].get(key)
+        return value
 
     def changes(self, table: str) -> Iterator[Change]:
-        """What the next commit changes: (table, key, before, after)."""
+        """What the next commit changes: (table, key, before, after). A damaged record was nothing before."""
         data = self.tables[table]
         for key, value in self.undo[table].items():
-            yield table, key, value, data.get(key)
+            yield table, key, None if type(value) is Damaged else value, data.get(key)
 
     def rows(self, table: str, prefix: bytes = b"") -> dict[bytes, bytes]:
         """All rows whose key starts with a prefix, for the checkers."""

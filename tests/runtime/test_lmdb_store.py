@@ -270,6 +270,56 @@ def test_a_flipped_bit_in_a_record_is_found_by_every_way_to_read_it(tmp_path: Pa
     store.close()
 
 
+@pytest.mark.parametrize("flipped", [-1, -2, -3, -8, 0, 50, 101], ids=str)
+def test_purging_leaves_all_other_records_and_nothing_that_cannot_be_read(tmp_path: Path, flipped: int) -> None:
+    """Flips before the value are in the key, which then lies out of order, up to beyond the range purged."""
+    rows = filled(tmp_path)
+    hurt = [b"key00000", b"key01234", b"key01235", b"key01999"]
+    content = (tmp_path / "data.mdb").read_bytes()
+    for key in hurt:
+        for copy in re.finditer(re.escape(rows[key]), content):
+            flip(tmp_path, copy.start() + flipped)
+    store = LmdbStore(tmp_path, MAP_BYTES)
+
+    for limit in (7, 500):
+        start: bytes | None = b"key"
+        while start is not None:
+            _, start = store.purge("body", start, b"kez", limit)
+            store.commit()
+
+    assert dict(store.scan("body", b"key", b"kez", 10_000)) == {
+        key: value for key, value in rows.items() if key not in hurt}
+    store.close()
+
+
+def test_a_scan_that_a_damaged_key_would_end_early_says_so_within_its_range(tmp_path: Path) -> None:
+    rows = filled(tmp_path)
+    content = (tmp_path / "data.mdb").read_bytes()
+    for copy in re.finditer(re.escape(rows[b"key01234"]), content):
+        flip(tmp_path, copy.start() - 8)
+
+    store = LmdbStore(tmp_path, MAP_BYTES)
+    with pytest.raises(Corrupt) as caught:
+        store.scan("body", b"key01200", b"key01300", 1_000)
+
+    assert caught.value.key == b"key01200"
+    store.close()
+
+
+def test_an_aborted_batch_leaves_nothing_behind(store: LmdbStore) -> None:
+    store.put_many("body", [(b"a", b"1")])
+    store.commit()
+    store.put_many("body", [(b"a", b"2"), (b"b", b"3")])
+
+    store.abort()
+    store.abort()
+
+    assert store.get_many("body", [b"a", b"b"]) == {b"a": b"1"}
+    store.put_many("body", [(b"b", b"4")])
+    store.commit()
+    assert store.get("body", b"b") == b"4"
+
+
 def test_a_record_under_another_key_is_found(tmp_path: Path) -> None:
     LmdbStore(tmp_path, MAP_BYTES).close()
     foreign = lmdb.open(str(tmp_path), map_size=MAP_BYTES, max_dbs=len(TABLES))

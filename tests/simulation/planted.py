@@ -7,10 +7,11 @@ from skuld_py.simulation.store import MemoryStore
 
 
 class ForgetfulStore(MemoryStore):
-    """A store that never makes promises durable: they are there until a crash, and gone after it."""
+    """A store that makes no promise durable but the first, empty one: the others are gone after a crash."""
 
     def commit(self) -> None:
-        forgotten = {key: value for key, value in self.undo["meta"].items() if key.startswith(b"promise")}
+        forgotten = {key: value for key, value in self.undo["meta"].items()
+                     if key.startswith(b"promise") and value is not None}
         super().commit()
         self.undo["meta"].update(forgotten)
 

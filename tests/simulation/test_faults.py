@@ -265,7 +265,7 @@ def test_what_a_lagging_server_told_is_put_right_when_it_has_caught_up() -> None
 def test_a_node_that_is_forgotten_is_no_longer_listed() -> None:
     service = Service()
     service.news("n1")
-    service.registry.forget("n2")
+    service.registry.set_leaving("n2", True)
     service.wait(500)
 
     news = [event for event in service.news("n1") if isinstance(event, NodesChanged | MembersChanged)]

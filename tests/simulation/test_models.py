@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skuld_py.errors import Corrupt
 from skuld_py.model import messages as m
 from skuld_py.model.document import NOBODY, Document, Member, seats_of
 from skuld_py.model.events import (
@@ -260,6 +261,61 @@ def test_the_store_is_a_dict_that_remembers_its_last_commit(moves: list[tuple[st
     assert store.rows("log") == now
     assert {key: store.committed("log", key) for key in map(bytes, ([n] for n in range(6)))
             if store.committed("log", key) is not None} == saved
+
+
+def test_a_damaged_record_is_given_to_nobody_but_the_checkers_until_it_is_replaced() -> None:
+    store = MemoryStore()
+    store.put_many("log", [(b"a", b"1"), (b"b", b"2"), (b"c", b"3")])
+    store.commit()
+
+    assert store.damage("log", b"b") and not store.damage("log", b"x")
+    for read in (lambda: store.get("log", b"b"), lambda: store.get_many("log", [b"a", b"b"]),
+                 lambda: store.pop_many("log", [b"b"]), lambda: store.scan("log", b"", b"x", 9)):
+        with pytest.raises(Corrupt):
+            read()
+    assert store.scan("log", b"", b"b", 9) == [(b"a", b"1")]
+    assert store.committed("log", b"b") == b"2"
+
+    store.put_many("log", [(b"b", b"4")])
+    assert store.get("log", b"b") == b"4"
+    assert list(store.changes("log")) == [("log", b"b", None, b"4")]
+    store.crash()
+    with pytest.raises(Corrupt):
+        store.get("log", b"b")
+
+
+def test_purging_drops_what_is_damaged_chunk_by_chunk() -> None:
+    store = MemoryStore()
+    keys = [b"%d" % number for number in range(7)]
+    store.put_many("log", [(key, b"") for key in keys])
+    store.commit()
+    for key in (b"0", b"3", b"6"):
+        store.damage("log", key)
+
+    dropped, start = list[bytes](), b""
+    while start is not None:
+        gone, start = store.purge("log", start, b"6", 2)
+        dropped += gone
+    assert dropped == [b"0", b"3"]
+    store.commit()
+    store.crash()
+    assert store.scan("log", b"", b"6", 9) == [(key, b"") for key in (b"1", b"2", b"4", b"5")]
+    assert store.purge("log", b"", b"\xff", 99) == ([b"6"], None)
+
+
+def test_a_store_can_be_wiped_and_turned_back_to_what_was_committed() -> None:
+    store = MemoryStore()
+    store.put_many("log", [(b"a", b"1"), (b"b", b"2")])
+    store.commit()
+    store.put_many("log", [(b"a", b"9"), (b"c", b"3"), (b"d", b"4")])
+    store.pop_many("log", [b"b", b"d"])
+
+    snapshot = store.snapshot()
+    store.wipe()
+    assert store.rows("log") == {} and not store.is_staged
+    store.restore(snapshot)
+
+    assert store.rows("log") == {b"a": b"1", b"b": b"2"}
 
 
 def test_digests_tell_stores_apart() -> None:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from skuld_py.config import Parameters
+from skuld_py.errors import Corrupt
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member
 from skuld_py.model.events import Effect, Event, Received, Send, Settled, Ticked
+from skuld_py.node.identity import Start
+from skuld_py.node.starting import prepare
+from skuld_py.partition.suspicion import suspects
 from skuld_py.simulation.clocks import Clock
 from skuld_py.simulation.process import TICKS_MAX, CrashPoint, Process
 from skuld_py.simulation.scheduler import Scheduler
@@ -44,6 +49,8 @@ class Toy:
 class Stage:
     """The world of one process."""
 
+    partitions = 1
+
     def __init__(self) -> None:
         self.scheduler = Scheduler(1)
         self.said: list[tuple[int, Effect]] = []
@@ -51,6 +58,9 @@ class Stage:
         self.process = Process("n1", self, Clock(), MemoryStore())
         self.process.start()
         self.scheduler.run(0)
+
+    def prepare(self, process: Process) -> Start:
+        return prepare(process.store, None, "fresh", Parameters("toys", "id", self.partitions, 1))[0]
 
     def build(self, process: Process, member: Member) -> Toy:
         self.toys.append(Toy(process.store))
@@ -172,3 +182,47 @@ def test_a_machine_that_asks_for_ticks_without_end_is_found_out() -> None:
     with pytest.raises(AssertionError, match="over and over"):
         stage.scheduler.run(2)
     assert len(stage.toys[0].batches) == TICKS_MAX + 1
+
+
+def test_a_record_that_cannot_be_read_costs_the_turn_and_the_boot_but_not_the_node() -> None:
+    stage = Stage()
+    stage.process.store.put_many("body", [(b"\0\0key", b"value")])
+    stage.process.store.commit()
+    stage.process.store.damage("body", b"\0\0key")
+    toy = stage.toys[0]
+    toy.step = lambda now_ms, event: [toy.store.get("body", b"\0\0key")]  # type: ignore[method-assign,list-item]
+    stage.hear(10)
+    stage.hear(20)
+    stage.scheduler.run(100)
+
+    assert [effect for _, effect in stage.said] == [EARLY, LATE]
+    assert stage.process.is_up and stage.process.boots == stage.process.starts == 2
+    assert list(suspects(stage.process.store, 1)) == [0]
+    assert stage.process.store.get("body", b"\0\0key") is None
+
+
+def test_a_machine_that_cannot_be_made_for_a_bad_record_is_made_after_the_scrub() -> None:
+    stage = Stage()
+    stage.process.crash()
+    stage.process.store.put_many("body", [(b"\0\0key", b"value")])
+    stage.process.store.commit()
+    stage.process.store.damage("body", b"\0\0key")
+    build = stage.build
+    stage.build = lambda process, member: (  # type: ignore[method-assign]
+        process.store.get("body", b"\0\0key"), build(process, member))[1]
+
+    stage.process.start()
+
+    assert stage.process.is_up and stage.process.boots == 3
+
+
+def test_a_store_that_stays_bad_is_found_out() -> None:
+    stage = Stage()
+
+    def build(process: Process, member: Member) -> Toy:
+        raise Corrupt("body", b"\0\0key")
+    stage.build = build  # type: ignore[method-assign]
+    stage.process.crash()
+
+    with pytest.raises(AssertionError, match="again and again"):
+        stage.process.start()

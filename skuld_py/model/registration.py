@@ -1,0 +1,56 @@
+"""What the registry keeps of a node whether it lives or not: its address, its data, whether it may own any.
+
+Written by the node at each start and by an operator who takes it out, both by test-and-set that carries the
+other's fields over. ``incarnation`` and ``starts`` are those of the data directory the node last ran on: what
+a directory must be able to show to be taken for the same (see ``node.identity``).
+
+Source: Manatee names a peer by its address; a wiped primary can resume there as primary. Hence the incarnation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from skuld_py.errors import Malformed
+
+
+@attrs.frozen
+class Registration:
+    """A node's entry. ``incarnation`` is empty until the node has started once; then ``starts`` is 1 or more."""
+
+    host: str = ""
+    port: int = 0
+    incarnation: str = ""
+    starts: int = 0
+    is_leaving: bool = False
+    """No partition is placed on it; it hands on what it has."""
+    unknown: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
+    """Fields of a newer version, carried over."""
+
+    def encode(self) -> bytes:
+        """JSON, so that an operator can read it with any ZooKeeper client."""
+        fields = attrs.asdict(self)
+        unknown = fields.pop("unknown")
+        return json.dumps({**unknown, **fields}, sort_keys=True).encode()
+
+    @classmethod
+    def decode(cls, raw: bytes) -> Registration:
+        """Parse; raises ``Malformed`` naming the field."""
+        try:
+            fields = dict(json.loads(raw))
+        except (ValueError, TypeError) as problem:
+            raise Malformed("node entry", repr(problem)) from None
+        known = {}
+        for name, of in _FIELDS.items():
+            value = fields.pop(name, of())
+            if type(value) is not of:
+                raise Malformed(f"node entry.{name}", f"{value!r} is no {of.__name__}")
+            known[name] = value
+        return cls(**known, unknown=fields)
+
+
+_FIELDS: dict[str, Any] = {"host": str, "port": int, "incarnation": str, "starts": int, "is_leaving": bool}

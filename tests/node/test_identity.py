@@ -1,0 +1,266 @@
+"""A data directory that is not the one registered is found out at its start, crash or no crash."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from skuld_py.config import Parameters
+from skuld_py.errors import Corrupt, Malformed
+from skuld_py.model.registration import Registration
+from skuld_py.model.task import Header
+from skuld_py.node.identity import IDENTITY_KEY, Identity, Start, Verdict, begin_start, judge, load_identity
+from skuld_py.node.node import FLOOR_KEY
+from skuld_py.node.starting import note_damage, prepare
+from skuld_py.partition.promise import Promise, load_promise, save_promise
+from skuld_py.partition.replica import Replica
+from skuld_py.partition.suspicion import clear_suspect, damaged, suspects
+from skuld_py.partition.tables import partition_of_meta, prefix_of, promise_key, scrub_key, suspect_key
+from skuld_py.simulation.store import MemoryStore, Snapshot
+
+PARTITIONS = 4
+PARAMETERS = Parameters("test", "id", PARTITIONS, 3)
+
+
+def started(store: MemoryStore, registered: Registration | None, fresh: str = "new") -> Start:
+    start = begin_start(store, registered, fresh, PARTITIONS)
+    store.commit()
+    return start
+
+
+def registration_of(start: Start) -> Registration:
+    return Registration("127.0.0.1", 13000, start.identity.incarnation, start.identity.starts)
+
+
+ENTRY = Registration("h", 1, "a", 3)
+JUDGED = {
+    "never heard of": (None, None, Verdict.FRESH),
+    "announced and never started": (None, Registration(), Verdict.FRESH),
+    "crashed before it registered": (Identity("a", 1), None, Verdict.SAME),
+    "as registered": (Identity("a", 3), ENTRY, Verdict.SAME),
+    "ahead of it by a crash": (Identity("a", 9), ENTRY, Verdict.SAME),
+    "empty": (None, ENTRY, Verdict.WIPED),
+    "another": (Identity("b", 9), ENTRY, Verdict.WIPED),
+    "older": (Identity("a", 2), ENTRY, Verdict.ROLLED_BACK),
+}
+
+
+@pytest.mark.parametrize(("stored", "registered", "verdict"), JUDGED.values(), ids=JUDGED.keys())
+def test_verdicts(stored: Identity | None, registered: Registration | None, verdict: Verdict) -> None:
+    assert judge(stored, registered) is verdict
+
+
+def test_a_fresh_node_has_no_marks_and_counts_its_starts() -> None:
+    store = MemoryStore()
+
+    first = started(store, None, "a")
+    second = started(store, registration_of(first), "b")
+
+    assert (first.identity, first.verdict, first.alarms) == (Identity("a", 1), Verdict.FRESH, ())
+    assert (second.identity, second.verdict, second.alarms) == (Identity("a", 2), Verdict.SAME, ())
+    assert suspects(store, PARTITIONS) == {}
+    assert [load_promise(store, partition) for partition in range(PARTITIONS)] == [Promise()] * PARTITIONS
+
+
+def test_a_wiped_directory_is_found_out_again_after_a_crash_before_registering() -> None:
+    store = MemoryStore()
+
+    for fresh in ("b", "c"):
+        start = started(store, ENTRY, fresh)
+        assert (start.identity, start.verdict) == (Identity(fresh, 1), Verdict.WIPED)
+        assert list(suspects(store, PARTITIONS)) == [0, 1, 2, 3]
+    for partition in range(PARTITIONS):
+        clear_suspect(store, partition)
+
+    assert started(store, registration_of(start), "d").verdict is Verdict.SAME
+    assert suspects(store, PARTITIONS) == {}
+
+
+def test_the_marks_are_in_the_very_batch_that_changes_the_incarnation() -> None:
+    store = MemoryStore()
+    begin_start(store, ENTRY, "b", PARTITIONS)
+
+    store.crash()
+
+    assert load_identity(store) is None
+    assert suspects(store, PARTITIONS) == {}
+
+
+def test_a_directory_turned_back_gets_a_new_incarnation_and_keeps_what_it_has() -> None:
+    store = MemoryStore()
+    old = started(store, None, "a")
+    save_promise(store, 2, Promise(7, "me"))
+    store.commit()
+    snapshot = store.snapshot()
+    newest = started(store, registration_of(old))
+
+    store.restore(snapshot)
+    start = started(store, registration_of(newest), "b")
+
+    assert (start.identity, start.verdict) == (Identity("b", 1), Verdict.ROLLED_BACK)
+    assert "1 starts, not of 2" in suspects(store, PARTITIONS)[3]
+    assert load_promise(store, 2) == Promise(7, "me")
+
+
+def test_a_lost_promise_makes_its_partition_suspect_and_is_unknown_from_then_on() -> None:
+    store = MemoryStore()
+    first = started(store, None)
+    save_promise(store, 2, Promise(7, "me"))
+    store.commit()
+    for loss in (lambda: store.damage("meta", promise_key(2)),
+                 lambda: store.pop_many("meta", [promise_key(2)])):
+        loss()
+        start = started(store, registration_of(first))
+
+        assert start.verdict is Verdict.SAME
+        assert list(suspects(store, PARTITIONS)) == list(damaged(store, PARTITIONS)) == [2]
+        assert len(start.alarms) == 1
+        assert load_promise(store, 2) == Promise()
+        clear_suspect(store, 2)
+        store.pop_many("meta", [scrub_key(2)])
+
+
+@pytest.mark.parametrize("key", [IDENTITY_KEY, FLOOR_KEY, b"cluster", b"of a later version"])
+def test_a_node_whose_own_records_are_unreadable_is_as_good_as_wiped(key: bytes) -> None:
+    store = MemoryStore()
+    first = started(store, None, "a")
+    store.put_many("meta", [(key, store.get("meta", key) or b"something")])
+    store.commit()
+    store.damage("meta", key)
+
+    start = started(store, registration_of(first), "b")
+
+    assert (start.identity, start.verdict) == (Identity("b", 1), Verdict.WIPED)
+    assert list(suspects(store, PARTITIONS)) == [0, 1, 2, 3]
+    assert store.purge("meta", b"", b"\xff", 100) == ([], None)
+
+
+def test_a_damaged_mark_counts_as_a_mark() -> None:
+    for key in (suspect_key(1), scrub_key(1)):
+        store = MemoryStore()
+        first = started(store, None)
+        store.put_many("meta", [(key, b"reason")])
+        store.commit()
+        store.damage("meta", key)
+
+        started(store, registration_of(first))
+
+        assert list(suspects(store, PARTITIONS)) == list(damaged(store, PARTITIONS)) == [1]
+
+
+def test_keys_of_partitions_are_told_from_those_of_the_node() -> None:
+    assert [partition_of_meta(key(258)) for key in (promise_key, suspect_key, scrub_key)] == [258] * 3
+    assert [partition_of_meta(key) for key in (IDENTITY_KEY, FLOOR_KEY, b"cluster", b"", b"x")] == [None] * 5
+
+
+def test_a_bad_record_costs_its_partition_and_no_other() -> None:
+    store = MemoryStore()
+    first = started(store, None)
+    task_id = bytes(20)
+    Replica(3, store, 10).store_tasks(1, Header("q").encode(), [task_id], [b"payload"])
+    store.commit()
+    store.damage("body", prefix_of(3) + task_id)
+    with pytest.raises(Corrupt) as caught:
+        Replica(3, store, 10).bodies([task_id])
+
+    assert note_damage(store, caught.value, PARTITIONS) == [3]
+    store.commit()
+    _, scrubbed = prepare(store, registration_of(first), "new", PARAMETERS)
+
+    assert scrubbed == {3: {"body": 1}}
+    assert list(suspects(store, PARTITIONS)) == [3] and not damaged(store, PARTITIONS)
+    assert Replica(3, store, 10).bodies([task_id]) == [None]
+    assert not store.is_staged
+
+
+def test_a_bad_record_of_nobody_costs_all_and_one_of_the_node_is_left_to_its_start() -> None:
+    store = MemoryStore()
+
+    assert note_damage(store, Corrupt("history", b""), PARTITIONS) == [0, 1, 2, 3]
+    assert note_damage(store, Corrupt("body", prefix_of(77) + b"x"), PARTITIONS) == [0, 1, 2, 3]
+    assert note_damage(store, Corrupt("meta", promise_key(1)), PARTITIONS) == []
+
+
+def test_a_registration_reads_back_with_what_a_later_version_wrote() -> None:
+    entry = attrs.evolve(ENTRY, is_leaving=True, unknown={"rack": "r1"})
+
+    assert Registration.decode(entry.encode()) == entry
+    assert b'"rack": "r1"' in entry.encode()
+    assert Registration.decode(b'{"host": "h", "port": 1}') == Registration("h", 1)
+    for raw in (b"", b"7", b"[]x", b'{"starts": "1"}', b'{"port": true}', b'{"host": null}'):
+        with pytest.raises(Malformed):
+            Registration.decode(raw)
+
+
+class Life(RuleBasedStateMachine):
+    """One name over wipes, restored copies and crashes at every step; what it ever promised in public is held
+    against what the directory knows, unless it is marked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store = MemoryStore()
+        self.registered: Registration | None = None
+        self.start: Start | None = None
+        self.is_serving = False
+        self.told = 0
+        self.copies: list[Snapshot] = []
+        self.count = 0
+
+    @precondition(lambda self: self.start is None)
+    @rule(is_crash=st.booleans())
+    def begin(self, is_crash: bool) -> None:
+        self.count += 1
+        start = begin_start(self.store, self.registered, f"i{self.count}", 1)
+        if is_crash:
+            self.store.crash()
+        else:
+            self.store.commit()
+            self.start = start
+
+    @precondition(lambda self: self.start is not None and not self.is_serving)
+    @rule()
+    def register(self) -> None:
+        assert self.start is not None
+        self.registered = registration_of(self.start)
+        self.is_serving = True
+        if not suspects(self.store, 1):
+            assert load_promise(self.store, 0).epoch >= self.told
+
+    @precondition(lambda self: self.is_serving)
+    @rule()
+    def promise(self) -> None:
+        if suspects(self.store, 1):  # as the refill does it: the peers still know
+            clear_suspect(self.store, 0)
+        self.told += 1
+        save_promise(self.store, 0, Promise(self.told, "me"))
+        self.store.commit()
+
+    @rule()
+    def die(self) -> None:
+        self.store.crash()
+        self.start, self.is_serving = None, False
+
+    @precondition(lambda self: self.start is None)
+    @rule()
+    def save(self) -> None:
+        """Between two starts, and registered: what is saved during a start is beyond what can be seen."""
+        stored = load_identity(self.store)
+        if stored is not None and self.registered is not None and stored.starts == self.registered.starts:
+            self.copies.append(self.store.snapshot())
+
+    @precondition(lambda self: self.start is None and self.copies)
+    @rule(data=st.data())
+    def turn_back(self, data: st.DataObject) -> None:
+        self.store.restore(data.draw(st.sampled_from(self.copies)))
+
+    @precondition(lambda self: self.start is None)
+    @rule()
+    def wipe(self) -> None:
+        self.store.wipe()
+
+
+TestLife = Life.TestCase
+TestLife.settings = settings(max_examples=150, stateful_step_count=30)
