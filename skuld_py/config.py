@@ -80,6 +80,8 @@ class Timing:
     """The k-th live owner waits k times this before it stands, so that owners rarely collide."""
     retry_ms: int = 250
     """Least pause between two candidacies; jitter doubles it at most."""
+    clock_ms: int = 2_000
+    """The live peers are asked so often what their clocks show."""
     exchange_ms: int = 300_000
     """Each owned partition is compared with one peer this often, besides whenever something hints."""
     exchange_page_ms: int = 3_000

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from skuld_py.cli.values import many
+from skuld_py.cli.values import many, said
 from skuld_py.client.connection import Connection
 from skuld_py.errors import SkuldError
 from skuld_py.model import messages as m
@@ -68,6 +68,7 @@ def attention(situation: Situation) -> list[str]:
     if described.session != "connected":
         found.append(f"node {described.node} has no session with ZooKeeper ({described.session}): what it"
                      " says of others may be old")
+    found += _wrong_clocks(situation)
     if situation.missing:
         return found
     leaderless = situation.troubled
@@ -84,6 +85,24 @@ def attention(situation: Situation) -> list[str]:
     if situation.doubt:
         found.append(f"the queues could not be counted: {situation.doubt}")
     return found
+
+
+def _wrong_clocks(situation: Situation) -> list[str]:
+    bound = said(situation.greeted.skew_ms / 1000)
+    rows = situation.described.nodes
+    found = [f"node {row.name}: clock {offset_said(row)}:"
+             f" {'does not lead' if row.clock == 'far' else 'does not grant'}; set it right and start the node"
+             " again" for row in rows if row.clock in ("outside", "far")]
+    if any(row.clock == "disagreed" for row in rows):
+        clocks = ", ".join(f"{row.name} {offset_said(row)}" for row in rows if row.clock != "unheard")
+        found.append(f"no majority of the clocks agrees within {bound}, so no claims are granted: {clocks}; set"
+                     " them right and start their nodes again")
+    return found
+
+
+def offset_said(row: m.NodeRow) -> str:
+    """How wrong a clock is: ``3.2 s ahead``."""
+    return f"{said(abs(row.offset_ms) / 1000)} {'behind' if row.offset_ms < 0 else 'ahead'}"
 
 
 def _be(count: int) -> str:

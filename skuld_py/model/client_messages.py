@@ -12,7 +12,7 @@ import attrs
 from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX, PARTITIONS_MAX
 from skuld_py.model import fields
 from skuld_py.model.columns import Column
-from skuld_py.model.fields import U32_MAX
+from skuld_py.model.fields import U32_MAX, U63_MAX
 from skuld_py.model.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
 
 
@@ -288,12 +288,16 @@ class MoveRow:
 
 @attrs.frozen
 class NodeRow:
-    """A registered node."""
+    """A registered node. ``clock`` is a ``Verdict`` on it, ``offset_ms`` how far it is ahead of the agreed
+    time (of the answering node's clock when none is agreed), give or take ``error_ms``."""
 
     name: str = fields.wide_name()
     is_live: bool = fields.truth()
     leads: int = fields.number()
     owns: int = fields.number()
+    clock: str = fields.text(20, default="unheard")
+    offset_ms: int = fields.number(-U63_MAX, default=0)
+    error_ms: int = fields.number(default=0)
 
 
 @attrs.frozen

@@ -107,9 +107,9 @@ def wide_name(*, is_optional: bool = False) -> Any:
     return _field(Name(is_optional, is_wide=True))
 
 
-def text(chars_max: int = 1_000) -> Any:
+def text(chars_max: int = 1_000, **options: Any) -> Any:
     """A sentence for people."""
-    return _field(Text(chars_max))
+    return _field(Text(chars_max), **options)
 
 
 def blob(unit: int = 1, bytes_max: int = 1 << 20) -> Any:

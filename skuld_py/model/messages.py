@@ -39,6 +39,7 @@ from skuld_py.model.node_messages import (
     Abdicate,
     Amend,
     Amended,
+    AskTime,
     ClaimPage,
     ClaimsKept,
     Compare,
@@ -57,6 +58,7 @@ from skuld_py.model.node_messages import (
     RequestVote,
     Sync,
     Synced,
+    ToldTime,
     Vote,
 )
 
@@ -64,7 +66,7 @@ MESSAGES: tuple[type[Message], ...] = (
     Greet, Greeted, Failed, Enqueue, Acked, Claim, Claimed, Renew, Renewed, Append, Complete, Get, Got,
     Count, Counted, List, Listed, Describe, Described, Replicate, Kept, Delegate, Grant, Granted, Amend,
     Amended, RequestVote, Vote, PullClaims, ClaimPage, PushClaims, ClaimsKept, Gossip, Invite, Compare,
-    Compared, Repair, Sync, Synced, Abdicate,
+    Compared, Repair, Sync, Synced, Abdicate, AskTime, ToldTime,
 )
 """The operation table: a message's code on the wire is its index here."""
 
@@ -77,6 +79,7 @@ __all__ = [
     "Amend",
     "Amended",
     "Append",
+    "AskTime",
     "Claim",
     "ClaimBatch",
     "ClaimPage",
@@ -122,5 +125,6 @@ __all__ = [
     "Synced",
     "TaskBatch",
     "TaskRow",
+    "ToldTime",
     "Vote",
 ]

@@ -285,3 +285,23 @@ class Repair(Message):
     is_promise = False
     partition: int = fields.number()
     tasks: tuple[TaskRow, ...] = fields.rows(TaskRow)
+
+
+# -- clocks --------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class AskTime(Message):
+    """What does your clock show?"""
+
+    is_promise = False
+    request: int = fields.number()
+
+
+@attrs.frozen
+class ToldTime(Message):
+    """What the sender's clock showed between question and answer."""
+
+    is_promise = False
+    request: int = fields.number()
+    told_ms: int = fields.number()

@@ -20,6 +20,10 @@ class Household(Host, Protocol):
     def is_connected(self) -> bool:
         """Whether the registry session is good."""
 
+    @property
+    def may_grant(self) -> bool:
+        """Whether its session and its clock are good."""
+
     def description(self, request: int) -> m.Described:
         """The cluster as seen from here."""
 

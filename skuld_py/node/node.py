@@ -43,6 +43,7 @@ from skuld_py.node.comparing import Comparing
 from skuld_py.node.operation import Operation, Origin
 from skuld_py.node.serving import PeerService
 from skuld_py.node.steward import Steward
+from skuld_py.node.timekeeping import Timekeeper
 from skuld_py.partition.vnode import Vnode
 
 FLOOR_KEY = b"floor"
@@ -73,6 +74,7 @@ class Node:
         self._timer_count = 0
         self._to_self: deque[m.Message] = deque()
         self._effects: list[Effect] = []
+        self.timekeeper = Timekeeper(self)
         self._comparing = Comparing(self)
         self._steward = Steward(self, self._comparing)
         self._peers = PeerService(self, self._steward, self._comparing)
@@ -92,7 +94,7 @@ class Node:
 
     def deadline(self) -> int:
         """When it next wants a ``Ticked``."""
-        due_ms = self._steward.deadline()
+        due_ms = min(self._steward.deadline(), self.timekeeper.deadline())
         return min(due_ms, self._timers[0][0]) if self._timers else due_ms
 
     def _take(self, now_ms: int, event: Event) -> None:
@@ -108,6 +110,7 @@ class Node:
                 self._on_members(now_ms, event.members)
             case NodesChanged():
                 self._registered = event.nodes
+                self.timekeeper.on_nodes(len({*event.nodes, self.me.name}))
                 self._placement = place(event.nodes, self.parameters.partitions, self.parameters.replicas)
             case SessionChanged():
                 self._on_session(now_ms, event.session)
@@ -120,6 +123,9 @@ class Node:
 
     def _receive(self, now_ms: int, peer: str, message: m.Message) -> None:
         try:
+            if isinstance(message, m.AskTime | m.ToldTime):
+                self.timekeeper.on_message(now_ms, peer, message)
+                return
             if self._peers.handles(message):
                 answer = self._peers.serve(now_ms, peer, message)
                 if answer is not None:
@@ -137,6 +143,9 @@ class Node:
     """Peers' messages that parsed but made no sense; dropped."""
 
     def _settle(self, now_ms: int) -> None:
+        self.timekeeper.look(now_ms)
+        if not self.timekeeper.may_lead:
+            self._resign(now_ms)
         self._steward.look(now_ms)
         while self._timers and self._timers[0][0] <= now_ms:
             operation = heapq.heappop(self._timers)[2]
@@ -175,14 +184,18 @@ class Node:
         gone = [name for name, member in old.items()
                 if name not in self.live or self.live[name].boot != member.boot]
         self._steward.on_members(gone)
+        self.timekeeper.on_members(now_ms, [member.name for member in came], gone)
         self._comparing.on_members(came)
 
     def _on_session(self, now_ms: int, session: Session) -> None:
         self.session = session
         if session is Session.LOST:
-            for vnode in self.vnodes:
-                if not vnode.election.is_idle:
-                    vnode.resign(now_ms)
+            self._resign(now_ms)
+
+    def _resign(self, now_ms: int) -> None:
+        for vnode in self.vnodes:
+            if not vnode.election.is_idle:
+                vnode.resign(now_ms)
 
     @property
     def is_connected(self) -> bool:
@@ -247,9 +260,14 @@ class Node:
         """This node's instance of a partition."""
         return self.vnodes[partition]
 
+    @property
+    def may_grant(self) -> bool:
+        """Whether its registry session and its clock are good; who may not grant does not stand either."""
+        return self.is_connected and self.timekeeper.may_grant
+
     def led(self) -> list[Vnode]:
-        """What it leads and may grant from: nothing while the registry session is in doubt."""
-        return [vnode for vnode in self.vnodes if vnode.is_leading] if self.is_connected else []
+        """What it leads and may grant from: nothing while its session or its clock is in doubt."""
+        return [vnode for vnode in self.vnodes if vnode.is_leading] if self.may_grant else []
 
     def leader_of(self, partition: int) -> str:
         """The live leader as far as known."""
@@ -286,8 +304,11 @@ class Node:
         """The cluster as seen from here."""
         names = sorted({*self._registered, *self.live})
         leaders = [self.leader_of(partition) for partition in range(self.parameters.partitions)]
+        clocks = self.timekeeper.agreement
         nodes = tuple(m.NodeRow(name, name in self.live, leaders.count(name),
-                                sum(1 for owners in self._placement if name in owners)) for name in names)
+                                sum(1 for owners in self._placement if name in owners),
+                                clocks.verdict(name).value, clocks.offset_ms(name), clocks.error_ms(name))
+                      for name in names)
         partitions = tuple(m.PartitionRow(vnode.partition, max(vnode.leader_epoch, vnode.promise.epoch),
                                           leaders[vnode.partition], self._placement[vnode.partition],
                                            self._placement[vnode.partition])

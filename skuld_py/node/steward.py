@@ -57,7 +57,7 @@ class Steward:
         node, election = self._node, vnode.election
         election.on_deadline(now_ms)
         owners = node.owners(vnode.partition)
-        if not node.is_connected or node.me.name not in owners:
+        if not node.may_grant or node.me.name not in owners:
             return
         if vnode.is_leading:
             vnode.leaderless_since_ms = None

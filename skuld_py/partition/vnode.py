@@ -157,8 +157,8 @@ class Vnode:
             self._keep_promise(now_ms, self.election.epoch, self.me.name)
             effects += self.election.check_votes(now_ms)
             effects += self._advance(now_ms)
-        elif was is Phase.READING:
-            self.note_leader(event.document.leader, event.document.epoch)
+        elif was is Phase.READING and event.document.epoch > self.leader_epoch:
+            self.note_leader(event.document.leader, event.document.epoch)  # else: it says itself it does not lead
         self._rise(was)
         return effects
 

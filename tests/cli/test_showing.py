@@ -83,11 +83,12 @@ def test_what_became_of_a_claim() -> None:
 
 
 def situation(*live: str, down: tuple[str, ...] = (), leader: str = "a:1", session: str = "connected",
-              doubt: str = "") -> Situation:
+              doubt: str = "", clocks: dict[str, tuple[str, int]] | None = None) -> Situation:
     names = (*live, *down)
     owners = names if len(names) >= 3 else ()
     greeted = m.Greeted(1, "a:1", "skuld", 2, 3, 2_000, 0, 1 << 20, ())
-    nodes = tuple(m.NodeRow(name, name in live, 0, 2) for name in names)
+    nodes = tuple(m.NodeRow(name, name in live, 0, 2, *(clocks or {}).get(name, ("agreed", 3)))
+                  for name in names)
     partitions = (m.PartitionRow(0, 1, "a:1" if owners else "", owners, owners),
                   m.PartitionRow(1, 1, leader if owners else "", owners, owners))
     return Situation(greeted, m.Described(2, "a:1", session, nodes, partitions),
@@ -103,6 +104,14 @@ ATTENTION = {
     "no majority": (situation("a:1", down=("b:1", "c:1")),
                     ["2 nodes are down: b:1, c:1", "2 partitions have no majority of owners (0, 1)"]),
     "no session": (situation("a:1", "b:1", "c:1", session="lost"), ["no session with ZooKeeper (lost)"]),
+    "a wrong clock": (situation("a:1", "b:1", "c:1", clocks={"b:1": ("outside", 3_200)}),
+                      ["node b:1: clock 3.2 s ahead: does not grant"]),
+    "a very wrong clock": (situation("a:1", "b:1", "c:1", clocks={"c:1": ("far", -90_000)}),
+                           ["node c:1: clock 1.5 min behind: does not lead"]),
+    "clocks at odds": (situation("a:1", "b:1", down=("c:1",), clocks={
+        "a:1": ("disagreed", 0), "b:1": ("disagreed", -5_000), "c:1": ("unheard", 0)}),
+        ["1 node is down", "no majority of the clocks agrees within 2 s, so no claims are granted:"
+         " a:1 0 ms ahead, b:1 5 s behind; set them right"]),
     "no counts": (situation("a:1", "b:1", "c:1", doubt="too slow"), ["could not be counted: too slow"]),
 }
 

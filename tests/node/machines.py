@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from collections.abc import Callable
 
 from skuld_py.config import Parameters
 from skuld_py.model import columns, ids
@@ -53,6 +54,9 @@ class Machines:
         self.answers: list[tuple[bytes, m.Message]] = []
         self.flying: deque[tuple[str, Event]] = deque()
         self.now_ms = 1_000_000
+        self.ahead_ms = dict.fromkeys(self.names, 0)
+        """How wrong each node's clock is."""
+        self.is_lost: Callable[[m.Message], bool] = lambda message: False
         self.mint = ids.IdMint(7)
         for name in self.names:
             for event in (SessionChanged(Session.CONNECTED), NodesChanged(tuple(self.names)),
@@ -61,7 +65,7 @@ class Machines:
 
     def give(self, name: str, event: Event) -> None:
         """Let a node take one turn."""
-        turn = take_turn(self.nodes[name], self.now_ms, [event])
+        turn = take_turn(self.nodes[name], self.now_ms + self.ahead_ms[name], [event])
         self.stores[name].commit()
         for effect in (*turn.early, *turn.late):
             self._carry_out(name, effect)
@@ -69,7 +73,8 @@ class Machines:
     def _carry_out(self, name: str, effect: Effect) -> None:
         match effect:
             case Send():
-                self.flying.append((effect.peer, Received(name, effect.message)))
+                if not self.is_lost(effect.message):
+                    self.flying.append((effect.peer, Received(name, effect.message)))
             case Answer():
                 self.answers.append((effect.client, effect.message))
             case ReadDocument():
@@ -93,7 +98,7 @@ class Machines:
         while self.now_ms < end_ms:
             self.deliver(len(self.flying))
             if not self.flying:
-                due_ms = min(node.deadline() for node in self.nodes.values())
+                due_ms = min(node.deadline() - self.ahead_ms[name] for name, node in self.nodes.items())
                 self.now_ms = min(end_ms, max(self.now_ms + 1, due_ms))
                 for name in self.names:
                     self.give(name, Ticked())
