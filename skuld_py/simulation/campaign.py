@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 import attrs
@@ -19,9 +19,12 @@ from skuld_py.model import messages as m
 from skuld_py.model.document import Member
 from skuld_py.node.node import Node
 from skuld_py.node.turn import Machine
-from skuld_py.simulation import audits, checkers
-from skuld_py.simulation.checkers import Checker, Evidence, Finding
-from skuld_py.simulation.clocks import draw_clock
+from skuld_py.simulation import checkers
+from skuld_py.simulation.checkers import Evidence, Finding
+from skuld_py.simulation.checkers.convergence import replicas_are_equal
+from skuld_py.simulation.checkers.evidence import EVIDENCE_MAX, claims_of
+from skuld_py.simulation.checkers.order import nobody_starves
+from skuld_py.simulation.clocks import WALL_START_MS, draw_clock
 from skuld_py.simulation.cluster import Cluster
 from skuld_py.simulation.faults import Fault, draw_faults
 from skuld_py.simulation.history import Operation, Status
@@ -36,20 +39,10 @@ from skuld_py.simulation.workload import Client, Producer, Reader, Worker
 LIVENESS_MS = 40_000
 SETTLE_MS = 250
 DRAIN_LEASE_MS = 1_000
+QUIET_ROUNDS, QUIET_MS_MAX = 3, 5_000
 TRACE_LINES = 60
 TESTED = (m.Enqueue, m.Claim, m.Renew, m.Append, m.Complete)
-LIVENESS = "healed, the cluster elects, drains and converges in bounded time"
-
-SAFETY: tuple[Checker, ...] = (
-    checkers.nothing_from_nowhere, checkers.one_holder_per_token, checkers.tokens_rise,
-    checkers.leases_do_not_overlap, checkers.deposed_leaders_grant_nothing, checkers.completed_is_not_granted,
-    checkers.claims_are_of_the_queue, checkers.renewals_are_the_holders, checkers.epochs_rise,
-    audits.indexes_match, audits.counts_match,
-)
-HEALED: tuple[Checker, ...] = (
-    checkers.acked_enqueues_survive, checkers.acked_completions_stay, checkers.acked_entries_stay,
-    audits.replicas_are_equal, audits.everything_is_completed,
-)
+LIVENESS = "L healed, the cluster elects, drains and converges in bounded time"
 
 
 @attrs.frozen
@@ -134,6 +127,14 @@ class Campaign:
             if self._is_settled():
                 self.healed_ms = scheduler.now_ms - self.safety_ms
         drainer.is_stopped = True
+        self._be_quiet()
+
+    def _be_quiet(self) -> None:
+        """Wait for some exchanges between equals, where they come soon enough."""
+        pairs = self.options.parameters.replicas - 1
+        quiet_ms = QUIET_ROUNDS * pairs * self.options.timing.exchange_ms
+        if self.healed_ms is not None and quiet_ms <= QUIET_MS_MAX:
+            self.cluster.scheduler.run(self.cluster.scheduler.now_ms + quiet_ms)
 
     def _drain(self, worker: Worker, queue: str) -> None:
         """Claim a queue empty, without end."""
@@ -162,13 +163,13 @@ class Campaign:
 
     def lacks(self) -> list[str]:
         """What liveness still misses."""
-        evidence = self.evidence()
+        evidence = self.evidence(self.owners())
         if not evidence.owners:
             return ["not all nodes agree on the owners"]
         leaders = self._lacks_leaders()
         if leaders:
             return leaders
-        findings = [audits.everything_is_completed(evidence), audits.replicas_are_equal(evidence)]
+        findings = [nobody_starves(evidence), replicas_are_equal(evidence)]
         return [f"{finding.invariant}: {line}" for finding in findings for line in finding.evidence]
 
     def _lacks_leaders(self) -> list[str]:
@@ -182,27 +183,30 @@ class Campaign:
 
     # -- judgement -----------------------------------------------------------------------------
 
-    def evidence(self) -> Evidence:
-        """For the checkers."""
-        parameters = self.options.parameters
-        return Evidence(self.cluster.history, self.cluster.registry.writes,
-                        {name: process.store for name, process in self.cluster.processes.items()},
-                        self.owners(), parameters.replicas, parameters.partitions)
+    def evidence(self, owners: Mapping[int, Sequence[str]]) -> Evidence:
+        """For the checkers. Without owners nothing is asked that only a healed cluster can keep."""
+        parameters, cluster = self.options.parameters, self.cluster
+        equal_ms = None if self.healed_ms is None else self.safety_ms + self.healed_ms
+        return Evidence(
+            cluster.history, cluster.registry.writes,
+            {name: process.store for name, process in cluster.processes.items()}, owners,
+            parameters.replicas, parameters.partitions, faults=self.nemesis.struck, notes=cluster.notetaker.notes,
+            skew_ms=parameters.skew_ms, wall_start_ms=WALL_START_MS, calm_ms=self.safety_ms, equal_ms=equal_ms,
+            bound_ms=LIVENESS_MS, end_ms=cluster.scheduler.now_ms,
+            patience_ms=self.options.workload.patience_ms)
 
     def judge(self, error: str) -> list[Finding]:
         """All verdicts: of the checkers, the monitor, the liveness phase."""
-        if self.healed_ms is None:
+        is_healed = self.healed_ms is not None
+        if not is_healed:
             for process in self.cluster.processes.values():
                 process.store.crash()  # what counts is what is committed
-        evidence, monitor = self.evidence(), self.cluster.monitor
         findings = [Finding(NO_NEED_TO_RAISE, False, (error,))] if error else []
-        findings += [checker(evidence) for checker in SAFETY]
-        if self.healed_ms is not None:
-            findings += [Finding(LIVENESS, True), *(checker(evidence) for checker in HEALED)]
-        elif not error:
-            findings.append(Finding(LIVENESS, False, tuple(self.lacks())))
-        findings += [Finding(rule, False, tuple(lines[:checkers.EVIDENCE_MAX]))
-                     for rule, lines in monitor.violations.items()]
+        findings += checkers.check(self.evidence(self.owners() if is_healed else {}))
+        if is_healed or not error:
+            findings.append(Finding(LIVENESS, is_healed, () if is_healed else tuple(self.lacks())))
+        findings += [Finding(rule, False, tuple(lines[:EVIDENCE_MAX]))
+                     for rule, lines in self.cluster.monitor.violations.items()]
         return findings
 
     def stats(self) -> Counter[str]:
@@ -218,7 +222,7 @@ class Campaign:
             "actions": cluster.scheduler.actions, "elections": len(cluster.registry.writes),
             "turns": sum(process.turns for process in cluster.processes.values()),
             "boots": sum(process.boots for process in cluster.processes.values()),
-            "acks": acks, "claims": sum(1 for _ in checkers.claims_of(self.evidence())),
+            "acks": acks, "claims": sum(1 for _ in claims_of(history)),
             "faults overlapped": self._overlapped(), "virtual ms": cluster.scheduler.now_ms,
             "healing ms": self.healed_ms or 0, "on wire": self.options.is_on_wire,
         })

@@ -31,6 +31,7 @@ from skuld_py.simulation.clocks import Clock, draw_clock
 from skuld_py.simulation.history import History
 from skuld_py.simulation.monitor import Monitor
 from skuld_py.simulation.network import Envelope, Network
+from skuld_py.simulation.notetaker import NoteTaker
 from skuld_py.simulation.options import Options
 from skuld_py.simulation.process import Process
 from skuld_py.simulation.registry import Registry
@@ -63,6 +64,7 @@ class Cluster:
         self.history = History()
         self.processes: dict[str, Process] = {}
         self.monitor = Monitor(options.parameters, self.processes, self.history)
+        self.notetaker = NoteTaker(self.scheduler)
         self._horizon_ms = horizon_ms
         self._registry_cuts: Counter[str] = Counter()
         self._clocks: dict[str, Clock] = {}
@@ -134,6 +136,7 @@ class Cluster:
     def before_commit(self, process: Process) -> None:
         """Look at what is about to become durable."""
         self.monitor.before_commit(process)
+        self.notetaker.before_commit(process)
 
     def let_out(self, process: Process, effects: Sequence[Effect]) -> None:
         """Let effects leave: one envelope per addressee, as the real loop does."""
@@ -141,6 +144,7 @@ class Cluster:
         for effect in effects:
             if type(effect) is Send:
                 self.monitor.on_send(process, effect.peer, effect.message)
+                self.notetaker.on_send(process, effect.peer, effect.message)
                 envelopes.setdefault(effect.peer, []).append(effect.message)
             elif type(effect) is Answer:
                 client = effect.client.decode()
@@ -148,6 +152,8 @@ class Cluster:
                 envelopes.setdefault(client, []).append(effect.message)
             elif isinstance(effect, ReadDocument | SwapDocument) and process.connection is not None:
                 self.note(process.name, "asks", "registry", effect)
+                if isinstance(effect, SwapDocument):
+                    self.notetaker.on_swap(process, effect)
                 self.registry.request(process.connection, effect)
         for name, messages in envelopes.items():
             self.network.send(process.name, name, tuple(messages))

@@ -24,15 +24,15 @@ from skuld_py.simulation.history import Operation
 from skuld_py.simulation.process import Process
 from skuld_py.simulation.store import MemoryStore
 
-COMPLETED_STAYS = "a completed task stays completed on every replica"
-HISTORY_GROWS = "a replica forgets no claim"
-BODY_STAYS = "a task's body never changes"
-PROMISE_RISES = "a replica's promised epoch never falls"
-PROMISE_KEPT = "a promise told to others outlives a crash"
-ONE_CANDIDATE = "a replica promises an epoch to one candidate only"
-ACK_IS_FSYNCED = "an acknowledgement means that so many committed copies exist"
-CLAIM_IS_RECORDED = "a claim answered is committed on a majority"
-NO_NEED_TO_RAISE = "no machine raises"
+COMPLETED_STAYS = "D4 a completed task stays completed on every replica"
+HISTORY_GROWS = "V3 a replica forgets no claim"
+BODY_STAYS = "D3 a task's body never changes"
+PROMISE_RISES = "C7 a replica's promised epoch never falls"
+PROMISE_KEPT = "C7 a promise told to others outlives a crash"
+ONE_CANDIDATE = "C7 a replica promises an epoch to one candidate only"
+ACK_IS_FSYNCED = "D7 an acknowledgement means that so many committed copies exist"
+CLAIM_IS_RECORDED = "C4 a claim answered is committed on a majority"
+NO_NEED_TO_RAISE = "R no machine raises"
 
 _DONE = 8
 _COMPLETION = 16

@@ -63,11 +63,12 @@ class Victim(Protocol):
 
 
 class Nemesis:
-    """Carries a schedule out. ``counts``: how often each kind took effect."""
+    """Carries a schedule out. ``counts``: how often each kind took effect; ``struck``: the faults that did."""
 
     def __init__(self, victim: Victim, faults: Sequence[Fault], calm: Weather) -> None:
         self.counts: Counter[str] = Counter()
         self.faults = faults
+        self.struck: list[Fault] = []
         self._victim = victim
         self._calm = calm
         self._is_over = False
@@ -92,7 +93,9 @@ class Nemesis:
             return
         self._victim.note("nemesis", fault.kind, "+".join(fault.targets),
                           f"#{fault.number} until {fault.stop_ms}")
-        self.counts[fault.kind] += self._starts[fault.kind](fault)
+        if self._starts[fault.kind](fault):
+            self.counts[fault.kind] += 1
+            self.struck.append(fault)
 
     def _at_stop(self, fault: Fault, action: Callable[..., None], *arguments: object) -> None:
         self._later(fault.stop_ms, action, *arguments)

@@ -1,0 +1,160 @@
+"""D1 to D5, D10, D11: what was acknowledged is kept, nothing else appears, nothing changes or comes back.
+
+What was acknowledged must be on every final owner; that is asked only of a healed cluster. What must not
+be there must not be there at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from skuld_py.model import messages as m
+from skuld_py.simulation.checkers.evidence import (
+    Entry,
+    Evidence,
+    Finding,
+    Where,
+    bodies_of,
+    bodies_seen,
+    completions_of,
+    entries_of,
+    entries_seen,
+    histories_seen,
+    judge,
+    rows_of,
+)
+from skuld_py.simulation.history import Operation, Status
+
+
+def acked_enqueues_survive(evidence: Evidence) -> Finding:
+    """[D1] A task acknowledged is on every owner at last, as it was sent."""
+    acked = [(task_id, body, operation) for operation in evidence.history.of(m.Enqueue, Status.OK)
+             if evidence.is_binding(operation) for task_id, body in bodies_of(operation)]
+
+    def broken() -> Iterator[str]:
+        for task_id, body, operation in acked:
+            for name, store in evidence.owners_of(task_id):
+                if store.get("body", evidence.key(task_id)) != body:
+                    yield f"{name} has {store.get('body', evidence.key(task_id))!r} of {operation}"
+    return judge("D1 acknowledged enqueues are never lost", len(acked) if evidence.owners else 0, broken())
+
+
+def nothing_from_nowhere(evidence: Evidence) -> Finding:
+    """[D2] Every body, claim, log entry and completion seen or stored was sent by somebody."""
+    bodies = {sent for operation in evidence.history.of(m.Enqueue) for sent in bodies_of(operation)}
+    entries = {sent for operation in evidence.history.of(m.Append) for sent in entries_of(operation)}
+    completions = {sent for operation in evidence.history.of(m.Complete) for sent in completions_of(operation)}
+    holders = {operation.message.holder for operation in evidence.history.of(m.Claim)
+               if isinstance(operation.message, m.Claim)}
+    count, broken = 0, list[str]()
+
+    def know(is_known: bool, where: Where, what: object) -> None:
+        nonlocal count
+        count += 1
+        if not is_known:
+            broken.append(f"nobody sent {what}: {where}")
+    for where, task_id, body in bodies_seen(evidence):
+        know((task_id, body) in bodies, where, (task_id.hex(), body))
+    for where, entry in entries_seen(evidence):
+        know(entry in entries, where, entry)
+    for where, task_id, history in histories_seen(evidence):
+        if history.completion.value is not None:
+            know((task_id, history.completion.value[1]) in completions, where, history.completion)
+        for token, claim in history.claims.entries.items():
+            know(claim.holder in holders, where, (hex(token), claim))
+    return judge("D2 nothing comes from nowhere", count, broken)
+
+
+def bodies_are_immutable(evidence: Evidence) -> Finding:
+    """[D3] All that is seen, stored or acknowledged of a task has one and the same body."""
+    first: dict[bytes, tuple[bytes, Where]] = {}
+    repeats, broken = 0, list[str]()
+    acked = ((operation, *sent) for operation in evidence.history.of(m.Enqueue, Status.OK)
+             for sent in bodies_of(operation))
+    for sightings in (acked, bodies_seen(evidence)):
+        for where, task_id, body in sightings:
+            known, before = first.setdefault(task_id, (body, where))
+            repeats += before is not where
+            if known != body:
+                broken.append(f"{task_id.hex()} is {known!r} to {before} and {body!r} to {where}")
+    return judge("D3 a task's body never changes", repeats, broken)
+
+
+def acked_completions_stay(evidence: Evidence) -> Finding:
+    """[D4] A completion acknowledged is on every owner at last. (That no replica ever lets one go is the
+    monitor's to see, that later reads show it is A3.)"""
+    acked = [(task_id, operation) for operation in evidence.history.of(m.Complete, Status.OK)
+             if evidence.is_binding(operation) for task_id, _ in completions_of(operation)]
+
+    def broken() -> Iterator[str]:
+        for task_id, operation in acked:
+            for name, _ in evidence.owners_of(task_id):
+                history = evidence.histories[name].get(task_id)
+                if history is None or history.completion.value is None:
+                    yield f"{name} does not have {task_id.hex()} completed: {operation}"
+    return judge("D4 acknowledged completions stay", len(acked) if evidence.owners else 0, broken())
+
+
+def acked_entries_stay(evidence: Evidence) -> Finding:
+    """[D5] A log entry acknowledged is on every owner at last; one number of a claim has one content."""
+    acked = [(operation, entry) for operation in evidence.history.of(m.Append, Status.OK)
+             if evidence.is_binding(operation) for entry in entries_of(operation)]
+    first: dict[tuple[bytes, int, int], tuple[bytes, Where]] = {}
+
+    def broken() -> Iterator[str]:
+        for operation, entry in acked:
+            place = entry.token.to_bytes(8, "big") + entry.seq.to_bytes(4, "big")
+            for name, store in evidence.owners_of(entry.task):
+                if store.get("log", evidence.key(entry.task) + place) != entry.data:
+                    yield f"{name} lacks entry {entry.seq} of {operation}"
+        sightings: list[tuple[Where, Entry]] = [*acked, *entries_seen(evidence)]
+        for where, entry in sightings:
+            known, before = first.setdefault((entry.task, entry.token, entry.seq), (entry.data, where))
+            if known != entry.data:
+                yield f"entry {entry.seq} is {known!r} to {before} and {entry.data!r} to {where}"
+    return judge("D5 acknowledged log entries are never lost", len(acked) if evidence.owners else 0, broken())
+
+
+def garbage_stays_away(evidence: Evidence) -> Finding:
+    """[D10] A task that all nodes knew to be collected is in no later claim or read and in no store.
+
+    Nothing is collected yet, so nothing fills ``collected`` and the verdict is unknown.
+    """
+    gone = evidence.collected
+
+    def broken() -> Iterator[str]:
+        for told in evidence.told:
+            if gone.get(told.task, told.operation.invoked_ms) < told.operation.invoked_ms:
+                yield f"collected at {gone[told.task]} ms and claimed: {told.operation}"
+        for operation in evidence.history.of(m.Get, Status.OK):
+            for row in rows_of(operation):
+                if gone.get(row.id, operation.invoked_ms) < operation.invoked_ms:
+                    yield f"collected at {gone[row.id]} ms and read: {operation}"
+        for task_id, at_ms in gone.items():
+            for name, store in evidence.stores.items():
+                if store.get("body", evidence.key(task_id)) is not None:
+                    yield f"{task_id.hex()} was collected at {at_ms} ms and is on {name}"
+    return judge("D10 what was collected does not come back", len(gone), broken())
+
+
+def ids_are_unique(evidence: Evidence) -> Finding:
+    """[D11] No two clients make the same id, and the ids of each rise in the order of their making.
+
+    A client may send an id again, and another one may do that for it with the same body; then it is the
+    same task. Tokens, the other ids of the project, are C1 and C2.
+    """
+    makers: dict[bytes, tuple[Operation, bytes]] = {}
+    newest: dict[str, bytes] = {}
+    broken = []
+    for operation in sorted(evidence.history.of(m.Enqueue), key=lambda each: each.invoked_ms):
+        for task_id, body in bodies_of(operation):
+            maker, first_body = makers.setdefault(task_id, (operation, body))
+            if maker is operation:
+                if task_id <= newest.get(operation.client, b""):
+                    broken.append(f"{task_id.hex()} is not above {newest[operation.client].hex()}: {operation}")
+                newest[operation.client] = task_id
+            elif maker.client != operation.client and first_body != body:
+                broken.append(f"{task_id.hex()} is made by {maker} and by {operation}")
+    return judge("D11 ids are unique and rise", len(makers) - len(newest), broken)
+
+

@@ -1,0 +1,154 @@
+"""C4 to C7: epochs rise, their leaders carry all claims over, and who is deposed can do nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from skuld_py.model import messages as m
+from skuld_py.model.document import Document
+from skuld_py.model.ids import split
+from skuld_py.model.task import epoch_of
+from skuld_py.simulation.checkers.claims import Newest
+from skuld_py.simulation.checkers.evidence import Evidence, Finding, Told, Written, completions_of, judge
+from skuld_py.simulation.notes import Note, What
+
+
+def deposed_leaders_grant_nothing(evidence: Evidence) -> Finding:
+    """[C4] A claim asked for after an epoch was written is of that epoch or a later one; and of an epoch
+    that was written at all, with the acknowledgements of a majority of its cohort where those are noted."""
+    times: dict[int, list[tuple[int, int]]] = {}
+    documents: dict[tuple[int, int], Document] = {}
+    for write in evidence.writes:
+        times.setdefault(write.partition, []).append((write.time_ms, write.document.epoch))
+        documents[write.partition, write.document.epoch] = write.document
+    newest = {partition: Newest(rows) for partition, rows in times.items()}
+    acks = _acks(evidence)
+
+    def broken() -> Iterator[str]:
+        for told in evidence.told:
+            partition, epoch = evidence.partition(told.task), epoch_of(told.token)
+            if (partition, epoch) not in documents:
+                yield f"{told.task.hex()} token {told.token:#x} of an epoch never written: {told.operation}"
+            elif newest[partition].before(told.operation.invoked_ms) > epoch:
+                yield (f"{told.task.hex()} token {told.token:#x}, epoch"
+                       f" {newest[partition].before(told.operation.invoked_ms)} was written: {told.operation}")
+            elif acks is not None:
+                yield from _lacks_acks(told, documents[partition, epoch], acks.get((partition, told.token), {}))
+    return judge("C4 deposed leaders grant nothing", len(evidence.told) if evidence.writes else 0, broken())
+
+
+def _acks(evidence: Evidence) -> dict[tuple[int, int], dict[str, int]] | None:
+    """(partition, token) -> who recorded it, and since when; None when nobody took notes."""
+    acks: dict[tuple[int, int], dict[str, int]] = {}
+    notes = evidence.noted(What.ACKED)
+    for note in notes:
+        for token in note.tokens:
+            acks.setdefault((note.partition, token), {}).setdefault(note.node, note.time_ms)
+    return acks if notes else None
+
+
+def _lacks_acks(told: Told, document: Document, acks: dict[str, int]) -> Iterator[str]:
+    by_then = [name for name in document.cohort
+               if name == document.leader or (name in acks and acks[name] <= told.operation.done_ms)]
+    if len(by_then) < len(document.cohort) // 2 + 1:
+        yield f"token {told.token:#x} was recorded by {by_then} of {document.cohort}: {told.operation}"
+
+
+def epochs_rise(evidence: Evidence) -> Finding:
+    """[C5] Each leadership of a partition has a higher epoch than the last, hence one leader and one cohort of
+    N; later writes of an epoch change none of it; and nobody grants without having been written."""
+    last: dict[int, Written] = {}
+    seated: dict[tuple[int, int], Written] = {}
+    broken = []
+    for write in evidence.writes:
+        before = last.get(write.partition)
+        problem = _problem(before.document if before else Document(), write.document, evidence.replicas)
+        if problem:
+            broken.append(f"partition {write.partition}: {problem}: {before} and then {write}")
+        last[write.partition] = write
+        seated.setdefault((write.partition, write.document.epoch), write)
+    for note in evidence.noted(What.LED):
+        since = seated.get((note.partition, note.epoch))
+        if since is None or since.document.leader != note.node or since.time_ms > note.time_ms:
+            broken.append(f"{note.node} leads without a document: {note}; {since}")
+    return judge("C5 epochs rise, and each has one leader", len(evidence.writes), broken)
+
+
+def _problem(old: Document, new: Document, replicas: int) -> str:
+    if new.epoch < old.epoch or not new.epoch:
+        return "the epoch falls"
+    if new.epoch == old.epoch and _leadership(old) != _leadership(new):
+        return "an epoch has two leaderships"
+    if len({*new.cohort}) != replicas or len(new.cohort) != replicas:
+        return f"a cohort of {len(new.cohort)}"
+    if new.leader not in new.cohort:
+        return "the leader has no seat"
+    if (new.era or old.era) and new.era != (old.era if {*new.cohort} == {*old.cohort} else new.epoch):
+        return "the era does not follow the cohort"
+    return "the horizon falls" if new.horizon_ms < old.horizon_ms else ""
+
+
+def _leadership(document: Document) -> tuple[object, ...]:
+    return (document.leader, document.boot, document.cohort, document.era, document.floor, document.previous)
+
+
+def leaders_know_all_claims(evidence: Evidence) -> Finding:
+    """[C6] Who was made leader knew, when it asked for that, every live claim of which a client had been told.
+
+    Live: not given up, its task not being completed, its end not yet past by true time, so that no voter's
+    clock, half the skew bound ahead at most, can have seen it lapse with the whole bound added.
+    """
+    won = {(write.partition, write.document.epoch, write.document.leader) for write in evidence.writes}
+    gone = _give_ups(evidence)
+    told = sorted(evidence.told, key=lambda told: told.operation.done_ms, reverse=True)
+    live: list[tuple[int, Told]] = []
+    count, broken = 0, []
+    for note in evidence.noted(What.SEATING):
+        while told and told[-1].operation.done_ms < note.time_ms:
+            known = told.pop()
+            end_ms = known.end_ms - evidence.wall_start_ms
+            live.append((min(end_ms, *gone.get(known.task, (end_ms,))), known))
+        live = [(end_ms, claim) for end_ms, claim in live if note.time_ms < end_ms]
+        if (note.partition, note.epoch, note.node) not in won:
+            continue
+        for _, claim in live:
+            if evidence.partition(claim.task) == note.partition and epoch_of(claim.token) < note.epoch:
+                count += 1
+                if claim.token not in note.tokens:
+                    broken.append(f"{note.node} leads epoch {note.epoch} from {note.time_ms} ms and does not know"
+                                  f" token {claim.token:#x}: {claim.operation}")
+    return judge("C6 a new leader knows every live claim", count, broken)
+
+
+def _give_ups(evidence: Evidence) -> dict[bytes, list[int]]:
+    """Task -> when somebody asked for its completion, or for the release of a claim of it."""
+    gone: dict[bytes, list[int]] = {}
+    for operation in evidence.history.of(m.Complete):
+        for task_id, _ in completions_of(operation):
+            gone.setdefault(task_id, []).append(operation.invoked_ms)
+    for operation in evidence.history.of(m.Renew):
+        assert isinstance(operation.message, m.Renew)
+        if not operation.message.lease_ms:
+            for task_id in split(operation.message.ids):
+                gone.setdefault(task_id, []).append(operation.invoked_ms)
+    return gone
+
+
+def votes_are_kept(evidence: Evidence) -> Finding:
+    """[C7] A node votes in an epoch once, over all its boots, and then follows no older one. (What is promised
+    is durable, says the monitor.)"""
+    promised: dict[tuple[str, int], Note] = {}
+    voted: dict[tuple[str, int, int], str] = {}
+    count, broken = 0, []
+    for note in evidence.noted(What.VOTED, What.ACKED):
+        count += 1
+        before = promised.setdefault((note.node, note.partition), note)
+        if note.epoch < before.epoch:
+            broken.append(f"{note} after {before}")
+        else:
+            promised[note.node, note.partition] = note
+        if note.what is What.VOTED:
+            first = voted.setdefault((note.node, note.partition, note.epoch), note.whom)
+            if first != note.whom:
+                broken.append(f"{note}, after a vote for {first}")
+    return judge("C7 votes and promises are kept", count, broken)

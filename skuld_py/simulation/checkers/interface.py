@@ -1,0 +1,161 @@
+"""A1 to A3: what clients may rely on: retries are one effect, a no is a no, and a read shows what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from skuld_py.model import messages as m
+from skuld_py.model.ids import split
+from skuld_py.model.task import History as TaskHistory
+from skuld_py.simulation.checkers.evidence import (
+    Entry,
+    Evidence,
+    Finding,
+    Where,
+    bodies_of,
+    bodies_seen,
+    completions_of,
+    entries_in,
+    entries_of,
+    entries_seen,
+    histories_seen,
+    judge,
+    rows_of,
+)
+from skuld_py.simulation.history import History, Operation, Status
+
+OVERRUN_MS_MAX = 1_000
+Effect = tuple[bytes, object]
+"""What an operation does to a task; equal effects are one."""
+
+
+def effects_of(operation: Operation) -> list[Effect]:
+    """The effects of a write on data; none of other operations."""
+    if isinstance(operation.message, m.Enqueue):
+        return list(bodies_of(operation))
+    if isinstance(operation.message, m.Complete):
+        return list(completions_of(operation))
+    if isinstance(operation.message, m.Append):
+        return [(entry.task, entry) for entry in entries_of(operation)]
+    return []
+
+
+def retries_are_one_effect(evidence: Evidence) -> Finding:
+    """[A1] Of equal writes, however often and wherever sent, none is acknowledged while another is refused as
+    in conflict; and a request number of a client is one operation."""
+    sent: dict[Effect, list[Operation]] = {}
+    for operation in evidence.history.operations:
+        for effect in effects_of(operation):
+            sent.setdefault(effect, []).append(operation)
+    repeated = {effect: operations for effect, operations in sent.items() if len(operations) > 1}
+
+    def broken() -> Iterator[str]:
+        for operations in repeated.values():
+            oks = [operation for operation in operations if operation.is_ok][:1]
+            for ok, operation in product(oks, filter(_is_conflict, operations)):
+                if len(effects_of(operation)) == 1 or effects_of(operation) == effects_of(ok):
+                    yield f"{operation} although {ok}"
+        answers: dict[tuple[str, int], Operation] = {}
+        for operation in evidence.history.operations:
+            first = answers.setdefault((operation.client, operation.request), operation)
+            if first is not operation:
+                yield f"one request, two operations: {first} and {operation}"
+    return judge("A1 retries are one effect", len(repeated), broken())
+
+
+def _is_conflict(operation: Operation) -> bool:
+    return isinstance(operation.answer, m.Failed) and operation.answer.code == "conflict"
+
+
+def refusals_have_no_effect(evidence: Evidence) -> Finding:
+    """[A2] What was refused is nowhere, unless an equal write was not; and no operation stays open."""
+    operations = evidence.history.operations
+    allowed = {effect for operation in operations if operation.status is not Status.FAIL
+               for effect in effects_of(operation)}
+    refused = {effect: operation for operation in operations if operation.status is Status.FAIL
+               for effect in effects_of(operation) if effect not in allowed}
+
+    def broken() -> Iterator[str]:
+        for where, effect in _effects_seen(evidence) if refused else ():
+            if effect in refused:
+                yield f"{where} shows what was refused: {refused[effect]}"
+        for operation in operations:
+            if _is_overdue(evidence, operation):
+                yield f"not answered by {evidence.end_ms} ms: {operation}"
+    fails = sum(1 for operation in operations if operation.status is Status.FAIL)
+    return judge("A2 what is refused has no effect", fails, broken())
+
+
+def _effects_seen(evidence: Evidence) -> Iterator[tuple[Where, Effect]]:
+    for where, task_id, body in bodies_seen(evidence):
+        yield where, (task_id, body)
+    for where, entry in entries_seen(evidence):
+        yield where, (entry.task, entry)
+    for where, task_id, history in histories_seen(evidence):
+        if history.completion.value is not None:
+            yield where, (task_id, history.completion.value[1])
+
+
+def _is_overdue(evidence: Evidence, operation: Operation) -> bool:
+    if not evidence.patience_ms:
+        return False
+    end_ms = evidence.end_ms if operation.status is Status.OPEN else operation.done_ms
+    wait_ms = operation.message.wait_ms if isinstance(operation.message, m.Claim) else 0
+    return end_ms - operation.invoked_ms > evidence.patience_ms + wait_ms + OVERRUN_MS_MAX
+
+
+def reads_show_what_was_done(evidence: Evidence) -> Finding:
+    """[A3] A read shows every task, entry, claim and completion acknowledged before it was asked for.
+
+    Reads are of a majority, so this is asked of what was acknowledged on copies that any majority meets.
+    """
+    done = _Done(evidence)
+    count, broken = 0, []
+    for operation in evidence.history.of(m.Get, Status.OK):
+        rows = {row.id: row for row in rows_of(operation)}
+        assert isinstance(operation.message, m.Get)
+        for task_id in split(operation.message.ids):
+            for what in done.before(operation.invoked_ms, task_id):
+                count += 1
+                if not _shows(rows.get(task_id), what):
+                    broken.append(f"{task_id.hex()} lacks {what}: {operation}")
+    return judge("A3 reads show what was acknowledged before", count, broken)
+
+
+class _Done:
+    """Task -> what was acknowledged of it: (when, what), in order of time."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._known: dict[bytes, list[tuple[int, object]]] = {}
+        history: History = evidence.history
+        for operation in history.operations:
+            if operation.is_ok and hasattr(operation.message, "w") and evidence.is_seen_by_majorities(operation):
+                for task_id, what in effects_of(operation):
+                    is_completion = isinstance(operation.message, m.Complete)
+                    self._add(operation, task_id, "completed" if is_completion else what)
+        for told in evidence.told:
+            self._add(told.operation, told.task, told.token)
+        for known in self._known.values():
+            known.sort(key=lambda pair: pair[0])
+
+    def _add(self, operation: Operation, task_id: bytes, what: object) -> None:
+        self._known.setdefault(task_id, []).append((operation.done_ms, what))
+
+    def before(self, time_ms: int, task_id: bytes) -> Iterator[object]:
+        """What a read asked for at this time must show."""
+        for done_ms, what in self._known.get(task_id, ()):
+            if done_ms >= time_ms:
+                return
+            yield what
+
+
+def _shows(row: m.TaskRow | None, what: object) -> bool:
+    if row is None:
+        return False
+    history = TaskHistory.decode(row.history) if row.history else TaskHistory()
+    if isinstance(what, Entry):
+        return what in entries_in(row)
+    if isinstance(what, bytes):
+        return row.body.unpack() == [what]
+    return history.completion.value is not None if what == "completed" else what in history.claims.entries

@@ -1,0 +1,114 @@
+"""O1 to O3: the best task first, exactly on one leader, nearly over all of them, and every task at last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sortedcontainers import SortedList
+
+from skuld_py.model import messages as m
+from skuld_py.model.task import PRIORITY_MAX, decode_body
+from skuld_py.simulation.checkers.evidence import (
+    Evidence,
+    Finding,
+    Told,
+    bodies_of,
+    completions_of,
+    judge,
+)
+from skuld_py.simulation.history import Status
+from skuld_py.simulation.notes import Note, What
+
+Rank = tuple[int, bytes]
+"""Sorts as a strict queue would: higher priority first, then the older id."""
+
+
+def leaders_take_the_best(evidence: Evidence) -> Finding:
+    """[O1] Of the tasks that a leader knew to be waiting, over all partitions one question was answered from,
+    it left none that is better than one it took."""
+    worst: dict[tuple[str, str, int], Note] = {}
+    notes = evidence.noted(What.PICKED)
+    for note in notes:
+        known = worst.setdefault((note.node, note.whom, note.request), note)
+        if note.worst > known.worst:
+            worst[note.node, note.whom, note.request] = note
+    broken = (f"left {note.left!r}: {note}; took {taken.worst!r}" for note in notes
+              if note.left and note.left < (taken := worst[note.node, note.whom, note.request]).worst)
+    return judge("O1 a leader grants its best task", sum(1 for note in notes if note.left), broken)
+
+
+def order_is_nearly_global(evidence: Evidence) -> Finding:
+    """[O2] Few better tasks wait elsewhere when one is granted: of ``P`` partitions and ``m`` claimers at most
+    ``P + m`` in 99 of 100 grants, never more than four times that.
+
+    Asked only of calm runs: no fault, and no claim of unknown outcome, which may hold tasks nobody sees held.
+    """
+    name = "O2 claims follow the order of the whole queue"
+    claims = list(evidence.history.of(m.Claim))
+    if evidence.faults or any(operation.status in (Status.OPEN, Status.INFO) for operation in claims):
+        return Finding(name, None)
+    displaced = sorted(_displacements(evidence), key=lambda pair: pair[0])
+    bound = evidence.partitions + len({operation.client for operation in claims})
+    at = max(0, -(-99 * len(displaced) // 100) - 1)
+    broken = [f"{count} better tasks waited, {4 * bound} may: {told.operation}"
+              for count, told in reversed(displaced) if count > 4 * bound]
+    if displaced and displaced[at][0] > bound:
+        broken.append(f"99 of 100 grants have up to {displaced[at][0]} better tasks waiting, {bound} may")
+    return judge(name, len(displaced), broken)
+
+
+def _displacements(evidence: Evidence) -> Iterator[tuple[int, Told]]:
+    """(better tasks that waited all the while, claim) of each task's first claim."""
+    first: dict[bytes, Told] = {}
+    for told in sorted(evidence.told, key=lambda told: told.operation.done_ms):
+        first.setdefault(told.task, told)
+    changes: list[tuple[int, int, str, Rank]] = []
+    for operation in evidence.history.of(m.Enqueue, Status.OK):
+        for task_id, body in bodies_of(operation):
+            queue, rank = _rank(task_id, body)
+            gone_ms = first[task_id].operation.invoked_ms if task_id in first else evidence.end_ms
+            if operation.done_ms < gone_ms:
+                changes += [(operation.done_ms, 1, queue, rank), (gone_ms - 1, -1, queue, rank)]
+    changes.sort(key=lambda change: (change[0], -change[1]))
+    waiting: dict[str, SortedList] = {}
+    at = 0
+    for told in sorted(first.values(), key=lambda told: told.operation.invoked_ms):
+        while at < len(changes) and changes[at][0] < told.operation.invoked_ms:
+            _, change, queue, rank = changes[at]
+            ranks = waiting.setdefault(queue, SortedList())
+            ranks.add(rank) if change > 0 else ranks.discard(rank)
+            at += 1
+        queue, rank = _rank(told.task, told.body)
+        yield waiting.get(queue, SortedList()).bisect_left(rank), told
+
+
+def _rank(task_id: bytes, body: bytes) -> tuple[str, Rank]:
+    header, _ = decode_body(body)
+    return header.queue, (PRIORITY_MAX - header.priority, task_id)
+
+
+def nobody_starves(evidence: Evidence) -> Finding:
+    """[O3] Within the bound after the last fault every task stored is claimed or completed; and completed at
+    last, since a worker drains the queues."""
+    name = "O3 every task gets its turn"
+    if evidence.calm_ms is None or not evidence.owners:
+        return Finding(name, None)
+    turns: dict[bytes, int] = {}
+    for told in sorted(evidence.told, key=lambda told: told.operation.done_ms):
+        if turns.get(told.task, 0) < evidence.calm_ms:
+            turns[told.task] = told.operation.done_ms
+    for operation in evidence.history.of(m.Complete):
+        for task_id, _ in completions_of(operation):
+            turns.setdefault(task_id, operation.invoked_ms)
+    last_ms = evidence.calm_ms + evidence.bound_ms
+    count, broken = 0, []
+    for partition, owners in sorted(evidence.owners.items()):
+        for node in owners:
+            for key in evidence.stores[node].rows("body", partition.to_bytes(2, "big")):
+                count += 1
+                history = evidence.histories[node].get(key[2:])
+                if history is None or history.completion.value is None:
+                    broken.append(f"{node} still has {key.hex()} uncompleted")
+                elif turns.get(key[2:], last_ms + 1) > last_ms:
+                    broken.append(f"{key.hex()} had no turn until {last_ms} ms, but {turns.get(key[2:])}")
+    return judge(name, count, broken)

@@ -1,0 +1,102 @@
+"""The observer inside a simulated run: it listens where messages leave nodes, and writes notes for the checkers.
+
+It looks at a store only where a rule is about what its node knew at that very moment. It judges nothing;
+what is wrong at the moment itself is the monitor's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from skuld_py.model import messages as m
+from skuld_py.model.columns import unpack_u64
+from skuld_py.model.events import SwapDocument
+from skuld_py.model.ids import split
+from skuld_py.model.task import History
+from skuld_py.simulation.notes import Note, What
+from skuld_py.simulation.process import Process
+from skuld_py.simulation.scheduler import Scheduler
+
+_SUSPECT = b"suspect"
+
+
+class NoteTaker:
+    """Writes ``notes`` in the order of true time."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.notes: list[Note] = []
+        self._scheduler = scheduler
+        self._grants: dict[tuple[str, int, int], m.Grant] = {}
+        self._led: dict[tuple[str, int, int], None] = {}
+        self._seating: dict[tuple[str, int, int], None] = {}
+
+    def on_send(self, process: Process, peer: str, message: m.Message) -> None:
+        """A message leaves a node."""
+        if isinstance(message, m.Vote):
+            if message.is_granted and not message.is_trial:
+                self._note(process, What.VOTED, message.partition, epoch=message.epoch, whom=peer)
+        elif isinstance(message, m.Granted):
+            self._note_ack(process, peer, message)
+        elif isinstance(message, m.Grant | m.Amend):
+            self._note_leader(process, message)
+        elif isinstance(message, m.Compared | m.Repair):
+            amount = len(message.tasks) + (len(split(message.wanted)) if isinstance(message, m.Compared) else 0)
+            self._note(process, What.EXCHANGED, message.partition, whom=peer, amount=amount)
+
+    def on_swap(self, process: Process, effect: SwapDocument) -> None:
+        """A candidate, or a leader, asks the registry."""
+        where = (process.name, effect.partition, effect.document.epoch)
+        if effect.document.leader == process.name and where not in self._seating:
+            self._seating[where] = None
+            records = process.store.rows("history", effect.partition.to_bytes(2, "big")).values()
+            tokens = frozenset(token for record in records for token in History.decode(record).claims.entries)
+            self._note(process, What.SEATING, effect.partition, epoch=effect.document.epoch, tokens=tokens)
+
+    def before_commit(self, process: Process) -> None:
+        """A batch of a node becomes durable."""
+        for _, key, _, after in process.store.changes("meta"):
+            if key.startswith(_SUSPECT):
+                what = What.TRUSTED if after is None else What.DISTRUSTED
+                self._note(process, what, int.from_bytes(key[-2:], "big"))
+
+    def _note(self, process: Process, what: What, partition: int, *, epoch: int = 0, whom: str = "",
+              request: int = 0, tokens: frozenset[int] = frozenset(), worst: bytes = b"", left: bytes = b"",
+              amount: int = 0) -> None:
+        self.notes.append(Note(self._scheduler.now_ms, process.name, what, partition, epoch, whom, request, tokens,
+                               worst, left, amount))
+
+    def _note_ack(self, process: Process, leader: str, message: m.Granted) -> None:
+        grant = self._grants.get((leader, message.partition, message.request))
+        if grant is not None and message.is_accepted:
+            vetoed = unpack_u64(message.vetoed)
+            tokens = frozenset(grant.first_token + index for index in range(len(split(grant.ids)))
+                               if index not in vetoed)
+            self._note(process, What.ACKED, message.partition, epoch=grant.epoch, whom=leader, tokens=tokens)
+
+    def _note_leader(self, process: Process, message: m.Grant | m.Amend) -> None:
+        where = (process.name, message.partition, message.epoch)
+        if where not in self._led:
+            self._led[where] = None
+            self._note(process, What.LED, message.partition, epoch=message.epoch)
+        if isinstance(message, m.Grant):
+            known = (process.name, message.partition, message.request)
+            before = self._grants.get(known)
+            if before is None or before.first_token != message.first_token:
+                self._grants[known] = message
+                self._note_picks(process, message)
+
+    def _note_picks(self, process: Process, grant: m.Grant) -> None:
+        base = grant.queue.encode() + b"\0"
+        taken = (base + grant.priorities[4 * index : 4 * index + 4] + task_id
+                 for index, task_id in enumerate(split(grant.ids)))
+        left = next(_waiting(process, grant.partition, base), b"")
+        self._note(process, What.PICKED, grant.partition, epoch=grant.epoch, whom=str(process.boots),
+                   request=grant.request, worst=max(taken), left=left)
+
+
+def _waiting(process: Process, partition: int, base: bytes) -> Iterator[bytes]:
+    """What waited in a queue since before this batch, best first."""
+    fresh = process.store.undo["ready"]
+    for key in process.store.rows("ready", partition.to_bytes(2, "big") + base):
+        if key not in fresh or fresh[key] is not None:
+            yield key[2:]

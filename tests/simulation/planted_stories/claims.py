@@ -1,0 +1,241 @@
+"""Stories that break C1 to C14, and for each of these one that does not."""
+
+from __future__ import annotations
+
+from simulation.planted_stories.cases import Cases
+from simulation.story import (
+    BODY,
+    KEY,
+    NEWER,
+    NODES,
+    OTHER,
+    REFUSED,
+    TASK,
+    THIRD,
+    TOKEN,
+    Story,
+    completed,
+    log_key,
+    record,
+)
+from skuld_py.model.document import Floor, Previous
+from skuld_py.model.messages import Acked
+from skuld_py.model.task import token_of
+from skuld_py.partition import tables
+from skuld_py.simulation.checkers import claims, epochs
+from skuld_py.simulation.notes import What
+
+OTHERS_KEY = tables.prefix_of(0) + OTHER
+LATER = token_of(2, 1)
+
+
+def led() -> Story:
+    """n1 leads epoch 1 from 1 ms on."""
+    return Story().write(1, 1)
+
+
+def seated(*tokens: int, at_ms: int = 30, node: str = "n2") -> Story:
+    """A claim is told at 11 ms, with a lease to 99 ms; n2 is made leader at 32 ms knowing these tokens."""
+    return (led().claim().write(2, 32, "n2").note(at_ms, node, What.SEATING, 2, tokens=frozenset(tokens)))
+
+
+def completed_by(copies: int) -> Acked:
+    return Acked(0, copies)
+
+
+def needing() -> Story:
+    """The task needs the other one, which is completed on all nodes."""
+    return completed().store("history", OTHERS_KEY, record(TOKEN, done=TOKEN)).know(needs={TASK: [OTHER]})
+
+
+CASES: Cases = {
+    claims.one_holder_per_token: (
+        {
+            "two clients": (lambda: Story().claim().claim(client="v"), "v#2"),
+            "two requests": (lambda: Story().claim().claim(at_ms=20), "w#2"),
+            "two tasks": (lambda: Story().claim().claim(task=OTHER), "w#2"),
+            "two holders stored": (lambda: Story().store("history", KEY, record(TOKEN), ("n1",))
+                                   .store("history", KEY, record(TOKEN, holder=b"v"), ("n2",)), "n2"),
+            "two tasks stored": (lambda: Story().store("history", KEY, record(TOKEN))
+                                 .store("history", OTHERS_KEY, record(TOKEN)), OTHER.hex()),
+        },
+        lambda: Story().claim(5).claim(6).claim(7, task=OTHER).store("history", KEY, record(5, 6))
+        .store("history", OTHERS_KEY, record(7))),
+    claims.tokens_rise: (
+        {
+            "reused": (lambda: Story().claim(5, 10).claim(5, 20), "w#2"),
+            "falls": (lambda: Story().claim(LATER, 10).claim(NEWER, 20), "w#2"),
+            "falls below one before the last": (lambda: Story().claim(9, 10).claim(3, 10, 25).claim(8, 20), "w#3"),
+            "at the next moment": (lambda: Story().claim(9, 10, 11).claim(8, 12), "w#2"),
+        },
+        lambda: Story().claim(5, 10).claim(6, 20).claim(4, 9, 21).claim(5, 30, task=OTHER).claim(3, 10)),
+    claims.leases_do_not_overlap: (
+        {
+            "by one millisecond": (lambda: Story().hold(1, 10, 21).hold(2, 20, 30), "w2"),
+            "inside": (lambda: Story().hold(1, 10, 90).hold(2, 20, 30), "w2"),
+            "with one before the last": (lambda: Story().hold(1, 10, 90).hold(2, 95, 96).hold(3, 50, 60), "w3"),
+            "with the longest": (lambda: Story().hold(1, 10, 90).hold(2, 90, 91).hold(4, 85, 86), "w4"),
+            "by more than the clocks are off": (
+                lambda: Story().know(skew_excess_ms=5).hold(1, 10, 26).hold(2, 20, 40), "w2"),
+        },
+        lambda: Story().hold(1, 10, 20).hold(2, 20, 30).hold(3, 25, 25).hold(9, 15, 40, OTHER)),
+    epochs.deposed_leaders_grant_nothing: (
+        {
+            "an old epoch": (lambda: led().write(2, 5).claim(), "w#1"),
+            "an epoch of nobody": (lambda: led().claim(LATER), "w#1"),
+            "nothing was ever written": (lambda: Story().claim(), "w#1"),
+            "nobody recorded it": (lambda: led().claim().note(9, "n2", What.ACKED), "['n1']"),
+            "recorded too late": (
+                lambda: led().claim().note(12, "n2", What.ACKED, tokens=frozenset([TOKEN])), "['n1']"),
+            "recorded by a stranger": (
+                lambda: led().claim().note(9, "n4", What.ACKED, tokens=frozenset([TOKEN])), "['n1']"),
+            "recorded by too few of five": (
+                lambda: led().write(2, 2, cohort=(*NODES, "n4", "n5")).claim(LATER).know(replicas=5)
+                .note(9, "n2", What.ACKED, tokens=frozenset([LATER])), "['n1', 'n2']"),
+        },
+        lambda: led().claim().write(2, 11, "n2").claim(NEWER, 10, 20).claim(LATER, 30)
+        .note(11, "n2", What.ACKED, tokens=frozenset([TOKEN, NEWER]))
+        .note(31, "n3", What.ACKED, 2, tokens=frozenset([LATER]))),
+    epochs.epochs_rise: (
+        {
+            "two leaders": (lambda: led().write(1, 2, "n2"), "two leaderships"),
+            "two boots": (lambda: led().write(1, 2, boot="again"), "two leaderships"),
+            "two floors": (lambda: led().write(1, 2, floor=Floor(1)), "two leaderships"),
+            "two histories": (lambda: led().write(1, 2, previous=Previous(1)), "two leaderships"),
+            "two orders of succession": (lambda: led().write(1, 2, cohort=("n1", "n3", "n2")), "two leaderships"),
+            "falls": (lambda: Story().write(2, 1).write(1, 2), "falls"),
+            "zero": (lambda: Story().write(0, 1), "falls"),
+            "a small cohort": (lambda: Story().write(1, 1, cohort=("n1", "n2")), "cohort of 2"),
+            "a large cohort": (lambda: Story().write(1, 1, cohort=(*NODES, "n4")), "cohort of 4"),
+            "a node counted twice": (lambda: Story().write(1, 1, cohort=("n1", "n2", "n2")), "cohort of 3"),
+            "a leader without a seat": (lambda: Story().write(1, 1, "n4"), "seat"),
+            "an era that stays": (lambda: Story().write(1, 1, era=1).write(2, 2, cohort=("n1", "n2", "n4"), era=1),
+                                  "era"),
+            "an era that moves": (lambda: Story().write(1, 1, era=1).write(2, 2, era=2), "era"),
+            "an era that is forgotten": (lambda: Story().write(1, 1, era=1).write(2, 2), "era"),
+            "an era from nowhere": (lambda: Story().write(3, 1, era=2), "era"),
+            "a horizon that falls": (
+                lambda: Story().write(1, 1, horizon_ms=9).write(2, 2, horizon_ms=8), "horizon"),
+            "a leader of nothing": (lambda: led().note(5, "n1", What.LED, 2), "n1 leads"),
+            "another leader": (lambda: led().note(5, "n2", What.LED, 1), "n2 leads"),
+            "a leader too soon": (lambda: led().note(0, "n1", What.LED, 1), "n1 leads"),
+            "a leader of another time": (lambda: led().write(2, 5, "n2").note(6, "n1", What.LED, 2), "n1 leads"),
+        },
+        lambda: Story().write(1, 1, era=1).note(1, "n1", What.LED).write(1, 2, era=1, horizon_ms=50)
+        .write(3, 3, "n2", ("n2", "n3", "n1"), era=1, horizon_ms=50)
+        .write(4, 4, "n4", ("n4", "n1", "n2"), era=4, horizon_ms=60).note(9, "n2", What.LED, 3)),
+    epochs.leaders_know_all_claims: (
+        {
+            "knows nothing": (seated, "n2"),
+            "knows another": (lambda: seated(NEWER), "w#1"),
+            "knows the old, not the new": (
+                lambda: led().claim(end_ms=20).claim(NEWER, 21).write(2, 32, "n2")
+                .note(31, "n2", What.SEATING, 2, tokens=frozenset([TOKEN])), hex(NEWER)),
+            "in the last moment": (lambda: seated(at_ms=98), "n2"),
+            "given up afterwards": (lambda: seated().complete(31).renew(TOKEN, 99, 31, lease_ms=0), "n2"),
+        },
+        lambda: seated(TOKEN).write(3, 40, "n3").note(38, "n3", What.SEATING, 3)
+        .complete(38).note(100, "n1", What.SEATING, 4).note(31, "n3", What.SEATING, 2)
+        .note(5, "n1", What.SEATING, 1)),
+    epochs.votes_are_kept: (
+        {
+            "two candidates": (lambda: Story().note(1, "n1", What.VOTED, 2, whom="n2")
+                               .note(2, "n1", What.VOTED, 2, whom="n3"), "n3"),
+            "two candidates, one later": (lambda: Story().note(1, "n1", What.VOTED, 2, whom="n2")
+                                          .note(2, "n1", What.ACKED, 2, whom="n2")
+                                          .note(3, "n1", What.VOTED, 2, whom="n1"), "n1"),
+            "an older vote": (lambda: Story().note(1, "n1", What.VOTED, 2, whom="n2")
+                              .note(2, "n1", What.VOTED, 1, whom="n2"), "epoch=1"),
+            "an older claim": (lambda: Story().note(1, "n1", What.VOTED, 2, whom="n2")
+                               .note(2, "n1", What.ACKED, 1, whom="n3"), "epoch=1"),
+            "a vote older than a claim": (lambda: Story().note(1, "n1", What.ACKED, 2, whom="n2")
+                                          .note(2, "n1", What.VOTED, 1, whom="n3"), "epoch=1"),
+            "an older claim after several": (
+                lambda: Story().note(1, "n1", What.ACKED, 1).note(2, "n1", What.ACKED, 3)
+                .note(3, "n1", What.ACKED, 2), "epoch=2"),
+        },
+        lambda: Story().note(1, "n1", What.VOTED, 2, whom="n2").note(2, "n1", What.VOTED, 2, whom="n2")
+        .note(3, "n1", What.ACKED, 2, whom="n2").note(4, "n2", What.VOTED, 1, whom="n3")
+        .note(5, "n1", What.VOTED, 3, whom="n3")),
+    claims.completed_is_not_granted: (
+        {
+            "by a majority": (lambda: Story().complete(10).claim(at_ms=20), "w#2"),
+            "by all": (lambda: Story().complete(10, 3).claim(at_ms=20), "w#2"),
+            "on more than was asked for": (
+                lambda: Story().complete(10, 1, answer=completed_by(3)).claim(at_ms=20), "w#2"),
+            "completed twice": (lambda: Story().complete(30).complete(10).claim(at_ms=20), "w#3"),
+            "at the next moment": (lambda: Story().complete(10).claim(at_ms=12), "w#2"),
+        },
+        lambda: Story().claim(at_ms=5).complete(10).claim(at_ms=8, until_ms=20).claim(at_ms=20, task=OTHER)
+        .complete(10, 1, task=OTHER)),
+    claims.renewals_are_the_holders: (
+        {
+            "by an old holder": (lambda: Story().claim(5, 10).claim(6, 20).renew(5, 100, 30), "w#3"),
+            "backwards": (lambda: Story().claim(5, 10).renew(5, 110, 20).renew(5, 100, 30), "w#3"),
+            "to before the claim's end": (lambda: Story().claim(5, 10).renew(5, 90, 20), "w#2"),
+            "by another": (lambda: Story().claim(5, 10).renew(5, 100, 20, client="v"), "v#2"),
+            "of a claim nobody has": (lambda: Story().claim(5, 10).renew(4, 100, 5), "w#2"),
+        },
+        lambda: Story().claim(5, 10).renew(5, 100, 20).renew(5, 105, 30).claim(6, 40).renew(5, 0, 50)
+        .renew(6, 99, 60).renew(5, 1, 70, lease_ms=0)),
+    claims.stale_writers_are_fenced: (
+        {
+            "renewed": (lambda: Story().claim(5, 10).claim(6, 20).renew(5, 100, 30), "w#3"),
+            "released": (lambda: Story().claim(5, 10).claim(6, 20).renew(5, 100, 30, lease_ms=0), "w#3"),
+            "logged under the new token": (
+                lambda: Story().claim(5, 10).claim(6, 20).append(token=5, at_ms=30)
+                .store("log", log_key(3, 6), b"entry"), "n1"),
+            "shown under the new token": (
+                lambda: Story().claim(5, 10).claim(6, 20).append(token=5, at_ms=30)
+                .read(40, entries=((6, 3, b"entry"),)), "c4#4"),
+        },
+        lambda: Story().claim(5, 10).claim(6, 20).renew(5, 0, 30).append(token=5, at_ms=30)
+        .append(token=6, at_ms=31).store("log", log_key(3, 5), b"entry").store("log", log_key(3, 6), b"entry")
+        .store("log", log_key(4, 6), b"mine")),
+    claims.holders_are_pessimists: (
+        {
+            "past the claim": (lambda: Story().know(skew_ms=4).claim().hold(TOKEN, 11, 102), hex(TOKEN)),
+            "past the renewal": (
+                lambda: Story().claim().renew(TOKEN, 120, 20).hold(TOKEN, 11, 121), hex(TOKEN)),
+            "without a claim": (lambda: Story().hold(TOKEN, 11, 12), hex(TOKEN)),
+            "of another task": (lambda: Story().claim(task=OTHER).hold(TOKEN, 11, 12), hex(TOKEN)),
+            "in wall time": (lambda: Story().know(wall_start_ms=1_000).claim(end_ms=1_050)
+                             .hold(TOKEN, 11, 51), hex(TOKEN)),
+        },
+        lambda: Story().know(skew_ms=4, wall_start_ms=1_000).claim(end_ms=1_099).renew(TOKEN, 1_120, 20)
+        .renew(TOKEN, 1_110, 15).hold(TOKEN, 11, 122).hold(9, 11, 11)),
+    claims.claims_are_of_the_queue: (
+        {
+            "another queue": (lambda: Story().claim(queue="r"), "w#1"),
+            "no body": (lambda: Story().claim(body=b""), "w#1"),
+            "too many": (lambda: Story().claim(task=TASK + OTHER), "2 tasks"),
+            "twice the same": (lambda: Story().claim(task=TASK + TASK, count=2), "1 different"),
+        },
+        lambda: Story().claim(task=TASK + OTHER, count=2).claim(body=BODY)),
+    claims.dependencies_are_done: (
+        {
+            "never completed": (lambda: needing().claim(), OTHER.hex()),
+            "completed later": (lambda: needing().claim().complete(11, task=OTHER), OTHER.hex()),
+            "completed in vain": (
+                lambda: needing().complete(5, task=OTHER, answer=REFUSED).claim(), OTHER.hex()),
+            "one of two": (
+                lambda: needing().complete(5, task=OTHER).claim().know(needs={TASK: [OTHER, THIRD]}), THIRD.hex()),
+            "not completed in the end": (
+                lambda: needing().complete(5, task=OTHER).claim().drop("history", OTHERS_KEY, "n3"), "n3"),
+            "claimed in the end": (
+                lambda: needing().complete(5, task=OTHER).claim()
+                .store("history", OTHERS_KEY, record(TOKEN), ("n2",)), "n2"),
+        },
+        lambda: needing().complete(5, task=OTHER).claim().claim(NEWER, task=OTHER)),
+    claims.tasks_are_mutexes: (
+        {
+            "not given up": (lambda: Story().claim(5, 10).hold(5, 11, 60).claim(6, 20), hex(6)),
+            "granted before it was": (lambda: Story().claim(6, 10).claim(5, 20), hex(6)),
+            "one token twice": (lambda: Story().claim(5, 10).claim(5, 20), hex(5)),
+            "the last but one not given up": (
+                lambda: Story().claim(5, 10).hold(5, 11, 60).claim(6, 12, 70).claim(7, 20, 30), hex(7)),
+            "one millisecond too soon": (lambda: Story().claim(5, 10).hold(5, 11, 31).claim(6, 12, 30), hex(6)),
+        },
+        lambda: Story().claim(5, 10).hold(5, 11, 30).claim(6, 12, 30).hold(6, 30, 30).claim(7, 20, 31)
+        .claim(4, 5, task=OTHER)),
+}

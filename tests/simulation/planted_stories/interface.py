@@ -1,0 +1,131 @@
+"""Stories that break A1 to A3, A6 and X1, and for each of these one that does not."""
+
+from __future__ import annotations
+
+from simulation.planted_stories.cases import Cases
+from simulation.story import (
+    BODY,
+    KEY,
+    NODES,
+    OTHER,
+    REFUSED,
+    TASK,
+    TOKEN,
+    UNSURE,
+    Story,
+    completed,
+    lived,
+    log_key,
+    record,
+    stored,
+)
+from skuld_py.model import messages as m
+from skuld_py.model.columns import pack_u64
+from skuld_py.model.task import Header
+from skuld_py.partition import tables
+from skuld_py.simulation.checkers import indexes, interface
+
+BUSY = m.Failed(0, "busy", "no", True)
+PREFIX = tables.prefix_of(0)
+PLACE = tables.place_of(Header("q"))
+READY = PREFIX + PLACE + TASK
+LEASE = tables.lease_key(PREFIX, 200, TASK)
+COUNTS = PREFIX + b"q"
+HELD = b"\x01" + PLACE
+
+
+def counts(waiting: int = 0, claimed: int = 0, completed: int = 0) -> bytes:
+    return pack_u64([waiting, claimed, completed])
+
+
+def claimed() -> Story:
+    """A task on lease."""
+    return stored().store("history", KEY, record(TOKEN)).store("lease", LEASE, HELD)
+
+
+def counted(value: bytes) -> Story:
+    return stored().store("ready", READY, b"").store("counts", COUNTS, value)
+
+
+def twice(client: str, request: int) -> Story:
+    """One request number, two operations."""
+    story = Story()
+    for at_ms in (1, 5):
+        operation = story.history.invoke(at_ms, client, "n1", request, m.Count(request, ""))
+        story.history.finish(at_ms + 1, operation, UNSURE)
+    return story
+
+
+CASES: Cases = {
+    interface.retries_are_one_effect: (
+        {
+            "an enqueue is a conflict": (lambda: Story().enqueue().enqueue(REFUSED, at_ms=5), "c2#2"),
+            "a completion is a conflict": (lambda: Story().complete().complete(answer=REFUSED), "c2#2"),
+            "an entry is a conflict": (lambda: Story().append().append(REFUSED), "c2#2"),
+            "an earlier one is": (lambda: Story().append(REFUSED).append(UNSURE).append(), "c1#1"),
+            "a batch is": (lambda: Story().enqueue(task=TASK + OTHER).enqueue(REFUSED, task=TASK + OTHER), "c2#2"),
+            "a number is used twice": (lambda: twice("c", 3), "c#3"),
+        },
+        lambda: Story().enqueue().enqueue().enqueue(BUSY).enqueue(REFUSED, b"other")
+        .enqueue(REFUSED, task=TASK + OTHER).append(REFUSED).append(UNSURE).append(REFUSED, b"x", seq=4)),
+    interface.refusals_have_no_effect: (
+        {
+            "a task is there": (lambda: stored(("n2",)).enqueue(REFUSED), "n2"),
+            "a task is claimed": (lambda: Story().enqueue(BUSY).claim(), "w#2"),
+            "an entry is there": (lambda: Story().append(REFUSED).store("log", log_key(3), b"entry"), "n1"),
+            "an entry is read": (
+                lambda: Story().append(REFUSED).read(20, entries=((TOKEN, 3, b"entry"),)), "c2#2"),
+            "a completion is there": (lambda: completed().complete(answer=BUSY), "n1"),
+            "open too long": (lambda: Story().know(patience_ms=500, end_ms=1_600).ask(99), "c#99"),
+            "answered too late": (
+                lambda: Story().know(patience_ms=500).tell(m.Describe, UNSURE, 10, 1_511, "late"), "late#1"),
+        },
+        lambda: stored().enqueue(REFUSED).enqueue(UNSURE).enqueue(REFUSED, b"other").append(BUSY)
+        .know(patience_ms=500, end_ms=1_600).ask(100).claim_nothing(m.Claimed(0, 0, ()))),
+    interface.reads_show_what_was_done: (
+        {
+            "no task": (lambda: Story().enqueue().read(20, is_there=False), "c2#2"),
+            "another body": (lambda: Story().enqueue().read(20, body=b"x"), "c2#2"),
+            "no body": (lambda: Story().enqueue().read(20), "c2#2"),
+            "no completion": (lambda: Story().complete().read(20, history=record(TOKEN)), "completed"),
+            "no history": (lambda: Story().complete().read(20), "completed"),
+            "no entry": (lambda: Story().append().read(20, entries=((TOKEN, 2, b"entry"),)), "c2#2"),
+            "other entry": (lambda: Story().append().read(20, entries=((TOKEN, 3, b"x"),)), "c2#2"),
+            "no claim": (lambda: Story().claim().read(20, history=record(TOKEN + 1)), "c2#2"),
+            "no second entry": (
+                lambda: Story().append().append(seq=4, at_ms=15).read(20, entries=((TOKEN, 3, b"entry"),)),
+                "c3#3"),
+            "at the next moment": (lambda: Story().enqueue(at_ms=1).read(3, is_there=False), "c2#2"),
+        },
+        lambda: lived().read(40, body=BODY, history=record(TOKEN, done=TOKEN), entries=((TOKEN, 3, b"entry"),))
+        .enqueue(task=OTHER, at_ms=50).read(51, task=OTHER, is_there=False)
+        .complete(60, 1, task=OTHER).enqueue(None, task=OTHER, at_ms=61).read(70, task=OTHER, body=BODY)),
+    indexes.counts_match: (
+        {
+            "never counted": (lambda: stored().store("ready", READY, b""), "n1"),
+            "counted twice": (lambda: counted(counts(2)), "n1"),
+            "counted where nothing is": (lambda: Story().store("counts", COUNTS, counts(1)), "n1"),
+            "a claim not counted": (lambda: claimed().store("counts", COUNTS, counts(1)), "n1"),
+            "a completion not counted": (lambda: completed().store("counts", COUNTS, counts(0, 1)), "n1"),
+            "on one node": (lambda: counted(counts(1)).store("counts", COUNTS, counts(), NODES[2:]), "n3"),
+        },
+        lambda: claimed().store("counts", COUNTS, counts(1, 1, 1)).store("ready", READY[:-20] + OTHER, b"")
+        .store("body", PREFIX + OTHER, BODY).store("history", PREFIX + OTHER, record(done=TOKEN))),
+    indexes.indexes_match: (
+        {
+            "nowhere": (stored, "n1"),
+            "in both": (lambda: claimed().store("ready", READY, b""), "2 places"),
+            "completed and ready": (lambda: completed().store("ready", READY, b""), "1 places"),
+            "completed and leased": (lambda: completed().store("lease", LEASE, HELD), "1 places"),
+            "leased twice": (
+                lambda: claimed().store("lease", tables.lease_key(PREFIX, 300, TASK), HELD), "2 places"),
+            "in the place of another priority": (
+                lambda: stored().store("ready", PREFIX + tables.place_of(Header("q", 1)) + TASK, b""), "0 places"),
+            "a ready entry of nothing": (lambda: Story().store("ready", READY, b""), "of no task"),
+            "a lease of nothing": (lambda: Story().store("lease", LEASE, b"\x00"), "lease entry"),
+            "a lease of what is done": (
+                lambda: Story().store("lease", LEASE, b"\x00").store("history", KEY, record(done=TOKEN)),
+                "lease entry"),
+        },
+        lambda: claimed().store("body", PREFIX + OTHER, BODY).store("ready", READY[:-20] + OTHER, b"")),
+}
