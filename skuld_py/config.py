@@ -82,12 +82,23 @@ class Timing:
     """Least pause between two candidacies; jitter doubles it at most."""
     clock_ms: int = 2_000
     """The live peers are asked so often what their clocks show."""
-    exchange_ms: int = 300_000
-    """Each owned partition is compared with one peer this often, besides whenever something hints."""
+    exchange_ms: int = 20_000
+    """Each owned partition is compared with one other owner this often, besides whenever something hints. Two
+    that are equal exchange some 200 bytes; a copy that nobody knows to be lacking lacks no longer than this."""
     exchange_page_ms: int = 3_000
-    """An exchange whose next page does not come by then ends."""
+    """An exchange whose next answer does not come by then ends."""
+    confirm_ms: int = 200
+    """Between two looks at a difference: writes on their way have mostly arrived by then."""
+    exchange_units: int = 10_000
+    """Differing units that an exchange notes and repairs before others get their turn: a megabyte."""
     exchanges: int = 4
     """Exchanges that a node runs at once."""
+    draft_ms: int = 6 * 3600 * 1000
+    """Each hash tree is drafted anew from the records this often, to notice one that has gone wrong."""
+    draft_rows: int = 500
+    """Records read into a draft per step: some milliseconds."""
+    draft_pause_ms: int = 10
+    """Between two such steps, for everything else: a million tasks are drafted in about a minute."""
     sweep_rows: int = 2_000
     """Lapsed claims returned to the ready index per step."""
 

@@ -255,32 +255,78 @@ class Invite(Message):
 
 
 @attrs.frozen
-class Compare(Message):
-    """Digests of the sender's tasks behind ``after`` up to ``upto`` (empty: to the end)."""
+class Probe(Message):
+    """The sender's digests of nodes of its tree: the root; or what is under ``parents`` (level 1: the root;
+    level 2: inner nodes). ``turn`` comes back with the answer, here and in the next two questions."""
 
     is_promise = False
-    columns = ("ids", "digests")
     partition: int = fields.number()
-    after: bytes = fields.blob(20, 20)
-    upto: bytes = fields.blob(20, 20)
-    ids: bytes = fields.ids()
+    turn: int = fields.number()
+    level: int = fields.number(0, 2)
+    parents: bytes = fields.u64s(64)
+    digests: bytes = fields.u64s(4_096)
+
+
+@attrs.frozen
+class Probed(Message):
+    """Which of these nodes differ at the receiver, by number in their level; none while it ``is_building``."""
+
+    partition: int = fields.number()
+    turn: int = fields.number()
+    is_building: bool = fields.truth()
+    differing: bytes = fields.u64s(4_096)
+
+
+@attrs.frozen
+class Compare(Message):
+    """Digests of the sender's units behind ``after`` up to ``upto`` (empty: to the end), of some leaves."""
+
+    is_promise = False
+    columns = ("units", "digests")
+    partition: int = fields.number()
+    turn: int = fields.number()
+    leaves: bytes = fields.blob(1, 512)
+    after: bytes = fields.blob(1, 32)
+    upto: bytes = fields.blob(1, 32)
+    units: Column = fields.strings()
     digests: bytes = fields.u64s()
 
 
 @attrs.frozen
 class Compared(Message):
-    """What the receiver of ``Compare`` has more, and which ids it wants; covers up to ``upto``."""
+    """Units in which the receiver of ``Compare`` differs or has more; covers up to ``upto``."""
 
     partition: int = fields.number()
-    after: bytes = fields.blob(20, 20)
-    upto: bytes = fields.blob(20, 20)
+    turn: int = fields.number()
+    upto: bytes = fields.blob(1, 32)
+    units: Column = fields.strings(2_000)
+
+
+@attrs.frozen
+class Fetch(Message):
+    """The sender has these digests of these units (0: nothing), and wants what is otherwise."""
+
+    is_promise = False
+    columns = ("units", "digests")
+    partition: int = fields.number()
+    turn: int = fields.number()
+    units: Column = fields.strings()
+    digests: bytes = fields.u64s()
+
+
+@attrs.frozen
+class Fetched(Message):
+    """The receiver's digests of the first of these units, as many as an answer holds, and those that differ."""
+
+    partition: int = fields.number()
+    turn: int = fields.number()
+    digests: bytes = fields.u64s()
     tasks: tuple[TaskRow, ...] = fields.rows(TaskRow)
-    wanted: bytes = fields.ids()
 
 
 @attrs.frozen
 class Repair(Message):
-    """Tasks the receiver asked for."""
+    """Units in which the receiver was found to lack something."""
 
     is_promise = False
     partition: int = fields.number()

@@ -11,7 +11,7 @@ and buys nothing, since the loop commits once per batch anyway.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 TABLES = ("body", "history", "log", "ready", "lease", "counts", "meta")
@@ -44,6 +44,10 @@ class Store(Protocol):
 
     def scan(self, table: str, start: bytes, stop: bytes, limit: int) -> list[Row]:
         """Up to ``limit`` rows with ``start <= key < stop``, in key order."""
+        ...
+
+    def walk(self, table: str, start: bytes, stop: bytes) -> Iterator[Row]:
+        """Rows as ``scan`` gives them, one at a time; leave off before the next write."""
         ...
 
     def purge(self, table: str, start: bytes, stop: bytes, limit: int) -> tuple[list[bytes], bytes | None]:

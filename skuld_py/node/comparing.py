@@ -1,17 +1,35 @@
 """When this node compares its partitions with other owners, and with whom.
 
-An exchange has a reason: a node came up, a leader was made, a copy was not acknowledged; and a slow
-round besides. Few run at once; what is wanted meanwhile waits.
+An exchange has a reason: a node came up, a leader was made, a copy was not acknowledged, somebody asked;
+and besides each partition is compared with each other owner in turn, since what nobody noticed has no
+reason. Few run at once. Those that a leader takes part in go first: claims are granted from its copy.
+What is wanted waits, what made a lap waits behind it with its place kept, what failed is owed again.
+
+Hash trees are drafted here too, one at a time and in small steps: after a start, and now and then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+import attrs
+
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member
 from skuld_py.node.household import Household
-from skuld_py.partition.exchange import Exchange
+from skuld_py.partition.exchange import Exchange, Progress
+
+Key = tuple[int, str]
+"""Partition and peer."""
+
+
+@attrs.frozen
+class Pass:
+    """An exchange that ended: from ``began_ms`` on, nothing that the peer then held is lacking here."""
+
+    began_ms: int
+    is_clean: bool
+    progress: Progress
 
 
 class Comparing:
@@ -19,24 +37,48 @@ class Comparing:
 
     def __init__(self, node: Household) -> None:
         self._node = node
-        self._next_exchange_ms = 0
+        self._next_round_ms = 0
         self._round = 0
-        self._exchanges: dict[tuple[int, str], Exchange] = {}
-        self._wanted: dict[tuple[int, str], None] = {}
+        self._next_draft_ms = 0
+        self._next_redraft_ms: int | None = None
+        self._redrafts = 0
+        self._running: dict[Key, Exchange] = {}
+        self._waiting: dict[Key, Exchange | None] = {}
+        self._wanted_again: dict[Key, None] = {}
         self._debts: dict[str, dict[int, None]] = {}
+        self._is_stirred = False
+        self.passes: dict[Key, Pass] = {}
+        """The last pass of each pair that came to its end."""
+
+    # -- reasons -------------------------------------------------------------------------------
 
     def on_members(self, came: Sequence[Member]) -> None:
         """Compare with whoever came; one side of each pair asks."""
+        self._is_stirred = True
         for member in came:
             if self._node.me.name < member.name:
                 for vnode in self._node.vnodes:
                     self.want(vnode.partition, member.name)
 
     def want(self, partition: int, peer: str) -> None:
-        """Compare a partition with another owner when there is room."""
+        """Compare a partition with another owner, from the beginning, when there is room."""
         owners = self._node.owners(partition)
         if peer != self._node.me.name and peer in owners and self._node.me.name in owners:
-            self._wanted[partition, peer] = None
+            self.demand(partition, peer)
+
+    def demand(self, partition: int, peer: str) -> None:
+        """Compare a partition with any node, owner or not; the pass begins after this moment."""
+        self._is_stirred = True
+        key = (partition, peer)
+        if key in self._running or self._waiting.get(key) is not None:
+            self._wanted_again[key] = None
+        else:
+            self._waiting.setdefault(key, None)
+
+    def progress(self, partition: int, peer: str) -> Progress | None:
+        """How far a running or resting exchange is; None without one."""
+        exchange = self._running.get((partition, peer)) or self._waiting.get((partition, peer))
+        return None if exchange is None else exchange.progress
 
     def on_invite(self, invite: m.Invite) -> None:
         """Somebody thinks that this copy lags."""
@@ -55,36 +97,100 @@ class Comparing:
             else:
                 self._node.send(peer, m.Invite(partition))
 
+    # -- time ----------------------------------------------------------------------------------
+
+    def deadline(self) -> int:
+        """When ``look`` has something to do."""
+        return min(self._next_round_ms, self._next_draft_ms,
+                   *(exchange.deadline_ms for exchange in self._running.values()))
+
     def look(self, now_ms: int) -> None:
-        """End what takes too long; begin what is wanted or due."""
-        for key, exchange in list(self._exchanges.items()):
-            if exchange.is_done or now_ms >= exchange.expires_ms:
-                del self._exchanges[key]
-                if not exchange.is_done:
-                    self.owe(key[1], [key[0]])
-        if now_ms >= self._next_exchange_ms:
-            self._next_exchange_ms = now_ms + self._node.timing.exchange_ms
-            self._round += 1
-            for vnode in self._node.vnodes:
-                others = [name for name in self._node.owners(vnode.partition) if name != self._node.me.name]
-                if others:
-                    self.want(vnode.partition, others[self._round % len(others)])
-        for key in list(self._wanted):
-            if len(self._exchanges) >= self._node.timing.exchanges:
-                return
-            if key[1] in self._node.live and key not in self._exchanges:
-                del self._wanted[key]
-                self._begin_exchange(now_ms, *key)
+        """Draft; end what takes too long, ask again what was not answered; begin what is wanted or due."""
+        if now_ms >= self._next_draft_ms:
+            self._draft(now_ms)
+        for key, exchange in list(self._running.items()):
+            if exchange.has_expired(now_ms):
+                self._end(key)
+                self.owe(key[1], [key[0]])
+            elif now_ms >= exchange.deadline_ms:
+                self._node.carry_out(exchange.on_deadline(now_ms))
+        if now_ms >= self._next_round_ms:
+            self._begin_round(now_ms)
+        if self._is_stirred:
+            self._is_stirred = False
+            self._begin_waiting(now_ms)
 
-    def _begin_exchange(self, now_ms: int, partition: int, peer: str) -> None:
+    def _begin_round(self, now_ms: int) -> None:
+        self._next_round_ms = now_ms + self._node.timing.exchange_ms
+        self._round += 1
+        for vnode in self._node.vnodes:
+            others = [name for name in self._node.owners(vnode.partition) if name != self._node.me.name]
+            if others:
+                name = others[self._round % len(others)]
+                if (vnode.partition, name) not in self._running:
+                    self.want(vnode.partition, name)
+
+    def _begin_waiting(self, now_ms: int) -> None:
         node = self._node
-        exchange = Exchange(node.vnodes[partition].replica, peer, node.limits, node.parameters.partitions,
-                            node.timing.exchange_page_ms)
-        self._exchanges[partition, peer] = exchange
-        node.carry_out(exchange.ask(now_ms))
+        for key in sorted(self._waiting, key=self._rank):
+            if len(self._running) >= node.timing.exchanges:
+                return
+            partition, peer = key
+            replica = node.vnodes[partition].replica
+            if peer not in node.live or not replica.tree.is_built:
+                continue
+            exchange = self._waiting.pop(key)
+            if exchange is not None:
+                self._running[key] = exchange
+                node.carry_out(exchange.resume(now_ms))
+                continue
+            exchange = self._running[key] = Exchange(replica, peer, node.limits, node.timing,
+                                                     node.parameters.partitions, node.next_request)
+            node.carry_out(exchange.begin(now_ms))
 
-    def on_compared(self, now_ms: int, peer: str, answer: m.Compared) -> None:
-        """A page of an exchange."""
-        exchange = self._exchanges.get((answer.partition, peer))
-        if exchange is not None:
-            self._node.carry_out(exchange.on_compared(now_ms, answer))
+    def _rank(self, key: Key) -> int:
+        """Those first in which a leader takes part; else in the order in which they came."""
+        partition, peer = key
+        return 0 if self._node.leader_of(partition) in (self._node.me.name, peer) else 1
+
+    def _draft(self, now_ms: int) -> None:
+        timing = self._node.timing
+        for vnode in self._node.vnodes:
+            tree = vnode.replica.tree
+            if tree.is_drafting:
+                tree.advance(timing.draft_rows)
+                self._is_stirred = self._is_stirred or not tree.is_drafting
+                self._next_draft_ms = now_ms + timing.draft_pause_ms
+                return
+        pace_ms = timing.draft_ms // len(self._node.vnodes)
+        if self._next_redraft_ms is not None and now_ms >= self._next_redraft_ms:
+            self._node.vnodes[self._redrafts % len(self._node.vnodes)].replica.tree.redraft()
+            self._redrafts += 1
+            self._next_redraft_ms, self._next_draft_ms = now_ms + pace_ms, now_ms + timing.draft_pause_ms
+            return
+        if self._next_redraft_ms is None:
+            self._next_redraft_ms = now_ms + pace_ms
+        self._next_draft_ms = self._next_redraft_ms
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def on_answer(self, now_ms: int, peer: str, answer: m.Probed | m.Compared | m.Fetched) -> None:
+        """An answer to one of our exchanges."""
+        key = (answer.partition, peer)
+        exchange = self._running.get(key)
+        if exchange is None:
+            return
+        self._node.carry_out(exchange.on_answer(now_ms, answer))
+        if exchange.is_done:
+            self.passes[key] = Pass(exchange.began_ms, exchange.is_clean, exchange.progress)
+            self._end(key)
+        elif exchange.is_resting:
+            del self._running[key]
+            self._waiting[key] = exchange
+            self._is_stirred = True
+
+    def _end(self, key: Key) -> None:
+        del self._running[key]
+        self._is_stirred = True
+        if self._wanted_again.pop(key, key) is None:
+            self._waiting[key] = None

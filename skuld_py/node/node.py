@@ -94,7 +94,7 @@ class Node:
 
     def deadline(self) -> int:
         """When it next wants a ``Ticked``."""
-        due_ms = min(self._steward.deadline(), self.timekeeper.deadline())
+        due_ms = min(self._steward.deadline(), self.timekeeper.deadline(), self._comparing.deadline())
         return min(due_ms, self._timers[0][0]) if self._timers else due_ms
 
     def _take(self, now_ms: int, event: Event) -> None:
@@ -161,6 +161,7 @@ class Node:
                 if operation.is_parked:
                     operation.try_again(now_ms, self._steward.hinted(queue))
         self._drain(now_ms)
+        self._comparing.look(now_ms)
         for vnode in self.vnodes:
             vnode.replica.tally.settle()
         self._keep_floor()

@@ -19,7 +19,7 @@ from skuld_py.node.household import Household
 from skuld_py.node.operation import Origin
 from skuld_py.node.steward import Steward
 from skuld_py.partition import tables
-from skuld_py.partition.exchange import compare
+from skuld_py.partition.exchange import answer_compare, answer_fetch, answer_probe
 from skuld_py.partition.rows import merge_rows, read_rows
 from skuld_py.partition.vnode import Vnode
 
@@ -47,7 +47,9 @@ class PeerService:
             m.Vote: self._advance("on_vote"), m.ClaimPage: self._advance("on_page"),
             m.ClaimsKept: self._advance("on_kept"),
             m.Gossip: self._gossip, m.Invite: self._invite,
-            m.Compare: self._compare, m.Compared: self._compared, m.Repair: self._repair,
+            m.Probe: lambda _, peer, msg: answer_probe(self._vnode(msg.partition).replica, msg),
+            m.Compare: self._compare, m.Fetch: self._fetch, m.Repair: self._repair,
+            m.Probed: comparing.on_answer, m.Compared: comparing.on_answer, m.Fetched: comparing.on_answer,
         }
 
     def handles(self, message: m.Message) -> bool:
@@ -192,10 +194,10 @@ class PeerService:
         self._comparing.on_invite(message)
 
     def _compare(self, now_ms: int, peer: str, message: m.Compare) -> m.Compared:
-        return compare(self._vnode(message.partition).replica, self._node.limits, message)
+        return answer_compare(self._vnode(message.partition).replica, self._node.limits, message)
 
-    def _compared(self, now_ms: int, peer: str, message: m.Compared) -> None:
-        self._comparing.on_compared(now_ms, peer, message)
+    def _fetch(self, now_ms: int, peer: str, message: m.Fetch) -> m.Fetched:
+        return answer_fetch(self._vnode(message.partition).replica, self._node.limits, message)
 
     def _repair(self, now_ms: int, peer: str, message: m.Repair) -> None:
         replica = self._vnode(message.partition).replica

@@ -47,7 +47,6 @@ class Steward:
             self._next_look_ms = now_ms + self._node.timing.heir_delay_ms
             for vnode in self._node.vnodes:
                 self._see_to_leader(now_ms, vnode)
-            self._comparing.look(now_ms)
         if now_ms >= self._next_gossip_ms:
             self._gossip(now_ms)
 

@@ -1,89 +1,332 @@
-"""Anti-entropy, first form: two replicas of a partition walk it together, page by page.
+"""Anti-entropy: one side goes down the trees with a peer, and both give each other what differs.
 
-The initiator sends the digests of a page of ids; the peer answers with the tasks that the initiator
-lacks or has otherwise, and the ids it wants in return; the initiator repairs it and goes on. One
-pass makes both equal in everything that did not change meanwhile. Memory is one page.
+    Probe    root -> inner nodes -> leaves                    idle: one small question, one small answer
+    Compare  digests of the units in leaves that differ, page by page
+    (pause)
+    Fetch    a second look at the units that differed; what still does is sent, both ways
+    Repair   what the peer lacks
 
-A walk costs the whole partition, so it runs when there is reason: a node came up, a leader was
-made, a copy was not acknowledged; and rarely otherwise. The page walk is the floor under Merkle
-trees, which only choose the pages.
+**Pull guarantee.** When ``is_done``, the initiator holds everything the peer held when the exchange began.
+Each digest of the initiator is compared by the peer later than the initiator took it, and records only
+grow: what is equal then was held here before, what differs is fetched. **Push** is an offer: a lost
+``Repair`` is not noticed in this pass, and the next one finds the difference again. ``is_clean``: the pass
+ended and neither side gave anything. Answers are promises, so a clean pass speaks of fsynced records.
 
-Rejected: sending whole trees or whole tasks, as Skuld did every ten seconds.
+**Two looks.** A write on its way to both sides differs for a moment. What a page shows is therefore noted
+and looked at again after ``confirm_ms``; only what still differs is sent. Nothing rests on the pause: too
+short, and a record is sent without need.
+
+**Laps.** After ``exchange_units`` differing units the exchange sends them and rests, with its place kept, so
+that others get their turn; it goes on from there when resumed. So memory is bounded and nothing is lost.
+
+**Claims need no word of their own.** A history is a lattice that holds its claims, and its digest covers
+them, so both directions of a merge settle every case: a claim that a follower missed comes from the leader;
+a claim that only a minority recorded before its leader fell comes to the leader, whose re-grant of that
+task then waits for its end, as it must, since somebody may hold it; a release or completion known to either
+side dominates at both. Pulling from the leader alone would be no better: no replica's claim is ever false,
+some are only unknown elsewhere.
+
+The answering side keeps nothing between questions. A question is repeated until its answer comes; the
+answer carries the question's ``turn``, and one that is late or comes twice is dropped.
+
+Rejected: trees sent whole, as Skuld did (bytes with every task); repairs acknowledged one by one (the next
+pass says the same for all of them at once).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
 
 import attrs
 
-from skuld_py.config import Limits
+from skuld_py.config import Limits, Timing
 from skuld_py.errors import Malformed
-from skuld_py.model import columns, ids
+from skuld_py.model import columns
+from skuld_py.model import messages as m
 from skuld_py.model.events import Effect, Send
-from skuld_py.model.messages import Compare, Compared, Repair, TaskRow
+from skuld_py.partition.merkle import FANOUT, LEAVES
 from skuld_py.partition.replica import Replica
-from skuld_py.partition.rows import digests, merge_rows, read_rows
+from skuld_py.partition.rows import merge_rows, row_of
+from skuld_py.partition.units import Unit, check_units, read_page, read_unit
+
+LEAF_LEVEL = 2
+
+
+class Phase(Enum):
+    """What an exchange waits for."""
+
+    PROBING = "probing"
+    WALKING = "walking"
+    PAUSING = "pausing"
+    FETCHING = "fetching"
+    RESTING = "resting"
+    DONE = "done"
+
+
+@attrs.define
+class Progress:
+    """What an exchange has moved so far: pages compared; rows and bytes of rows fetched and given.
+
+    ``conflicts``: bodies and log entries that exist on both sides with different content.
+    """
+
+    pages: int = 0
+    fetched_rows: int = 0
+    fetched_bytes: int = 0
+    given_rows: int = 0
+    given_bytes: int = 0
+    conflicts: int = 0
 
 
 @attrs.define
 class Exchange:
-    """A walk with one peer; ``expires_ms`` is when an unanswered page ends it."""
+    """A pass over one partition with one peer. ``number`` gives each question a number of its own."""
 
     replica: Replica
     peer: str
     limits: Limits
+    timing: Timing
     partitions: int
-    patience_ms: int
-    expires_ms: int = 0
-    is_done: bool = False
+    number: Callable[[], int]
+    began_ms: int = 0
+    phase: Phase = Phase.PROBING
+    has_given: bool = False
+    progress: Progress = attrs.field(factory=Progress)
+    deadline_ms: int = 0
+    """When ``on_deadline`` is due."""
+    _expires_ms: int = 0
+    _question: m.Message | None = None
+    _turn: int = -1
+    _level: int = 0
+    _leaves: int = 0
     _after: bytes = b""
+    _upto: bytes = b""
+    _noted: list[bytes] = attrs.field(factory=list)
+    _asked: list[Unit] = attrs.field(factory=list)
 
-    def ask(self, now_ms: int) -> list[Effect]:
-        """Send the next page."""
-        self.expires_ms = now_ms + self.patience_ms
-        page, upto = digests(self.replica, self._after, b"", self.limits.page_rows)
-        return [Send(self.peer, Compare(self.replica.partition, self._after, upto, b"".join(page),
-                                        columns.pack_u64(list(page.values()))))]
+    @property
+    def is_done(self) -> bool:
+        """The pass has come to its end: all that the peer held when it began is here."""
+        return self.phase is Phase.DONE
 
-    def on_compared(self, now_ms: int, answer: Compared) -> list[Effect]:
-        """Merge the peer's page, repair the peer, go on."""
-        if self.is_done or answer.after != self._after or (answer.upto and answer.upto <= self._after):
+    @property
+    def is_clean(self) -> bool:
+        """It ended, and neither side had anything to give."""
+        return self.is_done and not self.has_given
+
+    @property
+    def is_resting(self) -> bool:
+        """It made a lap and waits for ``resume``."""
+        return self.phase is Phase.RESTING
+
+    def has_expired(self, now_ms: int) -> bool:
+        """Whether the peer has been silent for too long; the pass is void."""
+        return self.phase in _AWAITING and now_ms >= self._expires_ms
+
+    # -- questions -----------------------------------------------------------------------------
+
+    def begin(self, now_ms: int) -> list[Effect]:
+        """Ask for the root. The replica's tree must be built."""
+        self.began_ms = now_ms
+        return self._probe(now_ms, 0, ())
+
+    def resume(self, now_ms: int) -> list[Effect]:
+        """The next lap."""
+        return self._compare(now_ms)
+
+    def on_deadline(self, now_ms: int) -> list[Effect]:
+        """Ask again what was not answered, or take the second look."""
+        if self.phase is Phase.PAUSING:
+            return self._fetch(now_ms)
+        if self.phase not in _AWAITING or self._question is None:
             return []
-        merge_rows(self.replica, now_ms, self.partitions, answer.tasks)
-        effects: list[Effect] = [
-            Send(self.peer, Repair(self.replica.partition, tuple(rows)))
-            for rows in _in_messages(read_rows(self.replica, ids.split(answer.wanted)), self.limits)]
-        self._after = answer.upto
-        self.is_done = not answer.upto
-        return effects if self.is_done else effects + self.ask(now_ms)
+        self.deadline_ms = now_ms + self.timing.resend_ms
+        return [Send(self.peer, self._question)]
+
+    def _ask(self, now_ms: int, phase: Phase, question: m.Message) -> list[Effect]:
+        self.phase, self._question = phase, question
+        self.deadline_ms = now_ms + self.timing.resend_ms
+        self._expires_ms = now_ms + self.timing.exchange_page_ms
+        return [Send(self.peer, question)]
+
+    def _next_turn(self) -> int:
+        self._turn = self.number()
+        return self._turn
+
+    def _probe(self, now_ms: int, level: int, parents: Sequence[int]) -> list[Effect]:
+        self._level = level
+        digests = self.replica.tree.nodes.level(level, parents)
+        return self._ask(now_ms, Phase.PROBING, m.Probe(
+            self.replica.partition, self._next_turn(), level, columns.pack_u64(parents),
+            columns.pack_u64(digests)))
+
+    def _compare(self, now_ms: int) -> list[Effect]:
+        replica = self.replica
+        page = read_page(replica.store, replica.prefix, self._leaves, self._after, b"", self.limits)
+        self._upto = page.upto
+        return self._ask(now_ms, Phase.WALKING, m.Compare(
+            replica.partition, self._next_turn(), self._leaves.to_bytes(LEAVES // 8, "big"), self._after,
+            page.upto, columns.pack(list(page.digests)), columns.pack_u64(list(page.digests.values()))))
+
+    def _fetch(self, now_ms: int) -> list[Effect]:
+        self._asked = list(_units(self.replica, self._noted, self.limits))
+        return self._ask(now_ms, Phase.FETCHING, m.Fetch(
+            self.replica.partition, self._next_turn(), columns.pack([unit.key for unit in self._asked]),
+            columns.pack_u64([unit.digest for unit in self._asked])))
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def on_answer(self, now_ms: int, answer: m.Probed | m.Compared | m.Fetched) -> list[Effect]:
+        """The peer's answer; one to an older question is dropped. Raises ``Malformed``."""
+        if answer.turn != self._turn:
+            return []
+        match answer:
+            case m.Probed() if self.phase is Phase.PROBING:
+                return self._on_probed(now_ms, answer)
+            case m.Compared() if self.phase is Phase.WALKING:
+                return self._on_compared(now_ms, answer)
+            case m.Fetched() if self.phase is Phase.FETCHING:
+                return self._on_fetched(now_ms, answer)
+        return []
+
+    def _on_probed(self, now_ms: int, answer: m.Probed) -> list[Effect]:
+        """Go down where trees differ; the pass is done when nowhere, and void with a peer that is building."""
+        if answer.is_building:
+            self._expires_ms = now_ms
+            return []
+        differing = sorted(columns.unpack_u64(answer.differing))
+        if not differing:
+            self.phase = Phase.DONE
+            return []
+        if self._level < LEAF_LEVEL:
+            if differing[-1] >= FANOUT ** self._level:
+                raise Malformed("Probed.differing", "there is no such node")
+            return self._probe(now_ms, self._level + 1, differing)
+        if differing[-1] >= LEAVES:
+            raise Malformed("Probed.differing", "there is no such leaf")
+        for leaf in differing:
+            self._leaves |= 1 << leaf
+        return self._compare(now_ms)
+
+    def _on_compared(self, now_ms: int, answer: m.Compared) -> list[Effect]:
+        """Note what differs and walk on, or stop for the second look."""
+        units = answer.units.unpack("Compared.units")
+        upto = answer.upto
+        check_units("Compared.units", units, self._after, upto)
+        if self._upto and not b"" < upto <= self._upto:
+            raise Malformed("Compared.upto", "is not within the page")
+        self.progress.pages += 1
+        self._noted += units
+        self._after = upto
+        if upto and len(self._noted) < self.timing.exchange_units:
+            return self._compare(now_ms)
+        if not self._noted:
+            self.phase = Phase.DONE
+            return []
+        self.phase = Phase.PAUSING
+        self.deadline_ms = now_ms + self.timing.confirm_ms
+        return []
+
+    def _on_fetched(self, now_ms: int, answer: m.Fetched) -> list[Effect]:
+        """Take what the peer has, give what it lacks, go on with the noted units, then with the walk."""
+        theirs = columns.unpack_u64(answer.digests)
+        if not 0 < len(theirs) <= len(self._asked):
+            raise Malformed("Fetched.digests", "answers another question")
+        self.progress.conflicts += len(merge_rows(self.replica, now_ms, self.partitions, answer.tasks))
+        self.progress.fetched_rows += len(answer.tasks)
+        self.progress.fetched_bytes += sum(map(_size_of, answer.tasks))
+        differing = [unit.key for unit, digest in zip(self._asked, theirs, strict=False) if unit.digest != digest]
+        digests = {unit.key: digest for unit, digest in zip(self._asked, theirs, strict=False)}
+        self.has_given = self.has_given or bool(differing)
+        mine = (read_unit(self.replica.store, self.replica.prefix, key) for key in differing)
+        rows = [row_of(unit) for unit in mine if unit.digest != digests[unit.key]]
+        self.progress.given_rows += len(rows)
+        self.progress.given_bytes += sum(map(_size_of, rows))
+        effects: list[Effect] = [Send(self.peer, m.Repair(self.replica.partition, tuple(part)))
+                                 for part in _in_messages(rows, self.limits)]
+        del self._noted[: len(theirs)]
+        if self._noted:
+            return effects + self._fetch(now_ms)
+        self._asked, self._question = [], None
+        self.phase = Phase.RESTING if self._after else Phase.DONE
+        return effects
 
 
-def compare(replica: Replica, limits: Limits, question: Compare) -> Compared:
-    """The answer to a page: what I have more or other, what I want, and how far that reaches."""
-    theirs = dict(zip(ids.split(question.ids), columns.unpack_u64(question.digests), strict=True))
-    if any(not question.after < task_id for task_id in theirs):
-        raise Malformed("Compare.ids", "an id is outside the page")
-    mine, upto = digests(replica, question.after, question.upto, limits.page_rows)
-    differing = [task_id for task_id, digest in mine.items() if theirs.get(task_id) != digest]
-    rows = read_rows(replica, differing)
-    kept = next(_in_messages(rows, limits), [])
-    if len(kept) < len(rows):
-        upto = kept[-1].id
-    wanted = [task_id for task_id, digest in sorted(theirs.items())
-              if mine.get(task_id) != digest and (not upto or task_id <= upto)]
-    return Compared(question.partition, question.after, upto, tuple(kept), b"".join(wanted))
+_AWAITING = (Phase.PROBING, Phase.WALKING, Phase.FETCHING)
 
 
-def _in_messages(rows: list[TaskRow], limits: Limits) -> Iterator[list[TaskRow]]:
+# -- the answering side ----------------------------------------------------------------------------
+
+
+def answer_probe(replica: Replica, question: m.Probe) -> m.Probed:
+    """Which nodes differ here."""
+    if not replica.tree.is_built:
+        return m.Probed(question.partition, question.turn, True, b"")
+    parents, theirs = columns.unpack_u64(question.parents), columns.unpack_u64(question.digests)
+    if (any(parent >= FANOUT for parent in parents)
+            or (question.level < LEAF_LEVEL and parents != (0,) * question.level)):
+        raise Malformed("Probe.parents", "there is no such node")
+    numbers = [parent * FANOUT + child for parent in parents for child in range(FANOUT)] if question.level else [0]
+    if len(theirs) != len(numbers):
+        raise Malformed("Probe.digests", "are not those of the nodes below the parents")
+    mine = replica.tree.nodes.level(question.level, parents)
+    differing = [number for number, a, b in zip(numbers, mine, theirs, strict=True) if a != b]
+    return m.Probed(question.partition, question.turn, False, columns.pack_u64(differing))
+
+
+def answer_compare(replica: Replica, limits: Limits, question: m.Compare) -> m.Compared:
+    """Units of a page that are otherwise here, or only here, or only there."""
+    units = question.units.unpack("Compare.units")
+    check_units("Compare.units", units, question.after, question.upto)
+    leaves = int.from_bytes(question.leaves, "big")
+    if not leaves:
+        raise Malformed("Compare.leaves", "none is named")
+    theirs = dict(zip(units, columns.unpack_u64(question.digests), strict=True))
+    page = read_page(replica.store, replica.prefix, leaves, question.after, question.upto, limits)
+    differing = [unit for unit, digest in page.digests.items() if theirs.get(unit) != digest]
+    lacking = [unit for unit in units if unit not in page.digests and (not page.upto or unit <= page.upto)]
+    return m.Compared(question.partition, question.turn, page.upto, columns.pack(sorted(differing + lacking)))
+
+
+def answer_fetch(replica: Replica, limits: Limits, question: m.Fetch) -> m.Fetched:
+    """My digests of the units asked for, and those units that are otherwise here."""
+    keys = question.units.unpack("Fetch.units")
+    check_units("Fetch.units", keys)
+    theirs = columns.unpack_u64(question.digests)
+    digests: list[int] = []
+    rows: list[m.TaskRow] = []
+    for unit, digest in zip(_units(replica, keys, limits), theirs, strict=False):
+        digests.append(unit.digest)
+        if unit.digest not in (digest, 0):
+            rows.append(row_of(unit))
+    return m.Fetched(question.partition, question.turn, columns.pack_u64(digests), tuple(rows))
+
+
+def _units(replica: Replica, keys: Sequence[bytes], limits: Limits) -> Iterator[Unit]:
+    """The first of these units, as many as one message holds."""
+    size = 0
+    for key in keys[: limits.page_rows]:
+        if size >= limits.page_bytes:
+            return
+        unit = read_unit(replica.store, replica.prefix, key)
+        size += unit.size + 64
+        yield unit
+
+
+def _in_messages(rows: list[m.TaskRow], limits: Limits) -> Iterator[list[m.TaskRow]]:
     """Cut rows into messages of at most ``page_rows`` rows and about ``page_bytes`` bytes."""
-    part: list[TaskRow] = []
+    part: list[m.TaskRow] = []
     size = 0
     for row in rows:
         if part and (len(part) >= limits.page_rows or size >= limits.page_bytes):
             yield part
             part, size = [], 0
         part.append(row)
-        size += len(row.body.data) + len(row.history) + len(row.entries.data) + 64
+        size += _size_of(row)
     if part:
         yield part
+
+
+def _size_of(row: m.TaskRow) -> int:
+    return len(row.body.data) + len(row.history) + len(row.entries.data) + 64

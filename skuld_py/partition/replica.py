@@ -35,7 +35,7 @@ from skuld_py.model.task import (
     encode_body,
     encode_claim,
 )
-from skuld_py.partition import tables
+from skuld_py.partition import merkle, tables
 from skuld_py.partition.tables import BODY_KNOWN, BODY_UNKNOWN
 from skuld_py.partition.tally import CLAIMED, COMPLETED, WAITING, Tally
 
@@ -79,6 +79,7 @@ class Replica:
         self.store = store
         self.skew_ms = skew_ms
         self.tally = Tally(store, self.prefix)
+        self.tree = merkle.Tree(store, self.prefix)
         self.next_lapse_ms: int | None = None
         self._find_next_lapse()
 
@@ -87,6 +88,9 @@ class Replica:
     def store_tasks(self, now_ms: int, header: bytes, ids: Sequence[bytes],
                     payloads: Sequence[bytes]) -> list[bytes]:
         """Add tasks of one header; gives the ids that exist with another body (refused)."""
+        if len(set(ids)) < len(ids):
+            return [conflict for task_id, payload in zip(ids, payloads, strict=True)
+                    for conflict in self.store_tasks(now_ms, header, [task_id], [payload])]
         head = encode_body(header, b"")
         prefix = self.prefix
         rows = [(prefix + task_id, head + payload) for task_id, payload in zip(ids, payloads, strict=True)]
@@ -97,6 +101,7 @@ class Replica:
             rows = [row for row in rows if row[0] not in known]
         if rows:
             self.store.put_many("body", rows)
+            self.tree.toggle(merkle.BODY, rows)
             self._file_new(now_ms, Header.decode(header), [row[0][2:] for row in rows])
         return conflicts
 
@@ -174,8 +179,9 @@ class Replica:
             fresh.remove(index)
             claim = History.decode(head + (first + index).to_bytes(8, "big") + tail)
             self._merge(now_ms, ids[index], claim, places[index])
-        self.store.put_many("history", [
-            (prefix + ids[index], head + (first + index).to_bytes(8, "big") + tail) for index in fresh])
+        rows = [(prefix + ids[index], head + (first + index).to_bytes(8, "big") + tail) for index in fresh]
+        self.store.put_many("history", rows)
+        self.tree.toggle(merkle.CLAIMS, rows)
         self._move_to_lease(grant.end_ms + self.skew_ms, [prefix + places[index] + ids[index] for index in fresh])
 
     def _move_to_lease(self, deadline_ms: int, keys: Sequence[bytes]) -> None:
@@ -221,6 +227,10 @@ class Replica:
 
     def finish(self, now_ms: int, ids: Sequence[bytes], tokens: Sequence[int], at_ms: int) -> None:
         """Record completions at ``at_ms``; the earliest wins, and it dominates every claim."""
+        if len(set(ids)) < len(ids):
+            for task_id, token in zip(ids, tokens, strict=True):
+                self.finish(now_ms, [task_id], [token], at_ms)
+            return
         keys = [self.prefix + task_id for task_id in ids]
         known = self._existing("history", keys)
         at, never = at_ms.to_bytes(8, "big"), bytes(8)
@@ -241,6 +251,7 @@ class Replica:
             leases.append(deadline + key[2:])
         if rows:
             self.store.put_many("history", rows)
+            self.tree.toggle(merkle.DONE, rows)
             self._close_leases(leases)
 
     def _close_leases(self, keys: Sequence[bytes]) -> None:
@@ -273,7 +284,9 @@ class Replica:
         new = old.merge(change)
         if stored is not None and new == old:
             return
-        self.store.put_many("history", [(key, new.encode())])
+        record = new.encode()
+        self.store.put_many("history", [(key, record)])
+        self.tree.replace(key, stored, record)
         body = self.store.get("body", key)
         if body is not None:
             place = tables.place_of(decode_body(body)[0])
@@ -352,7 +365,9 @@ class Replica:
         known = self.store.get_many("log", [key for key, _ in rows])
         if any(known.get(key, entry) != entry for key, entry in rows):
             return False
-        self.store.put_many("log", [row for row in rows if row[0] not in known])
+        rows = [row for row in rows if row[0] not in known]
+        self.store.put_many("log", rows)
+        self.tree.toggle(merkle.ENTRY, rows)
         return True
 
     def entries(self, task_id: bytes) -> list[tuple[int, int, bytes]]:

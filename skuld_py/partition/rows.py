@@ -7,16 +7,17 @@ merged.
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import groupby
 
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model import columns, ids
 from skuld_py.model.messages import TaskRow
 from skuld_py.model.names import check_name
 from skuld_py.model.task import History, decode_body
-from skuld_py.partition import tables
 from skuld_py.partition.replica import Replica
+from skuld_py.partition.tables import split_number
+from skuld_py.partition.units import Unit
 
 
 def read_rows(replica: Replica, task_ids: Sequence[bytes]) -> list[TaskRow]:
@@ -36,67 +37,47 @@ def read_rows(replica: Replica, task_ids: Sequence[bytes]) -> list[TaskRow]:
     return rows
 
 
-def merge_rows(replica: Replica, now_ms: int, partitions: int, rows: Iterable[TaskRow]) -> list[bytes]:
-    """Join rows into a replica; gives the ids whose body conflicts. Raises ``Malformed``."""
+def row_of(unit: Unit) -> TaskRow:
+    """A unit on its way to a peer."""
+    values = [[value for _, rank, value in unit.records if rank == wanted] for wanted in range(3)]
+    numbers = [split_number(key) for key, rank, _ in unit.records if rank == 2]
+    return TaskRow(unit.key[: ids.ID_BYTES], columns.pack(values[0]), b"".join(values[1]),
+                   columns.pack_u64([token for token, _ in numbers]),
+                   columns.pack_u64([seq for _, seq in numbers]), columns.pack(values[2]))
+
+
+def merge_rows(replica: Replica, now_ms: int, partitions: int, rows: Sequence[TaskRow]) -> list[bytes]:
+    """Join rows into a replica; gives the ids whose body or log conflicts. Raises ``Malformed``."""
+    bodies = [(row.id, *_check(row, replica.partition, partitions)) for row in rows]
     conflicts: list[bytes] = []
+    for header, group in groupby((body for body in bodies if body[1]), lambda body: body[1]):
+        tasks = list(group)
+        conflicts += replica.store_tasks(now_ms, header, [task[0] for task in tasks], [task[2] for task in tasks])
     for row in rows:
-        if ids.partition_of(row.id, partitions) != replica.partition:
-            raise Malformed("TaskRow.id", "belongs to another partition")
-        conflicts += _merge_row(replica, now_ms, row)
+        if row.history:
+            replica.merge_history(now_ms, row.id, row.history, None)
+        conflicts += _merge_log(replica, row)
     return conflicts
 
 
-def _merge_row(replica: Replica, now_ms: int, row: TaskRow) -> list[bytes]:
-    conflicts: list[bytes] = []
+def _check(row: TaskRow, partition: int, partitions: int) -> tuple[bytes, bytes]:
+    """Header and payload of a row's body, empty without one."""
+    if ids.partition_of(row.id, partitions) != partition:
+        raise Malformed("TaskRow.id", "belongs to another partition")
     try:
+        if row.history:
+            History.decode(row.history)
         for body in row.body.unpack("TaskRow.body"):
             header, payload = decode_body(body)
             check_name("queue", header.queue)
-            conflicts += replica.store_tasks(now_ms, header.encode(), [row.id], [payload])
-        if row.history:
-            History.decode(row.history)
-            replica.merge_history(now_ms, row.id, row.history, None)
+            return header.encode(), payload
     except (ValueError, Refused) as problem:
         raise Malformed("TaskRow", str(problem)) from None
+    return b"", b""
+
+
+def _merge_log(replica: Replica, row: TaskRow) -> list[bytes]:
     entries = row.entries.unpack("TaskRow.entries")
     tokens, seqs = columns.unpack_u64(row.tokens), columns.unpack_u64(row.seqs)
-    for token, seq, entry in zip(tokens, seqs, entries, strict=True):
-        if not replica.append(row.id, token, seq, [entry]):
-            conflicts.append(row.id)
-    return conflicts
-
-
-def digests(replica: Replica, after: bytes, upto: bytes, limit: int) -> tuple[dict[bytes, int], bytes]:
-    """Digest of every task in ``after < id <= upto`` (empty: to the end), at most ``limit`` ids.
-
-    Also gives the id up to which the digests are complete: ``upto`` itself, or less when the limit
-    cut the page short. A digest is 64 bits over body, history and log.
-    """
-    start = tables.end_of(replica.prefix + after) if after else replica.prefix
-    stop = tables.end_of(replica.prefix + upto) if upto else tables.end_of(replica.prefix)
-    bodies = replica.store.scan("body", start, stop, limit)
-    histories = replica.store.scan("history", start, stop, limit)
-    logs = _logged(replica, start, stop, limit)
-    for keys in ([key for key, _ in bodies], [key for key, _ in histories], logs):
-        if len(keys) == limit and tables.end_of(keys[-1]) < stop:
-            upto, stop = keys[-1][2:], tables.end_of(keys[-1])
-    found = dict.fromkeys((key[2:] for key in logs if key < stop), 0)
-    for task_id in found:
-        for token, seq, entry in replica.entries(task_id):
-            found[task_id] ^= zlib.crc32(entry, token << 7 ^ seq & 0xFFFFFFFF) << 16
-    for key, body in bodies:
-        if key < stop:
-            found[key[2:]] = found.get(key[2:], 0) ^ zlib.crc32(body) << 32
-    for key, history in histories:
-        if key < stop:
-            found[key[2:]] = found.get(key[2:], 0) ^ zlib.crc32(history)
-    return dict(sorted(found.items())), upto
-
-
-def _logged(replica: Replica, start: bytes, stop: bytes, limit: int) -> list[bytes]:
-    """Keys (prefix + id) of the tasks that have a log: one seek for each."""
-    found: list[bytes] = []
-    while len(found) < limit and (rows := replica.store.scan("log", start, stop, 1)):
-        found.append(rows[0][0][:22])
-        start = tables.end_of(found[-1])
-    return found
+    return [row.id for token, seq, entry in zip(tokens, seqs, entries, strict=True)
+            if not replica.append(row.id, token, seq, [entry])]

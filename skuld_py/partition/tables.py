@@ -54,6 +54,12 @@ def split_log_key(key: bytes) -> tuple[bytes, int, int]:
     return key[2:22], token, seq
 
 
+def split_number(key: bytes) -> tuple[int, int]:
+    """Token and seq of a log key without its partition."""
+    token, seq = _LOG.unpack_from(key, 20)
+    return token, seq
+
+
 def promise_key(partition: int) -> bytes:
     """Key, in ``meta``, of what this replica promised."""
     return b"promise" + _U16.pack(partition)

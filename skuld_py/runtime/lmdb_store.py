@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from zlib import crc32
@@ -157,6 +157,22 @@ class LmdbStore:
             raise self._failed(problem) from problem
         return rows
 
+    def walk(self, table: str, start: bytes, stop: bytes) -> Iterator[Row]:
+        """Rows as ``scan`` gives them, one at a time, so that large ones need not be in memory together."""
+        try:
+            transaction = self._begun()
+            with transaction.cursor(self._databases[table]) as cursor:
+                if not cursor.set_range(start):
+                    return
+                for key, record in cursor.iternext():
+                    if crc32(record, crc32(key)) != _RESIDUE:
+                        raise Corrupt(table, key if start <= key < stop else start)
+                    if key >= stop:
+                        return
+                    yield key, record[:-_SUM_BYTES]
+        except (lmdb.Error, OSError) as problem:
+            raise self._failed(problem) from problem
+
     def purge(self, table: str, start: bytes, stop: bytes, limit: int) -> tuple[list[bytes], bytes | None]:
         """Stage the deletion of unreadable records, as they lie there: a damaged key may be out of order."""
         dropped: list[bytes] = []
@@ -208,12 +224,16 @@ class LmdbStore:
         """The batch's cursor of a table; opens the batch's transaction at its first use."""
         cursor = self._cursors.get(table)
         if cursor is None:
-            if self._failure is not None:
-                raise self._failure
-            if self._transaction is None:
-                self._transaction = self._environment.begin(write=True)
-            cursor = self._cursors[table] = self._transaction.cursor(self._databases[table])
+            cursor = self._cursors[table] = self._begun().cursor(self._databases[table])
         return cursor
+
+    def _begun(self) -> lmdb.Transaction[bytes]:
+        """The batch's transaction."""
+        if self._failure is not None:
+            raise self._failure
+        if self._transaction is None:
+            self._transaction = self._environment.begin(write=True)
+        return self._transaction
 
     def _failed(self, problem: Exception) -> StoreFailed:
         """Remember the first failure, so that nobody goes on after it, and give it up to be raised."""

@@ -39,9 +39,8 @@ class NoteTaker:
             self._note_ack(process, peer, message)
         elif isinstance(message, m.Grant | m.Amend):
             self._note_leader(process, message)
-        elif isinstance(message, m.Compared | m.Repair):
-            amount = len(message.tasks) + (len(split(message.wanted)) if isinstance(message, m.Compared) else 0)
-            self._note(process, What.EXCHANGED, message.partition, whom=peer, amount=amount)
+        elif isinstance(message, m.Probed | m.Compared | m.Fetched | m.Repair):
+            self._note(process, What.EXCHANGED, message.partition, whom=peer, amount=_carried(message))
 
     def on_swap(self, process: Process, effect: SwapDocument) -> None:
         """A candidate, or a leader, asks the registry."""
@@ -92,6 +91,16 @@ class NoteTaker:
         left = next(_waiting(process, grant.partition, base), b"")
         self._note(process, What.PICKED, grant.partition, epoch=grant.epoch, whom=str(process.boots),
                    request=grant.request, worst=max(taken), left=left)
+
+
+def _carried(message: m.Probed | m.Compared | m.Fetched | m.Repair) -> int:
+    """Units named or sent by a message of an exchange; 0 while only trees are compared."""
+    match message:
+        case m.Probed():
+            return 0
+        case m.Compared():
+            return len(message.units)
+    return len(message.tasks)
 
 
 def _waiting(process: Process, partition: int, base: bytes) -> Iterator[bytes]:

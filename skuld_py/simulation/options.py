@@ -98,6 +98,8 @@ def _draw_timing(random: Random) -> Timing:
         vote_ms=random.choice((200, 500)), heir_delay_ms=random.choice((150, 300)),
         retry_ms=random.choice((60, 150)), exchange_ms=random.choice((1_000, 3_000, 6_000)),
         exchange_page_ms=random.choice((500, 1_500)), exchanges=random.choice((1, 4)),
+        confirm_ms=random.choice((5, 100)), exchange_units=random.choice((3, 10_000)),
+        draft_ms=random.choice((2_000, 60_000)), draft_rows=random.choice((3, 500)),
         sweep_rows=random.choice((2, 2_000)))
 
 

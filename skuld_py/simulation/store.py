@@ -81,6 +81,13 @@ class MemoryStore:
         keys = islice(data.irange(start, stop, (True, False)), limit)
         return list(self._checked(table, {key: data[key] for key in keys}).items())
 
+    def walk(self, table: str, start: bytes, stop: bytes) -> Iterator[Row]:
+        """Rows as ``scan`` gives them, one at a time."""
+        data = self.tables[table]
+        for key in data.irange(start, stop, (True, False)):
+            self._check(table, key, data[key])
+            yield key, data[key]
+
     def purge(self, table: str, start: bytes, stop: bytes, limit: int) -> tuple[list[bytes], bytes | None]:
         """Stage the deletion of what is damaged."""
         data, undo = self.tables[table], self.undo[table]

@@ -46,7 +46,7 @@ def orphaned() -> tuple[Machines, int, str, bytes]:
 
 
 def is_from_exchange(message: m.Message | None) -> bool:
-    return isinstance(message, m.Compare | m.Compared | m.Repair)
+    return isinstance(message, m.Probe | m.Probed | m.Compare | m.Compared | m.Fetch | m.Fetched | m.Repair)
 
 
 def test_it_has_read_the_claims_of_its_voters(orphaned: tuple[Machines, int, str, bytes]) -> None:

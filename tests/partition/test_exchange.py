@@ -1,4 +1,4 @@
-"""A walk makes two replicas equal: bodies, histories and logs, whatever the page size."""
+"""An exchange makes two replicas equal, and then has nothing to say; whatever is lost, late or repeated."""
 
 from __future__ import annotations
 
@@ -6,76 +6,238 @@ import random
 
 import attrs
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from skuld_py.config import DEFAULT_LIMITS
+from partition.exchanging import HEADER, PLACE, Line, content, draft, fill, indexes, limits_of, replica
+from skuld_py.config import DEFAULT_TIMING
 from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.model.events import Send
 from skuld_py.model.task import HISTORY_HEAD, Header, History, encode_claim
-from skuld_py.partition import tables
-from skuld_py.partition.exchange import Exchange, compare
-from skuld_py.partition.replica import Replica
-from skuld_py.partition.rows import digests, merge_rows
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.partition.exchange import Exchange, answer_compare, answer_fetch, answer_probe
+from skuld_py.partition.merkle import LEAVES
+from skuld_py.partition.replica import Grant, Replica
+from skuld_py.partition.rows import merge_rows
+from skuld_py.wire.codec import Envelope, encode
 
-HEADER = Header("q").encode()
-
-
-def replica() -> Replica:
-    return Replica(0, MemoryStore(), 10)
+QUESTIONS = (m.Probe, m.Compare, m.Fetch)
 
 
-def walk(here: Replica, there: Replica, page_rows: int) -> int:
-    """Run one exchange to its end; gives the number of pages."""
-    limits = attrs.evolve(DEFAULT_LIMITS, page_rows=page_rows)
-    exchange = Exchange(here, "there", limits, 1, 1_000)
-    waiting, pages = exchange.ask(1), 0
-    while waiting:
-        effect = waiting.pop(0)
-        assert isinstance(effect, Send)
-        if isinstance(effect.message, m.Repair):
-            merge_rows(there, 1, 1, effect.message.tasks)
-        else:
-            assert isinstance(effect.message, m.Compare)
-            pages += 1
-            waiting += exchange.on_compared(1, compare(there, limits, effect.message))
-    assert exchange.is_done
-    return pages
+def size_of(messages: list[m.Message]) -> int:
+    """Bytes on the wire, each message in an envelope of its own."""
+    return sum(len(frame) for message in messages
+               for frame in encode(Envelope("10.0.0.1:13000", "main", (message,))))
 
 
-def content(made: Replica) -> list[list[tuple[bytes, bytes]]]:
-    return [made.store.scan(table, made.prefix, tables.end_of(made.prefix), 10_000)
-            for table in ("body", "history", "log", "ready", "lease")]
+# -- convergence -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("page_rows", [1, 2, 3, 7, 1_000])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(6))
 def test_two_replicas_become_equal(seed: int, page_rows: int) -> None:
     dice, here, there = random.Random(seed), replica(), replica()
-    mint = ids.IdMint(1)
-    for task_id in mint.mint(1, 40, 0):
-        for made in dice.sample([here, there], dice.randrange(3)):
-            made.store_tasks(1, HEADER, [task_id], [task_id])
-        for made in dice.sample([here, there], dice.randrange(2)):
-            made.finish(1, [task_id], [9], 50)
-        for made in dice.sample([here, there], dice.randrange(3)):
-            made.append(task_id, 9, 0, [b"note"])
+    fill(dice, [here, there], 40)
+    line = Line(here, there, limits_of(page_rows))
 
-    walk(here, there, page_rows)
+    assert line.run().is_done
 
     assert content(here) == content(there)
-    assert walk(here, there, 1_000) == 1
+    assert indexes(here) == indexes(there)
+    assert here.tree.root == there.tree.root != 0
 
 
-def test_a_log_entry_of_the_last_task_of_a_page_is_seen() -> None:
-    made, bare = replica(), replica()
-    task_id = ids.IdMint(1).mint(1, 1, 0)[0]
-    for each in (made, bare):
-        each.store_tasks(1, HEADER, [task_id], [b""])
-    made.append(task_id, 1, 0, [b"entry"])
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 1 << 32), st.sampled_from((1, 3, 50)), st.sampled_from((1, 5, 10_000)))
+def test_passes_over_a_bad_line_converge_and_the_next_one_is_silent(seed: int, page_rows: int, units: int) -> None:
+    """Messages are lost, come twice and overtake each other; an exchange that breaks off is begun again."""
+    dice, here, there = random.Random(seed), replica(), replica()
+    fill(dice, [here, there], dice.randrange(30))
+    timing = attrs.evolve(DEFAULT_TIMING, exchange_units=units)
+    passes = 0
+    while content(here) != content(there):
+        line = Line(here, there, limits_of(page_rows), timing, lambda message: dice.choice((0, 1, 1, 1, 2)), dice)
+        exchange = line.run()
+        assert not exchange.is_clean
+        passes += 1
+        assert passes <= 40
 
-    assert digests(made, b"", task_id, 10) != digests(bare, b"", task_id, 10)
+    line = Line(here, there)
+    assert line.run().is_clean
+    assert [type(message) for message in line.sent] == [m.Probe, m.Probed]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_initiator_holds_at_the_end_what_the_peer_held_at_the_beginning(seed: int) -> None:
+    """Both sides go on changing all the while, and repairs are lost."""
+    dice, here, there = random.Random(seed), replica(), replica()
+    fill(dice, [here, there], 30)
+    bodies, records, logs = content(there)
+    histories = {key: History.decode(row) for key, row in records}
+    now_ms = [20_000_000]
+
+    def fate(message: m.Message) -> int:
+        now_ms[0] += 600
+        fill(dice, [here, there], 2, now_ms[0])
+        return 0 if isinstance(message, m.Repair) else 1
+    exchange = Line(here, there, limits_of(4), fate=fate).run()
+
+    assert exchange.is_done
+    for table, rows in (("body", bodies), ("log", logs)):
+        assert here.store.get_many(table, [key for key, _ in rows]) == dict(rows)
+    for key, history in histories.items():
+        mine = History.decode(here.store.get("history", key) or b"")
+        assert mine.merge(history) == mine
+
+
+# -- what is said when there is little to say --------------------------------------------------------
+
+
+def test_equal_replicas_exchange_less_than_a_kilobyte() -> None:
+    here, there = replica(), replica()
+    fill(random.Random(1), [here, there], 200)
+    Line(here, there).run()
+    line = Line(here, there)
+    exchange = line.run()
+
+    assert exchange.is_clean
+    assert exchange.progress.pages == 0
+    assert size_of(line.sent) < 300
+
+
+def test_one_task_more_in_ten_thousand_costs_its_leaf_and_not_the_partition() -> None:
+    here, there = replica(), replica()
+    mint = ids.IdMint(1)
+    for now_ms in range(0, 3_000_000, 600):
+        task_ids = mint.mint(now_ms, 2, 0)
+        for made in (here, there):
+            made.store_tasks(1, HEADER, task_ids, [b"x" * 100] * 2)
+    there.store_tasks(1, HEADER, mint.mint(4_000_000, 1, 0), [b""])
+    line = Line(here, there)
+    exchange = line.run()
+
+    assert here.tree.root == there.tree.root
+    assert (exchange.progress.pages, exchange.progress.fetched_rows, exchange.progress.given_rows) == (1, 1, 0)
+    compared = [message for message in line.sent if isinstance(message, m.Compare)]
+    assert sum(len(message.units) for message in compared) <= 4
+    assert size_of(line.sent) < 5_000
+
+
+def test_what_arrives_between_the_looks_is_not_sent() -> None:
+    here, there = replica(), replica()
+    task_ids = ids.IdMint(1).mint(1, 100, 0)
+    there.store_tasks(1, HEADER, task_ids, [b"x"] * 100)
+    line = Line(here, there)
+    line.on_pause = lambda: here.store_tasks(1, HEADER, task_ids, [b"x"] * 100) and None
+    exchange = line.run()
+
+    assert exchange.progress.pages > 0
+    assert exchange.progress.fetched_rows == exchange.progress.given_rows == 0
+    assert exchange.is_clean
+
+
+def test_a_lost_repair_is_seen_by_the_next_pass() -> None:
+    here, there = replica(), replica()
+    here.store_tasks(1, HEADER, ids.IdMint(1).mint(1, 3, 0), [b"x"] * 3)
+    lost = Line(here, there, fate=lambda message: int(not isinstance(message, m.Repair))).run()
+    assert lost.is_done
+    assert not lost.is_clean
+    assert content(there) == [[], [], []]
+
+    again = Line(here, there).run()
+    assert again.is_done
+    assert not again.is_clean
+    assert content(there) == content(here)
+    assert Line(here, there).run().is_clean
+
+
+# -- bounds ----------------------------------------------------------------------------------------
+
+
+def test_differences_beyond_the_cap_wait_for_the_next_lap_and_none_is_lost() -> None:
+    here, there = replica(), replica()
+    there.store_tasks(1, HEADER, ids.IdMint(1).mint(1, 95, 0), [b"x"] * 95)
+    line = Line(here, there, limits_of(5), attrs.evolve(DEFAULT_TIMING, exchange_units=10))
+    exchange = line.run()
+
+    assert exchange.is_done
+    assert line.laps == 9
+    assert content(here) == content(there)
+    assert exchange.progress.fetched_rows == 95
+
+
+def test_no_message_holds_more_than_its_limits() -> None:
+    """A log of 1,000 entries goes in blocks; large bodies go few at a time."""
+    here, there = replica(), replica()
+    dice, mint = random.Random(1), ids.IdMint(1)
+    for made in (here, there):
+        made.store_tasks(1, HEADER, mint.mint(1, 40, 0), [dice.randbytes(1_000) for _ in range(40)])
+    made.append(mint.mint(1, 1, 0)[0], 1, 0, [dice.randbytes(50) for _ in range(1_000)])
+    limits = attrs.evolve(limits_of(10), page_bytes=5_000)
+    line = Line(here, there, limits)
+    line.run()
+
+    assert content(here) == content(there)
+    for message in line.sent:
+        if isinstance(message, m.Fetched | m.Repair):
+            assert len(message.tasks) <= 10
+            sizes = [len(row.body.data) + len(row.entries.data) for row in message.tasks]
+            assert sum(sizes[:-1]) < 5_000
+            assert all(len(row.entries) <= 256 for row in message.tasks)
+        elif isinstance(message, m.Compare | m.Compared | m.Fetch):
+            assert len(message.units) <= 2 * 10
+
+
+def test_a_silent_peer_is_asked_again_and_given_up() -> None:
+    here, there = replica(), replica()
+    there.store_tasks(1, HEADER, ids.IdMint(1).mint(1, 1, 0), [b""])
+    line = Line(here, there, fate=lambda message: int(not isinstance(message, QUESTIONS)))
+    exchange = line.run()
+
+    assert not exchange.is_done
+    assert exchange.has_expired(line.now_ms)
+    assert len(line.sent) == -(-DEFAULT_TIMING.exchange_page_ms // DEFAULT_TIMING.resend_ms)
+
+
+def test_a_peer_that_is_building_its_tree_ends_the_exchange_at_once() -> None:
+    here, there = replica(), replica()
+    fill(random.Random(3), [there], 5)
+    again = Replica(0, there.store, 10)
+    line = Line(here, again)
+    exchange = line.run()
+    assert not exchange.is_done
+    assert exchange.has_expired(line.now_ms)
+    assert len(line.sent) == 2
+
+    draft(again)
+    assert Line(here, again).run().is_done
+    assert content(here) == content(there)
+
+
+# -- claims ----------------------------------------------------------------------------------------
+
+
+def test_claims_known_to_one_side_become_known_to_both() -> None:
+    """A follower's claim of an older leader, the leader's claim that it missed, a release, a completion."""
+    leader, follower = replica(), replica()
+    task_ids = ids.IdMint(1).mint(1, 4, 0)
+    for made in (leader, follower):
+        made.store_tasks(1, HEADER, task_ids, [b""] * 4)
+    follower.apply_grant(1, Grant(task_ids[:1], [PLACE], 1, 1, 1_000, "old"))
+    leader.apply_grant(1, Grant(task_ids[1:], [PLACE] * 3, 1 << 32, 1, 1_000, "new"))
+    follower.apply_grant(1, Grant(task_ids[2:], [PLACE] * 2, (1 << 32) + 1, 1, 1_000, "new"))
+    follower.finish(1, task_ids[3:], [(1 << 32) + 2], 50)
+    Line(leader, follower).run()
+
+    assert content(leader) == content(follower)
+    assert content(leader, ("ready", "lease")) == content(follower, ("ready", "lease"))
+    histories = leader.histories(task_ids)
+    newest = [History.decode(histories[leader.prefix + task_id]).newest_token for task_id in task_ids]
+    assert newest == [1, 1 << 32, (1 << 32) + 1, (1 << 32) + 2]
+    assert leader.heads("q", None, 10) == []
+
+
+# -- strangers -------------------------------------------------------------------------------------
 
 
 def test_rows_of_a_stranger_are_checked() -> None:
@@ -83,13 +245,103 @@ def test_rows_of_a_stranger_are_checked() -> None:
     nothing = columns.pack([])
     endless = HISTORY_HEAD.pack(0, 0, 0) + encode_claim(1, 1, (1 << 64) - 1, b"me")
     spaced = columns.pack([(6).to_bytes(2, "big") + b"\0\0\0\0\1 " + b"payload"])
+    good = m.TaskRow(task_id, columns.pack([len(HEADER).to_bytes(2, "big") + HEADER]), b"", b"", b"", nothing)
     for row in (m.TaskRow(task_id, nothing, endless, b"", b"", nothing),
                 m.TaskRow(task_id, nothing, b"short", b"", b"", nothing),
                 m.TaskRow(task_id, spaced, b"", b"", b"", nothing)):
         with pytest.raises(Malformed):
-            merge_rows(made, 1, 1, [row])
+            merge_rows(made, 1, 1, [good, row])
     with pytest.raises(Malformed, match="another partition"):
         merge_rows(made, 1, 2, [m.TaskRow(task_id[:19] + b"\1", nothing, b"", b"", b"", nothing)])
 
-    assert content(made) == [[], [], [], [], []]
+    assert content(made) == [[], [], []]
+    assert indexes(made) == [[], []]
     assert History.decode(HISTORY_HEAD.pack(0, 0, 0)) == History()
+
+
+def test_rows_of_several_queues_arrive_whole() -> None:
+    made, mint = replica(), ids.IdMint(1)
+    rows = [m.TaskRow(task_id, columns.pack([len(header).to_bytes(2, "big") + header + b"x"]), b"", b"", b"",
+                      columns.pack([]))
+            for header in (Header("a").encode(), Header("b", 3).encode(), Header("a").encode())
+            for task_id in mint.mint(1, 2, 0)]
+    assert merge_rows(made, 1, 1, rows) == []
+    assert [row[:2] for row in made.tally.rows(None, 9)] == [("a", 4), ("b", 2)]
+
+
+def test_a_body_that_differs_is_reported_in_each_pass_and_kept() -> None:
+    here, there = replica(), replica()
+    task_id = ids.IdMint(1).mint(1, 1, 0)[0]
+    here.store_tasks(1, HEADER, [task_id], [b"mine"])
+    there.store_tasks(1, HEADER, [task_id], [b"yours"])
+    before = content(here), content(there)
+
+    exchange = Line(here, there).run()
+
+    assert exchange.progress.conflicts == 1
+    assert not exchange.is_clean
+    assert (content(here), content(there)) == before
+
+
+UNITS = columns.pack([b"\1" * 20, b"\2" * 20])
+NUMBERS = columns.pack_u64([1, 2])
+ONE_LEAF = (1).to_bytes(LEAVES // 8, "big")
+
+
+@pytest.mark.parametrize("question", [
+    m.Probe(0, 1, 0, columns.pack_u64([0]), NUMBERS[:8]),
+    m.Probe(0, 1, 0, b"", NUMBERS),
+    m.Probe(0, 1, 1, b"", NUMBERS),
+    m.Probe(0, 1, 1, columns.pack_u64([1]), bytes(8 * 64)),
+    m.Probe(0, 1, 2, columns.pack_u64([64]), bytes(8 * 64)),
+    m.Probe(0, 1, 2, columns.pack_u64([3]), NUMBERS),
+    m.Compare(0, 1, b"", b"", b"", UNITS, NUMBERS),
+    m.Compare(0, 1, ONE_LEAF, b"\1" * 20, b"", UNITS, NUMBERS),
+    m.Compare(0, 1, ONE_LEAF, b"", b"\1" * 20, UNITS, NUMBERS),
+    m.Compare(0, 1, ONE_LEAF, b"\3", b"", columns.pack([]), b""),
+    m.Compare(0, 1, ONE_LEAF, b"\3" * 20, b"\2" * 20, columns.pack([]), b""),
+    m.Compare(0, 1, ONE_LEAF, b"", b"", columns.pack([b"\2" * 20, b"\1" * 20]), NUMBERS),
+    m.Compare(0, 1, ONE_LEAF, b"", b"", columns.pack([b"\1" * 28 + b"\1\0\0\0"]), NUMBERS[:8]),
+    m.Fetch(0, 1, columns.pack([b"", b"\1" * 20]), NUMBERS),
+])
+def test_questions_of_a_stranger_are_checked(question: m.Probe | m.Compare | m.Fetch) -> None:
+    made = replica()
+    with pytest.raises(Malformed):
+        match question:
+            case m.Probe():
+                answer_probe(made, question)
+            case m.Compare():
+                answer_compare(made, limits_of(10), question)
+            case m.Fetch():
+                answer_fetch(made, limits_of(10), question)
+
+
+def test_answers_of_a_stranger_are_checked() -> None:
+    def asked(phase_after: list[m.Message]) -> Exchange:
+        here = replica()
+        here.store_tasks(1, HEADER, ids.IdMint(1).mint(1, 1, 0), [b""])
+        exchange = Exchange(here, "there", limits_of(10), DEFAULT_TIMING, 1, lambda: 7)
+        exchange.begin(1)
+        for answer in phase_after:
+            assert isinstance(answer, m.Probed | m.Compared)
+            exchange.on_answer(1, answer)
+        exchange.on_deadline(300)
+        return exchange
+    root = m.Probed(0, 7, False, columns.pack_u64([0]))
+    compared = m.Compared(0, 7, b"", columns.pack([b"\1" * 20]))
+    bad: list[tuple[list[m.Message], m.Probed | m.Compared | m.Fetched]] = [
+        ([], m.Probed(0, 7, False, columns.pack_u64([1]))),
+        ([root], m.Probed(0, 7, False, columns.pack_u64([64]))),
+        ([root, root], m.Probed(0, 7, False, columns.pack_u64([LEAVES]))),
+        ([root, root, root], m.Compared(0, 7, b"\1" * 20, columns.pack([b"\2" * 20]))),
+        ([root, root, root], m.Compared(0, 7, b"\1", columns.pack([]))),
+        ([root, root, root, compared], m.Fetched(0, 7, b"", ())),
+        ([root, root, root, compared], m.Fetched(0, 7, NUMBERS, ())),
+    ]
+    for before, answer in bad:
+        exchange = asked(before)
+        with pytest.raises(Malformed):
+            exchange.on_answer(301, answer)
+        assert not exchange.is_done
+    assert asked([root]).on_answer(301, m.Probed(0, 8, False, b"")) == []
+    assert asked([root]).on_answer(301, compared) == []

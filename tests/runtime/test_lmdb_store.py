@@ -80,6 +80,8 @@ def test_scans_and_seeks_keep_to_their_bounds(store: LmdbStore) -> None:
     assert store.scan("ready", b"k05", b"k08", 0) == []
     assert store.scan("ready", b"k18", b"z", 100) == rows[18:]
     assert store.scan("ready", b"l", b"z", 100) == []
+    assert list(store.walk("ready", b"k05", b"k08")) == rows[5:8]
+    assert list(store.walk("ready", b"l", b"z")) == []
     assert store.is_any_between("ready", b"k07", b"k07")
     assert store.is_any_between("ready", b"k07x", b"k08")
     assert not store.is_any_between("ready", b"k07x", b"k07y")
@@ -303,6 +305,9 @@ def test_a_scan_that_a_damaged_key_would_end_early_says_so_within_its_range(tmp_
         store.scan("body", b"key01200", b"key01300", 1_000)
 
     assert caught.value.key == b"key01200"
+    with pytest.raises(Corrupt) as caught:
+        list(store.walk("body", b"key01200", b"key01300"))
+    assert caught.value.key == b"key01200"
     store.close()
 
 
@@ -432,6 +437,7 @@ class StoreAgainstDict(RuleBasedStateMachine):
     def is_the_same(self) -> None:
         if hasattr(self, "store"):
             assert self.store.scan("ready", b"", b"\xff" * 8, 10_000) == sorted(self.staged.items())
+            assert list(self.store.walk("ready", b"", b"\xff" * 8)) == sorted(self.staged.items())
 
     def teardown(self) -> None:
         if hasattr(self, "store"):

@@ -230,6 +230,7 @@ def test_scans_are_half_open_and_seeks_are_closed() -> None:
 
     assert [key for key, _ in store.scan("ready", b"a", b"c", 10)] == [b"a", b"b"]
     assert [key for key, _ in store.scan("ready", b"a", b"c", 1)] == [b"a"]
+    assert [key for key, _ in store.walk("ready", b"b", b"d")] == [b"b", b"c"]
     assert store.is_any_between("ready", b"bb", b"c")
     assert not store.is_any_between("ready", b"aa", b"az")
     assert store.get_many("ready", [b"a", b"x"]) == {b"a": b""}
@@ -270,7 +271,8 @@ def test_a_damaged_record_is_given_to_nobody_but_the_checkers_until_it_is_replac
 
     assert store.damage("log", b"b") and not store.damage("log", b"x")
     for read in (lambda: store.get("log", b"b"), lambda: store.get_many("log", [b"a", b"b"]),
-                 lambda: store.pop_many("log", [b"b"]), lambda: store.scan("log", b"", b"x", 9)):
+                 lambda: store.pop_many("log", [b"b"]), lambda: store.scan("log", b"", b"x", 9),
+                 lambda: list(store.walk("log", b"", b"x"))):
         with pytest.raises(Corrupt):
             read()
     assert store.scan("log", b"", b"b", 9) == [(b"a", b"1")]

@@ -1,0 +1,217 @@
+"""The hash tree of one replica: 1 root, 64 inner nodes, 4,096 leaves, whatever the partition holds.
+
+A node is the XOR of the digests of all records below it, so a change of a record is one XOR on the way
+up and the tree takes 32 KB however many tasks there are. XOR forgives nothing that a linear checksum
+would: equal changes to an even number of records cancel out under CRC-32, and completing four tasks of
+one grant is such a change. So a digest is 64 bits of BLAKE2b over table, key and value.
+
+A history is two texts: what was claimed, and the completion if there is one. Completing then costs one
+digest and does not need the old record's.
+
+**The leaf is the id's time**: slices of 512 ms, numbered round in a cycle of 35 minutes. Ids rise with
+time, so a leaf is a few stretches of the tables and can be read without reading the rest, a batch falls
+into one leaf, and what a node missed while it was away is in the leaves of that time. Leaves by a hash of
+the id would spread evenly, but each lies all over the partition: to read one is to read everything, or to
+keep an index of leaves, which is a random write for each change on the hot path.
+
+The tree lives in memory. It is drafted from the records in steps when a node starts, and again from
+time to time, since nothing else would notice a tree that has parted from its records. Records at or before
+the draft's position are in the draft, those behind it will be read, so a change belongs to the draft
+exactly when it is not ahead. Rejected: the tree in the store, a write of scattered pages in every commit.
+
+Sources: Riak's active anti-entropy, TicTac trees (XOR); aphyr/merkle (k-ordered ids, and what a tree with
+a node for each key costs to send).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from itertools import islice
+from operator import methodcaller
+from struct import Struct
+
+from skuld_py.model.store import Row, Store
+from skuld_py.partition.records import TABLES, Record, records
+
+FANOUT = 64
+LEAVES = FANOUT * FANOUT
+LEVELS = 3
+ALL_LEAVES = (1 << LEAVES) - 1
+SLICE_BITS = 9
+BODY, CLAIMS, DONE, ENTRY = b"b", b"h", b"d", b"e"
+_RANKS = {BODY: 0, CLAIMS: 1, DONE: 1, ENTRY: 2}
+_DONE_BYTES = 16
+_digest = methodcaller("digest")
+_NUMBER = Struct("<Q56x")
+
+
+def leaf_of(task_id: bytes) -> int:
+    """The leaf of a task, by the time in its id."""
+    return int.from_bytes(task_id[:8], "big") >> SLICE_BITS & LEAVES - 1
+
+
+def next_stretch(leaves: int, time_ms: int) -> tuple[int, int]:
+    """First and end of the next run of times, from ``time_ms`` on, in a set of leaves (one bit each)."""
+    slot = time_ms >> SLICE_BITS
+    leaf = slot & LEAVES - 1
+    ahead = leaves >> leaf
+    skipped = _zeros(ahead) if ahead else LEAVES - leaf + _zeros(leaves)
+    slot += skipped
+    run = _zeros(~(leaves >> (slot & LEAVES - 1))) if leaves != ALL_LEAVES else 1 << 64
+    return slot << SLICE_BITS, slot + run << SLICE_BITS
+
+
+def _zeros(bits: int) -> int:
+    """How many zeros a number ends in."""
+    return (bits & -bits).bit_length() - 1
+
+
+def texts_of(rank: int, key: bytes, value: bytes) -> list[bytes]:
+    """What is digested of a record, given the rank of its table."""
+    if rank == 0:
+        return [BODY + key + value]
+    if rank == 1:
+        done = [DONE + key + value[:_DONE_BYTES]] if any(value[:_DONE_BYTES]) else []
+        return [CLAIMS + key + value[_DONE_BYTES:], *done]
+    return [ENTRY + key + value]
+
+
+def xor_of(texts: Iterable[bytes]) -> int:
+    """The digests of texts, joined."""
+    total = 0
+    for (number,) in _NUMBER.iter_unpack(b"".join(map(_digest, map(blake2b, texts)))):
+        total ^= number
+    return total
+
+
+class Nodes:
+    """The numbers of a tree; takes its memory at the first change."""
+
+    def __init__(self) -> None:
+        self.root = 0
+        self.inner = [0] * FANOUT
+        self.leaves = array("Q")
+
+    def change(self, leaf: int, digest: int) -> None:
+        """Put a digest in, or take it out: the same."""
+        if not self.leaves:
+            self.leaves = array("Q", bytes(8 * LEAVES))
+        self.leaves[leaf] ^= digest
+        self.inner[leaf // FANOUT] ^= digest
+        self.root ^= digest
+
+    def is_same(self, other: Nodes) -> bool:
+        """Whether two trees agree in every leaf."""
+        blank = array("Q", bytes(8 * LEAVES))
+        return (self.leaves or blank) == (other.leaves or blank)
+
+    def level(self, level: int, parents: Sequence[int]) -> list[int]:
+        """The root; or the inner nodes; or the leaves under some inner nodes, in order."""
+        if level == 0:
+            return [self.root]
+        if level == 1:
+            return list(self.inner)
+        if not self.leaves:
+            return [0] * (FANOUT * len(parents))
+        return [number for parent in parents
+                for number in self.leaves[parent * FANOUT : (parent + 1) * FANOUT]]
+
+
+class Tree:
+    """The tree that follows a replica's records, and the draft that will replace it."""
+
+    def __init__(self, store: Store, prefix: bytes) -> None:
+        self._store = store
+        self._prefix = prefix
+        self._nodes: Nodes | None = None
+        self._draft: Nodes | None = None
+        self._position = (b"", -1)
+        self.corrections = 0
+        """Drafts that disagreed with the tree they replaced: each is a defect, here or in memory."""
+        high = prefix + b"\xff" * 64
+        if any(store.is_any_between(table, prefix, high) for table in TABLES):
+            self.redraft()
+        else:
+            self._nodes = Nodes()
+
+    @property
+    def is_built(self) -> bool:
+        """Whether the tree speaks for all records; exchanges wait until then."""
+        return self._nodes is not None
+
+    @property
+    def is_drafting(self) -> bool:
+        """Whether ``advance`` has work."""
+        return self._draft is not None
+
+    @property
+    def root(self) -> int:
+        """Equal roots: equal replicas. 0 for an empty one."""
+        return self.nodes.root
+
+    @property
+    def nodes(self) -> Nodes:
+        """The numbers; only of a built tree."""
+        assert self._nodes is not None, "the tree is not built yet"
+        return self._nodes
+
+    def toggle(self, part: bytes, rows: Sequence[Row]) -> None:
+        """Put the digests of one part (``BODY``, ``CLAIMS``, ``DONE``, ``ENTRY``) of records in, or out."""
+        if not rows:
+            return
+        if part is CLAIMS:
+            texts = [part + key + value[_DONE_BYTES:] for key, value in rows]
+        elif part is DONE:
+            texts = [part + key + value[:_DONE_BYTES] for key, value in rows]
+        else:
+            texts = [part + key + value for key, value in rows]
+        if self._draft is None and len({key[2:10] for key, _ in rows}) == 1:
+            self.nodes.change(leaf_of(rows[0][0][2:]), xor_of(texts))
+            return
+        rank = _RANKS[part]
+        numbers = _NUMBER.iter_unpack(b"".join(map(_digest, map(blake2b, texts))))
+        for (key, _), (number,) in zip(rows, numbers, strict=True):
+            self._change(key[2:], rank, number)
+
+    def _change(self, key: bytes, rank: int, number: int) -> None:
+        leaf = leaf_of(key)
+        if self._nodes is not None:
+            self._nodes.change(leaf, number)
+        if self._draft is not None and (key, rank) <= self._position:
+            self._draft.change(leaf, number)
+
+    def replace(self, key: bytes, old: bytes | None, new: bytes) -> None:
+        """A history became another; ``key`` includes the partition."""
+        if old is not None:
+            self._toggle_history(key, old)
+        self._toggle_history(key, new)
+
+    def _toggle_history(self, key: bytes, record: bytes) -> None:
+        self._change(key[2:], 1, xor_of(texts_of(1, key, record)))
+
+    def redraft(self) -> None:
+        """Begin to draft the tree anew from the records. After records were dropped, say; or now and then."""
+        self._draft, self._position = Nodes(), (b"", -1)
+
+    def advance(self, limit: int) -> None:
+        """Read up to ``limit`` records more into the draft; with the last one it becomes the tree."""
+        draft = self._draft
+        if draft is None:
+            return
+        count = 0
+        for key, rank, value in islice(self._ahead(), limit):
+            draft.change(leaf_of(key), xor_of(texts_of(rank, self._prefix + key, value)))
+            self._position = (key, rank)
+            count += 1
+        if count < limit:
+            if self._nodes is not None and not self._nodes.is_same(draft):
+                self.corrections += 1
+            self._nodes, self._draft = draft, None
+
+    def _ahead(self) -> Iterable[Record]:
+        key, rank = self._position
+        for record in records(self._store, self._prefix, key, b"\xff" * 64):
+            if record[:2] > (key, rank):
+                yield record
