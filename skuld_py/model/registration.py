@@ -41,9 +41,11 @@ class Registration:
     def decode(cls, raw: bytes) -> Registration:
         """Parse; raises ``Malformed`` naming the field."""
         try:
-            fields = dict(json.loads(raw))
-        except (ValueError, TypeError) as problem:
+            fields = json.loads(raw)
+        except ValueError as problem:
             raise Malformed("node entry", repr(problem)) from None
+        if not isinstance(fields, dict):
+            raise Malformed("node entry", "is no object")
         known = {}
         for name, of in _FIELDS.items():
             value = fields.pop(name, of())

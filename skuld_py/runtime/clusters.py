@@ -1,6 +1,6 @@
 """Clusters in ZooKeeper, made, unmade and looked up; and how this package connects to ZooKeeper at all.
 
-Layout below ``/skuld/CLUSTER``: ``parameters`` (JSON), ``nodes/NAME`` (persistent, host and port),
+Layout below ``/skuld/CLUSTER``: ``parameters`` (JSON), ``nodes/NAME`` (persistent, a ``Registration``),
 ``members/NAME`` (ephemeral, with the boot id), ``partitions/K`` (the partition document).
 
 Invariants:
@@ -32,8 +32,9 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError
 
 from skuld_py.config import Parameters
-from skuld_py.errors import Refused, Uncertain
+from skuld_py.errors import Malformed, Refused, Uncertain
 from skuld_py.model.names import check_name
+from skuld_py.model.registration import Registration
 
 ROOT = "/skuld"
 UNANSWERED = (ConnectionLoss, SessionExpiredError, OperationTimeoutError, ConnectionClosedError,
@@ -87,6 +88,26 @@ def read_parameters(hosts: str, cluster: str, timeout_s: float = 10.0) -> Parame
     except (ValueError, TypeError) as problem:
         raise Refused("bad_parameters", f"the parameters of cluster {cluster} in ZooKeeper are not of this"
                       f" version: {problem}", cluster=cluster) from problem
+
+
+def read_registration(hosts: str, cluster: str, name: str, timeout_s: float = 10.0) -> Registration | None:
+    """What is registered under a node's name; None before its first start."""
+    path = f"{path_of(cluster)}/nodes/{name}"
+    with _connection(hosts, timeout_s, is_write=False) as client:
+        try:
+            raw = client.get_async(path).get(timeout=timeout_s)[0]
+        except NoNodeError:
+            return None
+    return registration_of(name, raw)
+
+
+def registration_of(name: str, raw: bytes) -> Registration:
+    """A node's entry; ``Refused`` when it cannot be read, which no node of this version writes."""
+    try:
+        return Registration.decode(raw)
+    except Malformed as problem:
+        raise Refused("bad_registration", f"the entry of node {name} in ZooKeeper cannot be read:"
+                      f" {problem.message}; upgrade this node, or mend the entry", name=name) from problem
 
 
 def path_of(cluster: str) -> str:

@@ -10,8 +10,8 @@ Invariants:
   under a flood, and news of a lost session never queues behind it.
 * Bytes from outside never raise here. What is no message is counted, and answered when it is known whom;
   what a peer says is heard only under the name of a registered node.
-* An exception of the machine or the store is logged and goes up: a state that was half changed is not
-  gone on with.
+* An exception of the machine or the store goes up: a state that was half changed is not gone on with.
+  All but ``Corrupt``, which the server answers with a new machine, end the node and are logged.
 
 Rejected: asyncio (a second scheduler between the sockets and the one thing there is to do); a thread for
 the commit (batches would overlap, and then every promise needs a record of which batch it waits for).
@@ -26,7 +26,7 @@ from typing import Protocol
 
 import attrs
 
-from skuld_py.errors import Malformed, Refused
+from skuld_py.errors import Corrupt, Malformed, Refused
 from skuld_py.model.events import (
     Answer,
     Asked,
@@ -104,6 +104,8 @@ class Loop:
             while not self._is_stopping:
                 self._transport.wait(self._pause_ms())
                 self.turn()
+        except Corrupt:
+            raise
         except Exception:
             _log.exception("the node ends: a step, the store or a socket failed")
             raise
@@ -140,7 +142,7 @@ class Loop:
                 self._transport.set_peers({member.name: (member.host, member.port)
                                            for member in event.members})
             elif isinstance(event, NodesChanged):
-                self._nodes = frozenset(event.nodes)
+                self._nodes = frozenset((*event.nodes, *event.leaving))
         for origin, frames in self._transport.receive(BATCH_FRAMES):
             events += self._understand(origin, frames)
         return events

@@ -9,6 +9,8 @@ Invariants:
 * The worker reconciles instead of following deltas: every watch that fires, every reconnection and a
   heartbeat lead to the same pass (be registered; read both lists, which arms their watches again). So a
   watch that was lost, as all are when kazoo is suspended, costs at most one heartbeat.
+* The node's entry is written by test-and-set over the one its data directory was judged by, or over its own.
+  Anything else found there means that another process or directory goes by this name: this node stays out.
 * Every effect is answered by exactly one event. A swap whose answer is missing is ``UNCERTAIN``: it may
   even be carried out later. Its version makes that harmless, its write id makes it recognisable.
 
@@ -27,6 +29,7 @@ from contextlib import suppress
 from enum import Enum
 from typing import Any
 
+import attrs
 from kazoo.exceptions import BadVersionError, ConnectionLoss, KazooException, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import EventType, KazooState, KeeperState
@@ -47,6 +50,7 @@ from skuld_py.model.events import (
     SwapDocument,
 )
 from skuld_py.model.names import WIDE_NAME
+from skuld_py.model.registration import Registration
 from skuld_py.runtime import clusters
 
 DOCUMENT_BYTES_MAX = 64 << 10
@@ -74,11 +78,14 @@ class Registry:
     """One node's connection. ``emit`` takes its events, from other threads than the caller's."""
 
     def __init__(self, hosts: str, cluster: str, member: Member, session_ms: int,
-                 emit: Callable[[Event], None]) -> None:
+                 emit: Callable[[Event], None], *, starts: int = 1,
+                 judged: Registration | None = None) -> None:
         self._hosts = hosts
         self._cluster = cluster
         self._root = clusters.path_of(cluster)
         self._member = member
+        self._starts = starts
+        self._judged = judged
         self._emit = emit
         self._patience_s = session_ms / 1000
         self._client = clusters.open_client(hosts, self._patience_s)
@@ -110,6 +117,14 @@ class Registry:
     def perform(self, effect: _Effect) -> None:
         """Have it done; its outcome comes as an event."""
         self._jobs.put(effect)
+
+    def rejoin(self, member: Member, starts: int) -> None:
+        """Be another start of the same node: register it, and tell its machine everything from the beginning."""
+        with self._lock:
+            self._member, self._starts = member, starts
+            self._breaks += 1
+            self._is_announced = False
+        self._jobs.put(_Order.RECONCILE)
 
     def stop(self) -> None:
         """Leave: the ephemeral goes at once, not when the session would time out."""
@@ -193,9 +208,7 @@ class Registry:
             return  # being connected again leads here again
         breaks = self._breaks
         self._register()
-        names = self._children("nodes")
-        news = (NodesChanged(tuple(sorted(filter(WIDE_NAME.fullmatch, names)))),
-                MembersChanged(self._members()))
+        news = (self._nodes(), MembersChanged(self._members()))
         with self._lock:
             if breaks != self._breaks:
                 return  # the connection broke meanwhile; being connected again leads here again
@@ -208,11 +221,12 @@ class Registry:
                 self._emit(SessionChanged(Session.CONNECTED))
 
     def _register(self) -> None:
-        me = self._member
-        address = {"host": me.host, "port": me.port}
-        self._keep(f"{self._root}/nodes/{me.name}", json.dumps(address, sort_keys=True).encode())
+        with self._lock:
+            me, starts = self._member, self._starts
+        self._keep_entry(me, starts)
         path = f"{self._root}/members/{me.name}"
-        ours = json.dumps(address | {"boot": me.boot, "incarnation": me.incarnation}, sort_keys=True).encode()
+        ours = json.dumps({"host": me.host, "port": me.port, "boot": me.boot, "incarnation": me.incarnation},
+                          sort_keys=True).encode()
         while True:
             session = self._client.client_id
             if session is None:
@@ -223,7 +237,7 @@ class Registry:
                 with suppress(NodeExistsError):
                     self._wait(self._client.create_async(path, ours, ephemeral=True))
                 continue
-            if stat.ephemeralOwner == session[0]:
+            if stat.ephemeralOwner == session[0] and raw == ours:
                 return
             other = _member(me.name, raw)
             if other is not None and (other.host, other.port) != (me.host, me.port):
@@ -232,14 +246,44 @@ class Registry:
             with suppress(NoNodeError, BadVersionError):  # an earlier process, or session, of this node
                 self._wait(self._client.delete_async(path, version=stat.version))
 
-    def _keep(self, path: str, raw: bytes) -> None:
-        """Have a persistent node with this content."""
-        try:
-            if self._wait(self._client.get_async(path))[0] != raw:
-                self._wait(self._client.set_async(path, raw))
-        except NoNodeError:
-            with suppress(NodeExistsError):
-                self._wait(self._client.create_async(path, raw))
+    def _keep_entry(self, me: Member, starts: int) -> None:
+        """Have the node's entry say this start; what an operator wrote in it stays."""
+        path = f"{self._root}/nodes/{me.name}"
+        fresh = Registration(me.host, me.port, me.incarnation, starts)
+        while True:
+            try:
+                raw, stat = self._wait(self._client.get_async(path))
+            except NoNodeError:
+                with suppress(NodeExistsError):
+                    self._wait(self._client.create_async(path, fresh.encode()))
+                continue
+            known = clusters.registration_of(me.name, raw)
+            if not self._may_follow(known, me, starts):
+                raise Refused("name_taken", f"another process, or another data directory, has started as node"
+                              f" {me.name}; stop one of the two", name=me.name)
+            wanted = attrs.evolve(fresh, is_leaving=known.is_leaving, unknown=known.unknown)
+            if known == wanted:
+                self._judged = None
+                return
+            with suppress(BadVersionError):
+                self._wait(self._client.set_async(path, wanted.encode(), version=stat.version))
+
+    def _may_follow(self, known: Registration, me: Member, starts: int) -> bool:
+        if known.incarnation in ("", me.incarnation):
+            return known.starts <= starts
+        judged = self._judged
+        return judged is not None and (judged.incarnation, judged.starts) == (known.incarnation, known.starts)
+
+    def _nodes(self) -> NodesChanged:
+        """All registered nodes; each entry is watched as well, for it says whether the node is leaving."""
+        names = sorted(filter(WIDE_NAME.fullmatch, self._children("nodes")))
+        answers = [self._client.get_async(f"{self._root}/nodes/{name}", watch=self._on_watch) for name in names]
+        leaving = {}
+        for name, answer in zip(names, answers, strict=True):
+            with suppress(NoNodeError):  # gone since; the watch has fired
+                leaving[name] = _is_leaving(name, self._wait(answer)[0])
+        return NodesChanged(tuple(name for name in leaving if not leaving[name]),
+                            tuple(name for name in leaving if leaving[name]))
 
     def _children(self, folder: str) -> list[str]:
         names: list[str] = self._wait(self._client.get_children_async(f"{self._root}/{folder}",
@@ -308,6 +352,15 @@ class Registry:
         if isinstance(answer, Exception):
             raise answer
         return answer.get(timeout=self._patience_s)
+
+
+def _is_leaving(name: str, raw: bytes) -> bool:
+    """Whether an entry says so; one that cannot be read says nothing, and must not keep others out."""
+    try:
+        return clusters.registration_of(name, raw).is_leaving
+    except Refused as problem:
+        _log.warning("%s", problem)
+        return False
 
 
 def _member(name: str, raw: bytes) -> Member | None:

@@ -5,12 +5,17 @@ directory (is it free, and this cluster's?), the port (is it free?), and members
 peer hears of a node that cannot serve. Down it goes the other way round: first leave, then close.
 
 The data directory is bound to the cluster's id, not its name: a cluster that was destroyed and made
-again under the same name is another one, and old promises must not speak in it.
+again under the same name is another one, and old promises must not speak in it. Whether it is the directory
+that this node last ran on is for ``node.identity`` to judge, and committed before it is registered.
+
+A record that cannot be read ends a *life* of the node, not the process: the batch is dropped, the record's
+partition marked, and a new machine with a new boot id starts on the scrubbed store, over the same sockets and
+the same session. A record that is found bad twice means a disk that cannot be trusted, and ends the process.
 """
 
 from __future__ import annotations
 
-import os
+import logging
 import random
 import secrets
 import signal
@@ -20,58 +25,134 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from skuld_py.config import Parameters
-from skuld_py.errors import Refused
+from skuld_py.errors import Corrupt, Refused
 from skuld_py.model.document import Member
 from skuld_py.model.events import Event
 from skuld_py.model.names import WIDE_NAME, check_name
+from skuld_py.model.registration import Registration
+from skuld_py.node.identity import Identity
+from skuld_py.node.starting import note_damage, prepare
 from skuld_py.runtime.clock import Clock
-from skuld_py.runtime.clusters import read_parameters
-from skuld_py.runtime.lmdb_store import LmdbStore
+from skuld_py.runtime.clusters import read_parameters, read_registration
+from skuld_py.runtime.lmdb_store import LmdbStore, StoreFailed
 from skuld_py.runtime.loop import Loop
 from skuld_py.runtime.registry import Registry
 from skuld_py.runtime.transport import Transport
-from skuld_py.runtime.wrong_time import time_source
 
 _CLUSTER_KEY = b"cluster"
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+_log = logging.getLogger(__name__)
 
 
 def serve(hosts: str, cluster: str, host: str, port: int, data: Path, *, session_ms: int = 4_000,
           on_ready: Callable[[], None] = lambda: None) -> None:
     """Be a node until SIGTERM or SIGINT; raises ``Refused`` when it cannot be one, anything else when it
     must not go on. ``on_ready`` is called once it is a member and takes requests."""
-    from skuld_py.node.node import Node
-
-    clock = Clock(time_source(os.environ))
     parameters = read_parameters(hosts, cluster)
     with ExitStack() as held:
         store = LmdbStore(data)
         held.callback(store.close)
         claim_directory(store, parameters, data)
-        me = Member(check_name("host:port", f"{host}:{port}", WIDE_NAME), host, port, secrets.token_hex(8))
-        transport = Transport(me.name, cluster, host, port)
+        name = check_name("host:port", f"{host}:{port}", WIDE_NAME)
+        transport = Transport(name, cluster, host, port)
         held.callback(transport.close)
+        server = Server(hosts, parameters, Member(name, host, port, ""), store, transport, session_ms)
+        held.enter_context(_stopped_by_signals(server))
+        held.callback(server.leave)
+        server.run(data, on_ready)
 
-        def emit(event: Event) -> None:
-            loop.post(event)
 
-        registry = Registry(hosts, cluster, me, session_ms, emit)
+class Server:
+    """The lives of one node, one after another, over one store, one transport and one registry session."""
+
+    def __init__(self, hosts: str, parameters: Parameters, address: Member, store: LmdbStore,
+                 transport: Transport, session_ms: int) -> None:
+        self._hosts = hosts
+        self._parameters = parameters
+        self._address = address
+        self._store = store
+        self._transport = transport
+        self._session_ms = session_ms
+        self._judged = read_registration(hosts, parameters.cluster, address.name)
+        self._registry: Registry | None = None
+        self._loop: Loop | None = None
+        self._is_stopping = False
+
+    def stop(self) -> None:
+        """Let ``run`` return; from any thread or signal handler."""
+        self._is_stopping = True
+        if self._loop is not None:
+            self._loop.stop()
+
+    def leave(self) -> None:
+        """End the membership."""
+        if self._registry is not None:
+            self._registry.stop()
+
+    def run(self, data: Path, on_ready: Callable[[], None]) -> None:
+        """Live until ``stop``; a bad record ends a life, and the same one twice everything."""
+        met: dict[tuple[str, bytes], None] = {}
+        while True:
+            try:
+                self._live(on_ready)
+                return
+            except Corrupt as problem:
+                if (problem.table, problem.key) in met:
+                    raise StoreFailed(data, f"{problem.message}, again after it was removed") from problem
+                met[problem.table, problem.key] = None
+                self._store.abort()
+                hurt = note_damage(self._store, problem, self._parameters.partitions)
+                self._store.commit()
+                _log.error("%s; partitions %s are not trusted until they have filled from their peers; node %s"
+                           " starts over", problem.message, hurt or "of it", self._address.name)
+
+    def _live(self, on_ready: Callable[[], None]) -> None:
+        from skuld_py.node.node import Node
+
+        identity = self._prepare()
+        me = Member(self._address.name, self._address.host, self._address.port, secrets.token_hex(8),
+                    identity.incarnation)
+        is_first = self._registry is None
+        registry = self._registry or Registry(
+            self._hosts, self._parameters.cluster, me, self._session_ms, self._emit, starts=identity.starts,
+            judged=self._judged)
         jitter = random.Random()
-        node = Node(me=me, parameters=parameters, store=store, jitter_ms=lambda most: jitter.randint(0, most),
-                    nonce=secrets.randbits(32))
-        store.commit()  # what the node read at its start
-        loop = Loop(node, store, transport, registry, clock)
-        held.enter_context(_stopped_by_signals(loop))
-        registry.start()
-        held.callback(registry.stop)
-        on_ready()
-        loop.run()
+        node = Node(me=me, parameters=self._parameters, store=self._store,
+                    jitter_ms=lambda most: jitter.randint(0, most), nonce=secrets.randbits(32))
+        self._store.commit()  # what the node read at its start
+        self._loop = Loop(node, self._store, self._transport, registry, Clock())
+        if is_first:
+            registry.start()
+            self._registry = registry
+            on_ready()
+        else:
+            registry.rejoin(me, identity.starts)
+        self._judged = Registration(me.host, me.port, identity.incarnation, identity.starts)
+        if not self._is_stopping:
+            self._loop.run()
+
+    def _prepare(self) -> Identity:
+        start, scrubbed = prepare(self._store, self._judged, secrets.token_hex(16), self._parameters)
+        for alarm in start.alarms:
+            _log.error("node %s does not trust its memory of %s", self._address.name, alarm)
+        for partition, dropped in scrubbed.items():
+            _log.error("node %s removed unreadable records of partition %d: %s", self._address.name, partition,
+                       dropped or "none was found")
+        return start.identity
+
+    def _emit(self, event: Event) -> None:
+        if self._loop is not None:
+            self._loop.post(event)
 
 
 def claim_directory(store: LmdbStore, parameters: Parameters, data: Path) -> None:
     """Bind a fresh store to the cluster; ``Refused`` when it belongs to another one."""
     wanted = parameters.cluster_id.encode()
-    found = store.get("meta", _CLUSTER_KEY)
+    try:
+        found = store.get("meta", _CLUSTER_KEY)
+    except Corrupt:
+        return  # as good as wiped, which is for the identity to say
     if found is None:
         store.put_many("meta", [(_CLUSTER_KEY, wanted)])
     elif found != wanted:
@@ -82,12 +163,12 @@ def claim_directory(store: LmdbStore, parameters: Parameters, data: Path) -> Non
 
 
 @contextmanager
-def _stopped_by_signals(loop: Loop) -> Iterator[None]:
-    """Turn the signals into ``loop.stop``; outside the main thread, where Python has no signals, nothing."""
+def _stopped_by_signals(server: Server) -> Iterator[None]:
+    """Turn the signals into ``server.stop``; outside the main thread, where Python has no signals, nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, lambda *_: loop.stop()) for number in _SIGNALS}
+    before = {number: signal.signal(number, lambda *_: server.stop()) for number in _SIGNALS}
     try:
         yield
     finally:

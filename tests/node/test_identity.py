@@ -190,7 +190,7 @@ def test_a_registration_reads_back_with_what_a_later_version_wrote() -> None:
     assert Registration.decode(entry.encode()) == entry
     assert b'"rack": "r1"' in entry.encode()
     assert Registration.decode(b'{"host": "h", "port": 1}') == Registration("h", 1)
-    for raw in (b"", b"7", b"[]x", b'{"starts": "1"}', b'{"port": true}', b'{"host": null}'):
+    for raw in (b"", b"7", b"[]", b'{"starts": "1"}', b'{"port": true}', b'{"host": null}'):
         with pytest.raises(Malformed):
             Registration.decode(raw)
 

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import attrs
 import pytest
 from kazoo.client import KazooClient
 
@@ -30,8 +31,9 @@ from skuld_py.model.events import (
     SessionChanged,
     SwapDocument,
 )
+from skuld_py.model.registration import Registration
 from skuld_py.runtime import registry as registry_module
-from skuld_py.runtime.clusters import create_cluster, destroy_cluster, read_parameters
+from skuld_py.runtime.clusters import create_cluster, destroy_cluster, read_parameters, read_registration
 from skuld_py.runtime.registry import Registry
 
 pytestmark = pytest.mark.cluster
@@ -84,10 +86,10 @@ def cluster(server: ZooKeeperServer, request: pytest.FixtureRequest) -> str:
 
 
 @contextlib.contextmanager
-def joined(server: ZooKeeperServer, cluster: str, member: Member,
-           session_ms: int = SESSION_MS) -> Iterator[tuple[Registry, Events]]:
+def joined(server: ZooKeeperServer, cluster: str, member: Member, session_ms: int = SESSION_MS, *,
+           starts: int = 1, judged: Registration | None = None) -> Iterator[tuple[Registry, Events]]:
     events = Events()
-    registry = Registry(server.hosts, cluster, member, session_ms, events.emit)
+    registry = Registry(server.hosts, cluster, member, session_ms, events.emit, starts=starts, judged=judged)
     registry.start()
     try:
         yield registry, events
@@ -203,7 +205,85 @@ def test_start_returns_once_the_node_is_a_member(server: ZooKeeperServer, cluste
         assert json.loads(raw) == {"host": "127.0.0.1", "port": 7001, "boot": "boot-a", "incarnation": ""}
         assert stat.ephemeralOwner
         raw, _ = client.get(f"/skuld/{cluster}/nodes/{ANNA.name}")
-        assert json.loads(raw) == {"host": "127.0.0.1", "port": 7001}
+        assert Registration.decode(raw) == Registration("127.0.0.1", 7001, starts=1)
+
+
+DATA = attrs.evolve(ANNA, incarnation="data-1")
+
+
+def entry(server: ZooKeeperServer, cluster: str) -> Registration:
+    found = read_registration(server.hosts, cluster, ANNA.name)
+    assert found is not None
+    return found
+
+
+def test_a_node_registers_its_data_and_the_count_of_its_starts(server: ZooKeeperServer, cluster: str) -> None:
+    assert read_registration(server.hosts, cluster, ANNA.name) is None
+    for starts in (1, 2):
+        with joined(server, cluster, DATA, starts=starts):
+            assert entry(server, cluster) == Registration("127.0.0.1", 7001, "data-1", starts)
+
+
+def test_data_that_was_not_judged_by_what_is_registered_stays_out(server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server, cluster, DATA, starts=3):
+        pass
+    judged = entry(server, cluster)
+    other = attrs.evolve(ANNA, incarnation="data-2")
+
+    for member, starts, by in ((DATA, 2, judged), (other, 1, None), (other, 1, attrs.evolve(judged, starts=2))):
+        registry = Registry(server.hosts, cluster, member, SESSION_MS, Events().emit, starts=starts, judged=by)
+        with pytest.raises(Refused, match="name_taken"):
+            registry.start()
+    assert entry(server, cluster) == judged
+    with joined(server, cluster, other, judged=judged):
+        assert entry(server, cluster).incarnation == "data-2"
+
+
+def test_a_node_whose_name_starts_on_other_data_is_out_until_it_has_it_again(server: ZooKeeperServer,
+                                                                             cluster: str) -> None:
+    with joined(server, cluster, DATA) as (_, events), client_of(server) as client:
+        at = events.wait(CONNECTED)
+        path = f"/skuld/{cluster}/nodes/{ANNA.name}"
+        client.set(path, Registration("127.0.0.1", 7001, "data-2", 1).encode())
+        at = events.wait(LOST, at)
+        client.set(path, Registration("127.0.0.1", 7001, "data-1", 1).encode())
+        events.wait(CONNECTED, at)
+
+
+def test_a_later_life_of_a_node_is_told_everything_again_under_its_new_boot(server: ZooKeeperServer,
+                                                                            cluster: str) -> None:
+    with joined(server, cluster, BERT) as (_, seen), joined(server, cluster, DATA) as (registry, events):
+        at, later = events.wait(CONNECTED), attrs.evolve(DATA, boot="boot-later")
+        both = seen.wait(MembersChanged((DATA, BERT)))
+        registry.rejoin(later, 2)
+        again = events.wait(CONNECTED, at)
+        assert NodesChanged((ANNA.name, BERT.name)) in events.all[at:again]
+        assert MembersChanged((later, BERT)) in events.all[at:again]
+        seen.wait(MembersChanged((later, BERT)), both)
+        assert entry(server, cluster).starts == 2
+
+
+def test_who_is_leaving_is_told_at_once_and_stays_leaving_over_a_start(server: ZooKeeperServer,
+                                                                       cluster: str) -> None:
+    with joined(server, cluster, BERT) as (_, seen), client_of(server) as client:
+        with joined(server, cluster, DATA):
+            at = seen.wait(NodesChanged((ANNA.name, BERT.name)))
+            leaving = attrs.evolve(entry(server, cluster), is_leaving=True, unknown={"rack": "r1"})
+            client.set(f"/skuld/{cluster}/nodes/{ANNA.name}", leaving.encode())
+            seen.wait(NodesChanged((BERT.name,), (ANNA.name,)), at)
+        with joined(server, cluster, DATA, starts=2) as (_, events):
+            events.wait(NodesChanged((BERT.name,), (ANNA.name,)))
+            assert entry(server, cluster) == attrs.evolve(leaving, starts=2)
+
+
+def test_an_entry_that_cannot_be_read_is_refused_to_its_node_and_placed_by_others(server: ZooKeeperServer,
+                                                                                  cluster: str) -> None:
+    with client_of(server) as client:
+        client.create(f"/skuld/{cluster}/nodes/{ANNA.name}", b"[]")
+        with pytest.raises(Refused, match="bad_registration"):
+            read_registration(server.hosts, cluster, ANNA.name)
+        with joined(server, cluster, BERT) as (_, events):
+            events.wait(NodesChanged((ANNA.name, BERT.name)))
 
 
 def test_the_entry_of_an_earlier_process_is_taken_over_at_once(server: ZooKeeperServer, cluster: str) -> None:

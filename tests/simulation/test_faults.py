@@ -262,14 +262,19 @@ def test_what_a_lagging_server_told_is_put_right_when_it_has_caught_up() -> None
     assert service.registry.counts["old list told"] == 1
 
 
-def test_a_node_that_is_forgotten_is_no_longer_listed() -> None:
+def test_a_node_that_is_taken_out_is_listed_as_leaving_until_it_is_put_back() -> None:
     service = Service()
     service.news("n1")
     service.registry.set_leaving("n2", True)
     service.wait(500)
 
     news = [event for event in service.news("n1") if isinstance(event, NodesChanged | MembersChanged)]
-    assert news == [NodesChanged(("n1",))]
+    assert news == [NodesChanged(("n1",), ("n2",))]
+    service.registry.set_leaving("n2", False)
+    service.wait(500)
+
+    news = [event for event in service.news("n1") if isinstance(event, NodesChanged | MembersChanged)]
+    assert news == [NodesChanged(("n1", "n2"))]
 
 
 def test_the_pace_and_the_kinds_of_faults_differ_from_seed_to_seed() -> None:
