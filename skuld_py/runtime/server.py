@@ -16,6 +16,7 @@ the same session. A record that is found bad twice means a disk that cannot be t
 from __future__ import annotations
 
 import logging
+import os
 import random
 import secrets
 import signal
@@ -38,6 +39,7 @@ from skuld_py.runtime.lmdb_store import LmdbStore, StoreFailed
 from skuld_py.runtime.loop import Loop
 from skuld_py.runtime.registry import Registry
 from skuld_py.runtime.transport import Transport
+from skuld_py.runtime.wrong_time import time_source
 
 _CLUSTER_KEY = b"cluster"
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -74,6 +76,7 @@ class Server:
         self._store = store
         self._transport = transport
         self._session_ms = session_ms
+        self._clock = Clock(time_source(os.environ))
         self._judged = read_registration(hosts, parameters.cluster, address.name)
         self._registry: Registry | None = None
         self._loop: Loop | None = None
@@ -121,7 +124,7 @@ class Server:
         node = Node(me=me, parameters=self._parameters, store=self._store,
                     jitter_ms=lambda most: jitter.randint(0, most), nonce=secrets.randbits(32))
         self._store.commit()  # what the node read at its start
-        self._loop = Loop(node, self._store, self._transport, registry, Clock())
+        self._loop = Loop(node, self._store, self._transport, registry, self._clock)
         if is_first:
             registry.start()
             self._registry = registry

@@ -1,0 +1,77 @@
+"""One run, inside its namespace: ``python -m faults.inside SCENARIO DIRECTORY SEED``.
+
+Progress goes to standard output, the verdict to ``DIRECTORY/verdict.json``, and when something is broken or
+untested all that was recorded goes beside it, as text. It ends with its parent, and everything here with it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+
+import attrs
+
+from faults.catalogue import BY_NAME
+from faults.judgement import Judgement
+from faults.world import World
+
+HARNESS = "the run itself works"
+_PARENT_DEATH = 1
+
+
+def main(name: str, directory: Path, seed: int) -> int:
+    """Play a scenario and write its verdict; 0 when that could be done, whatever it says."""
+    ctypes.CDLL(None).prctl(_PARENT_DEATH, signal.SIGTERM, 0, 0, 0)
+    signal.signal(signal.SIGTERM, _interrupt)
+    if os.getppid() == 1:
+        return 1
+    world = World(BY_NAME[name], directory, seed, is_enclosed=True, say=_say)
+    try:
+        judgement = world.play()
+    except Exception:
+        judgement = failed(traceback.format_exc(), world)
+    write_verdict(directory, judgement)
+    if judgement.violated or judgement.vacuous:
+        write_record(directory, world)
+    return 0
+
+
+def failed(words: str, world: World) -> Judgement:
+    """The verdict on a run that did not get to its end."""
+    ends = tuple(world.cluster.unasked_ends())
+    return Judgement({HARNESS: (words, *ends)}, (), (), 0, 0, 0, 0, 0, -1, -1)
+
+
+def write_verdict(directory: Path, judgement: Judgement) -> None:
+    """As JSON, for whoever started this."""
+    (directory / "verdict.json").write_text(json.dumps(attrs.asdict(judgement), indent=1))
+
+
+def write_record(directory: Path, world: World) -> None:
+    """What was asked, answered and done, one line each."""
+    recorder = world.recorder
+    with (directory / "record.txt").open("w") as record:
+        for fault in recorder.faults:
+            record.write(f"FAULT {fault}\n")
+        for operation in recorder.history.operations:
+            record.write(f"{operation}\n")
+        for hold in recorder.history.holds:
+            record.write(f"HOLD {hold}\n")
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _say(words: str) -> None:
+    sys.stdout.write(words + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])))

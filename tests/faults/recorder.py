@@ -1,0 +1,115 @@
+"""What clients asked, what they were told and what was done to the cluster, all on one clock.
+
+The clock is this process's monotonic one, as milliseconds since the recorder was made; no fault touches it.
+Operations are recorded where the client library hands a request to its connection and gets the outcome back:
+what is judged is what a user of the library would believe. A request that the library sent several times is
+one operation, from the first sending to the answer.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import attrs
+
+from skuld_py.client.client import Client
+from skuld_py.client.connection import Connection
+from skuld_py.errors import Refused, Uncertain
+from skuld_py.model.messages import Failed, Message
+from skuld_py.simulation.history import History, Hold
+
+
+@attrs.define(eq=False)
+class Fault:
+    """One thing done to the cluster, from ``start_ms`` until it was undone. ``targets``: names of nodes."""
+
+    kind: str
+    targets: tuple[str, ...]
+    words: str
+    start_ms: int
+    stop_ms: int = -1
+
+    def __str__(self) -> str:
+        return f"{self.start_ms}..{self.stop_ms} ms {self.kind} {self.words}"
+
+
+class Recorder:
+    """The record of a run; many threads write it."""
+
+    def __init__(self) -> None:
+        self.history = History()
+        self.faults: list[Fault] = []
+        self.origin_ms = time.time_ns() // 1_000_000
+        self._started = time.monotonic()
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
+
+    def now_ms(self, at: float | None = None) -> int:
+        """A moment of the monotonic clock, else the present one, since the start."""
+        return int(((time.monotonic() if at is None else at) - self._started) * 1000)
+
+    def client(self, addresses: Sequence[str], name: str, timeout_s: float) -> RecordedClient:
+        """A client whose every request is recorded, under a name that no other has."""
+        return RecordedClient(self, addresses, f"{name}-{next(self._numbers)}", timeout_s)
+
+    def call(self, client: str, message: Message, do: Connection, timeout_s: float, is_idempotent: bool,
+             wait_s: float, is_greeting: bool) -> Message:
+        """Have a request made, and write down how it ended."""
+        request: int = message.request  # type: ignore[attr-defined]
+        with self._lock:
+            operation = self.history.invoke(self.now_ms(), client, "any", request, message)
+        answer: Message | None = None
+        try:
+            answer = Connection.call(do, message, timeout_s, is_idempotent=is_idempotent, wait_s=wait_s,
+                                     is_greeting=is_greeting)
+            return answer
+        except Refused as refusal:
+            answer = Failed(request, refusal.code, refusal.message[:1000], True)
+            raise
+        except Uncertain:
+            raise
+        finally:
+            with self._lock:
+                self.history.finish(self.now_ms(), operation, answer)
+
+    def hold(self, hold: Hold) -> None:
+        """Somebody believes that a task is his."""
+        with self._lock:
+            self.history.holds.append(hold)
+
+    @contextmanager
+    def fault(self, kind: str, targets: Sequence[str], words: str) -> Iterator[Fault]:
+        """A fault that lasts as long as the block: until what it hit is whole again."""
+        fault = Fault(kind, tuple(targets), words, self.now_ms())
+        self.faults.append(fault)
+        try:
+            yield fault
+        finally:
+            fault.stop_ms = self.now_ms()
+
+
+class _RecordedConnection(Connection):
+    """A connection that tells the recorder."""
+
+    def __init__(self, recorder: Recorder, client: str, addresses: Sequence[str]) -> None:
+        super().__init__(addresses)
+        self._recorder = recorder
+        self._client = client
+
+    def call(self, message: Message, timeout_s: float, *, is_idempotent: bool, wait_s: float = 0,
+             is_greeting: bool = False) -> Message:
+        """As any connection does."""
+        return self._recorder.call(self._client, message, self, timeout_s, is_idempotent, wait_s, is_greeting)
+
+
+class RecordedClient(Client):
+    """The client users have, on a connection that is listened in on."""
+
+    def __init__(self, recorder: Recorder, addresses: Sequence[str], name: str, timeout_s: float) -> None:
+        super().__init__(addresses, holder=name, timeout_s=timeout_s)
+        self._connection.close()
+        self._connection = _RecordedConnection(recorder, name, addresses)

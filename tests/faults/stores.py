@@ -1,0 +1,37 @@
+"""A node's store as the checkers want it, read from its file without the node's code.
+
+The file is opened read-only, so it can be looked at while the node runs (LMDB lets readers in at any time,
+each with a consistent snapshot) and proves nothing about the node's own reading. Every record's checksum is
+verified again, by arithmetic written here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from zlib import crc32
+
+import lmdb
+
+from skuld_py.model.store import TABLES
+from skuld_py.simulation.store import MemoryStore
+
+
+def read_store(directory: Path) -> tuple[MemoryStore, list[str]]:
+    """All tables in memory, and what is wrong with their records."""
+    store, damaged = MemoryStore(), []
+    environment = lmdb.Environment(str(directory), readonly=True, max_dbs=len(TABLES), create=False)
+    try:
+        databases = {table: environment.open_db(table.encode(), create=False) for table in TABLES}
+        with environment.begin() as transaction:
+            for table, database in databases.items():
+                rows = []
+                for key, record in transaction.cursor(database):
+                    value, checksum = record[:-4], int.from_bytes(record[-4:], "little")
+                    if crc32(key + value) != checksum:
+                        damaged.append(f"{directory.name}: record {key.hex()} of {table} fails its checksum")
+                    rows.append((key, value))
+                store.put_many(table, rows)
+    finally:
+        environment.close()
+    store.commit()
+    return store, damaged
