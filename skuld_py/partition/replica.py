@@ -144,8 +144,9 @@ class Replica:
     def objections(self, grant: Grant) -> list[int]:
         """Indexes of claims that must not be granted by what this replica knows.
 
-        Vetoed: a completed task; a lease that may still be held at the new start; a token that is
-        not newer. The very claim of the grant is no objection, so a repeated message is harmless.
+        Vetoed: a completed task; another lease that may still be held at the new start; a token that is
+        not the newest. The very claim of the grant is no objection, so a repeated message is harmless; but
+        that it is known here (from an exchange, say) proves nothing about the leases the leader overlooked.
         """
         known = self.histories(grant.ids)
         if not known:
@@ -161,11 +162,32 @@ class Replica:
         history = decode_history(record)
         if history.completion.value is not None:
             return False
-        mine = history.claims.entries.get(token)
-        if mine is not None:
-            return mine.holder == grant.holder and not mine.released.is_raised
-        return token > history.newest_token and (
-            not history.horizon_ms or history.horizon_ms + self.skew_ms <= grant.start_ms)
+        if token < history.newest_token:
+            return False
+        for other, claim in history.claims.entries.items():
+            if other == token:
+                if claim.released.is_raised or claim.holder != grant.holder:
+                    return False
+            elif not claim.released.is_raised and claim.end.value + self.skew_ms > grant.start_ms:
+                return False
+        return True
+
+    def still_waiting(self, now_ms: int, heads: Sequence[bytes]) -> list[bytes]:
+        """The heads whose leases are over by this clock; the others go back among the leases.
+
+        ``ready`` says that a lease was over by the clock of then. If that clock ran ahead and was set back
+        since, between two starts, it was wrong.
+        """
+        known = self.histories([head[-20:] for head in heads])
+        waiting = []
+        for head in heads:
+            record = known.get(self.prefix + head[-20:])
+            if record is None or int.from_bytes(record[16:24], "big") + self.skew_ms <= now_ms:
+                waiting.append(head)
+            else:
+                history = decode_history(record)
+                self._refile(now_ms, head[-20:], history, history, head[:-20], Body.KNOWN)
+        return waiting
 
     def apply_grant(self, now_ms: int, grant: Grant, skipped: Sequence[int] = ()) -> None:
         """Record the claims of a grant except the skipped indexes."""

@@ -212,6 +212,7 @@ class Vnode:
     def propose(self, now_ms: int, request: int, queue: str, heads: Sequence[bytes], lease_ms: int,
                 holder: str) -> tuple[m.Grant, Grant]:
         """Claim waiting tasks, given as (place + id), on this copy; the grant must go to the cohort."""
+        heads = self.replica.still_waiting(now_ms, heads)
         task_ids = [head[-ids.ID_BYTES :] for head in heads]
         first_token = token_of(self.epoch, self._granted + 1)
         self._granted += len(heads)

@@ -144,3 +144,23 @@ def test_a_claim_is_renewed_until_its_end_and_not_a_moment_later(machines: Machi
     machines.pass_time(50)
     refused = machines.answers_to(b"too late")[0]
     assert isinstance(refused, m.Renewed) and columns.unpack_u64(refused.ends) == (0,)
+
+
+def test_a_node_whose_clock_was_ahead_before_it_started_again_waits_for_its_leases() -> None:
+    machines = Machines(1, replicas=1)
+    machines.pass_time(1_000)
+    node = machines.nodes[machines.names[0]]
+    machines.ask(machines.names[0], m.Enqueue(1, 0, (machines.batch("q", 1),)))
+    machines.ask(machines.names[0], m.Claim(2, "q", 1, 5_000, 0, "me"))
+    machines.pass_time(100)
+    for vnode in node.vnodes:
+        vnode.replica.sweep(machines.now_ms + 60_000, 10)
+
+    machines.ask(machines.names[0], m.Claim(3, "q", 1, 5_000, 0, "other"), b"too early")
+    machines.ask(machines.names[0], m.Claim(4, "q", 1, 5_000, 20_000, "other"), b"in time")
+    machines.pass_time(100)
+    assert [getattr(answer, "batches", None) for answer in machines.answers_to(b"too early")] == [()]
+    assert not machines.answers_to(b"in time")
+
+    machines.pass_time(5_200)
+    assert len(machines.answers_to(b"in time")) == 1

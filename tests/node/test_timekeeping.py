@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from node.machines import Machines
@@ -172,6 +172,7 @@ def a_world(data: st.DataObject, offsets_ms: list[int], delay_ms_max: int) -> Wo
     return world
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_right_clocks_keep_their_leaderships_and_wrong_ones_are_found(data: st.DataObject) -> None:
     """Delays up to a second, losses, drift; then three quiet rounds in which every answer comes at once."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import attrs
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skuld_py.model.task import Header, History, decode_body, decode_history, token_of
+from skuld_py.crdt.lattice import Flag, LatticeMap, Max
+from skuld_py.model.task import ClaimRecord, Header, History, decode_body, decode_history, token_of
 from skuld_py.partition import tables
 from skuld_py.partition.replica import Amendment, Grant, Replica
 from skuld_py.simulation.store import MemoryStore
@@ -171,3 +173,51 @@ def test_a_completed_task_is_vetoed_even_when_its_very_claim_is_known() -> None:
     assert replica.objections(grant) == []
     replica.finish(110, [IDS[0]], [4], 110)
     assert replica.objections(grant) == [0]
+
+
+NEW = token_of(2, 1)
+
+
+def with_claims(*claims: tuple[int, int, str, bool]) -> Replica:
+    """A replica that knows one task, and claims of it as (token, end, holder, is released)."""
+    replica = Replica(0, MemoryStore(), SKEW_MS)
+    replica.store_tasks(1, Header("q").encode(), [IDS[0]], [b""])
+    for token, end_ms, holder, is_released in claims:
+        claim = ClaimRecord(1, Max(end_ms), Flag(is_released), holder)
+        replica.merge_history(1, IDS[0], History(claims=LatticeMap({token: claim})).encode(), None)
+    return replica
+
+
+@pytest.mark.parametrize(("claims", "is_vetoed"), [
+    ([], False),
+    ([(NEW, 200, "me", False)], False),
+    ([(NEW, 900, "me", False)], False),
+    ([(NEW, 200, "me", True)], True),
+    ([(NEW, 200, "somebody else", False)], True),
+    ([(NEW + 1, 200, "me", True)], True),
+    ([(NEW, 200, "me", False), (NEW + 1, 20, "me", True)], True),
+    ([(NEW - 1, 90, "other", False)], False),
+    ([(NEW - 1, 91, "other", False)], True),
+    ([(NEW - 1, 91, "other", True)], False),
+    ([(NEW, 200, "me", False), (NEW - 1, 90, "other", False)], False),
+    ([(NEW, 200, "me", False), (NEW - 1, 91, "other", False)], True)])
+def test_a_grant_is_vetoed_by_any_other_claim_that_may_be_held(claims: list[tuple[int, int, str, bool]],
+                                                               is_vetoed: bool) -> None:
+    """Even when the grant's own claim is known already: the leader may have overlooked the other."""
+    grant = Grant([IDS[0]], [tables.place_of(Header("q"))], NEW, 100, 200, "me")
+
+    assert with_claims(*claims).objections(grant) == ([0] if is_vetoed else [])
+
+
+def test_a_lease_swept_by_a_clock_that_ran_ahead_is_a_lease_again() -> None:
+    replica = with_claims((NEW, 500, "other", False))
+    replica.sweep(10_000, 10)
+    heads = replica.heads("q", None, 10)
+    assert len(heads) == 1, "the wrong clock let it wait again"
+
+    assert replica.still_waiting(100, heads) == []
+    check(replica, 100)
+    assert replica.heads("q", None, 10) == [] and replica.next_lapse_ms == 510
+
+    replica.sweep(510, 10)
+    assert replica.still_waiting(510, replica.heads("q", None, 10)) == heads
