@@ -30,7 +30,7 @@ import attrs
 
 from skuld_py.client.connection import Connection
 from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX
-from skuld_py.errors import Fenced, Refused
+from skuld_py.errors import Fenced, Refused, Uncertain
 from skuld_py.model import columns, names
 from skuld_py.model import ids as task_ids
 from skuld_py.model import messages as m
@@ -220,33 +220,43 @@ class Client:
 
     def renew(self, claim: ClaimKey, *, lease_s: float = LEASE_S) -> None:
         """Extend a claim by ``lease_s`` from now; raises ``Fenced`` when it is lost."""
-        if not self.renew_many([claim], lease_s=lease_s)[0]:
+        is_held = self.renew_many([claim], lease_s=lease_s)[0]
+        if is_held is None:
+            raise Uncertain("uncertain", "the partition's leader did not answer in time; try again")
+        if not is_held:
             raise Fenced(f"claim {claim.token} of {task_ids.to_text(claim.id)} is lost: its lease ended, it was"
                          " released, or the task is completed", id=claim.id, token=claim.token)
 
-    def renew_many(self, claims: Sequence[ClaimKey], *, lease_s: float = LEASE_S) -> list[bool]:
-        """Extend many claims; says of each whether it is still held."""
+    def renew_many(self, claims: Sequence[ClaimKey], *, lease_s: float = LEASE_S) -> list[bool | None]:
+        """Extend many claims; says of each whether it is still held.
+
+        None: nobody knows, its leader did not answer in time. Its old deadline holds; try again.
+        """
         sent = time.monotonic()
         ends = self._renew(claims, _as_ms("lease_s", lease_s, least=1))
         for claim, end_ms in zip(claims, ends, strict=True):
             if end_ms and isinstance(claim, Claim):
                 claim.end_ms = end_ms
                 claim.deadline = max(claim.deadline, sent + lease_s)
-        return [bool(end_ms) for end_ms in ends]
+        return [None if end_ms is None else bool(end_ms) for end_ms in ends]
 
     def release(self, *claims: ClaimKey) -> None:
         """Give claims back: their tasks wait again at once. A lost claim is no error."""
-        self._renew(claims, 0)
+        if None in self._renew(claims, 0):
+            raise Uncertain("uncertain", "a leader did not answer in time; what was not released will lapse")
 
-    def _renew(self, claims: Sequence[ClaimKey], lease_ms: int) -> list[int]:
-        ends: list[int] = []
+    def _renew(self, claims: Sequence[ClaimKey], lease_ms: int) -> list[int | None]:
+        """Ends, 0 for what is lost, None for what nobody knows."""
+        ends: list[int | None] = []
         with self._lock:
             for start in range(0, len(claims), DEFAULT_LIMITS.batch_tasks):
                 part = claims[start : start + DEFAULT_LIMITS.batch_tasks]
                 answer = self._call(m.Renewed, m.Renew(
                     self._next(), lease_ms, b"".join(claim.id for claim in part),
                     columns.pack_u64([claim.token for claim in part])))
-                ends += columns.unpack_u64(answer.ends)
+                unknown = columns.unpack_u64(answer.unknown)
+                ends += [None if index in unknown else end_ms
+                         for index, end_ms in enumerate(columns.unpack_u64(answer.ends))]
         return ends
 
     def update(self, claim: ClaimKey, data: bytes | Sequence[bytes], *, seq: int | None = None,

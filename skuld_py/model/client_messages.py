@@ -113,10 +113,14 @@ class Renew(Message):
 
 @attrs.frozen
 class Renewed(Message):
-    """New ends; 0 where the claim is lost."""
+    """New ends; 0 where the claim is lost, or where the row is ``unknown``.
+
+    ``unknown``: rows, by index, whose leader did not answer in time. They may be renewed or not.
+    """
 
     request: int = fields.number()
     ends: bytes = fields.u64s()
+    unknown: bytes = fields.u64s(default=b"")
 
 
 @attrs.frozen

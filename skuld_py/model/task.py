@@ -117,6 +117,23 @@ class History:
         """The highest token granted, 0 without one."""
         return max(self.claims.entries, default=0)
 
+    def allows(self, token: int, holder: str, over_ms: int) -> bool:
+        """Whether the task may be claimed with this token; leases that end after ``over_ms`` may be held.
+
+        Not when it is completed, when another lease may be held, or when the token is not the newest. The
+        very claim is no objection, so a repeated grant is harmless; but that it is known (from an exchange,
+        say) proves nothing about the leases that its leader overlooked.
+        """
+        if self.completion.value is not None or token < self.newest_token:
+            return False
+        for other, claim in self.claims.entries.items():
+            if other == token:
+                if claim.released.is_raised or claim.holder != holder:
+                    return False
+            elif not claim.released.is_raised and claim.end.value > over_ms:
+                return False
+        return True
+
     def encode(self) -> bytes:
         """The canonical record."""
         done_ms, done_token = self.completion.value or (0, 0)

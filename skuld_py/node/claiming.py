@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
+
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.node.granting import AmendOperation, GrantOperation, judge_renewals
@@ -140,7 +142,7 @@ ClaimRow = tuple[bytes, int]
 
 
 class LeaderQuestion(Operation):
-    """Renewals passed to one leader. Numbered by itself, so that an answer belongs to these rows only."""
+    """Renewals in one partition, passed to its leader. The number is its own, so an answer is to these rows."""
 
     def __init__(self, renewal: RenewOperation, leader: str, rows: Sequence[ClaimRow], now_ms: int) -> None:
         super().__init__(renewal.host, renewal.origin, now_ms)
@@ -156,7 +158,7 @@ class LeaderQuestion(Operation):
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
         """Ends, one per row; or it does not lead, or does not know."""
-        if peer != self._leader:
+        if peer != self._leader or self._renewal.is_closed:
             return
         if isinstance(message, m.Renewed) and len(message.ends) == 8 * len(self.rows):
             self.end()
@@ -171,63 +173,104 @@ class LeaderQuestion(Operation):
 
 
 class RenewOperation(Operation):
-    """A client's renewals or releases, passed to the leaders of their partitions, wherever those move."""
+    """A client's renewals or releases, passed to the leaders of their partitions, wherever those move.
+
+    A leader that is silent must not cost the leases of the others' tasks: once anything is known, the rest
+    is waited for as long as two questions take, or an eighth of a short lease. What is not known by then is
+    called so, never lost. What is left of a release is gone on with, unheard.
+    """
 
     def __init__(self, host: Host, origin: Origin, now_ms: int, request: m.Renew) -> None:
         super().__init__(host, origin, now_ms)
         self.lease_ms = request.lease_ms
+        self._patience_ms, least_ms = 2 * host.timing.resend_ms, host.timing.resend_ms // 4
+        if request.lease_ms:
+            self._patience_ms = min(self._patience_ms, max(request.lease_ms // 8, least_ms))
+        self._speak_ms = self.deadline_ms
         self._rows = list(zip(ids.split(request.ids), columns.unpack_u64(request.tokens), strict=True))
         self._ends: dict[ClaimRow, int] = {}
         self._unasked: list[ClaimRow] = list(dict.fromkeys(self._rows))
         self._asked: list[LeaderQuestion] = []
+        self._failure: m.Failed | None = None
 
     def begin(self, now_ms: int) -> None:
         """Ask the leaders; keep what has none for later."""
-        by_leader: dict[str, list[ClaimRow]] = {}
+        self.host.schedule(self.deadline_ms, self)
+        self._ask_leaders(now_ms)
+
+    def _ask_leaders(self, now_ms: int) -> None:
+        by_partition: dict[int, list[ClaimRow]] = {}
         for row in self._unasked:
-            partition = ids.partition_of(row[0], self.host.parameters.partitions)
-            by_leader.setdefault(self.host.leader_of(partition), []).append(row)
-        self._unasked = by_leader.pop("", [])
-        self.host.schedule(min(self.deadline_ms, now_ms + self.host.timing.resend_ms), self)
-        for leader, rows in by_leader.items():
-            question = LeaderQuestion(self, leader, rows, now_ms)
-            self._asked.append(question)
-            self.host.start(question, now_ms)
+            by_partition.setdefault(ids.partition_of(row[0], self.host.parameters.partitions), []).append(row)
+        self._unasked = []
+        for partition, rows in by_partition.items():
+            leader = self.host.leader_of(partition)
+            if leader:
+                question = LeaderQuestion(self, leader, rows, now_ms)
+                self._asked.append(question)
+                self.host.start(question, now_ms)
+            else:
+                self._unasked += rows
+        if self._unasked:
+            self.host.schedule(min(self.deadline_ms, now_ms + self.host.timing.resend_ms), self)
 
     def on_timer(self, now_ms: int) -> None:
-        """Look for leaders again, or end."""
+        """Look for leaders again, say what is known, or end."""
         if self.is_closed:
             return
         if now_ms >= self.deadline_ms:
             self.on_deadline(now_ms)
-        elif self._unasked:
-            self.begin(now_ms)
+            return
+        if self._unasked:
+            self._ask_leaders(now_ms)
+        self._speak_if_due(now_ms)
 
     def on_ends(self, now_ms: int, question: LeaderQuestion, ends: Sequence[int]) -> None:
         """A leader's verdicts."""
         self._asked.remove(question)
+        if not self._ends:
+            self._speak_ms = min(self.deadline_ms, now_ms + self._patience_ms)
+            self.host.schedule(self._speak_ms, self)
         self._ends.update(zip(question.rows, ends, strict=True))
-        if not self._asked and not self._unasked:
-            self.answer(m.Renewed(self.origin.request, columns.pack_u64([self._ends[row] for row in self._rows])))
-            self.end()
+        self._speak_if_due(now_ms)
 
     def on_failed(self, now_ms: int, question: LeaderQuestion, failure: m.Failed) -> None:
-        """Not the leader any more: look for another one. Otherwise the client is told."""
+        """Not the leader any more: look for another one. Otherwise these rows stay unknown."""
         self._asked.remove(question)
         if failure.code == "not_leader":
             self._unasked += question.rows
             self.host.schedule(min(self.deadline_ms, now_ms + self.host.timing.resend_ms), self)
             return
-        self.answer(m.Failed(self.origin.request, failure.code, failure.text, failure.is_definite))
-        self.end()
+        self._failure = failure
+        self._speak_if_due(now_ms)
+
+    def _speak_if_due(self, now_ms: int) -> None:
+        is_over = not self._asked and not self._unasked
+        if self._ends and (is_over or now_ms >= self._speak_ms):
+            unknown = [index for index, row in enumerate(self._rows) if row not in self._ends]
+            self.answer(m.Renewed(self.origin.request, columns.pack_u64([self._ends.get(row, 0)
+                                                                         for row in self._rows]),
+                                  columns.pack_u64(unknown)))
+        elif is_over and self._failure is not None:
+            self.answer(attrs.evolve(self._failure, request=self.origin.request))
+        if is_over or (self.has_answered and self.lease_ms):
+            self.end()
 
     def on_deadline(self, now_ms: int) -> None:
         """No leader, or no answer."""
-        if self._asked or self._ends:
+        if self._ends:
+            self._speak_if_due(now_ms)
+        elif self._asked or self._failure is not None:
             self.give_up("a leader did not answer in time; the claim may or may not be renewed; try again")
         else:
             self.refuse("no_leader", "a partition has no leader now; try again in a few seconds")
         self.end()
+
+    def end(self) -> None:
+        """Stop asking too."""
+        super().end()
+        for question in self._asked:
+            question.end()
 
 
 def lead_renewal(host: Host, now_ms: int, origin: Origin, request: m.Renew) -> None:

@@ -142,52 +142,32 @@ class Replica:
         return [key[2:] for key, _ in self.store.scan("ready", start, tables.end_of(base), limit)]
 
     def objections(self, grant: Grant) -> list[int]:
-        """Indexes of claims that must not be granted by what this replica knows.
-
-        Vetoed: a completed task; another lease that may still be held at the new start; a token that is
-        not the newest. The very claim of the grant is no objection, so a repeated message is harmless; but
-        that it is known here (from an exchange, say) proves nothing about the leases the leader overlooked.
-        """
+        """Indexes of claims that must not be granted by what this replica knows (``History.allows``)."""
         known = self.histories(grant.ids)
         if not known:
             return []
         vetoed = []
         for index, task_id in enumerate(grant.ids):
             record = known.get(self.prefix + task_id)
-            if record is not None and not self._may_follow(record, grant, grant.first_token + index):
+            if record is not None and not decode_history(record).allows(
+                    grant.first_token + index, grant.holder, grant.start_ms - self.skew_ms):
                 vetoed.append(index)
         return vetoed
-
-    def _may_follow(self, record: bytes, grant: Grant, token: int) -> bool:
-        history = decode_history(record)
-        if history.completion.value is not None:
-            return False
-        if token < history.newest_token:
-            return False
-        for other, claim in history.claims.entries.items():
-            if other == token:
-                if claim.released.is_raised or claim.holder != grant.holder:
-                    return False
-            elif not claim.released.is_raised and claim.end.value + self.skew_ms > grant.start_ms:
-                return False
-        return True
 
     def still_waiting(self, now_ms: int, heads: Sequence[bytes]) -> list[bytes]:
         """The heads whose leases are over by this clock; the others go back among the leases.
 
-        ``ready`` says that a lease was over by the clock of then. If that clock ran ahead and was set back
-        since, between two starts, it was wrong.
+        ``ready`` knows the clock of then only, which may have run ahead and been set back, between two starts.
         """
         known = self.histories([head[-20:] for head in heads])
-        waiting = []
-        for head in heads:
-            record = known.get(self.prefix + head[-20:])
-            if record is None or int.from_bytes(record[16:24], "big") + self.skew_ms <= now_ms:
-                waiting.append(head)
-            else:
+        held: dict[bytes, None] = {}
+        for head in heads if known else ():
+            record = known.get(self.prefix + head[-20:], b"")
+            if int.from_bytes(record[16:24], "big") + self.skew_ms > now_ms:
                 history = decode_history(record)
                 self._refile(now_ms, head[-20:], history, history, head[:-20], Body.KNOWN)
-        return waiting
+                held[head] = None
+        return [head for head in heads if head not in held]
 
     def apply_grant(self, now_ms: int, grant: Grant, skipped: Sequence[int] = ()) -> None:
         """Record the claims of a grant except the skipped indexes."""

@@ -272,7 +272,10 @@ class Worker:
         if not isinstance(operation.answer, m.Renewed):
             return
         now_ms, stop_ms = self._client.scheduler.now_ms, self._stop_of(operation.invoked_ms, lease_ms)
-        for hold, end_ms in zip(holds, unpack_u64(operation.answer.ends), strict=True):
+        unknown = unpack_u64(operation.answer.unknown)
+        for index, (hold, end_ms) in enumerate(zip(holds, unpack_u64(operation.answer.ends), strict=True)):
+            if index in unknown:
+                continue
             if not end_ms:
                 hold.stop_ms = min(hold.stop_ms, now_ms)
             elif hold.stop_ms > now_ms:

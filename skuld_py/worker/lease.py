@@ -83,8 +83,12 @@ class LeaseKeeper:
                 self._is_asking = True
         return Step(renew, lost, self._wake_at(now))
 
-    def answered(self, sent: float, held: Mapping[Key, bool]) -> tuple[dict[Key, float], tuple[Key, ...]]:
-        """The verdict on a request sent at ``sent``: new deadlines, and the claims that are lost."""
+    def answered(self, sent: float, held: Mapping[Key, bool | None],
+                 now: float) -> tuple[dict[Key, float], tuple[Key, ...]]:
+        """The verdict on a request sent at ``sent``: new deadlines, and the claims that are lost.
+
+        Claims of which nobody knows (None) are asked for again soon.
+        """
         self._is_asking = False
         extended: dict[Key, float] = {}
         lost = []
@@ -92,7 +96,9 @@ class LeaseKeeper:
             lease = self._leases.get(key)
             if lease is None:
                 continue
-            if is_held:
+            if is_held is None:
+                lease.renew_at = self._retry_at(now)
+            elif is_held:
                 lease.deadline = max(lease.deadline, sent + self._lease_s)
                 lease.renew_at = sent + self._lease_s / 3
                 extended[key] = lease.deadline
@@ -106,7 +112,10 @@ class LeaseKeeper:
         self._is_asking = False
         for key in keys:
             if key in self._leases:
-                self._leases[key].renew_at = now + min(RETRY_S_MAX, self._lease_s / 12)
+                self._leases[key].renew_at = self._retry_at(now)
+
+    def _retry_at(self, now: float) -> float:
+        return now + min(RETRY_S_MAX, self._lease_s / 12)
 
     def _wake_at(self, now: float) -> float | None:
         times = [lease.deadline for lease in self._leases.values()]

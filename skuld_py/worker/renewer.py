@@ -222,8 +222,8 @@ class _Process:
             else:
                 self._inbox.put(partial(self._judge, sent, dict(zip(keys, held, strict=True))))
 
-    def _judge(self, sent: float, verdict: dict[Key, bool]) -> None:
-        extended, lost = self._keeper.answered(sent, verdict)
+    def _judge(self, sent: float, verdict: dict[Key, bool | None]) -> None:
+        extended, lost = self._keeper.answered(sent, verdict, time.monotonic())
         for key, deadline in extended.items():
             _tell(extended=_named(key), deadline=deadline)
         for key in lost:

@@ -57,6 +57,8 @@ class Machines:
         self.ahead_ms = dict.fromkeys(self.names, 0)
         """How wrong each node's clock is."""
         self.is_lost: Callable[[m.Message], bool] = lambda message: False
+        self.is_deaf = ""
+        """A node that nothing reaches from its peers."""
         self.mint = ids.IdMint(7)
         for name in self.names:
             for event in (SessionChanged(Session.CONNECTED), NodesChanged(tuple(self.names)),
@@ -73,7 +75,7 @@ class Machines:
     def _carry_out(self, name: str, effect: Effect) -> None:
         match effect:
             case Send():
-                if not self.is_lost(effect.message):
+                if effect.peer != self.is_deaf and not self.is_lost(effect.message):
                     self.flying.append((effect.peer, Received(name, effect.message)))
             case Answer():
                 self.answers.append((effect.client, effect.message))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import attrs
 import pytest
 
 from node.machines import Machines
@@ -164,3 +165,118 @@ def test_a_node_whose_clock_was_ahead_before_it_started_again_waits_for_its_leas
 
     machines.pass_time(5_200)
     assert len(machines.answers_to(b"in time")) == 1
+
+
+def holding(machines: Machines) -> tuple[m.Renew, dict[str, list[int]]]:
+    """Claims of two leaders' partitions: the request to renew them, and the rows of each leader."""
+    for _ in range(30):
+        machines.ask(machines.names[0], m.Enqueue(1, 0, (machines.batch("q", 1),)))
+        machines.pass_time(10)
+    machines.pass_time(100)
+    rows: list[tuple[bytes, int]] = []
+    for number in range(10):
+        machines.ask(machines.names[0], m.Claim(100 + number, "q", 10, 60_000, 0, "me"), b"%d" % number)
+        machines.pass_time(50)
+        claimed = machines.answers_to(b"%d" % number)[0]
+        assert isinstance(claimed, m.Claimed)
+        rows += [(task_id, batch.first_token + index) for batch in claimed.batches
+                 for index, task_id in enumerate(ids.split(batch.ids))]
+    by_leader: dict[str, list[int]] = {}
+    for index, (task_id, _) in enumerate(rows):
+        leader = machines.nodes[machines.names[0]].leader_of(ids.partition_of(task_id, 8))
+        by_leader.setdefault(leader, []).append(index)
+    assert len(by_leader) == 3
+    tokens = columns.pack_u64([row[1] for row in rows])
+    return m.Renew(9, 60_000, b"".join(row[0] for row in rows), tokens), by_leader
+
+
+def test_a_silent_leader_costs_its_own_claims_an_answer_and_the_others_nothing(machines: Machines) -> None:
+    renew, by_leader = holding(machines)
+    silent = next(name for name in by_leader if name != machines.names[0])
+    machines.is_deaf = silent
+
+    machines.ask(machines.names[0], renew, b"holder")
+    machines.pass_time(900)
+
+    renewed = machines.answers_to(b"holder")[0]
+    assert isinstance(renewed, m.Renewed)
+    assert columns.unpack_u64(renewed.unknown) == tuple(by_leader[silent])
+    ends = columns.unpack_u64(renewed.ends)
+    assert all((ends[index] > 0) == (index not in by_leader[silent]) for index in range(len(ends)))
+
+    machines.is_deaf = ""
+    machines.ask(machines.names[0], attrs.evolve(renew, request=10), b"again")
+    machines.pass_time(100)
+    renewed = machines.answers_to(b"again")[0]
+    assert isinstance(renewed, m.Renewed) and not renewed.unknown and all(columns.unpack_u64(renewed.ends))
+
+
+def test_what_a_silent_leader_should_release_is_released_when_it_hears_again(machines: Machines) -> None:
+    renew, by_leader = holding(machines)
+    machines.is_deaf = next(name for name in by_leader if name != machines.names[0])
+
+    machines.ask(machines.names[0], attrs.evolve(renew, lease_ms=0), b"holder")
+    machines.pass_time(1_000)
+    released = machines.answers_to(b"holder")[0]
+    assert isinstance(released, m.Renewed) and released.unknown
+    machines.is_deaf = ""
+    machines.pass_time(1_000)
+
+    machines.ask(machines.names[0], m.Count(11, "q"), b"counter")
+    machines.pass_time(100)
+    counted = machines.answers_to(b"counter")[0]
+    assert isinstance(counted, m.Counted) and (counted.rows[0].waiting, counted.rows[0].claimed) == (30, 0)
+
+
+def test_when_nothing_is_known_the_answer_waits_and_is_in_doubt(machines: Machines) -> None:
+    renew, by_leader = holding(machines)
+    silent = next(name for name in by_leader if name != machines.names[0])
+    rows = by_leader[silent]
+    tokens = columns.unpack_u64(renew.tokens)
+    task_ids = ids.split(renew.ids)
+    machines.is_deaf = silent
+
+    machines.ask(machines.names[0], m.Renew(9, 60_000, b"".join(task_ids[row] for row in rows),
+                                            columns.pack_u64([tokens[row] for row in rows])), b"holder")
+    machines.pass_time(1_000)
+    assert machines.answers_to(b"holder") == []
+    machines.pass_time(3_500)
+
+    failed = machines.answers_to(b"holder")[0]
+    assert isinstance(failed, m.Failed) and not failed.is_definite
+
+
+def test_a_partition_whose_cohort_is_silent_leaves_only_its_own_claims_in_doubt(machines: Machines) -> None:
+    renew, _ = holding(machines)
+    partition = ids.partition_of(ids.split(renew.ids)[0], 8)
+    in_doubt = [row for row, task_id in enumerate(ids.split(renew.ids))
+                if ids.partition_of(task_id, 8) == partition]
+    machines.is_lost = lambda message: isinstance(message, m.Amended) and message.partition == partition
+
+    machines.ask(machines.names[0], renew, b"holder")
+    machines.pass_time(2_000)
+
+    renewed = machines.answers_to(b"holder")[0]
+    assert isinstance(renewed, m.Renewed)
+    assert columns.unpack_u64(renewed.unknown) == tuple(in_doubt)
+
+
+def test_one_leader_in_doubt_does_not_end_the_wait_for_another(machines: Machines) -> None:
+    renew, by_leader = holding(machines)
+    task_ids, tokens = ids.split(renew.ids), columns.unpack_u64(renew.tokens)
+    first = by_leader[machines.names[0]][0]
+    silent = next(name for name in by_leader if name != machines.names[0])
+    rows = [first, *by_leader[silent]]
+    partition = ids.partition_of(task_ids[first], 8)
+    machines.is_lost = lambda message: isinstance(message, m.Amended) and message.partition == partition
+    machines.is_deaf = silent
+
+    machines.ask(machines.names[0], m.Renew(9, 60_000, b"".join(task_ids[row] for row in rows),
+                                            columns.pack_u64([tokens[row] for row in rows])), b"holder")
+    machines.pass_time(2_000)
+    assert machines.answers_to(b"holder") == []
+    machines.is_deaf = ""
+    machines.pass_time(500)
+
+    renewed = machines.answers_to(b"holder")[0]
+    assert isinstance(renewed, m.Renewed) and columns.unpack_u64(renewed.unknown) == (0,)

@@ -37,7 +37,7 @@ def test_a_renewed_lease_counts_from_when_the_request_was_sent() -> None:
     leases.hold(A, deadline=30.0)
     leases.step(10.0)
 
-    assert leases.answered(sent=10.5, held={A: True}) == ({A: 40.5}, ())
+    assert leases.answered(sent=10.5, held={A: True}, now=10.5) == ({A: 40.5}, ())
     assert leases.step(11.0) == Step(wake_at=20.5)
 
 
@@ -62,7 +62,7 @@ def test_what_the_cluster_calls_lost_is_said_once_and_never_asked_for_again() ->
     leases.hold(A, deadline=30.0)
     leases.step(10.0)
 
-    assert leases.answered(sent=10.0, held={A: False}) == ({}, (A,))
+    assert leases.answered(sent=10.0, held={A: False}, now=10.0) == ({}, (A,))
     assert leases.step(30.0) == Step()
 
 
@@ -73,7 +73,7 @@ def test_without_an_answer_a_lease_is_lost_at_its_deadline() -> None:
 
     assert leases.step(29.9) == Step(wake_at=30.0)
     assert leases.step(30.0) == Step(lost=(A,))
-    assert leases.answered(sent=10.0, held={A: True}) == ({}, ())
+    assert leases.answered(sent=10.0, held={A: True}, now=10.0) == ({}, ())
 
 
 def test_a_failed_request_is_repeated_within_a_second_until_the_deadline() -> None:
@@ -88,13 +88,24 @@ def test_a_failed_request_is_repeated_within_a_second_until_the_deadline() -> No
     assert leases.step(30.0).lost == (A,)
 
 
+def test_a_claim_of_which_nobody_knows_is_asked_for_again_soon_and_stays_held() -> None:
+    leases = keeper()
+    leases.hold(A, deadline=30.0)
+    leases.hold(B, deadline=30.0)
+    leases.step(10.0)
+
+    assert leases.answered(sent=10.0, held={A: None, B: True}, now=11.0) == ({B: 40.0}, ())
+    assert leases.step(11.5) == Step(wake_at=12.0)
+    assert leases.step(12.0).renew == (A,)
+
+
 def test_a_dropped_claim_is_neither_renewed_nor_lost() -> None:
     leases = keeper()
     leases.hold(A, deadline=30.0)
     leases.step(10.0)
     leases.drop(A)
 
-    assert leases.answered(sent=10.0, held={A: False}) == ({}, ())
+    assert leases.answered(sent=10.0, held={A: False}, now=10.0) == ({}, ())
     leases.unanswered(12.0, [A])
     assert leases.step(31.0) == Step()
 
@@ -104,7 +115,7 @@ def test_a_silent_worker_is_renewed_for_60_s_and_no_longer() -> None:
     leases.hold(A, deadline=75.0)
 
     assert leases.step(59.9).renew == (A,)
-    leases.answered(sent=59.9, held={A: True})
+    leases.answered(sent=59.9, held={A: True}, now=59.9)
     assert leases.step(80.0) == Step(wake_at=89.9)
     assert leases.is_stalled(80.0)
     assert leases.step(89.9).lost == (A,)
