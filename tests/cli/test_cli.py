@@ -81,7 +81,7 @@ def test_every_option_is_explained(verb: str) -> None:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    heavy = ("zmq", "kazoo", "pyspark", "lmdb", "rich", "msgpack", "uhashring", "attrs")
+    heavy = ("zmq", "kazoo", "pyspark", "lmdb", "rich", "msgpack", "attrs")
     program = ("import sys; from skuld_py.cli.main import main\n"
                "try: main(['--help'])\n"
                "except SystemExit: sys.stderr.write(str([x for x in sys.argv[1:] if x in sys.modules]))")

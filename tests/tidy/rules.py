@@ -56,7 +56,6 @@ _LIBRARIES = frozenset({"attr", "attrs", "sortedcontainers", "typing_extensions"
 PURE_MODULES = _LANGUAGE | _ALGORITHMS | _BYTES | _LIBRARIES
 PURE_EXTRAS = {
     "wire": frozenset({"msgpack"}),
-    "cluster": frozenset({"uhashring"}),
     "simulation": frozenset({"random"}),
 }
 # The two places where the simulation meets the person who runs it.

@@ -112,7 +112,6 @@ PURITY_BROKEN = {
     "store": ("skuld_py.partition.ready", "import lmdb"),
     "registry": ("skuld_py.cluster.log", "from kazoo.client import KazooClient"),
     "msgpack outside wire": ("skuld_py.model.task", "import msgpack"),
-    "ring outside cluster": ("skuld_py.partition.ring", "import uhashring"),
     "hash": ("skuld_py.partition.merkle", "bucket = hash('task') % 16"),
     "id": ("skuld_py.node.node", "def f(x):\n    return id(x)"),
     "open": ("skuld_py.wire.codec", "text = open('x').read()"),
@@ -136,7 +135,6 @@ PURITY_KEPT = {
         "from sortedcontainers import SortedDict\nfrom skuld_py.crdt import lattice\nfrom . import ids",
     ),
     "msgpack in wire": ("skuld_py.wire.codec", "import msgpack"),
-    "ring in cluster": ("skuld_py.cluster.placement", "from uhashring import HashRing"),
     "a parameter called id": ("skuld_py.model.task", "def f(id: int) -> int:\n    return id"),
     "seeded": ("skuld_py.simulation.network", "import random\nr = random.Random(7)\nd = r.randint(1, 9)"),
     "seeded, by name": (
