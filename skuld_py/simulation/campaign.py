@@ -1,9 +1,9 @@
 """One run from a seed: faults and work, then healing, then judgement.
 
-The safety phase may do anything to anybody. Then all faults end, and the liveness phase demands, in
-bounded virtual time, what only a healthy cluster can do: every partition has a leader that all
-nodes agree on, every task is claimed and completed, all replicas are equal. At last the checkers
-judge the whole history and the stores that are left.
+The safety phase may do anything to anybody. Then faults end: mostly at first for a core alone, which must
+lead and drain without the rest, and then for all. That phase demands, in bounded virtual time, what only a
+healthy cluster can do: every partition has a leader that all nodes agree on, every task is claimed and
+completed, all replicas are equal. At last the checkers judge the whole history and the stores that are left.
 """
 
 from __future__ import annotations
@@ -27,10 +27,13 @@ from skuld_py.simulation.checkers.order import nobody_starves
 from skuld_py.simulation.clocks import WALL_START_MS, draw_clock
 from skuld_py.simulation.cluster import Cluster
 from skuld_py.simulation.faults import Fault, draw_faults
-from skuld_py.simulation.history import Operation, Status
+from skuld_py.simulation.healing import Healer
+from skuld_py.simulation.hindsight import Hindsight
+from skuld_py.simulation.history import Status
 from skuld_py.simulation.monitor import NO_NEED_TO_RAISE
 from skuld_py.simulation.nemesis import Nemesis
 from skuld_py.simulation.options import Options, draw_options
+from skuld_py.simulation.reduction import WHOLE, Reduction
 from skuld_py.simulation.scheduler import stream
 from skuld_py.simulation.store import MemoryStore
 from skuld_py.simulation.trace import Trace
@@ -38,11 +41,14 @@ from skuld_py.simulation.workload import Client, Producer, Reader, Worker
 
 LIVENESS_MS = 40_000
 SETTLE_MS = 250
-DRAIN_LEASE_MS = 1_000
 QUIET_ROUNDS, QUIET_MS_MAX = 3, 5_000
 TRACE_LINES = 60
+DRAINER = "drainer"
+DRAINER_PATIENCE_MS = 5_000
+"""A client that gives up before its coordinator does can be handed claims for ever without getting one."""
 TESTED = (m.Enqueue, m.Claim, m.Renew, m.Append, m.Complete)
 LIVENESS = "L healed, the cluster elects, drains and converges in bounded time"
+CORE_LIVENESS = "L a healed majority elects and drains in bounded time, whatever the others do"
 
 
 @attrs.frozen
@@ -56,6 +62,10 @@ class Verdict:
     stats: Counter[str]
     trace_hash: str
     last_lines: tuple[str, ...]
+    faults: tuple[Fault, ...] = ()
+    """Those that struck."""
+    requests: tuple[tuple[str, int], ...] = ()
+    reduction: Reduction = WHOLE
 
     @property
     def passed(self) -> bool:
@@ -77,56 +87,72 @@ def make_node(options: Options, member: Member, store: MemoryStore, random: Rand
 class Campaign:
     """A run under way."""
 
-    def __init__(self, seed: int, seconds: int, trace: Trace) -> None:
-        self.options = draw_options(seed)
-        self.safety_ms = seconds * 1_000
-        self.cluster = Cluster(seed, self.options, make_node, trace, self.safety_ms + LIVENESS_MS)
+    def __init__(self, seed: int, seconds: int, trace: Trace, reduction: Reduction = WHOLE) -> None:
+        drawn = draw_options(seed)
+        self.options = reduction.simplify(drawn)
+        self.horizon_ms = seconds * 1_000 + 2 * LIVENESS_MS
+        self.safety_ms = min(seconds * 1_000, reduction.until_ms or seconds * 1_000)
+        self.cluster = Cluster(seed, self.options, make_node, trace, self.horizon_ms)
         self.clients: list[Client] = []
+        self.core_healed_ms: int | None = None
+        self.calm_ms = self.safety_ms
+        """When the last fault was over."""
         self.healed_ms: int | None = None
-        self._described: dict[str, m.Described] = {}
         self._seed = seed
-        faults = draw_faults(stream(seed, "faults"), self.options.faults, self.options.fault_every_ms,
-                             self.options.nodes, self.safety_ms)
-        self.nemesis = Nemesis(self.cluster, faults, self.options.weather)
+        self._reduction = reduction
+        drainer = self._make_client(DRAINER, DRAINER_PATIENCE_MS)
+        self.healer = Healer(self.cluster, stream(seed, "healer"), drainer,
+                             Worker(drainer, self.options, ("complete",)))
+        faults = draw_faults(stream(seed, "faults"), drawn.faults, drawn.fault_every_ms, drawn.nodes,
+                             seconds * 1_000)
+        self.nemesis = Nemesis(self.cluster, reduction.keep(faults, self.options.nodes), self.options.weather)
 
     def play(self) -> None:
-        """Both phases."""
+        """All phases."""
         self.cluster.start()
         self.nemesis.begin()
         for number in range(self.options.workload.clients):
-            client = self._make_client(f"c{number}")
+            client = self._make_client(f"c{number}", self.options.workload.patience_ms)
             Producer(client, self.options).begin()
             Worker(client, self.options, self.options.workload.fates).begin()
             Reader(client, self.options).begin()
         self.cluster.scheduler.run(self.safety_ms)
-        self._heal()
+        for client in self.clients[1:]:
+            client.is_stopped = True
+        if not self.options.has_core_phase or self._heal_core():
+            self._heal_all()
 
-    def _make_client(self, name: str) -> Client:
+    def _make_client(self, name: str, patience_ms: int) -> Client:
         seed, cluster, options = self._seed, self.cluster, self.options
-        clock = draw_clock(stream(seed, f"clock {name}"), options.parameters.skew_ms,
-                           self.safety_ms + LIVENESS_MS)
+        clock = draw_clock(stream(seed, f"clock {name}"), options.parameters.skew_ms, self.horizon_ms)
         client = Client(name, cluster.scheduler, cluster.network, cluster.history, clock,
-                        stream(seed, f"client {name}"), options.nodes, options.workload.patience_ms)
+                        stream(seed, f"client {name}"), options.nodes, patience_ms,
+                        self._reduction.is_muted)
         self.clients.append(client)
         return client
 
     # -- liveness ------------------------------------------------------------------------------
 
-    def _heal(self) -> None:
-        for client in self.clients:
-            client.is_stopped = True
+    def _heal_core(self) -> bool:
+        """The core is healed and must do alone; says whether it did."""
+        healer = self.healer
+        core = healer.choose_core()
+        self.nemesis.end(core)
+        healer.break_others()
+        healer.drain(core)
+        healer.begin()
+        until_ms = self.cluster.scheduler.now_ms + LIVENESS_MS
+        self.core_healed_ms = healer.wait(until_ms, lambda: not healer.core_lacks(), SETTLE_MS)
+        return self.core_healed_ms is not None
+
+    def _heal_all(self) -> None:
+        healer = self.healer
         self.nemesis.end()
-        drainer = self._make_client("drainer")
-        worker = Worker(drainer, self.options, ("complete",))
-        for queue in self.options.workload.queues:
-            self._drain(worker, queue)
-        self._describe(drainer)
-        scheduler = self.cluster.scheduler
-        while scheduler.now_ms < self.safety_ms + LIVENESS_MS and self.healed_ms is None:
-            scheduler.run(scheduler.now_ms + SETTLE_MS)
-            if self._is_settled():
-                self.healed_ms = scheduler.now_ms - self.safety_ms
-        drainer.is_stopped = True
+        healer.drain(self.options.nodes)
+        if not self.options.has_core_phase:
+            healer.begin()
+        self.calm_ms = self.cluster.scheduler.now_ms
+        self.healed_ms = healer.wait(self.calm_ms + LIVENESS_MS, lambda: not self.lacks(), SETTLE_MS)
         self._be_quiet()
 
     def _be_quiet(self) -> None:
@@ -136,64 +162,34 @@ class Campaign:
         if self.healed_ms is not None and quiet_ms <= QUIET_MS_MAX:
             self.cluster.scheduler.run(self.cluster.scheduler.now_ms + quiet_ms)
 
-    def _drain(self, worker: Worker, queue: str) -> None:
-        """Claim a queue empty, without end."""
-        worker.claim(queue, 100, DRAIN_LEASE_MS, 100, lambda: self.cluster.scheduler.after(
-            20, self._drain, worker, queue))
-
-    def _describe(self, client: Client) -> None:
-        """Ask the nodes, one after another, how they see the cluster."""
-        def then(operation: Operation) -> None:
-            if isinstance(operation.answer, m.Described):
-                self._described[operation.node] = operation.answer
-            client.later(100, self._describe, client)
-        client.ask(m.Describe, then)
-
     def owners(self) -> dict[int, tuple[str, ...]]:
         """The owners that all nodes agree on; none if they do not."""
-        views = [described.partitions for described in self._described.values()]
-        if len(views) < len(self.options.nodes):
-            return {}
-        owners = {row.partition: row.owners for row in views[0]}
-        is_agreed = all(owners == {row.partition: row.owners for row in view} for view in views)
-        return owners if is_agreed and all(owners.values()) else {}
-
-    def _is_settled(self) -> bool:
-        return not self.lacks()
+        return self.healer.owners()
 
     def lacks(self) -> list[str]:
         """What liveness still misses."""
         evidence = self.evidence(self.owners())
         if not evidence.owners:
             return ["not all nodes agree on the owners"]
-        leaders = self._lacks_leaders()
+        leaders = self.healer.leaders_lacking()
         if leaders:
             return leaders
         findings = [nobody_starves(evidence), replicas_are_equal(evidence)]
         return [f"{finding.invariant}: {line}" for finding in findings for line in finding.evidence]
-
-    def _lacks_leaders(self) -> list[str]:
-        lacking = []
-        for partition in range(self.options.parameters.partitions):
-            document = self.cluster.registry.documents.get(partition)
-            seen = [described.partitions[partition].leader for described in self._described.values()]
-            if document is None or any(leader != document[1].leader for leader in seen):
-                lacking.append(f"partition {partition}: nodes see leaders {seen}, the registry {document}")
-        return lacking
 
     # -- judgement -----------------------------------------------------------------------------
 
     def evidence(self, owners: Mapping[int, Sequence[str]]) -> Evidence:
         """For the checkers. Without owners nothing is asked that only a healed cluster can keep."""
         parameters, cluster = self.options.parameters, self.cluster
-        equal_ms = None if self.healed_ms is None else self.safety_ms + self.healed_ms
+        equal_ms = None if self.healed_ms is None else self.calm_ms + self.healed_ms
         return Evidence(
             cluster.history, cluster.registry.writes,
             {name: process.store for name, process in cluster.processes.items()}, owners,
             parameters.replicas, parameters.partitions, faults=self.nemesis.struck, notes=cluster.notetaker.notes,
-            skew_ms=parameters.skew_ms, wall_start_ms=WALL_START_MS, calm_ms=self.safety_ms, equal_ms=equal_ms,
+            skew_ms=parameters.skew_ms, wall_start_ms=WALL_START_MS, calm_ms=self.calm_ms, equal_ms=equal_ms,
             bound_ms=LIVENESS_MS, end_ms=cluster.scheduler.now_ms,
-            patience_ms=self.options.workload.patience_ms)
+            patience_ms=max(self.options.workload.patience_ms, DRAINER_PATIENCE_MS))
 
     def judge(self, error: str) -> list[Finding]:
         """All verdicts: of the checkers, the monitor, the liveness phase."""
@@ -203,8 +199,13 @@ class Campaign:
                 process.store.crash()  # what counts is what is committed
         findings = [Finding(NO_NEED_TO_RAISE, False, (error,))] if error else []
         findings += checkers.check(self.evidence(self.owners() if is_healed else {}))
-        if is_healed or not error:
-            findings.append(Finding(LIVENESS, is_healed, () if is_healed else tuple(self.lacks())))
+        if is_healed:
+            findings.append(Finding(LIVENESS, True))
+        elif not error and self.options.has_core_phase and self.core_healed_ms is None:
+            core = f"core {'+'.join(self.healer.core)}, others {self.healer.ways}"
+            findings.append(Finding(CORE_LIVENESS, False, (core, *self.healer.core_lacks())))
+        elif not error:
+            findings.append(Finding(LIVENESS, False, tuple(self.lacks())))
         findings += [Finding(rule, False, tuple(lines[:EVIDENCE_MAX]))
                      for rule, lines in self.cluster.monitor.violations.items()]
         return findings
@@ -217,6 +218,7 @@ class Campaign:
         stats += Counter({f"registry {what}": count for what, count in cluster.registry.counts.items()})
         stats += Counter(f"{type(operation.message).__name__} {operation.status.value}"
                          for operation in history.operations)
+        stats += Counter({f"probe {name}": count for name, count in self.probes().items()})
         acks = sum(1 for _ in history.of(m.Enqueue, Status.OK))
         stats.update({
             "actions": cluster.scheduler.actions, "elections": len(cluster.registry.writes),
@@ -224,9 +226,18 @@ class Campaign:
             "boots": sum(process.boots for process in cluster.processes.values()),
             "acks": acks, "claims": sum(1 for _ in claims_of(history)),
             "faults overlapped": self._overlapped(), "virtual ms": cluster.scheduler.now_ms,
-            "healing ms": self.healed_ms or 0, "on wire": self.options.is_on_wire,
+            "healing ms": self.healed_ms or 0, "core healing ms": self.core_healed_ms or 0,
+            "on wire": self.options.is_on_wire,
         })
         return stats
+
+    def probes(self) -> Counter[str]:
+        """Rare situations that this run has met."""
+        cluster = self.cluster
+        stores = [process.store for process in cluster.processes.values()]
+        hindsight = Hindsight(cluster.history, cluster.registry.writes, stores,
+                              self.options.parameters.partitions)
+        return cluster.probes.counts + hindsight.look(cluster.registry.counts + cluster.network.counts)
 
     def _overlapped(self) -> int:
         """Faults during which a write or a claim succeeded."""
@@ -239,11 +250,12 @@ class Campaign:
         return sum(1 for fault in self.nemesis.faults if is_overlapped(fault))
 
 
-def run(seed: int, *, seconds: int = 20, plant: Callable[[Cluster], None] | None = None,
+def run(seed: int, *, seconds: int = 20, reduction: Reduction = WHOLE,
+        plant: Callable[[Cluster], None] | None = None,
         listener: Callable[[str], None] | None = None) -> Verdict:
     """Play a seed. ``plant`` may break something before the start; ``listener`` gets each trace line."""
     trace = Trace(listener)
-    campaign = Campaign(seed, seconds, trace)
+    campaign = Campaign(seed, seconds, trace, reduction)
     if plant is not None:
         plant(campaign.cluster)
     error = ""
@@ -257,4 +269,6 @@ def run(seed: int, *, seconds: int = 20, plant: Callable[[Cluster], None] | None
     return Verdict(
         seed, campaign.options, {each.invariant: each.evidence for each in findings if each.verdict is False},
         tuple(each.invariant for each in findings if each.verdict is None), campaign.stats(), trace.hash,
-        tuple(trace.last(TRACE_LINES)))
+        tuple(trace.last(TRACE_LINES)), tuple(campaign.nemesis.struck),
+        tuple((operation.client, operation.request) for operation in campaign.cluster.history.operations
+              if operation.client != DRAINER), reduction)

@@ -33,6 +33,7 @@ from skuld_py.simulation.monitor import Monitor
 from skuld_py.simulation.network import Envelope, Network
 from skuld_py.simulation.notetaker import NoteTaker
 from skuld_py.simulation.options import Options
+from skuld_py.simulation.probes import Probes
 from skuld_py.simulation.process import Process
 from skuld_py.simulation.registry import Registry
 from skuld_py.simulation.scheduler import Scheduler, stream
@@ -65,6 +66,9 @@ class Cluster:
         self.processes: dict[str, Process] = {}
         self.monitor = Monitor(options.parameters, self.processes, self.history)
         self.notetaker = NoteTaker(self.scheduler)
+        self.probes = Probes(self)
+        self.network.on_cut = self.probes.on_cut
+        self.registry.on_written.append(self.probes.on_written)
         self._horizon_ms = horizon_ms
         self._registry_cuts: Counter[str] = Counter()
         self._clocks: dict[str, Clock] = {}
@@ -149,6 +153,8 @@ class Cluster:
             elif type(effect) is Answer:
                 client = effect.client.decode()
                 self.monitor.on_answer(client, effect.message)
+                operation = self.history.find(client, getattr(effect.message, "request", -1))
+                self.probes.on_answer(operation, effect.message)
                 envelopes.setdefault(client, []).append(effect.message)
             elif isinstance(effect, ReadDocument | SwapDocument) and process.connection is not None:
                 self.note(process.name, "asks", "registry", effect)
@@ -161,6 +167,7 @@ class Cluster:
     def note(self, who: str, what: str, whom: str = "", detail: object = "") -> None:
         """Add to the trace."""
         self.trace.note(self.scheduler.now_ms, who, what, whom, detail)
+        self.probes.see(self.scheduler.now_ms, who, what, whom, detail)
 
     # -- what the nemesis does ---------------------------------------------------------------------
 
@@ -197,6 +204,7 @@ class Cluster:
         connection = self.processes[name].connection
         if connection is not None and self._registry_cuts[name] == 1:
             self.registry.cut(connection)
+        self.probes.on_cut()
 
     def mend_registry(self, name: str) -> None:
         """Join them again, however often they were parted."""

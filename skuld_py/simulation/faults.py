@@ -16,8 +16,8 @@ import attrs
 
 from skuld_py.simulation.network import Link, between, bridge, halves, one_way, ring
 
-PROCESS = ("crash", "crash before commit", "crash after commit", "disk full", "blackout", "pause", "long pause",
-           "clock step")
+PROCESS = ("crash", "crash before commit", "crash after commit", "disk full", "blackout", "pause",
+           "long pause", "new leader crash", "clock step")
 NETWORK = ("halves", "isolate", "one way", "bridge", "ring", "flap", "clog", "storm", "reset", "replay", "slow")
 REGISTRY = ("registry cut", "registry freeze", "registry quorum", "registry move", "registry lag",
             "registry choke", "expire")
@@ -78,6 +78,8 @@ def _draw_links(random: Random, kind: str, target: str, nodes: Sequence[str]) ->
         return one_way([target], others) if random.random() < 0.5 else one_way(others, [target])
     if kind == "flap":
         return between([target], random.sample(others, random.randint(1, len(others)))) if others else []
-    if kind in ("clog", "reset") and others:
+    if kind == "clog" and others:
         return [(target, random.choice(others))]
+    if kind == "reset":
+        return one_way([target], others)
     return []

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import attrs
 
+from skuld_py.model.document import Document
 from skuld_py.simulation.faults import Fault
 from skuld_py.simulation.network import Network, Weather
 from skuld_py.simulation.process import CrashPoint, Process
@@ -22,6 +23,7 @@ from skuld_py.simulation.sessions import Connection
 RESTART_SPREAD_MS = 500
 REBOOT_MS = (20, 400)
 """After a process has ended itself, until its supervisor has started it again."""
+AFTER_ELECTION_MS = (0, 60)
 FLAP_MS = (20, 600)
 SLOW_MS = (10, 200)
 LAG_MS = (20, 2_000)
@@ -74,12 +76,12 @@ class Nemesis:
         self._is_over = False
         self._starts: dict[str, Callable[[Fault], bool]] = {
             "crash": self._crash, "blackout": self._crash, "disk full": self._fill_disk,
-            "pause": self._pause, "long pause": self._pause, "clock step": self._step_clock,
-            "flap": self._flap, "clog": self._clog, "storm": self._storm, "reset": self._reset,
-            "replay": self._replay, "slow": self._slow, "registry cut": self._cut_registry,
-            "registry freeze": self._freeze, "registry quorum": self._lose_quorum,
-            "registry move": self._move, "registry lag": self._lag, "registry choke": self._choke,
-            "expire": self._expire,
+            "new leader crash": self._crash_new_leader, "clock step": self._step_clock,
+            "pause": self._pause, "long pause": self._pause, "flap": self._flap, "clog": self._clog,
+            "storm": self._storm, "reset": self._reset, "replay": self._replay, "slow": self._slow,
+            "registry cut": self._cut_registry, "registry freeze": self._freeze,
+            "registry quorum": self._lose_quorum, "registry move": self._move, "registry lag": self._lag,
+            "registry choke": self._choke, "expire": self._expire,
             **dict.fromkeys(_CRASH_POINTS, self._arm_crash), **dict.fromkeys(_PARTITIONS, self._part),
         }
 
@@ -133,6 +135,18 @@ class Nemesis:
     def _restart_after_crash(self, process: Process, downtime_ms: int) -> None:
         process.on_crash = lambda: self._later(
             self._victim.scheduler.now_ms + downtime_ms, self._victim.restart, process.name)
+
+    def _crash_new_leader(self, fault: Fault) -> bool:
+        """Whoever is elected next dies in the moments after."""
+        written, delay_ms = self._victim.registry.on_written, self._draw(fault, AFTER_ELECTION_MS)
+
+        def then(now_ms: int, partition: int, before: Document | None, document: Document) -> None:
+            written.remove(then)
+            process = self._victim.processes[document.leader]
+            self._later(now_ms + delay_ms, process.crash)
+            self._later(now_ms + delay_ms + fault.stop_ms - fault.start_ms, self._victim.restart, process.name)
+        written.append(then)
+        return True
 
     def _fill_disk(self, fault: Fault) -> bool:
         """Every commit fails, and with it the process; whoever starts it again starts it into the same."""
@@ -222,11 +236,17 @@ class Nemesis:
         return True
 
     def _lose_quorum(self, fault: Fault) -> bool:
-        registry = self._victim.registry
-        if not registry.is_quorate:
-            return False
-        registry.lose_quorum()
-        self._at_stop(fault, registry.regain_quorum)
+        """Now, or under the next swap."""
+        registry, duration_ms = self._victim.registry, fault.stop_ms - fault.start_ms
+
+        def lose() -> None:
+            if registry.is_quorate:
+                registry.lose_quorum()
+                self._later(self._victim.scheduler.now_ms + duration_ms, registry.regain_quorum)
+        if self._draw(fault, (0, 1)):
+            registry.before_swap = lose
+        else:
+            lose()
         return True
 
     def _to_connection(self, fault: Fault, action: Callable[[Connection], None]) -> bool:
@@ -256,16 +276,18 @@ class Nemesis:
         """Heal links, registry and nodes (all of them, or those named): up, running, heard by everybody."""
         self._is_over = True
         victim = self._victim
+        victim.registry.before_swap = None
         healed = list(victim.processes if names is None else names)
         victim.note("nemesis", "heal", "+".join(healed))
         victim.network.mend_all()
+        for name in victim.processes:
+            victim.mend_registry(name)
         victim.network.weather = attrs.evolve(self._calm, loss=0.0, repeat=0.0, tail=0.0, capacity=0)
         victim.registry.heal()
         for name in healed:
             process = victim.processes[name]
             process.crash_point, process.is_disk_full = None, False
             process.supervise = lambda: None
-            victim.mend_registry(name)
             if process.is_paused:
                 victim.resume(name)
             victim.restart(name)

@@ -56,6 +56,7 @@ class Network:
         self.counts: Counter[str] = Counter()
         self.translate: Callable[[str, Envelope], Envelope] | None = None
         """Stands for the wire: gets the sender and the messages, gives what arrives."""
+        self.on_cut: Callable[[], None] = lambda: None
         self._scheduler = scheduler
         self._seed = seed
         self._endpoints: dict[str, Deliver] = {}
@@ -79,6 +80,7 @@ class Network:
     def cut(self, links: Iterable[Link]) -> None:
         """Break directed links; cuts of the same link add up."""
         self._cuts.update(links)
+        self.on_cut()
 
     def mend(self, links: Iterable[Link]) -> None:
         """Take one cut of each link back."""

@@ -60,6 +60,8 @@ class Options:
     commit_ms: float
     is_on_wire: bool
     """Whether each message passes through the codec."""
+    has_core_phase: bool
+    """Whether a core must do alone for a while before all is healed."""
 
     def summary(self) -> str:
         """One line for people."""
@@ -88,7 +90,8 @@ def draw_options(seed: int) -> Options:
                         failure=random.choice((0.0, 0.05))),
         _draw_workload(random),
         tuple(fault for fault in FAULTS if random.random() < 0.35) if random.random() < 0.95 else (),
-        random.choice(_PACE_OF_FAULTS_MS), random.choice((0.3, 1.0, 4.0)), random.random() < 0.1)
+        random.choice(_PACE_OF_FAULTS_MS), random.choice((0.3, 1.0, 4.0)), random.random() < 0.1,
+        random.random() < 0.6)
 
 
 def _draw_timing(random: Random) -> Timing:
@@ -104,7 +107,7 @@ def _draw_timing(random: Random) -> Timing:
 
 
 def _draw_limits(random: Random) -> Limits:
-    return attrs.evolve(DEFAULT_LIMITS, page_rows=random.choice((10, 50, 1_000)))
+    return attrs.evolve(DEFAULT_LIMITS, page_rows=random.choice((3, 20, 1_000)))
 
 
 def _draw_weather(random: Random) -> Weather:

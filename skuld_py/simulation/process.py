@@ -107,6 +107,11 @@ class Process:
         """Whether there is a process at all."""
         return self.machine is not None
 
+    @property
+    def is_committing(self) -> bool:
+        """Whether a commit is under way."""
+        return self._is_busy
+
     # -- life ----------------------------------------------------------------------------------
 
     def start(self) -> None:

@@ -7,6 +7,7 @@ of one connection keep their order, as ZooKeeper promises.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import attrs
@@ -45,6 +46,9 @@ class Registry(Service):
         super().__init__(scheduler, random, options)
         self.documents: dict[int, tuple[int, Document]] = {}
         self.writes: list[Write] = []
+        self.on_written: list[Callable[[int, int, Document | None, Document], None]] = []
+        self.before_swap: Callable[[], None] | None = None
+        """What strikes the service, once, when the next swap is on its way."""
         self._buffered: list[tuple[Connection, SwapDocument]] = []
 
     def _flush(self) -> None:
@@ -84,6 +88,9 @@ class Registry(Service):
 
     def _swap(self, connection: Connection, effect: SwapDocument) -> None:
         swapped = DocumentSwapped(effect.partition, effect.document.write_id, Outcome.UNCERTAIN)
+        strike, self.before_swap = self.before_swap, None
+        if strike is not None:
+            strike()
         if connection.is_stalled or (self.is_frozen and not connection.is_cut):
             self._buffered.append((connection, effect))
             self._fail_later(connection, swapped)
@@ -124,10 +131,12 @@ class Registry(Service):
             self._buffered.append((connection, effect))
 
     def _apply(self, connection: Connection, effect: SwapDocument) -> bool:
-        version, _ = self.documents.get(effect.partition, (-1, NOBODY))
+        version, before = self.documents.get(effect.partition, (-1, None))
         if connection.session not in self._open or version != effect.version:
             return False
         document = Document.decode(effect.document.encode())
         self.documents[effect.partition] = (version + 1, document)
         self.writes.append(Write(self._scheduler.now_ms, effect.partition, version + 1, document))
+        for listener in list(self.on_written):
+            listener(self._scheduler.now_ms, effect.partition, before, document)
         return True

@@ -102,6 +102,15 @@ class Service:
         self._registrations[name] = Registration()
         self._nodes.put(self._scheduler.now_ms, name, name)
 
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Who is registered now."""
+        return self._nodes.at(self._scheduler.now_ms)
+
+    def is_member(self, name: str) -> bool:
+        """Whether a session stands under this name."""
+        return name in self._members
+
     def registration(self, name: str) -> Registration | None:
         """What is registered under a node's name."""
         return self._registrations.get(name)

@@ -30,7 +30,8 @@ class Client:
     """One client's line to the cluster."""
 
     def __init__(self, name: str, scheduler: Scheduler, network: Network, history: History, clock: Clock,
-                 random: Random, nodes: Sequence[str], patience_ms: int) -> None:
+                 random: Random, nodes: Sequence[str], patience_ms: int,
+                 is_muted: Callable[[str, int], bool] = lambda name, request: False) -> None:
         self.name = name
         self.scheduler = scheduler
         self.clock = clock
@@ -39,7 +40,8 @@ class Client:
         self.patience_ms = patience_ms
         self._network = network
         self.history = history
-        self._nodes = nodes
+        self.nodes = nodes
+        self._is_muted = is_muted
         self._requests = 0
         self._then: dict[int, Then] = {}
         network.attach(name, self._receive, is_client=True)
@@ -47,8 +49,10 @@ class Client:
     def ask(self, make: Make, then: Then) -> Operation:
         """Send what ``make`` makes of a request number to some node."""
         self._requests += 1
-        request, node = self._requests, self.random.choice(self._nodes)
+        request, node = self._requests, self.random.choice(self.nodes)
         message = make(request)
+        if self._is_muted(self.name, request):
+            return Operation(self.name, request, node, message, self.scheduler.now_ms)
         operation = self.history.invoke(self.scheduler.now_ms, self.name, node, request, message)
         self._then[request] = then
         self._network.send(self.name, node, (message,))

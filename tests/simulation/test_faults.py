@@ -29,7 +29,7 @@ from skuld_py.simulation.trace import Trace
 
 def test_a_schedule_is_in_order_numbered_and_the_same_again() -> None:
     names = ("n1", "n2", "n3")
-    drawn = [draw_faults(stream(1, "faults"), FAULTS, 200, names, 20_000) for _ in range(2)]
+    drawn = [draw_faults(stream(1, "faults"), FAULTS, 50, names, 20_000) for _ in range(2)]
 
     assert drawn[0] == drawn[1]
     assert [fault.number for fault in drawn[0]] == list(range(len(drawn[0])))
@@ -240,8 +240,10 @@ def test_a_synced_read_brings_the_lists_up_to_date() -> None:
     service.news("n2")
     service.registry.request(service.n2, ReadDocument(0))
     service.wait(100)
-    service.registry.move(service.n2)
-    service.wait(5_000)
+    service.registry.cut(service.n2)
+    service.wait(1_999)
+    service.registry.mend(service.n2)
+    service.wait(1_000)
 
     assert alive(service.news("n2")) == ["n2.1"]
 

@@ -1,0 +1,274 @@
+"""Named rare situations, counted: what a campaign has met, and what it never has.
+
+A rule that no run has put to the test is not tested by any number of runs. Each probe names a situation in
+which a rule of the project decides; a long campaign that meets one of those in ``REQUIRED`` not once fails,
+because then the generator is at fault. The machines know nothing of probes: they are read off what passes
+between machines and world, and off the stores. What shows only afterwards is in ``hindsight``.
+
+Source: FoundationDB's CODE_PROBE, TigerBeetle's coverage marks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from skuld_py.model import messages as m
+from skuld_py.model.columns import unpack_u64
+from skuld_py.model.document import Document
+from skuld_py.model.events import DocumentRead, Session, SessionChanged
+from skuld_py.model.ids import partition_of, split
+from skuld_py.model.task import History
+from skuld_py.simulation.history import Operation
+from skuld_py.simulation.network import Network
+from skuld_py.simulation.options import Options
+from skuld_py.simulation.process import Process
+from skuld_py.simulation.registry import Registry
+
+REQUIRED = (
+    # elections
+    "vote refused", "two candidates for one epoch", "vote of an epoch that is over", "epoch skipped",
+    "claims pulled", "claims pulled over pages", "claims pushed", "claims pushed over pages",
+    "leader elected with a voter down", "leader elected by the least majority", "leader dies at once",
+    "leader restarts and finds its own name", "deposed leader still says it leads",
+    "leader stands still", "leader wakes up deposed", "leader suspended", "leader loses its session",
+    "leader without its peers, with the registry", "leader without the registry, with its peers",
+    "leader changes while a claim is held",
+    # claims
+    "grant refused for a newer promise", "grant vetoed", "renewal refused for a newer promise",
+    "renewal of a lost claim", "renewal by a later epoch's leader", "renewal at the last moment",
+    "claim on the least copies", "claim waited and got", "claim waited in vain", "claim through another node",
+    "claim given back", "task claimed three times", "completion reaches a node before the claim",
+    "completion of a lapsed claim", "completion by an outdated claim", "task completed twice",
+    # copies
+    "enqueue on the least copies", "enqueue in doubt was stored", "enqueue in doubt was lost",
+    "enqueue acknowledged twice", "answer: conflict", "answer: uncertain", "answer: unavailable",
+    "answer: no_leader", "exchange finds a difference", "exchange repairs the other side",
+    "exchange repairs this side", "exchange over pages", "exchange with a tree not built yet",
+    # processes
+    "crash in the middle of a commit", "all nodes down", "majority down", "node back within its session",
+    "disk full again after a restart", "pause outlasts the session", "clock set back over a restart",
+    # links
+    "replayed old", "lost by a reset", "dropped at capacity",
+    # the registry
+    "swap lost", "swap uncertain, applied", "swap uncertain, not applied", "swap uncertain, applied late",
+    "swap without quorum", "connection broken at a swap", "session ended", "session ended behind a swap",
+    "session moved", "old list told", "answer too large",
+)
+OPTIONAL = ("answer: not_ready", "answer: not_leader", "answer: busy", "answer: future_id", "cohort changed",
+            "leader abdicates", "new member filled")
+KNOWN = frozenset(REQUIRED) | frozenset(OPTIONAL)
+
+AT_ONCE_MS = 100
+
+See = Callable[[int, str, str, Any], None]
+
+
+class Scene(Protocol):
+    """What probes look at."""
+
+    options: Options
+    network: Network
+    registry: Registry
+    processes: dict[str, Process]
+
+
+def has_claim(record: bytes | None, token: int) -> bool:
+    """Whether a history record holds a claim."""
+    return record is not None and token in History.decode(record).claims.entries
+
+
+class Probes:
+    """Watches one run."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.counts: Counter[str] = Counter()
+        self._scene = scene
+        self._asked: dict[tuple[int, int], str] = {}
+        self._elected: dict[int, tuple[int, Document]] = {}
+        self._paused: dict[str, tuple[int, list[int]]] = {}
+        self._clocks: dict[str, float] = {}
+        self._full: dict[str, int] = {}
+        self._deeds: Mapping[str, Callable[[int, str], None]] = {
+            "crash": self._on_crash, "start": self._on_start, "pause": self._on_pause,
+            "resume": self._on_resume}
+        self._arrivals: Mapping[type, See] = {
+            m.RequestVote: self._on_request, m.Vote: self._on_vote, m.ClaimPage: self._on_page,
+            m.PushClaims: self._on_push, m.Gossip: self._on_gossip, m.Granted: self._on_granted,
+            m.Amended: self._on_amended, m.Complete: self._on_complete, m.Compare: self._on_compare,
+            m.Probed: self._on_probed, m.Fetched: self._on_fetched, DocumentRead: self._on_read,
+            SessionChanged: self._on_session,
+            m.Repair: lambda *_: self.hit("exchange repairs the other side"),
+            m.Delegate: lambda *_: self.hit("claim through another node"),
+            m.Abdicate: lambda *_: self.hit("leader abdicates"),
+            m.Synced: lambda *_: self.hit("new member filled"),
+        }
+
+    def hit(self, name: str, is_met: object = True) -> None:
+        """Count a situation, if it is met."""
+        assert name in KNOWN, name
+        if is_met:
+            self.counts[name] += 1
+
+    def see(self, now_ms: int, who: str, what: str, whom: str, detail: object) -> None:
+        """One line of the trace."""
+        if what == "->":
+            arrival = self._arrivals.get(type(detail))
+            if arrival is not None:
+                arrival(now_ms, who, whom, detail)
+        elif what in self._deeds and who in self._scene.processes:
+            self._deeds[what](now_ms, who)
+
+    def _document(self, partition: int) -> Document | None:
+        found = self._scene.registry.documents.get(partition)
+        return found[1] if found else None
+
+    def _led_by(self, name: str) -> list[int]:
+        return [partition for partition, (_, document) in self._scene.registry.documents.items()
+                if document.leader == name]
+
+    # -- elections -----------------------------------------------------------------------------
+
+    def _on_request(self, now_ms: int, candidate: str, voter: str, request: m.RequestVote) -> None:
+        if not request.is_trial:
+            first = self._asked.setdefault((request.partition, request.epoch), candidate)
+            self.hit("two candidates for one epoch", first != candidate)
+
+    def _on_vote(self, now_ms: int, voter: str, candidate: str, vote: m.Vote) -> None:
+        document = self._document(vote.partition)
+        self.hit("vote refused", not vote.is_granted)
+        self.hit("vote of an epoch that is over", document is not None and vote.epoch < document.epoch)
+
+    def _on_page(self, now_ms: int, voter: str, candidate: str, page: m.ClaimPage) -> None:
+        self.hit("claims pulled", page.ids)
+        self.hit("claims pulled over pages", page.after)
+
+    def _on_push(self, now_ms: int, candidate: str, voter: str, page: m.PushClaims) -> None:
+        self.hit("claims pushed", page.ids)
+        self.hit("claims pushed over pages", page.after)
+
+    def _on_gossip(self, now_ms: int, name: str, peer: str, gossip: m.Gossip) -> None:
+        for row in gossip.leads:
+            document = self._document(row.partition)
+            self.hit("deposed leader still says it leads", document and row.epoch < document.epoch)
+
+    def _on_read(self, now_ms: int, registry: str, name: str, event: DocumentRead) -> None:
+        connection = self._scene.processes[name].connection
+        self.hit("leader restarts and finds its own name", connection is not None
+                 and event.document.leader == name and event.document.boot != connection.member.boot)
+
+    def on_written(self, now_ms: int, partition: int, before: Document | None, document: Document) -> None:
+        """A document took effect."""
+        processes = self._scene.processes
+        up = [name for name in document.cohort if processes[name].is_up and not processes[name].is_paused]
+        self.hit("leader elected with a voter down", len(up) < len(document.cohort))
+        self.hit("leader elected by the least majority",
+                 len(document.cohort) > 2 and len(up) == len(document.cohort) // 2 + 1)
+        if before is not None:
+            self.hit("epoch skipped", document.epoch > before.epoch + 1)
+            self.hit("cohort changed", {*document.cohort} != {*before.cohort})
+        self._elected[partition] = (now_ms, document)
+
+    def _on_session(self, now_ms: int, registry: str, name: str, event: SessionChanged) -> None:
+        if event.session is not Session.CONNECTED and self._led_by(name):
+            self.hit("leader suspended" if event.session is Session.SUSPENDED else "leader loses its session")
+
+    def on_cut(self) -> None:
+        """Links were cut, or a node was parted from the registry."""
+        for _, document in self._scene.registry.documents.values():
+            process, cohort = self._scene.processes[document.leader], document.cohort
+            if not process.is_up or len(cohort) < 2:
+                continue
+            heard = [name for name in cohort if name == document.leader or not (
+                self._scene.network.is_cut((name, document.leader))
+                or self._scene.network.is_cut((document.leader, name)))]
+            is_registered = process.connection is not None and not process.connection.is_cut
+            has_peers = len(heard) > len(cohort) // 2
+            self.hit("leader without its peers, with the registry", is_registered and not has_peers)
+            self.hit("leader without the registry, with its peers", has_peers and not is_registered)
+
+    # -- claims --------------------------------------------------------------------------------
+
+    def _on_granted(self, now_ms: int, voter: str, leader: str, granted: m.Granted) -> None:
+        self.hit("grant refused for a newer promise", not granted.is_accepted)
+        self.hit("grant vetoed", granted.vetoed)
+
+    def _on_amended(self, now_ms: int, voter: str, leader: str, amended: m.Amended) -> None:
+        self.hit("renewal refused for a newer promise", not amended.is_accepted)
+
+    def _on_complete(self, now_ms: int, who: str, name: str, complete: m.Complete) -> None:
+        if who not in self._scene.processes:
+            return
+        store, partitions = self._scene.processes[name].store, self._scene.options.parameters.partitions
+        for task_id, token in zip(split(complete.ids), unpack_u64(complete.tokens), strict=True):
+            key = partition_of(task_id, partitions).to_bytes(2, "big") + task_id
+            self.hit("completion reaches a node before the claim",
+                     not has_claim(store.committed("history", key), token))
+
+    def on_answer(self, operation: Operation | None, answer: m.Message) -> None:
+        """An answer leaves its coordinator."""
+        replicas = self._scene.options.parameters.replicas
+        if operation is None or replicas < 2:
+            return
+        if isinstance(answer, m.Acked) and isinstance(operation.message, m.Enqueue):
+            self.hit("enqueue on the least copies", answer.copies <= replicas // 2 + 1 < replicas)
+        elif isinstance(answer, m.Claimed) and answer.batches:
+            batch = answer.batches[0]
+            copies = self._copies(batch.ids[:20], batch.first_token)
+            self.hit("claim on the least copies", copies == replicas // 2 + 1 < replicas)
+
+    def _copies(self, task_id: bytes, token: int) -> int:
+        partitions = self._scene.options.parameters.partitions
+        key = partition_of(task_id, partitions).to_bytes(2, "big") + task_id
+        return sum(has_claim(process.store.committed("history", key), token)
+                   for process in self._scene.processes.values())
+
+    # -- anti-entropy --------------------------------------------------------------------------
+
+    def _on_compare(self, now_ms: int, who: str, peer: str, compare: m.Compare) -> None:
+        self.hit("exchange over pages", compare.after)
+
+    def _on_probed(self, now_ms: int, who: str, peer: str, probed: m.Probed) -> None:
+        self.hit("exchange finds a difference", probed.differing)
+        self.hit("exchange with a tree not built yet", probed.is_building)
+
+    def _on_fetched(self, now_ms: int, who: str, peer: str, fetched: m.Fetched) -> None:
+        self.hit("exchange repairs this side", fetched.tasks)
+
+    # -- processes -----------------------------------------------------------------------------
+
+    def _on_crash(self, now_ms: int, name: str) -> None:
+        process, processes = self._scene.processes[name], self._scene.processes
+        self._paused.pop(name, None)
+        self.hit("crash in the middle of a commit", process.is_committing)
+        self.hit("all nodes down", not any(other.is_up for other in processes.values() if other is not process))
+        if process.is_disk_full:
+            self._full[name] = self._full.get(name, 0) + 1
+            self.hit("disk full again after a restart", self._full[name] > 1)
+        for partition, (_, document) in self._scene.registry.documents.items():
+            up = [other for other in document.cohort if processes[other].is_up and other != name]
+            self.hit("majority down", name in document.cohort and 2 * len(up) <= len(document.cohort))
+            elected_ms, elected = self._elected.get(partition, (0, document))
+            self.hit("leader dies at once", elected.leader == name and now_ms - elected_ms < AT_ONCE_MS)
+
+    def _on_start(self, now_ms: int, name: str) -> None:
+        process = self._scene.processes[name]
+        off_ms = process.clock.offset_ms
+        self.hit("clock set back over a restart", off_ms < self._clocks.get(name, off_ms))
+        self.hit("node back within its session", self._scene.registry.is_member(name))
+        self._clocks[name] = off_ms
+
+    def _on_pause(self, now_ms: int, name: str) -> None:
+        self._paused[name] = (now_ms, self._led_by(name))
+        self.hit("leader stands still", self._led_by(name))
+
+    def _on_resume(self, now_ms: int, name: str) -> None:
+        since_ms, led = self._paused.pop(name, (now_ms, []))
+        self.hit("pause outlasts the session", now_ms - since_ms > self._scene.options.registry.session_ms)
+        self.hit("leader wakes up deposed", {*led} - {*self._led_by(name)})
+
+
+def unmet(counts: Mapping[str, int]) -> list[str]:
+    """The situations that should have been met and were not."""
+    return [name for name in REQUIRED if not counts.get(name)]
