@@ -95,7 +95,7 @@ class Campaign:
         self.cluster = Cluster(seed, self.options, make_node, trace, self.horizon_ms)
         self.clients: list[Client] = []
         self.core_healed_ms: int | None = None
-        self.calm_ms = self.safety_ms
+        self.calm_ms: int | None = None
         """When the last fault was over."""
         self.healed_ms: int | None = None
         self._seed = seed
@@ -182,7 +182,7 @@ class Campaign:
     def evidence(self, owners: Mapping[int, Sequence[str]]) -> Evidence:
         """For the checkers. Without owners nothing is asked that only a healed cluster can keep."""
         parameters, cluster = self.options.parameters, self.cluster
-        equal_ms = None if self.healed_ms is None else self.calm_ms + self.healed_ms
+        equal_ms = None if self.healed_ms is None or self.calm_ms is None else self.calm_ms + self.healed_ms
         return Evidence(
             cluster.history, cluster.registry.writes,
             {name: process.store for name, process in cluster.processes.items()}, owners,
@@ -203,9 +203,9 @@ class Campaign:
             findings.append(Finding(LIVENESS, True))
         elif not error and self.options.has_core_phase and self.core_healed_ms is None:
             core = f"core {'+'.join(self.healer.core)}, others {self.healer.ways}"
-            findings.append(Finding(CORE_LIVENESS, False, (core, *self.healer.core_lacks())))
+            findings.append(Finding(CORE_LIVENESS, False, (core, *self.healer.core_lacks()[:EVIDENCE_MAX])))
         elif not error:
-            findings.append(Finding(LIVENESS, False, tuple(self.lacks())))
+            findings.append(Finding(LIVENESS, False, tuple(self.lacks()[:EVIDENCE_MAX])))
         findings += [Finding(rule, False, tuple(lines[:EVIDENCE_MAX]))
                      for rule, lines in self.cluster.monitor.violations.items()]
         return findings

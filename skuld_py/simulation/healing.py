@@ -18,6 +18,8 @@ from random import Random
 
 from skuld_py.cluster.placement import place
 from skuld_py.model import messages as m
+from skuld_py.model.document import Document
+from skuld_py.partition.promise import load_promise
 from skuld_py.simulation.cluster import Cluster
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.network import between, one_way
@@ -29,13 +31,21 @@ WAYS = ("down", "paused", "cut off", "no registry", "mute")
 """How a node outside the core is broken. "deaf" works too and is left out until a leader that hears no
 majority resigns: today it holds its partition for as long as it speaks."""
 
+ARE_SPLIT_VOTERS_OBEDIENT = False
+"""Whether a voter that promised an epoch to a candidate who lost obeys the one who won it. While it does not,
+a core counts only voters that do."""
 
-def draw_core(random: Random, nodes: Sequence[str], cohorts: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """A set of nodes with a majority of every cohort, of which no node can be spared; often a few more."""
-    core, groups, spared = list(nodes), [tuple(cohort) for cohort in cohorts], list[str]()
+
+def draw_core(random: Random, nodes: Sequence[str], cohorts: Iterable[tuple[int, Sequence[str]]]) -> tuple[
+        str, ...]:
+    """A set of nodes with a majority of every cohort, of which no node can be spared; often a few more.
+
+    Cohorts are given as (size, members that count).
+    """
+    core, groups, spared = list(nodes), list(cohorts), list[str]()
     for name in random.sample(list(nodes), len(nodes)):
         left = [other for other in core if other != name]
-        if all(2 * len({*left} & {*cohort}) > len(cohort) for cohort in groups):
+        if all(2 * len({*left} & {*members}) > size for size, members in groups):
             core = left
             spared.append(name)
     more = spared[: random.choice((0, 0, 1, 2))]
@@ -59,10 +69,18 @@ class Healer:
     def choose_core(self) -> tuple[str, ...]:
         """The nodes that shall work again first."""
         cluster = self._cluster
-        cohorts = [document.cohort for _, document in cluster.registry.documents.values()]
-        cohorts += self._placement().values()
+        cohorts = [(len(document.cohort), self._obedient(partition, document))
+                   for partition, (_, document) in cluster.registry.documents.items()]
+        cohorts += [(len(owners), owners) for owners in self._placement().values()]
         self.core = draw_core(self._random, cluster.options.nodes, cohorts)
         return self.core
+
+    def _obedient(self, partition: int, document: Document) -> tuple[str, ...]:
+        promises = {name: load_promise(self._cluster.processes[name].store, partition)
+                    for name in document.cohort}
+        return tuple(name for name, promise in promises.items()
+                     if ARE_SPLIT_VOTERS_OBEDIENT or promise.epoch != document.epoch
+                     or promise.candidate == document.leader)
 
     def _placement(self) -> dict[int, tuple[str, ...]]:
         parameters = self._cluster.options.parameters

@@ -18,13 +18,13 @@ NODES = tuple(f"n{number}" for number in range(7))
 
 @given(st.integers(), st.lists(st.lists(st.sampled_from(NODES), min_size=1, max_size=5, unique=True), min_size=1))
 def test_a_core_has_a_majority_of_every_cohort(seed: int, cohorts: list[list[str]]) -> None:
-    core = draw_core(Random(seed), NODES, cohorts)
+    core = draw_core(Random(seed), NODES, [(len(cohort), cohort) for cohort in cohorts])
 
     assert all(2 * len({*core} & {*cohort}) > len(cohort) for cohort in cohorts)
 
 
 def test_cores_are_mostly_small_and_all_nodes_are_in_some() -> None:
-    cores = [draw_core(Random(seed), NODES[:5], [NODES[:5]]) for seed in range(100)]
+    cores = [draw_core(Random(seed), NODES[:5], [(5, NODES[:5])]) for seed in range(100)]
 
     assert {len(core) for core in cores} == {3, 4, 5}
     assert {name for core in cores for name in core} == {*NODES[:5]}
