@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from skuld_py.errors import Refused
-from skuld_py.model.document import Member
+from skuld_py.model.document import NOBODY, Member
 from skuld_py.model.events import (
     Answer,
     Asked,
@@ -64,7 +64,7 @@ class Cluster:
         self.registry = Registry(self.scheduler, stream(seed, "registry"), options.registry)
         self.history = History()
         self.processes: dict[str, Process] = {}
-        self.monitor = Monitor(options.parameters, self.processes, self.history)
+        self.monitor = Monitor(options.parameters, self.processes, self.history, self._voters_of)
         self.notetaker = NoteTaker(self.scheduler)
         self.probes = Probes(self)
         self.network.on_cut = self.probes.on_cut
@@ -75,6 +75,9 @@ class Cluster:
         """Clocks that were set and not read since."""
         self._randoms = {name: stream(seed, f"node {name}") for name in options.nodes}
         self._commits = {name: stream(seed, f"commit {name}") for name in options.nodes}
+
+    def _voters_of(self, partition: int) -> tuple[str, ...]:
+        return self.registry.documents.get(partition, (-1, NOBODY))[1].cohort
 
     def start(self) -> None:
         """Register all nodes, then boot each within the first moments."""

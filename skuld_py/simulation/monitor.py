@@ -9,7 +9,7 @@ a monitor that shared ``quorum.py`` would share its mistakes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from skuld_py.config import Parameters
@@ -32,6 +32,7 @@ PROMISE_KEPT = "C7 a promise told to others outlives a crash"
 ONE_CANDIDATE = "C7 a replica promises an epoch to one candidate only"
 ACK_IS_FSYNCED = "D7 an acknowledgement means that so many committed copies exist"
 CLAIM_IS_RECORDED = "C4 a claim answered is committed on a majority"
+DROPPED_IS_ELSEWHERE = "D1 a node drops only what a majority of the voters has, and no voter drops"
 NO_NEED_TO_RAISE = "R no machine raises"
 
 _DONE = 8
@@ -52,6 +53,14 @@ def is_completed(record: bytes | None) -> bool:
     return record is not None and record[:_DONE] != bytes(_DONE)
 
 
+def _covers(table: str, record: bytes | None, dropped: bytes) -> bool:
+    """Whether a stored record knows all that the dropped one knew."""
+    if record is None or table == "body":
+        return record == dropped
+    history = History.decode(record)
+    return history.merge(History.decode(dropped)) == history
+
+
 def _same_as(value: bytes) -> Callable[[bytes | None], bool]:
     return lambda record: record == value
 
@@ -59,13 +68,14 @@ def _same_as(value: bytes) -> Callable[[bytes | None], bool]:
 class Monitor:
     """Watches one run; ``violations`` and ``counts`` go by the name of the rule."""
 
-    def __init__(self, parameters: Parameters, processes: Mapping[str, Process],
-                 history: ClientHistory) -> None:
+    def __init__(self, parameters: Parameters, processes: Mapping[str, Process], history: ClientHistory,
+                 voters_of: Callable[[int], Sequence[str]] = lambda partition: ()) -> None:
         self.counts: Counter[str] = Counter()
         self.violations: dict[str, list[str]] = {}
         self._parameters = parameters
         self._processes = processes
         self._history = history
+        self._voters_of = voters_of
         self._told: dict[tuple[str, int], int] = {}
         self._votes: dict[tuple[str, int, int], str] = {}
         self._checks: dict[tuple[type[m.Message], type[m.Message]], Callable[[Any, Any], None]] = {
@@ -89,7 +99,9 @@ class Monitor:
             if before is None:
                 continue
             self.counts[HISTORY_GROWS] += 1
-            if after is None or len(after) < len(before):
+            if after is None:
+                self._check_dropped(name, "history", key, before)
+            elif len(after) < len(before):
                 self.blame(HISTORY_GROWS, f"{name} {key.hex()}: {before.hex()} -> {after and after.hex()}")
             elif is_completed(before):
                 self.counts[COMPLETED_STAYS] += 1
@@ -97,11 +109,21 @@ class Monitor:
                     self.blame(COMPLETED_STAYS, f"{name} {key.hex()}: {before.hex()} -> {after.hex()}")
         for _, key, before, after in store.changes("body"):
             self.counts[BODY_STAYS] += 1
-            if before is not None and before != after:
+            if before is not None and after is None:
+                self._check_dropped(name, "body", key, before)
+            elif before is not None and before != after:
                 self.blame(BODY_STAYS, f"{name} {key.hex()}: {before!r} -> {after!r}")
         for _, key, before, after in store.changes("meta"):
             if key.startswith(_PROMISE) and before is not None:
                 self._check_promise(name, key, before, after or b"")
+
+    def _check_dropped(self, name: str, table: str, key: bytes, record: bytes) -> None:
+        self.counts[DROPPED_IS_ELSEWHERE] += 1
+        voters = self._voters_of(int.from_bytes(key[:2], "big"))
+        holders = [voter for voter in voters
+                   if _covers(table, self._processes[voter].store.committed(table, key), record)]
+        if name in voters or 2 * len(holders) <= len(voters):
+            self.blame(DROPPED_IS_ELSEWHERE, f"{name} drops {table} {key.hex()}; of {voters} {holders} have it")
 
     def _check_promise(self, name: str, key: bytes, before: bytes, after: bytes) -> None:
         self.counts[PROMISE_RISES] += 1
