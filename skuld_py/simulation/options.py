@@ -22,6 +22,7 @@ from skuld_py.simulation.sessions import RegistryOptions
 FATES = ("complete", "renew", "abandon", "late", "release")
 LATE = 0.4
 """Share of runs with nodes to spare in which these join late: owners change, and data moves."""
+_REPLICAS = (1, 2, 3, 3, 3, 3, 4, 5, 5, 7)
 _PACE_OF_FAULTS_MS = (700, 1_200, 2_500)
 
 

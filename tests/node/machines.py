@@ -9,6 +9,8 @@ import random
 from collections import deque
 from collections.abc import Callable
 
+import attrs
+
 from skuld_py.config import Parameters
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
@@ -45,11 +47,9 @@ class Machines:
         self.names = [f"127.0.0.1:{13000 + index}" for index in range(count)]
         self.members = tuple(Member(name, "127.0.0.1", 13000 + index, f"boot-{index}")
                              for index, name in enumerate(self.names))
-        parameters = Parameters("test", "id", partitions, replicas, skew_ms)
+        self.parameters = Parameters("test", "id", partitions, replicas, skew_ms)
         self.stores = {name: MemoryStore() for name in self.names}
-        self.nodes = {member.name: Node(member, parameters, self.stores[member.name],
-                                        lambda most: self.random.randint(0, most), index)
-                      for index, member in enumerate(self.members)}
+        self.nodes = {member.name: self._make(member) for member in self.members}
         self.documents: dict[int, tuple[int, Document]] = {}
         self.answers: list[tuple[bytes, m.Message]] = []
         self.flying: deque[tuple[str, Event]] = deque()
@@ -61,9 +61,26 @@ class Machines:
         """A node that nothing reaches from its peers."""
         self.mint = ids.IdMint(7)
         for name in self.names:
-            for event in (SessionChanged(Session.CONNECTED), NodesChanged(tuple(self.names)),
-                          MembersChanged(self.members)):
-                self.give(name, event)
+            self._introduce(name)
+
+    def _make(self, member: Member) -> Node:
+        return Node(member, self.parameters, self.stores[member.name],
+                    lambda most: self.random.randint(0, most), self.names.index(member.name))
+
+    def _introduce(self, name: str) -> None:
+        for event in (SessionChanged(Session.CONNECTED), NodesChanged(tuple(self.names)),
+                      MembersChanged(self.members)):
+            self.give(name, event)
+
+    def restart(self, name: str) -> Node:
+        """A new process on the store that ``stores`` has under this name; the others see it at once."""
+        self.members = tuple(attrs.evolve(member, boot=member.boot + "'") if member.name == name else member
+                             for member in self.members)
+        node = self.nodes[name] = self._make(next(member for member in self.members if member.name == name))
+        self._introduce(name)
+        for other in self.names:
+            self.give(other, MembersChanged(self.members))
+        return node
 
     def give(self, name: str, event: Event) -> None:
         """Let a node take one turn."""
@@ -92,7 +109,9 @@ class Machines:
     def deliver(self, count: int) -> None:
         """Let the next ``count`` messages arrive."""
         for _ in range(min(count, len(self.flying))):
-            self.give(*self.flying.popleft())
+            name, event = self.flying.popleft()
+            if name in self.names:
+                self.give(name, event)
 
     def pass_time(self, milliseconds: int) -> None:
         """Deliver everything, and every deadline up to then."""

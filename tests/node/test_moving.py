@@ -1,0 +1,163 @@
+"""Partitions move to new nodes and off old ones, and a wiped node votes again only once it has filled."""
+
+from __future__ import annotations
+
+import pytest
+
+from node.machines import Machines
+from skuld_py.model import ids
+from skuld_py.model import messages as m
+from skuld_py.model.events import MembersChanged, NodesChanged
+from skuld_py.node.node import Node
+from skuld_py.partition.suspicion import mark_suspect
+from skuld_py.partition.vnode import Role
+from skuld_py.simulation.store import MemoryStore
+
+TASKS = 40
+
+
+def roles(node: Node) -> list[Role]:
+    return [vnode.role(node.owners(vnode.partition)) for vnode in node.vnodes]
+
+
+def place_on(machines: Machines, names: list[str]) -> None:
+    for name in machines.names:
+        machines.give(name, NodesChanged(tuple(names)))
+
+
+def enqueue(machines: Machines, count: int = TASKS) -> list[bytes]:
+    """Tasks in all partitions, acknowledged by all their owners."""
+    made: list[bytes] = []
+    for number in range(count):
+        batch = machines.batch("q", 1)
+        made += ids.split(batch.ids)
+        machines.ask(machines.names[0], m.Enqueue(number, 0, (batch,)), b"producer")
+    machines.pass_time(500)
+    acked = [answer for answer in machines.answers_to(b"producer") if isinstance(answer, m.Acked)]
+    assert len(acked) == count
+    return made
+
+
+def missing(machines: Machines, made: list[bytes]) -> list[bytes]:
+    """Tasks that a node does not find by a read."""
+    found: list[bytes] = []
+    for at in range(0, len(made), 10):
+        machines.ask(machines.names[-1], m.Get(at, b"".join(made[at : at + 10])), f"reader{at}".encode())
+        machines.pass_time(200)
+        answer = machines.answers_to(f"reader{at}".encode())[-1]
+        assert isinstance(answer, m.Got), answer
+        found += [row.id for row in answer.tasks]
+    return sorted({*made} - {*found})
+
+
+@pytest.fixture
+def four() -> tuple[Machines, list[bytes]]:
+    """Four nodes of which three own everything."""
+    machines = Machines(4)
+    place_on(machines, machines.names[:3])
+    machines.pass_time(3_000)
+    return machines, enqueue(machines)
+
+
+def test_a_fourth_node_fills_is_seated_and_the_others_let_go(four: tuple[Machines, list[bytes]]) -> None:
+    machines, made = four
+    epochs = {partition: document.epoch for partition, (_, document) in machines.documents.items()}
+    place_on(machines, machines.names)
+    machines.pass_time(15_000)
+
+    for partition, (_, document) in machines.documents.items():
+        owners = machines.nodes[machines.names[0]].owners(partition)
+        assert sorted(document.cohort) == sorted(owners)
+        has_moved = machines.names[3] in owners
+        assert (document.epoch > epochs[partition]) == has_moved, "a partition that did not move kept its leader"
+        for name in machines.names:
+            is_empty = machines.nodes[name].vnodes[partition].replica.is_empty()
+            assert is_empty == (name not in owners), (partition, name)
+    assert any(machines.names[3] in document.cohort for _, document in machines.documents.values())
+    assert missing(machines, made) == []
+
+
+def test_a_node_taken_out_hands_everything_over(four: tuple[Machines, list[bytes]]) -> None:
+    machines, made = four
+    place_on(machines, machines.names)
+    machines.pass_time(15_000)
+    place_on(machines, machines.names[1:])
+    machines.pass_time(15_000)
+
+    gone = machines.nodes[machines.names[0]]
+    assert roles(gone) == [Role.STRANGER] * len(gone.vnodes)
+    assert all(machines.names[0] not in document.cohort and document.leader != machines.names[0]
+               for _, document in machines.documents.values())
+    assert missing(machines, made) == []
+
+
+def test_a_node_that_is_away_keeps_its_seats_until_those_who_take_over_have_filled(
+        four: tuple[Machines, list[bytes]]) -> None:
+    machines, made = four
+    dead = machines.names[0]
+    alive = tuple(member for member in machines.members if member.name != dead)
+    machines.names.remove(dead)
+    for member in alive:
+        machines.give(member.name, MembersChanged(alive))
+    machines.pass_time(8_000)
+    assert all(dead in document.cohort for _, document in machines.documents.values())
+    assert all(document.leader != dead for _, document in machines.documents.values())
+
+    place_on(machines, machines.names)
+    machines.pass_time(15_000)
+    assert all(dead not in document.cohort for _, document in machines.documents.values())
+    assert missing(machines, made) == []
+
+
+@pytest.fixture
+def wiped() -> tuple[Machines, list[bytes], Node]:
+    """Three nodes, one of which starts again on an empty store that it knows to be empty."""
+    machines = Machines()
+    machines.pass_time(3_000)
+    made = enqueue(machines)
+    name = machines.names[0]
+    store = machines.stores[name] = MemoryStore()
+    mark_suspect(store, range(8), "the data directory is empty")
+    store.commit()
+    node = machines.restart(name)
+    return machines, made, node
+
+
+def test_a_wiped_node_neither_votes_nor_counts_until_it_has_filled(
+        wiped: tuple[Machines, list[bytes], Node]) -> None:
+    machines, _, node = wiped
+    others = machines.names[1:]
+    assert roles(node) == [Role.SUSPECT] * 8
+    for vnode in node.vnodes:
+        assert vnode.on_request_vote(machines.now_ms, others[0], m.RequestVote(
+            vnode.partition, 99, tuple(machines.names), False), is_led=False) is None
+        grant = m.Grant(1, vnode.partition, 99, 99 << 32, 1, 2, "w", "q", bytes(20), bytes(4))
+        assert not vnode.on_grant(machines.now_ms, others[0], grant).is_accepted
+        assert not vnode.is_counted
+
+
+def test_a_wiped_node_fills_again_and_then_votes_for_nothing_old(
+        wiped: tuple[Machines, list[bytes], Node]) -> None:
+    machines, made, node = wiped
+    machines.pass_time(10_000)
+
+    assert roles(node) == [Role.MEMBER] * 8
+    for vnode in node.vnodes:
+        _, document = machines.documents[vnode.partition]
+        assert vnode.promise.epoch >= document.epoch
+        peer = machines.nodes[machines.names[1]].vnodes[vnode.partition]
+        assert vnode.replica.tree.root == peer.replica.tree.root
+    assert missing(machines, made) == []
+
+
+def test_two_of_three_wiped_nodes_do_not_believe_each_other(wiped: tuple[Machines, list[bytes], Node]) -> None:
+    machines, _, node = wiped
+    second = machines.names[1]
+    store = machines.stores[second] = MemoryStore()
+    mark_suspect(store, range(8), "the data directory is empty")
+    store.commit()
+    machines.restart(second)
+    machines.pass_time(10_000)
+
+    assert roles(node) == [Role.SUSPECT] * 8
+    assert roles(machines.nodes[second]) == [Role.SUSPECT] * 8
