@@ -76,6 +76,11 @@ class Timing:
     """A leader not heard of for so long is stood against although its session lives: six gossips."""
     vote_ms: int = 1_000
     """A candidacy that has not won its votes by then starts over."""
+    sync_ms: int = 15_000
+    """New members of a cohort must have taken over by then what changed since they had filled."""
+    horizon_ms: int = 1_800_000
+    """How far ahead of its leases a leader writes the horizon, renewed at half of it: renewals survive an
+    outage of ZooKeeper of at least that half, and an operator's forced epoch waits at most so long."""
     heir_delay_ms: int = 150
     """The k-th live owner waits k times this before it stands, so that owners rarely collide."""
     retry_ms: int = 250

@@ -118,15 +118,13 @@ class Amended(Message):
 class RequestVote(Message):
     """Promise me this epoch of the partition, for a leadership over ``cohort``.
 
-    A trial asks whether you would, and changes nothing. A transfer is at the leader's own wish, so that a
-    voter that hears the leader does not stand by it.
+    A trial asks whether you would, and changes nothing.
     """
 
     partition: int = fields.number()
     epoch: int = fields.number(1, U32_MAX)
     cohort: tuple[str, ...] = fields.names()
     is_trial: bool = fields.truth()
-    is_transfer: bool = fields.truth()
 
 
 @attrs.frozen
@@ -197,17 +195,19 @@ class ClaimsKept(Message):
 
 @attrs.frozen
 class Sync(Message):
-    """A candidate asks a new member of its cohort to take over all data of these voters before it leads."""
+    """A candidate asks a new member of its ``cohort`` to take over all that these voters hold, now that they
+    have voted and before it leads."""
 
     is_promise = False
     partition: int = fields.number()
     epoch: int = fields.number(1, U32_MAX)
+    cohort: tuple[str, ...] = fields.names()
     sources: tuple[str, ...] = fields.names()
 
 
 @attrs.frozen
 class Synced(Message):
-    """The sender holds, fsynced, all that a majority of the old cohort held when they had voted."""
+    """The sender holds, fsynced, all that the voters named held when they had voted."""
 
     partition: int = fields.number()
     epoch: int = fields.number(1, U32_MAX)

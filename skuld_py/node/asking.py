@@ -50,14 +50,20 @@ class ClientService:
         if operation is not None:
             self._node.start(operation, now_ms)
 
-    def _owners(self, task_ids: Sequence[bytes]) -> dict[int, tuple[str, ...]]:
-        partitions = {partition: self._node.owners(partition) for partition in self._peers.group(task_ids)}
-        if not partitions:
+    def _group(self, task_ids: Sequence[bytes]) -> dict[int, list[int]]:
+        """Indexes of the ids by partition; refused before each partition has had its first leader."""
+        groups = self._peers.group(task_ids)
+        if not groups:
             raise Refused("empty", "ids: none given")
-        if not all(partitions.values()):
+        if not all(self._node.vnode(partition).standing.era for partition in groups):
             raise Refused("not_ready", f"the cluster waits for {self._node.parameters.replicas} nodes to"
-                          " join; start more, or see 'skuld status'")
-        return partitions
+                          " join and for their first election; try again, or see 'skuld status'")
+        return groups
+
+    def _eras(self, partitions: Sequence[int]) -> bytes:
+        """By which cohorts this node counts."""
+        return columns.pack_u64([number for partition in partitions
+                                 for number in (partition, self._node.vnode(partition).standing.era)])
 
     def _w(self, w: int) -> int:
         replicas = self._node.parameters.replicas
@@ -90,13 +96,12 @@ class ClientService:
             for partition, indexes in groups.items():
                 part = batch if len(groups) == 1 else _part(batch, task_ids, indexes)
                 parts.setdefault(partition, []).append(part)
-        owners = self._owners(every)
-        operation = WriteOperation(self._node, origin, now_ms, self._w(message.w), {}, owners)
-        operation.messages = {
-            peer: m.Replicate(operation.request, tuple(batch for partition, batches in parts.items()
-                                                       if peer in owners[partition] for batch in batches))
-            for peer in _all_of(owners)}
-        return operation
+        sizes = {partition: len(indexes) for partition, indexes in self._group(every).items()}
+
+        def make(request: int, partitions: list[int]) -> m.Replicate:
+            batches = tuple(batch for partition in partitions for batch in parts[partition])
+            return m.Replicate(request, batches, self._eras(partitions))
+        return WriteOperation(self._node, origin, now_ms, self._w(message.w), sizes, make)
 
     def _check_sizes(self, batches: Sequence[m.TaskBatch]) -> None:
         limits = self._node.limits
@@ -117,31 +122,25 @@ class ClientService:
         limit = self._node.limits.entry_bytes
         if max(map(len, message.entries.unpack("entries")), default=limit + 1) > limit:
             raise Refused("entry_too_large", f"entries: one to many entries of at most {limit} bytes each")
-        return self._write(now_ms, origin, message, [message.id])
+        sizes = dict.fromkeys(self._group([message.id]), 1)
+
+        def make(request: int, partitions: list[int]) -> m.Append:
+            return attrs.evolve(message, request=request, eras=self._eras(partitions))
+        return WriteOperation(self._node, origin, now_ms, self._w(message.w), sizes, make)
 
     def _complete(self, now_ms: int, origin: Origin, message: m.Complete) -> Operation:
-        return self._write(now_ms, origin, attrs.evolve(message, at_ms=now_ms), ids.split(message.ids))
-
-    def _write(self, now_ms: int, origin: Origin, message: m.Append | m.Complete,
-               task_ids: Sequence[bytes]) -> Operation:
-        owners = self._owners(task_ids)
-        operation = WriteOperation(self._node, origin, now_ms, self._w(message.w), {}, owners)
-        copy = attrs.evolve(message, request=operation.request)
-        operation.messages = dict.fromkeys(_all_of(owners), copy)
-        if len(owners) > 1 and isinstance(copy, m.Complete):
-            operation.messages = {peer: self._completions_for(peer, copy, owners)
-                                  for peer in operation.messages}
-        return operation
-
-    def _completions_for(self, peer: str, message: m.Complete,
-                         owners: dict[int, tuple[str, ...]]) -> m.Complete:
-        if all(peer in names for names in owners.values()):
-            return message
         task_ids, tokens = ids.split(message.ids), columns.unpack_u64(message.tokens)
-        kept = [index for partition, indexes in self._peers.group(task_ids).items()
-                if peer in owners[partition] for index in indexes]
-        return attrs.evolve(message, ids=b"".join(task_ids[index] for index in kept),
-                            tokens=columns.pack_u64([tokens[index] for index in kept]))
+        groups = self._group(task_ids)
+
+        def make(request: int, partitions: list[int]) -> m.Complete:
+            eras = self._eras(partitions)
+            if len(partitions) == len(groups):
+                return attrs.evolve(message, request=request, at_ms=now_ms, eras=eras)
+            kept = [index for partition in partitions for index in groups[partition]]
+            return m.Complete(request, message.w, now_ms, b"".join([task_ids[index] for index in kept]),
+                              columns.pack_u64([tokens[index] for index in kept]), eras)
+        sizes = {partition: len(indexes) for partition, indexes in groups.items()}
+        return WriteOperation(self._node, origin, now_ms, self._w(message.w), sizes, make)
 
     # -- claims --------------------------------------------------------------------------------
 
@@ -149,7 +148,7 @@ class ClientService:
         return ClaimOperation(self._node, origin, now_ms, message)
 
     def _renew(self, now_ms: int, origin: Origin, message: m.Renew) -> Operation:
-        self._owners(ids.split(message.ids))
+        self._group(ids.split(message.ids))
         return RenewOperation(self._node, origin, now_ms, message)
 
     def release(self, now_ms: int, task_ids: bytes, tokens: bytes) -> None:
@@ -160,22 +159,15 @@ class ClientService:
     # -- reads ---------------------------------------------------------------------------------
 
     def _get(self, now_ms: int, origin: Origin, message: m.Get) -> Operation:
-        task_ids = ids.split(message.ids)
-        owners = self._owners(task_ids)
-        operation = GetOperation(self._node, origin, now_ms, {}, owners)
-        copy = m.Get(operation.request, message.ids)
-        operation.messages = dict.fromkeys(_all_of(owners), copy)
-        return operation
+        def make(request: int, partitions: list[int]) -> m.Get:
+            return m.Get(request, message.ids, self._eras(partitions))
+        return GetOperation(self._node, origin, now_ms, self._group(ids.split(message.ids)), make)
 
     def _survey(self, now_ms: int, origin: Origin, message: m.Count | m.List) -> Operation:
         return SurveyOperation(self._node, origin, now_ms, message)
 
     def _describe(self, now_ms: int, origin: Origin, message: m.Describe) -> None:
         self._node.reply(origin, self._node.description(origin.request))
-
-
-def _all_of(owners: dict[int, tuple[str, ...]]) -> list[str]:
-    return list(dict.fromkeys(name for names in owners.values() for name in names))
 
 
 def _part(batch: m.TaskBatch, task_ids: Sequence[bytes], indexes: Sequence[int]) -> m.TaskBatch:

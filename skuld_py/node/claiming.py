@@ -279,7 +279,7 @@ def lead_renewal(host: Host, now_ms: int, origin: Origin, request: m.Renew) -> N
     by_partition: dict[int, list[ClaimRow]] = {}
     for row in dict.fromkeys(rows):
         by_partition.setdefault(ids.partition_of(row[0], host.parameters.partitions), []).append(row)
-    led = {vnode.partition: vnode for vnode in host.led()}
+    led = {partition: vnode for partition in by_partition if (vnode := host.renewing(partition)) is not None}
     if not all(partition in led for partition in by_partition):
         host.reply(origin, m.Failed(origin.request, "not_leader", "no longer the leader", True))
         return

@@ -12,24 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-import attrs
-
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member
 from skuld_py.node.household import Household
-from skuld_py.partition.exchange import Exchange, Progress
+from skuld_py.partition.exchange import Exchange, Pass, Progress
 
 Key = tuple[int, str]
 """Partition and peer."""
-
-
-@attrs.frozen
-class Pass:
-    """An exchange that ended: from ``began_ms`` on, nothing that the peer then held is lacking here."""
-
-    began_ms: int
-    is_clean: bool
-    progress: Progress
 
 
 class Comparing:
@@ -47,8 +36,9 @@ class Comparing:
         self._wanted_again: dict[Key, None] = {}
         self._debts: dict[str, dict[int, None]] = {}
         self._is_stirred = False
-        self.passes: dict[Key, Pass] = {}
-        """The last pass of each pair that came to its end."""
+        self.begun = 0
+        """Passes begun so far."""
+        self._serials: dict[Key, int] = {}
 
     # -- reasons -------------------------------------------------------------------------------
 
@@ -62,8 +52,8 @@ class Comparing:
 
     def want(self, partition: int, peer: str) -> None:
         """Compare a partition with another owner, from the beginning, when there is room."""
-        owners = self._node.owners(partition)
-        if peer != self._node.me.name and peer in owners and self._node.me.name in owners:
+        keepers = self._node.keepers(partition)
+        if peer != self._node.me.name and peer in keepers and self._node.me.name in keepers:
             self.demand(partition, peer)
 
     def demand(self, partition: int, peer: str) -> None:
@@ -75,6 +65,12 @@ class Comparing:
         else:
             self._waiting.setdefault(key, None)
 
+    def pursue(self, partition: int, peer: str) -> None:
+        """Compare a partition with any node unless that is under way or waits; asked for again and again."""
+        key = (partition, peer)
+        if key not in self._running and key not in self._waiting:
+            self.demand(partition, peer)
+
     def progress(self, partition: int, peer: str) -> Progress | None:
         """How far a running or resting exchange is; None without one."""
         exchange = self._running.get((partition, peer)) or self._waiting.get((partition, peer))
@@ -82,7 +78,7 @@ class Comparing:
 
     def on_invite(self, invite: m.Invite) -> None:
         """Somebody thinks that this copy lags."""
-        for name in self._node.owners(invite.partition):
+        for name in self._node.keepers(invite.partition):
             self.want(invite.partition, name)
 
     def owe(self, peer: str, partitions: Collection[int]) -> None:
@@ -92,7 +88,7 @@ class Comparing:
     def pay(self, peer: str) -> None:
         """A peer was heard of: see to what it may lack."""
         for partition in self._debts.pop(peer, {}):
-            if self._node.me.name in self._node.owners(partition):
+            if self._node.me.name in self._node.keepers(partition):
                 self.want(partition, peer)
             else:
                 self._node.send(peer, m.Invite(partition))
@@ -124,7 +120,7 @@ class Comparing:
         self._next_round_ms = now_ms + self._node.timing.exchange_ms
         self._round += 1
         for vnode in self._node.vnodes:
-            others = [name for name in self._node.owners(vnode.partition) if name != self._node.me.name]
+            others = [name for name in self._node.keepers(vnode.partition) if name != self._node.me.name]
             if others:
                 name = others[self._round % len(others)]
                 if (vnode.partition, name) not in self._running:
@@ -146,6 +142,8 @@ class Comparing:
                 continue
             exchange = self._running[key] = Exchange(replica, peer, node.limits, node.timing,
                                                      node.parameters.partitions, node.next_request)
+            self.begun += 1
+            self._serials[key] = self.begun
             node.carry_out(exchange.begin(now_ms))
 
     def _rank(self, key: Key) -> int:
@@ -182,8 +180,8 @@ class Comparing:
             return
         self._node.carry_out(exchange.on_answer(now_ms, answer))
         if exchange.is_done:
-            self.passes[key] = Pass(exchange.began_ms, exchange.is_clean, exchange.progress)
             self._end(key)
+            self._node.on_pass(now_ms, Pass(*key, self._serials.pop(key), exchange.is_clean, exchange.progress))
         elif exchange.is_resting:
             del self._running[key]
             self._waiting[key] = exchange

@@ -126,10 +126,28 @@ class GrantOperation(CohortOperation):
         self._bodies: dict[bytes, bytes] = {}
         self._failures: dict[Vnode, list[Amendment]] = {}
         self._lessons = 0
+        self._is_waiting = False
 
     def begin(self, now_ms: int) -> None:
-        """Pick, record here, ask the cohorts."""
-        vnodes = {vnode.partition: vnode for vnode in self.host.led()}
+        """Pick, record here, ask the cohorts. Partitions whose horizon is too near wait until it has moved."""
+        end_ms = now_ms + self._lease_ms
+        led = self.host.led()
+        vnodes = {vnode.partition: vnode for vnode in led if vnode.may_grant_until(now_ms, end_ms)}
+        if len(vnodes) < len(led) and not any(vnode.replica.heads(self._queue, None, 1)
+                                              for vnode in vnodes.values()):
+            self._is_waiting = True
+            self.host.await_horizon(now_ms, self)
+            self._wake(now_ms)
+            return
+        self._grant(now_ms, vnodes)
+
+    def on_horizon(self, now_ms: int) -> None:
+        """A document was written: try again."""
+        if self._is_waiting and not self.is_closed:
+            self._is_waiting = False
+            self.begin(now_ms)
+
+    def _grant(self, now_ms: int, vnodes: Mapping[int, Vnode]) -> None:
         for partition, heads in self._within_bytes(vnodes, pick(vnodes, self._queue, self._count)).items():
             vnode = vnodes[partition]
             message, grant = vnode.propose(now_ms, self.request, self._queue, heads, self._lease_ms,
@@ -260,7 +278,7 @@ def judge_renewals(vnode: Vnode, now_ms: int, task_ids: Sequence[bytes], tokens:
     """Which claims may be renewed (``lease_ms`` > 0) or released, by the leader's copy.
 
     Only the newest claim of an uncompleted task, not released, whose lease has not ended; a new end
-    never lies before the old one.
+    never lies before the old one, nor beyond the horizon: a lease longer than that is renewed in part.
     """
     known = vnode.replica.histories(task_ids)
     allowed = []
@@ -268,7 +286,10 @@ def judge_renewals(vnode: Vnode, now_ms: int, task_ids: Sequence[bytes], tokens:
         claim = vnode.replica.held_claim(known.get(vnode.replica.prefix + task_id), token)
         if claim is None or claim.end.value < now_ms:
             continue
-        end_ms = max(claim.end.value, now_ms + lease_ms) if lease_ms else claim.end.value
+        wanted_ms = now_ms + lease_ms
+        if lease_ms and not vnode.may_grant_until(now_ms, wanted_ms):
+            wanted_ms = min(wanted_ms, vnode.election.document.horizon_ms)
+        end_ms = max(claim.end.value, wanted_ms) if lease_ms else claim.end.value
         allowed.append(Amendment(task_id, token, end_ms, not lease_ms))
     return allowed
 

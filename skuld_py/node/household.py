@@ -8,6 +8,8 @@ from typing import Protocol
 from skuld_py.model import messages as m
 from skuld_py.model.events import Effect
 from skuld_py.node.operation import Host
+from skuld_py.partition.candidacy import Candidacy
+from skuld_py.partition.exchange import Pass
 from skuld_py.partition.vnode import Vnode
 
 
@@ -15,6 +17,15 @@ class Household(Host, Protocol):
     """The node, as its duties see it."""
 
     vnodes: list[Vnode]
+
+    def candidacy(self, vnode: Vnode) -> Candidacy:
+        """How a vnode comes to lead."""
+
+    def moves(self) -> tuple[m.MoveRow, ...]:
+        """This node's own data on its way."""
+
+    def on_pass(self, now_ms: int, ended: Pass) -> None:
+        """An exchange that this node began is through."""
 
     @property
     def is_connected(self) -> bool:

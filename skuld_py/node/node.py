@@ -40,10 +40,14 @@ from skuld_py.model.store import Store
 from skuld_py.node.asking import ClientService
 from skuld_py.node.claiming import ClaimOperation
 from skuld_py.node.comparing import Comparing
-from skuld_py.node.operation import Operation, Origin
+from skuld_py.node.moving import Moving
+from skuld_py.node.operation import Operation, Origin, Waiter
 from skuld_py.node.serving import PeerService
 from skuld_py.node.steward import Steward
 from skuld_py.node.timekeeping import Timekeeper
+from skuld_py.partition.candidacy import Candidacy
+from skuld_py.partition.exchange import Pass
+from skuld_py.partition.suspicion import suspects
 from skuld_py.partition.vnode import Vnode
 
 FLOOR_KEY = b"floor"
@@ -64,6 +68,9 @@ class Node:
         self.session = Session.LOST
         self.vnodes = [Vnode(partition, me, parameters, store, timing, limits, jitter_ms)
                        for partition in range(parameters.partitions)]
+        for partition, reason in suspects(store, parameters.partitions).items():
+            self.vnodes[partition].suspicion = reason
+        self._candidacies = [Candidacy(vnode) for vnode in self.vnodes]
         self._store = store
         self._registered: tuple[str, ...] = ()
         self._placement: Placement = ((),) * parameters.partitions
@@ -72,12 +79,14 @@ class Node:
         self._parked: dict[str, dict[int, ClaimOperation]] = {}
         self._timers: list[tuple[int, int, Operation]] = []
         self._timer_count = 0
+        self._awaiting_horizon: list[Waiter] = []
         self._to_self: deque[m.Message] = deque()
         self._effects: list[Effect] = []
         self.timekeeper = Timekeeper(self)
         self._comparing = Comparing(self)
-        self._steward = Steward(self, self._comparing)
-        self._peers = PeerService(self, self._steward, self._comparing)
+        self._moving = Moving(self, self._comparing)
+        self._steward = Steward(self, self._comparing, self._moving)
+        self._peers = PeerService(self, self._steward, self._comparing, self._moving)
         self._clients = ClientService(self, self._peers)
         self._stored_floor_ms = int.from_bytes(store.get("meta", FLOOR_KEY) or b"", "big")
         self._peers.floor_ms = self._stored_floor_ms
@@ -116,10 +125,17 @@ class Node:
                 self._on_session(now_ms, event.session)
             case DocumentRead():
                 self._steward.on_read(now_ms, event)
+                self._moving.on_read(now_ms, event.partition, event.document)
             case ReadFailed():
-                self.vnodes[event.partition].on_read_failed(now_ms)
+                self._candidacies[event.partition].on_read_failed(now_ms)
             case DocumentSwapped():
-                self.carry_out(self.vnodes[event.partition].on_swapped(now_ms, event))
+                self._on_swapped(now_ms, event)
+
+    def _on_swapped(self, now_ms: int, event: DocumentSwapped) -> None:
+        self.carry_out(self._candidacies[event.partition].on_swapped(now_ms, event))
+        awaiting, self._awaiting_horizon = self._awaiting_horizon, []
+        for operation in awaiting:
+            operation.on_horizon(now_ms)
 
     def _receive(self, now_ms: int, peer: str, message: m.Message) -> None:
         try:
@@ -180,6 +196,8 @@ class Node:
     def _on_members(self, now_ms: int, members: Sequence[Member]) -> None:
         old = self.live
         self.live = {member.name: member for member in members}
+        for vnode in self.vnodes:
+            vnode.live = self.live
         came = [member for member in members if member.name != self.me.name
                 and (member.name not in old or old[member.name].boot != member.boot)]
         gone = [name for name, member in old.items()
@@ -257,6 +275,16 @@ class Node:
         """The preference list; empty while too few nodes are registered."""
         return self._placement[partition]
 
+    def keepers(self, partition: int) -> list[str]:
+        """Its voters, those who may become voters, and its owners."""
+        groups = self.vnodes[partition].standing.groups
+        return list(dict.fromkeys(name for group in (*groups, self._placement[partition]) for name in group))
+
+    def learn(self, row: m.CohortRow) -> None:
+        """A peer knows a later era."""
+        if row.era:
+            self.vnodes[row.partition].settle(row.era, row.era, row.cohort)
+
     def vnode(self, partition: int) -> Vnode:
         """This node's instance of a partition."""
         return self.vnodes[partition]
@@ -266,9 +294,33 @@ class Node:
         """Whether its registry session and its clock are good; who may not grant does not stand either."""
         return self.is_connected and self.timekeeper.may_grant
 
+    def candidacy(self, vnode: Vnode) -> Candidacy:
+        """How a vnode comes to lead."""
+        return self._candidacies[vnode.partition]
+
+    def moves(self) -> tuple[m.MoveRow, ...]:
+        """This node's own data on its way."""
+        return self._moving.rows()
+
+    def on_pass(self, now_ms: int, ended: Pass) -> None:
+        """An exchange that this node began is through."""
+        self._moving.on_pass(now_ms, ended)
+
+    def await_horizon(self, now_ms: int, operation: Waiter) -> None:
+        """Have the horizon moved for an operation, which is called when it was."""
+        self._awaiting_horizon.append(operation)
+        for vnode in self.led():
+            self._steward.tend(now_ms, vnode)
+
     def led(self) -> list[Vnode]:
         """What it leads and may grant from: nothing while its session or its clock is in doubt."""
         return [vnode for vnode in self.vnodes if vnode.is_leading] if self.may_grant else []
+
+    def renewing(self, partition: int) -> Vnode | None:
+        """A partition whose claims it may renew: that needs a majority and a good clock, but no registry, so
+        that who works goes on working while ZooKeeper is away."""
+        vnode = self.vnodes[partition]
+        return vnode if vnode.is_leading and self.timekeeper.may_grant else None
 
     def leader_of(self, partition: int) -> str:
         """The live leader as far as known."""
@@ -312,6 +364,7 @@ class Node:
                       for name in names)
         partitions = tuple(m.PartitionRow(vnode.partition, max(vnode.leader_epoch, vnode.promise.epoch),
                                           leaders[vnode.partition], self._placement[vnode.partition],
-                                           self._placement[vnode.partition])
+                                           vnode.standing.cohort)
                            for vnode in self.vnodes)
-        return m.Described(request, self.me.name, self.session.value, nodes, partitions)
+        moves = (*self._moving.rows(), *self._steward.moves())
+        return m.Described(request, self.me.name, self.session.value, nodes, partitions, moves)

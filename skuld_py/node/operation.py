@@ -17,7 +17,7 @@ import attrs
 
 from skuld_py.config import Limits, Parameters, Timing
 from skuld_py.model.document import Member
-from skuld_py.model.messages import Claimed, Failed, Message
+from skuld_py.model.messages import Claimed, CohortRow, Failed, Message
 from skuld_py.partition.vnode import Vnode
 
 
@@ -28,6 +28,13 @@ class Origin:
     request: int
     client: bytes | None = None
     peer: str = ""
+
+
+class Waiter(Protocol):
+    """An operation that waits for a horizon to move."""
+
+    def on_horizon(self, now_ms: int) -> None:
+        """Look again: some document was written."""
 
 
 class Host(Protocol):
@@ -60,11 +67,20 @@ class Host(Protocol):
     def owners(self, partition: int) -> tuple[str, ...]:
         """The preference list."""
 
+    def keepers(self, partition: int) -> list[str]:
+        """Who stores a partition: its voters, those who may become voters, and its owners."""
+
+    def learn(self, row: CohortRow) -> None:
+        """Somebody knows of other voters than this node does."""
+
     def vnode(self, partition: int) -> Vnode:
         """This node's instance of a partition."""
 
     def led(self) -> list[Vnode]:
         """The partitions this node leads and may grant from."""
+
+    def renewing(self, partition: int) -> Vnode | None:
+        """The partition, if this node leads it and may renew its claims."""
 
     def leader_of(self, partition: int) -> str:
         """The live leader, or ``""``."""
@@ -77,6 +93,9 @@ class Host(Protocol):
 
     def note_drained(self, queue: str) -> None:
         """This node has nothing to grant from a queue."""
+
+    def await_horizon(self, now_ms: int, operation: Waiter) -> None:
+        """Have the horizon of the led partitions moved to where their leases need it."""
 
     def release_unwanted(self, now_ms: int, claimed: Claimed) -> None:
         """Give back claims that nobody waits for any more."""

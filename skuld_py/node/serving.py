@@ -16,6 +16,7 @@ from skuld_py.model import messages as m
 from skuld_py.node.claiming import lead_claim, lead_renewal
 from skuld_py.node.comparing import Comparing
 from skuld_py.node.household import Household
+from skuld_py.node.moving import Moving
 from skuld_py.node.operation import Origin
 from skuld_py.node.steward import Steward
 from skuld_py.partition import tables
@@ -30,10 +31,11 @@ COUNT_ROWS_MAX = 1_000
 class PeerService:
     """Peers' requests, by message class."""
 
-    def __init__(self, node: Household, steward: Steward, comparing: Comparing) -> None:
+    def __init__(self, node: Household, steward: Steward, comparing: Comparing, moving: Moving) -> None:
         self._node = node
         self._steward = steward
         self._comparing = comparing
+        self._moving = moving
         self.floor_ms = 0
         self._handlers: dict[type[m.Message], Callable[[int, str, Any], m.Message | None]] = {
             m.Replicate: self._replicate, m.Append: self._append, m.Complete: self._complete,
@@ -41,13 +43,14 @@ class PeerService:
             m.Delegate: self._delegate, m.Renew: self._renew,
             m.Grant: lambda now, peer, msg: self._vnode(msg.partition).on_grant(now, peer, msg),
             m.Amend: lambda now, peer, msg: self._vnode(msg.partition).on_amend(now, peer, msg),
-            m.RequestVote: lambda now, peer, msg: self._vnode(msg.partition).on_request_vote(now, peer, msg),
+            m.RequestVote: self._request_vote,
             m.PullClaims: lambda now, peer, msg: self._vnode(msg.partition).on_pull(peer, msg),
             m.PushClaims: lambda now, peer, msg: self._vnode(msg.partition).on_push(now, peer, msg),
-            m.Vote: self._advance("on_vote"), m.ClaimPage: self._advance("on_page"),
-            m.ClaimsKept: self._advance("on_kept"),
+            m.Vote: self._vote, m.ClaimPage: self._advance("on_page"),
+            m.ClaimsKept: self._advance("on_kept"), m.Synced: self._advance("on_synced"),
+            m.Sync: self._sync, m.Abdicate: self._abdicate,
             m.Gossip: self._gossip, m.Invite: self._invite,
-            m.Probe: lambda _, peer, msg: answer_probe(self._vnode(msg.partition).replica, msg),
+            m.Probe: self._probe,
             m.Compare: self._compare, m.Fetch: self._fetch, m.Repair: self._repair,
             m.Probed: comparing.on_answer, m.Compared: comparing.on_answer, m.Fetched: comparing.on_answer,
         }
@@ -86,39 +89,60 @@ class PeerService:
 
     def _replicate(self, now_ms: int, peer: str, message: m.Replicate) -> m.Kept:
         refused: list[bytes] = []
+        unkept, cohorts = self._standings(message.eras)
         for batch in message.batches:
             task_ids, payloads = ids.split(batch.ids), batch.payloads.unpack("payloads")
             if len(self.group(task_ids)) != 1:
                 raise Malformed("Replicate.ids", "a batch holds tasks of one partition")
-            replica = self._vnode_of(task_ids[0]).replica
-            refused += replica.store_tasks(now_ms, batch.header, task_ids, payloads)
+            vnode = self._vnode_of(task_ids[0])
+            if self._takes_writes(vnode):
+                refused += vnode.replica.store_tasks(now_ms, batch.header, task_ids, payloads)
             self.floor_ms = max(self.floor_ms, ids.time_of(max(task_ids)))
-        return m.Kept(message.request, b"".join(refused))
+        return m.Kept(message.request, b"".join(refused), unkept, cohorts)
+
+    def _takes_writes(self, vnode: Vnode) -> bool:
+        return vnode.takes_writes(self._node.owners(vnode.partition))
+
+    def _standings(self, eras: bytes) -> tuple[bytes, tuple[m.CohortRow, ...]]:
+        """For the partitions asked about: which the sender must not count here, and who counts besides."""
+        numbers = columns.unpack_u64(eras)
+        uncounted, cohorts = [], []
+        for partition, era in zip(numbers[::2], numbers[1::2], strict=True):
+            vnode = self._vnode(partition)
+            if not vnode.is_counted or not self._takes_writes(vnode):
+                uncounted.append(partition)
+            cohorts += vnode.cohorts_for(era)
+        return columns.pack_u64(uncounted), tuple(cohorts)
 
     def _append(self, now_ms: int, peer: str, message: m.Append) -> m.Kept:
         entries = message.entries.unpack("entries")
-        is_kept = self._vnode_of(message.id).replica.append(message.id, message.token, message.seq, entries)
-        return m.Kept(message.request, b"" if is_kept else message.id)
+        unkept, cohorts = self._standings(message.eras)
+        vnode = self._vnode_of(message.id)
+        is_kept = (not self._takes_writes(vnode)
+                   or vnode.replica.append(message.id, message.token, message.seq, entries))
+        return m.Kept(message.request, b"" if is_kept else message.id, unkept, cohorts)
 
     def _complete(self, now_ms: int, peer: str, message: m.Complete) -> m.Kept:
         task_ids, tokens = ids.split(message.ids), columns.unpack_u64(message.tokens)
+        unkept, cohorts = self._standings(message.eras)
         for partition, indexes in self.group(task_ids).items():
-            self._node.vnodes[partition].replica.finish(
-                now_ms, [task_ids[index] for index in indexes], [tokens[index] for index in indexes],
-                message.at_ms)
-        return m.Kept(message.request, b"")
+            vnode = self._node.vnodes[partition]
+            if self._takes_writes(vnode):
+                vnode.replica.finish(now_ms, [task_ids[index] for index in indexes],
+                                     [tokens[index] for index in indexes], message.at_ms)
+        return m.Kept(message.request, b"", unkept, cohorts)
 
     def _get(self, now_ms: int, peer: str, message: m.Get) -> m.Got:
         rows: list[m.TaskRow] = []
         task_ids = ids.split(message.ids)
         for partition, indexes in self.group(task_ids).items():
             rows += read_rows(self._node.vnodes[partition].replica, [task_ids[index] for index in indexes])
-        return m.Got(message.request, tuple(rows))
+        return m.Got(message.request, tuple(rows), *self._standings(message.eras))
 
     def owned(self) -> list[Vnode]:
-        """Partitions placed on this node."""
+        """Partitions that this node can speak for."""
         return [vnode for vnode in self._node.vnodes
-                if self._node.me.name in self._node.owners(vnode.partition)]
+                if vnode.is_counted and self._node.me.name in vnode.standing.cohort]
 
     def _count(self, now_ms: int, peer: str, message: m.Count) -> m.Counted:
         queue = message.queue.encode() if message.queue else None
@@ -178,11 +202,29 @@ class PeerService:
     def _renew(self, now_ms: int, peer: str, message: m.Renew) -> None:
         lead_renewal(self._node, now_ms, Origin(message.request, peer=peer), message)
 
+    def _request_vote(self, now_ms: int, peer: str, message: m.RequestVote) -> m.Vote | None:
+        vnode = self._vnode(message.partition)
+        return vnode.on_request_vote(now_ms, peer, message, self._steward.is_led(now_ms, vnode))
+
+    def _vote(self, now_ms: int, peer: str, message: m.Vote) -> None:
+        candidacy = self._node.candidacy(self._vnode(message.partition))
+        self._moving.on_vote(peer, message)
+        self._node.carry_out(candidacy.on_vote(now_ms, peer, message))
+
     def _advance(self, handler: str) -> Callable[[int, str, Any], None]:
         def handle(now_ms: int, peer: str, message: Any) -> None:
-            vnode = self._vnode(message.partition)
-            self._node.carry_out(getattr(vnode, handler)(now_ms, peer, message))
+            candidacy = self._node.candidacy(self._vnode(message.partition))
+            self._node.carry_out(getattr(candidacy, handler)(now_ms, peer, message))
         return handle
+
+    def _sync(self, now_ms: int, peer: str, message: m.Sync) -> None:
+        self._vnode(message.partition)
+        self._moving.on_sync(now_ms, peer, message)
+
+    def _abdicate(self, now_ms: int, peer: str, message: m.Abdicate) -> None:
+        if self._node.is_connected:
+            candidacy = self._node.candidacy(self._vnode(message.partition))
+            self._node.carry_out(candidacy.on_abdicate(now_ms, message))
 
     # -- gossip and anti-entropy -----------------------------------------------------------------
 
@@ -193,6 +235,11 @@ class PeerService:
         self._vnode(message.partition)
         self._comparing.on_invite(message)
 
+    def _probe(self, now_ms: int, peer: str, message: m.Probe) -> m.Probed | None:
+        """Nobody compares with a vnode that has nothing to keep."""
+        vnode = self._vnode(message.partition)
+        return answer_probe(vnode.replica, message) if self._takes_writes(vnode) else None
+
     def _compare(self, now_ms: int, peer: str, message: m.Compare) -> m.Compared:
         return answer_compare(self._vnode(message.partition).replica, self._node.limits, message)
 
@@ -200,5 +247,6 @@ class PeerService:
         return answer_fetch(self._vnode(message.partition).replica, self._node.limits, message)
 
     def _repair(self, now_ms: int, peer: str, message: m.Repair) -> None:
-        replica = self._vnode(message.partition).replica
-        merge_rows(replica, now_ms, self._node.parameters.partitions, message.tasks)
+        vnode = self._vnode(message.partition)
+        if self._takes_writes(vnode):
+            merge_rows(vnode.replica, now_ms, self._node.parameters.partitions, message.tasks)

@@ -7,13 +7,16 @@ gains work is gossiped at once, so that a claim parked elsewhere need not poll.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from skuld_py.model import messages as m
 from skuld_py.model.events import DocumentRead
 from skuld_py.node.comparing import Comparing
 from skuld_py.node.household import Household
-from skuld_py.partition.vnode import Vnode
+from skuld_py.node.moving import Moving
+from skuld_py.partition.evaluator import Facts
+from skuld_py.partition.quorum import has_majority
+from skuld_py.partition.vnode import Role, Vnode
 
 GOSSIP_QUEUES_MAX = 1_000
 
@@ -21,15 +24,17 @@ GOSSIP_QUEUES_MAX = 1_000
 class Steward:
     """The standing duties of one node."""
 
-    def __init__(self, node: Household, comparing: Comparing) -> None:
+    def __init__(self, node: Household, comparing: Comparing, moving: Moving) -> None:
         self._node = node
         self._comparing = comparing
+        self._moving = moving
         self._heard_ms: dict[str, int] = {}
         self._hints: dict[str, dict[str, None]] = {}
         self._gossiped: dict[str, None] = {}
         self._next_gossip_ms = 0
         self._next_look_ms = 0
         self._led: dict[int, int] = {}
+        self._moves: dict[str, tuple[m.MoveRow, ...]] = {}
 
     # -- time ----------------------------------------------------------------------------------
 
@@ -47,6 +52,8 @@ class Steward:
             self._next_look_ms = now_ms + self._node.timing.heir_delay_ms
             for vnode in self._node.vnodes:
                 self._see_to_leader(now_ms, vnode)
+            self._moving.look(now_ms)
+            self._moving.drop()
         if now_ms >= self._next_gossip_ms:
             self._gossip(now_ms)
 
@@ -55,38 +62,65 @@ class Steward:
     def _see_to_leader(self, now_ms: int, vnode: Vnode) -> None:
         node, election = self._node, vnode.election
         election.on_deadline(now_ms)
-        owners = node.owners(vnode.partition)
-        if not node.may_grant or node.me.name not in owners:
-            return
         if vnode.is_leading:
-            vnode.leaderless_since_ms = None
-            if sorted(owners) != sorted(election.cohort):
-                node.carry_out(vnode.stand(now_ms, owners))
+            self._see_to_leadership(now_ms, vnode)
             return
-        if self._is_led(now_ms, vnode, owners):
+        voters = vnode.standing.cohort or node.owners(vnode.partition)
+        if not node.may_grant or node.me.name not in voters or vnode.suspicion:
+            return
+        if self.is_led(now_ms, vnode):
             vnode.leaderless_since_ms = None
             return
         if vnode.leaderless_since_ms is None:
             vnode.leaderless_since_ms = now_ms
-        live = [name for name in owners if name in node.live]
+        live = [name for name in voters if name in node.live]
         rank = live.index(node.me.name) if node.me.name in live else len(live)
         patience_ms = rank * node.timing.heir_delay_ms
         if election.is_idle and now_ms >= max(election.next_attempt_ms,
                                               vnode.leaderless_since_ms + patience_ms):
-            node.carry_out(vnode.stand(now_ms, owners))
+            node.carry_out(node.candidacy(vnode).stand(now_ms))
 
-    def _is_led(self, now_ms: int, vnode: Vnode, owners: Collection[str]) -> bool:
+    def _see_to_leadership(self, now_ms: int, vnode: Vnode) -> None:
+        """Resign without a majority in hearing; else keep document and cohort up to date."""
+        vnode.leaderless_since_ms = None
+        heard = [name for name in vnode.election.cohort
+                 if name == self._node.me.name or self._is_heard(now_ms, name)]
+        if not has_majority(vnode.election.cohort, heard):
+            vnode.resign(now_ms)
+        elif self._node.is_connected:
+            self.tend(now_ms, vnode)
+
+    def tend(self, now_ms: int, vnode: Vnode) -> None:
+        """A leader's upkeep of its document and its cohort."""
+        self._node.carry_out(self._node.candidacy(vnode).tend(now_ms, self._facts(now_ms, vnode)))
+
+    def _is_heard(self, now_ms: int, name: str) -> bool:
+        silence_ms = self._node.timing.silence_ms
+        return now_ms - self._heard_ms.get(name, now_ms - silence_ms) < silence_ms
+
+    def is_led(self, now_ms: int, vnode: Vnode) -> bool:
+        """Whether a live leader is heard of, as far as this node knows."""
         leader = vnode.leader
-        return (leader in self._node.live and leader in owners and leader != self._node.me.name
-                and now_ms - self._heard_ms.get(leader, -self._node.timing.silence_ms)
-                < self._node.timing.silence_ms)
+        return leader in self._node.live and ((leader == self._node.me.name and vnode.is_leading)
+                                              or self._is_heard(now_ms, leader))
+
+    def _facts(self, now_ms: int, vnode: Vnode) -> Facts:
+        node, partition = self._node, vnode.partition
+        since_ms = vnode.leaderless_since_ms
+        moves = [row for rows in self._moves.values() for row in rows if row.partition == partition]
+        return Facts(
+            node.me, node.live, node.owners(partition), vnode.epoch if vnode.is_leading else 0,
+            remembered=vnode.standing.epoch, is_suspect=bool(vnode.suspicion),
+            is_overdue=since_ms is not None and now_ms - since_ms >= node.timing.silence_ms,
+            filled=[row.node for row in moves if row.role == Role.LEARNER.value and row.is_done],
+            suspects={row.node: row.reason for row in moves if row.role == Role.SUSPECT.value},
+            horizon_ms=node.candidacy(vnode).needed_horizon(now_ms))
 
     def on_read(self, now_ms: int, event: DocumentRead) -> None:
         """A document came."""
         vnode = self._node.vnodes[event.partition]
-        since_ms = vnode.leaderless_since_ms
-        is_overdue = since_ms is not None and now_ms - since_ms >= self._node.timing.silence_ms
-        self._node.carry_out(vnode.on_read(now_ms, event, self._node.live, is_overdue))
+        facts = self._facts(now_ms, vnode)
+        self._node.carry_out(self._node.candidacy(vnode).on_read(now_ms, event, facts))
 
     def note_leaderships(self, now_ms: int) -> bool:
         """A partition newly led: say so at once, and compare it with the other owners."""
@@ -98,7 +132,7 @@ class Steward:
                 self._led[vnode.partition] = vnode.epoch
                 has_risen = True
                 self._next_gossip_ms = now_ms
-                for name in self._node.owners(vnode.partition):
+                for name in self._node.keepers(vnode.partition):
                     self._comparing.want(vnode.partition, name)
         return has_risen
 
@@ -113,9 +147,9 @@ class Steward:
                 if waiting > 0:
                     queues[queue] = None
         self._gossiped = queues
-        rows = tuple(m.LeaderRow(vnode.partition, vnode.epoch, vnode.epoch, vnode.election.cohort)
-                     for vnode in led)
-        message = m.Gossip(rows, tuple(sorted(queues)[:GOSSIP_QUEUES_MAX]))
+        leads = tuple(m.LeaderRow(vnode.partition, vnode.epoch, vnode.election.document.era,
+                                  vnode.election.cohort) for vnode in led)
+        message = m.Gossip(leads, tuple(sorted(queues)[:GOSSIP_QUEUES_MAX]), self._node.moves())
         for name in sorted(self._node.live):
             if name != self._node.me.name:
                 self._node.send(name, message)
@@ -138,13 +172,17 @@ class Steward:
 
     def on_gossip(self, now_ms: int, peer: str, gossip: m.Gossip) -> None:
         """Learn what a peer leads and where it has work."""
-        leads = {row.partition: row.epoch for row in gossip.leads}
+        leads = {row.partition: row for row in gossip.leads}
         for vnode in self._node.vnodes:
-            epoch = leads.get(vnode.partition)
-            if epoch is not None:
-                vnode.note_leader(peer, epoch)
-            else:
+            row = leads.get(vnode.partition)
+            if row is None:
                 vnode.forget_leader(peer)
+                continue
+            if vnode.is_leading and row.epoch > vnode.epoch:
+                vnode.resign(now_ms)
+            vnode.note_leader(peer, row.epoch)
+            vnode.settle(row.epoch, row.era, row.cohort)
+        self._moves[peer] = gossip.moves
         for queue in gossip.queues:
             self._hints.setdefault(queue, {})[peer] = None
         self._comparing.pay(peer)
@@ -152,6 +190,10 @@ class Steward:
     def hear(self, now_ms: int, peer: str) -> None:
         """Anything at all came from a peer."""
         self._heard_ms[peer] = now_ms
+
+    def moves(self) -> list[m.MoveRow]:
+        """Data on its way at other nodes, as they tell."""
+        return [row for _, rows in sorted(self._moves.items()) for row in rows]
 
     def hinted(self, queue: str) -> list[str]:
         """Live peers said to have work in a queue."""
@@ -168,5 +210,6 @@ class Steward:
         """Forget who went."""
         for name in gone:
             self._heard_ms.pop(name, None)
+            self._moves.pop(name, None)
             for vnode in self._node.vnodes:
                 vnode.forget_leader(name)

@@ -1,59 +1,146 @@
 """Writes that any owner takes: enqueue, log entries, completions. And reads over all owners.
 
-A write goes to every live owner of its partitions and is answered when each partition has ``w``
-fsynced copies. It needs no leader and no registry, so it works with any ``w`` owners alive.
+A write goes to every live keeper of its partitions and is answered when each partition has ``w``
+fsynced copies among its voters. It needs no leader and no registry, so it works with any ``w`` voters
+alive. While voters change, the answers say so (``CohortRow``), and then copies are counted, or a
+majority of answers, in every cohort that may hold the next leader's memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from skuld_py.model import ids
-from skuld_py.model.messages import Acked, Append, Got, Kept, Message
+import attrs
+
+from skuld_py.model import columns, ids
+from skuld_py.model.messages import Acked, Append, CohortRow, Failed, Got, Kept, Message
 from skuld_py.node.merging import merge_task_rows
 from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.partition.quorum import has_majority
+from skuld_py.partition.standing import Names
+
+Make = Callable[[int, list[int]], Message]
+"""The message of an operation (its number) about some of its partitions."""
 
 
-class WriteOperation(Operation):
-    """Copies of one request on the owners of its partitions."""
+@attrs.define
+class Need:
+    """In which cohorts of a partition copies, or answers, are counted; and whose there are."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, w: int, messages: Mapping[str, Message],
-                 partitions: Mapping[int, tuple[str, ...]]) -> None:
+    era: int
+    cohort: Names
+    others: dict[Names, None]
+    have: dict[str, None] = attrs.field(factory=dict)
+
+    @property
+    def groups(self) -> list[Names]:
+        """All of them."""
+        return [self.cohort, *self.others]
+
+    def learn(self, row: CohortRow) -> None:
+        """A later era takes the place of ours; a pending cohort counts besides."""
+        if not row.era:
+            self.others[row.cohort] = None
+        elif row.era > self.era:
+            self.era, self.cohort = row.era, row.cohort
+
+    def copies(self) -> int:
+        """The number in every group."""
+        return min(sum(1 for name in group if name in self.have) for group in self.groups)
+
+    def is_met(self) -> bool:
+        """Whether a majority of each group is there."""
+        return all(has_majority(group, self.have) for group in self.groups)
+
+
+class QuorumOperation(Operation):
+    """Asks the keepers of several partitions, and more of them as it learns who counts."""
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int, partitions: Iterable[int], make: Make) -> None:
         super().__init__(host, origin, now_ms)
-        self._w = w
-        self.messages = dict(messages)
-        self._partitions = partitions
-        self._acked: dict[str, None] = {}
-        self._refused: dict[bytes, None] = {}
+        self.needs: dict[int, Need] = {}
+        for partition in partitions:
+            standing = host.vnode(partition).standing
+            others = dict.fromkeys(standing.groups[1:])
+            self.needs[partition] = Need(standing.era, standing.cohort, others)
+        self.asked: dict[str, list[int]] = {}
+        self._make = make
 
     def begin(self, now_ms: int) -> None:
-        """Send to all owners; those known to be down are owed."""
-        reachable = {peer: message for peer, message in self.messages.items() if peer in self.host.live}
-        for peer in self.messages:
-            if peer not in reachable:
-                self._owe(peer)
-        self.ask(now_ms, reachable)
+        """Send to all keepers; those known to be down are owed."""
+        for partition in self.needs:
+            for name in self.host.keepers(partition):
+                self.asked.setdefault(name, []).append(partition)
+        messages = {}
+        for name, partitions in self.asked.items():
+            if name in self.host.live:
+                messages[name] = self._make(self.request, partitions)
+            else:
+                self.owe(name)
+        self.ask(now_ms, messages)
+
+    def count(self, now_ms: int, peer: str, without: bytes, rows: Iterable[CohortRow]) -> None:
+        """Note an answer for what the peer was asked, ``without`` some partitions; learn who counts."""
+        excepted = columns.unpack_u64(without)
+        for partition in self.asked[peer]:
+            if partition not in excepted:
+                self.needs[partition].have[peer] = None
+        for row in rows:
+            if row.partition in self.needs:
+                self.needs[row.partition].learn(row)
+                self.host.learn(row)
+                self._ask_more(now_ms, row)
+
+    def _ask_more(self, now_ms: int, row: CohortRow) -> None:
+        for name in row.cohort:
+            partitions = self.asked.setdefault(name, [])
+            if row.partition not in partitions:
+                partitions.append(row.partition)
+                if name in self.host.live:
+                    message = self.pending[name] = self._make(self.request, partitions)
+                    self.host.send(name, message)
+
+    def owe(self, peer: str) -> None:
+        """A peer has not answered; reads owe nothing."""
+
+
+class WriteOperation(QuorumOperation):
+    """Copies of one request. ``sizes``: how many ids of it are in each partition."""
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int, w: int, sizes: Mapping[int, int],
+                 make: Make) -> None:
+        super().__init__(host, origin, now_ms, sizes, make)
+        self._w = w
+        self._sizes = sizes
+        self._refused: dict[bytes, None] = {}
+        self._is_kept_somewhere = False
 
     def on_reply(self, now_ms: int, peer: str, message: Message) -> None:
         """Count a copy."""
         if not isinstance(message, Kept) or peer not in self.pending:
             return
-        del self.pending[peer]
-        self._acked[peer] = None
-        self._refused.update(dict.fromkeys(ids.split(message.refused)))
-        if self._refused:
-            self.refuse("conflict", _conflict(list(self._refused), isinstance(self.messages[peer], Append)))
-        elif self._copies() >= self._w:
+        asked = self.pending.pop(peer)
+        refused = ids.split(message.refused)
+        self._refused.update(dict.fromkeys(refused))
+        if len(refused) < sum(self._sizes[partition] for partition in self.asked[peer]):
+            self._is_kept_somewhere = True
+        self.count(now_ms, peer, message.unkept, message.cohorts)
+        if not self._refused and self._copies() >= self._w:
             self.answer(Acked(self.origin.request, self._copies()))
         if not self.pending:
-            if self._copies() < self._w:
-                self._fall_short()
-            self.end()
+            self._round_up(isinstance(asked, Append))
 
     def _copies(self) -> int:
-        return min(sum(1 for owner in owners if owner in self._acked)
-                   for owners in self._partitions.values())
+        return min(need.copies() for need in self.needs.values())
+
+    def _round_up(self, is_log: bool) -> None:
+        if self._refused:
+            is_definite = not self._is_kept_somewhere and all(name in self.host.live for name in self.asked)
+            self.answer(Failed(self.origin.request, "conflict", _conflict(list(self._refused), is_log),
+                               is_definite))
+        elif self._copies() < self._w:
+            self._fall_short()
+        self.end()
 
     def _fall_short(self) -> None:
         self.give_up(f"w: {self._copies()} of {self._w} copies were acknowledged in time;"
@@ -61,13 +148,14 @@ class WriteOperation(Operation):
 
     def on_deadline(self, now_ms: int) -> None:
         """Say what is missing; owe the rest."""
-        self._fall_short()
         for peer in self.pending:
-            self._owe(peer)
-        self.end()
+            self.owe(peer)
+        self._is_kept_somewhere = True
+        self._round_up(any(isinstance(message, Append) for message in self.pending.values()))
 
-    def _owe(self, peer: str) -> None:
-        self.host.owe(peer, [partition for partition, owners in self._partitions.items() if peer in owners])
+    def owe(self, peer: str) -> None:
+        """The copies are to be caught up on by an exchange."""
+        self.host.owe(peer, self.asked[peer])
 
 
 def _conflict(refused: list[bytes], is_log: bool) -> str:
@@ -77,20 +165,12 @@ def _conflict(refused: list[bytes], is_log: bool) -> str:
     return f"id: {len(refused)} exist with other content: {listed}; use a fresh id for other content"
 
 
-class GetOperation(Operation):
-    """A read of tasks from all live owners; answers when a majority of each partition's has answered."""
+class GetOperation(QuorumOperation):
+    """A read of tasks from all live keepers; answers when a majority of each partition's voters has."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, messages: Mapping[str, Message],
-                 partitions: Mapping[int, tuple[str, ...]]) -> None:
-        super().__init__(host, origin, now_ms)
-        self.messages = dict(messages)
-        self._partitions = partitions
+    def __init__(self, host: Host, origin: Origin, now_ms: int, partitions: Iterable[int], make: Make) -> None:
+        super().__init__(host, origin, now_ms, partitions, make)
         self._answers: dict[str, Got] = {}
-
-    def begin(self, now_ms: int) -> None:
-        """Ask."""
-        self.ask(now_ms, {peer: message for peer, message in self.messages.items()
-                          if peer in self.host.live})
 
     def on_reply(self, now_ms: int, peer: str, message: Message) -> None:
         """Join an answer in."""
@@ -98,12 +178,13 @@ class GetOperation(Operation):
             return
         del self.pending[peer]
         self._answers[peer] = message
-        if all(has_majority(owners, self._answers) for owners in self._partitions.values()):
+        self.count(now_ms, peer, message.lacking, message.cohorts)
+        if all(need.is_met() for need in self.needs.values()):
             rows = merge_task_rows([row for answer in self._answers.values() for row in answer.tasks])
             self.answer(Got(self.origin.request, tuple(rows)))
             self.end()
 
     def on_deadline(self, now_ms: int) -> None:
-        """Too few owners answered."""
+        """Too few voters answered."""
         self.refuse("unavailable", "fewer than a majority of a task's owners answered; try again")
         self.end()

@@ -11,6 +11,7 @@ from skuld_py.model import messages as m
 from skuld_py.node.merging import join_histories, sum_counts
 from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.partition.quorum import has_majority
+from skuld_py.partition.standing import Names
 
 
 class SurveyOperation(Operation):
@@ -23,15 +24,26 @@ class SurveyOperation(Operation):
 
     def begin(self, now_ms: int) -> None:
         """Ask."""
-        if not self._owners():
+        if not self._groups():
             self.refuse("not_ready", "the cluster waits for more nodes; see 'skuld status'")
             self.end()
             return
         self.ask(now_ms, {peer: self.local_question() for peer in sorted(self.host.live)})
 
-    def _owners(self) -> list[tuple[str, ...]]:
-        owners = [self.host.owners(partition) for partition in range(self.host.parameters.partitions)]
-        return owners if all(owners) else []
+    def _groups(self) -> dict[int, tuple[Names, ...]]:
+        """The cohorts of every partition; nothing unless all have had a leader."""
+        groups = {partition: self.host.vnode(partition).standing.groups
+                  for partition in range(self.host.parameters.partitions)}
+        return groups if all(groups.values()) else {}
+
+    def _is_covered(self) -> bool:
+        """Whether of every partition a majority of the voters has answered for it."""
+        answered: dict[int, dict[str, None]] = {}
+        for name, answer in self._answers.items():
+            for partition in columns.unpack_u64(answer.partitions):
+                answered.setdefault(partition, {})[name] = None
+        return all(has_majority(cohort, answered.get(partition, {}))
+                   for partition, cohorts in self._groups().items() for cohort in cohorts)
 
     def local_question(self) -> m.Message:
         """The question, numbered as ours."""
@@ -50,7 +62,7 @@ class SurveyOperation(Operation):
             self._try_to_answer(is_last=not self.pending)
 
     def _try_to_answer(self, is_last: bool) -> None:
-        if not all(has_majority(owners, self._answers) for owners in self._owners()):
+        if not self._is_covered():
             if is_last:
                 self._fall_short()
             return

@@ -2,12 +2,17 @@
 
 The candidate, in order:
 
-1. reads the partition document (epoch, old cohort) with a synced read;
-2. takes the next epoch above the document's and its own promise, and promises it to itself, durably;
-3. asks the old cohort and the new one (the owners) for votes; a voter promises durably before it
-   answers, and from then on records no claim of an older epoch;
-4. needs a majority of the old cohort *and* of the new one. Now no older leader can commit a claim;
-5. reads all live claims **from the old-cohort replicas that granted this epoch** and joins them in;
+1. reads the partition document with a synced read. A leader that stands again, for a cohort that
+   changes, decides by the revision it wrote itself;
+2. asks on trial whether a majority would vote. A trial changes nothing anywhere; whoever hears the
+   leader says no. So a node behind a one-way link deposes nobody, and burns no epoch;
+3. takes the next epoch above the document's and its own promise, and promises it to itself, durably;
+4. asks the old cohort and the new one for votes; a voter promises durably before it answers, and from
+   then on records no claim of an older epoch. It needs a majority of the old cohort *and* of the new
+   one. Now no older leader can commit a claim;
+5. reads all live claims **from the old-cohort replicas that granted this epoch** and joins them in. A
+   voter answers only while it remembers its vote, so whoever was wiped since does not count. Then every
+   new member of the cohort takes over all data of the voters that were read;
 6. pushes its live claims to the new cohort until a majority has confirmed every page. Now any later
    candidate meets a replica that knows them (5 and 6 carry the claim history, by induction);
 7. swaps the document from the revision read in 1, with its name, boot and a write id of its own. An
@@ -20,8 +25,8 @@ fails waits a while, with jitter, and starts at 1.
 ``Election`` decides and emits; the vnode owns the data and serves the voters' side.
 
 Source: Skuld's README, "Leaders", repaired: durable votes, claims read from voters only, confirmed
-pushes, a document that names the leader. Rejected: a lease on ZooKeeper alone, which a paused
-leader outlives.
+pushes, a document that names the leader; the trial is Raft's pre-vote. Rejected: a lease on ZooKeeper
+alone, which a paused leader outlives.
 """
 
 from __future__ import annotations
@@ -32,18 +37,20 @@ from enum import Enum
 import attrs
 
 from skuld_py.config import Timing
-from skuld_py.model.document import NOBODY, Document, Member, seats_of
-from skuld_py.model.events import (
-    DocumentRead,
-    DocumentSwapped,
-    Effect,
-    Outcome,
-    ReadDocument,
-    Send,
-    SwapDocument,
+from skuld_py.model.document import NOBODY, Document, Floor, Member, Previous, seats_of
+from skuld_py.model.events import DocumentSwapped, Effect, Outcome, ReadDocument, Send, SwapDocument
+from skuld_py.model.messages import (
+    ClaimPage,
+    ClaimsKept,
+    PullClaims,
+    PushClaims,
+    RequestVote,
+    Sync,
+    Vote,
 )
-from skuld_py.model.messages import ClaimPage, ClaimsKept, PullClaims, PushClaims, RequestVote, Vote
 from skuld_py.partition import quorum
+
+Names = tuple[str, ...]
 
 
 class Phase(Enum):
@@ -51,8 +58,10 @@ class Phase(Enum):
 
     IDLE = "idle"
     READING = "reading"
+    TRYING = "trying"
     VOTING = "voting"
     PULLING = "pulling"
+    SYNCING = "syncing"
     PUSHING = "pushing"
     SWAPPING = "swapping"
     CONFIRMING = "confirming"
@@ -61,22 +70,22 @@ class Phase(Enum):
 
 TRANSITIONS = {
     Phase.IDLE: (Phase.READING,),
-    Phase.READING: (Phase.VOTING, Phase.IDLE),
+    Phase.READING: (Phase.TRYING, Phase.VOTING, Phase.IDLE),
+    Phase.TRYING: (Phase.VOTING, Phase.IDLE),
     Phase.VOTING: (Phase.PULLING, Phase.IDLE),
-    Phase.PULLING: (Phase.PUSHING, Phase.IDLE),
+    Phase.PULLING: (Phase.SYNCING, Phase.IDLE),
+    Phase.SYNCING: (Phase.PUSHING, Phase.IDLE),
     Phase.PUSHING: (Phase.SWAPPING, Phase.IDLE),
     Phase.SWAPPING: (Phase.LEADING, Phase.CONFIRMING, Phase.IDLE),
     Phase.CONFIRMING: (Phase.LEADING, Phase.IDLE),
-    Phase.LEADING: (Phase.READING, Phase.IDLE),
+    Phase.LEADING: (Phase.VOTING, Phase.IDLE),
 }
 """The life of a candidacy. Every phase may fall back to idle; the rest goes one way."""
-
-AWAITING_READ = (Phase.READING, Phase.CONFIRMING)
 
 
 @attrs.define
 class Election:
-    """One partition's candidacy on one node."""
+    """One partition's candidacy on one node. ``document`` and ``version`` are the revision it acts by."""
 
     partition: int
     me: Member
@@ -84,17 +93,24 @@ class Election:
     jitter_ms: Callable[[int], int]
     phase: Phase = Phase.IDLE
     epoch: int = 0
-    cohort: tuple[str, ...] = ()
-    owners: tuple[str, ...] = ()
+    cohort: Names = ()
+    """Those it leads, or stands for."""
     document: Document = NOBODY
+    version: int = -1
+    cause: str = ""
+    transfer: tuple[int, Names] | None = None
+    """The epoch whose leader asked this node to stand, and the cohort to stand for."""
     next_attempt_ms: int = 0
     expires_ms: int = 0
-    _version: int = -1
+    _seen_epoch: int = 0
+    """The newest epoch that voters said they had promised."""
     _write_id: str = ""
     _writes: int = 0
     _votes: dict[str, bool] = attrs.field(factory=dict)
     _cursors: dict[str, bytes | None] = attrs.field(factory=dict)
     """Page awaited from (pulling) or by (pushing) each voter; None when that voter is done."""
+    _unsynced: dict[str, None] = attrs.field(factory=dict)
+    """New members of the cohort that have not taken over the data yet."""
 
     def _enter(self, phase: Phase) -> None:
         if phase is not Phase.IDLE and phase not in TRANSITIONS[self.phase]:
@@ -114,61 +130,88 @@ class Election:
     def give_up(self, now_ms: int) -> None:
         """Back to idle; the next attempt waits, with jitter."""
         self._enter(Phase.IDLE)
+        self.transfer = None
         self.next_attempt_ms = now_ms + self.timing.retry_ms + self.jitter_ms(self.timing.retry_ms)
 
-    def stand(self, now_ms: int, owners: tuple[str, ...]) -> list[Effect]:
-        """Step 1: begin a candidacy for these owners."""
+    def on_deadline(self, now_ms: int) -> None:
+        """A candidacy that takes too long starts over."""
+        if self.phase not in (Phase.IDLE, Phase.LEADING) and now_ms >= self.expires_ms:
+            self.give_up(now_ms)
+
+    def note_written(self, document: Document, version: int) -> None:
+        """The leader wrote, or read back, a newer revision of its own document."""
+        self.document, self.version = document, version
+
+    # -- steps 1 to 4 ------------------------------------------------------------------------------
+
+    def stand(self, now_ms: int, transfer: tuple[int, Names] | None = None) -> list[Effect]:
+        """Begin a candidacy: read the document."""
         self._enter(Phase.READING)
-        self.owners = owners
+        self.transfer = transfer
         self.expires_ms = now_ms + self.timing.vote_ms
         return [ReadDocument(self.partition)]
 
-    def on_read(self, now_ms: int, event: DocumentRead, promised_epoch: int,
-                live: Mapping[str, Member], is_overdue: bool) -> list[Effect]:
-        """Steps 2 and 3, or the end of a confirmation, or the discovery that a leader lives."""
-        self.document = event.document
-        if self.phase is Phase.CONFIRMING:
-            return self._confirm(now_ms, event.document)
-        if self.phase is not Phase.READING:
-            return []
-        leader = live.get(event.document.leader)
-        is_led = (leader is not None and leader.boot == event.document.boot and leader.name != self.me.name
-                  and not is_overdue and leader.name in self.owners)
-        if is_led:
-            self.give_up(now_ms)
-            return []
-        self._enter(Phase.VOTING)
-        self._version = event.version
-        self.epoch = max(event.document.epoch, promised_epoch) + 1
+    def open(self, now_ms: int, document: Document, version: int, cohort: Names, *, is_trial: bool,
+             cause: str) -> list[Effect]:
+        """Steps 2 to 4 for this revision; without a trial, the caller promises the epoch first."""
+        self._enter(Phase.TRYING if is_trial else Phase.VOTING)
+        self.document, self.version, self.cohort, self.cause = document, version, cohort, cause
+        self.expires_ms = now_ms + self.timing.vote_ms
         self._votes = {self.me.name: True}
-        request = RequestVote(self.partition, self.epoch, self.owners, False, False)
-        return [Send(name, request) for name in self._electorate() if name != self.me.name]
+        return self._ask_votes()
 
-    def _electorate(self) -> list[str]:
-        return sorted({*self.document.cohort, *self.owners})
+    def choose_epoch(self, document: Document, promised_epoch: int) -> int:
+        """The epoch to stand for: above all that is known to be promised, here or to others."""
+        self.epoch = max(document.epoch, promised_epoch, self._seen_epoch) + 1
+        return self.epoch
 
-    def on_vote(self, now_ms: int, voter: str, vote: Vote) -> list[Effect]:
-        """Step 4, for one answer."""
-        if self.phase is not Phase.VOTING or vote.epoch != self.epoch:
-            return []
-        if not vote.is_granted:
+    def _ask_votes(self) -> list[Effect]:
+        request = RequestVote(self.partition, self.epoch, self.cohort, self.phase is Phase.TRYING)
+        return [Send(name, request) for name in sorted({*self.document.cohort, *self.cohort})
+                if name != self.me.name]
+
+    def on_vote(self, now_ms: int, voter: str, vote: Vote) -> None:
+        """Count an answer; a refusal of a real vote, or memory where there is no document, ends it."""
+        if self.phase is not (Phase.TRYING if vote.is_trial else Phase.VOTING) or vote.epoch != self.epoch:
+            return
+        self._seen_epoch = max(self._seen_epoch, vote.promised)
+        is_refounding = vote.settled > 0 and not self.document.epoch
+        if is_refounding or (not vote.is_granted and not vote.is_trial):
             self.give_up(now_ms)
-            return []
-        self._votes[voter] = True
-        return self.check_votes(now_ms)
+            return
+        self._votes[voter] = vote.is_granted
+        if not quorum.has_joint_majority(self.document.cohort, self.cohort, self._hopeful()):
+            self.give_up(now_ms)
 
-    def check_votes(self, now_ms: int) -> list[Effect]:
-        """Go on to step 5 once both majorities are in."""
-        if not quorum.has_joint_majority(self.document.cohort, self.owners, self._votes):
-            return []
+    def _hopeful(self) -> list[str]:
+        everybody = dict.fromkeys([*self.document.cohort, *self.cohort])
+        return [name for name in everybody if self._votes.get(name, True)]
+
+    def has_votes(self) -> bool:
+        """Whether majorities of both cohorts have said yes."""
+        granted = [name for name, is_granted in self._votes.items() if is_granted]
+        return (self.phase in (Phase.TRYING, Phase.VOTING)
+                and quorum.has_joint_majority(self.document.cohort, self.cohort, granted))
+
+    def ask_for_votes(self, now_ms: int) -> list[Effect]:
+        """Step 4 after a won trial; the caller has chosen the epoch anew and promised it."""
+        self._enter(Phase.VOTING)
+        self.expires_ms = now_ms + self.timing.vote_ms
+        self._votes = {self.me.name: True}
+        return self._ask_votes()
+
+    # -- step 5 --------------------------------------------------------------------------------------
+
+    def start_pull(self, now_ms: int) -> list[Effect]:
+        """Read the voters' claims."""
         self._enter(Phase.PULLING)
         self.expires_ms = now_ms + self.timing.request_ms
-        voters = [name for name in self.document.cohort if name in self._votes and name != self.me.name]
-        self._cursors = dict.fromkeys(voters, b"")
-        return [Send(name, PullClaims(self.partition, self.epoch, b"")) for name in voters]
+        others = [name for name in self.document.cohort if name in self._votes and name != self.me.name]
+        self._cursors = dict.fromkeys(others, b"")
+        return [Send(name, PullClaims(self.partition, self.epoch, b"")) for name in others]
 
     def on_page(self, voter: str, page: ClaimPage) -> list[Effect]:
-        """Step 5, for one page already joined into the local data."""
+        """One page, already joined into the local data."""
         if self.phase is not Phase.PULLING or page.epoch != self.epoch:
             return []
         if self._cursors.get(voter) != page.after:
@@ -176,26 +219,48 @@ class Election:
         self._cursors[voter] = page.next or None
         return [Send(voter, PullClaims(self.partition, self.epoch, page.next))] if page.next else []
 
+    def _done(self) -> list[str]:
+        return [name for name, cursor in self._cursors.items() if cursor is None]
+
     def has_pulled(self) -> bool:
         """Whether a majority of the old cohort has handed over all its claims."""
-        if self.phase is not Phase.PULLING:
-            return False
-        done = [name for name, cursor in self._cursors.items() if cursor is None]
-        return quorum.has_majority(self.document.cohort, [*done, self.me.name])
+        return (self.phase is Phase.PULLING
+                and quorum.has_majority(self.document.cohort, [*self._done(), self.me.name]))
+
+    def start_sync(self, now_ms: int) -> list[Effect]:
+        """Have new members take over the data of the voters that were read; the first cohort has none."""
+        self._enter(Phase.SYNCING)
+        old = self.document.cohort
+        sources = tuple(name for name in old if name in {*self._done(), self.me.name})
+        added = [name for name in self.cohort if name not in old] if old else []
+        self._unsynced = dict.fromkeys(added)
+        if added:
+            self.expires_ms = now_ms + self.timing.sync_ms
+        return [Send(name, Sync(self.partition, self.epoch, self.cohort, sources)) for name in added]
+
+    def on_synced(self, member: str, epoch: int) -> None:
+        """A new member holds the data."""
+        if self.phase is Phase.SYNCING and epoch == self.epoch:
+            self._unsynced.pop(member, None)
+
+    def has_synced(self) -> bool:
+        """Whether all new members hold it."""
+        return self.phase is Phase.SYNCING and not self._unsynced
+
+    # -- step 6 --------------------------------------------------------------------------------------
 
     def start_push(self, first_page: PushClaims) -> list[Effect]:
-        """Step 6: offer the joined claims to every voter of the new cohort."""
+        """Offer the joined claims to every voter of the new cohort."""
         self._enter(Phase.PUSHING)
-        voters = [name for name in self.owners if name in self._votes and name != self.me.name]
+        voters = [name for name in self.cohort if name in self._votes and name != self.me.name]
         if not first_page.ids:
-            voters = []
-            self._cursors = dict.fromkeys((name for name in self.owners if name in self._votes), None)
-        else:
-            self._cursors = dict.fromkeys(voters, b"")
+            self._cursors = dict.fromkeys(voters, None)
+            return []
+        self._cursors = dict.fromkeys(voters, b"")
         return [Send(name, first_page) for name in voters]
 
     def on_kept(self, voter: str, kept: ClaimsKept, next_page: PushClaims | None) -> list[Effect]:
-        """Step 6, for one page confirmed; ``next_page`` is None after the last."""
+        """One page confirmed; ``next_page`` is None after the last."""
         if self.phase is not Phase.PUSHING or kept.epoch != self.epoch:
             return []
         if self._cursors.get(voter) != kept.after:
@@ -205,27 +270,38 @@ class Election:
 
     def has_pushed(self) -> bool:
         """Whether a majority of the new cohort has confirmed all claims."""
-        if self.phase is not Phase.PUSHING:
-            return False
-        done = [name for name, cursor in self._cursors.items() if cursor is None]
-        return quorum.has_majority(self.owners, [*done, self.me.name])
+        return self.phase is Phase.PUSHING and quorum.has_majority(self.cohort, [*self._done(), self.me.name])
 
-    def swap(self, now_ms: int) -> list[Effect]:
+    # -- steps 7 and 8 -------------------------------------------------------------------------------
+
+    def write_id(self) -> str:
+        """A fresh one; unique over all nodes and starts."""
+        self._writes += 1
+        return f"{self.me.boot}-{self.partition}-{self._writes}"
+
+    def swap(self, now_ms: int, live: Mapping[str, Member], floor: Floor) -> list[Effect]:
         """Step 7."""
         self._enter(Phase.SWAPPING)
         self.expires_ms = now_ms + self.timing.request_ms
-        self._writes += 1
-        self._write_id = f"{self.me.boot}-{self.partition}-{self._writes}"
-        seats = seats_of(self.owners)
-        document = attrs.evolve(self.document, epoch=self.epoch, leader=self.me.name, boot=self.me.boot,
-                                seats=seats, write_id=self._write_id, cause="election")
-        return [SwapDocument(self.partition, self._version, document)]
+        self._write_id = self.write_id()
+        old = self.document
+        known = {seat.node: seat.incarnation for seat in old.seats}
+        known.update((name, member.incarnation) for name, member in live.items())
+        is_changed = sorted(self.cohort) != sorted(old.cohort)
+        self.document = attrs.evolve(
+            old, epoch=self.epoch, leader=self.me.name, boot=self.me.boot, seats=seats_of(self.cohort, known),
+            era=self.epoch if is_changed else old.era, floor=floor, promote=None,
+            horizon_ms=max(old.horizon_ms, now_ms + self.timing.horizon_ms),
+            learners=tuple(name for name in old.learners if name not in self.cohort),
+            previous=Previous(old.epoch, old.leader, old.cohort), write_id=self._write_id, cause=self.cause)
+        return [SwapDocument(self.partition, self.version, self.document)]
 
     def on_swapped(self, now_ms: int, event: DocumentSwapped) -> list[Effect]:
         """Step 7's verdict."""
         if self.phase is not Phase.SWAPPING or event.write_id != self._write_id:
             return []
         if event.outcome is Outcome.WON:
+            self.version = event.version
             self._lead()
         elif event.outcome is Outcome.LOST:
             self.give_up(now_ms)
@@ -235,18 +311,14 @@ class Election:
             return [ReadDocument(self.partition)]
         return []
 
-    def _confirm(self, now_ms: int, document: Document) -> list[Effect]:
+    def confirm(self, now_ms: int, document: Document, version: int) -> None:
+        """Settle an uncertain swap by what the document says."""
         if document.write_id == self._write_id:
+            self.document, self.version = document, version
             self._lead()
         else:
             self.give_up(now_ms)
-        return []
 
     def _lead(self) -> None:
         self._enter(Phase.LEADING)
-        self.cohort = self.owners
-
-    def on_deadline(self, now_ms: int) -> None:
-        """A candidacy that takes too long starts over."""
-        if self.phase not in (Phase.IDLE, Phase.LEADING) and now_ms >= self.expires_ms:
-            self.give_up(now_ms)
+        self.transfer = None

@@ -79,6 +79,18 @@ class Progress:
     conflicts: int = 0
 
 
+@attrs.frozen
+class Pass:
+    """An exchange that ended: nothing that the peer held when it began is lacking here. ``serial`` counts the
+    passes that this node began."""
+
+    partition: int
+    peer: str
+    serial: int
+    is_clean: bool
+    progress: Progress
+
+
 @attrs.define
 class Exchange:
     """A pass over one partition with one peer. ``number`` gives each question a number of its own."""

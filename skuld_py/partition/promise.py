@@ -17,7 +17,7 @@ from skuld_py.partition.tables import promise_key
 
 @attrs.frozen
 class Promise:
-    """The newest epoch promised, and its candidate."""
+    """The newest epoch promised, and its candidate; nobody (``""``) when it was learned from the others."""
 
     epoch: int = 0
     candidate: str = ""

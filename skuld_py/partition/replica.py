@@ -23,7 +23,7 @@ from itertools import accumulate
 import attrs
 
 from skuld_py.config import DEFAULT_LIMITS
-from skuld_py.model.store import Row, Store
+from skuld_py.model.store import TABLES, Row, Store
 from skuld_py.model.task import (
     CLAIM,
     HISTORY_HEAD,
@@ -38,6 +38,8 @@ from skuld_py.model.task import (
 from skuld_py.partition import merkle, tables
 from skuld_py.partition.tables import BODY_KNOWN, BODY_UNKNOWN
 from skuld_py.partition.tally import CLAIMED, COMPLETED, WAITING, Tally
+
+PARTITION_TABLES = tuple(table for table in TABLES if table != "meta")
 
 
 @attrs.frozen
@@ -357,6 +359,22 @@ class Replica:
         start = self.prefix + after + b"\0" if after else self.prefix
         rows = self.store.scan("lease", start, tables.end_of(self.prefix), limit)
         return [(key[2:], key[10:], held[1:]) for key, held in rows]
+
+    # -- the end -------------------------------------------------------------------------------
+
+    def is_empty(self) -> bool:
+        """Whether nothing is stored of this partition."""
+        return not any(self.store.is_any_between(table, self.prefix, tables.end_of(self.prefix))
+                       for table in PARTITION_TABLES)
+
+    def drop(self, limit: int) -> None:
+        """Delete up to ``limit`` records of each table; nobody may lead or vote by them any more."""
+        for table in PARTITION_TABLES:
+            rows = self.store.scan(table, self.prefix, tables.end_of(self.prefix), limit)
+            self.store.pop_many(table, [key for key, _ in rows])
+        self.tally = Tally(self.store, self.prefix)
+        self.tree = merkle.Tree(self.store, self.prefix)
+        self._find_next_lapse()
 
     # -- logs ----------------------------------------------------------------------------------
 

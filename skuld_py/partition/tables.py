@@ -65,6 +65,11 @@ def promise_key(partition: int) -> bytes:
     return b"promise" + _U16.pack(partition)
 
 
+def standing_key(partition: int) -> bytes:
+    """Key, in ``meta``, of what this node knows of the partition's voters."""
+    return b"standing" + _U16.pack(partition)
+
+
 def suspect_key(partition: int) -> bytes:
     """Key, in ``meta``, of why this replica's memory is not to be trusted."""
     return b"suspect" + _U16.pack(partition)

@@ -1,27 +1,44 @@
-"""One node's instance of one partition: its data, its promise, its candidacy, joined.
+"""One node's instance of one partition: its data, its promise, its standing, its candidacy, joined.
 
 The vnode serves the voters' and followers' side of the protocol (vote, hand over claims, keep
-claims, record grants) and drives its own ``Election``. One rule holds it together: **whatever rests
-on an epoch is checked against the promise, in the same step that records it.** Votes and grants
-are therefore serialised, which is what lets a candidate trust what a voter hands over.
+claims, record grants) and, leading, grants; ``Candidacy`` makes it a leader. One rule holds it
+together: **whatever rests on an epoch is checked against the promise, in the same step that records
+it.** Votes and grants are therefore serialised, which is what lets a candidate trust what a voter
+hands over.
+
+A vnode whose memory is not to be trusted (``suspicion``) neither votes nor acknowledges claims, until
+it has filled again from so many others that any majority it belonged to is met among them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 
 from skuld_py.config import Limits, Parameters, Timing
 from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member
-from skuld_py.model.events import DocumentRead, DocumentSwapped, Effect
 from skuld_py.model.store import Store
 from skuld_py.model.task import decode_body, token_of
-from skuld_py.partition.election import AWAITING_READ, Election, Phase
+from skuld_py.partition.election import Election
 from skuld_py.partition.promise import Promise, load_promise, save_promise
 from skuld_py.partition.replica import Amendment, Grant, Replica
+from skuld_py.partition.standing import Names, Standing, load_standing, save_standing
+from skuld_py.partition.suspicion import clear_suspect
 from skuld_py.partition.tables import place_of
+
+
+class Role(Enum):
+    """What a vnode is to its partition: it votes; it is to vote and fills; it votes once it has filled
+    again; it was here and hands off; it is nothing here."""
+
+    MEMBER = "member"
+    LEARNER = "learner"
+    SUSPECT = "suspect"
+    ZOMBIE = "zombie"
+    STRANGER = "stranger"
 
 
 class Vnode:
@@ -34,13 +51,20 @@ class Vnode:
         self.parameters = parameters
         self.store = store
         self.limits = limits
+        self.timing = timing
         self.replica = Replica(partition, store, parameters.skew_ms)
         self.promise = load_promise(store, partition)
+        self.standing = load_standing(store, partition)
+        self.suspicion = ""
         self.election = Election(partition, me, timing, jitter_ms)
+        self.live: Mapping[str, Member] = {}
         self.leader = ""
         self.leader_epoch = 0
         self.leaderless_since_ms: int | None = None
-        self._granted = 0
+        self.granted = 0
+        """Claims granted in this leadership; numbers the tokens."""
+        self.wanted_horizon_ms = 0
+        """Where leases asked for would end; the document's horizon must be moved beyond it first."""
 
     # -- epochs --------------------------------------------------------------------------------
 
@@ -64,10 +88,28 @@ class Vnode:
         if self.leader == leader:
             self.leader = ""
 
-    def _keep_promise(self, now_ms: int, epoch: int, candidate: str) -> bool:
-        """Promise an epoch, or confirm that it is the one promised; a newer one ends our own candidacy."""
+    def settle(self, epoch: int, era: int, cohort: Names) -> None:
+        """Learn that an epoch has a leader, over a cohort seated in ``era``."""
+        self._change_standing(self.standing.settled(epoch, era, cohort))
+
+    def expect(self, epoch: int, cohort: Names) -> None:
+        """Learn that a candidate would lead this cohort, without voting for it."""
+        self._change_standing(self.standing.proposed(epoch, cohort))
+
+    def _change_standing(self, standing: Standing) -> None:
+        if standing != self.standing:
+            self.standing = standing
+            save_standing(self.store, self.partition, standing)
+
+    def promise_to(self, now_ms: int, epoch: int, candidate: str, cohort: Names = ()) -> bool:
+        """Promise an epoch, or confirm that it is the one promised; a newer one ends our own candidacy.
+
+        ``cohort``: whom the candidate would lead; until its end is known, that cohort counts too.
+        """
         if not self.promise.allows_vote(epoch, candidate):
             return False
+        if cohort:
+            self._change_standing(self.standing.proposed(epoch, cohort))
         if epoch > self.promise.epoch:
             self.promise = Promise(epoch, candidate)
             save_promise(self.store, self.partition, self.promise)
@@ -80,12 +122,64 @@ class Vnode:
         self.forget_leader(self.me.name)
         self.election.give_up(now_ms)
 
+    # -- place -----------------------------------------------------------------------------------
+
+    def role(self, owners: Names) -> Role:
+        """What it is to a partition that is placed on ``owners``."""
+        me = self.me.name
+        if self.takes_writes(owners):
+            if self.suspicion:
+                return Role.SUSPECT
+            return Role.MEMBER if me in (self.standing.cohort or owners) else Role.LEARNER
+        return Role.STRANGER if self.replica.is_empty() else Role.ZOMBIE
+
+    def takes_writes(self, owners: Names) -> bool:
+        """Whether tasks may still be added here: a zombie's data must not grow."""
+        return self.me.name in owners or self.standing.includes(self.me.name)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether what is kept here counts as a copy.
+
+        Not while its memory is in doubt; nor, after that, until a leader is known as new as all it may have
+        voted for: it cannot say any more which cohorts are pending.
+        """
+        return not self.suspicion and (bool(self.promise.candidate) or self.standing.epoch >= self.promise.epoch)
+
+    def cohorts_for(self, era: int) -> list[m.CohortRow]:
+        """What the sender of a question, who counts by ``era``, must know besides."""
+        standing = self.standing
+        rows = [m.CohortRow(self.partition, 0, cohort) for epoch, cohort in standing.pending if epoch > era]
+        if standing.era > era:
+            rows.append(m.CohortRow(self.partition, standing.era, standing.cohort))
+        return rows
+
+    def trust(self, now_ms: int, promised: int) -> None:
+        """End a suspicion: enough others have told their promises, ``promised`` the highest, and their data.
+
+        Nobody is promised that epoch here: claims of leaders older than this filling are not acknowledged.
+        """
+        if promised > self.promise.epoch:
+            self.promise = Promise(promised, "")
+            save_promise(self.store, self.partition, self.promise)
+            if not self.election.is_idle:
+                self.resign(now_ms)
+        self.suspicion = ""
+        clear_suspect(self.store, self.partition)
+
     # -- the voters' and followers' side ----------------------------------------------------------
 
-    def on_request_vote(self, now_ms: int, candidate: str, request: m.RequestVote) -> m.Vote:
-        """Grant the vote if nothing as new was promised to somebody else."""
-        is_granted = self._keep_promise(now_ms, request.epoch, candidate)
-        return m.Vote(self.partition, request.epoch, is_granted, False, self.promise.epoch, 0)
+    def on_request_vote(self, now_ms: int, candidate: str, request: m.RequestVote,
+                        is_led: bool) -> m.Vote | None:
+        """Vote, unless something as new was promised to somebody else; on trial, unless a leader is heard."""
+        if self.suspicion:
+            return None
+        if request.is_trial:
+            is_granted = not is_led or self.leader == candidate
+        else:
+            is_granted = self.promise_to(now_ms, request.epoch, candidate, request.cohort)
+        return m.Vote(self.partition, request.epoch, is_granted, request.is_trial, self.promise.epoch,
+                      self.standing.epoch)
 
     def on_pull(self, candidate: str, request: m.PullClaims) -> m.ClaimPage | None:
         """Hand live claims to the candidate that holds our vote; nobody else gets an answer."""
@@ -110,10 +204,11 @@ class Vnode:
         """Keep the claims of the candidate that holds our vote."""
         if self.promise != Promise(request.epoch, candidate):
             return None
-        self._join_claims(now_ms, request)
+        self.join_claims(now_ms, request)
         return m.ClaimsKept(self.partition, request.epoch, request.after, request.next)
 
-    def _join_claims(self, now_ms: int, page: m.PushClaims | m.ClaimPage | m.Amend) -> None:
+    def join_claims(self, now_ms: int, page: m.PushClaims | m.ClaimPage | m.Amend) -> None:
+        """Join claims of another copy into this one."""
         task_ids = ids.split(page.ids)
         histories, places = page.histories.unpack("histories"), page.places.unpack("places")
         try:
@@ -125,7 +220,7 @@ class Vnode:
     def on_grant(self, now_ms: int, leader: str, request: m.Grant) -> m.Granted:
         """Record the leader's claims, except those this copy knows better about."""
         vetoed: list[int] = []
-        is_accepted = self._keep_promise(now_ms, request.epoch, leader)
+        is_accepted = not self.suspicion and self.promise_to(now_ms, request.epoch, leader)
         if is_accepted:
             self.note_leader(leader, request.epoch)
             grant = _grant_of(request)
@@ -136,86 +231,31 @@ class Vnode:
 
     def on_amend(self, now_ms: int, leader: str, request: m.Amend) -> m.Amended:
         """Record the leader's renewals or releases."""
-        is_accepted = self._keep_promise(now_ms, request.epoch, leader)
+        is_accepted = not self.suspicion and self.promise_to(now_ms, request.epoch, leader)
         if is_accepted:
             self.note_leader(leader, request.epoch)
-            self._join_claims(now_ms, request)
+            self.join_claims(now_ms, request)
         return m.Amended(request.request, self.partition, self.promise.epoch, is_accepted)
 
-    # -- the candidate's side ---------------------------------------------------------------------
-
-    def stand(self, now_ms: int, owners: tuple[str, ...]) -> list[Effect]:
-        """Begin a candidacy."""
-        return self.election.stand(now_ms, owners)
-
-    def on_read(self, now_ms: int, event: DocumentRead, live: Mapping[str, Member],
-                is_overdue: bool) -> list[Effect]:
-        """The document: promise oneself the next epoch and ask for votes, or stand back."""
-        was = self.election.phase
-        effects = self.election.on_read(now_ms, event, self.promise.epoch, live, is_overdue)
-        if self.election.phase is Phase.VOTING and was is Phase.READING:
-            self._keep_promise(now_ms, self.election.epoch, self.me.name)
-            effects += self.election.check_votes(now_ms)
-            effects += self._advance(now_ms)
-        elif was is Phase.READING and event.document.epoch > self.leader_epoch:
-            self.note_leader(event.document.leader, event.document.epoch)  # else: it says itself it does not lead
-        self._rise(was)
-        return effects
-
-    def on_read_failed(self, now_ms: int) -> None:
-        """The registry is out of reach: start over later. A swap in doubt stays in doubt."""
-        if self.election.phase in AWAITING_READ:
-            self.election.give_up(now_ms)
-
-    def on_vote(self, now_ms: int, voter: str, vote: m.Vote) -> list[Effect]:
-        """An answer to ``RequestVote``."""
-        effects = self.election.on_vote(now_ms, voter, vote)
-        return effects + self._advance(now_ms)
-
-    def on_page(self, now_ms: int, voter: str, page: m.ClaimPage) -> list[Effect]:
-        """Claims of a voter."""
-        if self.election.phase is not Phase.PULLING or page.epoch != self.election.epoch:
-            return []
-        self._join_claims(now_ms, page)
-        effects = self.election.on_page(voter, page)
-        return effects + self._advance(now_ms)
-
-    def on_kept(self, now_ms: int, voter: str, kept: m.ClaimsKept) -> list[Effect]:
-        """A pushed page is safe at a voter."""
-        following = self.claim_page(kept.next) if kept.next else None
-        effects = self.election.on_kept(voter, kept, following)
-        return effects + self._advance(now_ms)
-
-    def on_swapped(self, now_ms: int, event: DocumentSwapped) -> list[Effect]:
-        """The registry's verdict."""
-        was = self.election.phase
-        effects = self.election.on_swapped(now_ms, event)
-        self._rise(was)
-        return effects
-
-    def _advance(self, now_ms: int) -> list[Effect]:
-        """Take the steps that need no further answer."""
-        effects: list[Effect] = []
-        if self.election.has_pulled():
-            effects += self.election.start_push(self.claim_page(b""))
-        if self.election.has_pushed():
-            effects += self.election.swap(now_ms)
-        return effects
-
-    def _rise(self, was: Phase) -> None:
-        if self.election.is_leading and was is not Phase.LEADING:
-            self._granted = 0
-            self.note_leader(self.me.name, self.election.epoch)
-
     # -- the leader's side ------------------------------------------------------------------------
+
+    def may_grant_until(self, now_ms: int, end_ms: int) -> bool:
+        """Whether claims may end then; if the horizon is too near, note where it must go."""
+        document = self.election.document
+        if now_ms < document.no_grant_before_ms:
+            return False
+        if end_ms > document.horizon_ms:
+            self.wanted_horizon_ms = max(self.wanted_horizon_ms, end_ms)
+            return False
+        return True
 
     def propose(self, now_ms: int, request: int, queue: str, heads: Sequence[bytes], lease_ms: int,
                 holder: str) -> tuple[m.Grant, Grant]:
         """Claim waiting tasks, given as (place + id), on this copy; the grant must go to the cohort."""
         heads = self.replica.still_waiting(now_ms, heads)
         task_ids = [head[-ids.ID_BYTES :] for head in heads]
-        first_token = token_of(self.epoch, self._granted + 1)
-        self._granted += len(heads)
+        first_token = token_of(self.epoch, self.granted + 1)
+        self.granted += len(heads)
         grant = Grant(task_ids, [head[: -ids.ID_BYTES] for head in heads], first_token, now_ms,
                       now_ms + lease_ms, holder)
         self.replica.apply_grant(now_ms, grant)

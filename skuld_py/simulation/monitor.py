@@ -159,7 +159,7 @@ class Monitor:
         if message.promised < self._told.get(where, 0):
             self.blame(PROMISE_RISES, f"{name} told of epoch {self._told[where]}, and then {peer}: {message}")
         self._told[where] = max(message.promised, self._told.get(where, 0))
-        if isinstance(message, m.Vote) and message.is_granted:
+        if isinstance(message, m.Vote) and message.is_granted and not message.is_trial:
             self.counts[ONE_CANDIDATE] += 1
             voted = self._votes.setdefault((*where, message.epoch), peer)
             if voted != peer:

@@ -104,7 +104,9 @@ class Machines:
                 outcome = Outcome.WON if version == effect.version else Outcome.LOST
                 if outcome is Outcome.WON:
                     self.documents[effect.partition] = (version + 1, effect.document)
-                self.flying.append((name, DocumentSwapped(effect.partition, effect.document.write_id, outcome)))
+                    version += 1
+                self.flying.append((name, DocumentSwapped(effect.partition, effect.document.write_id, outcome,
+                                                          version)))
 
     def deliver(self, count: int) -> None:
         """Let the next ``count`` messages arrive."""

@@ -31,7 +31,7 @@ def orphaned() -> tuple[Machines, int, str, bytes]:
     machines = Machines(partitions=1)
     machines.pass_time(2_000)
     leader = machines.documents[0][1].leader
-    heir = next(name for name in machines.names if name != leader)
+    heir = next(name for name in machines.documents[0][1].cohort if name != leader)
     batch = machines.batch("q", 1)
     machines.ask(leader, m.Enqueue(1, 3, (batch,)))
     machines.pass_time(100)
@@ -41,7 +41,9 @@ def orphaned() -> tuple[Machines, int, str, bytes]:
     assert isinstance(answer, m.Claimed) and answer.batches
     assert machines.nodes[heir].vnodes[0].replica.leases(b"", 10) == []
     machines.flying.clear()
-    machines.give(heir, MembersChanged(tuple(member for member in machines.members if member.name != leader)))
+    others = tuple(member for member in machines.members if member.name != leader)
+    for member in others:
+        machines.give(member.name, MembersChanged(others))
     return machines, machines.documents[0][1].epoch, heir, batch.ids
 
 

@@ -152,7 +152,7 @@ CASES: dict[str, tuple[Frames, str, str]] = {
     "no tasks wanted": (claim(count=0), "Claim.count", "0 is no int in 1..1000"),
     "a billion tasks wanted": (claim(count=10**9), "Claim.count", "is no int in 1..1000"),
     "more copies than can be": (raw(m.Enqueue, 7, 10, []), "Enqueue.w", "10 is no int in 0..9"),
-    "an epoch of 0": (raw(m.RequestVote, 1, 0, [], False, False), "RequestVote.epoch", "0 is no int in 1.."),
+    "an epoch of 0": (raw(m.RequestVote, 1, 0, [], False), "RequestVote.epoch", "0 is no int in 1.."),
     "entries numbered too high": (raw(m.Append, 7, 0, ID, 1, (1 << 32) - 1, [b"\0" * 8, 0]), "Append.seq",
                                   "numbers entries beyond"),
     "stored entries numbered too high": (
@@ -272,7 +272,7 @@ UNANSWERABLE = {
     "a number below 0, beside an extra field": raw(m.Greet, -1, 1),
     "a number of 2^63, beside an extra field": raw(m.Greet, U63 + 1, 1),
     "no fields": raw(m.Greet),
-    "a message without a number": raw(m.RequestVote, 1, 0, [], False, False),
+    "a message without a number": raw(m.RequestVote, 1, 0, [], False),
     "an unknown operation": header([[99, 7]]),
     "the envelope": header([[0, 7]], sender="/"),
     "a frame left over": raw(m.Greet, 7, frames=[b"x"]),

@@ -1,0 +1,169 @@
+"""Data on its way: nodes that take partitions over, fill them again, or hand them off.
+
+Each partition of this node has a role, and the role a job, derived anew at every look from what is
+known, never from what changed:
+
+* a *learner* (placed here, no vote yet) compares with voters until a majority of them is through. Then it
+  holds all that was acknowledged before it began, and says so in gossip; its leader may seat it. What comes
+  later reaches it directly, as to all keepers;
+* a *suspect* (its memory is not to be trusted) asks others for the newest epoch they have promised, and
+  compares with them, until there are so many that any majority it ever belonged to is met among them. Then
+  it adopts the highest promise, as one made to nobody, and is trusted again;
+* a *zombie* (neither placed here nor voting) takes no writes any more. It compares with voters until it has
+  nothing left to give to a majority of them, and then drops its records, some at each look;
+* a candidate may ask a new member to *sync*: to compare with the voters that it has read, after they voted.
+
+Nothing is remembered over a restart: the job begins anew and finds little left to do.
+
+Source: Skuld's zombies, which its authors designed and never built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from skuld_py.model import messages as m
+from skuld_py.model.document import Document
+from skuld_py.node.comparing import Comparing
+from skuld_py.node.household import Household
+from skuld_py.partition.exchange import Pass
+from skuld_py.partition.quorum import has_majority, majority
+from skuld_py.partition.vnode import Role, Vnode
+
+ASK_PAUSE_MS = 500
+DROP_ROWS = 2_000
+NO_JOB = (Role.MEMBER, Role.STRANGER)
+
+
+@attrs.define
+class Job:
+    """What a partition's role asks for. ``first`` numbers the first exchange that counts; ``through`` are the
+    peers compared with, ``promised`` what they told."""
+
+    role: Role
+    era: int
+    first: int
+    through: dict[str, None] = attrs.field(factory=dict)
+    promised: dict[str, int] = attrs.field(factory=dict)
+    next_ask_ms: int = 0
+    rows: int = 0
+    is_done: bool = False
+
+
+@attrs.define
+class Syncing:
+    """A candidate's wish: compare with all ``sources``."""
+
+    candidate: str
+    epoch: int
+    first: int
+    sources: Sequence[str]
+    through: dict[str, None] = attrs.field(factory=dict)
+
+
+class Moving:
+    """The jobs of one node."""
+
+    def __init__(self, node: Household, comparing: Comparing) -> None:
+        self._node = node
+        self._comparing = comparing
+        self._jobs: dict[int, Job] = {}
+        self._syncs: dict[int, Syncing] = {}
+
+    def look(self, now_ms: int) -> None:
+        """Derive the jobs, and go on with them."""
+        for vnode in self._node.vnodes:
+            role = vnode.role(self._node.owners(vnode.partition))
+            if role in NO_JOB:
+                self._jobs.pop(vnode.partition, None)
+                continue
+            job = self._jobs.get(vnode.partition)
+            if job is None or (job.role, job.era) != (role, vnode.standing.era):
+                job = self._jobs[vnode.partition] = Job(role, vnode.standing.era, self._comparing.begun + 1)
+            if not job.is_done:
+                self._go_on(now_ms, vnode, job)
+        for partition, sync in self._syncs.items():
+            for name in sync.sources:
+                if name not in sync.through:
+                    self._comparing.pursue(partition, name)
+
+    def _go_on(self, now_ms: int, vnode: Vnode, job: Job) -> None:
+        others = [name for name in vnode.standing.cohort
+                  if name != self._node.me.name and name in self._node.live]
+        if job.role is Role.SUSPECT and now_ms >= job.next_ask_ms:
+            job.next_ask_ms = now_ms + ASK_PAUSE_MS
+            for name in others:
+                if name not in job.promised:
+                    self._node.send(name, m.RequestVote(vnode.partition, max(1, vnode.standing.epoch),
+                                                        vnode.standing.cohort, True))
+        for name in others:
+            if name not in job.through and (job.role is not Role.SUSPECT or name in job.promised):
+                self._comparing.pursue(vnode.partition, name)
+
+    def on_pass(self, now_ms: int, ended: Pass) -> None:
+        """An exchange is through: perhaps it was the last that a job needed."""
+        partition = ended.partition
+        job = self._jobs.get(partition)
+        if job is not None and ended.serial >= job.first and not job.is_done:
+            job.rows += ended.progress.fetched_rows + ended.progress.given_rows
+            if job.role is not Role.ZOMBIE or not ended.progress.given_rows:
+                job.through[ended.peer] = None
+            self._finish(now_ms, self._node.vnodes[partition], job)
+        sync = self._syncs.get(partition)
+        if sync is not None and ended.serial >= sync.first:
+            sync.through[ended.peer] = None
+            if all(name in sync.through for name in sync.sources):
+                del self._syncs[partition]
+                self._node.send(sync.candidate, m.Synced(partition, sync.epoch))
+
+    def _finish(self, now_ms: int, vnode: Vnode, job: Job) -> None:
+        cohort = vnode.standing.cohort
+        if job.role is Role.LEARNER:
+            job.is_done = has_majority(cohort, job.through)
+        elif job.role is Role.SUSPECT:
+            told = [name for name in job.through if name in job.promised and name in cohort]
+            if cohort and len(told) > len(cohort) - majority(len(cohort)):
+                vnode.trust(now_ms, max(job.promised[name] for name in told))
+                job.is_done = True
+        elif has_majority(cohort, job.through):
+            job.is_done = True
+
+    def drop(self, limit: int = DROP_ROWS) -> None:
+        """Delete some of what has been handed off."""
+        for partition, job in self._jobs.items():
+            vnode = self._node.vnodes[partition]
+            is_zombie = vnode.role(self._node.owners(partition)) is Role.ZOMBIE
+            if job.role is Role.ZOMBIE and job.is_done and is_zombie and job.era == vnode.standing.era:
+                vnode.replica.drop(limit)
+
+    def on_vote(self, peer: str, vote: m.Vote) -> None:
+        """The answer to a suspect's question."""
+        job = self._jobs.get(vote.partition)
+        if vote.is_trial and job is not None and job.role is Role.SUSPECT:
+            job.promised[peer] = max(vote.promised, job.promised.get(peer, 0))
+
+    def on_read(self, now_ms: int, partition: int, document: Document) -> None:
+        """Where no leader has ever been, there is nothing to have forgotten."""
+        vnode = self._node.vnodes[partition]
+        if vnode.suspicion and not document.epoch and not vnode.standing.epoch:
+            vnode.trust(now_ms, 0)
+
+    def on_sync(self, now_ms: int, candidate: str, message: m.Sync) -> None:
+        """A candidate that would lead this node asks it to take over what the voters hold."""
+        vnode = self._node.vnodes[message.partition]
+        if vnode.suspicion or self._node.me.name not in message.cohort:
+            return
+        vnode.expect(message.epoch, message.cohort)
+        sources = [name for name in message.sources if name != self._node.me.name]
+        self._syncs[message.partition] = Syncing(candidate, message.epoch, self._comparing.begun + 1, sources)
+        for name in sources:
+            self._comparing.pursue(message.partition, name)
+
+    def rows(self) -> tuple[m.MoveRow, ...]:
+        """What is under way here, for gossip and status."""
+        me = self._node.me.name
+        return tuple(m.MoveRow(partition, me, job.role.value, job.rows, job.is_done,
+                               self._node.vnodes[partition].suspicion[:200])
+                     for partition, job in sorted(self._jobs.items()))

@@ -1,0 +1,223 @@
+"""What makes a vnode a leader and keeps it one: its candidacies, and the upkeep of its document.
+
+It joins three parts that know nothing of each other: the ``Election`` (which step comes next), the
+evaluator (whether to stand at all, and for whom), and the vnode (promises, claims).
+
+A leader is the only writer of its document within its epoch: one write at a time, derived from the
+revision it knows, its outcome read back when in doubt.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from skuld_py.model import messages as m
+from skuld_py.model.document import Document, Floor
+from skuld_py.model.events import (
+    DocumentRead,
+    DocumentSwapped,
+    Effect,
+    Outcome,
+    ReadDocument,
+    Send,
+    SwapDocument,
+)
+from skuld_py.partition.election import Election, Phase
+from skuld_py.partition.evaluator import Facts, Resign, Rest, Stand, Write, Yield, evaluate, is_frozen
+from skuld_py.partition.standing import Names
+from skuld_py.partition.vnode import Vnode
+
+MOVE_PAUSE = 4
+"""A leader that could not change its cohort tries again after so many times the pause of a candidate."""
+
+
+class Candidacy:
+    """One vnode's way to leadership. ``standstill`` says, for people, why nothing is done."""
+
+    def __init__(self, vnode: Vnode) -> None:
+        self._vnode = vnode
+        self._election: Election = vnode.election
+        self.standstill = ""
+        self._written: Document | None = None
+        """What is being written; its outcome is awaited."""
+        self._is_in_doubt = False
+        """The revision known may not be the newest: read before anything else."""
+        self._is_reading = False
+        self._next_move_ms = 0
+
+    # -- steps of an election ----------------------------------------------------------------------
+
+    def stand(self, now_ms: int) -> list[Effect]:
+        """Begin a candidacy."""
+        return self._election.stand(now_ms)
+
+    def on_abdicate(self, now_ms: int, request: m.Abdicate) -> list[Effect]:
+        """The leader asks this node to succeed it."""
+        vnode = self._vnode
+        if not self._election.is_idle or vnode.suspicion or vnode.me.name not in request.cohort:
+            return []
+        return self._election.stand(now_ms, (request.epoch, request.cohort))
+
+    def on_read(self, now_ms: int, event: DocumentRead, facts: Facts) -> list[Effect]:
+        """A document came: decide on a candidacy, settle a swap, or mend what the leader knows."""
+        document, election = event.document, self._election
+        if document.epoch:
+            self._vnode.settle(document.epoch, document.era, document.cohort)
+        if election.phase is Phase.CONFIRMING:
+            election.confirm(now_ms, document, event.version)
+            self._rise()
+            return []
+        if election.phase is Phase.READING:
+            return self._decide(now_ms, event, facts)
+        if election.is_leading and self._is_reading:
+            self._is_reading = self._is_in_doubt = False
+            election.note_written(document, event.version)
+        return []
+
+    def _decide(self, now_ms: int, event: DocumentRead, facts: Facts) -> list[Effect]:
+        document, transfer = event.document, self._election.transfer
+        if transfer is not None:
+            epoch, cohort = transfer
+            if document.epoch == epoch and not is_frozen(document, now_ms):
+                return self._open(now_ms, document, event.version, cohort, f"{document.leader} yielded")
+            self.standstill = "the leader that yielded is not the leader any more"
+        else:
+            action = evaluate(attrs.evolve(facts, epoch=0), document, now_ms)
+            if isinstance(action, Stand):
+                return self._try(now_ms, document, event.version, action.cohort)
+            self.standstill = action.reason if isinstance(action, Rest) else ""
+        if document.epoch > self._vnode.leader_epoch:  # else: it says itself that it does not lead
+            self._vnode.note_leader(document.leader, document.epoch)
+        self._election.give_up(now_ms)
+        return []
+
+    def _try(self, now_ms: int, document: Document, version: int, cohort: Names) -> list[Effect]:
+        self._election.choose_epoch(document, self._vnode.promise.epoch)
+        cause = "the first leader" if not document.epoch else f"{document.leader} was not heard"
+        effects = self._election.open(now_ms, document, version, cohort, is_trial=True, cause=cause)
+        return effects + self._advance(now_ms)
+
+    def _open(self, now_ms: int, document: Document, version: int, cohort: Names, cause: str) -> list[Effect]:
+        """Stand without a trial: the leader itself wishes it."""
+        epoch = self._election.choose_epoch(document, self._vnode.promise.epoch)
+        self._vnode.promise_to(now_ms, epoch, self._vnode.me.name, cohort)
+        effects = self._election.open(now_ms, document, version, cohort, is_trial=False, cause=cause)
+        return effects + self._advance(now_ms)
+
+    def on_read_failed(self, now_ms: int) -> None:
+        """The registry is out of reach: start over later. A swap in doubt stays in doubt."""
+        self._is_reading = False
+        if self._election.phase in (Phase.READING, Phase.CONFIRMING):
+            self._election.give_up(now_ms)
+
+    def on_vote(self, now_ms: int, voter: str, vote: m.Vote) -> list[Effect]:
+        """An answer to ``RequestVote``."""
+        self._election.on_vote(now_ms, voter, vote)
+        return self._advance(now_ms)
+
+    def on_page(self, now_ms: int, voter: str, page: m.ClaimPage) -> list[Effect]:
+        """Claims of a voter."""
+        if self._election.phase is not Phase.PULLING or page.epoch != self._election.epoch:
+            return []
+        self._vnode.join_claims(now_ms, page)
+        effects = self._election.on_page(voter, page)
+        return effects + self._advance(now_ms)
+
+    def on_synced(self, now_ms: int, member: str, synced: m.Synced) -> list[Effect]:
+        """A new member of the cohort holds what the voters held."""
+        self._election.on_synced(member, synced.epoch)
+        return self._advance(now_ms)
+
+    def on_kept(self, now_ms: int, voter: str, kept: m.ClaimsKept) -> list[Effect]:
+        """A pushed page is safe at a voter."""
+        following = self._vnode.claim_page(kept.next) if kept.next else None
+        effects = self._election.on_kept(voter, kept, following)
+        return effects + self._advance(now_ms)
+
+    def on_swapped(self, now_ms: int, event: DocumentSwapped) -> list[Effect]:
+        """The registry's verdict, on an election or on upkeep."""
+        if self._written is not None and event.write_id == self._written.write_id:
+            self._on_written(event)
+            return []
+        was = self._election.phase
+        effects = self._election.on_swapped(now_ms, event)
+        if was is Phase.SWAPPING:
+            self._rise()
+        return effects
+
+    def _advance(self, now_ms: int) -> list[Effect]:
+        """Take the steps that need no further answer."""
+        election, vnode = self._election, self._vnode
+        effects: list[Effect] = []
+        if election.phase is Phase.TRYING and election.has_votes():
+            epoch = election.choose_epoch(election.document, vnode.promise.epoch)
+            vnode.promise_to(now_ms, epoch, vnode.me.name, election.cohort)
+            effects += election.ask_for_votes(now_ms)
+        if election.phase is Phase.VOTING and election.has_votes():
+            effects += election.start_pull(now_ms)
+        if election.has_pulled():
+            effects += election.start_sync(now_ms)
+        if election.has_synced():
+            effects += election.start_push(vnode.claim_page(b""))
+        if election.has_pushed():
+            effects += election.swap(now_ms, vnode.live, self._floor())
+        return effects
+
+    def _floor(self) -> Floor:
+        claims = sum(row[2] for row in self._vnode.replica.tally.rows(None, 1_000))
+        return Floor(claims=max(0, claims), end_ms=self._election.document.horizon_ms)
+
+    def _rise(self) -> None:
+        election, vnode = self._election, self._vnode
+        if election.is_leading:
+            vnode.granted = 0
+            self._written, self._is_in_doubt, self._is_reading = None, False, False
+            vnode.note_leader(vnode.me.name, election.epoch)
+            vnode.settle(election.epoch, election.document.era, election.cohort)
+
+    # -- while leading -----------------------------------------------------------------------------
+
+    def needed_horizon(self, now_ms: int) -> int:
+        """How far the document's horizon must reach; 0 when it is far enough."""
+        vnode, timing = self._vnode, self._vnode.timing
+        left_ms = self._election.document.horizon_ms - now_ms
+        if left_ms >= timing.horizon_ms // 2 and vnode.wanted_horizon_ms <= self._election.document.horizon_ms:
+            return 0
+        return max(now_ms + timing.horizon_ms, vnode.wanted_horizon_ms + timing.horizon_ms // 2)
+
+    def tend(self, now_ms: int, facts: Facts) -> list[Effect]:
+        """See to the document, and to who should vote or lead."""
+        if self._written is not None or self._is_reading:
+            return []
+        if self._is_in_doubt:
+            self._is_reading = True
+            return [ReadDocument(self._vnode.partition)]
+        action = evaluate(facts, self._election.document, now_ms)
+        self.standstill = action.reason if isinstance(action, Rest | Resign) else ""
+        if isinstance(action, Resign):
+            self._vnode.resign(now_ms)
+        elif isinstance(action, Write):
+            return self._write(action.document)
+        elif isinstance(action, Stand | Yield) and now_ms >= self._next_move_ms:
+            self._next_move_ms = now_ms + MOVE_PAUSE * self._vnode.timing.retry_ms
+            return self._move(now_ms, action)
+        return []
+
+    def _move(self, now_ms: int, action: Stand | Yield) -> list[Effect]:
+        election = self._election
+        if isinstance(action, Yield):
+            return [Send(action.target, m.Abdicate(self._vnode.partition, election.epoch, action.cohort))]
+        return self._open(now_ms, election.document, election.version, action.cohort, "the placement moved")
+
+    def _write(self, document: Document) -> list[Effect]:
+        self._written = attrs.evolve(document, write_id=self._election.write_id(), cause="upkeep")
+        return [SwapDocument(self._vnode.partition, self._election.version, self._written)]
+
+    def _on_written(self, event: DocumentSwapped) -> None:
+        written, self._written = self._written, None
+        if not self._election.is_leading or written is None:
+            return
+        if event.outcome is Outcome.WON:
+            self._election.note_written(written, event.version)
+        else:
+            self._is_in_doubt = True

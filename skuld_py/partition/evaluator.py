@@ -1,0 +1,196 @@
+"""What a node should do about a partition: a pure, total function of what it knows, one step at a time.
+
+The order is fixed: is my role that of the document's epoch? is it frozen? is there upkeep? an
+operator's wish? has placement moved? A later question is not looked at while an earlier one has an
+answer, so no wish is obeyed by a leader that is deposed, and nobody stands because of a document
+that its writer was about to mend.
+
+A dead leader's successor keeps the cohort; only a living leader changes it, once the new members
+have filled. So a change of members and a loss of the leader never happen in one step.
+
+Source: Manatee's state machine evaluation, whose three kinds of lost commits came from looking at
+wishes before roles, and from writing documents that were not derived from the one read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import attrs
+
+from skuld_py.model.document import Document, Member, Quarantine
+from skuld_py.partition import quorum
+
+Names = tuple[str, ...]
+SOLO = "solo"
+LEAD = "lead"
+
+
+@attrs.frozen
+class Facts:
+    """What this node knows. ``epoch`` is the one it leads, 0 if none; ``remembered`` the newest it knows to
+    have had a leader. ``filled`` are nodes that have taken the data over, ``suspects`` those that fill again,
+    with the reason. ``horizon_ms`` is what the leases asked for need."""
+
+    me: Member
+    live: Mapping[str, Member]
+    owners: Names = ()
+    epoch: int = 0
+    remembered: int = 0
+    is_suspect: bool = False
+    is_overdue: bool = False
+    filled: Collection[str] = ()
+    suspects: Mapping[str, str] = attrs.field(factory=dict)
+    horizon_ms: int = 0
+
+
+@attrs.frozen
+class Rest:
+    """Do nothing; for people, why."""
+
+    reason: str = ""
+
+
+@attrs.frozen
+class Resign:
+    """Lead no more."""
+
+    reason: str
+
+
+@attrs.frozen
+class Write:
+    """Swap the document for this one."""
+
+    document: Document
+
+
+@attrs.frozen
+class Stand:
+    """Be a candidate for a leadership over this cohort."""
+
+    cohort: Names
+
+
+@attrs.frozen
+class Yield:
+    """Ask ``target`` to stand for a leadership over this cohort."""
+
+    target: str
+    cohort: Names
+
+
+Action = Rest | Resign | Write | Stand | Yield
+
+
+def evaluate(facts: Facts, document: Document, now_ms: int) -> Action:
+    """The one thing to do next."""
+    return _lead(facts, document, now_ms) if facts.epoch else _succeed(facts, document, now_ms)
+
+
+def is_frozen(document: Document, now_ms: int) -> bool:
+    """Whether an operator holds leader and cohort where they are."""
+    freeze = document.freeze
+    return freeze is not None and (not freeze.until_ms or now_ms < freeze.until_ms)
+
+
+# -- who does not lead -----------------------------------------------------------------------------
+
+
+def _succeed(facts: Facts, document: Document, now_ms: int) -> Action:
+    if facts.is_suspect:
+        return Rest("its memory of this partition is not to be trusted until it has filled again")
+    if not document.epoch:
+        return _found(facts)
+    leader = facts.live.get(document.leader)
+    is_led = (leader is not None and leader.boot == document.boot and leader.name != facts.me.name
+              and not facts.is_overdue)
+    if is_led:
+        return Rest(f"{document.leader} leads")
+    if facts.me.name not in document.cohort:
+        return Rest("it has no vote")
+    if is_frozen(document, now_ms) and document.leader != facts.me.name:
+        return Rest("frozen: nobody but the recorded leader may stand")
+    if not quorum.has_majority(document.cohort, facts.live):
+        return Rest("a majority of the voters is not alive")
+    return Stand(document.cohort)
+
+
+def _found(facts: Facts) -> Action:
+    if facts.remembered:
+        return Rest(f"the document is gone, but epoch {facts.remembered} had a leader: history must not begin"
+                    " anew; put the document back, or destroy and create the cluster")
+    if facts.me.name not in facts.owners:
+        return Rest("it is not placed here")
+    return Stand(facts.owners)
+
+
+# -- who leads ---------------------------------------------------------------------------------------
+
+
+def _lead(facts: Facts, document: Document, now_ms: int) -> Action:
+    if document.epoch > facts.epoch:
+        return Resign(f"epoch {document.epoch} has begun")
+    if (document.epoch, document.leader, document.boot) != (facts.epoch, facts.me.name, facts.me.boot):
+        return Resign("the document names another leader")
+    kept = _upkeep(facts, document, now_ms)
+    if kept != document:
+        return Write(kept)
+    if is_frozen(document, now_ms) or document.mode == SOLO:
+        return Rest("held by an operator")
+    wish = document.promote
+    if wish is not None and wish.kind == LEAD:
+        return Yield(wish.target, document.cohort)
+    return _move(facts, document)
+
+
+def _upkeep(facts: Facts, document: Document, now_ms: int) -> Document:
+    """The document with what the leader keeps in it up to date."""
+    kept = attrs.evolve(document, horizon_ms=max(document.horizon_ms, facts.horizon_ms))
+    if is_frozen(document, now_ms):
+        return kept
+    learners = tuple(name for name in facts.owners if name not in document.cohort)
+    wish = document.promote
+    if wish is not None and not _is_valid(facts, document, now_ms):
+        wish = None
+    return attrs.evolve(kept, learners=learners, promote=wish, quarantine=_quarantine(facts, document, now_ms))
+
+
+def _is_valid(facts: Facts, document: Document, now_ms: int) -> bool:
+    wish = document.promote
+    return (wish is not None and wish.epoch == document.epoch and now_ms < wish.expires_ms
+            and wish.target in document.cohort and wish.target != facts.me.name
+            and wish.target in facts.live and wish.target not in facts.suspects)
+
+
+def _quarantine(facts: Facts, document: Document, now_ms: int) -> tuple[Quarantine, ...]:
+    """Those known to fill again; and those in it that are silent, since they may be."""
+    rows = {row.node: row for row in document.quarantine
+            if row.node not in facts.live and row.node in document.cohort}
+    for node, reason in facts.suspects.items():
+        known = next((row for row in document.quarantine if row.node == node), None)
+        member = facts.live.get(node)
+        rows[node] = known or Quarantine(node, member.incarnation if member else "", reason, now_ms)
+    return tuple(row for _, row in sorted(rows.items()))
+
+
+def _move(facts: Facts, document: Document) -> Action:
+    cohort = next_cohort(document.cohort, facts.owners, facts.filled, facts.live)
+    if sorted(cohort) == sorted(document.cohort):
+        return Rest()
+    if not (quorum.has_majority(document.cohort, facts.live) and quorum.has_majority(cohort, facts.live)):
+        return Rest("a majority of the voters is not alive")
+    if facts.me.name in cohort:
+        return Stand(cohort)
+    seated = [name for name in cohort if name in document.cohort and name in facts.live]
+    filled = [name for name in cohort if name in facts.live]
+    return Yield((seated or filled)[0], cohort)
+
+
+def next_cohort(cohort: Names, owners: Names, filled: Collection[str], live: Collection[str]) -> Names:
+    """The voters to go over to: owners that vote or have filled; for the rest, present voters stay on."""
+    if not owners:
+        return cohort
+    ready = [name for name in owners if name in cohort or (name in filled and name in live)]
+    others = sorted((name for name in cohort if name not in owners), key=lambda name: name not in live)
+    return (*ready, *others[: max(0, len(owners) - len(ready))])
