@@ -48,7 +48,7 @@ from skuld_py.model.events import Effect, Send
 from skuld_py.partition.merkle import FANOUT, LEAVES
 from skuld_py.partition.replica import Replica
 from skuld_py.partition.rows import merge_rows, row_of
-from skuld_py.partition.units import Unit, check_units, read_page, read_unit
+from skuld_py.partition.units import Unit, check_units, read_page, read_units
 
 LEAF_LEVEL = 2
 
@@ -251,7 +251,7 @@ class Exchange:
         differing = [unit.key for unit, digest in zip(self._asked, theirs, strict=False) if unit.digest != digest]
         digests = {unit.key: digest for unit, digest in zip(self._asked, theirs, strict=False)}
         self.has_given = self.has_given or bool(differing)
-        mine = (read_unit(self.replica.store, self.replica.prefix, key) for key in differing)
+        mine = read_units(self.replica.store, self.replica.prefix, differing)
         rows = [row_of(unit) for unit in mine if unit.digest != digests[unit.key]]
         self.progress.given_rows += len(rows)
         self.progress.given_bytes += sum(map(_size_of, rows))
@@ -318,12 +318,11 @@ def answer_fetch(replica: Replica, limits: Limits, question: m.Fetch) -> m.Fetch
 def _units(replica: Replica, keys: Sequence[bytes], limits: Limits) -> Iterator[Unit]:
     """The first of these units, as many as one message holds."""
     size = 0
-    for key in keys[: limits.page_rows]:
+    for unit in read_units(replica.store, replica.prefix, keys[: limits.page_rows]):
+        yield unit
+        size += unit.size + 64
         if size >= limits.page_bytes:
             return
-        unit = read_unit(replica.store, replica.prefix, key)
-        size += unit.size + 64
-        yield unit
 
 
 def _in_messages(rows: list[m.TaskRow], limits: Limits) -> Iterator[list[m.TaskRow]]:

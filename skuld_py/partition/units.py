@@ -27,6 +27,8 @@ BLOCK_BITS = 8
 BLOCK_KEY_BYTES = ID_BYTES + 12
 RECORDS_PER_ROW = 4
 """A page reads at most so many records for each unit it may hold; a block counts up to 256."""
+READ_AHEAD = 16
+"""Units read together: enough to spare most look-ups their cost, few enough if each is a megabyte."""
 _TIME_END = 1 << 64
 
 
@@ -128,8 +130,16 @@ class Unit:
         return sum(len(value) for _, _, value in self.records)
 
 
-def read_unit(store: Store, prefix: bytes, key: bytes) -> Unit:
-    """All of one unit."""
-    found = list(records(store, prefix, *bounds_of(key)))
-    texts = [text for name, rank, value in found for text in merkle.texts_of(rank, prefix + name, value)]
-    return Unit(key, found, merkle.xor_of(texts))
+def read_units(store: Store, prefix: bytes, keys: Sequence[bytes]) -> Iterator[Unit]:
+    """All of these units, in order; a few are read ahead, so write only behind the last."""
+    for first in range(0, len(keys), READ_AHEAD):
+        chunk = keys[first : first + READ_AHEAD]
+        tasks = [prefix + key for key in chunk if len(key) == ID_BYTES]
+        found = [store.get_many(table, tasks) if tasks else {} for table in TABLES[:2]]
+        for key in chunk:
+            if len(key) == ID_BYTES:
+                read = [(key, rank, rows[prefix + key]) for rank, rows in enumerate(found) if prefix + key in rows]
+            else:
+                read = list(records(store, prefix, *bounds_of(key)))
+            texts = [text for name, rank, value in read for text in merkle.texts_of(rank, prefix + name, value)]
+            yield Unit(key, read, merkle.xor_of(texts) if texts else 0)

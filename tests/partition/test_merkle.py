@@ -74,7 +74,7 @@ class Changes:
                 self.made.tree.advance(self._draw(st.integers(1, 5)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_the_tree_is_that_of_a_scan_after_any_changes_and_during_any_draft(data: st.DataObject) -> None:
     made = replica()
@@ -90,7 +90,7 @@ def test_the_tree_is_that_of_a_scan_after_any_changes_and_during_any_draft(data:
     assert made.tree.corrections == 0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_a_tree_drafted_after_a_crash_while_records_change_is_that_of_a_scan(data: st.DataObject) -> None:
     before = replica()
@@ -169,7 +169,7 @@ def test_an_empty_replica_takes_no_memory_for_its_tree() -> None:
     assert tree.nodes.level(2, [3]) == [0] * 64
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.sets(st.one_of(st.integers(0, 12), st.integers(LEAVES - 5, LEAVES - 1)), min_size=1),
        st.integers(0, 3 * LEAVES << SLICE_BITS))
 def test_the_next_stretch_is_the_first_run_of_chosen_leaves(chosen: set[int], time_ms: int) -> None:
