@@ -203,8 +203,8 @@ class Exchange:
         return []
 
     def _on_probed(self, now_ms: int, answer: m.Probed) -> list[Effect]:
-        """Go down where trees differ; the pass is done when nowhere, and void with a peer that is building."""
-        if answer.is_building:
+        """Go down where trees differ; the pass is done when nowhere, and void while a side is building."""
+        if answer.is_building or not self.replica.tree.is_built:
             self._expires_ms = now_ms
             return []
         differing = sorted(columns.unpack_u64(answer.differing))

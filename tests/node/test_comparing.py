@@ -16,7 +16,7 @@ from skuld_py.model.events import Send
 from skuld_py.model.ids import IdMint
 from skuld_py.model.task import Header
 from skuld_py.node.comparing import Comparing
-from skuld_py.partition.exchange import answer_compare, answer_fetch, answer_probe
+from skuld_py.partition.exchange import Pass, answer_compare, answer_fetch, answer_probe
 from skuld_py.partition.replica import Replica
 from skuld_py.partition.rows import merge_rows
 from skuld_py.simulation.store import MemoryStore
@@ -44,6 +44,7 @@ class Home:
         self.led: tuple[int, ...] = ()
         self.sent: deque[tuple[str, Any]] = deque()
         self.asked: list[tuple[int, str, str]] = []
+        self.passes: dict[tuple[int, str], Pass] = {}
         self.now_ms = 1_000
         self._requests = 0
         self.comparing = Comparing(self)  # type: ignore[arg-type]
@@ -55,13 +56,16 @@ class Home:
         while self.sent or self.comparing.deadline() <= self.now_ms:
             self.deliver(True)
         self.asked.clear()
-        self.comparing.passes.clear()
+        self.passes.clear()
 
-    def owners(self, partition: int) -> tuple[str, ...]:
+    def keepers(self, partition: int) -> tuple[str, ...]:
         return ("a", "b", "c")
 
     def leader_of(self, partition: int) -> str:
         return "a" if partition in self.led else ""
+
+    def on_pass(self, now_ms: int, ended: Pass) -> None:
+        self.passes[ended.partition, ended.peer] = ended
 
     def next_request(self) -> int:
         self._requests += 1
@@ -127,7 +131,7 @@ def test_those_that_a_leader_takes_part_in_go_first() -> None:
     home.pass_time(100)
 
     assert home.begun() == [(2, "b"), (0, "b"), (1, "b"), (3, "b")]
-    assert all(home.comparing.passes[partition, "b"].is_clean for partition in range(PARTITIONS))
+    assert all(home.passes[partition, "b"].is_clean for partition in range(PARTITIONS))
 
 
 def test_after_a_lap_others_get_their_turn_and_the_rest_is_not_forgotten() -> None:
@@ -143,8 +147,8 @@ def test_after_a_lap_others_get_their_turn_and_the_rest_is_not_forgotten() -> No
     assert fetched == [0, 1, 0, 1, 0, 1]
     for partition in (0, 1):
         assert home.vnodes[partition].replica.tree.root == home.peers["b"][partition].tree.root != 0
-        assert not home.comparing.passes[partition, "b"].is_clean
-        assert home.comparing.passes[partition, "b"].progress.fetched_rows == 6
+        assert not home.passes[partition, "b"].is_clean
+        assert home.passes[partition, "b"].progress.fetched_rows == 6
 
 
 def test_progress_shows_while_it_runs() -> None:
@@ -165,14 +169,14 @@ def test_what_is_wanted_while_it_runs_is_done_again_from_the_beginning() -> None
     fill(home.peers["b"][0], 1)
     home.comparing.want(0, "b")
     home.pass_time(TIMING.confirm_ms // 2)
-    began_ms = home.now_ms
+    begun = home.comparing.begun
     home.comparing.want(0, "b")
     home.comparing.want(0, "b")
     home.pass_time(5_000)
 
-    ended = home.comparing.passes[0, "b"]
+    ended = home.passes[0, "b"]
     assert ended.is_clean
-    assert ended.began_ms >= began_ms
+    assert ended.serial == begun + 1
     assert len([key for key in home.begun() if key == (0, "b")]) == 3 + 1
 
 
@@ -186,7 +190,7 @@ def test_a_pass_is_wanted_of_owners_and_demanded_of_anybody() -> None:
     home.peers["zombie"], home.live["zombie"] = replicas(MemoryStore()), None
     home.comparing.demand(0, "zombie")
     home.pass_time(100)
-    assert home.comparing.passes[0, "zombie"].is_clean
+    assert home.passes[0, "zombie"].is_clean
 
 
 def test_a_peer_that_is_away_is_waited_for() -> None:
@@ -208,12 +212,12 @@ def test_a_peer_that_does_not_answer_is_owed_a_pass_until_it_is_heard_of() -> No
     home.comparing.want(1, "c")
     home.pass_time(TIMING.exchange_page_ms + 100, is_answered=False)
     home.pass_time(10_000)
-    assert (0, "b") not in home.comparing.passes
-    assert (1, "c") in home.comparing.passes, "the next in line runs meanwhile"
+    assert (0, "b") not in home.passes
+    assert (1, "c") in home.passes, "the next in line runs meanwhile"
 
     home.comparing.pay("b")
     home.pass_time(100)
-    assert home.comparing.passes[0, "b"].is_clean
+    assert home.passes[0, "b"].is_clean
 
 
 def test_each_partition_is_compared_with_each_other_owner_in_turn() -> None:
@@ -242,7 +246,7 @@ def test_exchanges_wait_for_the_draft_after_a_start_and_drafts_go_in_small_steps
     assert PARTITIONS * (30 // 7) * 10 - 50 <= steps <= PARTITIONS * 10 * (30 // 7 + 2)
     home.pass_time(5_000)
 
-    assert (3, "b") in home.comparing.passes
+    assert (3, "b") in home.passes
     assert [vnode.replica.tree.root for vnode in home.vnodes] == [made.tree.root for made in before]
 
 

@@ -214,6 +214,21 @@ def test_a_peer_that_is_building_its_tree_ends_the_exchange_at_once() -> None:
     assert content(here) == content(there)
 
 
+def test_an_initiator_whose_records_are_being_dropped_ends_the_exchange() -> None:
+    here, there = replica(), replica()
+    fill(random.Random(3), [here], 20)
+    there.store_tasks(1, HEADER, ids.IdMint(9).mint(1, 1, 0), [b""])
+
+    def fate(message: m.Message) -> int:
+        here.drop(1)
+        return 1
+    line = Line(here, there, fate=fate)
+    exchange = line.run()
+
+    assert not exchange.is_done
+    assert exchange.has_expired(line.now_ms)
+
+
 # -- claims ----------------------------------------------------------------------------------------
 
 
