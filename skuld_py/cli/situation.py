@@ -78,12 +78,30 @@ def attention(situation: Situation) -> list[str]:
                      " seconds")
     live = {node.name for node in described.nodes if node.is_live}
     short = [row for row in described.partitions
-             if 2 * len(live.intersection(row.owners)) <= len(row.owners)]
+             if 2 * len(live.intersection(row.cohort or row.owners)) <= len(row.cohort or row.owners)]
     if short:
-        found.append(f"{many(len(short), 'partition')} {_has(len(short))} no majority of owners"
+        found.append(f"{many(len(short), 'partition')} {_has(len(short))} no majority of voters"
                      f" ({_numbers(short)}): start the nodes that are down")
+    found += _moves(described)
     if situation.doubt:
         found.append(f"the queues could not be counted: {situation.doubt}")
+    return found
+
+
+def _moves(described: m.Described) -> list[str]:
+    """Data on its way, a line for each node and kind; suspects first, since their votes are missing."""
+    words = {"suspect": "fills {} again from the others and does not vote there until then",
+             "learner": "takes {} over", "zombie": "hands {} off"}
+    found = []
+    for role, what in words.items():
+        for name in dict.fromkeys(row.node for row in described.moves):
+            rows = [row for row in described.moves if row.node == name and row.role == role]
+            if rows:
+                reason = next((f" ({row.reason})" for row in rows if row.reason), "")
+                moved = sum(row.rows for row in rows)
+                done = sum(row.is_done for row in rows)
+                found.append(f"node {name} {what.format(many(len(rows), 'partition'))}{reason}: {moved:,} rows"
+                             f" so far, {done} of {len(rows)} done")
     return found
 
 
@@ -127,6 +145,7 @@ def document(situation: Situation) -> dict[str, Any]:
         "attention": attention(situation),
         "nodes": [attrs.asdict(row) for row in described.nodes],
         "partitions": [attrs.asdict(row) for row in described.partitions],
+        "moves": [attrs.asdict(row) for row in described.moves],
         "queues": None if situation.doubt else [
             {"queue": row.queue, "waiting": row.waiting, "claimed": row.claimed, "completed": row.completed}
             for row in sorted(situation.depths, key=lambda row: row.queue)],

@@ -76,10 +76,10 @@ def _show_partitions(situation: Situation) -> None:
 
     every = situation.described.partitions
     shown = every if len(every) <= ROWS_MAX else situation.troubled[:ROWS_MAX]
-    rows = table("partition>", "epoch>", "leader", "owners")
+    rows = table("partition>", "epoch>", "leader", "voters")
     for row in shown:
         rows.add_row(str(row.partition), str(row.epoch), row.leader or "none",
-                     ", ".join(row.owners) or "none yet")
+                     ", ".join(row.cohort or row.owners) or "none yet")
     if shown is every:
         print_table(rows)
     else:

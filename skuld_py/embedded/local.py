@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -139,6 +140,19 @@ class LocalCluster:
         if not self._nodes[index].is_running:
             self._launch(index)
         self._await(self._what_nodes_miss, time.monotonic() + timeout_s, only=index)
+
+    def add_node(self, timeout_s: float = 30.0) -> int:
+        """Start one node more, and wait until it is a member; gives its index."""
+        port = _free_ports(1)[0]
+        self._nodes.append(_Node(port, self._directory / f"node-{port}"))
+        (self._directory / "ports.json").write_text(json.dumps(
+            [int(self.zookeeper_hosts.rpartition(":")[2]), *(node.port for node in self._nodes)]))
+        self.start_node(len(self._nodes) - 1, timeout_s)
+        return len(self._nodes) - 1
+
+    def wipe_node(self, index: int) -> None:
+        """Delete what a node that does not run has stored."""
+        shutil.rmtree(self._nodes[index].directory)
 
     def start_worker(self, queue: str, app: str | Sequence[str], *options: str,
                      working_directory: Path | None = None,

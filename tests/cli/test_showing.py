@@ -102,7 +102,7 @@ ATTENTION = {
     "a node down": (situation("a:1", "b:1", down=("c:1",)), ["1 node is down: c:1"]),
     "no leader": (situation("a:1", "b:1", "c:1", leader=""), ["1 partition has no leader (1)"]),
     "no majority": (situation("a:1", down=("b:1", "c:1")),
-                    ["2 nodes are down: b:1, c:1", "2 partitions have no majority of owners (0, 1)"]),
+                    ["2 nodes are down: b:1, c:1", "2 partitions have no majority of voters (0, 1)"]),
     "no session": (situation("a:1", "b:1", "c:1", session="lost"), ["no session with ZooKeeper (lost)"]),
     "a wrong clock": (situation("a:1", "b:1", "c:1", clocks={"b:1": ("outside", 3_200)}),
                       ["node b:1: clock 3.2 s ahead: does not grant"]),

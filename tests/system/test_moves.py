@@ -1,0 +1,86 @@
+"""Nodes come, go and lose their disks under load: data moves, votes follow, nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from skuld_py import Client
+from skuld_py.embedded.local import LocalCluster
+from skuld_py.model import messages as m
+from system.conftest import SKEW_MS, await_leaders
+from system.load import at_work, await_depth
+
+pytestmark = pytest.mark.cluster
+
+
+def await_status(client: Client, is_so: Callable[[m.Described], bool], timeout_s: float = 90) -> m.Described:
+    """The first status of which it is so; each look waits at a node."""
+    deadline = time.monotonic() + timeout_s
+    while not is_so(status := client.status()):
+        assert time.monotonic() < deadline, status
+        client.claim("nothing-here", wait_s=0.2)
+    return status
+
+
+def has_moved(status: m.Described, nodes: int = 3) -> bool:
+    """Whether everybody who should vote does, and nobody else keeps anything."""
+    return len(status.nodes) == nodes and not status.moves and all(
+        row.leader and sorted(row.cohort) == sorted(row.owners) for row in status.partitions)
+
+
+def is_led_by(nodes: Sequence[str]) -> Callable[[m.Described], bool]:
+    """Whether all partitions are led, by these."""
+    return lambda status: all(row.leader in nodes for row in status.partitions)
+
+
+def test_nodes_are_added_under_load(cluster: LocalCluster) -> None:
+    with at_work(cluster.addresses[:3], workers=2) as (load, client):
+        await_depth(client, lambda depth: depth.completed >= 500)
+        before = {row.partition: row for row in client.status().partitions}
+        for count in (4, 5):
+            cluster.add_node()
+            status = await_status(client, partial(has_moved, nodes=count))
+            owned = [node.owns for node in status.nodes]
+            mean = sum(owned) / count
+            assert all(0.8 * mean <= number <= 1.2 * mean for number in owned), owned
+            for row in status.partitions:
+                if sorted(row.owners) == sorted(before[row.partition].owners):
+                    assert row.epoch == before[row.partition].epoch, f"{row} was led by {before[row.partition]}"
+            before = {row.partition: row for row in status.partitions}
+        mark = len(load.acked)
+        await_depth(client, lambda depth: len(load.acked) > mark + 500)
+
+
+def test_a_wiped_node_fills_again_under_load(cluster: LocalCluster) -> None:
+    with at_work(cluster.addresses[1:], workers=2) as (load, client):
+        await_depth(client, lambda depth: depth.completed >= 500)
+        cluster.kill_node(0)
+        cluster.wipe_node(0)
+        cluster.start_node(0)
+        await_status(client, lambda status: any(row.role == "suspect" for row in status.moves))
+        await_status(client, has_moved)
+        mark = len(load.acked)
+        await_depth(client, lambda depth: len(load.acked) > mark + 500)
+
+
+def test_five_nodes_serve_with_any_two_of_them_dead(tmp_path: Path) -> None:
+    with LocalCluster(tmp_path, nodes=5, partitions=4, replicas=5, skew_ms=SKEW_MS, session_ms=2_000) as cluster:
+        with Client(cluster.addresses, timeout_s=30) as client:
+            await_leaders(client)
+        for dead in ((0, 1), (2, 4)):
+            for index in dead:
+                cluster.kill_node(index)
+            living = [address for index, address in enumerate(cluster.addresses) if index not in dead]
+            with Client(living, timeout_s=30) as client:
+                await_status(client, is_led_by(living))
+                made = client.enqueue_many("load", [b"x"] * 20)
+                claims = client.claim("load", n=20, lease_s=30, wait_s=5)
+                assert sorted(claim.id for claim in claims) == sorted(made)
+                client.complete_many(claims)
+            for index in dead:
+                cluster.start_node(index)
