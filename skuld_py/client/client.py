@@ -10,8 +10,7 @@ deadline (``timeout_s``) and raises ``Refused`` (it did not happen) or ``Uncerta
 Only what is idempotent is tried again: enqueue carries its ids, renew, update and complete their
 token. A claim is not: after ``Uncertain`` a lease may be out that nobody holds; it lapses.
 
-A holder's deadline is counted from before the grant can have happened (when the request was sent, plus
-what the node says it waited), on this machine's monotonic clock, so it ends before the leader's does.
+A holder's deadline is counted from before the grant can have happened: see ``model.leases``.
 """
 
 from __future__ import annotations
@@ -29,12 +28,14 @@ from typing import Protocol, Self, TypeVar
 import attrs
 
 from skuld_py.client.connection import Connection
+from skuld_py.client.steady import steady_s
 from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX
 from skuld_py.errors import Fenced, Refused, Uncertain
 from skuld_py.model import columns, names
 from skuld_py.model import ids as task_ids
 from skuld_py.model import messages as m
 from skuld_py.model.ids import IdMint, TaskId
+from skuld_py.model.leases import holder_deadline
 from skuld_py.model.task import (
     PRIORITY_MAX,
     PRIORITY_MIN,
@@ -75,7 +76,7 @@ class ClaimName:
 
 @attrs.define
 class Claim:
-    """A task held under a lease. ``deadline`` (monotonic seconds) is when the holder must stop."""
+    """A task held under a lease. ``deadline`` (by ``steady_s``) is when the holder must stop."""
 
     id: TaskId
     token: int
@@ -89,7 +90,7 @@ class Claim:
     @property
     def remaining_s(self) -> float:
         """Seconds of lease left, by this machine's clock."""
-        return self.deadline - time.monotonic()
+        return self.deadline - steady_s()
 
 
 @attrs.frozen
@@ -207,10 +208,10 @@ class Client:
         if not 1 <= n <= DEFAULT_LIMITS.batch_tasks:
             raise Refused("bad_count", f"n: {n} is not in 1..{DEFAULT_LIMITS.batch_tasks}")
         with self._lock:
-            sent = time.monotonic()
+            sent = steady_s()
             message = m.Claim(self._next(), queue, n, lease_ms, wait_ms, self.holder)
             answer = self._call(m.Claimed, message, is_idempotent=False, wait_s=wait_s)
-        deadline = sent + answer.waited_ms / 1000 + lease_s
+        deadline = holder_deadline(sent, lease_s, answer.waited_ms)
         return [claim for batch in answer.batches for claim in _claims_of(batch, deadline)]
 
     def claim_one(self, queue: str, *, lease_s: float = LEASE_S, wait_s: float = 0) -> Claim | None:
@@ -232,12 +233,12 @@ class Client:
 
         None: nobody knows, its leader did not answer in time. Its old deadline holds; try again.
         """
-        sent = time.monotonic()
+        sent = steady_s()
         ends = self._renew(claims, _as_ms("lease_s", lease_s, least=1))
         for claim, end_ms in zip(claims, ends, strict=True):
             if end_ms and isinstance(claim, Claim):
                 claim.end_ms = end_ms
-                claim.deadline = max(claim.deadline, sent + lease_s)
+                claim.deadline = max(claim.deadline, holder_deadline(sent, lease_s))
         return [None if end_ms is None else bool(end_ms) for end_ms in ends]
 
     def release(self, *claims: ClaimKey) -> None:

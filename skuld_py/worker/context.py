@@ -21,6 +21,7 @@ from typing import Any
 
 import attrs
 
+from skuld_py.client.steady import steady_s
 from skuld_py.model.ids import TaskId
 from skuld_py.model.task import ClaimView, Task
 from skuld_py.worker.journal import Journal, Words, decode_entry
@@ -48,7 +49,7 @@ class TaskContext:
         self.id = task_id
         self.token = token
         self.queue = queue
-        self.journal = Journal(time.monotonic())
+        self.journal = Journal(steady_s())
         self._deadline = deadline
         self._read = read
         self._task: Task | None = None
@@ -61,13 +62,13 @@ class TaskContext:
 
     @property
     def deadline(self) -> float:
-        """When the lease ends unless it is renewed, on ``time.monotonic``; the worker renews it."""
+        """When the lease ends unless it is renewed, by ``client.steady``; the worker renews it."""
         return self._deadline
 
     @property
     def is_lost(self) -> bool:
         """Whether the claim is lost."""
-        return self._lost is not None or time.monotonic() >= self._deadline
+        return self._lost is not None or steady_s() >= self._deadline
 
     def check(self) -> None:
         """Raise ``ClaimLost`` if the claim is lost; cheap enough for an inner loop."""

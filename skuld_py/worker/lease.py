@@ -1,6 +1,6 @@
 """When to renew leases, and when to give them up for lost: the renewer's decisions, without its clock.
 
-Times are seconds on one monotonic clock, given by the caller. A deadline is counted from the moment the last
+Times are seconds on one steady clock, given by the caller. A deadline is counted from the moment the last
 confirmed request was *sent*, so it passes before the lease can have ended anywhere else.
 
 Invariants:
@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import attrs
+
+from skuld_py.model.leases import holder_deadline
 
 RETRY_S_MAX = 1.0
 
@@ -99,7 +101,7 @@ class LeaseKeeper:
             if is_held is None:
                 lease.renew_at = self._retry_at(now)
             elif is_held:
-                lease.deadline = max(lease.deadline, sent + self._lease_s)
+                lease.deadline = max(lease.deadline, holder_deadline(sent, self._lease_s))
                 lease.renew_at = sent + self._lease_s / 3
                 extended[key] = lease.deadline
             else:

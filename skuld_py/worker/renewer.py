@@ -4,7 +4,7 @@ It is a process of its own because a task may hold the worker's interpreter for 
 extension that does not let go of the GIL, or a machine so busy that the worker's threads starve.
 
 The two talk in JSON lines over the child's standard input and output. Deadlines travel as they are: the
-monotonic clock is one per machine.
+steady clock is one per machine.
 
 Invariants:
 
@@ -26,13 +26,13 @@ import queue
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from skuld_py.client.client import ClaimName, Client
+from skuld_py.client.steady import steady_s
 from skuld_py.embedded import process, python
 from skuld_py.errors import SkuldError
 from skuld_py.model import ids
@@ -91,7 +91,7 @@ class Renewer:
 
     def beat(self) -> None:
         """The worker is well. A renewer that has not answered earlier beats is ended; another one follows."""
-        now = time.monotonic()
+        now = steady_s()
         with self._lock:
             if self._unanswered_since is None:
                 self._unanswered_since = now
@@ -175,7 +175,7 @@ class _Process:
 
     def __init__(self, nodes: list[str], lease_s: float, stall_s: float) -> None:
         self._lease_s = lease_s
-        self._keeper = LeaseKeeper(lease_s, stall_s, time.monotonic())
+        self._keeper = LeaseKeeper(lease_s, stall_s, steady_s())
         self._client = Client(nodes, timeout_s=min(5.0, max(0.2, lease_s / 4)))
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._requests: queue.SimpleQueue[tuple[Key, ...]] = queue.SimpleQueue()
@@ -185,12 +185,12 @@ class _Process:
         for target in (self._read, self._ask):
             threading.Thread(target=target, daemon=True).start()
         while os.getppid() == self._parent:
-            step = self._keeper.step(time.monotonic())
+            step = self._keeper.step(steady_s())
             for key in step.lost:
                 _tell(lost=_named(key), reason="its lease ended before it could be renewed")
             if step.renew:
                 self._requests.put(step.renew)
-            wake_s = LOOK_S if step.wake_at is None else min(LOOK_S, step.wake_at - time.monotonic())
+            wake_s = LOOK_S if step.wake_at is None else min(LOOK_S, step.wake_at - steady_s())
             with contextlib.suppress(queue.Empty):
                 self._inbox.get(timeout=max(0.0, wake_s))()
 
@@ -212,18 +212,18 @@ class _Process:
     def _ask(self) -> None:
         while True:
             keys = self._requests.get()
-            sent = time.monotonic()
+            sent = steady_s()
             try:
                 held = self._client.renew_many([ClaimName(*key) for key in keys], lease_s=self._lease_s)
             except SkuldError as error:
                 sys.stderr.write(f"{len(keys)} claims not renewed: {error}\n")
                 sys.stderr.flush()
-                self._inbox.put(partial(self._keeper.unanswered, time.monotonic(), keys))
+                self._inbox.put(partial(self._keeper.unanswered, steady_s(), keys))
             else:
                 self._inbox.put(partial(self._judge, sent, dict(zip(keys, held, strict=True))))
 
     def _judge(self, sent: float, verdict: dict[Key, bool | None]) -> None:
-        extended, lost = self._keeper.answered(sent, verdict, time.monotonic())
+        extended, lost = self._keeper.answered(sent, verdict, steady_s())
         for key, deadline in extended.items():
             _tell(extended=_named(key), deadline=deadline)
         for key in lost:

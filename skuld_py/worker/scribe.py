@@ -25,6 +25,7 @@ from typing import Any
 import attrs
 
 from skuld_py.client.client import ClaimName, Client
+from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.worker.journal import FLUSH_S
 from skuld_py.worker.lease import Key
@@ -103,7 +104,7 @@ class Scribe:
 
     def release_later(self, run: Run, pause_s: float, kind: str, **fields: str) -> None:
         """Record why now, and give the claim back after a pause."""
-        due_s = time.monotonic() + pause_s
+        due_s = steady_s() + pause_s
         self._inbox.put(partial(self._end, _Ending(run, kind, fields, completes=False, due_s=due_s)))
 
     def forget(self, run: Run) -> None:
@@ -128,7 +129,7 @@ class Scribe:
                     self._inbox.get_nowait()()
             except queue.Empty:
                 pass
-            now = time.monotonic()
+            now = steady_s()
             if now >= self._flush_at:
                 self._flush_at = now + FLUSH_S
                 for run in list(self._running.values()):
@@ -140,7 +141,7 @@ class Scribe:
         due = [self._flush_at] if self._running else []
         due += [max(self._retry_at, ending.due_s if ending.is_closed else 0.0)
                 for ending in self._endings.values()]
-        return max(0.0, min(due, default=time.monotonic() + FLUSH_S) - time.monotonic())
+        return max(0.0, min(due, default=steady_s() + FLUSH_S) - steady_s())
 
     def _end(self, ending: _Ending) -> None:
         self._running.pop(ending.run.key, None)
@@ -183,20 +184,20 @@ class Scribe:
             ending.run.context.journal.close(ending.kind, time.time_ns() // 1_000_000, **ending.fields)
         is_written = self._flush(ending.run)
         if ending.completes and ending.run.key in self._broken:
-            ending.completes, ending.due_s = False, time.monotonic() + BACK_OFF_S_MAX
+            ending.completes, ending.due_s = False, steady_s() + BACK_OFF_S_MAX
         return is_written
 
     def _flush(self, run: Run) -> bool:
         journal = run.context.journal
         while run.key not in self._broken:
-            batch = journal.take(time.monotonic(), time.time_ns() // 1_000_000)
+            batch = journal.take(steady_s(), time.time_ns() // 1_000_000)
             if batch is None:
                 break
             try:
                 self._client.update(ClaimName(*run.key), batch.entries, seq=batch.seq)
             except SkuldError as error:
                 if is_passing(error):
-                    self._retry_at = time.monotonic() + RETRY_S
+                    self._retry_at = steady_s() + RETRY_S
                     _log.warning("the log of task %s is not written yet: %s", run.claim.id, error)
                     return False
                 _log.error("the log of task %s cannot be written: %s", run.claim.id, error)

@@ -22,13 +22,13 @@ import queue
 import signal
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from skuld_py.client.client import Claim, Client
+from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.model import names
 from skuld_py.worker.apps import load_apps
@@ -119,8 +119,8 @@ class Worker:
         if self._stop_at is not None:
             times.append(self._stop_at)
         with contextlib.suppress(queue.Empty):
-            self._inbox.get(timeout=max(0.0, min(times, default=time.monotonic() + 1) - time.monotonic()))()
-        now = time.monotonic()
+            self._inbox.get(timeout=max(0.0, min(times, default=steady_s() + 1) - steady_s()))()
+        now = steady_s()
         for run in list(self._running.values()):
             if run.context.deadline <= now:
                 self._lose(run, "its lease ended")
@@ -158,7 +158,7 @@ class Worker:
         if self._signals > 1:
             self._report("stopping at once")
             return
-        self._stop_at = time.monotonic() + self._grace_s
+        self._stop_at = steady_s() + self._grace_s
         self._claimer.close()
         self._scribe.hurry()
         for run in self._waiting:
