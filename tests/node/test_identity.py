@@ -203,60 +203,42 @@ class Life(RuleBasedStateMachine):
         super().__init__()
         self.store = MemoryStore()
         self.registered: Registration | None = None
-        self.start: Start | None = None
-        self.is_serving = False
         self.told = 0
         self.copies: list[Snapshot] = []
         self.count = 0
 
-    @precondition(lambda self: self.start is None)
-    @rule(is_crash=st.booleans())
-    def begin(self, is_crash: bool) -> None:
+    @rule(steps=st.integers(0, 4))
+    def live(self, steps: int) -> None:
+        """Start, and die after so many of: commit, register, promise in public, be copied when down."""
         self.count += 1
         start = begin_start(self.store, self.registered, f"i{self.count}", 1)
-        if is_crash:
-            self.store.crash()
-        else:
+        if steps > 0:
             self.store.commit()
-            self.start = start
+        if steps > 1:
+            self.registered = registration_of(start)
+            assert suspects(self.store, 1) or load_promise(self.store, 0).epoch >= self.told
+        if steps > 2:
+            self._promise()
+        if steps > 3:
+            self.copies.append(self.store.snapshot())
+        self.store.crash()
 
-    @precondition(lambda self: self.start is not None and not self.is_serving)
-    @rule()
-    def register(self) -> None:
-        assert self.start is not None
-        self.registered = registration_of(self.start)
-        self.is_serving = True
-        if not suspects(self.store, 1):
-            assert load_promise(self.store, 0).epoch >= self.told
-
-    @precondition(lambda self: self.is_serving)
-    @rule()
-    def promise(self) -> None:
+    def _promise(self) -> None:
         if suspects(self.store, 1):  # as the refill does it: the peers still know
             clear_suspect(self.store, 0)
         self.told += 1
         save_promise(self.store, 0, Promise(self.told, "me"))
         self.store.commit()
 
-    @precondition(lambda self: self.start is not None)
-    @rule()
-    def die(self) -> None:
-        """And be copied; what is copied *during* a start is beyond what can be seen."""
-        self.store.crash()
-        if self.is_serving:
-            self.copies.append(self.store.snapshot())
-        self.start, self.is_serving = None, False
-
-    @precondition(lambda self: self.start is None and self.copies)
+    @precondition(lambda self: self.copies)
     @rule(data=st.data())
     def turn_back(self, data: st.DataObject) -> None:
-        self.store.restore(data.draw(st.sampled_from(self.copies)))
+        self.store.restore(self.copies[data.draw(st.integers(0, len(self.copies) - 1))])
 
-    @precondition(lambda self: self.start is None)
     @rule()
     def wipe(self) -> None:
         self.store.wipe()
 
 
 TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=150, stateful_step_count=30)
+TestLife.settings = settings(max_examples=150, stateful_step_count=20)
