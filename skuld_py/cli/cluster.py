@@ -1,7 +1,8 @@
-"""``skuld cluster``: making and unmaking clusters in ZooKeeper.
+"""``skuld cluster``: making and unmaking clusters in ZooKeeper, and taking nodes out of them.
 
-A cluster is a name and three numbers that never change afterwards; its nodes come and go by themselves
-(``skuld node``). Destroying one is the single thing here that cannot be undone, so it asks.
+A cluster is a name and three numbers that never change afterwards; its nodes come by themselves (``skuld
+node``). They do not go by themselves: a node that is down keeps its share, for it may come back. Destroying a
+cluster is the single thing here that cannot be undone, so it asks.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from skuld_py.cli.values import Duration, said
 
 @click.group()
 def cluster() -> None:
-    """Create or destroy a cluster in ZooKeeper."""
+    """Create or destroy a cluster in ZooKeeper, or take a node out of it."""
 
 
 @cluster.command()
@@ -63,8 +64,9 @@ def create(name: str, hosts: str, partitions: int, replicas: int, skew_s: float,
 @click.argument("name")
 @zookeeper_option
 @click.option("--yes", is_flag=True, show_default=False, help="Do not ask.")
+@click.option("--force", is_flag=True, show_default=False, help="Destroy it even while nodes of it run.")
 @timeout_option("10s", "ZooKeeper's answer")
-def destroy(name: str, hosts: str, yes: bool, timeout_s: float) -> None:
+def destroy(name: str, hosts: str, yes: bool, force: bool, timeout_s: float) -> None:
     """Destroy the cluster NAME. Stop its nodes first; what they stored stays in their directories.
 
     \b
@@ -81,8 +83,35 @@ def destroy(name: str, hosts: str, yes: bool, timeout_s: float) -> None:
     if not yes and not _is_confirmed(name, hosts):
         raise Refused("not_confirmed", f"cluster {name} was not destroyed; answer with its name, or use"
                       " --yes")
-    destroy_cluster(hosts, name, timeout_s)
+    destroy_cluster(hosts, name, timeout_s, is_forced=force)
     click.echo(f"cluster {name} is destroyed; the data directories of its nodes can be removed")
+
+
+@cluster.command()
+@click.argument("name")
+@click.argument("node", metavar="NODE")
+@zookeeper_option
+@click.option("--back", is_flag=True, show_default=False, help="Put the node back where it was.")
+@timeout_option("10s", "ZooKeeper's answer")
+def remove(name: str, node: str, hosts: str, back: bool, timeout_s: float) -> None:
+    """Take NODE (HOST:PORT), alive or dead, out of the cluster NAME: it owns no partition any more.
+
+    A node that runs hands on what it has; let it run until it owns and leads nothing. Of one that is dead the
+    others fill up from each other. It stays out over its restarts, until it is put back.
+
+    \b
+    Examples:
+      skuld cluster remove skuld 10.0.0.7:13000 --zookeeper 127.0.0.1:2181
+      skuld cluster remove skuld 10.0.0.7:13000 --back
+    """
+    from skuld_py.model.names import WIDE_NAME, check_name
+    from skuld_py.runtime.clusters import set_leaving
+
+    check_name("cluster", name)
+    check_name("NODE", node, WIDE_NAME)
+    has_changed = set_leaving(hosts, name, node, not back, timeout_s)
+    state = "placed in" if back else "taken out of"
+    click.echo(f"node {node} is {state} cluster {name}{'' if has_changed else ', as it was before'}")
 
 
 def _is_confirmed(name: str, hosts: str) -> bool:

@@ -59,7 +59,7 @@ def test_help_lists_every_verb_by_what_it_is_about() -> None:
     assert [title for title in ("Clusters:", "Tasks:", "Workers:") if title not in answer.output] == []
 
 
-@pytest.mark.parametrize("verb", [*VERBS, "cluster create", "cluster destroy"])
+@pytest.mark.parametrize("verb", [*VERBS, "cluster create", "cluster destroy", "cluster remove"])
 def test_the_help_of_every_verb_has_an_example(verb: str) -> None:
     answer = skuld(*verb.split(), "--help")
 
@@ -67,7 +67,8 @@ def test_the_help_of_every_verb_has_an_example(verb: str) -> None:
     assert verb == "cluster" or f"    skuld {verb}" in answer.output or f"| skuld {verb}" in answer.output
 
 
-@pytest.mark.parametrize("verb", [*(verb for verb in VERBS if verb != "cluster"), "cluster create"])
+@pytest.mark.parametrize("verb", [*(verb for verb in VERBS if verb != "cluster"), "cluster create",
+                                  "cluster remove"])
 def test_every_option_is_explained(verb: str) -> None:
     context = click.Context(main)
     command: click.Command | None = main
@@ -143,6 +144,7 @@ REFUSED = {
     "cluster name": (["cluster", "create", "my cluster"],
                      ["cluster", "'my cluster'", "letters, digits", "[bad_name]"]),
     "a node's cluster": (["node", "--cluster", "a/b", "--data", "d"], ["cluster", "'a/b'", "[bad_name]"]),
+    "a path as node": (["cluster", "remove", "c", "../x"], ["NODE", "letters, digits", "[bad_name]"]),
     "a path as name": (["cluster", "destroy", "../x", "--yes"], ["cluster", "letters, digits", "[bad_name]"]),
     "partitions": (["cluster", "create", "c", "--partitions", "7"],
                    ["partitions: 7", "power of two", "8, 16, 32", "[bad_partitions]"]),
@@ -174,6 +176,7 @@ def test_a_refusal_names_the_field_and_the_remedy_in_one_line(arguments: list[st
 
 
 @pytest.mark.parametrize("verb", [["cluster", "create", "c"], ["cluster", "destroy", "c", "--yes"],
+                                  ["cluster", "remove", "c", "h:1"],
                                   ["node", "--cluster", "c", "--data", "unused"]])
 def test_a_zookeeper_that_is_not_there_is_said_in_time(verb: list[str], closed: int) -> None:
     timeout = [] if verb[0] == "node" else ["--timeout", "900ms"]

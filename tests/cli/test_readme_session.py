@@ -284,6 +284,21 @@ def test_clusters_are_made_once_and_unmade_when_it_is_meant(zookeeper: str) -> N
     assert gone.returncode == 1 and "knows no cluster brief" in gone.stderr
 
 
+def test_a_cluster_that_lives_is_not_unmade_and_a_node_it_needs_not_taken_out(place: Place) -> None:
+    where, node = ("--zookeeper", place.zookeeper), f"127.0.0.1:{place.ports[0]}"
+
+    alive = skuld("cluster", "destroy", "skuld", *where, "--yes")
+    needed = skuld("cluster", "remove", "skuld", node, *where)
+    unknown = skuld("cluster", "remove", "skuld", "127.0.0.1:1", *where)
+    back = skuld("cluster", "remove", "skuld", node, *where, "--back")
+
+    assert [answer.returncode for answer in (alive, needed, unknown, back)] == [1, 1, 1, 0]
+    assert "has live nodes: " in alive.stderr and node in alive.stderr and "--force" in alive.stderr
+    assert "start another node first [too_few_nodes]" in needed.stderr
+    assert "has no node 127.0.0.1:1; it has: 127.0.0.1:" in unknown.stderr
+    assert back.stdout == f"node {node} is placed in cluster skuld, as it was before\n"
+
+
 def test_a_cluster_with_too_few_nodes_says_what_it_waits_for(zookeeper: str, tmp_path: Path) -> None:
     ports = free_ports(2)
     nodes = f"127.0.0.1:{ports[0]}"

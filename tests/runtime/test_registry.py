@@ -32,8 +32,15 @@ from skuld_py.model.events import (
     SwapDocument,
 )
 from skuld_py.model.registration import Registration
+from skuld_py.runtime import clusters
 from skuld_py.runtime import registry as registry_module
-from skuld_py.runtime.clusters import create_cluster, destroy_cluster, read_parameters, read_registration
+from skuld_py.runtime.clusters import (
+    create_cluster,
+    destroy_cluster,
+    read_parameters,
+    read_registration,
+    set_leaving,
+)
 from skuld_py.runtime.registry import Registry
 
 pytestmark = pytest.mark.cluster
@@ -154,6 +161,68 @@ def test_a_destroyed_cluster_is_gone_and_can_be_made_again(server: ZooKeeperServ
     create_cluster(server.hosts, Parameters(cluster, "second"))
     with joined(server, cluster, BERT) as (_, events):
         events.wait(NodesChanged((BERT.name,)))
+
+
+def test_a_cluster_with_live_nodes_is_destroyed_by_force_only(server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server, cluster, ANNA):
+        with pytest.raises(Refused, match="cluster_alive") as caught:
+            destroy_cluster(server.hosts, cluster)
+        assert ANNA.name in str(caught.value) and "--force" in str(caught.value)
+        read_parameters(server.hosts, cluster)
+        destroy_cluster(server.hosts, cluster, is_forced=True)
+    with pytest.raises(Refused, match="unknown_cluster"):
+        read_parameters(server.hosts, cluster)
+
+
+def enter(server: ZooKeeperServer, cluster: str, names: list[str]) -> None:
+    """Nodes that are registered and down."""
+    with client_of(server) as client:
+        for name in names:
+            client.create(f"/skuld/{cluster}/nodes/{name}", Registration("h", 1, f"data of {name}", 4).encode())
+
+
+def test_a_node_is_taken_out_and_put_back_with_all_else_in_its_entry_kept(server: ZooKeeperServer,
+                                                                          cluster: str) -> None:
+    enter(server, cluster, ["a", "b", "c", "d"])
+
+    assert [set_leaving(server.hosts, cluster, "b", True) for _ in range(2)] == [True, False]
+    out = read_registration(server.hosts, cluster, "b")
+    assert [set_leaving(server.hosts, cluster, "b", False) for _ in range(2)] == [True, False]
+
+    assert out == Registration("h", 1, "data of b", 4, is_leaving=True)
+    assert read_registration(server.hosts, cluster, "b") == Registration("h", 1, "data of b", 4)
+
+
+def test_no_node_is_taken_out_that_is_unknown_or_needed(server: ZooKeeperServer, cluster: str) -> None:
+    enter(server, cluster, ["a", "b", "c", "d"])
+    assert set_leaving(server.hosts, cluster, "a", True)
+
+    with pytest.raises(Refused, match="too_few_nodes") as few:
+        set_leaving(server.hosts, cluster, "b", True)
+    with pytest.raises(Refused, match="unknown_node") as unknown:
+        set_leaving(server.hosts, cluster, "x", True)
+    with pytest.raises(Refused, match="unknown_cluster"):
+        set_leaving(server.hosts, "nowhere", "a", True)
+
+    assert "2 nodes for 3 copies" in str(few.value) and "start another node first" in str(few.value)
+    assert "it has: a, b, c, d" in str(unknown.value)
+
+
+def test_of_two_nodes_taken_out_at_once_one_stays_if_both_are_too_many(server: ZooKeeperServer, cluster: str,
+                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    enter(server, cluster, ["a", "b", "c", "d"])
+    read, count = clusters._read_entries, 0
+
+    def read_then_lose(*arguments: Any) -> Any:
+        nonlocal count
+        found, count = read(*arguments), count + 1
+        if count == 1:
+            assert set_leaving(server.hosts, cluster, "a", True)
+        return found
+    monkeypatch.setattr(clusters, "_read_entries", read_then_lose)
+
+    with pytest.raises(Refused, match="too_few_nodes"):
+        set_leaving(server.hosts, cluster, "b", True)
 
 
 def test_an_unknown_cluster_is_refused_with_those_that_exist(server: ZooKeeperServer, cluster: str) -> None:
