@@ -18,6 +18,7 @@ from skuld_py.model.store import Store
 from skuld_py.node.identity import Start, begin_start
 from skuld_py.partition.scrub import Scrub
 from skuld_py.partition.suspicion import damaged, mark_damaged
+from skuld_py.partition.tables import partition_of_meta
 
 
 def prepare(store: Store, registered: Registration | None, fresh: str, parameters: Parameters) -> tuple[
@@ -44,11 +45,22 @@ def _scrub(store: Store, partition: int, parameters: Parameters) -> dict[str, in
 def note_damage(store: Store, problem: Corrupt, partitions: int) -> list[int]:
     """Stage the marks that a bad record calls for, in a store without staged changes; gives the partitions.
 
-    None are given when ``prepare`` finds the record itself, all when nobody can say whose it is.
+    None are given for a record of the node, which ``prepare`` finds itself; all when nobody can say whose it is.
     """
     if problem.table == "meta":
-        return []
+        return _note_damaged_meta(store, problem)
     partition = int.from_bytes(problem.key[:2], "big") if len(problem.key) >= 2 else partitions
     hurt = [partition] if partition < partitions else list(range(partitions))
     mark_damaged(store, hurt, problem.message)
     return hurt
+
+
+def _note_damaged_meta(store: Store, problem: Corrupt) -> list[int]:
+    """What a partition remembers is dropped here and now: it may have its checksum, and still make no sense."""
+    partition = partition_of_meta(problem.key)
+    if partition is None:
+        return []
+    if not store.purge("meta", problem.key, problem.key + b"\0", 1)[0]:
+        store.pop_many("meta", [problem.key])
+    mark_damaged(store, [partition], problem.message)
+    return [partition]

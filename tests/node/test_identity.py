@@ -181,7 +181,22 @@ def test_a_bad_record_of_nobody_costs_all_and_one_of_the_node_is_left_to_its_sta
 
     assert note_damage(store, Corrupt("history", b""), PARTITIONS) == [0, 1, 2, 3]
     assert note_damage(store, Corrupt("body", prefix_of(77) + b"x"), PARTITIONS) == [0, 1, 2, 3]
-    assert note_damage(store, Corrupt("meta", promise_key(1)), PARTITIONS) == []
+    assert note_damage(store, Corrupt("meta", FLOOR_KEY), PARTITIONS) == []
+
+
+@pytest.mark.parametrize("is_unreadable", [True, False])
+def test_what_a_partition_remembers_is_dropped_if_it_is_unreadable_or_makes_no_sense(is_unreadable: bool) -> None:
+    store = MemoryStore()
+    first = started(store, None)
+    if is_unreadable:
+        store.damage("meta", promise_key(1))
+
+    assert note_damage(store, Corrupt("meta", promise_key(1)), PARTITIONS) == [1]
+    store.commit()
+    prepare(store, registration_of(first), "new", PARAMETERS)
+
+    assert list(suspects(store, PARTITIONS)) == [1]
+    assert load_promise(store, 1) == Promise()
 
 
 def test_a_registration_reads_back_with_what_a_later_version_wrote() -> None:
