@@ -37,6 +37,7 @@ from skuld_py.simulation.reduction import WHOLE, Reduction
 from skuld_py.simulation.scheduler import stream
 from skuld_py.simulation.store import MemoryStore
 from skuld_py.simulation.trace import Trace
+from skuld_py.simulation.trees import trees_follow_records
 from skuld_py.simulation.workload import Client, Producer, Reader, Worker
 
 LIVENESS_MS = 40_000
@@ -200,7 +201,7 @@ class Campaign:
         findings = [Finding(NO_NEED_TO_RAISE, False, (error,))] if error else []
         findings += checkers.check(self.evidence(self.owners() if is_healed else {}))
         if is_healed:
-            findings.append(Finding(LIVENESS, True))
+            findings += [Finding(LIVENESS, True), trees_follow_records(self._nodes())]
         elif not error and self.options.has_core_phase and self.core_healed_ms is None:
             core = f"core {'+'.join(self.healer.core)}, others {self.healer.ways}"
             findings.append(Finding(CORE_LIVENESS, False, (core, *self.healer.core_lacks()[:EVIDENCE_MAX])))
@@ -209,6 +210,11 @@ class Campaign:
         findings += [Finding(rule, False, tuple(lines[:EVIDENCE_MAX]))
                      for rule, lines in self.cluster.monitor.violations.items()]
         return findings
+
+    def _nodes(self) -> dict[str, Node]:
+        """The living machines."""
+        return {name: process.machine for name, process in self.cluster.processes.items()
+                if isinstance(process.machine, Node)}
 
     def stats(self) -> Counter[str]:
         """Numbers of a run."""

@@ -148,6 +148,17 @@ def test_equal_changes_to_several_tasks_do_not_cancel_out(count: int) -> None:
     assert made.tree.root != before
 
 
+def test_an_id_that_comes_twice_in_a_batch_counts_once() -> None:
+    made, task_ids = replica(), ids.IdMint(1).mint(5, 2, 0) * 2
+    made.store_tasks(1, HEADER, task_ids, [b"x", b"y", b"x", b"y"])
+    assert made.tree.nodes.is_same(scanned(made))
+    made.apply_grant(1, grant_of(task_ids[:2], 8, 1))
+    made.finish(1, task_ids, [8, 9, 8, 9], 60)
+
+    assert made.tree.nodes.is_same(scanned(made))
+    assert made.tally.rows(None, 9) == [("q", 0, 0, 2)]
+
+
 def test_a_new_draft_corrects_a_tree_that_parted_from_its_records_and_counts_it() -> None:
     made = replica()
     fill(random.Random(2), [made], 10)
