@@ -23,7 +23,7 @@ class What(Enum):
     """``node`` chose waiting tasks of a queue for request ``request``; ``worst`` is the place and id of the
     last one taken, ``left`` those of the best one left (empty: none)."""
     ACKED = "acked"
-    """``node`` recorded the claims ``tokens`` of the leader ``whom``."""
+    """``node`` recorded the claims ``tokens`` of the leader ``whom``; none: renewals."""
     SEATING = "seating"
     """``node`` asked the registry to be leader of ``epoch``, and knows the claims ``tokens``."""
     DISTRUSTED = "distrusted"

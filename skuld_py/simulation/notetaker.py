@@ -27,6 +27,7 @@ class NoteTaker:
         self.notes: list[Note] = []
         self._scheduler = scheduler
         self._grants: dict[tuple[str, int, int], m.Grant] = {}
+        self._amends: dict[tuple[str, int, int], int] = {}
         self._led: dict[tuple[str, int, int], None] = {}
         self._seating: dict[tuple[str, int, int], None] = {}
 
@@ -37,6 +38,10 @@ class NoteTaker:
                 self._note(process, What.VOTED, message.partition, epoch=message.epoch, whom=peer)
         elif isinstance(message, m.Granted):
             self._note_ack(process, peer, message)
+        elif isinstance(message, m.Amended):
+            epoch = self._amends.get((peer, message.partition, message.request))
+            if epoch is not None and message.is_accepted:
+                self._note(process, What.ACKED, message.partition, epoch=epoch, whom=peer)
         elif isinstance(message, m.Grant | m.Amend):
             self._note_leader(process, message)
         elif isinstance(message, m.Probed | m.Compared | m.Fetched | m.Repair):
@@ -77,7 +82,9 @@ class NoteTaker:
         if where not in self._led:
             self._led[where] = None
             self._note(process, What.LED, message.partition, epoch=message.epoch)
-        if isinstance(message, m.Grant):
+        if isinstance(message, m.Amend):
+            self._amends[process.name, message.partition, message.request] = message.epoch
+        else:
             known = (process.name, message.partition, message.request)
             before = self._grants.get(known)
             if before is None or before.first_token != message.first_token:

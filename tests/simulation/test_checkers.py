@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 
 import pytest
 
 from simulation.planted_stories import claims, durability, interface, order
 from simulation.planted_stories.cases import Build, Cases
-from simulation.story import BODY, REFUSED, Story, completed, lived, record
+from simulation.story import BODY, OTHER, REFUSED, TASK, Story, completed, lived, record, stored
+from skuld_py.crdt import Min
 from skuld_py.model import messages as m
 from skuld_py.model.ids import IdMint
+from skuld_py.model.task import History as TaskHistory
 from skuld_py.model.task import token_of
 from skuld_py.partition import tables
-from skuld_py.simulation.checkers import ALL, Checker, check
+from skuld_py.simulation.checkers import ALL, Checker, check, convergence
 from skuld_py.simulation.checkers.evidence import EVIDENCE_MAX
 from skuld_py.simulation.notes import What
 
 CASES: Cases = {**durability.CASES, **claims.CASES, **order.CASES, **interface.CASES}
 IDS = ([f"D{number}" for number in range(1, 12)] + [f"C{number}" for number in range(1, 15)]
-       + ["O1", "O2", "O3", "V1", "V2", "V3", "V4", "A1", "A2", "A3", "A6", "X1"])
+       + ["O1", "O2", "O3", "V1", "V2", "V3", "V4", "A1", "A2", "A3", "A6", "X1", "X2"])
 BROKEN = [pytest.param(checker, build, wanted, id=f"{checker.__name__}: {name}")
           for checker, (broken, _) in CASES.items() for name, (build, wanted) in broken.items()]
 KEPT = [pytest.param(checker, build, id=checker.__name__) for checker, (_, build) in CASES.items()]
@@ -151,6 +154,54 @@ def test_clocks_beyond_their_bound_excuse_that_much_and_no_more() -> None:
     for rule in ("C3", "C14"):
         assert verdicts(story(5))[rule] is True
         assert verdicts(story(4))[rule] is False
+
+
+UNTRIED = {
+    "C3": lambda: Story().hold(1, 10, 20).hold(2, 30, 30),
+    "C8": lambda: Story().claim(at_ms=5).complete(10).claim(at_ms=11, task=OTHER),
+    "C10": lambda: Story().claim(5, 10).append(token=5, at_ms=30).renew(5, 0, 30),
+    "D3": lambda: Story().enqueue(),
+    "D6": lambda: Story().enqueue(at_ms=19).strike("kill", 20).store("body", tables.prefix_of(0) + TASK, BODY),
+    "D8": lambda: stored().enqueue(None).read(10, body=BODY).strike("wipe", 30),
+    "D9": lambda: lived().know(owners={}).strike("corrupt", 30),
+    "A1": lambda: Story().enqueue().enqueue(task=OTHER),
+    "V1": lambda: order.healed().know(bound_ms=0),
+    "V2": lambda: completed().know(owners={0: ("n1",)}),
+    "V4": lambda: order.exchanged(0, 0, 0).know(equal_ms=None),
+    "O1": lambda: order.picked(b"a", b""),
+    "C6": lambda: claims.seated().know(wall_start_ms=69),
+}
+
+
+@pytest.mark.parametrize(("rule", "build"), list(UNTRIED.items()), ids=list(UNTRIED))
+def test_a_run_in_which_a_rule_could_not_be_broken_is_unknown(rule: str, build: Build) -> None:
+    assert verdicts(build())[rule] is None
+
+
+def test_time_to_converge_counts_from_a_calm() -> None:
+    assert verdicts(order.healed().know(calm_ms=None))["V1"] is None
+
+
+def test_of_four_replicas_two_copies_meet_every_majority_unless_some_were_destroyed() -> None:
+    story = Story().know(replicas=4).complete(10, 2).claim(at_ms=20)
+
+    assert verdicts(story)["C8"] is False
+    assert verdicts(story.strike("wipe", 5))["C8"] is None
+
+
+@pytest.mark.parametrize("merge", [lambda a, b: a, lambda a, b: TaskHistory(),
+                                   lambda a, b: TaskHistory(completion=b.completion.merge(a.completion)),
+                                   lambda a, b: TaskHistory(claims=b.claims.merge(a.claims)),
+                                   lambda a, b: TaskHistory(Min(((a.completion.value or (0, 0))[0] + 1, 0)))])
+def test_a_merge_that_breaks_a_law_is_found(merge: Callable[[TaskHistory, TaskHistory], TaskHistory]) -> None:
+    story = order.CASES[convergence.merge_keeps_its_laws][1]()
+    right, TaskHistory.merge = TaskHistory.merge, merge  # type: ignore[assignment, method-assign]
+    try:
+        verdict = verdicts(story)["V3"]
+    finally:
+        TaskHistory.merge = right  # type: ignore[method-assign]
+
+    assert verdict is False
 
 
 def test_a_refused_write_that_nobody_sees_is_no_violation() -> None:

@@ -37,7 +37,7 @@ ALL: tuple[Checker, ...] = (
     convergence.convergence_is_bounded, convergence.replicas_are_equal, convergence.merge_keeps_its_laws,
     convergence.quiet_replicas_are_silent,
     interface.retries_are_one_effect, interface.refusals_have_no_effect, interface.reads_show_what_was_done,
-    indexes.counts_match, indexes.indexes_match,
+    indexes.counts_match, indexes.indexes_match, epochs.claims_end_before_the_horizon,
 )
 
 

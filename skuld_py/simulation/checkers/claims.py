@@ -124,7 +124,7 @@ def renewals_are_the_holders(evidence: Evidence) -> Finding:
     ends: dict[tuple[bytes, int], list[tuple[int, int]]] = {}
     for told in evidence.told:
         ends.setdefault((told.task, told.token), []).append((told.operation.done_ms, told.end_ms))
-    renewals = list(_granted_renewals(evidence))
+    renewals = list(granted_renewals(evidence))
     for operation, task_id, token, end_ms in renewals:
         ends.setdefault((task_id, token), []).append((operation.done_ms, end_ms))
     known = {claim: Newest(rows) for claim, rows in ends.items()}
@@ -141,9 +141,11 @@ def renewals_are_the_holders(evidence: Evidence) -> Finding:
     return judge("C9 renewals are the newest holder's, and move ends forward", len(renewals), broken())
 
 
-def _granted_renewals(evidence: Evidence) -> Iterator[tuple[Operation, bytes, int, int]]:
+def granted_renewals(evidence: Evidence) -> Iterator[tuple[Operation, bytes, int, int]]:
+    """(operation, id, token, new end) of every renewal, releases left out."""
     for operation in evidence.history.of(m.Renew, Status.OK):
-        if isinstance(operation.message, m.Renew) and operation.message.lease_ms:
+        assert isinstance(operation.message, m.Renew)
+        if operation.message.lease_ms:
             for task_id, token, end_ms in renewals_of(operation):
                 if end_ms:
                     yield operation, task_id, token, end_ms
@@ -165,7 +167,7 @@ def stale_writers_are_fenced(evidence: Evidence) -> Finding:
         for operation, task_id, token, end_ms in late:
             if end_ms:
                 yield f"{task_id.hex()} token {token:#x} was not the newest: {operation}"
-        for where, entry in entries_seen(evidence) if stale else ():
+        for where, entry in entries_seen(evidence):
             if (entry.task, entry.data) in stale and entry not in sent:
                 yield f"{stale[entry.task, entry.data]} stands as {entry}: {where}"
     return judge("C10 a stale writer changes nothing of a newer claim", len(late) + len(stale), broken())
@@ -180,7 +182,7 @@ def holders_are_pessimists(evidence: Evidence) -> Finding:
     ends: dict[tuple[bytes, int], int] = {}
     for told in evidence.told:
         ends[told.task, told.token] = max(told.end_ms, ends.get((told.task, told.token), 0))
-    for _, task_id, token, end_ms in _granted_renewals(evidence):
+    for _, task_id, token, end_ms in granted_renewals(evidence):
         ends[task_id, token] = max(end_ms, ends.get((task_id, token), 0))
     spare_ms = evidence.skew_ms // 2 + evidence.skew_excess_ms
     holds = [hold for hold in evidence.history.holds if hold.stop_ms > hold.start_ms]
@@ -199,7 +201,8 @@ def claims_are_of_the_queue(evidence: Evidence) -> Finding:
         if not told.body or decode_body(told.body)[0].queue != message.queue:
             broken.append(f"{told.task.hex()} {told.body!r}: {told.operation}")
     for operation in evidence.history.of(m.Claim, Status.OK):
-        assert isinstance(operation.message, m.Claim) and isinstance(operation.answer, m.Claimed)
+        assert isinstance(operation.message, m.Claim)
+        assert isinstance(operation.answer, m.Claimed)
         tasks = [task_id for batch in operation.answer.batches for task_id in split(batch.ids)]
         if len(tasks) > operation.message.count or len({*tasks}) < len(tasks):
             broken.append(f"{len(tasks)} tasks, {len({*tasks})} different: {operation}")

@@ -72,11 +72,19 @@ def _broken_laws(states: list[TaskHistory]) -> Iterator[str]:
         left = left.merge(state)
     for state in reversed(states):
         right = state.merge(right)
-    if left != right or left.encode() != right.encode():
+    if left != right:
         yield f"joined from the left {left}, from the right {right}"
     for state in states:
-        if left.merge(state) != left or state.merge(left) != left:
+        if state.merge(left) != left:
+            yield f"joined again, {left} becomes {state.merge(left)}"
+        if not state.claims.entries.keys() <= left.claims.entries.keys() or _is_later(left, state):
             yield f"the join {left} does not contain {state}"
+
+
+def _is_later(one: TaskHistory, other: TaskHistory) -> bool:
+    """Whether it is completed later than the other, or never."""
+    done, before = one.completion.value, other.completion.value
+    return before is not None and (done is None or done > before)
 
 
 def quiet_replicas_are_silent(evidence: Evidence) -> Finding:

@@ -20,6 +20,7 @@ from skuld_py.simulation.checkers.evidence import (
     entries_of,
     entries_seen,
     histories_seen,
+    holder_of,
     judge,
     rows_of,
 )
@@ -44,8 +45,7 @@ def nothing_from_nowhere(evidence: Evidence) -> Finding:
     bodies = {sent for operation in evidence.history.of(m.Enqueue) for sent in bodies_of(operation)}
     entries = {sent for operation in evidence.history.of(m.Append) for sent in entries_of(operation)}
     completions = {sent for operation in evidence.history.of(m.Complete) for sent in completions_of(operation)}
-    holders = {operation.message.holder for operation in evidence.history.of(m.Claim)
-               if isinstance(operation.message, m.Claim)}
+    holders = {holder_of(operation) for operation in evidence.history.of(m.Claim)}
     count, broken = 0, list[str]()
 
     def know(is_known: bool, where: Where, what: object) -> None:

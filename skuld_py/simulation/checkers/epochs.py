@@ -1,4 +1,4 @@
-"""C4 to C7: epochs rise, their leaders carry all claims over, and who is deposed can do nothing more."""
+"""C4 to C7, X2: epochs rise, their leaders carry all claims over, and who is deposed can do nothing more."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.document import Document
 from skuld_py.model.ids import split
 from skuld_py.model.task import epoch_of
-from skuld_py.simulation.checkers.claims import Newest
+from skuld_py.simulation.checkers.claims import Newest, granted_renewals
 from skuld_py.simulation.checkers.evidence import Evidence, Finding, Told, Written, completions_of, judge
 from skuld_py.simulation.notes import Note, What
 
@@ -34,7 +34,7 @@ def deposed_leaders_grant_nothing(evidence: Evidence) -> Finding:
                        f" {newest[partition].before(told.operation.invoked_ms)} was written: {told.operation}")
             elif acks is not None:
                 yield from _lacks_acks(told, documents[partition, epoch], acks.get((partition, told.token), {}))
-    return judge("C4 deposed leaders grant nothing", len(evidence.told) if evidence.writes else 0, broken())
+    return judge("C4 deposed leaders grant nothing", len(evidence.told), broken())
 
 
 def _acks(evidence: Evidence) -> dict[tuple[int, int], dict[str, int]] | None:
@@ -135,10 +135,10 @@ def _give_ups(evidence: Evidence) -> dict[bytes, list[int]]:
 
 
 def votes_are_kept(evidence: Evidence) -> Finding:
-    """[C7] A node votes in an epoch once, over all its boots, and then follows no older one. (What is promised
-    is durable, says the monitor.)"""
+    """[C7] A node votes for one in an epoch, follows nobody else in it, and follows no older one. (What is
+    promised is durable, says the monitor.)"""
     promised: dict[tuple[str, int], Note] = {}
-    voted: dict[tuple[str, int, int], str] = {}
+    promised_to: dict[tuple[str, int, int], str] = {}
     count, broken = 0, []
     for note in evidence.noted(What.VOTED, What.ACKED):
         count += 1
@@ -147,8 +147,24 @@ def votes_are_kept(evidence: Evidence) -> Finding:
             broken.append(f"{note} after {before}")
         else:
             promised[note.node, note.partition] = note
-        if note.what is What.VOTED:
-            first = voted.setdefault((note.node, note.partition, note.epoch), note.whom)
-            if first != note.whom:
-                broken.append(f"{note}, after a vote for {first}")
+        first = promised_to.setdefault((note.node, note.partition, note.epoch), note.whom)
+        if first != note.whom:
+            broken.append(f"{note}, after it was promised to {first}")
     return judge("C7 votes and promises are kept", count, broken)
+
+
+def claims_end_before_the_horizon(evidence: Evidence) -> Finding:
+    """[X2] No claim that a client was told of, or renewed, ends after the horizon written by then. So whoever
+    waits for a document's horizon, as an operator may who has lost a cohort, waits for every claim."""
+    horizons: dict[int, list[tuple[int, int]]] = {}
+    for write in evidence.writes:
+        if write.document.horizon_ms:
+            horizons.setdefault(write.partition, []).append((write.time_ms, write.document.horizon_ms))
+    known = {partition: Newest(rows) for partition, rows in horizons.items()}
+    ends = [(told.operation, told.task, told.end_ms) for told in evidence.told]
+    ends += [(operation, task_id, end_ms) for operation, task_id, _, end_ms in granted_renewals(evidence)]
+    asked = [(operation, end_ms, known[evidence.partition(task_id)]) for operation, task_id, end_ms in ends
+             if evidence.partition(task_id) in known]
+    broken = (f"ends at {end_ms} ms, the horizon is {horizon.before(operation.done_ms + 1)} ms: {operation}"
+              for operation, end_ms, horizon in asked if end_ms > horizon.before(operation.done_ms + 1))
+    return judge("X2 no claim ends after the horizon", len(asked), broken)

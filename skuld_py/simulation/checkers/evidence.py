@@ -182,7 +182,8 @@ class Evidence:
     def copies(self, operation: Operation) -> int:
         """How many fsynced copies the answer to a write stands for."""
         asked: int = getattr(operation.message, "w", 0) or self.majority
-        return max(asked, operation.answer.copies) if isinstance(operation.answer, m.Acked) else asked
+        assert isinstance(operation.answer, m.Acked)
+        return max(asked, operation.answer.copies)
 
     def is_binding(self, operation: Operation) -> bool:
         """Whether what was acknowledged must survive: always, but where faults destroyed copies, by a majority."""
@@ -255,6 +256,12 @@ def claims_of(history: History) -> Iterator[Told]:
                 yield Told(task_id, batch.first_token + index, body, batch.end_ms, operation)
 
 
+def holder_of(operation: Operation) -> str:
+    """For whom a claim asked."""
+    assert isinstance(operation.message, m.Claim)
+    return operation.message.holder
+
+
 def renewals_of(operation: Operation) -> Iterator[tuple[bytes, int, int]]:
     """(id, token, new end or 0) of a renewal that was answered."""
     message, answer = operation.message, operation.answer
@@ -264,8 +271,8 @@ def renewals_of(operation: Operation) -> Iterator[tuple[bytes, int, int]]:
 
 def rows_of(operation: Operation) -> Iterator[m.TaskRow]:
     """Tasks that a read showed."""
-    if isinstance(operation.answer, m.Got):
-        yield from operation.answer.tasks
+    assert isinstance(operation.answer, m.Got)
+    yield from operation.answer.tasks
 
 
 def entries_in(row: m.TaskRow) -> Iterator[Entry]:

@@ -73,11 +73,11 @@ def refusals_have_no_effect(evidence: Evidence) -> Finding:
     operations = evidence.history.operations
     allowed = {effect for operation in operations if operation.status is not Status.FAIL
                for effect in effects_of(operation)}
-    refused = {effect: operation for operation in operations if operation.status is Status.FAIL
-               for effect in effects_of(operation) if effect not in allowed}
+    refused = {effect: operation for operation in operations for effect in effects_of(operation)
+               if effect not in allowed}
 
     def broken() -> Iterator[str]:
-        for where, effect in _effects_seen(evidence) if refused else ():
+        for where, effect in _effects_seen(evidence):
             if effect in refused:
                 yield f"{where} shows what was refused: {refused[effect]}"
         for operation in operations:

@@ -16,7 +16,7 @@ from skuld_py.simulation.checkers.evidence import (
     completions_of,
     judge,
 )
-from skuld_py.simulation.history import Status
+from skuld_py.simulation.history import Operation, Status
 from skuld_py.simulation.notes import Note, What
 
 Rank = tuple[int, bytes]
@@ -38,8 +38,8 @@ def leaders_take_the_best(evidence: Evidence) -> Finding:
 
 
 def order_is_nearly_global(evidence: Evidence) -> Finding:
-    """[O2] Few better tasks wait elsewhere when one is granted: of ``P`` partitions and ``m`` claimers at most
-    ``P + m`` in 99 of 100 grants, never more than four times that.
+    """[O2] Few better tasks wait elsewhere when one is granted: of ``P`` partitions and claimers that ask for
+    ``m`` tasks together at most ``P + m`` in 99 of 100 grants, never more than four times that.
 
     Asked only of calm runs: no fault, and no claim of unknown outcome, which may hold tasks nobody sees held.
     """
@@ -47,14 +47,23 @@ def order_is_nearly_global(evidence: Evidence) -> Finding:
     claims = list(evidence.history.of(m.Claim))
     if evidence.faults or any(operation.status in (Status.OPEN, Status.INFO) for operation in claims):
         return Finding(name, None)
+    asked: dict[str, int] = {}
+    for operation in claims:
+        if isinstance(operation.message, m.Claim) and _is_at_work(evidence, operation):
+            asked[operation.client] = max(operation.message.count, asked.get(operation.client, 0))
+    bound = evidence.partitions + sum(asked.values())
     displaced = sorted(_displacements(evidence), key=lambda pair: pair[0])
-    bound = evidence.partitions + len({operation.client for operation in claims})
     at = max(0, -(-99 * len(displaced) // 100) - 1)
     broken = [f"{count} better tasks waited, {4 * bound} may: {told.operation}"
               for count, told in reversed(displaced) if count > 4 * bound]
     if displaced and displaced[at][0] > bound:
         broken.append(f"99 of 100 grants have up to {displaced[at][0]} better tasks waiting, {bound} may")
     return judge(name, len(displaced), broken)
+
+
+def _is_at_work(evidence: Evidence, operation: Operation) -> bool:
+    """Whether it was asked before the queues were drained."""
+    return evidence.calm_ms is None or operation.invoked_ms < evidence.calm_ms
 
 
 def _displacements(evidence: Evidence) -> Iterator[tuple[int, Told]]:
@@ -79,7 +88,8 @@ def _displacements(evidence: Evidence) -> Iterator[tuple[int, Told]]:
             ranks.add(rank) if change > 0 else ranks.discard(rank)
             at += 1
         queue, rank = _rank(told.task, told.body)
-        yield waiting.get(queue, SortedList()).bisect_left(rank), told
+        if _is_at_work(evidence, told.operation):
+            yield waiting.get(queue, SortedList()).bisect_left(rank), told
 
 
 def _rank(task_id: bytes, body: bytes) -> tuple[str, Rank]:

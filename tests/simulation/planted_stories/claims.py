@@ -25,6 +25,7 @@ from skuld_py.partition import tables
 from skuld_py.simulation.checkers import claims, epochs
 from skuld_py.simulation.notes import What
 
+ELSEWHERE = OTHER[:-1] + bytes([OTHER[-1] ^ 1])
 OTHERS_KEY = tables.prefix_of(0) + OTHER
 LATER = token_of(2, 1)
 
@@ -107,6 +108,7 @@ CASES: Cases = {
             "zero": (lambda: Story().write(0, 1), "falls"),
             "a small cohort": (lambda: Story().write(1, 1, cohort=("n1", "n2")), "cohort of 2"),
             "a large cohort": (lambda: Story().write(1, 1, cohort=(*NODES, "n4")), "cohort of 4"),
+            "a node counted once more": (lambda: Story().write(1, 1, cohort=(*NODES, "n3")), "cohort of 4"),
             "a node counted twice": (lambda: Story().write(1, 1, cohort=("n1", "n2", "n2")), "cohort of 3"),
             "a leader without a seat": (lambda: Story().write(1, 1, "n4"), "seat"),
             "an era that stays": (lambda: Story().write(1, 1, era=1).write(2, 2, cohort=("n1", "n2", "n4"), era=1),
@@ -132,11 +134,17 @@ CASES: Cases = {
                 lambda: led().claim(end_ms=20).claim(NEWER, 21).write(2, 32, "n2")
                 .note(31, "n2", What.SEATING, 2, tokens=frozenset([TOKEN])), hex(NEWER)),
             "in the last moment": (lambda: seated(at_ms=98), "n2"),
+            "renewed before": (lambda: led().claim().renew(TOKEN, 99, 20).write(2, 32, "n2")
+                               .note(30, "n2", What.SEATING, 2), "n2"),
             "given up afterwards": (lambda: seated().complete(31).renew(TOKEN, 99, 31, lease_ms=0), "n2"),
         },
-        lambda: seated(TOKEN).write(3, 40, "n3").note(38, "n3", What.SEATING, 3)
-        .complete(38).note(100, "n1", What.SEATING, 4).note(31, "n3", What.SEATING, 2)
-        .note(5, "n1", What.SEATING, 1)),
+        lambda: Story().write(1, 1).note(5, "n1", What.SEATING, 1).claim(at_ms=10, until_ms=30)
+        .claim(LATER, task=OTHER, until_ms=20).claim(9, task=ELSEWHERE).know(partitions=2)
+        .note(30, "n2", What.SEATING, 2).write(2, 32, "n2")
+        .note(33, "n3", What.SEATING, 2, tokens=frozenset())
+        .note(34, "n1", What.SEATING, 3, tokens=frozenset([TOKEN, LATER])).write(3, 35, "n1")
+        .renew(TOKEN, 99, 38, lease_ms=0).complete(39, task=OTHER).note(39, "n3", What.SEATING, 4)
+        .write(4, 40, "n3").note(100, "n1", What.SEATING, 5).write(5, 101)),
     epochs.votes_are_kept: (
         {
             "two candidates": (lambda: Story().note(1, "n1", What.VOTED, 2, whom="n2")
@@ -144,6 +152,8 @@ CASES: Cases = {
             "two candidates, one later": (lambda: Story().note(1, "n1", What.VOTED, 2, whom="n2")
                                           .note(2, "n1", What.ACKED, 2, whom="n2")
                                           .note(3, "n1", What.VOTED, 2, whom="n1"), "n1"),
+            "another leader": (lambda: Story().note(1, "n1", What.VOTED, 2, whom="n2")
+                               .note(2, "n1", What.ACKED, 2, whom="n3"), "n3"),
             "an older vote": (lambda: Story().note(1, "n1", What.VOTED, 2, whom="n2")
                               .note(2, "n1", What.VOTED, 1, whom="n2"), "epoch=1"),
             "an older claim": (lambda: Story().note(1, "n1", What.VOTED, 2, whom="n2")
@@ -156,7 +166,17 @@ CASES: Cases = {
         },
         lambda: Story().note(1, "n1", What.VOTED, 2, whom="n2").note(2, "n1", What.VOTED, 2, whom="n2")
         .note(3, "n1", What.ACKED, 2, whom="n2").note(4, "n2", What.VOTED, 1, whom="n3")
+        .note(4, "n1", What.LED, 1).note(4, "n1", What.SEATING, 1)
         .note(5, "n1", What.VOTED, 3, whom="n3")),
+    epochs.claims_end_before_the_horizon: (
+        {
+            "a claim": (lambda: Story().write(1, 1, horizon_ms=98).claim(), "w#1"),
+            "a renewal": (lambda: Story().write(1, 1, horizon_ms=99).claim().renew(TOKEN, 100, 20), "w#2"),
+            "written too late": (
+                lambda: Story().write(1, 1, horizon_ms=50).claim().write(1, 12, horizon_ms=99), "w#1"),
+        },
+        lambda: Story().write(1, 1, horizon_ms=50).write(1, 11, horizon_ms=99).claim().renew(TOKEN, 0, 20)
+        .write(1, 30, horizon_ms=200).renew(TOKEN, 200, 30).renew(TOKEN, 900, 40, lease_ms=0)),
     claims.completed_is_not_granted: (
         {
             "by a majority": (lambda: Story().complete(10).claim(at_ms=20), "w#2"),
@@ -175,6 +195,7 @@ CASES: Cases = {
             "to before the claim's end": (lambda: Story().claim(5, 10).renew(5, 90, 20), "w#2"),
             "by another": (lambda: Story().claim(5, 10).renew(5, 100, 20, client="v"), "v#2"),
             "of a claim nobody has": (lambda: Story().claim(5, 10).renew(4, 100, 5), "w#2"),
+            "of a task nobody claimed": (lambda: Story().renew(4, 100, 5), "w#1"),
         },
         lambda: Story().claim(5, 10).renew(5, 100, 20).renew(5, 105, 30).claim(6, 40).renew(5, 0, 50)
         .renew(6, 99, 60).renew(5, 1, 70, lease_ms=0)),
@@ -236,6 +257,6 @@ CASES: Cases = {
                 lambda: Story().claim(5, 10).hold(5, 11, 60).claim(6, 12, 70).claim(7, 20, 30), hex(7)),
             "one millisecond too soon": (lambda: Story().claim(5, 10).hold(5, 11, 31).claim(6, 12, 30), hex(6)),
         },
-        lambda: Story().claim(5, 10).hold(5, 11, 30).claim(6, 12, 30).hold(6, 30, 30).claim(7, 20, 31)
+        lambda: Story().claim(5, 10).hold(5, 11, 30).claim(6, 12, 40).hold(6, 40, 40).claim(7, 20, 31)
         .claim(4, 5, task=OTHER)),
 }

@@ -48,6 +48,10 @@ CASES: Cases = {
             "nobody has it": (lambda: Story().enqueue(), "c1#1"),
             "one has another": (lambda: stored(("n1", "n2")).store("body", KEY, b"x", ("n3",)).enqueue(), "n3"),
             "weakly acknowledged, and nothing destroyed": (lambda: Story().enqueue(m.Acked(0, 1), w=1), "c1#1"),
+            "weakly acknowledged, and only paused": (
+                lambda: Story().enqueue(m.Acked(0, 1), w=1).strike("pause", 20), "c1#1"),
+            "by a majority, though fewer are told of": (
+                lambda: Story().enqueue(m.Acked(0, 1)).strike("wipe", 20), "c1#1"),
             "by a majority, and a node wiped": (lambda: Story().enqueue().strike("wipe", 20), "c1#1"),
         },
         lambda: stored().enqueue().enqueue(None, b"lost").enqueue(m.Acked(0, 1), task=OTHER, w=1)
@@ -118,6 +122,7 @@ CASES: Cases = {
             "an entry is lost": (lambda: lost("roll back", "log"), "n2"),
             "it votes": (lambda: wiped().note(30, "n1", What.VOTED, 2, whom="n2"), "n1"),
             "it records claims": (lambda: wiped().note(30, "n1", What.ACKED, 1, whom="n2"), "n1"),
+            "it votes at once": (lambda: wiped().strike("pause", 20).note(21, "n1", What.VOTED, 2), "n1"),
             "it filled before, and votes": (lambda: wiped().note(30, "n1", What.TRUSTED, 0)
                                             .strike("roll back", 40).note(50, "n1", What.VOTED, 2), "n1"),
         },
@@ -144,6 +149,7 @@ CASES: Cases = {
                 lambda: Story().enqueue(None).enqueue(payload=b"other", at_ms=5).enqueue(task=OTHER), "c2#2"),
             "falling": (lambda: Story().enqueue(task=OTHER, client="p").enqueue(at_ms=5, client="p"), "p#2"),
             "falling in one batch": (lambda: Story().enqueue(task=OTHER + TASK), "c1#1"),
+            "twice in one batch": (lambda: Story().enqueue(task=TASK + TASK).enqueue(task=OTHER), "c1#1"),
         },
         lambda: Story().enqueue(task=OTHER, client="a").enqueue(task=TASK, client="b")
         .enqueue(task=THIRD, at_ms=3, client="a").enqueue(REFUSED, b"again", task=OTHER, at_ms=5, client="a")

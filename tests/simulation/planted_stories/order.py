@@ -68,6 +68,9 @@ CASES: Cases = {
         {
             "far too late": (lambda: queued(12, claimed=11), "11 better tasks"),
             "too late for one of a hundred": (lambda: queued(6, claimed=5), "up to 5"),
+            "too late before the queue is drained": (
+                lambda: queued(6, claimed=5).claim(NEWER, 20, task=MANY[0], count=100).know(calm_ms=15),
+                "up to 5"),
             "behind lower ones": (lambda: queued(2, claimed=1).enqueue(
                 task=b"".join(IdMint(3).mint(1_000, 9, 0)), header=Header("q", 5).encode()), "10 better tasks"),
         },
@@ -75,7 +78,7 @@ CASES: Cases = {
         .enqueue(task=IdMint(4).mint(1, 1, 0)[0], at_ms=10)
         .enqueue(task=IdMint(5).mint(1, 1, 0)[0], header=Header("q", -1).encode())
         .claim(NEWER, 20, task=MANY[0]).claim(5, 20, task=MANY[1]).claim(6, 30, task=MANY[3])
-        .claim(7, 40, task=MANY[0])),
+        .claim(7, 40, task=MANY[0]).claim(8, 50, task=MANY[11], client="drainer").know(calm_ms=50)),
     order.nobody_starves: (
         {
             "waiting": (lambda: stored().know(calm_ms=100), "n1"),
@@ -129,7 +132,7 @@ CASES: Cases = {
                                     .note(301, "n2", What.EXCHANGED, whom="n1", amount=0)
                                     .note(302, "n2", What.EXCHANGED, whom="n1", amount=5), "amount=5"),
         },
-        lambda: merged(exchanged(9, 9, 9, at_ms=195), exchanged(3, 1, 0, 0))
+        lambda: merged(exchanged(9, 9, 9, at_ms=198), exchanged(3, 1, 0, 0))
         .note(400, "n1", What.EXCHANGED, whom="n3", amount=1)),
 }
 

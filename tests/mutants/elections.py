@@ -1,0 +1,129 @@
+"""Mutants of elections: promises, votes, what a candidate must know and hand on, the swap of the document."""
+
+from __future__ import annotations
+
+from mutants.mutant import Edit, Mutant, mutant
+
+VNODE, ELECTION, CANDIDACY = "partition/vnode.py", "partition/election.py", "partition/candidacy.py"
+QUORUM, PROMISE, EVALUATOR = "partition/quorum.py", "partition/promise.py", "partition/evaluator.py"
+SUCCESSION = "tests/node/test_succession.py::"
+GRANTINGS = "tests/node/test_granting.py::"
+ELECTIONS = "tests/partition/test_election.py::"
+VNODES = "tests/partition/test_vnode.py::"
+
+MUTANTS: tuple[Mutant, ...] = (
+    mutant("vote-not-persisted", "a promise is kept in memory only", VNODE,
+           "            self.promise = Promise(epoch, candidate)\n"
+           "            save_promise(self.store, self.partition, self.promise)\n",
+           "            self.promise = Promise(epoch, candidate)\n", "C7"),
+    mutant("vote-persisted-after-the-answer", "a vote leaves before its commit", "model/node_messages.py",
+           "    partition: int = fields.number()\n    epoch: int = fields.number(1, U32_MAX)\n"
+           "    is_granted: bool = fields.truth()\n",
+           "    is_promise = False\n    partition: int = fields.number()\n"
+           "    epoch: int = fields.number(1, U32_MAX)\n    is_granted: bool = fields.truth()\n", "C7"),
+    mutant("vote-for-an-equal-epoch", "an epoch promised to one is promised to another too (>= for >)", PROMISE,
+           "return epoch > self.epoch or (epoch == self.epoch and candidate == self.candidate)",
+           "return epoch >= self.epoch", "C7"),
+    mutant("vote-for-an-older-epoch", "any vote is granted", PROMISE,
+           "return epoch > self.epoch or (epoch == self.epoch and candidate == self.candidate)",
+           "return True", "C7"),
+    mutant("vote-while-suspect", "a node that forgot its promises votes", VNODE,
+           "        if self.suspicion:\n            return None\n        if request.is_trial:",
+           "        if request.is_trial:", "D8", VNODES + "test_a_suspect_neither_votes_nor_records_claims"),
+    mutant("majority-of-the-new-cohort-only", "the old cohort is not asked", QUORUM,
+           "return has_majority(old, voters) and has_majority(new, voters)",
+           "return has_majority(new, voters)", "C6",
+           "tests/partition/test_quorum.py::test_a_joint_majority_needs_both"),
+    mutant("majority-of-the-old-cohort-only", "the new cohort is not asked", QUORUM,
+           "return has_majority(old, voters) and has_majority(new, voters)",
+           "return has_majority(old, voters)", "C6",
+           "tests/partition/test_quorum.py::test_a_joint_majority_needs_both"),
+    mutant("half-is-a-majority", "n // 2 wins", QUORUM,
+           "return size // 2 + 1 if size else 0", "return max(1, size // 2) if size else 0", "C4"),
+    mutant("strangers-have-votes", "whoever answers counts, in the cohort or not", QUORUM,
+           "return sum(1 for name in cohort if name in voters) >= majority(len(cohort))",
+           "return len(voters) >= majority(len(cohort))", "C4",
+           "tests/partition/test_quorum.py::test_nothing_wins_an_empty_cohort_and_strangers_do_not_count"),
+    mutant("refusals-are-votes", "a no counts as a yes", ELECTION,
+           "        if is_refounding or (not vote.is_granted and not vote.is_trial):\n"
+           "            self.give_up(now_ms)\n            return\n"
+           "        self._votes[voter] = vote.is_granted\n",
+           "        self._votes[voter] = True\n", "C7", ELECTIONS + "test_a_refusal_ends_a_candidacy"),
+    mutant("trial-votes-count", "what was said on trial counts as a vote", ELECTION,
+           "        self._enter(Phase.VOTING)\n        self.expires_ms = now_ms + self.timing.vote_ms\n"
+           "        self._votes = {self.me.name: True}\n",
+           "        self._enter(Phase.VOTING)\n        self.expires_ms = now_ms + self.timing.vote_ms\n", "C6",
+           ELECTIONS + "test_what_was_said_on_trial_is_no_vote"),
+    mutant("trials-change-promises", "a trial vote is a real one", VNODE,
+           "            is_granted = not is_led or self.leader == candidate\n",
+           "            is_granted = self.promise_to(now_ms, request.epoch, candidate, request.cohort)\n", "A4",
+           VNODES + "test_a_trial_changes_nothing"),
+    mutant("trial-won-against-a-leader", "a voter that hears the leader says yes on trial", VNODE,
+           "            is_granted = not is_led or self.leader == candidate\n",
+           "            is_granted = True\n", "A4",
+           VNODES + "test_who_hears_the_leader_says_no_on_trial_except_to_the_leader_itself"),
+    mutant("votes-of-another-epoch-count", "a late vote counts for the next candidacy", ELECTION,
+           "if self.phase is not (Phase.TRYING if vote.is_trial else Phase.VOTING) or vote.epoch != self.epoch:",
+           "if self.phase is not (Phase.TRYING if vote.is_trial else Phase.VOTING):", "C6",
+           ELECTIONS + "test_a_vote_for_another_epoch_does_not_count"),
+    mutant("no-pull", "a candidate does not read its voters' claims", ELECTION,
+           "        return (self.phase is Phase.PULLING\n"
+           "                and quorum.has_majority(self.document.cohort, [*self._done(), self.me.name]))\n",
+           "        return self.phase is Phase.PULLING\n", "C6", SUCCESSION + "test_it_has_read_the_claims_of_its_voters",
+           SUCCESSION + "test_it_does_not_lead_without_the_old_cohort_s_claims"),
+    mutant("first-page-only", "a candidate reads one page of claims", ELECTION,
+           "        self._cursors[voter] = page.next or None\n",
+           "        self._cursors[voter] = None\n", "C6", ELECTIONS + "test_every_page_of_a_voter_is_read"),
+    mutant("no-push", "a candidate does not hand its claims on", ELECTION,
+           "return self.phase is Phase.PUSHING and quorum.has_majority(self.cohort, [*self._done(), self.me.name])",
+           "return self.phase is Phase.PUSHING", "C6",
+           SUCCESSION + "test_it_does_not_lead_until_a_majority_has_confirmed_them"),
+    mutant("claims-to-anybody", "claims pushed by a candidate of an older epoch are confirmed", VNODE,
+           "        if self.promise != Promise(request.epoch, candidate):\n            return None\n"
+           "        self.join_claims(now_ms, request)\n",
+           "        self.join_claims(now_ms, request)\n", "C6",
+           VNODES + "test_claims_are_kept_for_the_candidate_promised_and_nobody_else"),
+    mutant("claims-from-anybody", "claims are read from a replica that has promised another epoch", VNODE,
+           "        if self.promise != Promise(request.epoch, candidate):\n            return None\n"
+           "        page = self.claim_page(request.after)\n",
+           "        page = self.claim_page(request.after)\n", "C6",
+           VNODES + "test_claims_are_handed_to_the_candidate_promised_and_nobody_else"),
+    mutant("swap-in-doubt-is-won", "a swap without an answer counts as success", ELECTION,
+           "        if event.outcome is Outcome.WON:\n            self.version = event.version\n",
+           "        if event.outcome is not Outcome.LOST:\n            self.version = event.version\n", "C5"),
+    mutant("swap-lost-is-won", "a lost swap counts as success", ELECTION,
+           "        elif event.outcome is Outcome.LOST:\n            self.give_up(now_ms)\n",
+           "        elif event.outcome is Outcome.LOST:\n            self._lead()\n", "C5",
+           ELECTIONS + "test_a_won_swap_leads_a_lost_one_does_not_and_one_of_another_candidacy_is_nothing"),
+    mutant("swap-confirmed-unread", "after a swap in doubt any document confirms it", ELECTION,
+           "        if document.write_id == self._write_id:\n", "        if document.epoch:\n", "C5"),
+    mutant("swap-without-version", "the document is set whatever its revision is", "runtime/registry.py",
+           "return self._client.set_async(path, raw, version=effect.version)",
+           "return self._client.set_async(path, raw)", "C5",
+           "tests/runtime/test_registry.py::test_of_two_that_swap_the_same_revision_one_wins", seeds=0),
+    mutant("restarted-leader-resumes", "a leader goes on in its epoch after a restart", CANDIDACY,
+           "        document, transfer = event.document, self._election.transfer\n",
+           "        document, transfer = event.document, self._election.transfer\n"
+           "        if document.leader == self._vnode.me.name:\n"
+           "            self._election.epoch, self._election.cohort = document.epoch, document.cohort\n"
+           "            self._election.note_written(document, event.version)\n"
+           "            self._election.phase = Phase.LEADING\n"
+           "            self._rise()\n"
+           "            return []\n", "C1"),
+    Mutant("leader-beside-its-newer-promise", "who has promised a newer epoch goes on leading", (
+        Edit(VNODE, "return self.election.is_leading and self.promise == Promise(self.election.epoch, self.me.name)",
+             "return self.election.is_leading"),
+        Edit(VNODE, "            if candidate != self.me.name and not self.election.is_idle:\n"
+             "                self.resign(now_ms)\n        return True\n", "        return True\n")), "C4",
+           (VNODES + "test_a_newer_promise_ends_ones_own_leadership",)),
+    mutant("resign-dropped", "a leader that hears of a newer promise goes on", "node/granting.py",
+           "        elif reply.promised > ballot.epoch and ballot.is_led:\n            ballot.vnode.resign(now_ms)\n",
+           "", "A4", GRANTINGS + "test_a_leader_refused_for_a_newer_promise_resigns"),
+    mutant("history-begun-anew", "without a document a new epoch 1 begins, whatever voters remember", ELECTION,
+           "        is_refounding = vote.settled > 0 and not self.document.epoch\n",
+           "        is_refounding = False\n", "C5",
+           ELECTIONS + "test_memory_of_a_leader_forbids_to_begin_anew", seeds=0),
+    mutant("leader-deaf-to-its-cohort", "a leader without a majority in hearing goes on", "node/steward.py",
+           "        if not has_majority(vnode.election.cohort, heard):\n            vnode.resign(now_ms)\n        elif",
+           "        if", "A4", GRANTINGS + "test_a_leader_that_hears_no_majority_resigns"),
+)

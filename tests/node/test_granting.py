@@ -1,0 +1,198 @@
+"""What a leader does with the answers of its followers, and when it must stop leading."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from node.machines import Machines
+from skuld_py.model import columns, ids
+from skuld_py.model import messages as m
+from skuld_py.model.events import Received
+from skuld_py.model.task import Header
+from skuld_py.partition.vnode import Vnode
+
+
+@pytest.fixture
+def machines() -> Machines:
+    made = Machines(partitions=1)
+    made.pass_time(2_000)
+    assert made.documents[0][1].leader
+    return made
+
+
+def leader_of(machines: Machines) -> tuple[str, Vnode]:
+    name = machines.documents[0][1].leader
+    return name, machines.nodes[name].vnodes[0]
+
+
+def followers_of(machines: Machines) -> list[str]:
+    return [name for name in machines.names if name != leader_of(machines)[0]]
+
+
+def enqueue(machines: Machines, count: int = 1, queue: str = "q", priority: int = 0) -> bytes:
+    batch = machines.batch(queue, count)
+    if priority:
+        batch = attrs.evolve(batch, header=Header(queue, priority).encode())
+    machines.ask(machines.names[0], m.Enqueue(1, 0, (batch,)), b"producer")
+    machines.pass_time(100)
+    return batch.ids
+
+
+def claim(machines: Machines, client: bytes, count: int = 1, lease_ms: int = 20_000, wait_ms: int = 0) -> None:
+    machines.ask(leader_of(machines)[0], m.Claim(2, "q", count, lease_ms, wait_ms, "w"), client)
+
+
+def told(machines: Machines, client: bytes) -> m.ClaimBatch | None:
+    """What a client was given."""
+    answer = machines.answers_to(client)[-1]
+    assert isinstance(answer, m.Claimed)
+    return answer.batches[0] if answer.batches else None
+
+
+def renew(machines: Machines, batch: m.ClaimBatch, lease_ms: int, client: bytes) -> int:
+    """The new end."""
+    machines.ask(machines.names[0], m.Renew(3, lease_ms, batch.ids, columns.pack_u64([batch.first_token])), client)
+    machines.pass_time(100)
+    answer = machines.answers_to(client)[-1]
+    assert isinstance(answer, m.Renewed)
+    return columns.unpack_u64(answer.ends)[0]
+
+
+def depose(machines: Machines, voter: str) -> None:
+    """Somebody asks a node for its vote in a much later epoch."""
+    candidate = next(name for name in followers_of(machines) if name != voter)
+    request = m.RequestVote(0, 90, tuple(machines.names), False)
+    machines.give(voter, Received(candidate, request))
+
+
+def test_a_leader_refused_for_a_newer_promise_resigns(machines: Machines) -> None:
+    _, vnode = leader_of(machines)
+    enqueue(machines)
+    depose(machines, followers_of(machines)[0])
+    machines.flying.clear()
+
+    claim(machines, b"client")
+    machines.pass_time(20)
+
+    assert not vnode.is_leading
+
+
+def test_a_leader_deposed_meanwhile_grants_nothing(machines: Machines) -> None:
+    leader, _ = leader_of(machines)
+    enqueue(machines)
+    claim(machines, b"client")
+    while not any(isinstance(event, Received) and isinstance(event.message, m.Granted)
+                  for _, event in machines.flying):
+        machines.deliver(1)
+    depose(machines, leader)
+
+    machines.pass_time(3_000)
+
+    assert told(machines, b"client") is None
+
+
+def test_a_leader_that_hears_no_majority_resigns(machines: Machines) -> None:
+    leader, vnode = leader_of(machines)
+    machines.is_deaf = leader
+
+    machines.pass_time(machines.nodes[leader].timing.silence_ms + 500)
+
+    assert not vnode.is_leading
+
+
+def test_a_claim_that_fell_short_is_free_at_once(machines: Machines) -> None:
+    enqueue(machines)
+    machines.is_lost = lambda message: isinstance(message, m.Granted)
+    claim(machines, b"in vain")
+    machines.pass_time(8_000)
+    assert told(machines, b"in vain") is None
+
+    machines.is_lost = lambda message: False
+    machines.pass_time(500)
+    claim(machines, b"client")
+    machines.pass_time(500)
+
+    assert told(machines, b"client") is not None
+
+
+def test_an_answer_that_comes_too_late_is_given_back(machines: Machines) -> None:
+    enqueue(machines)
+    other = followers_of(machines)[0]
+    machines.ask(other, m.Claim(2, "q", 1, 20_000, 0, "w"), b"impatient")
+    late: list[tuple[str, Received]] = []
+    while not machines.answers_to(b"impatient"):
+        for name, event in list(machines.flying):
+            if name == other and isinstance(event, Received) and isinstance(event.message, m.Claimed):
+                machines.flying.remove((name, event))
+                late.append((name, event))
+        machines.deliver(1)
+        if not machines.flying:
+            machines.pass_time(1)
+    assert told(machines, b"impatient") is None
+
+    for name, event in late:
+        machines.give(name, event)
+    machines.pass_time(500)
+    claim(machines, b"client")
+    machines.pass_time(500)
+
+    assert told(machines, b"client") is not None
+
+
+def test_a_released_task_waits_at_once(machines: Machines) -> None:
+    enqueue(machines)
+    claim(machines, b"first")
+    machines.pass_time(100)
+    first = told(machines, b"first")
+    assert first is not None
+
+    renew(machines, first, 0, b"release")
+    claim(machines, b"second")
+    machines.pass_time(100)
+
+    second = told(machines, b"second")
+    assert second is not None and second.first_token > first.first_token
+
+
+def test_a_shorter_renewal_does_not_move_the_end_back(machines: Machines) -> None:
+    enqueue(machines)
+    claim(machines, b"client", lease_ms=10_000)
+    machines.pass_time(100)
+    batch = told(machines, b"client")
+    assert batch is not None
+
+    assert renew(machines, batch, 1_000, b"shorter") == batch.end_ms
+    assert renew(machines, batch, 20_000, b"longer") > batch.end_ms
+
+
+def test_the_best_task_over_all_partitions_comes_first() -> None:
+    machines = Machines(1, partitions=4, replicas=1)
+    machines.pass_time(2_000)
+    made = [enqueue(machines, 3) for _ in range(6)]
+    urgent = enqueue(machines, 1, priority=7)
+    waiting = sorted(task_id for batch in made for task_id in ids.split(batch))
+    assert len({ids.partition_of(task_id, 4) for task_id in waiting}) > 1
+
+    machines.ask(machines.names[0], m.Claim(2, "q", 5, 20_000, 0, "w"), b"client")
+    machines.pass_time(100)
+
+    answer = machines.answers_to(b"client")[-1]
+    assert isinstance(answer, m.Claimed)
+    taken = [task_id for batch in answer.batches for task_id in ids.split(batch.ids)]
+    assert sorted(taken) == sorted([urgent, *waiting[:4]])
+
+
+def test_who_is_outside_the_agreed_time_grants_nothing() -> None:
+    """Of three clocks the outer two are farther apart than the bound; nobody can say which of them is wrong."""
+    machines = Machines(skew_ms=200)
+    machines.pass_time(3_000)
+    first, middle, last = machines.names
+    machines.ahead_ms.update({middle: 150, last: 300})
+
+    machines.pass_time(9_000)
+
+    assert [machines.nodes[name].timekeeper.verdict.value for name in machines.names] == [
+        "outside", "agreed", "outside"]
+    assert not machines.nodes[first].led() and not machines.nodes[last].led()
+    assert machines.nodes[middle].led()

@@ -1,0 +1,108 @@
+"""What a node should do about a partition, case by case."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from skuld_py.model.document import Document, Freeze, Member, Promotion, Quarantine, seats_of
+from skuld_py.partition.evaluator import Action, Facts, Resign, Rest, Stand, Write, Yield, evaluate, next_cohort
+
+NOW = 1_000
+OLD, NEW = ("n1", "n2", "n3"), ("n1", "n2", "n4")
+EVERYBODY = {name: Member(name, "h", 1, f"boot of {name}") for name in ("n1", "n2", "n3", "n4", "n5")}
+DOCUMENT = Document(4, "n1", "boot of n1", seats_of(OLD), era=1, horizon_ms=5_000)
+
+
+def facts(**changes: Any) -> Facts:
+    """n1, which leads epoch 4, with everybody alive and placed as it is seated."""
+    return attrs.evolve(Facts(EVERYBODY["n1"], EVERYBODY, OLD, 4, 4), **changes)
+
+
+def heir(**changes: Any) -> Facts:
+    """n2, which leads nothing; the leader is gone."""
+    gone = {name: member for name, member in EVERYBODY.items() if name != "n1"}
+    return attrs.evolve(Facts(EVERYBODY["n2"], gone, OLD, 0, 4), **changes)
+
+
+def document(**changes: Any) -> Document:
+    return attrs.evolve(DOCUMENT, **changes)
+
+
+FROZEN = Freeze("f", "op", "why", 1)
+CASES: dict[str, tuple[Facts, Document, Action]] = {
+    "the leader is gone": (heir(), DOCUMENT, Stand(OLD)),
+    "the leader is another process": (heir(live=EVERYBODY), document(boot="before"), Stand(OLD)),
+    "the leader lives": (heir(live=EVERYBODY), DOCUMENT, Rest("n1 leads")),
+    "the leader lives and is not heard": (heir(live=EVERYBODY, is_overdue=True), DOCUMENT, Stand(OLD)),
+    "one's own former life led": (heir(me=EVERYBODY["n1"], live=EVERYBODY), document(boot="before"), Stand(OLD)),
+    "a successor keeps the cohort whatever is placed": (heir(owners=("n2", "n4", "n5"), filled=["n4", "n5"]),
+                                                        DOCUMENT, Stand(OLD)),
+    "without a vote nobody stands": (heir(me=EVERYBODY["n4"], owners=NEW), DOCUMENT, Rest("it has no vote")),
+    "frozen": (heir(), document(freeze=FROZEN), Rest("frozen: nobody but the recorded leader may stand")),
+    "frozen until a moment ago": (heir(), document(freeze=attrs.evolve(FROZEN, until_ms=NOW)), Stand(OLD)),
+    "too few live": (heir(live={"n2": EVERYBODY["n2"]}), DOCUMENT, Rest("a majority of the voters is not alive")),
+    "its memory is in doubt": (heir(is_suspect=True), DOCUMENT, Rest(
+        "its memory of this partition is not to be trusted until it has filled again")),
+    "the first leader": (heir(remembered=0), Document(), Stand(OLD)),
+    "the first leader is an owner": (
+        heir(remembered=0, me=EVERYBODY["n4"]), Document(), Rest("it is not placed here")),
+    "all is well": (facts(), DOCUMENT, Rest()),
+    "a newer epoch": (facts(), document(epoch=5), Resign("epoch 5 has begun")),
+    "another leader": (facts(), document(leader="n2"), Resign("the document names another leader")),
+    "another life": (facts(), document(boot="before"), Resign("the document names another leader")),
+    "the horizon is near": (facts(horizon_ms=9_000), DOCUMENT, Write(document(horizon_ms=9_000))),
+    "the horizon is far": (facts(horizon_ms=4_000), DOCUMENT, Rest()),
+    "a learner is placed": (facts(owners=NEW), DOCUMENT, Write(document(learners=("n4",)))),
+    "a learner has not filled": (facts(owners=NEW), document(learners=("n4",)), Rest()),
+    "a learner has filled": (facts(owners=NEW, filled=["n4"]), document(learners=("n4",)), Stand(NEW)),
+    "a learner has filled and is gone": (
+        facts(owners=NEW, filled=["n4"], live={name: EVERYBODY[name] for name in OLD}),
+        document(learners=("n4",)), Rest()),
+    "the leader is not in the next cohort": (
+        facts(owners=("n2", "n3", "n4"), filled=["n4"]), document(learners=("n4",)),
+        Yield("n2", ("n2", "n3", "n4"))),
+    "nothing moves while frozen": (
+        facts(owners=NEW, filled=["n4"]), document(learners=("n4",), freeze=FROZEN), Rest("held by an operator")),
+    "nothing moves in solo mode": (
+        facts(owners=NEW, filled=["n4"]), document(learners=("n4",), mode="solo"), Rest("held by an operator")),
+    "upkeep comes before a move": (
+        facts(owners=NEW, filled=["n4"], horizon_ms=9_000), document(learners=("n4",)),
+        Write(document(learners=("n4",), horizon_ms=9_000))),
+    "a wish is obeyed": (facts(), document(promote=Promotion("p", "lead", "n3", 4, NOW + 1, "op")),
+                         Yield("n3", OLD)),
+    "a wish of another epoch is dropped": (
+        facts(), document(promote=Promotion("p", "lead", "n3", 3, NOW + 1, "op")), Write(DOCUMENT)),
+    "a wish that expired is dropped": (
+        facts(), document(promote=Promotion("p", "lead", "n3", 4, NOW, "op")), Write(DOCUMENT)),
+    "a wish for a suspect is dropped": (
+        facts(suspects={"n3": "wiped"}), document(promote=Promotion("p", "lead", "n3", 4, NOW + 1, "op")),
+        Write(document(quarantine=(Quarantine("n3", "", "wiped", NOW),)))),
+    "a suspect is written down once": (
+        facts(suspects={"n3": "wiped"}), document(quarantine=(Quarantine("n3", "", "wiped", 5),)), Rest()),
+    "and struck out when it has filled": (
+        facts(), document(quarantine=(Quarantine("n3", "", "wiped", 5),)), Write(DOCUMENT)),
+}
+
+
+@pytest.mark.parametrize(("known", "read", "action"), list(CASES.values()), ids=list(CASES))
+def test_one_thing_at_a_time(known: Facts, read: Document, action: Action) -> None:
+    assert evaluate(known, read, NOW) == action
+
+
+def test_history_is_never_begun_anew() -> None:
+    action = evaluate(heir(remembered=4), Document(), NOW)
+
+    assert isinstance(action, Rest) and "epoch 4" in action.reason
+
+
+@pytest.mark.parametrize(("owners", "filled", "live", "cohort"), [
+    ((), (), EVERYBODY, OLD), (NEW, (), EVERYBODY, OLD), (NEW, ("n4",), EVERYBODY, NEW),
+    (NEW, ("n4",), OLD, OLD), (("n3", "n2", "n1"), (), EVERYBODY, ("n3", "n2", "n1")),
+    (("n4", "n5", "n1"), ("n5",), EVERYBODY, ("n5", "n1", "n2")),
+    (("n4", "n5", "n1"), ("n5",), ("n1", "n3", "n5"), ("n5", "n1", "n3"))])
+def test_the_next_voters_are_owners_that_have_the_data_and_present_voters_for_the_rest(
+        owners: tuple[str, ...], filled: tuple[str, ...], live: tuple[str, ...], cohort: tuple[str, ...]) -> None:
+    assert next_cohort(OLD, owners, filled, live) == cohort
