@@ -164,6 +164,10 @@ class Moving:
     def rows(self) -> tuple[m.MoveRow, ...]:
         """What is under way here, for gossip and status."""
         me = self._node.me.name
-        return tuple(m.MoveRow(partition, me, job.role.value, job.rows, job.is_done,
-                               self._node.vnodes[partition].suspicion[:200])
+        return tuple(m.MoveRow(partition, me, job.role.value, job.rows + self._rows_under_way(partition),
+                               job.is_done, self._node.vnodes[partition].suspicion[:200])
                      for partition, job in sorted(self._jobs.items()))
+
+    def _rows_under_way(self, partition: int) -> int:
+        running = (self._comparing.progress(partition, name) for name in self._node.keepers(partition))
+        return sum(progress.fetched_rows + progress.given_rows for progress in running if progress is not None)

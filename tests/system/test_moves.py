@@ -62,8 +62,9 @@ def test_a_wiped_node_fills_again_under_load(cluster: LocalCluster) -> None:
         cluster.kill_node(0)
         cluster.wipe_node(0)
         cluster.start_node(0)
-        await_status(client, lambda status: any(row.role == "suspect" for row in status.moves))
-        await_status(client, has_moved)
+        with Client(cluster.addresses[1:2], timeout_s=20) as onlooker:
+            await_status(onlooker, lambda status: any(row.role == "suspect" for row in status.moves))
+            await_status(onlooker, has_moved)
         mark = len(load.acked)
         await_depth(client, lambda depth: len(load.acked) > mark + 500)
 
