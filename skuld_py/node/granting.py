@@ -69,6 +69,7 @@ class CohortOperation(Operation):
         cohort = vnode.election.cohort
         ballot = Ballot(vnode, vnode.epoch, cohort, message, grant, {self.host.me.name: None})
         self.ballots[vnode.partition] = ballot
+        vnode.open_grants += grant is not None
         for name in cohort:
             if name != self.host.me.name:
                 ballot.waiting[name] = None
@@ -86,6 +87,13 @@ class CohortOperation(Operation):
                 if name in self.host.live:
                     self.host.send(name, ballot.message)
         self._wake(now_ms)
+
+    def end(self) -> None:
+        """Leave the node's books, and those of the partitions."""
+        if not self.is_closed:
+            for ballot in self.ballots.values():
+                ballot.vnode.open_grants -= ballot.grant is not None
+        super().end()
 
     def record(self, now_ms: int, peer: str, reply: m.Granted | m.Amended) -> Ballot | None:
         """Count an answer; None when it is not ours."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import attrs
 
 from skuld_py.model import messages as m
-from skuld_py.model.document import Document, Floor
+from skuld_py.model.document import Document, Floor, Seat
 from skuld_py.model.events import (
     DocumentRead,
     DocumentSwapped,
@@ -62,6 +62,7 @@ class Candidacy:
         """A document came: decide on a candidacy, settle a swap, or mend what the leader knows."""
         document, election = event.document, self._election
         if document.epoch:
+            self._check_memory(now_ms, document)
             self._vnode.settle(document.epoch, document.era, document.cohort)
         if election.phase is Phase.CONFIRMING:
             election.confirm(now_ms, document, event.version)
@@ -73,6 +74,17 @@ class Candidacy:
             self._is_reading = self._is_in_doubt = False
             election.note_written(document, event.version)
         return []
+
+    def _check_memory(self, now_ms: int, document: Document) -> None:
+        """Whoever led an epoch has promised it to itself, durably, before. If this store led and does not
+        know, it is an old copy put back."""
+        vnode, me = self._vnode, self._vnode.me
+        led = max((epoch for leader, epoch in ((document.leader, document.epoch),
+                                               (document.previous.leader, document.previous.epoch))
+                   if leader == me.name), default=0)
+        is_same_store = me.incarnation != "" and Seat(me.name, me.incarnation) in document.seats
+        if led > vnode.promise.epoch and is_same_store and not vnode.suspicion:
+            vnode.doubt(now_ms, f"it led epoch {led} and does not know: its data is an old copy")
 
     def _decide(self, now_ms: int, event: DocumentRead, facts: Facts) -> list[Effect]:
         document, transfer = event.document, self._election.transfer
@@ -171,6 +183,7 @@ class Candidacy:
         election, vnode = self._election, self._vnode
         if election.is_leading:
             vnode.granted = 0
+            vnode.is_draining = False
             self._written, self._is_in_doubt, self._is_reading = None, False, False
             vnode.note_leader(vnode.me.name, election.epoch)
             vnode.settle(election.epoch, election.document.era, election.cohort)
@@ -198,13 +211,23 @@ class Candidacy:
             self._vnode.resign(now_ms)
         elif isinstance(action, Write):
             return self._write(action.document)
-        elif isinstance(action, Stand | Yield) and now_ms >= self._next_move_ms:
-            self._next_move_ms = now_ms + MOVE_PAUSE * self._vnode.timing.retry_ms
+        elif isinstance(action, Stand | Yield):
             return self._move(now_ms, action)
+        else:
+            self._vnode.is_draining = False
         return []
 
     def _move(self, now_ms: int, action: Stand | Yield) -> list[Effect]:
-        election = self._election
+        """Once no grant is open, stand or yield; what comes of it must show before the next attempt. A grant
+        cut short would leave claims that nobody holds and nobody may release."""
+        election, vnode = self._election, self._vnode
+        if now_ms < self._next_move_ms:
+            vnode.is_draining = vnode.is_draining and now_ms < self._next_move_ms - vnode.timing.retry_ms
+            return []
+        vnode.is_draining = True
+        if vnode.open_grants:
+            return []
+        self._next_move_ms = now_ms + MOVE_PAUSE * vnode.timing.retry_ms
         if isinstance(action, Yield):
             return [Send(action.target, m.Abdicate(self._vnode.partition, election.epoch, action.cohort))]
         return self._open(now_ms, election.document, election.version, action.cohort, "the placement moved")

@@ -26,7 +26,7 @@ from skuld_py.partition.election import Election
 from skuld_py.partition.promise import Promise, load_promise, save_promise
 from skuld_py.partition.replica import Amendment, Grant, Replica
 from skuld_py.partition.standing import Names, Standing, load_standing, save_standing
-from skuld_py.partition.suspicion import clear_suspect
+from skuld_py.partition.suspicion import clear_suspect, mark_suspect
 from skuld_py.partition.tables import place_of
 
 
@@ -63,6 +63,10 @@ class Vnode:
         self.leaderless_since_ms: int | None = None
         self.granted = 0
         """Claims granted in this leadership; numbers the tokens."""
+        self.open_grants = 0
+        """Grants whose cohort has not decided yet."""
+        self.is_draining = False
+        """No new grants: the leadership is about to change hands, and what is open shall end first."""
         self.wanted_horizon_ms = 0
         """Where leases asked for would end; the document's horizon must be moved beyond it first."""
 
@@ -119,6 +123,7 @@ class Vnode:
 
     def resign(self, now_ms: int) -> None:
         """End a candidacy or a leadership."""
+        self.is_draining = False
         self.forget_leader(self.me.name)
         self.election.give_up(now_ms)
 
@@ -153,6 +158,13 @@ class Vnode:
         if standing.era > era:
             rows.append(m.CohortRow(self.partition, standing.era, standing.cohort))
         return rows
+
+    def doubt(self, now_ms: int, reason: str) -> None:
+        """Begin a suspicion, durably."""
+        self.suspicion = reason
+        mark_suspect(self.store, [self.partition], reason)
+        if not self.election.is_idle:
+            self.resign(now_ms)
 
     def trust(self, now_ms: int, promised: int) -> None:
         """End a suspicion: enough others have told their promises, ``promised`` the highest, and their data.
@@ -242,7 +254,7 @@ class Vnode:
     def may_grant_until(self, now_ms: int, end_ms: int) -> bool:
         """Whether claims may end then; if the horizon is too near, note where it must go."""
         document = self.election.document
-        if now_ms < document.no_grant_before_ms:
+        if self.is_draining or now_ms < document.no_grant_before_ms:
             return False
         if end_ms > document.horizon_ms:
             self.wanted_horizon_ms = max(self.wanted_horizon_ms, end_ms)

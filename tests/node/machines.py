@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import attrs
 
+from skuld_py.cluster.placement import place
 from skuld_py.config import Parameters
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
@@ -45,7 +46,7 @@ class Machines:
     def __init__(self, count: int = 3, *, partitions: int = 8, replicas: int = 3, skew_ms: int = 200) -> None:
         self.random = random.Random(1)
         self.names = [f"127.0.0.1:{13000 + index}" for index in range(count)]
-        self.members = tuple(Member(name, "127.0.0.1", 13000 + index, f"boot-{index}")
+        self.members = tuple(Member(name, "127.0.0.1", 13000 + index, f"boot-{index}", f"data-{index}")
                              for index, name in enumerate(self.names))
         self.parameters = Parameters("test", "id", partitions, replicas, skew_ms)
         self.stores = {name: MemoryStore() for name in self.names}
@@ -81,6 +82,10 @@ class Machines:
         for other in self.names:
             self.give(other, MembersChanged(self.members))
         return node
+
+    def future_owners(self, partition: int) -> tuple[str, ...]:
+        """Who will own a partition once all nodes are placed."""
+        return place(self.names, self.parameters.partitions, self.parameters.replicas)[partition]
 
     def give(self, name: str, event: Event) -> None:
         """Let a node take one turn."""

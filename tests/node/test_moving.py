@@ -8,9 +8,10 @@ from node.machines import Machines
 from skuld_py.model import ids
 from skuld_py.model import messages as m
 from skuld_py.model.events import MembersChanged, NodesChanged
+from skuld_py.model.task import History
 from skuld_py.node.node import Node
 from skuld_py.partition.suspicion import mark_suspect
-from skuld_py.partition.vnode import Role
+from skuld_py.partition.vnode import Role, Vnode
 from skuld_py.simulation.store import MemoryStore
 
 TASKS = 40
@@ -18,6 +19,12 @@ TASKS = 40
 
 def roles(node: Node) -> list[Role]:
     return [vnode.role(node.owners(vnode.partition)) for vnode in node.vnodes]
+
+
+def live_histories(vnode: Vnode) -> list[History]:
+    """Histories of a partition's live claims."""
+    found = vnode.replica.histories([task_id for _, task_id, _ in vnode.replica.leases(b"", 1_000)])
+    return [History.decode(record) for record in found.values()]
 
 
 def place_on(machines: Machines, names: list[str]) -> None:
@@ -148,6 +155,44 @@ def test_a_wiped_node_fills_again_and_then_votes_for_nothing_old(
         peer = machines.nodes[machines.names[1]].vnodes[vnode.partition]
         assert vnode.replica.tree.root == peer.replica.tree.root
     assert missing(machines, made) == []
+
+
+def test_a_leader_whose_data_is_an_old_copy_is_found_out() -> None:
+    machines = Machines(partitions=1)
+    young = {name: store.snapshot() for name, store in machines.stores.items()}
+    machines.pass_time(3_000)
+    leader = machines.documents[0][1].leader
+    machines.stores[leader].restore(young[leader])
+    node = machines.restart(leader)
+    assert not node.vnodes[0].suspicion
+
+    for _ in range(1_000):
+        machines.pass_time(1)
+        if node.vnodes[0].suspicion:
+            break
+    assert "old copy" in node.vnodes[0].suspicion
+    machines.pass_time(10_000)
+    assert not node.vnodes[0].suspicion
+
+
+def test_no_grant_is_cut_short_by_a_change_of_the_cohort(four: tuple[Machines, list[bytes]]) -> None:
+    machines, _ = four
+    partition = next(partition for partition in range(8) if machines.names[3] in machines.future_owners(partition))
+    document = machines.documents[partition][1]
+    vnode = machines.nodes[document.leader].vnodes[partition]
+    machines.is_lost = lambda message: isinstance(message, m.Grant) and message.partition == partition
+    machines.ask(document.leader, m.Claim(900, "q", 100, 60_000, 0, "me"))
+    assert vnode.open_grants == 1
+
+    place_on(machines, machines.names)
+    machines.pass_time(1_000)
+    assert vnode.is_leading and vnode.epoch == document.epoch and vnode.open_grants
+    machines.pass_time(1_000)
+    assert not vnode.open_grants
+    machines.is_lost = lambda message: False
+    machines.pass_time(15_000)
+    assert machines.documents[partition][1].epoch > document.epoch
+    assert all(not history.horizon_ms for history in live_histories(vnode)), "what failed was released"
 
 
 def test_two_of_three_wiped_nodes_do_not_believe_each_other(wiped: tuple[Machines, list[bytes], Node]) -> None:
