@@ -68,7 +68,7 @@ class Disk:
         """Write down, just before a cut, what must be there after it, and what must not."""
         for file in (self._synced, self._unsynced):
             file.unlink(missing_ok=True)
-        with self._synced.open("wb") as synced:
+        with self._synced.open("wb", buffering=0) as synced:
             synced.write(b"kept")
             os.fsync(synced.fileno())
         self._unsynced.write_bytes(b"lost")
@@ -77,7 +77,8 @@ class Disk:
         """What a machine does when its power is back. Raises when the cut was none, or too much of one."""
         self.unmount()
         self.mount()
-        if self._synced.read_bytes() != b"kept" or self._unsynced.exists():
+        is_lost = not self._unsynced.exists() or self._unsynced.read_bytes() != b"lost"  # the name may be there
+        if self._synced.read_bytes() != b"kept" or not is_lost:
             raise RuntimeError(f"the power cut at {self.place} did not lose exactly what was not synced")
 
     def fill(self) -> None:
