@@ -21,18 +21,22 @@ from faults.judgement import Judgement
 from faults.world import World
 
 HARNESS = "the run itself works"
+INTERRUPTED = 130
 _PARENT_DEATH = 1
 
 
 def main(name: str, directory: Path, seed: int) -> int:
     """Play a scenario and write its verdict; 0 when that could be done, whatever it says."""
     ctypes.CDLL(None).prctl(_PARENT_DEATH, signal.SIGTERM, 0, 0, 0)
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)
     if os.getppid() == 1:
         return 1
     world = World(BY_NAME[name], directory, seed, is_enclosed=True, say=_say)
     try:
         judgement = world.play()
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except Exception:
         judgement = failed(traceback.format_exc(), world)
     write_verdict(directory, judgement)
@@ -62,10 +66,6 @@ def write_record(directory: Path, world: World) -> None:
             record.write(f"{operation}\n")
         for hold in recorder.history.holds:
             record.write(f"HOLD {hold}\n")
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def _say(words: str) -> None:

@@ -10,7 +10,9 @@ import attrs
 import lmdb
 import pytest
 import zmq
+from click.testing import CliRunner
 
+from faults import __main__ as faults_main
 from faults import ground, judgement, network
 from faults.judgement import NO_DAMAGE, NO_UNASKED_END
 from faults.recorder import Fault, Recorder
@@ -207,6 +209,18 @@ def test_a_bridge_is_reached_from_both_sides_which_do_not_reach_each_other() -> 
 def test_a_password_of_a_session_is_16_bytes_that_depend_on_it() -> None:
     assert len(password_of(0x1000_0000_0000)) == 16
     assert password_of(1) != password_of(2)
+
+
+def test_without_root_nothing_is_tested_and_that_is_said_aloud(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    done = CliRunner().invoke(faults_main.main, ["--quick"])
+    assert done.exit_code == faults_main.CANNOT == 77
+    assert "NOTHING was tested" in done.output and "root" in done.output
+
+
+def test_a_scenario_that_does_not_exist_is_no_success() -> None:
+    done = CliRunner().invoke(faults_main.main, ["--only", "kil"])
+    assert done.exit_code == 2 and "kil" in done.output
 
 
 def test_what_a_machine_lacks_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

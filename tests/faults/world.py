@@ -66,6 +66,8 @@ class World:
         self.network = Network() if is_enclosed else None
         self.skew_excess_ms = 0
         """By how much the scenario drives clocks beyond the skew bound."""
+        self.late: list[str] = []
+        """What the scenario waited for in vain."""
         self._scenario = scenario
         self._seed = seed
         self._say = say
@@ -184,7 +186,11 @@ class World:
             self._load.start()
             self.say("work has begun")
             self.run(CLEAN_S)
-            self._scenario.play(self)
+            try:
+                self._scenario.play(self)
+            except TimeoutError as late:  # the cluster's failure, not ours: go on, and judge what it did
+                self.late.append(str(late))
+                self.say(f"GIVEN UP: {late}")
             return self._settle(self._load)
         finally:
             if self.network is not None:
@@ -225,8 +231,8 @@ class World:
         try:
             self._await(self._lacks, SETTLE_S, "a settled cluster")
         except TimeoutError as late:
-            return [str(late)]
-        return []
+            return [*self.late, str(late)]
+        return self.late
 
     def _await(self, lacks: Callable[[], list[str]], timeout_s: float, what: str) -> None:
         deadline = time.monotonic() + timeout_s
