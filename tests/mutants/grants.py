@@ -94,7 +94,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "        if end_ms > document.horizon_ms:\n", "        if False:\n", "X2",
            VNODES + "test_nothing_is_granted_before_the_time_set_nor_beyond_the_horizon"),
     mutant("before-no-grant", "a leader grants before the moment an operator set", VNODE,
-           "        if now_ms < document.no_grant_before_ms:\n            return False\n", "", "C11",
+           "if self.is_draining or now_ms < document.no_grant_before_ms:", "if self.is_draining:", "X2",
            VNODES + "test_nothing_is_granted_before_the_time_set_nor_beyond_the_horizon", seeds=0),
     mutant("worst-first", "a leader takes the last of the waiting tasks it looked at", GRANTING,
            "        head, partition = heap[0]\n", "        head, partition = max(heap)\n", "O1",
