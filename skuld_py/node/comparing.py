@@ -142,6 +142,7 @@ class Comparing:
                 continue
             exchange = self._running[key] = Exchange(replica, peer, node.limits, node.timing,
                                                      node.parameters.partitions, node.next_request)
+            exchange.is_leaving = not node.vnodes[partition].takes_writes(node.owners(partition))
             self.begun += 1
             self._serials[key] = self.begun
             node.carry_out(exchange.begin(now_ms))

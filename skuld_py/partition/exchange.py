@@ -47,7 +47,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.events import Effect, Send
 from skuld_py.partition.merkle import FANOUT, LEAVES
 from skuld_py.partition.replica import Replica
-from skuld_py.partition.rows import merge_rows, row_of
+from skuld_py.partition.rows import covers, merge_rows, row_of
 from skuld_py.partition.units import Unit, check_units, read_page, read_units
 
 LEAF_LEVEL = 2
@@ -104,6 +104,8 @@ class Exchange:
     began_ms: int = 0
     phase: Phase = Phase.PROBING
     has_given: bool = False
+    is_leaving: bool = False
+    """Only give: this replica is to be dropped, and takes nothing any more."""
     progress: Progress = attrs.field(factory=Progress)
     deadline_ms: int = 0
     """When ``on_deadline`` is due."""
@@ -245,14 +247,17 @@ class Exchange:
         theirs = columns.unpack_u64(answer.digests)
         if not 0 < len(theirs) <= len(self._asked):
             raise Malformed("Fetched.digests", "answers another question")
-        self.progress.conflicts += len(merge_rows(self.replica, now_ms, self.partitions, answer.tasks))
-        self.progress.fetched_rows += len(answer.tasks)
-        self.progress.fetched_bytes += sum(map(_size_of, answer.tasks))
-        differing = [unit.key for unit, digest in zip(self._asked, theirs, strict=False) if unit.digest != digest]
         digests = {unit.key: digest for unit, digest in zip(self._asked, theirs, strict=False)}
+        differing = [unit.key for unit in self._asked if digests.get(unit.key, unit.digest) != unit.digest]
         self.has_given = self.has_given or bool(differing)
-        mine = read_units(self.replica.store, self.replica.prefix, differing)
+        if not self.is_leaving:
+            self.progress.conflicts += len(merge_rows(self.replica, now_ms, self.partitions, answer.tasks))
+            self.progress.fetched_rows += len(answer.tasks)
+            self.progress.fetched_bytes += sum(map(_size_of, answer.tasks))
+        mine = list(read_units(self.replica.store, self.replica.prefix, differing))
         rows = [row_of(unit) for unit in mine if unit.digest != digests[unit.key]]
+        if self.is_leaving:
+            rows = _beyond(rows, [digests[unit.key] for unit in mine], answer.tasks)
         self.progress.given_rows += len(rows)
         self.progress.given_bytes += sum(map(_size_of, rows))
         effects: list[Effect] = [Send(self.peer, m.Repair(self.replica.partition, tuple(part)))
@@ -266,6 +271,14 @@ class Exchange:
 
 
 _AWAITING = (Phase.PROBING, Phase.WALKING, Phase.FETCHING)
+
+
+def _beyond(mine: Sequence[m.TaskRow], digests: Sequence[int], theirs: Sequence[m.TaskRow]) -> list[m.TaskRow]:
+    """Of differing units, those that know more than the peer's. It sent its own of all that it has."""
+    sent = iter(theirs)
+    if len(theirs) != sum(1 for digest in digests if digest):
+        raise Malformed("Fetched.tasks", "are not the units that differ")
+    return [row for row, digest in zip(mine, digests, strict=True) if not (digest and covers(next(sent), row))]
 
 
 # -- the answering side ----------------------------------------------------------------------------

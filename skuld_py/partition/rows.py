@@ -14,7 +14,7 @@ from skuld_py.errors import Malformed, Refused
 from skuld_py.model import columns, ids
 from skuld_py.model.messages import TaskRow
 from skuld_py.model.names import check_name
-from skuld_py.model.task import History, decode_body
+from skuld_py.model.task import EMPTY_HISTORY, History, decode_body
 from skuld_py.partition.replica import Replica
 from skuld_py.partition.tables import split_number
 from skuld_py.partition.units import Unit
@@ -44,6 +44,21 @@ def row_of(unit: Unit) -> TaskRow:
     return TaskRow(unit.key[: ids.ID_BYTES], columns.pack(values[0]), b"".join(values[1]),
                    columns.pack_u64([token for token, _ in numbers]),
                    columns.pack_u64([seq for _, seq in numbers]), columns.pack(values[2]))
+
+
+def covers(theirs: TaskRow, mine: TaskRow) -> bool:
+    """Whether a peer's unit knows all that mine does. Of two bodies neither knows the other; theirs stands."""
+    if len(mine.body) > len(theirs.body):
+        return False
+    if mine.history:
+        known = History.decode(theirs.history) if theirs.history else EMPTY_HISTORY
+        if known.merge(History.decode(mine.history)) != known:
+            return False
+    return _numbers(mine) <= _numbers(theirs)
+
+
+def _numbers(row: TaskRow) -> set[tuple[int, int]]:
+    return set(zip(columns.unpack_u64(row.tokens), columns.unpack_u64(row.seqs), strict=True))
 
 
 def merge_rows(replica: Replica, now_ms: int, partitions: int, rows: Sequence[TaskRow]) -> list[bytes]:

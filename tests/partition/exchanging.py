@@ -72,11 +72,13 @@ class Line:
     sent: list[m.Message] = attrs.field(factory=list)
     laps: int = 0
     pauses: int = 0
+    is_leaving: bool = False
     on_pause: Callable[[], None] = lambda: None
 
     def run(self) -> Exchange:
         """From begin to end, or until the peer has been silent for too long."""
         exchange = Exchange(self.here, "there", self.limits, self.timing, 1, lambda: next(_turns))
+        exchange.is_leaving = self.is_leaving
         flying = self._out(exchange.begin(self.now_ms))
         while not exchange.is_done:
             while flying:

@@ -67,6 +67,26 @@ def test_passes_over_a_bad_line_converge_and_the_next_one_is_silent(seed: int, p
     assert [type(message) for message in line.sent] == [m.Probe, m.Probed]
 
 
+@pytest.mark.parametrize("page_rows", [1, 3, 1_000])
+@pytest.mark.parametrize("seed", range(6))
+def test_who_leaves_gives_all_it_has_and_takes_nothing(seed: int, page_rows: int) -> None:
+    """And once the peer knows all that it does, and more, there is nothing left to give."""
+    dice, here, there, both = random.Random(seed), replica(), replica(), replica()
+    fill(dice, [here, there], 40)
+    before = content(here)
+    for made in (here, there):
+        Line(made, both, is_leaving=True).run()
+
+    first = Line(here, there, limits_of(page_rows), is_leaving=True).run()
+    assert first.is_done and first.progress.given_rows
+    assert content(here) == before
+    assert content(there) == content(both)
+
+    second = Line(here, there, limits_of(page_rows), is_leaving=True).run()
+    assert second.is_done and not second.progress.given_rows
+    assert content(here) == before != content(there)
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_the_initiator_holds_at_the_end_what_the_peer_held_at_the_beginning(seed: int) -> None:
     """Both sides go on changing all the while, and repairs are lost."""
