@@ -38,7 +38,7 @@ class Home:
         self.live = {"a": None, "b": None, "c": None}
         self.timing, self.limits = timing, DEFAULT_LIMITS
         self.parameters = Parameters("c", "id", PARTITIONS)
-        self.vnodes = [SimpleNamespace(partition=made.partition, replica=made)
+        self.vnodes = [SimpleNamespace(partition=made.partition, replica=made, takes_writes=lambda owners: True)
                        for made in replicas(store or MemoryStore())]
         self.peers = {name: replicas(MemoryStore()) for name in ("b", "c")}
         self.led: tuple[int, ...] = ()
