@@ -59,8 +59,8 @@ class Attempt(Operation):
             return
         if now_ms >= self.deadline_ms:
             self.end()
-            return
-        self.host.schedule(self.deadline_ms, self)
+        else:
+            self.host.schedule(self.deadline_ms, self)
         if self._claim.current is self:
             self._claim.go_on(now_ms)
 

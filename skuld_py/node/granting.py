@@ -39,6 +39,8 @@ class Ballot:
     acked: dict[str, None] = attrs.field(factory=dict)
     waiting: dict[str, None] = attrs.field(factory=dict)
     against: dict[int, dict[str, None]] = attrs.field(factory=dict)
+    is_refused: bool = False
+    """Whether somebody promised this very epoch to another candidate, or to nobody."""
 
     @property
     def is_led(self) -> bool:
@@ -105,6 +107,8 @@ class CohortOperation(Operation):
             ballot.acked[peer] = None
         elif reply.promised > ballot.epoch and ballot.is_led:
             ballot.vnode.resign(now_ms)
+        elif reply.promised == ballot.epoch:
+            ballot.is_refused = True
         return ballot
 
     def decide_if_settled(self, now_ms: int) -> None:
@@ -279,6 +283,13 @@ class AmendOperation(CohortOperation):
         else:
             self.give_up("the claim's cohort did not acknowledge in time; try again")
         self.end()
+        self._leave_a_split_cohort(now_ms)
+
+    def _leave_a_split_cohort(self, now_ms: int) -> None:
+        """A leader whose epoch too many have promised otherwise cannot grant; in a newer one it can."""
+        for ballot in self.ballots.values():
+            if ballot.is_refused and ballot.is_led and not ballot.has_majority():
+                ballot.vnode.resign(now_ms)
 
 
 def judge_renewals(vnode: Vnode, now_ms: int, task_ids: Sequence[bytes], tokens: Sequence[int],

@@ -11,6 +11,7 @@ from node.machines import Machines
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.events import Received
+from skuld_py.partition.promise import Promise
 
 
 @pytest.fixture
@@ -43,6 +44,39 @@ def test_a_claim_is_woken_whatever_arrives_between_its_questions(machines: Machi
         claim = answers[0].batches[0]
         machines.ask(machines.names[0], m.Complete(3, 0, 0, claim.ids, columns.pack_u64([claim.first_token])))
         machines.pass_time(rolls.randrange(1, 30))
+
+
+def test_a_leader_whose_epoch_too_many_promised_otherwise_takes_a_newer_one(machines: Machines) -> None:
+    """It kept its leadership, and nobody could claim, for as long as those voters were needed."""
+    machines.ask(machines.names[0], m.Enqueue(1, 0, (machines.batch("q", 5),)))
+    machines.pass_time(100)
+    leader, vnode = next((name, vnode) for name in machines.names for vnode in machines.nodes[name].vnodes
+                         if vnode.is_leading and vnode.replica.heads("q", None, 1))
+    epoch = vnode.epoch
+    for name in machines.names:
+        if name != leader:
+            machines.nodes[name].vnodes[vnode.partition].promise = Promise(epoch, "somebody else")
+    machines.ask(leader, m.Claim(2, "q", 5, 60_000, 0, "me"), b"early")
+    machines.pass_time(3_000)
+    machines.ask(leader, m.Claim(3, "q", 5, 60_000, 0, "me"), b"late")
+    machines.pass_time(100)
+
+    early, late = machines.answers_to(b"early")[0], machines.answers_to(b"late")[0]
+    assert isinstance(early, m.Claimed) and not early.batches
+    assert machines.documents[vnode.partition][1].epoch > epoch
+    assert isinstance(late, m.Claimed) and len(late.batches[0].ids) == 5 * ids.ID_BYTES
+
+
+def test_a_claim_goes_on_without_a_peer_that_is_silent_until_the_claim_s_own_deadline(machines: Machines) -> None:
+    """Where a grant may take longer than a request, the claim used to wait for the peer for ever."""
+    hasty = attrs.evolve(machines.nodes[machines.names[0]].timing, request_ms=500)
+    for node in machines.nodes.values():
+        node.timing = hasty
+    machines.is_deaf = machines.names[1]
+    machines.ask(machines.names[0], m.Claim(2, "q", 5, 60_000, 200, "me"))
+    machines.pass_time(6_000)
+
+    assert [type(answer) for answer in machines.answers_to(b"client")] == [m.Claimed]
 
 
 def test_a_claim_answered_twice_is_not_given_back(machines: Machines) -> None:
