@@ -138,6 +138,8 @@ class Campaign:
         """The core is healed and must do alone; says whether it did."""
         healer = self.healer
         core = healer.choose_core()
+        if self.options.fast in core:
+            self.cluster.repair_clock()
         self.nemesis.end(core)
         healer.break_others()
         healer.drain(core)
@@ -148,6 +150,7 @@ class Campaign:
 
     def _heal_all(self) -> None:
         healer = self.healer
+        self.cluster.repair_clock()
         self.nemesis.end()
         healer.drain(self.options.nodes)
         if not self.options.has_core_phase:
@@ -176,6 +179,9 @@ class Campaign:
         if leaders:
             return leaders
         findings = [nobody_starves(evidence), replicas_are_equal(evidence)]
+        strays = self.healer.strays(evidence.owners)
+        if strays:
+            return strays
         return [f"{finding.invariant}: {line}" for finding in findings for line in finding.evidence]
 
     # -- judgement -----------------------------------------------------------------------------
@@ -188,7 +194,8 @@ class Campaign:
             cluster.history, cluster.registry.writes,
             {name: process.store for name, process in cluster.processes.items()}, owners,
             parameters.replicas, parameters.partitions, faults=self.nemesis.struck, notes=cluster.notetaker.notes,
-            skew_ms=parameters.skew_ms, wall_start_ms=WALL_START_MS, calm_ms=self.calm_ms, equal_ms=equal_ms,
+            skew_ms=parameters.skew_ms, skew_excess_ms=self.options.skew_excess_ms,
+            wall_start_ms=WALL_START_MS, calm_ms=self.calm_ms, equal_ms=equal_ms,
             bound_ms=LIVENESS_MS, end_ms=cluster.scheduler.now_ms,
             patience_ms=max(self.options.workload.patience_ms, DRAINER_PATIENCE_MS))
 
@@ -243,7 +250,10 @@ class Campaign:
         stores = [process.store for process in cluster.processes.values()]
         hindsight = Hindsight(cluster.history, cluster.registry.writes, stores,
                               self.options.parameters.partitions)
-        return cluster.probes.counts + hindsight.look(cluster.registry.counts + cluster.network.counts)
+        counts = cluster.registry.counts + cluster.network.counts + Counter({
+            "node taken out": self.nemesis.counts["leave"],
+            "one clock beyond the bound": bool(self.options.skew_excess_ms)})
+        return cluster.probes.counts + hindsight.look(counts)
 
     def _overlapped(self) -> int:
         """Faults during which a write or a claim succeeded."""

@@ -27,6 +27,7 @@ from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, Message
 from skuld_py.node.identity import Start
 from skuld_py.node.starting import prepare
 from skuld_py.node.turn import Machine
+from skuld_py.simulation.atlas import Atlas
 from skuld_py.simulation.clocks import Clock, draw_clock
 from skuld_py.simulation.history import History
 from skuld_py.simulation.monitor import Monitor
@@ -66,9 +67,13 @@ class Cluster:
         self.processes: dict[str, Process] = {}
         self.monitor = Monitor(options.parameters, self.processes, self.history, self._voters_of)
         self.notetaker = NoteTaker(self.scheduler)
+        self.atlas = Atlas(options.parameters, self.processes, self.registry)
+        self.monitor.is_excused = self.atlas.is_hurt
         self.probes = Probes(self)
         self.network.on_cut = self.probes.on_cut
         self.registry.on_written.append(self.probes.on_written)
+        self.is_repaired = False
+        """Whether the wrong clock, if there is one, has been set right."""
         self._horizon_ms = horizon_ms
         self._registry_cuts: Counter[str] = Counter()
         self._clocks: dict[str, Clock] = {}
@@ -87,12 +92,25 @@ class Cluster:
             if name not in late:
                 self.registry.register(name)
         for name in self.options.nodes:
-            clock = draw_clock(stream(self.seed, f"clock {name}"), self.options.parameters.skew_ms,
-                               self._horizon_ms)
+            clock = self.clock(name, f"clock {name}")
             self.processes[name] = Process(name, self, clock, self.make_store())
             self.network.attach(name, self._deliverer(self.processes[name]))
             at_ms = spread.randint(0, 200) if name not in late else spread.randint(1_000, LATEST_MS)
             self.scheduler.at(at_ms, self.restart, name)
+
+    def clock(self, name: str, label: str) -> Clock:
+        """A clock as a node finds it at a start: as far off as allowed, or one that is known to be wrong."""
+        options = self.options
+        if options.fast:
+            return Clock(float(options.fast_ms)) if name == options.fast and not self.is_repaired else Clock()
+        return draw_clock(stream(self.seed, label), options.parameters.skew_ms, self._horizon_ms)
+
+    def repair_clock(self) -> None:
+        """Set the wrong clock right; its node has to start again to see it."""
+        if self.options.fast and not self.is_repaired:
+            self.is_repaired = True
+            self.processes[self.options.fast].crash()
+            self.step_clock(self.options.fast, "repaired")
 
     def _deliverer(self, process: Process) -> Callable[[str, Envelope], None]:
         def deliver(sender: str, messages: Envelope) -> None:
@@ -143,6 +161,7 @@ class Cluster:
     def before_commit(self, process: Process) -> None:
         """Look at what is about to become durable."""
         self.monitor.before_commit(process)
+        self.probes.before_commit(process)
         self.notetaker.before_commit(process)
 
     def let_out(self, process: Process, effects: Sequence[Effect]) -> None:
@@ -198,8 +217,7 @@ class Cluster:
 
     def step_clock(self, name: str, label: str) -> None:
         """Set a node's clock anew; a machine that runs does not see it."""
-        self._clocks[name] = draw_clock(stream(self.seed, label), self.options.parameters.skew_ms,
-                                        self._horizon_ms)
+        self._clocks[name] = self.clock(name, label)
 
     def cut_registry(self, name: str) -> None:
         """Part a node from the registry."""

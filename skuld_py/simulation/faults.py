@@ -3,8 +3,8 @@
 Any number may overlap. A schedule is a value, so that a failing run can be played again with fewer of
 them: whatever a fault draws while it goes on comes from a stream that its own number names.
 
-No fault below destroys what was committed, so every promise must survive every combination, all nodes
-dying at once included.
+All but those of the disk leave alone what was committed, so every promise must survive every combination of
+them, all nodes dying at once included.
 """
 
 from __future__ import annotations
@@ -21,12 +21,16 @@ PROCESS = ("crash", "crash before commit", "crash after commit", "disk full", "b
 NETWORK = ("halves", "isolate", "one way", "bridge", "ring", "flap", "clog", "storm", "reset", "replay", "slow")
 REGISTRY = ("registry cut", "registry freeze", "registry quorum", "registry move", "registry lag",
             "registry choke", "expire")
-FAULTS = PROCESS + NETWORK + REGISTRY
+DISK = ("wipe", "roll back", "corrupt")
+"""Faults that destroy what was committed; the atlas says whether they may."""
+CHURN = ("leave",)
+"""An operator takes a node out, as long as enough are left, and mostly puts it back."""
+FAULTS = PROCESS + NETWORK + REGISTRY + DISK + CHURN
 
 DURATIONS_MS = (30, 200, 1_000, 3_000)
 LONG_MS = (2_000, 8_000)
 """Pauses and cuts that outlast leases and sessions."""
-_LONG = ("long pause", "flap", "registry lag", "slow")
+_LONG = ("long pause", "leave", "roll back", "flap", "registry lag", "slow")
 
 
 @attrs.frozen

@@ -1,9 +1,10 @@
 """Two ways of getting well: a core that must do without the rest, and everybody.
 
-A core is a majority of every cohort, drawn at random, with the registry. Links and nodes of the core are
-healed while each other node stays broken in one way or another; then the core alone must, in bounded
-time, lead every partition and claim and complete every task that any of its owners stores. After that all
-is healed: all nodes agree on owners and leaders, every task is completed, all replicas are equal.
+A core has a majority of every cohort, drawn at random from those whose memory is whole, and the registry.
+Links and nodes of the core are healed while each other node stays broken in one way or another; then the
+core alone must, in bounded time, lead every partition and claim and complete every task that any of its
+owners stores. After that all is healed: all nodes agree on owners and leaders, every task is completed, all
+replicas are equal.
 
 A node outside the core may still speak, listen or hold its session, so a core must also bear those who
 half work.
@@ -13,13 +14,11 @@ Source: the two phases of TigerBeetle's VOPR.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 
 from skuld_py.cluster.placement import place
 from skuld_py.model import messages as m
-from skuld_py.model.document import Document
-from skuld_py.partition.promise import load_promise
 from skuld_py.simulation.cluster import Cluster
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.network import between, one_way
@@ -27,13 +26,8 @@ from skuld_py.simulation.workload import Client, Worker
 
 DRAIN_LEASE_MS = 1_000
 DESCRIBE_MS = 100
-WAYS = ("down", "paused", "cut off", "no registry", "mute")
-"""How a node outside the core is broken. "deaf" works too and is left out until a leader that hears no
-majority resigns: today it holds its partition for as long as it speaks."""
-
-ARE_SPLIT_VOTERS_OBEDIENT = False
-"""Whether a voter that promised an epoch to a candidate who lost obeys the one who won it. While it does not,
-a core counts only voters that do."""
+WAYS = ("down", "paused", "cut off", "no registry", "deaf", "mute")
+"""How a node outside the core is broken."""
 
 
 def draw_core(random: Random, nodes: Sequence[str], cohorts: Iterable[tuple[int, Sequence[str]]]) -> tuple[
@@ -69,18 +63,11 @@ class Healer:
     def choose_core(self) -> tuple[str, ...]:
         """The nodes that shall work again first."""
         cluster = self._cluster
-        cohorts = [(len(document.cohort), self._obedient(partition, document))
-                   for partition, (_, document) in cluster.registry.documents.items()]
-        cohorts += [(len(owners), owners) for owners in self._placement().values()]
-        self.core = draw_core(self._random, cluster.options.nodes, cohorts)
+        cohorts = [document.cohort for _, document in cluster.registry.documents.values()]
+        cohorts += self._placement().values()
+        self.core = draw_core(self._random, cluster.options.nodes, [
+            (len(cohort), tuple(filter(cluster.atlas.is_whole, cohort))) for cohort in cohorts])
         return self.core
-
-    def _obedient(self, partition: int, document: Document) -> tuple[str, ...]:
-        promises = {name: load_promise(self._cluster.processes[name].store, partition)
-                    for name in document.cohort}
-        return tuple(name for name, promise in promises.items()
-                     if ARE_SPLIT_VOTERS_OBEDIENT or promise.epoch != document.epoch
-                     or promise.candidate == document.leader)
 
     def _placement(self) -> dict[int, tuple[str, ...]]:
         parameters = self._cluster.options.parameters
@@ -182,6 +169,13 @@ class Healer:
         owners = {row.partition: row.owners for row in views[0]}
         is_agreed = all(owners == {row.partition: row.owners for row in view} for view in views)
         return owners if is_agreed and all(owners.values()) else {}
+
+    def strays(self, owners: Mapping[int, Sequence[str]]) -> list[str]:
+        """What nodes still store of partitions that are no longer theirs."""
+        return [f"{name} still has {len(rows)} records of table {table} of partition {partition}, of {cohort}"
+                for partition, cohort in owners.items() for name, process in self._cluster.processes.items()
+                if name not in cohort for table in ("body", "history", "log")
+                if (rows := process.store.rows(table, partition.to_bytes(2, "big")))]
 
     def wait(self, until_ms: int, is_done: Callable[[], bool], step_ms: int) -> int | None:
         """Let time pass until it is done; gives how long that took, None if it is not done by then."""

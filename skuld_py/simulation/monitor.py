@@ -76,6 +76,8 @@ class Monitor:
         self._processes = processes
         self._history = history
         self._voters_of = voters_of
+        self.is_excused: Callable[[str], bool] = lambda name: False
+        """Whether a node may have lost what it committed."""
         self._told: dict[tuple[str, int], int] = {}
         self._votes: dict[tuple[str, int, int], str] = {}
         self._checks: dict[tuple[type[m.Message], type[m.Message]], Callable[[Any, Any], None]] = {
@@ -176,8 +178,9 @@ class Monitor:
         if check is not None:
             check(operation, answer)
 
-    def _stores(self) -> list[MemoryStore]:
-        return [process.store for process in self._processes.values()]
+    def _copies(self, is_copy: Callable[[MemoryStore], bool]) -> int:
+        """How many nodes hold a copy, or had one before their disk was struck."""
+        return sum(self.is_excused(name) or is_copy(process.store) for name, process in self._processes.items())
 
     def _majority(self) -> int:
         return self._parameters.replicas // 2 + 1
@@ -188,7 +191,7 @@ class Monitor:
     def _check_copies(self, operation: Operation, answer: m.Acked, w: int, table: str, key: bytes,
                       is_copy: Callable[[bytes | None], bool]) -> None:
         self.counts[ACK_IS_FSYNCED] += 1
-        copies = sum(1 for store in self._stores() if is_copy(store.committed(table, key)))
+        copies = self._copies(lambda store: is_copy(store.committed(table, key)))
         if copies < max(answer.copies, w or self._majority()):
             self.blame(ACK_IS_FSYNCED, f"{table} {key.hex()} has {copies} copies: {operation}, {answer}")
 
@@ -217,8 +220,7 @@ class Monitor:
     def _check_recorded(self, operation: Operation, task_id: bytes, token: int, end_ms: int) -> None:
         self.counts[CLAIM_IS_RECORDED] += 1
         key = self._key(task_id)
-        copies = sum(1 for store in self._stores()
-                     if has_token(store.committed("history", key), token, end_ms))
+        copies = self._copies(lambda store: has_token(store.committed("history", key), token, end_ms))
         if copies < self._majority():
             self.blame(CLAIM_IS_RECORDED, f"{key.hex()} token {token:#x} until {end_ms} has {copies} copies:"
                                           f" {operation}")

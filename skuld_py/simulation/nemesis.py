@@ -13,8 +13,10 @@ from typing import Protocol
 import attrs
 
 from skuld_py.model.document import Document
+from skuld_py.simulation.atlas import Atlas
 from skuld_py.simulation.faults import Fault
 from skuld_py.simulation.network import Network, Weather
+from skuld_py.simulation.options import Options
 from skuld_py.simulation.process import CrashPoint, Process
 from skuld_py.simulation.registry import Registry
 from skuld_py.simulation.scheduler import Scheduler, stream
@@ -28,6 +30,7 @@ FLAP_MS = (20, 600)
 SLOW_MS = (10, 200)
 LAG_MS = (20, 2_000)
 REPLAYED = (1, 40)
+CORRUPTED = (1, 1, 2, 10)
 _CRASH_POINTS = {"crash before commit": CrashPoint.BEFORE_COMMIT,
                  "crash after commit": CrashPoint.AFTER_COMMIT}
 _PARTITIONS = ("halves", "isolate", "one way", "bridge", "ring")
@@ -41,6 +44,8 @@ class Victim(Protocol):
     network: Network
     registry: Registry
     processes: dict[str, Process]
+    options: Options
+    atlas: Atlas
 
     def restart(self, name: str) -> None:
         """Start a node that is down."""
@@ -82,6 +87,8 @@ class Nemesis:
             "registry cut": self._cut_registry, "registry freeze": self._freeze,
             "registry quorum": self._lose_quorum, "registry move": self._move, "registry lag": self._lag,
             "registry choke": self._choke, "expire": self._expire,
+            "wipe": self._wipe, "roll back": self._roll_back, "corrupt": self._corrupt,
+            "leave": self._leave,
             **dict.fromkeys(_CRASH_POINTS, self._arm_crash), **dict.fromkeys(_PARTITIONS, self._part),
         }
 
@@ -96,8 +103,11 @@ class Nemesis:
         self._victim.note("nemesis", fault.kind, "+".join(fault.targets),
                           f"#{fault.number} until {fault.stop_ms}")
         if self._starts[fault.kind](fault):
-            self.counts[fault.kind] += 1
-            self.struck.append(fault)
+            self._note_strike(fault)
+
+    def _note_strike(self, fault: Fault) -> None:
+        self.counts[fault.kind] += 1
+        self.struck.append(fault)
 
     def _at_stop(self, fault: Fault, action: Callable[..., None], *arguments: object) -> None:
         self._later(fault.stop_ms, action, *arguments)
@@ -175,6 +185,59 @@ class Nemesis:
         self._victim.step_clock(fault.targets[0], f"clock {fault.targets[0]} after fault {fault.number}")
         return self._crash(fault)
 
+    # -- disks ---------------------------------------------------------------------------------
+
+    def _wipe(self, fault: Fault) -> bool:
+        """A node dies and comes back with an empty disk."""
+        process = self._process(fault)
+        if not self._may_hurt(process):
+            return False
+        process.crash()
+        process.store.wipe()
+        self._at_stop(fault, self._victim.restart, process.name)
+        return True
+
+    def _roll_back(self, fault: Fault) -> bool:
+        """A node dies and comes back; then it dies again and comes back with what it had before the first
+        death. That its directory is old can be told only once the start in between is registered. Counted when
+        it happens."""
+        process = self._process(fault)
+        if not process.is_up:
+            return False
+        snapshot, starts = process.store.snapshot(), process.starts
+        process.crash()
+        self._later(fault.start_ms + self._draw(fault, REBOOT_MS), self._victim.restart, process.name)
+
+        def turn_back() -> None:
+            registered = self._victim.registry.registration(process.name)
+            if registered is None or registered.starts <= starts or not self._may_hurt(process):
+                return
+            process.crash()
+            process.store.restore(snapshot)
+            self._victim.note("nemesis", "turn back", process.name)
+            self._note_strike(attrs.evolve(fault, start_ms=self._victim.scheduler.now_ms))
+            self._later(self._victim.scheduler.now_ms + self._draw(fault, REBOOT_MS), self._victim.restart,
+                        process.name)
+        self._at_stop(fault, turn_back)
+        return False
+
+    def _corrupt(self, fault: Fault) -> bool:
+        """Committed records turn unreadable under a node, up or down; whoever reads one finds out."""
+        process = self._process(fault)
+        random, keys = stream(self._victim.seed, f"fault {fault.number}"), process.store.records()
+        if not keys or not self._may_hurt(process):
+            return False
+        for table, key in random.sample(keys, min(len(keys), random.choice(CORRUPTED))):
+            process.store.damage(table, key)
+            self._victim.note("nemesis", "damage", process.name, f"{table} {key.hex()}")
+        return True
+
+    def _may_hurt(self, process: Process) -> bool:
+        may = self._victim.atlas.may_hurt(process.name)
+        if may:
+            self._victim.atlas.note_hurt(process.name)
+        return may
+
     # -- links ---------------------------------------------------------------------------------
 
     def _part(self, fault: Fault) -> bool:
@@ -249,6 +312,15 @@ class Nemesis:
             lose()
         return True
 
+    def _leave(self, fault: Fault) -> bool:
+        registry, name = self._victim.registry, fault.targets[0]
+        if name not in registry.nodes or len(registry.nodes) <= self._victim.options.parameters.replicas:
+            return False
+        registry.set_leaving(name, True)
+        if self._draw(fault, (0, 2)):
+            self._at_stop(fault, registry.set_leaving, name, False)
+        return True
+
     def _to_connection(self, fault: Fault, action: Callable[[Connection], None]) -> bool:
         connection = self._process(fault).connection
         if connection is not None:
@@ -291,3 +363,4 @@ class Nemesis:
             if process.is_paused:
                 victim.resume(name)
             victim.restart(name)
+            process.verify()

@@ -9,12 +9,13 @@ Source: Groce et al., "Swarm Testing", 2012; TigerBeetle's VOPR.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 import attrs
 
 from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Limits, Parameters, Timing
-from skuld_py.simulation.faults import FAULTS
+from skuld_py.simulation.faults import CHURN, DISK, NETWORK, PROCESS, REGISTRY
 from skuld_py.simulation.network import Weather
 from skuld_py.simulation.scheduler import stream
 from skuld_py.simulation.sessions import RegistryOptions
@@ -22,6 +23,12 @@ from skuld_py.simulation.sessions import RegistryOptions
 FATES = ("complete", "renew", "abandon", "late", "release")
 LATE = 0.4
 """Share of runs with nodes to spare in which these join late: owners change, and data moves."""
+LEAVE = 0.3
+"""Share of runs with nodes to spare in which operators take nodes out and put them back."""
+LOSSES = 0.2
+"""Share of runs in which disks are wiped, turned back or damaged."""
+FAST = 0.05
+"""Share of runs in which one clock is wrong, within the bound, just beyond it, or far."""
 _REPLICAS = (1, 2, 3, 3, 3, 3, 4, 5, 5, 7)
 _PACE_OF_FAULTS_MS = (700, 1_200, 2_500)
 
@@ -62,6 +69,30 @@ class Options:
     """Whether each message passes through the codec."""
     has_core_phase: bool
     """Whether a core must do alone for a while before all is healed."""
+    fast: str
+    """The node whose clock is ahead of all others by ``fast_ms``, which all show the true time; or none."""
+    fast_ms: int
+
+    @property
+    def has_losses(self) -> bool:
+        """Whether disks may lose what was committed."""
+        return not {*self.faults}.isdisjoint(DISK)
+
+    @property
+    def has_churn(self) -> bool:
+        """Whether the owners of partitions may change."""
+        return bool(self.late) or not {*self.faults}.isdisjoint(CHURN)
+
+    @property
+    def w_min(self) -> int:
+        """The fewest copies that a client may ask for: where disks are lost, such as meet every majority."""
+        majority = self.parameters.replicas // 2 + 1
+        return self.parameters.replicas - majority + 1 if self.has_losses else 1
+
+    @property
+    def skew_excess_ms(self) -> int:
+        """By how much two clocks may differ beyond the bound."""
+        return max(0, self.fast_ms - self.parameters.skew_ms)
 
     def summary(self) -> str:
         """One line for people."""
@@ -71,7 +102,8 @@ class Options:
                 f" skew={size.skew_ms} clients={self.workload.clients} loss={self.weather.loss:.2f}"
                 f" repeat={self.weather.repeat:.2f} session={self.registry.session_ms}"
                 f" faults={'+'.join(self.faults).replace(' ', '-') or 'none'}"
-                f" wire={'yes' if self.is_on_wire else 'no'}")
+                f" wire={'yes' if self.is_on_wire else 'no'}"
+                + (f" fast={self.fast}+{self.fast_ms}" if self.fast else ""))
 
 
 def draw_options(seed: int) -> Options:
@@ -89,9 +121,24 @@ def draw_options(seed: int) -> Options:
                         watch_ms=random.choice((5, 20, 200)), ambiguity=random.choice((0.0, 0.1, 0.5)),
                         failure=random.choice((0.0, 0.05))),
         _draw_workload(random),
-        tuple(fault for fault in FAULTS if random.random() < 0.35) if random.random() < 0.95 else (),
+        _draw_kinds(random),
         random.choice(_PACE_OF_FAULTS_MS), random.choice((0.3, 1.0, 4.0)), random.random() < 0.1,
-        random.random() < 0.6)
+        random.random() < 0.6, *_draw_fast(random, nodes, parameters.skew_ms))
+
+
+def _draw_fast(random: Random, nodes: Sequence[str], skew_ms: int) -> tuple[str, int]:
+    name, ahead_ms = random.choice(nodes), random.choice((skew_ms - 1, skew_ms + 1, 10 * skew_ms))
+    return (name, ahead_ms) if random.random() < FAST else ("", 0)
+
+
+def _draw_kinds(random: Random) -> tuple[str, ...]:
+    kinds = tuple(fault for fault in PROCESS + NETWORK + REGISTRY if random.random() < 0.35)
+    losses = tuple(fault for fault in DISK if random.random() < 0.7)
+    if random.random() < LOSSES:
+        kinds += losses
+    if random.random() < LEAVE:
+        kinds += CHURN
+    return kinds if random.random() < 0.95 else ()
 
 
 def _draw_timing(random: Random) -> Timing:

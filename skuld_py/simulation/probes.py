@@ -20,6 +20,8 @@ from skuld_py.model.document import Document
 from skuld_py.model.events import DocumentRead, Session, SessionChanged
 from skuld_py.model.ids import partition_of, split
 from skuld_py.model.task import History
+from skuld_py.partition.suspicion import suspects
+from skuld_py.partition.tables import suspect_key
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.network import Network
 from skuld_py.simulation.options import Options
@@ -55,12 +57,19 @@ REQUIRED = (
     "swap lost", "swap uncertain, applied", "swap uncertain, not applied", "swap uncertain, applied late",
     "swap without quorum", "connection broken at a swap", "session ended", "session ended behind a swap",
     "session moved", "old list told", "answer too large",
+    # moves
+    "cohort changed", "new member filled", "leader abdicates", "vote refused on trial", "node taken out",
+    "tasks handed on and dropped",
+    # memory
+    "memory found lost", "record found unreadable", "suspect filled again", "candidate is suspected",
+    # clocks
+    "one clock beyond the bound",
 )
-OPTIONAL = ("answer: not_ready", "answer: not_leader", "answer: busy", "answer: future_id", "cohort changed",
-            "leader abdicates", "new member filled")
+OPTIONAL = ("answer: not_ready", "answer: not_leader", "answer: busy", "answer: future_id")
 KNOWN = frozenset(REQUIRED) | frozenset(OPTIONAL)
 
 AT_ONCE_MS = 100
+_SUSPECT = suspect_key(0)[:-2]
 
 See = Callable[[int, str, str, Any], None]
 
@@ -92,7 +101,8 @@ class Probes:
         self._full: dict[str, int] = {}
         self._deeds: Mapping[str, Callable[[int, str], None]] = {
             "crash": self._on_crash, "start": self._on_start, "pause": self._on_pause,
-            "resume": self._on_resume}
+            "resume": self._on_resume, "suspects": lambda *_: self.hit("memory found lost"),
+            "corrupt": lambda *_: self.hit("record found unreadable")}
         self._arrivals: Mapping[type, See] = {
             m.RequestVote: self._on_request, m.Vote: self._on_vote, m.ClaimPage: self._on_page,
             m.PushClaims: self._on_push, m.Gossip: self._on_gossip, m.Granted: self._on_granted,
@@ -131,13 +141,25 @@ class Probes:
     # -- elections -----------------------------------------------------------------------------
 
     def _on_request(self, now_ms: int, candidate: str, voter: str, request: m.RequestVote) -> None:
+        partitions = self._scene.options.parameters.partitions
+        self.hit("candidate is suspected", request.partition in suspects(
+            self._scene.processes[candidate].store, partitions))
         if not request.is_trial:
             first = self._asked.setdefault((request.partition, request.epoch), candidate)
             self.hit("two candidates for one epoch", first != candidate)
 
+    def before_commit(self, process: Process) -> None:
+        """A batch becomes durable."""
+        for _, key, before, after in process.store.changes("meta"):
+            if key.startswith(_SUSPECT) and after is None:
+                self.hit("suspect filled again", before)
+        dropped = sum(after is None for _, _, _, after in process.store.changes("body"))
+        self.hit("tasks handed on and dropped", dropped)
+
     def _on_vote(self, now_ms: int, voter: str, candidate: str, vote: m.Vote) -> None:
         document = self._document(vote.partition)
-        self.hit("vote refused", not vote.is_granted)
+        self.hit("vote refused", not vote.is_granted and not vote.is_trial)
+        self.hit("vote refused on trial", not vote.is_granted and vote.is_trial)
         self.hit("vote of an epoch that is over", document is not None and vote.epoch < document.epoch)
 
     def _on_page(self, now_ms: int, voter: str, candidate: str, page: m.ClaimPage) -> None:

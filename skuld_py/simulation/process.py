@@ -120,6 +120,7 @@ class Process:
         self._inbox, self._is_busy, self._is_turn_due = [], False, False
         self._wake_ms, self._held = None, None
         if self.is_disk_full:
+            self._world.note(self.name, "crash")
             self._fall()  # not even its start can be counted
             return
         found = self._world.prepare(self)
@@ -149,6 +150,13 @@ class Process:
             self._world.disconnect(self.connection)
             self.connection = None
         self.start()
+
+    def verify(self) -> None:
+        """Have somebody read all records, so that what cannot be read is met now and not some day."""
+        damaged = self.store.damaged()
+        while self.machine is not None and damaged is not None:
+            self._start_over(Corrupt(*damaged))
+            damaged = self.store.damaged()
 
     def _settle_in(self) -> None:
         self._arm()

@@ -163,6 +163,21 @@ class MemoryStore:
         self._has_damage = True
         return True
 
+    def damaged(self) -> tuple[str, bytes] | None:
+        """A committed record that cannot be read, as (table, key); None without one."""
+        if self._has_damage:
+            for tables in (self.tables, self.undo):
+                for table, records in tables.items():
+                    for key, value in records.items():
+                        if type(value) is Damaged:
+                            return table, key
+            self._has_damage = False
+        return None
+
+    def records(self) -> list[tuple[str, bytes]]:
+        """Every committed record as (table, key), in order."""
+        return [(table, key) for table, data in self.snapshot().items() for key in sorted(data)]
+
     def committed(self, table: str, key: bytes) -> bytes | None:
         """What would be left of a record after a crash, or was until it was damaged."""
         undo = self.undo[table]

@@ -113,7 +113,7 @@ class Producer:
     def _enqueue(self) -> None:
         random, replicas = self._random, self._options.parameters.replicas
         batches = tuple(self._batch() for _ in range(1 + (random.random() < 0.3)))
-        w = random.choice((0, 0, random.randint(0, replicas)))
+        w = random.choice((0, 0, random.randint(self._options.w_min, replicas)))
         self._send(batches, w, REPEATS_MAX)
 
     def _batch(self) -> m.TaskBatch:
@@ -146,8 +146,10 @@ class Producer:
             self._client.later(random.randint(1, 3_000), self._send, _forged(batches), 1, 0)
 
     def _is_everywhere(self, operation: Operation) -> bool:
-        answer = operation.answer
-        return isinstance(answer, m.Acked) and answer.copies == self._options.parameters.replicas
+        """Whether every owner has it for sure, those to come included: they all must refuse other content."""
+        answer, options = operation.answer, self._options
+        return (isinstance(answer, m.Acked) and answer.copies == options.parameters.replicas
+                and not options.has_churn and not options.has_losses)
 
 
 def _forged(batches: tuple[m.TaskBatch, ...]) -> tuple[m.TaskBatch, ...]:
@@ -241,7 +243,7 @@ class Worker:
         def then(operation: Operation) -> None:
             if operation.status is Status.INFO and repeats:
                 self._client.later(self._random.randint(1, 300), self.complete, holds, repeats - 1)
-        w = self._random.choice((0, 0, 1))
+        w = self._random.choice((0, 0, self._options.w_min))
         self._client.ask(lambda request: m.Complete(request, w, 0, ids, tokens), then)
 
     def _release(self, holds: Sequence[Hold], lease_ms: int) -> None:

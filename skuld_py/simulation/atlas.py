@@ -1,0 +1,58 @@
+"""Whose memory may be destroyed: of every cohort a majority must stay whole.
+
+What is committed on a majority is what every promise of the project rests on, so a run that destroys more
+proves nothing but that bytes can be destroyed. A node counts as hurt from the blow until it has started
+again, holds no unreadable record, and is suspected of nothing: until then its copy may lack what was
+acknowledged. Runs of the class "total loss" do without the atlas.
+
+Source: the fault atlas of TigerBeetle's storage simulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from skuld_py.cluster.placement import place
+from skuld_py.config import Parameters
+from skuld_py.partition.suspicion import suspects
+from skuld_py.simulation.process import Process
+from skuld_py.simulation.registry import Registry
+
+
+class Atlas:
+    """Knows who is hurt."""
+
+    def __init__(self, parameters: Parameters, processes: Mapping[str, Process], registry: Registry) -> None:
+        self._parameters = parameters
+        self._processes = processes
+        self._registry = registry
+        self._hurt: dict[str, int] = {}
+        """Nodes that were struck, and in which boot."""
+
+    def may_hurt(self, name: str) -> bool:
+        """Whether every cohort keeps a majority of whole members without this one."""
+        return all(self._has_majority_without(name, cohort) for cohort in self._cohorts() if name in cohort)
+
+    def note_hurt(self, name: str) -> None:
+        """A node was struck."""
+        self._hurt[name] = self._processes[name].boots
+
+    def is_hurt(self, name: str) -> bool:
+        """Whether a node was struck and may still lack what it once had."""
+        return name in self._hurt and not self.is_whole(name)
+
+    def is_whole(self, name: str) -> bool:
+        """Whether a node's copies can be relied on."""
+        process = self._processes[name]
+        if process.boots <= self._hurt.get(name, -1) or process.store.damaged():
+            return False
+        return not suspects(process.store, self._parameters.partitions)
+
+    def _cohorts(self) -> Iterator[Sequence[str]]:
+        for _, document in self._registry.documents.values():
+            yield document.cohort
+        yield from place(self._registry.nodes, self._parameters.partitions, self._parameters.replicas)
+
+    def _has_majority_without(self, name: str, cohort: Sequence[str]) -> bool:
+        whole = [other for other in cohort if other != name and self.is_whole(other)]
+        return 2 * len(whole) > len(cohort)
