@@ -6,6 +6,7 @@ fails loudly instead of quietly changing nothing.
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import attrs
@@ -26,10 +27,16 @@ class Edit:
     def problem(self, top: Path) -> str:
         """Why it does not fit, or nothing."""
         path = top / "skuld_py" / self.file
-        found = path.read_text(encoding="utf-8").count(self.old) if path.exists() else 0
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
         if self.old == self.new:
             return f"{self.file}: it changes nothing"
-        return "" if found == 1 else f"{self.file}: the text stands there {found} times, not once: {self.old!r}"
+        if text.count(self.old) != 1:
+            return f"{self.file}: the text stands there {text.count(self.old)} times, not once: {self.old!r}"
+        try:
+            ast.parse(text.replace(self.old, self.new))
+        except SyntaxError as problem:
+            return f"{self.file}: what comes of it is no Python: {problem}"
+        return ""
 
     def apply(self, top: Path) -> None:
         """Change the file; raises ``Rotten``."""

@@ -128,7 +128,7 @@ def test_a_mutant_that_does_not_end_is_a_survivor(tree: Path, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize(("old", "new"), [('CLAIMS = "lost"', "x"), ("kept", "x"), ("SYNTAX", "SYNTAX"),
-                                          ("SYNTAX = 1", "SYNTAX = 1")])
+                                          ("SYNTAX = 1", "SYNTAX = 1"), ("SYNTAX = 1", "SYNTAX = ")])
 def test_a_mutant_that_does_not_fit_stops_everything(tree: Path, capsys: pytest.CaptureFixture[str], old: str,
                                                      new: str) -> None:
     rotten = mutant("rotten", "nothing", "rules.py", old, new, "C1")
@@ -138,7 +138,7 @@ def test_a_mutant_that_does_not_fit_stops_everything(tree: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize("broken", [
-    mutant("dead", "nothing runs", "rules.py", "SYNTAX = 1", "SYNTAX = ", "C1"),
+    mutant("dead", "nothing runs", "rules.py", "SYNTAX = 1", "SYNTAX = nothing", "C1"),
     toy("ORDER", "tests/test_order.py::test_nothing"), toy("ORDER", "tests/test_no_file.py")])
 def test_what_does_not_run_is_no_kill(tree: Path, capsys: pytest.CaptureFixture[str], broken: Mutant) -> None:
     assert run(tree, broken) == 3

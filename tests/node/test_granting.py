@@ -166,6 +166,25 @@ def test_a_shorter_renewal_does_not_move_the_end_back(machines: Machines) -> Non
     assert renew(machines, batch, 20_000, b"longer") > batch.end_ms
 
 
+def test_a_renewal_that_no_majority_recorded_is_not_told(machines: Machines) -> None:
+    enqueue(machines)
+    claim(machines, b"client", lease_ms=10_000)
+    machines.pass_time(100)
+    batch = told(machines, b"client")
+    assert batch is not None
+    machines.is_lost = lambda message: isinstance(message, m.Amended)
+
+    machines.ask(machines.names[0], m.Renew(3, 20_000, batch.ids, columns.pack_u64([batch.first_token])), b"renew")
+    machines.pass_time(9_000)
+
+    answer = machines.answers_to(b"renew")[-1]
+    assert isinstance(answer, m.Renewed | m.Failed)
+    if isinstance(answer, m.Renewed):
+        assert (columns.unpack_u64(answer.ends), columns.unpack_u64(answer.unknown)) == ((0,), (0,))
+    else:
+        assert not answer.is_definite
+
+
 def test_the_best_task_over_all_partitions_comes_first() -> None:
     machines = Machines(1, partitions=4, replicas=1)
     machines.pass_time(2_000)

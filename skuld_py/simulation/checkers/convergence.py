@@ -71,9 +71,9 @@ def _broken_laws(states: list[TaskHistory]) -> Iterator[str]:
     for state in states:
         left = left.merge(state)
     for state in reversed(states):
-        right = state.merge(right)
+        right = right.merge(state)
     if left != right:
-        yield f"joined from the left {left}, from the right {right}"
+        yield f"joined in order {left}, in reverse {right}"
     for state in states:
         if state.merge(left) != left:
             yield f"joined again, {left} becomes {state.merge(left)}"

@@ -29,7 +29,7 @@ EVIDENCE_MAX = 5
 LINE_CHARS_MAX = 700
 
 DEATHS = frozenset({"crash", "crash before commit", "crash after commit", "blackout", "clock step", "disk full",
-                    "kill", "power cut"})
+                    "new leader crash", "kill", "power cut"})
 """Faults that end processes."""
 POWER_CUTS = DEATHS - {"kill"}
 """Those after which nothing is left that was not fsynced; the simulator's crashes are all of this kind."""

@@ -29,9 +29,8 @@ def leaders_take_the_best(evidence: Evidence) -> Finding:
     worst: dict[tuple[str, str, int], Note] = {}
     notes = evidence.noted(What.PICKED)
     for note in notes:
-        known = worst.setdefault((note.node, note.whom, note.request), note)
-        if note.worst > known.worst:
-            worst[note.node, note.whom, note.request] = note
+        asked = (note.node, note.whom, note.request)
+        worst[asked] = max(worst.get(asked, note), note, key=lambda note: note.worst)
     broken = (f"left {note.left!r}: {note}; took {taken.worst!r}" for note in notes
               if note.left and note.left < (taken := worst[note.node, note.whom, note.request]).worst)
     return judge("O1 a leader grants its best task", sum(1 for note in notes if note.left), broken)

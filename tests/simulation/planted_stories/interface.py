@@ -10,6 +10,7 @@ from simulation.story import (
     OTHER,
     REFUSED,
     TASK,
+    THIRD,
     TOKEN,
     UNSURE,
     Story,
@@ -64,6 +65,7 @@ CASES: Cases = {
             "an entry is a conflict": (lambda: Story().append().append(REFUSED), "c2#2"),
             "an earlier one is": (lambda: Story().append(REFUSED).append(UNSURE).append(), "c1#1"),
             "a batch is": (lambda: Story().enqueue(task=TASK + OTHER).enqueue(REFUSED, task=TASK + OTHER), "c2#2"),
+            "one of a batch is": (lambda: Story().enqueue(task=TASK + OTHER).enqueue(REFUSED), "c2#2"),
             "a number is used twice": (lambda: twice("c", 3), "c#3"),
         },
         lambda: Story().enqueue().enqueue().enqueue(BUSY).enqueue(REFUSED, b"other")
@@ -81,7 +83,9 @@ CASES: Cases = {
                 lambda: Story().know(patience_ms=500).tell(m.Describe, UNSURE, 10, 1_511, "late"), "late#1"),
         },
         lambda: stored().enqueue(REFUSED).enqueue(UNSURE).enqueue(REFUSED, b"other").append(BUSY)
-        .know(patience_ms=500, end_ms=1_600).ask(100).claim_nothing(m.Claimed(0, 0, ()))),
+        .know(patience_ms=500, end_ms=1_600).ask(100).claim_nothing(m.Claimed(0, 0, ()))
+        .store("history", KEY, record(TOKEN))
+        .tell(lambda request: m.Claim(request, "q", 1, 50, 1_000, "w"), UNSURE, 10, 2_500)),
     interface.reads_show_what_was_done: (
         {
             "no task": (lambda: Story().enqueue().read(20, is_there=False), "c2#2"),
@@ -99,7 +103,8 @@ CASES: Cases = {
         },
         lambda: lived().read(40, body=BODY, history=record(TOKEN, done=TOKEN), entries=((TOKEN, 3, b"entry"),))
         .enqueue(task=OTHER, at_ms=50).read(51, task=OTHER, is_there=False)
-        .complete(60, 1, task=OTHER).enqueue(None, task=OTHER, at_ms=61).read(70, task=OTHER, body=BODY)),
+        .complete(60, 1, task=OTHER).enqueue(None, task=THIRD, at_ms=61).read(70, task=OTHER, body=BODY)
+        .read(70, task=THIRD, is_there=False)),
     indexes.counts_match: (
         {
             "never counted": (lambda: stored().store("ready", READY, b""), "n1"),

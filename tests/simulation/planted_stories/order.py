@@ -63,7 +63,8 @@ CASES: Cases = {
             "of the first partition": (lambda: merged(picked(b"a", b"b"), picked(b"c", b"d")), "left b'b'"),
         },
         lambda: merged(picked(b"a", b"c"), picked(b"b", b""), picked(b"z", b"zz", request=8),
-                       picked(b"z", b"zz", boot="2"), picked(b"y", b"yy", node="n2"))),
+                       picked(b"z", b"zz", boot="2"), picked(b"y", b"yy", node="n2"),
+                       picked(b"x", b"x", request=9))),
     order.order_is_nearly_global: (
         {
             "far too late": (lambda: queued(12, claimed=11), "11 better tasks"),
