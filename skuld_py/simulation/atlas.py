@@ -22,7 +22,9 @@ from skuld_py.simulation.registry import Registry
 class Atlas:
     """Knows who is hurt."""
 
-    def __init__(self, parameters: Parameters, processes: Mapping[str, Process], registry: Registry) -> None:
+    def __init__(self, parameters: Parameters, processes: Mapping[str, Process], registry: Registry, *,
+                 is_off: bool = False) -> None:
+        self._is_off = is_off
         self._parameters = parameters
         self._processes = processes
         self._registry = registry
@@ -31,7 +33,8 @@ class Atlas:
 
     def may_hurt(self, name: str) -> bool:
         """Whether every cohort keeps a majority of whole members without this one."""
-        return all(self._has_majority_without(name, cohort) for cohort in self._cohorts() if name in cohort)
+        cohorts = [cohort for cohort in self._cohorts() if name in cohort]
+        return self._is_off or all(self._has_majority_without(name, cohort) for cohort in cohorts)
 
     def note_hurt(self, name: str) -> None:
         """A node was struck."""

@@ -67,7 +67,8 @@ class Cluster:
         self.processes: dict[str, Process] = {}
         self.monitor = Monitor(options.parameters, self.processes, self.history, self._voters_of)
         self.notetaker = NoteTaker(self.scheduler)
-        self.atlas = Atlas(options.parameters, self.processes, self.registry)
+        self.atlas = Atlas(options.parameters, self.processes, self.registry,
+                           is_off=options.is_total_loss)
         self.monitor.is_excused = self.atlas.is_hurt
         self.probes = Probes(self)
         self.network.on_cut = self.probes.on_cut

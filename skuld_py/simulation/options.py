@@ -29,6 +29,9 @@ LOSSES = 0.2
 """Share of runs in which disks are wiped, turned back or damaged."""
 FAST = 0.05
 """Share of runs in which one clock is wrong, within the bound, just beyond it, or far."""
+TOTAL_LOSS = 0.0
+"""Share of runs of the class "total loss". None: a leader whose followers are all suspects grants and takes
+back without pause, and the histories of its tasks grow until nothing moves."""
 _REPLICAS = (1, 2, 3, 3, 3, 3, 4, 5, 5, 7)
 _PACE_OF_FAULTS_MS = (700, 1_200, 2_500)
 
@@ -69,6 +72,8 @@ class Options:
     """Whether each message passes through the codec."""
     has_core_phase: bool
     """Whether a core must do alone for a while before all is healed."""
+    is_total_loss: bool
+    """Whether disks are destroyed beyond what any majority can bear: then only what is told must be true."""
     fast: str
     """The node whose clock is ahead of all others by ``fast_ms``, which all show the true time; or none."""
     fast_ms: int
@@ -103,6 +108,7 @@ class Options:
                 f" repeat={self.weather.repeat:.2f} session={self.registry.session_ms}"
                 f" faults={'+'.join(self.faults).replace(' ', '-') or 'none'}"
                 f" wire={'yes' if self.is_on_wire else 'no'}"
+                + (" total loss" if self.is_total_loss else "")
                 + (f" fast={self.fast}+{self.fast_ms}" if self.fast else ""))
 
 
@@ -115,15 +121,17 @@ def draw_options(seed: int) -> Options:
     late = nodes[replicas:] if random.random() < LATE else ()
     parameters = Parameters("sim", "sim-1", random.choice((1, 2, 4)), replicas,
                             random.choice((20, 100, 400, 1_000)))
+    kinds = _draw_kinds(random)
+    is_total_loss = random.random() < TOTAL_LOSS
     return Options(
         parameters, nodes, late, _draw_timing(random), _draw_limits(random), _draw_weather(random),
         RegistryOptions(session_ms=random.choice((800, 1_500, 3_000)), leg_ms=random.choice((1, 2, 5)),
                         watch_ms=random.choice((5, 20, 200)), ambiguity=random.choice((0.0, 0.1, 0.5)),
                         failure=random.choice((0.0, 0.05))),
         _draw_workload(random),
-        _draw_kinds(random),
+        kinds + DISK if is_total_loss else kinds,
         random.choice(_PACE_OF_FAULTS_MS), random.choice((0.3, 1.0, 4.0)), random.random() < 0.1,
-        random.random() < 0.6, *_draw_fast(random, nodes, parameters.skew_ms))
+        random.random() < 0.6, is_total_loss, *_draw_fast(random, nodes, parameters.skew_ms))
 
 
 def _draw_fast(random: Random, nodes: Sequence[str], skew_ms: int) -> tuple[str, int]:
