@@ -42,7 +42,7 @@ from skuld_py.simulation.workload import Client, Producer, Reader, Worker
 
 LIVENESS_MS = 40_000
 SETTLE_MS = 250
-QUIET_ROUNDS, QUIET_MS_MAX = 3, 6_500
+QUIET_ROUNDS, QUIET_MS_MAX = 4, 8_500
 TRACE_LINES = 60
 REST_MS = 10_000
 TOLD = "CR"

@@ -10,11 +10,11 @@ import pytest
 
 from simulation.planted_stories import claims, durability, interface, order
 from simulation.planted_stories.cases import Build, Cases
-from simulation.story import BODY, OTHER, REFUSED, TASK, Story, completed, lived, record, stored
+from simulation.story import BODY, OTHER, REFUSED, TASK, TOKEN, Story, completed, lived, record, stored
 from skuld_py.crdt import LatticeMap, Min
 from skuld_py.model import messages as m
 from skuld_py.model.ids import IdMint
-from skuld_py.model.task import HISTORY_HEAD, encode_claim, token_of
+from skuld_py.model.task import HISTORY_HEAD, Header, encode_body, encode_claim, token_of
 from skuld_py.model.task import History as TaskHistory
 from skuld_py.partition import tables
 from skuld_py.simulation.checkers import ALL, Checker, check
@@ -162,9 +162,11 @@ UNTRIED = {
     "C10": lambda: Story().claim(5, 10).append(token=5, at_ms=30).renew(5, 0, 30),
     "D3": lambda: Story().enqueue(),
     "D6": lambda: Story().enqueue(at_ms=19).strike("kill", 20).store("body", tables.prefix_of(0) + TASK, BODY),
-    "D8": lambda: stored().enqueue(None).read(10, body=BODY).strike("wipe", 30),
+    "D8": lambda: stored().enqueue(None).read(10, body=BODY).enqueue(at_ms=40).strike("wipe", 30),
     "D9": lambda: lived().know(owners={}).strike("corrupt", 30),
     "A1": lambda: Story().enqueue().enqueue(task=OTHER),
+    "A2": lambda: Story().enqueue(),
+    "O2": lambda: order.queued(12, claimed=11).know(calm_ms=10),
     "V1": lambda: order.healed().know(bound_ms=0),
     "V2": lambda: completed().know(owners={0: ("n1",)}),
     "V4": lambda: order.exchanged(0, 0, 0).know(equal_ms=None),
@@ -186,13 +188,43 @@ def test_without_a_known_patience_no_answer_is_late() -> None:
     assert verdicts(Story().tell(m.Describe, None, 10, 90_000).enqueue(REFUSED))["A2"] is True
 
 
-def test_a_task_claimed_before_its_enqueue_was_acknowledged_does_not_wait_on() -> None:
+@pytest.mark.parametrize("at_ms", [20, 51])
+def test_a_task_claimed_before_its_enqueue_was_acknowledged_does_not_wait_on(at_ms: int) -> None:
     story = Story()
     for number, task_id in enumerate(order.MANY[:4]):
-        story.claim(number + 1, 20, task=task_id).enqueue(task=task_id, at_ms=50)
+        story.claim(number + 1, at_ms, task=task_id).enqueue(task=task_id, at_ms=50)
     story.enqueue(task=order.MANY[5], at_ms=55).claim(9, 60, task=order.MANY[5])
 
     assert verdicts(story)["O2"] is True
+
+
+def test_a_task_acknowledged_as_a_claim_is_asked_for_does_not_wait_yet() -> None:
+    story = Story().enqueue(task=order.MANY[5], at_ms=50).claim(9, 60, task=order.MANY[5])
+    for task_id in order.MANY[:4]:
+        story.enqueue(task=task_id, at_ms=59)
+
+    assert verdicts(story)["O2"] is True
+
+
+def test_one_grant_of_a_hundred_may_be_four_times_as_far_off_and_no_farther() -> None:
+    def story(better: int) -> Story:
+        made = order.queued(better + 1, claimed=better)
+        other = encode_body(Header("r").encode(), b"payload")
+        for number, task_id in enumerate(IdMint(9).mint(1_000, 100, 0)):
+            at_ms = 100 + 10 * number
+            made.enqueue(task=task_id, at_ms=at_ms, header=Header("r").encode())
+            made.claim(100 + number, at_ms + 5, task=task_id, body=other, queue="r")
+        return made
+
+    assert verdicts(story(8))["O2"] is True
+    assert verdicts(story(9))["O2"] is False
+
+
+@pytest.mark.parametrize(("first_ms", "second_ms"), [(99, 700), (50, 599)])
+def test_a_turn_at_the_very_edge_of_its_time_is_in_time(first_ms: int, second_ms: int) -> None:
+    story = order.healed().claim(at_ms=first_ms).claim(TOKEN + 1, at_ms=second_ms)
+
+    assert verdicts(story)["O3"] is True
 
 
 def test_of_four_replicas_two_copies_meet_every_majority_unless_some_were_destroyed() -> None:

@@ -126,7 +126,9 @@ CASES: Cases = {
             "it filled before, and votes": (lambda: wiped().note(30, "n1", What.TRUSTED, 0)
                                             .strike("roll back", 40).note(50, "n1", What.VOTED, 2), "n1"),
         },
-        lambda: wiped().note(25, "n2", What.VOTED, 2).note(30, "n1", What.TRUSTED, 0)
+        lambda: wiped().note(6, "n2", What.VOTED, 1).note(7, "n4", What.VOTED, 1).note(20, "n1", What.VOTED, 1)
+        .strike("wipe", 20, "n3").note(20, "n3", What.VOTED, 1).note(27, "n3", What.VOTED, 1)
+        .strike("wipe", 60, "n4").note(25, "n2", What.VOTED, 2).note(30, "n1", What.TRUSTED, 0)
         .note(40, "n1", What.VOTED, 3)),
     survival.data_outlives_corruption: (
         {

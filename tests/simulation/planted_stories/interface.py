@@ -104,7 +104,7 @@ CASES: Cases = {
         lambda: lived().read(40, body=BODY, history=record(TOKEN, done=TOKEN), entries=((TOKEN, 3, b"entry"),))
         .enqueue(task=OTHER, at_ms=50).read(51, task=OTHER, is_there=False)
         .complete(60, 1, task=OTHER).enqueue(None, task=THIRD, at_ms=61).read(70, task=OTHER, body=BODY)
-        .read(70, task=THIRD, is_there=False)),
+        .read(70, task=THIRD, is_there=False).claim(9, 80, task=THIRD).read(90, task=THIRD, history=record(9))),
     indexes.counts_match: (
         {
             "never counted": (lambda: stored().store("ready", READY, b""), "n1"),
