@@ -177,7 +177,7 @@ def _show(result: _Result) -> None:
     for rule, lines in result.verdict["violated"].items():
         click.echo(f"    VIOLATED: {rule}")
         for line in lines:
-            click.echo(f"      {line[:1500]}")
+            click.echo(f"      {line[:400]}")
     for line in result.verdict["vacuous"]:
         click.echo(f"    VACUOUS: {line}")
     if result.evidence is not None:

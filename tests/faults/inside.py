@@ -29,7 +29,7 @@ def main(name: str, directory: Path, seed: int) -> int:
     """Play a scenario and write its verdict; 0 when that could be done, whatever it says."""
     ctypes.CDLL(None).prctl(_PARENT_DEATH, signal.SIGTERM, 0, 0, 0)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.default_int_handler)
+        signal.signal(number, _interrupt)
     if os.getppid() == 1:
         return 1
     world = World(BY_NAME[name], directory, seed, is_enclosed=True, say=_say)
@@ -66,6 +66,13 @@ def write_record(directory: Path, world: World) -> None:
             record.write(f"{operation}\n")
         for hold in recorder.history.holds:
             record.write(f"HOLD {hold}\n")
+
+
+def _interrupt(*_: object) -> None:
+    """Once: what takes things down must not be interrupted as well."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _say(words: str) -> None:
