@@ -68,13 +68,26 @@ def halves(world: World) -> None:
 
 
 def ring(world: World) -> None:
-    """Five nodes in a ring, each reaching its two neighbours only: each sees another majority."""
+    """Five nodes, each reaching its two neighbours only, so each another majority; and the busiest is killed.
+
+    A leader that its neighbours hear is rightly left in peace, so the ring alone elects nobody.
+    """
     for _ in range(2):
         order = [node.number for node in world.nodes]
         world.random.shuffle(order)
         with world.cut("ring", f"{order}", network.ring(order)):
-            world.run(12)
+            world.run(5)
+            _kill_for(world, 5)
+            world.run(4)
         world.run(4)
+
+
+def _kill_for(world: World, seconds: float) -> None:
+    victim = world.leaders()[0]
+    with world.fault("kill", [victim]):
+        world.kill([victim])
+        world.run(seconds)
+        world.start([victim])
 
 
 def zookeeper_freeze(world: World) -> None:
@@ -108,13 +121,15 @@ def one_way(world: World) -> None:
 
 
 def bridge(world: World) -> None:
-    """Two halves that only one node reaches both of."""
+    """Two halves that only one node reaches both of; the busiest leader is killed meanwhile."""
     for _ in range(2):
         order = [node.number for node in world.leaders()]
         middle = order[2]
         with world.cut("bridge", f"{order[:2]} - {middle} - {order[3:]}",
                        network.bridge(order[:2], middle, order[3:])):
-            world.run(12)
+            world.run(5)
+            _kill_for(world, 5)
+            world.run(4)
         world.run(4)
 
 
