@@ -21,6 +21,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import attrs
+
 from mutants import clauses, elections, grants, moves, records
 from mutants.campaign import Campaign
 from mutants.mutant import Mutant, Rotten
@@ -40,6 +42,8 @@ def arguments(argv: list[str] | None, listed: Sequence[Mutant] = LISTED) -> argp
     parser.add_argument("--checkers", action="store_true", help="mutate the checkers and the monitor instead")
     parser.add_argument("--seeds", type=int, default=10_000, help="at most so many seeds for each mutant")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")
+    parser.add_argument("--no-tests", action="store_true",
+                        help="leave the directed tests out: what does the simulator see by itself?")
     parser.add_argument("--jobs", type=int, default=2, help="mutants tried at once (default 2)")
     parser.add_argument("--timeout", type=float, default=900, help="seconds for one program (default 900)")
     parser.add_argument("--top", type=Path, default=TOP, help=argparse.SUPPRESS)
@@ -48,6 +52,8 @@ def arguments(argv: list[str] | None, listed: Sequence[Mutant] = LISTED) -> argp
         parser.error("--jobs is at least 1, --seeds and --first at least 0, --timeout more than 0")
     every = clauses.mutants(found.top) if found.checkers else listed
     found.mutants = [each for each in every if not found.only or any(part in each.name for part in found.only)]
+    if found.no_tests:
+        found.mutants = [attrs.evolve(each, tests=()) for each in found.mutants if each.seeds]
     if not found.mutants:
         parser.error(f"no mutant is called {' or '.join(found.only)}; see --list")
     return found

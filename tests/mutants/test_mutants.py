@@ -188,6 +188,13 @@ def test_only_those_named_are_tried(tree: Path, capsys: pytest.CaptureFixture[st
     assert "1 of 1 killed" in capsys.readouterr().out
 
 
+def test_the_simulator_may_be_asked_alone(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tree, toy("CLAIMS", ORDER), toy("ORDER", ORDER), toy("ORDER", ORDER, seeds=0),
+               words=("--no-tests",)) == 1
+
+    assert "survived: order-broken\n" in capsys.readouterr().out
+
+
 def test_an_interrupt_ends_the_campaign_and_all_it_runs(tree: Path) -> None:
     script = ("import sys; from mutants.__main__ import main; from mutants.test_mutants import STILL;"
               f"sys.exit(main(['--top', {str(tree)!r}], [STILL]))")

@@ -71,21 +71,21 @@ def _displacements(evidence: Evidence) -> Iterator[tuple[int, Told]]:
     first: dict[bytes, Told] = {}
     for told in sorted(evidence.told, key=lambda told: told.operation.done_ms):
         first.setdefault(told.task, told)
-    changes: list[tuple[int, int, str, Rank]] = []
+    changes: list[tuple[int, bool, str, Rank]] = []
     for operation in evidence.history.of(m.Enqueue, Status.OK):
         for task_id, body in bodies_of(operation):
             queue, rank = _rank(task_id, body)
             gone_ms = first[task_id].operation.invoked_ms if task_id in first else evidence.end_ms
             if operation.done_ms < gone_ms:
-                changes += [(operation.done_ms, 1, queue, rank), (gone_ms - 1, -1, queue, rank)]
-    changes.sort(key=lambda change: (change[0], -change[1]))
+                changes += [(operation.done_ms, True, queue, rank), (gone_ms - 1, False, queue, rank)]
+    changes.sort(key=lambda change: (change[0], not change[1]))
     waiting: dict[str, SortedList] = {}
     at = 0
     for told in sorted(first.values(), key=lambda told: told.operation.invoked_ms):
         while at < len(changes) and changes[at][0] < told.operation.invoked_ms:
-            _, change, queue, rank = changes[at]
+            _, is_added, queue, rank = changes[at]
             ranks = waiting.setdefault(queue, SortedList())
-            ranks.add(rank) if change > 0 else ranks.discard(rank)
+            ranks.add(rank) if is_added else ranks.discard(rank)
             at += 1
         queue, rank = _rank(told.task, told.body)
         if _is_at_work(evidence, told.operation):
