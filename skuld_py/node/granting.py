@@ -40,7 +40,7 @@ class Ballot:
     waiting: dict[str, None] = attrs.field(factory=dict)
     against: dict[int, dict[str, None]] = attrs.field(factory=dict)
     is_refused: bool = False
-    """Whether somebody promised this very epoch to another candidate, or to nobody."""
+    """Whether somebody has promised this very epoch to another candidate or to nobody, or is suspect."""
 
     @property
     def is_led(self) -> bool:
@@ -107,7 +107,7 @@ class CohortOperation(Operation):
             ballot.acked[peer] = None
         elif reply.promised > ballot.epoch and ballot.is_led:
             ballot.vnode.resign(now_ms)
-        elif reply.promised == ballot.epoch:
+        else:
             ballot.is_refused = True
         return ballot
 
@@ -286,7 +286,7 @@ class AmendOperation(CohortOperation):
         self._leave_a_split_cohort(now_ms)
 
     def _leave_a_split_cohort(self, now_ms: int) -> None:
-        """A leader whose epoch too many have promised otherwise cannot grant; in a newer one it can."""
+        """A leader whom too many refuse cannot grant in this epoch; in a newer one it may, or nobody can."""
         for ballot in self.ballots.values():
             if ballot.is_refused and ballot.is_led and not ballot.has_majority():
                 ballot.vnode.resign(now_ms)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from skuld_py.model import messages as m
-from skuld_py.model.events import DocumentRead
+from skuld_py.model.events import DocumentRead, ReadDocument
 from skuld_py.node.comparing import Comparing
 from skuld_py.node.household import Household
 from skuld_py.node.moving import Moving
@@ -34,6 +34,7 @@ class Steward:
         self._next_gossip_ms = 0
         self._next_look_ms = 0
         self._led: dict[int, int] = {}
+        self._next_search_ms: dict[int, int] = {}
         self._moves: dict[str, tuple[m.MoveRow, ...]] = {}
 
     # -- time ----------------------------------------------------------------------------------
@@ -61,15 +62,19 @@ class Steward:
 
     def _see_to_leader(self, now_ms: int, vnode: Vnode) -> None:
         node, election = self._node, vnode.election
-        election.on_deadline(now_ms)
+        node.carry_out(election.on_deadline(now_ms))
         if vnode.is_leading:
             self._see_to_leadership(now_ms, vnode)
             return
-        voters = vnode.standing.cohort or node.owners(vnode.partition)
-        if not node.may_grant or node.me.name not in voters or vnode.suspicion:
-            return
         if self.is_led(now_ms, vnode):
             vnode.leaderless_since_ms = None
+            self._next_search_ms.pop(vnode.partition, None)
+            return
+        voters = vnode.standing.cohort or node.owners(vnode.partition)
+        if node.me.name not in voters or vnode.suspicion:
+            self._search_leader(now_ms, vnode)
+            return
+        if not node.may_grant:
             return
         if vnode.leaderless_since_ms is None:
             vnode.leaderless_since_ms = now_ms
@@ -79,6 +84,14 @@ class Steward:
         if election.is_idle and now_ms >= max(election.next_attempt_ms,
                                               vnode.leaderless_since_ms + patience_ms):
             node.carry_out(node.candidacy(vnode).stand(now_ms))
+
+    def _search_leader(self, now_ms: int, vnode: Vnode) -> None:
+        """This node has no vote by what it knows, and no leader tells it more: perhaps it knows old things."""
+        due_ms = self._next_search_ms.setdefault(vnode.partition, now_ms + self._node.timing.silence_ms)
+        is_concerned = vnode.role(self._node.owners(vnode.partition)) is not Role.STRANGER
+        if is_concerned and self._node.is_connected and now_ms >= due_ms:
+            del self._next_search_ms[vnode.partition]
+            self._node.carry_out([ReadDocument(vnode.partition)])
 
     def _see_to_leadership(self, now_ms: int, vnode: Vnode) -> None:
         """Resign without a majority in hearing; else keep document and cohort up to date."""

@@ -117,9 +117,9 @@ class Candidacy:
         return effects + self._advance(now_ms)
 
     def on_read_failed(self, now_ms: int) -> None:
-        """The registry is out of reach: start over later. A swap in doubt stays in doubt."""
+        """The registry is out of reach: start over later. A swap in doubt stays in doubt, and is read again."""
         self._is_reading = False
-        if self._election.phase in (Phase.READING, Phase.CONFIRMING):
+        if self._election.phase is Phase.READING:
             self._election.give_up(now_ms)
 
     def on_vote(self, now_ms: int, voter: str, vote: m.Vote) -> list[Effect]:

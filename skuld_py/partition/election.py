@@ -133,10 +133,16 @@ class Election:
         self.transfer = None
         self.next_attempt_ms = now_ms + self.timing.retry_ms + self.jitter_ms(self.timing.retry_ms)
 
-    def on_deadline(self, now_ms: int) -> None:
-        """A candidacy that takes too long starts over."""
-        if self.phase not in (Phase.IDLE, Phase.LEADING) and now_ms >= self.expires_ms:
-            self.give_up(now_ms)
+    def on_deadline(self, now_ms: int) -> list[Effect]:
+        """A candidacy that takes too long starts over; but a swap in doubt is read until it is settled, since
+        it may have made this node the leader, and nobody else would tell."""
+        if self.phase in (Phase.IDLE, Phase.LEADING) or now_ms < self.expires_ms:
+            return []
+        if self.phase is Phase.CONFIRMING:
+            self.expires_ms = now_ms + self.timing.request_ms
+            return [ReadDocument(self.partition)]
+        self.give_up(now_ms)
+        return []
 
     def note_written(self, document: Document, version: int) -> None:
         """The leader wrote, or read back, a newer revision of its own document."""

@@ -29,7 +29,7 @@ LOSSES = 0.2
 """Share of runs in which disks are wiped, turned back or damaged."""
 FAST = 0.05
 """Share of runs in which one clock is wrong, within the bound, just beyond it, or far."""
-TOTAL_LOSS = 0.0
+TOTAL_LOSS = 0.02
 """Share of runs of the class "total loss". None: a leader whose followers are all suspects grants and takes
 back without pause, and the histories of its tasks grow until nothing moves."""
 _REPLICAS = (1, 2, 3, 3, 3, 3, 4, 5, 5, 7)

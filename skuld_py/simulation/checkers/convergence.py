@@ -88,13 +88,15 @@ def _is_later(one: TaskHistory, other: TaskHistory) -> bool:
 
 
 def quiet_replicas_are_silent(evidence: Evidence) -> Finding:
-    """[V4] Once all are equal, exchanges carry nothing from the third round of a pair on."""
+    """[V4] Once all are equal, exchanges carry nothing from the third round of a pair of owners on. Who is no
+    owner takes nothing, so it goes on differing until it has dropped what it has."""
     if evidence.equal_ms is None:
         return Finding("V4 exchanges between equal replicas carry nothing", None)
     rounds: dict[tuple[int, str, str], int] = {}
     count, broken = 0, []
     for note in evidence.noted(What.EXCHANGED):
-        if note.time_ms > evidence.equal_ms:
+        owners = evidence.owners.get(note.partition, (note.node, note.whom))
+        if note.time_ms > evidence.equal_ms and note.node in owners and note.whom in owners:
             pair = (note.partition, note.node, note.whom)
             rounds[pair] = rounds.get(pair, 0) + 1
             if rounds[pair] > ROUNDS_TO_QUIET:
