@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from skuld_py.config import Parameters
 from skuld_py.model import messages as m
 from skuld_py.model.columns import pack, pack_u64
@@ -26,8 +28,10 @@ class Stage:
 
     def __init__(self) -> None:
         self.history = History()
-        self.processes = {name: _bare(name) for name in ("n1", "n2", "n3")}
-        self.monitor = Monitor(Parameters("sim", "sim-1", 1, 3), self.processes, self.history)
+        self.processes = {name: _bare(name) for name in ("n1", "n2", "n3", "n4")}
+        self.voters: tuple[str, ...] = ("n2", "n3", "n4")
+        self.monitor = Monitor(Parameters("sim", "sim-1", 1, 3), self.processes, self.history,
+                               lambda partition: self.voters)
 
     def put(self, table: str, key: bytes, value: bytes, *names: str) -> Stage:
         """Committed on the nodes named."""
@@ -41,6 +45,12 @@ class Stage:
         self.processes["n1"].store.put_many(table, [(key, value)])
         self.monitor.before_commit(self.processes["n1"])
         self.processes["n1"].store.commit()
+        return list(self.monitor.violations)
+
+    def drop(self, table: str, key: bytes) -> list[str]:
+        """n1 deletes a record; gives the rules it breaks."""
+        self.processes["n1"].store.pop_many(table, [key])
+        self.monitor.before_commit(self.processes["n1"])
         return list(self.monitor.violations)
 
     def answer(self, question: m.Message, answer: m.Message) -> list[str]:
@@ -99,6 +109,31 @@ def test_a_claim_may_not_go() -> None:
 
 def test_a_body_may_not_change() -> None:
     assert Stage().put("body", KEY, BODY, "n1").change("body", KEY, BODY + b"x") == [rules.BODY_STAYS]
+
+
+@pytest.mark.parametrize(("table", "value", "more"), [
+    ("body", BODY, BODY), ("history", record(5, 9), record(5, 19)),
+    ("history", record(5, 9, 50), record(5, 9, 50))])
+def test_what_is_dropped_is_held_by_most_voters_and_never_by_one_of_them(table: str, value: bytes,
+                                                                         more: bytes) -> None:
+    def stage(*holders: str, held: bytes = more) -> Stage:
+        return Stage().put(table, KEY, value, "n1").put(table, KEY, held, *holders)
+
+    less = BODY + b"x" if table == "body" else record(0, 0)
+    assert stage("n2", "n4").drop(table, KEY) == []
+    assert stage("n2").drop(table, KEY) == [rules.DROPPED_IS_ELSEWHERE]
+    assert stage("n2", "n4", held=less).drop(table, KEY) == [rules.DROPPED_IS_ELSEWHERE]
+    voter = stage("n2", "n4")
+    voter.voters = ("n1", "n2", "n4")
+    assert voter.drop(table, KEY) == [rules.DROPPED_IS_ELSEWHERE]
+
+
+def test_what_may_change_is_no_offence() -> None:
+    stage = Stage().put("meta", b"floor", b"9", "n1").put("body", KEY, BODY, "n1")
+
+    assert stage.change("meta", b"floor", b"1") == []
+    assert stage.change("body", KEY, BODY) == []
+    assert stage.change("meta", PROMISE, promise(3, b"n1")) == []
 
 
 def test_a_promise_may_neither_fall_nor_change_hands() -> None:
