@@ -330,9 +330,11 @@ class Node:
         return vnode.leader if vnode.leader in self.live and vnode.leader != self.me.name else ""
 
     def peers_by_hint(self, queue: str) -> list[str]:
-        """Other live nodes, the hinted first."""
-        hinted = self._steward.hinted(queue)
-        return hinted + [name for name in sorted(self.live) if name not in hinted and name != self.me.name]
+        """Other nodes that lead something, the hinted first. Who leads nothing has nothing to grant, and may be
+        deaf: waiting for it would cost the claim its patience."""
+        leaders = sorted({vnode.leader for vnode in self.vnodes} & self.live.keys() - {self.me.name})
+        hinted = [name for name in self._steward.hinted(queue) if name in leaders]
+        return hinted + [name for name in leaders if name not in hinted]
 
     def forget_hint(self, peer: str, queue: str) -> None:
         """The peer had nothing."""

@@ -86,7 +86,7 @@ class Host(Protocol):
         """The live leader, or ``""``."""
 
     def peers_by_hint(self, queue: str) -> list[str]:
-        """Other live nodes, those said to have tasks of a queue first."""
+        """Other nodes that lead, those said to have tasks of a queue first."""
 
     def forget_hint(self, peer: str, queue: str) -> None:
         """The peer had nothing after all."""

@@ -30,8 +30,7 @@ LOSSES = 0.2
 FAST = 0.05
 """Share of runs in which one clock is wrong, within the bound, just beyond it, or far."""
 TOTAL_LOSS = 0.02
-"""Share of runs of the class "total loss". None: a leader whose followers are all suspects grants and takes
-back without pause, and the histories of its tasks grow until nothing moves."""
+"""Share of runs in which more nodes lose their disks than a majority can make up for; they may stand still."""
 _REPLICAS = (1, 2, 3, 3, 3, 3, 4, 5, 5, 7)
 _PACE_OF_FAULTS_MS = (700, 1_200, 2_500)
 
