@@ -28,7 +28,9 @@ from skuld_py.partition.standing import Names
 from skuld_py.partition.vnode import Vnode
 
 MOVE_PAUSE = 4
-"""A leader that could not change its cohort tries again after so many times the pause of a candidate."""
+"""A leader that could not change its cohort tries again after so many times the pause of a candidate..."""
+MOVE_DOUBLINGS = 4
+"""...and after twice as many when that failed too, so often: trying costs grants."""
 
 
 class Candidacy:
@@ -44,6 +46,8 @@ class Candidacy:
         """The revision known may not be the newest: read before anything else."""
         self._is_reading = False
         self._next_move_ms = 0
+        self._drained_until_ms = 0
+        self._moves_tried = 0
 
     # -- steps of an election ----------------------------------------------------------------------
 
@@ -215,6 +219,7 @@ class Candidacy:
             return self._move(now_ms, action)
         else:
             self._vnode.is_draining = False
+            self._moves_tried = 0
         return []
 
     def _move(self, now_ms: int, action: Stand | Yield) -> list[Effect]:
@@ -222,14 +227,18 @@ class Candidacy:
         cut short would leave claims that nobody holds and nobody may release."""
         election, vnode = self._election, self._vnode
         if now_ms < self._next_move_ms:
-            vnode.is_draining = vnode.is_draining and now_ms < self._next_move_ms - vnode.timing.retry_ms
+            vnode.is_draining = vnode.is_draining and now_ms < self._drained_until_ms
             return []
         vnode.is_draining = True
         if vnode.open_grants:
             return []
-        self._next_move_ms = now_ms + MOVE_PAUSE * vnode.timing.retry_ms
+        self._next_move_ms = now_ms + (MOVE_PAUSE * vnode.timing.retry_ms
+                                       << min(self._moves_tried, MOVE_DOUBLINGS))
+        self._drained_until_ms = now_ms + vnode.timing.vote_ms
+        self._moves_tried += 1
         if isinstance(action, Yield):
-            return [Send(action.target, m.Abdicate(self._vnode.partition, election.epoch, action.cohort))]
+            target = action.targets[(self._moves_tried - 1) % len(action.targets)]
+            return [Send(target, m.Abdicate(vnode.partition, election.epoch, action.cohort))]
         return self._open(now_ms, election.document, election.version, action.cohort, "the placement moved")
 
     def _write(self, document: Document) -> list[Effect]:

@@ -74,9 +74,9 @@ class Stand:
 
 @attrs.frozen
 class Yield:
-    """Ask ``target`` to stand for a leadership over this cohort."""
+    """Ask one of ``targets``, the first if it is able, to stand for a leadership over this cohort."""
 
-    target: str
+    targets: Names
     cohort: Names
 
 
@@ -140,7 +140,7 @@ def _lead(facts: Facts, document: Document, now_ms: int) -> Action:
         return Rest("held by an operator")
     wish = document.promote
     if wish is not None and wish.kind == LEAD:
-        return Yield(wish.target, document.cohort)
+        return Yield((wish.target,), document.cohort)
     return _move(facts, document)
 
 
@@ -182,9 +182,8 @@ def _move(facts: Facts, document: Document) -> Action:
         return Rest("a majority of the voters is not alive")
     if facts.me.name in cohort:
         return Stand(cohort)
-    seated = [name for name in cohort if name in document.cohort and name in facts.live]
-    filled = [name for name in cohort if name in facts.live]
-    return Yield((seated or filled)[0], cohort)
+    able = [name for name in cohort if name in facts.live]
+    return Yield(tuple(sorted(able, key=lambda name: name not in document.cohort)), cohort)
 
 
 def next_cohort(cohort: Names, owners: Names, filled: Collection[str], live: Collection[str]) -> Names:

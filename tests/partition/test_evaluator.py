@@ -63,7 +63,7 @@ CASES: dict[str, tuple[Facts, Document, Action]] = {
         document(learners=("n4",)), Rest()),
     "the leader is not in the next cohort": (
         facts(owners=("n2", "n3", "n4"), filled=["n4"]), document(learners=("n4",)),
-        Yield("n2", ("n2", "n3", "n4"))),
+        Yield(("n2", "n3", "n4"), ("n2", "n3", "n4"))),
     "nothing moves while frozen": (
         facts(owners=NEW, filled=["n4"]), document(learners=("n4",), freeze=FROZEN), Rest("held by an operator")),
     "nothing moves in solo mode": (
@@ -72,7 +72,7 @@ CASES: dict[str, tuple[Facts, Document, Action]] = {
         facts(owners=NEW, filled=["n4"], horizon_ms=9_000), document(learners=("n4",)),
         Write(document(learners=("n4",), horizon_ms=9_000))),
     "a wish is obeyed": (facts(), document(promote=Promotion("p", "lead", "n3", 4, NOW + 1, "op")),
-                         Yield("n3", OLD)),
+                         Yield(("n3",), OLD)),
     "a wish of another epoch is dropped": (
         facts(), document(promote=Promotion("p", "lead", "n3", 3, NOW + 1, "op")), Write(DOCUMENT)),
     "a wish that expired is dropped": (
