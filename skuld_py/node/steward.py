@@ -88,7 +88,8 @@ class Steward:
     def _search_leader(self, now_ms: int, vnode: Vnode) -> None:
         """This node has no vote by what it knows, and no leader tells it more: perhaps it knows old things."""
         due_ms = self._next_search_ms.setdefault(vnode.partition, now_ms + self._node.timing.silence_ms)
-        is_concerned = vnode.role(self._node.owners(vnode.partition)) is not Role.STRANGER
+        is_concerned = (vnode.promise.epoch > vnode.standing.epoch
+                        or vnode.role(self._node.owners(vnode.partition)) is not Role.STRANGER)
         if is_concerned and self._node.is_connected and now_ms >= due_ms:
             del self._next_search_ms[vnode.partition]
             self._node.carry_out([ReadDocument(vnode.partition)])

@@ -35,7 +35,7 @@ pass says the same for all of them at once).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 
 import attrs
@@ -255,9 +255,8 @@ class Exchange:
             self.progress.fetched_rows += len(answer.tasks)
             self.progress.fetched_bytes += sum(map(_size_of, answer.tasks))
         mine = list(read_units(self.replica.store, self.replica.prefix, differing))
-        rows = [row_of(unit) for unit in mine if unit.digest != digests[unit.key]]
-        if self.is_leaving:
-            rows = _beyond(rows, [digests[unit.key] for unit in mine], answer.tasks)
+        known = _covered(mine, digests, answer.tasks) if self.is_leaving else set()
+        rows = [row_of(unit) for unit in mine if unit.digest != digests[unit.key] and unit.key not in known]
         self.progress.given_rows += len(rows)
         self.progress.given_bytes += sum(map(_size_of, rows))
         effects: list[Effect] = [Send(self.peer, m.Repair(self.replica.partition, tuple(part)))
@@ -273,12 +272,12 @@ class Exchange:
 _AWAITING = (Phase.PROBING, Phase.WALKING, Phase.FETCHING)
 
 
-def _beyond(mine: Sequence[m.TaskRow], digests: Sequence[int], theirs: Sequence[m.TaskRow]) -> list[m.TaskRow]:
-    """Of differing units, those that know more than the peer's. It sent its own of all that it has."""
-    sent = iter(theirs)
-    if len(theirs) != sum(1 for digest in digests if digest):
+def _covered(mine: Sequence[Unit], digests: Mapping[bytes, int], theirs: Sequence[m.TaskRow]) -> set[bytes]:
+    """Of units that differed, those of which the peer's knows all that ours does. It sent all that it has."""
+    held = [unit for unit in mine if digests[unit.key]]
+    if len(theirs) != len(held):
         raise Malformed("Fetched.tasks", "are not the units that differ")
-    return [row for row, digest in zip(mine, digests, strict=True) if not (digest and covers(next(sent), row))]
+    return {unit.key for unit, row in zip(held, theirs, strict=True) if covers(row, row_of(unit))}
 
 
 # -- the answering side ----------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from skuld_py.model.document import Document
 from skuld_py.model.events import DocumentRead, Session, SessionChanged
 from skuld_py.model.ids import partition_of, split
 from skuld_py.model.task import History
-from skuld_py.partition.suspicion import suspects
 from skuld_py.partition.tables import suspect_key
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.network import Network
@@ -141,9 +140,8 @@ class Probes:
     # -- elections -----------------------------------------------------------------------------
 
     def _on_request(self, now_ms: int, candidate: str, voter: str, request: m.RequestVote) -> None:
-        partitions = self._scene.options.parameters.partitions
-        self.hit("candidate is suspected", request.partition in suspects(
-            self._scene.processes[candidate].store, partitions))
+        marks = self._scene.processes[candidate].store.tables["meta"]
+        self.hit("candidate is suspected", suspect_key(request.partition) in marks)
         if not request.is_trial:
             first = self._asked.setdefault((request.partition, request.epoch), candidate)
             self.hit("two candidates for one epoch", first != candidate)
