@@ -10,6 +10,7 @@ JOBS = "tests/node/test_jobs.py::"
 ELECTIONS = "tests/partition/test_election.py::"
 VNODES = "tests/partition/test_vnode.py::"
 IDENTITY = "tests/node/test_identity.py::"
+EXCHANGE, EXCHANGES = "partition/exchange.py", "tests/partition/test_exchange.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("unfilled-member-seated", "an owner is seated before it has taken the data over", EVALUATOR,
@@ -102,4 +103,17 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("lost-promise-not-noticed", "a partition that lost its promise is trusted", "node/identity.py",
            '        mark_damaged(store, lost, "its promise was lost")\n', "", "D8",
            IDENTITY + "test_a_lost_promise_makes_its_partition_suspect_and_is_unknown_from_then_on", seeds=0),
+    mutant("leaving-node-takes", "a zombie takes what it will drop", EXCHANGE,
+           "        if not self.is_leaving:\n", "        if True:\n", "D1",
+           EXCHANGES + "test_who_leaves_gives_all_it_has_and_takes_nothing"),
+    mutant("leaving-node-keeps", "a zombie takes any unit of a peer's for one that knows all that its own does",
+           EXCHANGE, "for unit, row in zip(held, theirs, strict=True) if covers(row, row_of(unit))}",
+           "for unit in held}", "D1", EXCHANGES + "test_who_leaves_gives_all_it_has_and_takes_nothing"),
+    mutant("grants-cut-short", "a cohort changes while grants are open, and leaves claims that nobody may release",
+           "partition/candidacy.py", "        if vnode.open_grants:\n            return []\n", "", "O3",
+           "tests/node/test_moving.py::test_no_grant_is_cut_short_by_a_change_of_the_cohort"),
+    mutant("forgotten-leadership", "a store that led and does not know is trusted", "partition/candidacy.py",
+           "        if led > vnode.promise.epoch and is_same_store and not vnode.suspicion:\n",
+           "        if led > vnode.promise.epoch and not is_same_store and not vnode.suspicion:\n", "D8",
+           "tests/node/test_moving.py::test_a_leader_whose_data_is_an_old_copy_is_found_out"),
 )
