@@ -12,6 +12,7 @@ import pytest
 from skuld_py import Client
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model import messages as m
+from skuld_py.runtime.clusters import set_leaving
 from system.conftest import SKEW_MS, await_leaders
 from system.load import at_work, await_depth
 
@@ -38,7 +39,13 @@ def is_led_by(nodes: Sequence[str]) -> Callable[[m.Described], bool]:
     return lambda status: all(row.leader in nodes for row in status.partitions)
 
 
-def test_nodes_are_added_under_load(cluster: LocalCluster) -> None:
+def has_left(status: m.Described, gone: str) -> bool:
+    """Whether a node keeps and leads nothing any more, and all that it had has arrived elsewhere."""
+    return not status.moves and all(row.leader not in ("", gone) and gone not in row.cohort
+                                    and sorted(row.cohort) == sorted(row.owners) for row in status.partitions)
+
+
+def test_nodes_are_added_and_taken_out_under_load(cluster: LocalCluster) -> None:
     with at_work(cluster.addresses[:3], workers=2) as (load, client):
         await_depth(client, lambda depth: depth.completed >= 500)
         before = {row.partition: row for row in client.status().partitions}
@@ -52,6 +59,12 @@ def test_nodes_are_added_under_load(cluster: LocalCluster) -> None:
                 if sorted(row.owners) == sorted(before[row.partition].owners):
                     assert row.epoch == before[row.partition].epoch, f"{row} was led by {before[row.partition]}"
             before = {row.partition: row for row in status.partitions}
+        for index in (4, 3):
+            gone = cluster.addresses[index]
+            set_leaving(cluster.zookeeper_hosts, cluster.name, gone, True)
+            with Client(cluster.addresses[:1], timeout_s=20) as onlooker:
+                await_status(onlooker, partial(has_left, gone=gone))
+            cluster.kill_node(index)
         mark = len(load.acked)
         await_depth(client, lambda depth: len(load.acked) > mark + 500)
 
