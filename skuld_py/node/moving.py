@@ -10,7 +10,8 @@ known, never from what changed:
   compares with them, until there are so many that any majority it ever belonged to is met among them. Then
   it adopts the highest promise, as one made to nobody, and is trusted again;
 * a *zombie* (neither placed here nor voting) takes no writes any more. It compares with voters until it has
-  nothing left to give to a majority of them, and then drops its records, some at each look;
+  nothing left to give to a majority of them, reads in the document that it has no vote, and then drops its
+  records, some at each look;
 * a candidate may ask a new member to *sync*: to compare with the voters that it has read, after they voted.
 
 Nothing is remembered over a restart: the job begins anew and finds little left to do.
@@ -26,6 +27,7 @@ import attrs
 
 from skuld_py.model import messages as m
 from skuld_py.model.document import Document
+from skuld_py.model.events import ReadDocument
 from skuld_py.node.comparing import Comparing
 from skuld_py.node.household import Household
 from skuld_py.partition.exchange import Pass
@@ -40,16 +42,18 @@ NO_JOB = (Role.MEMBER, Role.STRANGER)
 @attrs.define
 class Job:
     """What a partition's role asks for. ``first`` numbers the first exchange that counts; ``through`` are the
-    peers compared with, ``promised`` what they told."""
+    peers compared with and their starts, ``promised`` what they told."""
 
     role: Role
     era: int
     first: int
-    through: dict[str, None] = attrs.field(factory=dict)
+    through: dict[str, str] = attrs.field(factory=dict)
     promised: dict[str, int] = attrs.field(factory=dict)
     next_ask_ms: int = 0
     rows: int = 0
     is_done: bool = False
+    is_confirmed: bool = False
+    """The partition document says so too: this node, whose memory may be old, has no vote."""
 
 
 @attrs.define
@@ -82,12 +86,29 @@ class Moving:
             job = self._jobs.get(vnode.partition)
             if job is None or (job.role, job.era) != (role, vnode.standing.era):
                 job = self._jobs[vnode.partition] = Job(role, vnode.standing.era, self._comparing.begun + 1)
+            if role is Role.ZOMBIE:
+                self._forget_restarted(vnode, job)
+                self._ask_document(now_ms, vnode, job)
             if not job.is_done:
                 self._go_on(now_ms, vnode, job)
         for partition, sync in self._syncs.items():
             for name in sync.sources:
                 if name not in sync.through:
                     self._comparing.pursue(partition, name)
+
+    def _forget_restarted(self, vnode: Vnode, job: Job) -> None:
+        """Who started anew may have been wiped: what it was given counts only once it has been seen again."""
+        job.through = {name: boot for name, boot in job.through.items() if self._boot(name) == boot}
+        job.is_done = has_majority(vnode.standing.cohort, job.through)
+
+    def _ask_document(self, now_ms: int, vnode: Vnode, job: Job) -> None:
+        if job.is_done and not job.is_confirmed and now_ms >= job.next_ask_ms:
+            job.next_ask_ms = now_ms + ASK_PAUSE_MS
+            self._node.carry_out([ReadDocument(vnode.partition)])
+
+    def _boot(self, name: str) -> str:
+        member = self._node.live.get(name)
+        return member.boot if member is not None else ""
 
     def _go_on(self, now_ms: int, vnode: Vnode, job: Job) -> None:
         others = [name for name in vnode.standing.cohort
@@ -109,7 +130,7 @@ class Moving:
         if job is not None and ended.serial >= job.first and not job.is_done:
             job.rows += ended.progress.fetched_rows + ended.progress.given_rows
             if job.role is not Role.ZOMBIE or not ended.progress.given_rows:
-                job.through[ended.peer] = None
+                job.through[ended.peer] = self._boot(ended.peer)
             self._finish(now_ms, self._node.vnodes[partition], job)
         sync = self._syncs.get(partition)
         if sync is not None and ended.serial >= sync.first:
@@ -135,7 +156,7 @@ class Moving:
         for partition, job in self._jobs.items():
             vnode = self._node.vnodes[partition]
             is_zombie = vnode.role(self._node.owners(partition)) is Role.ZOMBIE
-            if job.role is Role.ZOMBIE and job.is_done and is_zombie and job.era == vnode.standing.era:
+            if is_zombie and job.is_done and job.is_confirmed and job.era == vnode.standing.era:
                 vnode.replica.drop(limit)
 
     def on_vote(self, peer: str, vote: m.Vote) -> None:
@@ -145,8 +166,10 @@ class Moving:
             job.promised[peer] = max(vote.promised, job.promised.get(peer, 0))
 
     def on_read(self, now_ms: int, partition: int, document: Document) -> None:
-        """Where no leader has ever been, there is nothing to have forgotten."""
-        vnode = self._node.vnodes[partition]
+        """Where no leader has ever been, there is nothing to have forgotten; who has no vote may drop."""
+        vnode, job = self._node.vnodes[partition], self._jobs.get(partition)
+        if job is not None and document.era == job.era and self._node.me.name not in document.cohort:
+            job.is_confirmed = job.role is Role.ZOMBIE and job.is_done
         if vnode.suspicion and not document.epoch and not vnode.standing.epoch:
             vnode.trust(now_ms, 0)
 

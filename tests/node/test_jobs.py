@@ -9,7 +9,8 @@ import pytest
 
 from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Parameters
 from skuld_py.model import messages as m
-from skuld_py.model.document import Member
+from skuld_py.model.document import Document, Member, seats_of
+from skuld_py.model.events import Effect, ReadDocument
 from skuld_py.model.ids import IdMint
 from skuld_py.model.task import Header
 from skuld_py.node.moving import ASK_PAUSE_MS, Moving
@@ -34,11 +35,14 @@ class Stage:
         self.vnode.settle(4, 4, cohort)
         self.sent: list[tuple[str, m.Message]] = []
         self.pursued: list[str] = []
+        self.asked: list[Effect] = []
         self.owners = owners
         self.begun = 10
         node: Any = SimpleNamespace(
             me=members["me"], live=members, vnodes=[self.vnode], owners=lambda partition: self.owners,
-            keepers=lambda partition: [], send=lambda name, message: self.sent.append((name, message)))
+            keepers=lambda partition: [], send=lambda name, message: self.sent.append((name, message)),
+            carry_out=self.asked.extend)
+        self.members = members
         comparing: Any = self
         self.moving = Moving(node, comparing)
 
@@ -53,6 +57,12 @@ class Stage:
     def compare(self, peer: str, *, serial: int = 11, given: int = 0) -> Stage:
         """An exchange with a peer, begun as number ``serial``, is through."""
         self.moving.on_pass(NOW, Pass(0, peer, serial, not given, Progress(given_rows=given)))
+        return self
+
+    def confirm(self, cohort: tuple[str, ...], era: int = 4) -> Stage:
+        """The document is read."""
+        document = Document(epoch=era, era=era, leader="n1", seats=seats_of(cohort))
+        self.moving.on_read(NOW, 0, document)
         return self
 
     @property
@@ -102,17 +112,35 @@ def test_a_zombie_drops_what_a_majority_has_and_nothing_before() -> None:
         stage.moving.drop()
         assert not stage.is_done and stage.count == 3
 
+    stage.confirm(THERE)
     stage.compare("n2", serial=12)
     assert stage.is_done
     stage.moving.drop(2)
+    assert stage.count == 3, "what was read before does not count"
+
+    assert stage.look().asked == [ReadDocument(0)]
+    for cohort, era in ((HERE, 4), (THERE, 5)):
+        stage.confirm(cohort, era).moving.drop(2)
+        assert stage.count == 3
+    stage.confirm(THERE).moving.drop(2)
     assert 0 < stage.count < 3
     stage.moving.drop()
     assert stage.count == 0
 
 
+def test_what_a_restarted_voter_was_given_does_not_count() -> None:
+    stage = Stage(owners=THERE, cohort=THERE).look().compare("n1").compare("n2")
+    assert stage.is_done
+
+    stage.members["n2"] = Member("n2", "h", 1, "a later boot")
+
+    assert not stage.look().is_done
+    assert stage.compare("n2", serial=12).is_done
+
+
 @pytest.mark.parametrize("change", ["placed again", "another cohort"])
 def test_a_zombie_that_is_wanted_again_drops_no_more(change: str) -> None:
-    stage = Stage(owners=THERE, cohort=THERE).look().compare("n1").compare("n2")
+    stage = Stage(owners=THERE, cohort=THERE).look().compare("n1").compare("n2").confirm(THERE)
     assert stage.is_done
     if change == "placed again":
         stage.owners = HERE
