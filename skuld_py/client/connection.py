@@ -1,9 +1,10 @@
 """Requests to a cluster: which node to ask, how long to wait, and what may be asked twice.
 
-A call has one deadline. Nodes are asked in turn. A request that is idempotent is sent to another
-node when one is silent; any other is sent once, and silence makes its outcome ``Uncertain``. A node
-that is not connected is never sent to (the socket refuses at once), so "no node is reachable" is a
-definite refusal.
+A call has one deadline. Nodes are asked in turn; one that was silent is passed over for a while, unless
+all are. A request that is idempotent is sent to another node when one is silent; any other is sent once,
+and silence makes its outcome ``Uncertain``. A refusal is definite only if no earlier attempt is in doubt.
+A node that is not connected is never sent to (the socket refuses at once), so "no node is reachable" is
+a definite refusal.
 
 One DEALER per node; answers are matched by request number, late ones dropped.
 """
@@ -23,6 +24,8 @@ from skuld_py.wire.codec import Envelope, decode, encode
 
 ATTEMPT_S = 1.5
 """A silent node is given up for another one after this, within the call's deadline."""
+SILENCE_S = 5.0
+"""A node that gave no answer is asked again only after this, as long as others are there."""
 CONNECT_S = 0.05
 RETRIED_CODES = ("not_ready", "unavailable", "busy", "no_leader")
 """Refusals that pass by themselves: tried again until the deadline."""
@@ -50,6 +53,7 @@ class Connection:
         self._poller = zmq.Poller()
         self._requests = itertools.count(1)
         self._turn = 0
+        self._silent_until: dict[str, float] = {}
         for node in nodes:
             self._connect(node)
         self.greeted: Greeted | None = None
@@ -102,7 +106,8 @@ class Connection:
         frames = encode(Envelope("", cluster, (message,)))
         was_sent, is_in_doubt, refusal = False, False, None
         while time.monotonic() < (deadline if was_sent else reach_by):
-            if not self._send(frames):
+            node = self._send(frames)
+            if not node:
                 self._pause(reach_by)
                 continue
             was_sent = True
@@ -110,8 +115,10 @@ class Connection:
             answer = self._receive(request, until)
             if answer is not None and not isinstance(answer, Failed):
                 return answer
-            if answer is not None:
-                refusal = self._judge(answer, is_idempotent)
+            if answer is None:
+                self._silent_until[node] = time.monotonic() + SILENCE_S
+            else:
+                refusal = self._judge(answer, is_idempotent, is_in_doubt)
             is_in_doubt = is_in_doubt or answer is None or not answer.is_definite
             if is_in_doubt and not is_idempotent:
                 break
@@ -123,8 +130,9 @@ class Connection:
             raise refusal
         raise Uncertain("deadline", f"no answer from {names} before the deadline")
 
-    def _judge(self, answer: Failed, is_idempotent: bool) -> Refused | Uncertain:
-        """Raise what is final; give back what may be tried again."""
+    def _judge(self, answer: Failed, is_idempotent: bool, is_in_doubt: bool) -> Refused | Uncertain:
+        """Raise what is final; give back what may be tried again. What an earlier attempt may have done, no
+        refusal undoes."""
         if not answer.is_definite:
             doubt = Uncertain(answer.code, answer.text)
             if not is_idempotent:
@@ -132,19 +140,21 @@ class Connection:
             return doubt
         refusal = Refused(answer.code, answer.text)
         if answer.code not in RETRIED_CODES:
-            raise refusal
+            raise Uncertain(answer.code, answer.text) if is_in_doubt else refusal
         return refusal
 
-    def _send(self, frames: list[bytes]) -> bool:
-        sockets = list(self._sockets.values())
-        for _ in sockets:
-            self._turn += 1
+    def _send(self, frames: list[bytes]) -> str:
+        """Send to the next node that takes it; gives its name, or nothing."""
+        self._turn += 1
+        now, first = time.monotonic(), self._turn % len(self._sockets)
+        nodes = [*list(self._sockets)[first:], *list(self._sockets)[:first]]
+        for node in sorted(nodes, key=lambda node: self._silent_until.get(node, 0) > now):
             try:
-                sockets[self._turn % len(sockets)].send_multipart(frames, zmq.DONTWAIT)
+                self._sockets[node].send_multipart(frames, zmq.DONTWAIT)
             except zmq.Again:
                 continue
-            return True
-        return False
+            return node
+        return ""
 
     def _pause(self, deadline: float) -> None:
         """Give connections a moment; an answer that comes meanwhile is stale."""

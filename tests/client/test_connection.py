@@ -80,8 +80,10 @@ COUNTED = m.Counted(99, b"", b"", ())
     (lambda n, _: None if n == 1 else COUNTED, True, 5, m.Counted),
     (lambda n, _: None if n == 1 else failed("busy", True), True, 2.2, Uncertain),
     (lambda n, _: failed("uncertain", False) if n == 1 else failed("busy", True), True, 0.5, Uncertain),
+    (lambda n, _: failed("uncertain", False) if n == 1 else failed("conflict", True), True, 5, Uncertain),
 ], ids=["answered", "refused", "in doubt", "in doubt, then answered", "busy, then answered", "busy to the end",
-        "silent", "silent once", "silent, then answered", "silent, then busy", "in doubt, then busy"])
+        "silent", "silent once", "silent, then answered", "silent, then busy", "in doubt, then busy",
+        "in doubt, then refused"])
 def test_a_call_ends_in_what_is_known(script: Script, is_idempotent: bool, timeout_s: float, kind: type) -> None:
     assert type(outcome(script, is_idempotent=is_idempotent, timeout_s=timeout_s)) is kind
 
@@ -89,5 +91,20 @@ def test_a_call_ends_in_what_is_known(script: Script, is_idempotent: bool, timeo
 def test_what_is_not_idempotent_is_sent_once_when_nobody_answers() -> None:
     seen = []
     outcome(lambda n, _: seen.append(n), is_idempotent=False, timeout_s=2.5)  # type: ignore[func-returns-value]
+
+    assert seen == [1]
+
+
+def test_a_silent_node_is_passed_over_for_a_while() -> None:
+    seen: list[int] = []
+
+    def silent(n: int, _: m.Message) -> None:
+        seen.append(n)
+    with node(silent) as deaf, node(lambda n, _: COUNTED) as well:
+        connection = Connection([well, deaf])
+        for _ in range(6):
+            answer = connection.call(m.Count(99, ""), 5, is_idempotent=True)
+            assert isinstance(answer, m.Counted)
+        connection.close()
 
     assert seen == [1]
