@@ -118,13 +118,15 @@ class Amended(Message):
 class RequestVote(Message):
     """Promise me this epoch of the partition, for a leadership over ``cohort``.
 
-    A trial asks whether you would, and changes nothing.
+    A trial asks whether you would, and changes nothing. ``base`` is the epoch of the document that the
+    candidate has read (0: not told): once a later one is written, the candidacy cannot succeed any more.
     """
 
     partition: int = fields.number()
     epoch: int = fields.number(1, U32_MAX)
     cohort: tuple[str, ...] = fields.names()
     is_trial: bool = fields.truth()
+    base: int = fields.number(0, U32_MAX, default=0)
 
 
 @attrs.frozen
@@ -196,13 +198,14 @@ class ClaimsKept(Message):
 @attrs.frozen
 class Sync(Message):
     """A candidate asks a new member of its ``cohort`` to take over all that these voters hold, now that they
-    have voted and before it leads."""
+    have voted and before it leads. ``base``: see ``RequestVote``."""
 
     is_promise = False
     partition: int = fields.number()
     epoch: int = fields.number(1, U32_MAX)
     cohort: tuple[str, ...] = fields.names()
     sources: tuple[str, ...] = fields.names()
+    base: int = fields.number(0, U32_MAX, default=0)
 
 
 @attrs.frozen

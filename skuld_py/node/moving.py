@@ -178,7 +178,7 @@ class Moving:
         vnode = self._node.vnodes[message.partition]
         if vnode.suspicion or self._node.me.name not in message.cohort:
             return
-        vnode.expect(message.epoch, message.cohort)
+        vnode.expect(message.epoch, message.cohort, message.base)
         sources = [name for name in message.sources if name != self._node.me.name]
         self._syncs[message.partition] = Syncing(candidate, message.epoch, self._comparing.begun + 1, sources)
         for name in sources:

@@ -116,7 +116,7 @@ class Candidacy:
     def _open(self, now_ms: int, document: Document, version: int, cohort: Names, cause: str) -> list[Effect]:
         """Stand without a trial: the leader itself wishes it."""
         epoch = self._election.choose_epoch(document, self._vnode.promise.epoch)
-        self._vnode.promise_to(now_ms, epoch, self._vnode.me.name, cohort)
+        self._vnode.promise_to(now_ms, epoch, self._vnode.me.name, cohort, document.epoch)
         effects = self._election.open(now_ms, document, version, cohort, is_trial=False, cause=cause)
         return effects + self._advance(now_ms)
 
@@ -167,7 +167,7 @@ class Candidacy:
         effects: list[Effect] = []
         if election.phase is Phase.TRYING and election.has_votes():
             epoch = election.choose_epoch(election.document, vnode.promise.epoch)
-            vnode.promise_to(now_ms, epoch, vnode.me.name, election.cohort)
+            vnode.promise_to(now_ms, epoch, vnode.me.name, election.cohort, election.document.epoch)
             effects += election.ask_for_votes(now_ms)
         if election.phase is Phase.VOTING and election.has_votes():
             effects += election.start_pull(now_ms)

@@ -172,7 +172,8 @@ class Election:
         return self.epoch
 
     def _ask_votes(self) -> list[Effect]:
-        request = RequestVote(self.partition, self.epoch, self.cohort, self.phase is Phase.TRYING)
+        request = RequestVote(self.partition, self.epoch, self.cohort, self.phase is Phase.TRYING,
+                              self.document.epoch)
         return [Send(name, request) for name in sorted({*self.document.cohort, *self.cohort})
                 if name != self.me.name]
 
@@ -242,7 +243,8 @@ class Election:
         self._unsynced = dict.fromkeys(added)
         if added:
             self.expires_ms = now_ms + self.timing.sync_ms
-        return [Send(name, Sync(self.partition, self.epoch, self.cohort, sources)) for name in added]
+        request = Sync(self.partition, self.epoch, self.cohort, sources, self.document.epoch)
+        return [Send(name, request) for name in added]
 
     def on_synced(self, member: str, epoch: int) -> None:
         """A new member holds the data."""

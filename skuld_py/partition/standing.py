@@ -7,8 +7,10 @@ its new members take over what the voters hold, after they voted. So what was ac
 vote reaches a majority of the new cohort by that, and what is acknowledged after it by the quorum
 in the pending cohort. Nothing acknowledged is forgotten by a move, completions included.
 
-A pending cohort stays until an epoch at least as new is known to have a leader: its swap of the
-document may be on its way even when the candidate has given up.
+A pending cohort stays until an epoch at least as new as its number is known to have a leader: its swap
+of the document may be on its way even when the candidate has given up. The number is the epoch after the
+one that the candidate read in the document: a swap bound to that revision fails once a newer epoch stands
+there. Were it the candidate's own epoch, a candidate that lost to an older one would leave it for ever.
 
 Kept in the store, durable like a promise: a voter that forgot what it is pending would let an
 acknowledgement pass that the new cohort never hears of.
@@ -56,7 +58,7 @@ class Standing:
         return Standing(epoch, era, cohort, pending)
 
     def proposed(self, epoch: int, cohort: Names) -> Standing:
-        """After promising an epoch to a candidate for a cohort."""
+        """After hearing of a candidacy for a cohort that an epoch like this one would settle."""
         if not self.era or _same(cohort, self.cohort) or any(_same(cohort, other) for _, other in self.pending):
             kept = tuple((max(at, epoch) if _same(cohort, other) else at, other) for at, other in self.pending)
             return attrs.evolve(self, pending=kept)

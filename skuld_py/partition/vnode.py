@@ -96,16 +96,16 @@ class Vnode:
         """Learn that an epoch has a leader, over a cohort seated in ``era``."""
         self._change_standing(self.standing.settled(epoch, era, cohort))
 
-    def expect(self, epoch: int, cohort: Names) -> None:
-        """Learn that a candidate would lead this cohort, without voting for it."""
-        self._change_standing(self.standing.proposed(epoch, cohort))
+    def expect(self, epoch: int, cohort: Names, base: int) -> None:
+        """Learn that a candidate would lead this cohort, from the document of ``base`` on (0: not told)."""
+        self._change_standing(self.standing.proposed(base + 1 if base else epoch, cohort))
 
     def _change_standing(self, standing: Standing) -> None:
         if standing != self.standing:
             self.standing = standing
             save_standing(self.store, self.partition, standing)
 
-    def promise_to(self, now_ms: int, epoch: int, candidate: str, cohort: Names = ()) -> bool:
+    def promise_to(self, now_ms: int, epoch: int, candidate: str, cohort: Names = (), base: int = 0) -> bool:
         """Promise an epoch, or confirm that it is the one promised; a newer one ends our own candidacy.
 
         ``cohort``: whom the candidate would lead; until its end is known, that cohort counts too.
@@ -113,7 +113,7 @@ class Vnode:
         if not self.promise.allows_vote(epoch, candidate):
             return False
         if cohort:
-            self._change_standing(self.standing.proposed(epoch, cohort))
+            self.expect(epoch, cohort, base)
         if epoch > self.promise.epoch:
             self.promise = Promise(epoch, candidate)
             save_promise(self.store, self.partition, self.promise)
@@ -189,7 +189,7 @@ class Vnode:
         if request.is_trial:
             is_granted = not is_led or self.leader == candidate
         else:
-            is_granted = self.promise_to(now_ms, request.epoch, candidate, request.cohort)
+            is_granted = self.promise_to(now_ms, request.epoch, candidate, request.cohort, request.base)
         return m.Vote(self.partition, request.epoch, is_granted, request.is_trial, self.promise.epoch,
                       self.standing.epoch)
 

@@ -56,7 +56,7 @@ MUTANTS: tuple[Mutant, ...] = (
            ELECTIONS + "test_what_was_said_on_trial_is_no_vote"),
     mutant("trials-change-promises", "a trial vote is a real one", VNODE,
            "            is_granted = not is_led or self.leader == candidate\n",
-           "            is_granted = self.promise_to(now_ms, request.epoch, candidate, request.cohort)\n", "A4",
+           "            is_granted = self.promise_to(now_ms, request.epoch, candidate, request.cohort, request.base)\n", "A4",
            VNODES + "test_a_trial_changes_nothing"),
     mutant("trial-won-against-a-leader", "a voter that hears the leader says yes on trial", VNODE,
            "            is_granted = not is_led or self.leader == candidate\n",

@@ -125,7 +125,7 @@ def test_a_new_member_must_have_taken_the_data_over() -> None:
 
     asked = one.start_sync(NOW)
 
-    assert asked == [Send(name, m.Sync(0, 5, NEW, ("n1", "n2"))) for name in ("n4", "n5")]
+    assert asked == [Send(name, m.Sync(0, 5, NEW, ("n1", "n2"), 4)) for name in ("n4", "n5")]
     one.on_synced("n4", 5)
     one.on_synced("n5", 4)
     assert not one.has_synced()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Parameters
@@ -259,6 +260,18 @@ def test_its_role_follows_from_placement_and_cohort(owners: tuple[str, ...], coh
 
     assert one.role(owners) is role
     assert one.takes_writes(owners) is (role in (Role.MEMBER, Role.LEARNER))
+
+
+def test_a_candidacy_that_read_an_older_document_than_stands_there_is_not_pending() -> None:
+    """Its swap is bound to what it read; its own epoch may be higher than any that will come for long."""
+    one = vnode()
+    one.settle(4, 4, OLD)
+    one.on_request_vote(NOW, "n2", attrs.evolve(ballot(15, cohort=NEW), base=4), False)
+    assert one.standing.groups == (OLD, NEW)
+
+    one.settle(14, 4, OLD)
+
+    assert one.standing.groups == (OLD,)
 
 
 def test_a_pending_cohort_is_told_of_and_outlives_a_restart() -> None:
