@@ -37,7 +37,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "tests/node/test_storing.py::test_a_later_era_takes_the_place_of_ours"),
     mutant("pending-for-ever", "a candidacy that lost to an older epoch stays pending", VNODE,
            "self.standing.proposed(base + 1 if base else epoch, cohort)", "self.standing.proposed(epoch, cohort)",
-           "L", VNODES + "test_a_candidacy_that_read_an_older_document_than_stands_there_is_not_pending"),
+           "V1", VNODES + "test_a_candidacy_that_read_an_older_document_than_stands_there_is_not_pending"),
     mutant("standing-not-persisted", "a restarted voter forgets which cohorts are pending", VNODE,
            "            self.standing = standing\n            save_standing(self.store, self.partition, standing)\n",
            "            self.standing = standing\n", "D1",
