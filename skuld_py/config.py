@@ -83,6 +83,11 @@ class Timing:
     outage of ZooKeeper of at least that half, and an operator's forced epoch waits at most so long."""
     heir_delay_ms: int = 150
     """The k-th live owner waits k times this before it stands, so that owners rarely collide."""
+    first_heir_delay_ms: int = 1_000
+    """The same before a partition's first leader: all nodes start together then, and the first owners, which
+    are evenly spread, should not lose to those that started a moment earlier."""
+    steady_ms: int = 5_000
+    """A member for so long takes back the leaderships that are its by placement."""
     retry_ms: int = 250
     """Least pause between two candidacies; jitter doubles it at most."""
     clock_ms: int = 2_000

@@ -18,7 +18,7 @@ from __future__ import annotations
 import base64
 import struct
 
-from skuld_py.errors import Refused
+from skuld_py.errors import Malformed, Refused
 
 ID_BYTES = 20
 TEXT_CHARS = 32
@@ -35,7 +35,6 @@ class TaskId(bytes):
 
     def __repr__(self) -> str:
         return f"TaskId({to_text(self)!r})"
-
 
 
 class IdMint:
@@ -75,8 +74,17 @@ def partition_of(task_id: bytes, partitions: int) -> int:
 
 
 def split(blob: bytes) -> list[bytes]:
-    """A column of ids back into ids."""
-    return [blob[at : at + ID_BYTES] for at in range(0, len(blob), ID_BYTES)]
+    """A column of ids back into ids; raises ``Malformed`` unless its length is a multiple of an id's."""
+    count, rest = divmod(len(blob), ID_BYTES)
+    if rest:
+        raise Malformed("ids", f"{len(blob)} bytes are no whole number of ids of {ID_BYTES}")
+    return list(struct.unpack(f"{ID_BYTES}s" * count, blob))
+
+
+def is_of_one_route(blob: bytes) -> bool:
+    """Whether all ids of a column have the same route, seen in four strides over it."""
+    count = len(blob) // ID_BYTES
+    return all(blob[at::ID_BYTES] == blob[at : at + 1] * count for at in range(16, ID_BYTES))
 
 
 def to_text(task_id: bytes) -> str:

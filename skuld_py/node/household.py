@@ -35,6 +35,9 @@ class Household(Host, Protocol):
     def may_grant(self) -> bool:
         """Whether its session and its clock are good."""
 
+    def is_agreed(self, name: str) -> bool:
+        """Whether a peer's clock is known to go with the others."""
+
     def description(self, request: int) -> m.Described:
         """The cluster as seen from here."""
 

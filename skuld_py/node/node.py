@@ -44,7 +44,7 @@ from skuld_py.node.moving import Moving
 from skuld_py.node.operation import Operation, Origin, Waiter
 from skuld_py.node.serving import PeerService
 from skuld_py.node.steward import Steward
-from skuld_py.node.timekeeping import Timekeeper
+from skuld_py.node.timekeeping import Timekeeper, Verdict
 from skuld_py.partition.candidacy import Candidacy
 from skuld_py.partition.exchange import Pass
 from skuld_py.partition.suspicion import suspects
@@ -202,7 +202,7 @@ class Node:
                 and (member.name not in old or old[member.name].boot != member.boot)]
         gone = [name for name, member in old.items()
                 if name not in self.live or self.live[name].boot != member.boot]
-        self._steward.on_members(gone)
+        self._steward.on_members(now_ms, gone)
         self.timekeeper.on_members(now_ms, [member.name for member in came], gone)
         self._comparing.on_members(came)
 
@@ -280,10 +280,10 @@ class Node:
         groups = self.vnodes[partition].standing.groups
         return list(dict.fromkeys(name for group in (*groups, self._placement[partition]) for name in group))
 
-    def learn(self, row: m.CohortRow) -> None:
+    def learn(self, now_ms: int, row: m.CohortRow) -> None:
         """A peer knows a later era."""
         if row.era:
-            self.vnodes[row.partition].settle(row.era, row.era, row.cohort)
+            self.vnodes[row.partition].settle(now_ms, row.era, row.era, row.cohort)
 
     def vnode(self, partition: int) -> Vnode:
         """This node's instance of a partition."""
@@ -293,6 +293,10 @@ class Node:
     def may_grant(self) -> bool:
         """Whether its registry session and its clock are good; who may not grant does not stand either."""
         return self.is_connected and self.timekeeper.may_grant
+
+    def is_agreed(self, name: str) -> bool:
+        """Whether a peer's clock is known to go with the others."""
+        return self.timekeeper.agreement.verdict(name) is Verdict.AGREED
 
     def candidacy(self, vnode: Vnode) -> Candidacy:
         """How a vnode comes to lead."""

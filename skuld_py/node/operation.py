@@ -70,7 +70,7 @@ class Host(Protocol):
     def keepers(self, partition: int) -> list[str]:
         """Who stores a partition: its voters, those who may become voters, and its owners."""
 
-    def learn(self, row: CohortRow) -> None:
+    def learn(self, now_ms: int, row: CohortRow) -> None:
         """Somebody knows of other voters than this node does."""
 
     def vnode(self, partition: int) -> Vnode:

@@ -74,7 +74,7 @@ class PeerService:
     def group(self, task_ids: Sequence[bytes]) -> dict[int, list[int]]:
         """Indexes of ids by partition; a batch of one route, the common case, is seen as such."""
         routes: dict[bytes, list[int]] = {}
-        if len({task_id[16:] for task_id in task_ids}) == 1:
+        if task_ids and ids.is_of_one_route(b"".join(task_ids)):
             routes[task_ids[0][16:]] = list(range(len(task_ids)))
         else:
             for index, task_id in enumerate(task_ids):

@@ -29,6 +29,7 @@ class Steward:
         self._comparing = comparing
         self._moving = moving
         self._heard_ms: dict[str, int] = {}
+        self._since_ms: dict[str, int] = {}
         self._hints: dict[str, dict[str, None]] = {}
         self._gossiped: dict[str, None] = {}
         self._next_gossip_ms = 0
@@ -78,12 +79,18 @@ class Steward:
             return
         if vnode.leaderless_since_ms is None:
             vnode.leaderless_since_ms = now_ms
-        live = [name for name in voters if name in node.live]
-        rank = live.index(node.me.name) if node.me.name in live else len(live)
-        patience_ms = rank * node.timing.heir_delay_ms
+        patience_ms = self._patience_ms(vnode, voters)
         if election.is_idle and now_ms >= max(election.next_attempt_ms,
                                               vnode.leaderless_since_ms + patience_ms):
             node.carry_out(node.candidacy(vnode).stand(now_ms))
+
+    def _patience_ms(self, vnode: Vnode, voters: Sequence[str]) -> int:
+        """How long this node leaves a leaderless partition to those before it."""
+        me, timing = self._node.me.name, self._node.timing
+        if not vnode.standing.epoch:
+            return voters.index(me) * timing.first_heir_delay_ms
+        live = [name for name in voters if name in self._node.live]
+        return (live.index(me) if me in live else len(live)) * timing.heir_delay_ms
 
     def _search_leader(self, now_ms: int, vnode: Vnode) -> None:
         """This node has no vote by what it knows, and no leader tells it more: perhaps it knows old things."""
@@ -128,7 +135,13 @@ class Steward:
             is_overdue=since_ms is not None and now_ms - since_ms >= node.timing.silence_ms,
             filled=[row.node for row in moves if row.role == Role.LEARNER.value and row.is_done],
             suspects={row.node: row.reason for row in moves if row.role == Role.SUSPECT.value},
+            steady=[name for name in vnode.election.document.cohort[:1] if self._is_steady(now_ms, name)],
             horizon_ms=node.candidacy(vnode).needed_horizon(now_ms))
+
+    def _is_steady(self, now_ms: int, name: str) -> bool:
+        """Whether a peer has been a member for a while, is heard and has a good clock."""
+        return (now_ms - self._since_ms.get(name, now_ms) >= self._node.timing.steady_ms
+                and self._is_heard(now_ms, name) and self._node.is_agreed(name))
 
     def on_read(self, now_ms: int, event: DocumentRead) -> None:
         """A document came."""
@@ -192,10 +205,8 @@ class Steward:
             if row is None:
                 vnode.forget_leader(peer)
                 continue
-            if vnode.is_leading and row.epoch > vnode.epoch:
-                vnode.resign(now_ms)
             vnode.note_leader(peer, row.epoch)
-            vnode.settle(row.epoch, row.era, row.cohort)
+            vnode.settle(now_ms, row.epoch, row.era, row.cohort)
         self._moves[peer] = gossip.moves
         for queue in gossip.queues:
             self._hints.setdefault(queue, {})[peer] = None
@@ -220,10 +231,13 @@ class Steward:
         if not peers:
             self._hints.pop(queue, None)
 
-    def on_members(self, gone: Sequence[str]) -> None:
-        """Forget who went."""
+    def on_members(self, now_ms: int, gone: Sequence[str]) -> None:
+        """Forget who went; note since when the others are there."""
         for name in gone:
             self._heard_ms.pop(name, None)
+            self._since_ms.pop(name, None)
             self._moves.pop(name, None)
             for vnode in self._node.vnodes:
                 vnode.forget_leader(name)
+        for name in self._node.live:
+            self._since_ms.setdefault(name, now_ms)

@@ -88,7 +88,7 @@ class QuorumOperation(Operation):
         for row in rows:
             if row.partition in self.needs:
                 self.needs[row.partition].learn(row)
-                self.host.learn(row)
+                self.host.learn(now_ms, row)
                 self._ask_more(now_ms, row)
 
     def _ask_more(self, now_ms: int, row: CohortRow) -> None:

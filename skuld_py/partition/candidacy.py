@@ -67,10 +67,10 @@ class Candidacy:
         document, election = event.document, self._election
         if document.epoch:
             self._check_memory(now_ms, document)
-            self._vnode.settle(document.epoch, document.era, document.cohort)
+            self._vnode.settle(now_ms, document.epoch, document.era, document.cohort)
         if election.phase is Phase.CONFIRMING:
             election.confirm(now_ms, document, event.version)
-            self._rise()
+            self._rise(now_ms)
             return []
         if election.phase is Phase.READING:
             return self._decide(now_ms, event, facts)
@@ -158,7 +158,7 @@ class Candidacy:
         was = self._election.phase
         effects = self._election.on_swapped(now_ms, event)
         if was is Phase.SWAPPING:
-            self._rise()
+            self._rise(now_ms)
         return effects
 
     def _advance(self, now_ms: int) -> list[Effect]:
@@ -183,14 +183,14 @@ class Candidacy:
         claims = sum(row[2] for row in self._vnode.replica.tally.rows(None, 1_000))
         return Floor(claims=max(0, claims), end_ms=self._election.document.horizon_ms)
 
-    def _rise(self) -> None:
+    def _rise(self, now_ms: int) -> None:
         election, vnode = self._election, self._vnode
         if election.is_leading:
             vnode.granted = 0
             vnode.is_draining = False
             self._written, self._is_in_doubt, self._is_reading = None, False, False
             vnode.note_leader(vnode.me.name, election.epoch)
-            vnode.settle(election.epoch, election.document.era, election.cohort)
+            vnode.settle(now_ms, election.epoch, election.document.era, election.cohort)
 
     # -- while leading -----------------------------------------------------------------------------
 

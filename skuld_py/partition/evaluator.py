@@ -3,7 +3,7 @@
 The order is fixed: is my role that of the document's epoch? is it frozen? is there upkeep? an
 operator's wish? has placement moved? A later question is not looked at while an earlier one has an
 answer, so no wish is obeyed by a leader that is deposed, and nobody stands because of a document
-that its writer was about to mend.
+that its writer was about to mend. Last comes the balance: a leader gives way to the first of its cohort.
 
 A dead leader's successor keeps the cohort; only a living leader changes it, once the new members
 have filled. So a change of members and a loss of the leader never happen in one step.
@@ -30,7 +30,8 @@ LEAD = "lead"
 class Facts:
     """What this node knows. ``epoch`` is the one it leads, 0 if none; ``remembered`` the newest it knows to
     have had a leader. ``filled`` are nodes that have taken the data over, ``suspects`` those that fill again,
-    with the reason. ``horizon_ms`` is what the leases asked for need."""
+    with the reason; ``steady`` those that have been there for a while. ``horizon_ms`` is what the leases asked
+    for need."""
 
     me: Member
     live: Mapping[str, Member]
@@ -41,6 +42,7 @@ class Facts:
     is_overdue: bool = False
     filled: Collection[str] = ()
     suspects: Mapping[str, str] = attrs.field(factory=dict)
+    steady: Collection[str] = ()
     horizon_ms: int = 0
 
 
@@ -140,7 +142,8 @@ def _lead(facts: Facts, document: Document, now_ms: int) -> Action:
         return Rest("held by an operator")
     wish = document.promote
     if wish is not None and wish.kind == LEAD:
-        return Yield((wish.target,), document.cohort)
+        others = [name for name in document.cohort if name != wish.target]
+        return Yield((wish.target,), (wish.target, *others))
     return _move(facts, document)
 
 
@@ -177,13 +180,21 @@ def _quarantine(facts: Facts, document: Document, now_ms: int) -> tuple[Quaranti
 def _move(facts: Facts, document: Document) -> Action:
     cohort = next_cohort(document.cohort, facts.owners, facts.filled, facts.live)
     if sorted(cohort) == sorted(document.cohort):
-        return Rest()
+        return _hand_back(facts, document)
     if not (quorum.has_majority(document.cohort, facts.live) and quorum.has_majority(cohort, facts.live)):
         return Rest("a majority of the voters is not alive")
     if facts.me.name in cohort:
         return Stand(cohort)
     able = [name for name in cohort if name in facts.live]
     return Yield(tuple(sorted(able, key=lambda name: name not in document.cohort)), cohort)
+
+
+def _hand_back(facts: Facts, document: Document) -> Action:
+    """The first of the cohort leads when it can: placement makes the firsts even, failures make them uneven."""
+    first = document.cohort[0]
+    if first != facts.me.name and first in facts.steady and first in facts.live and first not in facts.suspects:
+        return Yield((first,), document.cohort)
+    return Rest()
 
 
 def next_cohort(cohort: Names, owners: Names, filled: Collection[str], live: Collection[str]) -> Names:

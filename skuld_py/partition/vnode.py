@@ -92,8 +92,11 @@ class Vnode:
         if self.leader == leader:
             self.leader = ""
 
-    def settle(self, epoch: int, era: int, cohort: Names) -> None:
-        """Learn that an epoch has a leader, over a cohort seated in ``era``."""
+    def settle(self, now_ms: int, epoch: int, era: int, cohort: Names) -> None:
+        """Learn that an epoch has a leader, over a cohort seated in ``era``. Who led an older one resigns: what
+        it granted now, nobody would keep."""
+        if self.election.is_leading and epoch > self.election.epoch:
+            self.resign(now_ms)
         self._change_standing(self.standing.settled(epoch, era, cohort))
 
     def expect(self, epoch: int, cohort: Names, base: int) -> None:

@@ -2,10 +2,9 @@
 
 Invariants:
 
-* A record is the value followed by the CRC-32 of key and value, and nothing is returned unchecked.
-  The checksum is last and little-endian because the CRC of a text followed by its own CRC is a
-  constant: a read is verified by one pass over key and record and one comparison, without cutting
-  the record first. That halves the cost of a check.
+* A record is the value followed by the 64-bit XXH3 of key and value, and nothing is returned unchecked.
+  One call over the joined text takes a quarter of the time of a CRC-32 in two steps, which was an eighth
+  of a node's work.
 * One write transaction is open from a batch's first operation to its ``commit``, reads included. So
   reads see what was staged, and there is no second snapshot to keep in step.
 * ``commit`` returns after the fsync, or raises. Whatever LMDB reports is ``StoreFailed``, and a store
@@ -19,8 +18,8 @@ checksum covers its key, and a scan verifies even the record it stops at. A dama
 record invisible or end the process, which peers repair, but never yields wrong bytes.
 
 Rejected: the writable memory map (a full disk becomes SIGBUS); read transactions for batches that only
-read (they turn into writers at their first stage, under another snapshot); a checksum in front of the
-value (a slice and an unpack more per read); RocksDB (its Python iterator ends early on damage, silently).
+read (they turn into writers at their first stage, under another snapshot); RocksDB (its Python iterator ends
+early on damage, silently).
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from zlib import crc32
 
 import lmdb
+from xxhash import xxh3_64_digest
 
 from skuld_py.errors import Corrupt, Refused, SkuldError
 from skuld_py.model.store import TABLES, Row
@@ -40,9 +39,7 @@ from skuld_py.runtime.resident import MappedFile
 
 COMMITS_PER_RELEASE = 16
 """After so many commits the map is let go of: a few megabytes; mapping the hot pages again is microseconds."""
-_SUM_BYTES = 4
-_RESIDUE = crc32(crc32(b"").to_bytes(_SUM_BYTES, "little"))
-"""The CRC-32 of any text that ends in its own CRC-32."""
+_SUM_BYTES = 8
 
 
 class StoreFailed(SkuldError):
@@ -101,16 +98,16 @@ class LmdbStore:
         found = {}
         try:
             for key, record in self._cursor(table).getmulti(keys):
-                if crc32(record, crc32(key)) != _RESIDUE:
+                found[key] = value = record[:-_SUM_BYTES]
+                if not record.endswith(xxh3_64_digest(key + value)):
                     raise Corrupt(table, key)
-                found[key] = record[:-_SUM_BYTES]
         except (lmdb.Error, OSError) as problem:
             raise self._failed(problem) from problem
         return found
 
     def put_many(self, table: str, rows: Iterable[Row]) -> None:
         """Stage writes."""
-        records = [(key, value + crc32(value, crc32(key)).to_bytes(4, "little")) for key, value in rows]
+        records = [(key, value + xxh3_64_digest(key + value)) for key, value in rows]
         try:
             self._cursor(table).putmulti(records)
         except (lmdb.Error, OSError) as problem:
@@ -123,11 +120,7 @@ class LmdbStore:
             pop = self._cursor(table).pop
             for key in keys:
                 record = pop(key)
-                if record is not None:
-                    if crc32(record, crc32(key)) != _RESIDUE:
-                        raise Corrupt(table, key)
-                    record = record[:-_SUM_BYTES]
-                held.append(record)
+                held.append(None if record is None else _value(table, key, record))
         except (lmdb.Error, OSError) as problem:
             raise self._failed(problem) from problem
         return held
@@ -148,11 +141,12 @@ class LmdbStore:
             if not cursor.set_range(start):
                 return rows
             for key, record in islice(cursor.iternext(), limit):
-                if crc32(record, crc32(key)) != _RESIDUE:
+                value = record[:-_SUM_BYTES]
+                if not record.endswith(xxh3_64_digest(key + value)):
                     raise Corrupt(table, key if start <= key < stop else start)
                 if key >= stop:
                     break
-                rows.append((key, record[:-_SUM_BYTES]))
+                rows.append((key, value))
         except (lmdb.Error, OSError) as problem:
             raise self._failed(problem) from problem
         return rows
@@ -165,11 +159,12 @@ class LmdbStore:
                 if not cursor.set_range(start):
                     return
                 for key, record in cursor.iternext():
-                    if crc32(record, crc32(key)) != _RESIDUE:
+                    value = record[:-_SUM_BYTES]
+                    if not record.endswith(xxh3_64_digest(key + value)):
                         raise Corrupt(table, key if start <= key < stop else start)
                     if key >= stop:
                         return
-                    yield key, record[:-_SUM_BYTES]
+                    yield key, value
         except (lmdb.Error, OSError) as problem:
             raise self._failed(problem) from problem
 
@@ -184,7 +179,7 @@ class LmdbStore:
                 key, record = cursor.item()
                 if not is_on or not key:
                     return dropped, None
-                if crc32(record, crc32(key)) != _RESIDUE:
+                if not record.endswith(xxh3_64_digest(key + record[:-_SUM_BYTES])):
                     dropped.append(key)
                     cursor.delete()
                     continue
@@ -244,9 +239,10 @@ class LmdbStore:
 
 
 def _value(table: str, key: bytes, record: bytes) -> bytes:
-    if crc32(record, crc32(key)) != _RESIDUE:
+    value = record[:-_SUM_BYTES]
+    if not record.endswith(xxh3_64_digest(key + value)):
         raise Corrupt(table, key)
-    return record[:-_SUM_BYTES]
+    return value
 
 
 def _lock(directory: Path) -> int:

@@ -8,9 +8,9 @@ verified again, by arithmetic written here.
 from __future__ import annotations
 
 from pathlib import Path
-from zlib import crc32
 
 import lmdb
+from xxhash import xxh3_64_digest
 
 from skuld_py.model.store import TABLES
 from skuld_py.simulation.store import MemoryStore
@@ -26,8 +26,8 @@ def read_store(directory: Path) -> tuple[MemoryStore, list[str]]:
             for table, database in databases.items():
                 rows = []
                 for key, record in transaction.cursor(database):
-                    value, checksum = record[:-4], int.from_bytes(record[-4:], "little")
-                    if crc32(key + value) != checksum:
+                    value, checksum = record[:-8], record[-8:]
+                    if xxh3_64_digest(key + value) != checksum:
                         damaged.append(f"{directory.name}: record {key.hex()} of {table} fails its checksum")
                     rows.append((key, value))
                 store.put_many(table, rows)

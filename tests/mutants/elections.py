@@ -116,6 +116,9 @@ MUTANTS: tuple[Mutant, ...] = (
         Edit(VNODE, "            if candidate != self.me.name and not self.election.is_idle:\n"
              "                self.resign(now_ms)\n        return True\n", "        return True\n")), "C4",
            (VNODES + "test_a_newer_promise_ends_ones_own_leadership",)),
+    mutant("leader-beside-a-newer-leader", "a leader that learns of a newer leadership goes on", VNODE,
+           "        if self.election.is_leading and epoch > self.election.epoch:\n            self.resign(now_ms)\n",
+           "", "C4", VNODES + "test_a_leader_that_learns_of_a_newer_leadership_resigns"),
     mutant("resign-dropped", "a leader that hears of a newer promise goes on", "node/granting.py",
            "        elif reply.promised > ballot.epoch and ballot.is_led:\n            ballot.vnode.resign(now_ms)\n",
            "", "A4", GRANTINGS + "test_a_leader_refused_for_a_newer_promise_resigns"),

@@ -32,7 +32,7 @@ class Stage:
         self.vnode = Vnode(0, members["me"], Parameters("c", "i", 1, len(cohort), 200), MemoryStore(),
                            DEFAULT_TIMING, DEFAULT_LIMITS, lambda most: 0)
         self.vnode.replica.store_tasks(NOW, Header("q").encode(), IdMint(1).mint(1_000, 3, 0), [b""] * 3)
-        self.vnode.settle(4, 4, cohort)
+        self.vnode.settle(0, 4, 4, cohort)
         self.sent: list[tuple[str, m.Message]] = []
         self.pursued: list[str] = []
         self.asked: list[Effect] = []
@@ -96,7 +96,7 @@ def test_a_new_cohort_begins_the_job_anew() -> None:
     stage = Stage(owners=HERE, cohort=THERE).look().compare("n1").compare("n2")
     assert stage.is_done
 
-    stage.vnode.settle(5, 5, ("n2", "n3", "n4"))
+    stage.vnode.settle(0, 5, 5, ("n2", "n3", "n4"))
 
     assert not stage.look().is_done
 
@@ -145,7 +145,7 @@ def test_a_zombie_that_is_wanted_again_drops_no_more(change: str) -> None:
     if change == "placed again":
         stage.owners = HERE
     else:
-        stage.vnode.settle(5, 5, ("n1", "n3", "n4"))
+        stage.vnode.settle(0, 5, 5, ("n1", "n3", "n4"))
 
     stage.moving.drop()
 

@@ -31,6 +31,7 @@ def document(**changes: Any) -> Document:
     return attrs.evolve(DOCUMENT, **changes)
 
 
+LEADS_FOR_N1: dict[str, Any] = {"me": EVERYBODY["n2"]}
 FROZEN = Freeze("f", "op", "why", 1)
 CASES: dict[str, tuple[Facts, Document, Action]] = {
     "the leader is gone": (heir(), DOCUMENT, Stand(OLD)),
@@ -64,6 +65,19 @@ CASES: dict[str, tuple[Facts, Document, Action]] = {
     "the leader is not in the next cohort": (
         facts(owners=("n2", "n3", "n4"), filled=["n4"]), document(learners=("n4",)),
         Yield(("n2", "n3", "n4"), ("n2", "n3", "n4"))),
+    "the first of the cohort is back": (
+        facts(**LEADS_FOR_N1, steady=["n1"]), document(leader="n2", boot="boot of n2"), Yield(("n1",), OLD)),
+    "the first of the cohort is not steady": (
+        facts(**LEADS_FOR_N1), document(leader="n2", boot="boot of n2"), Rest()),
+    "the first of the cohort is gone": (
+        facts(me=EVERYBODY["n2"], live=heir().live, steady=["n1"]), document(leader="n2", boot="boot of n2"),
+        Rest()),
+    "the first of the cohort fills again": (
+        facts(**LEADS_FOR_N1, steady=["n1"], suspects={"n1": "wiped"}),
+        document(leader="n2", boot="boot of n2", quarantine=(Quarantine("n1", "", "wiped", NOW),)), Rest()),
+    "the first of the cohort is back while frozen": (
+        facts(**LEADS_FOR_N1, steady=["n1"]), document(leader="n2", boot="boot of n2", freeze=FROZEN),
+        Rest("held by an operator")),
     "nothing moves while frozen": (
         facts(owners=NEW, filled=["n4"]), document(learners=("n4",), freeze=FROZEN), Rest("held by an operator")),
     "nothing moves in solo mode": (
@@ -72,7 +86,7 @@ CASES: dict[str, tuple[Facts, Document, Action]] = {
         facts(owners=NEW, filled=["n4"], horizon_ms=9_000), document(learners=("n4",)),
         Write(document(learners=("n4",), horizon_ms=9_000))),
     "a wish is obeyed": (facts(), document(promote=Promotion("p", "lead", "n3", 4, NOW + 1, "op")),
-                         Yield(("n3",), OLD)),
+                         Yield(("n3",), ("n3", "n1", "n2"))),
     "a wish of another epoch is dropped": (
         facts(), document(promote=Promotion("p", "lead", "n3", 3, NOW + 1, "op")), Write(DOCUMENT)),
     "a wish that expired is dropped": (

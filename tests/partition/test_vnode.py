@@ -204,6 +204,17 @@ def leading(epoch: int, cohort: tuple[str, ...] = OLD) -> Vnode:
 # -- suspicion -----------------------------------------------------------------------------------------
 
 
+def test_a_leader_that_learns_of_a_newer_leadership_resigns() -> None:
+    one = leading(4)
+    one.settle(NOW, 4, 4, OLD)
+    assert one.is_leading
+
+    one.settle(NOW, 5, 5, ("n2", "n3", "n4"))
+
+    assert not one.is_leading
+    assert one.election.is_idle
+
+
 def suspect() -> Vnode:
     """It has forgotten what it promised."""
     one = vnode()
@@ -234,13 +245,13 @@ def test_a_suspect_is_trusted_with_the_others_newest_promise_as_one_to_nobody() 
 
 def test_what_it_keeps_counts_neither_then_nor_until_a_leader_as_new_is_known() -> None:
     one = suspect()
-    one.settle(3, 1, OLD)
+    one.settle(0, 3, 1, OLD)
     assert not one.is_counted
 
     one.trust(NOW, 5)
     assert not one.is_counted
 
-    one.settle(5, 1, OLD)
+    one.settle(0, 5, 1, OLD)
     assert one.is_counted
 
 
@@ -256,7 +267,7 @@ def test_its_role_follows_from_placement_and_cohort(owners: tuple[str, ...], coh
                                                     is_empty: bool, role: Role) -> None:
     one = vnode(MemoryStore() if is_empty else None)
     if cohort:
-        one.settle(1, 1, cohort)
+        one.settle(0, 1, 1, cohort)
 
     assert one.role(owners) is role
     assert one.takes_writes(owners) is (role in (Role.MEMBER, Role.LEARNER))
@@ -265,24 +276,24 @@ def test_its_role_follows_from_placement_and_cohort(owners: tuple[str, ...], coh
 def test_a_candidacy_that_read_an_older_document_than_stands_there_is_not_pending() -> None:
     """Its swap is bound to what it read; its own epoch may be higher than any that will come for long."""
     one = vnode()
-    one.settle(4, 4, OLD)
+    one.settle(0, 4, 4, OLD)
     one.on_request_vote(NOW, "n2", attrs.evolve(ballot(15, cohort=NEW), base=4), False)
     assert one.standing.groups == (OLD, NEW)
 
-    one.settle(14, 4, OLD)
+    one.settle(0, 14, 4, OLD)
 
     assert one.standing.groups == (OLD,)
 
 
 def test_a_pending_cohort_is_told_of_and_outlives_a_restart() -> None:
     one = vnode()
-    one.settle(1, 1, OLD)
+    one.settle(0, 1, 1, OLD)
     one.on_request_vote(NOW, "n2", ballot(3, cohort=NEW), False)
 
     again = restarted(one)
 
     assert [(row.era, row.cohort) for row in again.cohorts_for(1)] == [(0, NEW)]
     assert [(row.era, row.cohort) for row in again.cohorts_for(0)] == [(0, NEW), (1, OLD)]
-    again.settle(3, 3, NEW)
+    again.settle(0, 3, 3, NEW)
     assert [(row.era, row.cohort) for row in again.cohorts_for(1)] == [(3, NEW)]
     assert again.cohorts_for(3) == []
