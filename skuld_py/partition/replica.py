@@ -16,7 +16,7 @@ and the task enters ``ready`` only once the body is here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from itertools import accumulate
 
@@ -39,6 +39,8 @@ from skuld_py.partition import merkle, tables
 from skuld_py.partition.tables import BODY_KNOWN, BODY_UNKNOWN
 from skuld_py.partition.tally import CLAIMED, COMPLETED, WAITING, Tally
 
+Histories = Mapping[bytes, bytes]
+"""History records by key."""
 PARTITION_TABLES = tuple(table for table in TABLES if table != "meta")
 
 
@@ -143,9 +145,10 @@ class Replica:
         start = base if after is None else self.prefix + after + b"\0"
         return [key[2:] for key, _ in self.store.scan("ready", start, tables.end_of(base), limit)]
 
-    def objections(self, grant: Grant) -> list[int]:
-        """Indexes of claims that must not be granted by what this replica knows (``History.allows``)."""
-        known = self.histories(grant.ids)
+    def objections(self, grant: Grant, known: Histories | None = None) -> list[int]:
+        """Indexes of claims that must not be granted by what this replica knows (``History.allows``). Here and
+        below, ``known`` are the tasks' histories when the caller has just read them."""
+        known = self.histories(grant.ids) if known is None else known
         if not known:
             return []
         vetoed = []
@@ -156,12 +159,12 @@ class Replica:
                 vetoed.append(index)
         return vetoed
 
-    def still_waiting(self, now_ms: int, heads: Sequence[bytes]) -> list[bytes]:
+    def still_waiting(self, now_ms: int, heads: Sequence[bytes], known: Histories | None = None) -> list[bytes]:
         """The heads whose leases are over by this clock; the others go back among the leases.
 
         ``ready`` knows the clock of then only, which may have run ahead and been set back, between two starts.
         """
-        known = self.histories([head[-20:] for head in heads])
+        known = self.histories([head[-20:] for head in heads]) if known is None else known
         held: dict[bytes, None] = {}
         for head in heads if known else ():
             record = known.get(self.prefix + head[-20:], b"")
@@ -171,13 +174,14 @@ class Replica:
                 held[head] = None
         return [head for head in heads if head not in held]
 
-    def apply_grant(self, now_ms: int, grant: Grant, skipped: Sequence[int] = ()) -> None:
+    def apply_grant(self, now_ms: int, grant: Grant, skipped: Sequence[int] = (),
+                    known: Histories | None = None) -> None:
         """Record the claims of a grant except the skipped indexes."""
         prefix, ids, places, first = self.prefix, grant.ids, grant.places, grant.first_token
         holder = grant.holder.encode()
         head = HISTORY_HEAD.pack(0, 0, grant.end_ms)
         tail = CLAIM.pack(0, grant.start_ms, grant.end_ms, 0, len(holder))[8:] + holder
-        known = self.histories(ids)
+        known = self.histories(ids) if known is None else known
         fresh = [index for index in range(len(ids)) if index not in skipped] if skipped else list(range(len(ids)))
         for index in [index for index in fresh if known and prefix + ids[index] in known]:
             fresh.remove(index)
@@ -328,8 +332,6 @@ class Replica:
             self.store.put_many("ready", [(self.prefix + place + task_id, b"")])
             self.tally.add(queue, WAITING, 1)
 
-    # -- lapse ---------------------------------------------------------------------------------
-
     def sweep(self, now_ms: int, limit: int) -> bool:
         """Return lapsed claims to ``ready``; says whether any came back."""
         if self.next_lapse_ms is None or self.next_lapse_ms > now_ms:
@@ -359,8 +361,6 @@ class Replica:
         start = self.prefix + after + b"\0" if after else self.prefix
         rows = self.store.scan("lease", start, tables.end_of(self.prefix), limit)
         return [(key[2:], key[10:], held[1:]) for key, held in rows]
-
-    # -- the end -------------------------------------------------------------------------------
 
     def is_empty(self) -> bool:
         """Whether nothing is stored of this partition."""

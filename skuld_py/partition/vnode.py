@@ -239,8 +239,9 @@ class Vnode:
         if is_accepted:
             self.note_leader(leader, request.epoch)
             grant = _grant_of(request)
-            vetoed = self.replica.objections(grant)
-            self.replica.apply_grant(now_ms, grant, vetoed)
+            known = self.replica.histories(grant.ids)
+            vetoed = self.replica.objections(grant, known)
+            self.replica.apply_grant(now_ms, grant, vetoed, known)
         return m.Granted(request.request, self.partition, self.promise.epoch, is_accepted,
                          columns.pack_u64(vetoed))
 
@@ -267,13 +268,14 @@ class Vnode:
     def propose(self, now_ms: int, request: int, queue: str, heads: Sequence[bytes], lease_ms: int,
                 holder: str) -> tuple[m.Grant, Grant]:
         """Claim waiting tasks, given as (place + id), on this copy; the grant must go to the cohort."""
-        heads = self.replica.still_waiting(now_ms, heads)
+        known = self.replica.histories([head[-ids.ID_BYTES :] for head in heads])
+        heads = self.replica.still_waiting(now_ms, heads, known)
         task_ids = [head[-ids.ID_BYTES :] for head in heads]
         first_token = token_of(self.epoch, self.granted + 1)
         self.granted += len(heads)
         grant = Grant(task_ids, [head[: -ids.ID_BYTES] for head in heads], first_token, now_ms,
                       now_ms + lease_ms, holder)
-        self.replica.apply_grant(now_ms, grant)
+        self.replica.apply_grant(now_ms, grant, known=known)
         priorities = b"".join([head[-ids.ID_BYTES - 4 : -ids.ID_BYTES] for head in heads])
         message = m.Grant(request, self.partition, self.epoch, first_token, now_ms, grant.end_ms, holder,
                           queue, b"".join(task_ids), priorities)

@@ -69,7 +69,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "            ballot.against.setdefault(index, {})[peer] = None\n",
            "            pass\n", "C8"),
     mutant("vetoed-and-recorded", "a follower records what it vetoed", VNODE,
-           "self.replica.apply_grant(now_ms, grant, vetoed)", "self.replica.apply_grant(now_ms, grant)", "C9",
+           "self.replica.apply_grant(now_ms, grant, vetoed, known)", "self.replica.apply_grant(now_ms, grant)", "C9",
            VNODES + "test_what_is_vetoed_is_not_recorded"),
     mutant("failed-grant-not-released", "a claim that fell short blocks its task until the lease would end", GRANTING,
            "        if releases:\n            release = AmendOperation", "        if False:\n            release = AmendOperation",
