@@ -1,0 +1,93 @@
+"""Playing the log: one entry makes one replica of another. Pure and total, whatever stands in the entry.
+
+An entry that cannot be read, that may not be applied, or whose command fails changes nothing but ``failed``, where
+everybody sees it: it is skipped by all members alike and stops nobody. The same holds for an entry that comes a
+second time, or from a writer that has left; those leave no trace.
+
+One thing cannot be skipped: rules that this program does not know. ``UnknownRules`` is raised then, and the member
+must leave.
+
+Source: in Onyx an entry that fails at one member fails at all, reboots them, and fails again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+import attrs
+
+from skuld_py.cluster.commands import COMMANDS, Command, Inapplicable, Reaction, SetRules
+from skuld_py.cluster.entries import Entry, decode
+from skuld_py.cluster.replica import FAILED_MAX, RULES, Failure, Replica, Written
+from skuld_py.errors import Malformed, Refused
+
+
+class Outcome(Enum):
+    """What became of an entry."""
+
+    APPLIED = "applied"
+    UNCHANGED = "unchanged"
+    REPEATED = "repeated"
+    LATE = "late"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+class UnknownRules(Refused):
+    """The log goes on by rules that this program cannot play."""
+
+    def __init__(self, position: int, rules: int) -> None:
+        super().__init__("unknown_rules", f"entry {position} of the coordination log sets rules {rules}; this"
+                         f" program knows rules up to {RULES}: upgrade it", position=position, rules=rules)
+
+
+@attrs.frozen
+class Played:
+    """An entry, and what it made. ``entry`` is None when it cannot be read."""
+
+    position: int
+    entry: Entry | None
+    replica: Replica
+    outcome: Outcome
+    reason: str = ""
+    reactions: tuple[Reaction, ...] = ()
+    diff: Mapping[str, str] = attrs.field(factory=dict)
+
+
+def play(replica: Replica, position: int, raw: bytes,
+         commands: Mapping[str, type[Command]] = COMMANDS) -> Played:
+    """Play the entry at ``position``, which is above the replica's version."""
+    here = attrs.evolve(replica, version=position)
+    try:
+        entry = decode(raw, commands)
+    except Malformed as problem:
+        return _failed(here, position, None, Outcome.FAILED, problem.message)
+    if entry.writer in here.left:
+        return Played(position, entry, here, Outcome.LATE)
+    last = here.writers.get(entry.writer)
+    if last is not None and entry.seq <= last.seq:
+        return Played(position, entry, here, Outcome.REPEATED)
+    if isinstance(entry.command, SetRules) and entry.command.rules > RULES:
+        raise UnknownRules(position, entry.command.rules)
+    return _apply(here, position, entry)
+
+
+def _apply(here: Replica, position: int, entry: Entry) -> Played:
+    noted = attrs.evolve(here, writers={**here.writers, entry.writer: Written(entry.seq, position)})
+    try:
+        made = entry.command.apply(noted, position)
+        reactions, diff = entry.command.reactions(noted, made), entry.command.diff(noted, made)
+    except Inapplicable as problem:
+        return _failed(noted, position, entry, Outcome.REFUSED, str(problem))
+    except (MemoryError, RecursionError):
+        raise  # this member's trouble, not the entry's
+    except Exception as problem:
+        return _failed(noted, position, entry, Outcome.FAILED, type(problem).__name__)
+    outcome = Outcome.UNCHANGED if made is noted else Outcome.APPLIED
+    return Played(position, entry, made, outcome, "", reactions, diff)
+
+
+def _failed(here: Replica, position: int, entry: Entry | None, outcome: Outcome, reason: str) -> Played:
+    failed = (*here.failed, Failure(position, reason))[-FAILED_MAX:]
+    return Played(position, entry, attrs.evolve(here, failed=failed), outcome, reason)

@@ -1,0 +1,149 @@
+"""What the membership machine is told and what it wishes: the coordination log's inputs and outputs.
+
+The shell keeps one ZooKeeper connection. It reconciles what it is told to keep (a pulse, a set of watched pulses),
+re-arming whatever a broken connection took, and answers each reading and each append by exactly one event. It
+decides nothing.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from skuld_py.model.document import Member
+from skuld_py.model.events import MembersChanged, NodesChanged, SessionChanged
+
+# -- events --------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class PulseStands:
+    """Our ephemeral stands in the present session, under this id."""
+
+    member: str
+
+
+@attrs.frozen
+class PulseGone:
+    """A watched id has no pulse: it ended since, or there was none when the watch was armed."""
+
+    member: str
+
+
+@attrs.frozen
+class OriginRead:
+    """The origin: ``text`` is the canonical replica as of ``position``; -1 and empty before the first one."""
+
+    position: int
+    text: str
+
+
+@attrs.frozen
+class EntriesRead:
+    """Entries from ``start`` on, each with its position, in order. None at all: nothing was there in time.
+
+    ``is_end``: there was none behind the last. ``is_missing``: the entry at ``start`` is not there although later
+    ones are; it was collected, or never was: compare with the origin, then go on where the entries begin.
+    """
+
+    start: int
+    entries: tuple[tuple[int, bytes], ...]
+    is_end: bool = False
+    is_missing: bool = False
+
+
+@attrs.frozen
+class Appended:
+    """Our entry ``seq`` stands at ``position``."""
+
+    seq: int
+    position: int
+
+
+@attrs.frozen
+class AppendUncertain:
+    """Our entry ``seq`` may stand or not: append it again under the same number."""
+
+    seq: int
+
+
+@attrs.frozen
+class OriginWritten:
+    """Our attempt to write the origin at ``position`` is over; ``is_newest`` unless a later one stands."""
+
+    position: int
+    is_newest: bool
+
+
+CoordinationEvent = (PulseStands | PulseGone | OriginRead | EntriesRead | Appended | AppendUncertain
+                     | OriginWritten)
+
+
+# -- effects -------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class SetPulse:
+    """Let an ephemeral stand under this id and describe ``info``, until the session ends or another one is set.
+
+    Pulses of earlier lives of the same node (same host and port) are removed: that process is gone, since this one
+    has its port and its data directory."""
+
+    member: str
+    info: Member
+
+
+@attrs.frozen
+class DropPulse:
+    """Remove our ephemeral: we leave."""
+
+
+@attrs.frozen
+class WatchPulses:
+    """Watch exactly these ids from now on: existence is checked when one is added and after every reconnection."""
+
+    members: tuple[str, ...]
+
+
+@attrs.frozen
+class ReadOrigin:
+    """Sync, then read the origin."""
+
+
+@attrs.frozen
+class ReadEntries:
+    """Read up to ``limit`` entries from ``start`` on. ``is_waiting``: if there is none, watch for it and answer
+    once it is there, or after ``wait_ms`` in any case. At most one is outstanding."""
+
+    start: int
+    limit: int
+    is_waiting: bool = True
+    wait_ms: int = 15_000
+
+
+@attrs.frozen
+class Append:
+    """Append one entry. At most one is outstanding."""
+
+    seq: int
+    raw: bytes
+
+
+@attrs.frozen
+class WriteOrigin:
+    """Store the replica as of ``position`` as the origin, in chunks, unless a later one stands; then remove the
+    entries below ``keep_from`` and the chunks of older origins."""
+
+    position: int
+    text: str
+    keep_from: int
+
+
+@attrs.frozen
+class Announce:
+    """News for the node machine of this process."""
+
+    event: MembersChanged | NodesChanged | SessionChanged
+
+
+CoordinationEffect = (SetPulse | DropPulse | WatchPulses | ReadOrigin | ReadEntries | Append | WriteOrigin
+                      | Announce)
