@@ -25,6 +25,12 @@ from skuld_py.model.task import epoch_of
 
 ALLOWED_S = 1.0
 """What a partition may be without grants beyond the session's timeout."""
+PATIENCE_S = 1.0
+"""A worker whose node is killed under its claim waits so long; a claim is not sent twice, for it may have been
+granted. With the usual patience the workers' waiting would be measured."""
+BACKLOG = 500
+"""Tasks that wait at most. A node grants from what it leads before it asks others: with a long backlog there, the
+first claim from a partition's new leader would come late for want of asking, not for want of a leader."""
 
 
 class Load:
@@ -35,6 +41,7 @@ class Load:
         self.grants: dict[int, list[tuple[float, int]]] = {partition: [] for partition in range(partitions)}
         self._addresses = addresses
         self._is_over = threading.Event()
+        self._room = threading.Semaphore(BACKLOG)
         self._threads = [threading.Thread(target=self._enqueue) for _ in range(2)]
         self._threads += [threading.Thread(target=self._work) for _ in range(3)]
 
@@ -45,19 +52,21 @@ class Load:
 
     def __exit__(self, *_: object) -> None:
         self._is_over.set()
+        self._room.release(BACKLOG)
         for thread in self._threads:
             thread.join()
 
     def _enqueue(self) -> None:
         with Client(self._addresses, timeout_s=10) as client:
             while not self._is_over.is_set():
+                self._room.acquire()
                 try:
                     self.acked.append(client.enqueue("load", b"x" * 100))
                 except SkuldError:
                     continue
 
     def _work(self) -> None:
-        with Client(self._addresses, timeout_s=10) as client:
+        with Client(self._addresses, timeout_s=PATIENCE_S) as client:
             while not self._is_over.is_set():
                 try:
                     claims = client.claim("load", n=8, lease_s=2, wait_s=0.2)
@@ -66,6 +75,7 @@ class Load:
                         partition = partition_of(claim.id, len(self.grants))
                         self.grants[partition].append((now, epoch_of(claim.token)))
                     client.complete_many(claims)
+                    self._room.release(len(claims) or 1)
                 except Uncertain:
                     continue
 

@@ -34,7 +34,8 @@ class Steward:
         self._gossiped: dict[str, None] = {}
         self._next_gossip_ms = 0
         self._next_look_ms = 0
-        self._led: dict[int, int] = {}
+        self._led: dict[int, tuple[int, int]] = {}
+        """Epoch of each partition led, and since when."""
         self._next_search_ms: dict[int, int] = {}
         self._moves: dict[str, tuple[m.MoveRow, ...]] = {}
 
@@ -79,18 +80,19 @@ class Steward:
             return
         if vnode.leaderless_since_ms is None:
             vnode.leaderless_since_ms = now_ms
-        patience_ms = self._patience_ms(vnode, voters)
-        if election.is_idle and now_ms >= max(election.next_attempt_ms,
-                                              vnode.leaderless_since_ms + patience_ms):
+        if election.is_idle and now_ms >= self._due_ms(vnode, voters, vnode.leaderless_since_ms):
             node.carry_out(node.candidacy(vnode).stand(now_ms))
 
-    def _patience_ms(self, vnode: Vnode, voters: Sequence[str]) -> int:
-        """How long this node leaves a leaderless partition to those before it."""
+    def _due_ms(self, vnode: Vnode, voters: Sequence[str], since_ms: int) -> int:
+        """When this node may stand for a partition leaderless for so long: it leaves it to those before it. Two
+        that have once stood against each other would do so again, were their pauses alike."""
         me, timing = self._node.me.name, self._node.timing
         if not vnode.standing.epoch:
-            return voters.index(me) * timing.first_heir_delay_ms
+            return max(since_ms + voters.index(me) * timing.first_heir_delay_ms, vnode.election.next_attempt_ms)
         live = [name for name in voters if name in self._node.live]
-        return (live.index(me) if me in live else len(live)) * timing.heir_delay_ms
+        rank = live.index(me) if me in live else len(live)
+        return max(since_ms + rank * timing.heir_delay_ms,
+                   vnode.election.next_attempt_ms + 2 * rank * timing.retry_ms)
 
     def _search_leader(self, now_ms: int, vnode: Vnode) -> None:
         """This node has no vote by what it knows, and no leader tells it more: perhaps it knows old things."""
@@ -135,13 +137,19 @@ class Steward:
             is_overdue=since_ms is not None and now_ms - since_ms >= node.timing.silence_ms,
             filled=[row.node for row in moves if row.role == Role.LEARNER.value and row.is_done],
             suspects={row.node: row.reason for row in moves if row.role == Role.SUSPECT.value},
-            steady=[name for name in vnode.election.document.cohort[:1] if self._is_steady(now_ms, name)],
+            steady=self._steady(now_ms, vnode),
             horizon_ms=node.candidacy(vnode).needed_horizon(now_ms))
 
-    def _is_steady(self, now_ms: int, name: str) -> bool:
-        """Whether a peer has been a member for a while, is heard and has a good clock."""
-        return (now_ms - self._since_ms.get(name, now_ms) >= self._node.timing.steady_ms
-                and self._is_heard(now_ms, name) and self._node.is_agreed(name))
+    def _steady(self, now_ms: int, vnode: Vnode) -> list[str]:
+        """The first of the cohort, if it has been a member for a while, is heard and has a good clock. Nobody
+        right after a change of leaders: grants go before balance."""
+        def is_long(since_ms: int) -> bool:
+            return now_ms - since_ms >= self._node.timing.steady_ms
+        if not is_long(self._led.get(vnode.partition, (0, now_ms))[1]):
+            return []
+        return [name for name in vnode.election.document.cohort[:1]
+                if is_long(self._since_ms.get(name, now_ms)) and self._is_heard(now_ms, name)
+                and self._node.is_agreed(name)]
 
     def on_read(self, now_ms: int, event: DocumentRead) -> None:
         """A document came."""
@@ -155,8 +163,8 @@ class Steward:
         for vnode in self._node.vnodes:
             if not vnode.is_leading:
                 self._led.pop(vnode.partition, None)
-            elif self._led.get(vnode.partition) != vnode.epoch:
-                self._led[vnode.partition] = vnode.epoch
+            elif self._led.get(vnode.partition, (0, 0))[0] != vnode.epoch:
+                self._led[vnode.partition] = vnode.epoch, now_ms
                 has_risen = True
                 self._next_gossip_ms = now_ms
                 for name in self._node.keepers(vnode.partition):

@@ -133,6 +133,15 @@ class Election:
         self.transfer = None
         self.next_attempt_ms = now_ms + self.timing.retry_ms + self.jitter_ms(self.timing.retry_ms)
 
+    @property
+    def has_stood(self) -> bool:
+        """Whether votes are asked for, or given, or in use: not the moment to try another candidate."""
+        return self.phase not in (Phase.IDLE, Phase.READING, Phase.TRYING)
+
+    def make_way(self, until_ms: int) -> None:
+        """Another candidate is on its way: do not stand against it at once."""
+        self.next_attempt_ms = max(self.next_attempt_ms, until_ms)
+
     def on_deadline(self, now_ms: int) -> list[Effect]:
         """A candidacy that takes too long starts over; but a swap in doubt is read until it is settled, since
         it may have made this node the leader, and nobody else would tell."""

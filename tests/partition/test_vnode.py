@@ -103,6 +103,24 @@ def test_who_hears_the_leader_says_no_on_trial_except_to_the_leader_itself() -> 
     assert [answer is not None and answer.is_granted for answer in answers] == [True, False]
 
 
+@pytest.mark.parametrize("is_trial", [True, False])
+def test_who_voted_leaves_the_candidate_time(is_trial: bool) -> None:
+    one = vnode()
+
+    one.on_request_vote(NOW, "n2", ballot(4, is_trial=is_trial), False)
+
+    assert one.election.next_attempt_ms >= NOW + DEFAULT_TIMING.retry_ms
+
+
+def test_who_asks_for_votes_says_no_on_trial() -> None:
+    one = vnode()
+    one.election.phase = Phase.TRYING
+    assert one.on_request_vote(NOW, "n2", ballot(4, is_trial=True), False) == m.Vote(0, 4, True, True, 0, 0)
+
+    one.election.phase = Phase.VOTING
+    assert one.on_request_vote(NOW, "n2", ballot(4, is_trial=True), False) == m.Vote(0, 4, False, True, 0, 0)
+
+
 def test_a_newer_promise_ends_ones_own_leadership() -> None:
     one = leading(3)
 
