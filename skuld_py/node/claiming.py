@@ -11,7 +11,7 @@ answer that comes too late is released at once; one that comes twice is not, sin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import attrs
 
@@ -52,6 +52,11 @@ class Attempt(Operation):
             self._claim.on_claimed(now_ms, message)
         elif message.batches:
             self.host.release_unwanted(now_ms, message)
+
+    def on_gone(self, now_ms: int, gone: Collection[str]) -> None:
+        """Nobody will answer."""
+        if self.peer in gone and self._claim.current is self:
+            self._claim.go_on(now_ms)
 
     def on_timer(self, now_ms: int) -> None:
         """Let the claim go on without this peer; at the deadline, stop listening."""

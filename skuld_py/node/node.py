@@ -205,6 +205,8 @@ class Node:
         self._steward.on_members(now_ms, gone)
         self.timekeeper.on_members(now_ms, [member.name for member in came], gone)
         self._comparing.on_members(came)
+        for operation in list(self._operations.values()) if gone else ():
+            operation.on_gone(now_ms, gone)
 
     def _on_session(self, now_ms: int, session: Session) -> None:
         self.session = session

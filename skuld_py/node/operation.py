@@ -128,6 +128,9 @@ class Operation:
         """Out of time."""
         raise NotImplementedError
 
+    def on_gone(self, now_ms: int, gone: Collection[str]) -> None:
+        """Peers are no members any more. Who asks several goes on anyway."""
+
     def ask(self, now_ms: int, messages: Mapping[str, Message]) -> None:
         """Send one message per peer, and again until it answers."""
         self.pending.update(messages)

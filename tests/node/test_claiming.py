@@ -10,7 +10,7 @@ import pytest
 from node.machines import Machines
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.model.events import Received
+from skuld_py.model.events import MembersChanged, Received
 from skuld_py.partition.promise import Promise
 
 
@@ -75,6 +75,19 @@ def test_a_claim_goes_on_without_a_peer_that_is_silent_until_the_claim_s_own_dea
     machines.is_deaf = machines.names[1]
     machines.ask(machines.names[0], m.Claim(2, "q", 5, 60_000, 200, "me"))
     machines.pass_time(6_000)
+
+    assert [type(answer) for answer in machines.answers_to(b"client")] == [m.Claimed]
+
+
+def test_a_claim_goes_on_at_once_when_the_peer_it_asks_is_gone(machines: Machines) -> None:
+    asker, deaf = machines.names[:2]
+    machines.is_deaf = deaf
+    machines.ask(asker, m.Claim(2, "q", 5, 60_000, 0, "me"))
+    machines.pass_time(100)
+    assert machines.answers_to(b"client") == []
+
+    machines.give(asker, MembersChanged(tuple(member for member in machines.members if member.name != deaf)))
+    machines.pass_time(100)
 
     assert [type(answer) for answer in machines.answers_to(b"client")] == [m.Claimed]
 
