@@ -91,7 +91,10 @@ class Moving:
                 self._ask_document(now_ms, vnode, job)
             if not job.is_done:
                 self._go_on(now_ms, vnode, job)
-        for partition, sync in self._syncs.items():
+        for partition, sync in list(self._syncs.items()):
+            if self._node.vnodes[partition].standing.epoch >= sync.epoch:
+                del self._syncs[partition]  # that candidate has won without, or never will
+                continue
             for name in sync.sources:
                 if name not in sync.through:
                     self._comparing.pursue(partition, name)

@@ -101,7 +101,6 @@ class Exchange:
     timing: Timing
     partitions: int
     number: Callable[[], int]
-    began_ms: int = 0
     phase: Phase = Phase.PROBING
     has_given: bool = False
     is_leaving: bool = False
@@ -142,7 +141,6 @@ class Exchange:
 
     def begin(self, now_ms: int) -> list[Effect]:
         """Ask for the root. The replica's tree must be built."""
-        self.began_ms = now_ms
         return self._probe(now_ms, 0, ())
 
     def resume(self, now_ms: int) -> list[Effect]:

@@ -83,6 +83,11 @@ def test_a_wiped_node_fills_again_under_load(cluster: LocalCluster) -> None:
         await_depth(client, lambda depth: len(load.acked) > mark + 500)
 
 
+def test_a_single_node_leads_at_once(tmp_path: Path) -> None:
+    with LocalCluster(tmp_path, nodes=1, partitions=8, replicas=1) as cluster, Client(cluster.addresses) as client:
+        await_status(client, is_led_by(cluster.addresses), timeout_s=2)
+
+
 def test_five_nodes_serve_with_any_two_of_them_dead(tmp_path: Path) -> None:
     with LocalCluster(tmp_path, nodes=5, partitions=4, replicas=5, skew_ms=SKEW_MS, session_ms=2_000) as cluster:
         with Client(cluster.addresses, timeout_s=30) as client:
