@@ -51,6 +51,8 @@ def make_value(kind: fields.Kind, integer: Integer, count: int | None = None) ->
             return integer(low, high)
         case fields.Truth():
             return bool(integer(0, 1))
+        case fields.Name(is_life=True):
+            return _name(integer, True) + "~" + _name(integer, False)
         case fields.Name(is_optional, is_wide):
             return "" if is_optional and not integer(0, 3) else _name(integer, is_wide)
         case fields.Text(chars_max):

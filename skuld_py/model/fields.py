@@ -32,10 +32,11 @@ class Truth:
 
 @attrs.frozen
 class Name:
-    """A name by the project's grammar; ``""`` too when optional; wide for nodes and workers."""
+    """A name by the project's grammar; ``""`` too when optional; wide for nodes and workers; or a member's id."""
 
     is_optional: bool = False
     is_wide: bool = False
+    is_life: bool = False
 
 
 @attrs.frozen
@@ -105,6 +106,11 @@ def name(*, is_optional: bool = False) -> Any:
 def wide_name(*, is_optional: bool = False) -> Any:
     """A node or worker."""
     return _field(Name(is_optional, is_wide=True))
+
+
+def life() -> Any:
+    """A member's id."""
+    return _field(Name(is_life=True))
 
 
 def text(chars_max: int = 1_000, **options: Any) -> Any:

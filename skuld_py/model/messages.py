@@ -1,7 +1,8 @@
 """Every message by name, and the table that numbers them on the wire.
 
 Requests are verbs, answers their participles. Work is in columns: a message names many tasks, never one.
-The messages stand in ``client_messages`` and ``node_messages``; everyone imports them from here.
+The messages stand in ``client_messages``, ``node_messages`` and ``coordination_messages``; everyone imports them
+from here.
 """
 
 from __future__ import annotations
@@ -33,6 +34,15 @@ from skuld_py.model.client_messages import (
     Renew,
     Renewed,
     TaskRow,
+)
+from skuld_py.model.coordination_messages import (
+    COORDINATION_MESSAGES,
+    FetchReplica,
+    JoinMe,
+    NotNow,
+    ReplicaPart,
+    Share,
+    Welcomed,
 )
 from skuld_py.model.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
 from skuld_py.model.node_messages import (
@@ -71,11 +81,12 @@ MESSAGES: tuple[type[Message], ...] = (
     Count, Counted, List, Listed, Describe, Described, Replicate, Kept, Delegate, Grant, Granted, Amend,
     Amended, RequestVote, Vote, PullClaims, ClaimPage, PushClaims, ClaimsKept, Gossip, Invite, Compare,
     Compared, Repair, Sync, Synced, Abdicate, AskTime, ToldTime,
-    Probe, Probed, Fetch, Fetched,
+    Probe, Probed, Fetch, Fetched, *COORDINATION_MESSAGES,
 )
 """The operation table: a message's code on the wire is its index here."""
 
 __all__ = [
+    "COORDINATION_MESSAGES",
     "MESSAGES",
     "ROLE_CLIENT",
     "ROLE_NODE",
@@ -103,6 +114,7 @@ __all__ = [
     "Enqueue",
     "Failed",
     "Fetch",
+    "FetchReplica",
     "Fetched",
     "Get",
     "Gossip",
@@ -112,6 +124,7 @@ __all__ = [
     "Greet",
     "Greeted",
     "Invite",
+    "JoinMe",
     "Kept",
     "LeaderRow",
     "List",
@@ -120,6 +133,7 @@ __all__ = [
     "Message",
     "MoveRow",
     "NodeRow",
+    "NotNow",
     "PartitionRow",
     "Probe",
     "Probed",
@@ -128,12 +142,15 @@ __all__ = [
     "Renew",
     "Renewed",
     "Repair",
+    "ReplicaPart",
     "Replicate",
     "RequestVote",
+    "Share",
     "Sync",
     "Synced",
     "TaskBatch",
     "TaskRow",
     "ToldTime",
     "Vote",
+    "Welcomed",
 ]

@@ -14,6 +14,8 @@ from skuld_py.errors import Refused
 NAME_CHARS_MAX = 200
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", re.ASCII)
 WIDE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,199}", re.ASCII)
+LIFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@~-]{0,229}", re.ASCII)
+"""A member's id, that is one life of a node: its name, ``~``, and something that is never used again."""
 
 
 def check_name(field: str, name: object, grammar: re.Pattern[str] = NAME) -> str:

@@ -18,7 +18,7 @@ import attrs
 
 from skuld_py.model.columns import Column
 from skuld_py.model.fields import Blob, Kind, Name, Names, Number, Rows, Strings, Text, Truth
-from skuld_py.model.names import NAME, WIDE_NAME
+from skuld_py.model.names import LIFE, NAME, WIDE_NAME
 from skuld_py.wire.rules import RULES
 from skuld_py.wire.stream import FOREIGN, IS_SCALAR, NO_SCALAR, Fault, Reader, Writer, explain
 
@@ -53,7 +53,8 @@ def _check_truth(value: Any) -> Any:
 
 def check_name(kind: Name) -> Check:
     """Checks a name by one of the grammars."""
-    fits, is_optional = (WIDE_NAME if kind.is_wide else NAME).fullmatch, kind.is_optional
+    grammar = LIFE if kind.is_life else WIDE_NAME if kind.is_wide else NAME
+    fits, is_optional = grammar.fullmatch, kind.is_optional
 
     def check(value: Any) -> Any:
         if type(value) is str and (fits(value) or (is_optional and not value)):

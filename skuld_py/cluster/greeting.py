@@ -1,0 +1,176 @@
+"""Direct join: a joiner asks any member it knows, and that one stitches all who ask at once in behind itself.
+
+One entry, ``join-direct``, in place of three phases for each. The log stays the only truth: a joiner is in when
+it reads that it is, whatever it was answered. So each message may be lost, repeated or late, and every question
+may be asked again, of the same member or another: the entry passes over who is known already.
+
+A joiner that dies on the way needs no watch of its own. Until the entry stands nobody knows of it. From then on
+the first of the row is in the ring behind its greeter, who watches it as soon as it has applied its own entry,
+and each of the row is watched by the one before it. A watch on a pulse that is gone says so at once, so whoever
+of the row is dead is reported, first to last, as the ring closes over each (``watching``). The same holds when
+the greeter dies: its own watcher takes over whom it watched.
+
+The greeter's entry names whom it watched when it wrote it. If that has changed when the entry is played it does
+nothing, and the greeter writes another one for those who still wait.
+
+Rejected: a watch on joiners before the entry stands (it would save one ``leave`` for a joiner that dies within
+these milliseconds, and cost two changes of watches for each entry); an answer that makes one a member (it could
+be lost).
+Source: "Join Direct" of Onyx's proposals for scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from skuld_py.cluster.commands import JoinDirect, Joining
+from skuld_py.cluster.drawing import Draw
+from skuld_py.cluster.replica import Replica
+from skuld_py.config import Scaling
+from skuld_py.model.coordination_messages import JoinMe, NotNow, Welcomed
+from skuld_py.model.events import Send
+
+DOUBLINGS = 4
+"""Of the pause between two questions."""
+
+
+@attrs.frozen
+class _Waiting:
+    joining: Joining
+    expires_ms: int
+
+
+class Greeter:
+    """A member's side, for one life ``me``. At most one of its entries is on the way."""
+
+    def __init__(self, me: str, cluster_id: str, scaling: Scaling) -> None:
+        self._me = me
+        self._cluster_id = cluster_id
+        self._scaling = scaling
+        self._waiting: dict[str, _Waiting] = {}
+        """Joiners not in an entry yet, by id, in the order of asking."""
+        self._written: dict[str, _Waiting] = {}
+        """Those of the entry that is on the way."""
+        self._due_ms: int | None = None
+
+    def on_join_me(self, now_ms: int, peer: str, message: JoinMe, replica: Replica) -> list[Send]:
+        """Somebody asks; the answer comes at once if nothing has to be written."""
+        if message.cluster_id != self._cluster_id or message.name != peer:
+            return []
+        joiner = message.joiner
+        if joiner in replica.members:
+            return [Send(peer, Welcomed(self._cluster_id, joiner, replica.version))]
+        refusal = self._refusal(joiner, replica)
+        if refusal:
+            return [Send(peer, NotNow(self._cluster_id, joiner, refusal))]
+        asked = _Waiting(Joining(joiner, message.member), now_ms + self._scaling.knock_ms)
+        (self._written if joiner in self._written else self._waiting)[joiner] = asked
+        if self._due_ms is None and not self._written:
+            self._due_ms = now_ms + self._scaling.gather_ms
+        return []
+
+    def _refusal(self, joiner: str, replica: Replica) -> str:
+        if self._me not in replica.members:
+            return "no-member"
+        if joiner in replica.left:
+            return "left"
+        if replica.is_known(joiner):
+            return "joining"
+        is_new = joiner not in self._waiting and joiner not in self._written
+        return "busy" if is_new and len(self._waiting) >= self._scaling.greet_waiting else ""
+
+    def propose(self, now_ms: int, replica: Replica) -> JoinDirect | None:
+        """What to append, if it is time; the caller says when it was played: ``on_played``."""
+        if self._due_ms is None or now_ms < self._due_ms or self._written:
+            return None
+        self._due_ms = None
+        for joiner, waiting in list(self._waiting.items()):
+            if waiting.expires_ms <= now_ms or replica.is_known(joiner) or joiner in replica.left:
+                del self._waiting[joiner]  # it has asked somebody else meanwhile
+            elif len(self._written) < self._scaling.greet_joiners:
+                self._written[joiner] = self._waiting.pop(joiner)
+        if not self._written or self._me not in replica.members:
+            return None
+        return JoinDirect(self._me, replica.ring.after(self._me),
+                          tuple(waiting.joining for waiting in self._written.values()))
+
+    def on_played(self, now_ms: int, replica: Replica) -> list[Send]:
+        """The entry was played, or passed over by a jump to an origin behind it. Who is not in waits on."""
+        welcomed = []
+        for joiner, waiting in self._written.items():
+            if joiner in replica.members:
+                welcomed.append(Send(waiting.joining.member.name,
+                                     Welcomed(self._cluster_id, joiner, replica.version)))
+            else:
+                self._waiting.setdefault(joiner, waiting)
+        self._written.clear()
+        self._due_ms = now_ms if self._waiting else None
+        return welcomed
+
+    def deadline(self) -> int | None:
+        """When to call ``propose``."""
+        return self._due_ms
+
+
+class Knocking:
+    """A joiner's side, for one life: it asks one member after the other, ever more slowly, then gives up.
+
+    ``is_given_up``: the three phases remain. ``welcome``: who said that it is a member, and as of which position.
+    """
+
+    def __init__(self, cluster_id: str, question: JoinMe, scaling: Scaling, draw: Draw, now_ms: int) -> None:
+        self.is_given_up = False
+        self.welcome: tuple[str, int] | None = None
+        self._cluster_id = cluster_id
+        self._question = question
+        self._scaling = scaling
+        self._draw = draw
+        self._asked = ""
+        """Whose answer is awaited; empty between two questions."""
+        self._last = ""
+        self._failures = 0
+        self._next_ms: int | None = now_ms
+
+    def knock(self, now_ms: int, members: Sequence[str]) -> list[Send]:
+        """Ask somebody, if it is time. ``members`` are names of nodes; nobody known counts as no answer."""
+        if self._next_ms is None or now_ms < self._next_ms:
+            return []
+        if self._asked or not members:
+            self._fail(now_ms)
+            return []
+        self._asked = self._last = self._choose(members)
+        self._next_ms = now_ms + self._scaling.knock_ms
+        return [Send(self._asked, self._question)]
+
+    def _choose(self, members: Sequence[str]) -> str:
+        others = [name for name in members if name != self._last] or members
+        return others[self._draw(len(others) - 1)]
+
+    def _fail(self, now_ms: int) -> None:
+        self._asked = ""
+        self._failures += 1
+        if self._failures >= self._scaling.knocks:
+            self.is_given_up, self._next_ms = True, None
+        else:
+            pause_ms = self._scaling.knock_pause_ms << min(self._failures - 1, DOUBLINGS)
+            self._next_ms = now_ms + self._draw(pause_ms)
+
+    def on_welcomed(self, peer: str, message: Welcomed) -> None:
+        """Somebody says that we are in; the log will show."""
+        if self._is_ours(message) and self.welcome is None:
+            self.welcome = (peer, message.version)
+            self._next_ms = None
+
+    def on_not_now(self, now_ms: int, peer: str, message: NotNow) -> None:
+        """Who was asked will not: another one."""
+        if self._is_ours(message) and peer == self._asked and self._next_ms is not None:
+            self._fail(now_ms)
+
+    def _is_ours(self, message: Welcomed | NotNow) -> bool:
+        return message.cluster_id == self._cluster_id and message.joiner == self._question.joiner
+
+    def deadline(self) -> int | None:
+        """When to call ``knock``."""
+        return self._next_ms
