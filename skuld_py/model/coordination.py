@@ -3,6 +3,18 @@
 The shell keeps one ZooKeeper connection. It reconciles what it is told to keep (a pulse, a set of watched pulses),
 re-arming whatever a broken connection took, and answers each reading and each append by exactly one event. It
 decides nothing.
+
+What the shell owes when the connection breaks:
+
+- ``SessionChanged(SUSPENDED)`` at once. Nothing is void: what is outstanding is answered once the connection is
+  back, an append in doubt by ``AppendUncertain``, a reading by what is there then. Pulse and watches stay wanted.
+- ``SessionChanged(CONNECTED)`` when it is back. A session that was not LOST before is still the same one: the
+  shell checks the pulse it was told to keep and says ``PulseStands(id)`` or ``PulseGone(id)``. It does not make
+  anew what had stood; what had not stood yet it makes. All watches are armed again, checking existence. The
+  machine waits for that word on the pulse before it announces or appends anything.
+- ``SessionChanged(LOST)`` when the session has ended. All of it is void: the pulse, the watches, and whatever is
+  outstanding; none of that is answered any more. The next CONNECTED is a new session, in which the machine
+  says anew what it wants.
 """
 
 from __future__ import annotations
@@ -17,14 +29,15 @@ from skuld_py.model.events import MembersChanged, NodesChanged, SessionChanged
 
 @attrs.frozen
 class PulseStands:
-    """Our ephemeral stands in the present session, under this id."""
+    """Our ephemeral stands in the present session, under this id: it was made, or found again after a break."""
 
     member: str
 
 
 @attrs.frozen
 class PulseGone:
-    """A watched id has no pulse: it ended since, or there was none when the watch was armed."""
+    """An id has no pulse: a watched one, which ended since or was not there when the watch was armed; or our own,
+    found missing after a break of the connection or removed by somebody."""
 
     member: str
 
@@ -42,7 +55,8 @@ class EntriesRead:
     """Entries from ``start`` on, each with its position, in order. None at all: nothing was there in time.
 
     ``is_end``: there was none behind the last. ``is_missing``: the entry at ``start`` is not there although later
-    ones are; it was collected, or never was: compare with the origin, then go on where the entries begin.
+    ones are; it was collected, or never was: compare with the origin, then go on where the entries begin, which
+    are given with it.
     """
 
     start: int

@@ -1,0 +1,58 @@
+"""What the node machine of the process is told of the coordination log: who lives, who is placed, what to trust.
+
+Nothing is told before the log was read to its end once, since what it said long ago would move data to and fro. A
+session is CONNECTED only for a member: who has not joined, or has been taken for dead, must not act as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from skuld_py.cluster.commands.retire_node import placed
+from skuld_py.cluster.replica import Place, Replica
+from skuld_py.model.coordination import Announce
+from skuld_py.model.document import Member
+from skuld_py.model.events import MembersChanged, NodesChanged, Session, SessionChanged
+
+
+@attrs.define
+class Teller:
+    """Says what is new, once."""
+
+    _session: Session | None = None
+    _places: Mapping[str, Place] = attrs.field(factory=dict)
+    """The nodes of the replica that was last told of."""
+    _nodes: NodesChanged | None = None
+    _members: MembersChanged | None = None
+
+    def tell(self, replica: Replica) -> list[Announce]:
+        """The nodes and the members, where they changed."""
+        if replica.nodes is self._places:
+            return []
+        self._places = replica.nodes
+        nodes, members = nodes_of(replica), MembersChanged(members_of(replica))
+        news = [Announce(event) for event, known in ((nodes, self._nodes), (members, self._members))
+                if event != known]
+        self._nodes, self._members = nodes, members
+        return news
+
+    def tell_session(self, session: Session) -> list[Announce]:
+        """What the node is to think of its session. Of one that it never had, nothing is said to be lost."""
+        had_one = self._session in (Session.CONNECTED, Session.SUSPENDED)
+        if session is self._session or not (had_one or session is Session.CONNECTED):
+            return []
+        self._session = session
+        return [Announce(SessionChanged(session))]
+
+
+def nodes_of(replica: Replica) -> NodesChanged:
+    """Who owns partitions, and who is on its way out; by name."""
+    leaving = sorted(name for name, place in replica.nodes.items() if place.is_leaving)
+    return NodesChanged(tuple(placed(replica)), tuple(leaving))
+
+
+def members_of(replica: Replica) -> tuple[Member, ...]:
+    """The newest life of each node that lives, by the node's name."""
+    return tuple(replica.members[place.member] for _, place in sorted(replica.nodes.items()) if place.member)
