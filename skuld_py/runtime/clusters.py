@@ -1,7 +1,8 @@
 """Clusters in ZooKeeper, made, unmade and looked up; and how this package connects to ZooKeeper at all.
 
 Layout below ``/skuld/CLUSTER``: ``parameters`` (JSON), ``nodes/NAME`` (persistent, a ``Registration``),
-``members/NAME`` (ephemeral, with the boot id), ``partitions/K`` (the partition document).
+``members/NAME`` (ephemeral, with the boot id), ``partitions/K`` (the partition document), and the coordination
+log: ``log`` and ``origin`` (see ``log_reading``).
 
 Invariants:
 
@@ -35,6 +36,7 @@ from skuld_py.config import Parameters
 from skuld_py.errors import Malformed, Refused, Uncertain
 from skuld_py.model.names import WIDE_NAME, check_name
 from skuld_py.model.registration import Registration
+from skuld_py.runtime.log_reading import Header
 
 ROOT = "/skuld"
 UNANSWERED = (ConnectionLoss, SessionExpiredError, OperationTimeoutError, ConnectionClosedError,
@@ -43,6 +45,7 @@ UNANSWERED = (ConnectionLoss, SessionExpiredError, OperationTimeoutError, Connec
 
 _RECONNECT = {"max_tries": -1, "delay": 0.1, "backoff": 2, "max_jitter": 0.4, "max_delay": 1.0}
 
+_BATCH = 128
 _TRIES = 10
 """A node's entry changes once per start, so hardly ever twice in a row."""
 
@@ -52,14 +55,15 @@ _log = logging.getLogger(__name__)
 def create_cluster(hosts: str, parameters: Parameters, timeout_s: float = 10.0) -> None:
     """Write a new cluster, whole or not at all."""
     root = path_of(parameters.cluster)
-    with _connection(hosts, timeout_s, is_write=True) as client:
+    with connection(hosts, timeout_s, is_write=True) as client:
         with suppress(NodeExistsError):
             client.create_async(ROOT).get(timeout=timeout_s)
         creation = client.transaction()
         creation.create(root)
         creation.create(f"{root}/parameters", json.dumps(attrs.asdict(parameters), sort_keys=True).encode())
-        for folder in ("nodes", "members", "partitions"):
+        for folder in ("nodes", "members", "partitions", "log"):
             creation.create(f"{root}/{folder}")
+        creation.create(f"{root}/origin", Header().encode())
         first = creation.commit_async().get(timeout=timeout_s)[0]
     if isinstance(first, NodeExistsError):
         raise Refused("cluster_exists", f"cluster {parameters.cluster} exists already; choose another name,"
@@ -72,7 +76,7 @@ def destroy_cluster(hosts: str, cluster: str, timeout_s: float = 10.0, *, is_for
     """Remove all that ZooKeeper knows of a cluster; ``Refused`` while nodes of it live, unless forced. Its
     nodes, and what they store, are not touched."""
     root = path_of(cluster)
-    with _connection(hosts, timeout_s, is_write=True) as client:
+    with connection(hosts, timeout_s, is_write=True) as client:
         try:
             live = sorted(client.get_children_async(f"{root}/members").get(timeout=timeout_s))
             if live and not is_forced:
@@ -80,17 +84,17 @@ def destroy_cluster(hosts: str, cluster: str, timeout_s: float = 10.0, *, is_for
                               " first, or use --force", cluster=cluster)
             _remove(client, root, timeout_s)
         except NoNodeError:
-            raise _unknown(client, hosts, cluster, timeout_s) from None
+            raise unknown(client, hosts, cluster, timeout_s) from None
 
 
 def read_parameters(hosts: str, cluster: str, timeout_s: float = 10.0) -> Parameters:
     """What a cluster is."""
     root = path_of(cluster)
-    with _connection(hosts, timeout_s, is_write=False) as client:
+    with connection(hosts, timeout_s, is_write=False) as client:
         try:
             raw = client.get_async(f"{root}/parameters").get(timeout=timeout_s)[0]
         except NoNodeError:
-            raise _unknown(client, hosts, cluster, timeout_s) from None
+            raise unknown(client, hosts, cluster, timeout_s) from None
     try:
         return Parameters(**json.loads(raw))
     except (ValueError, TypeError) as problem:
@@ -101,7 +105,7 @@ def read_parameters(hosts: str, cluster: str, timeout_s: float = 10.0) -> Parame
 def read_registration(hosts: str, cluster: str, name: str, timeout_s: float = 10.0) -> Registration | None:
     """What is registered under a node's name; None before its first start."""
     path = f"{path_of(cluster)}/nodes/{name}"
-    with _connection(hosts, timeout_s, is_write=False) as client:
+    with connection(hosts, timeout_s, is_write=False) as client:
         try:
             raw = client.get_async(path).get(timeout=timeout_s)[0]
         except NoNodeError:
@@ -116,7 +120,7 @@ def set_leaving(hosts: str, cluster: str, name: str, is_leaving: bool, timeout_s
     written in one transaction, so of two nodes that are taken out at once the second may be refused.
     """
     replicas = read_parameters(hosts, cluster, timeout_s / 2).replicas
-    with _connection(hosts, timeout_s / 2, is_write=True) as client:
+    with connection(hosts, timeout_s / 2, is_write=True) as client:
         for _ in range(_TRIES):
             entries = _read_entries(client, cluster, timeout_s)
             entry, version = entries.get(name, (None, -1))
@@ -167,7 +171,7 @@ def path_of(cluster: str) -> str:
 
 
 @contextmanager
-def _connection(hosts: str, timeout_s: float, *, is_write: bool) -> Iterator[Any]:
+def connection(hosts: str, timeout_s: float, *, is_write: bool) -> Iterator[Any]:
     """A short-lived client; its session is a part of the timeout, so that giving up is in time as well."""
     client = open_client(hosts, timeout_s / 3)
     start(client, hosts, timeout_s * 2 / 3)
@@ -184,11 +188,17 @@ def _connection(hosts: str, timeout_s: float, *, is_write: bool) -> Iterator[Any
 
 
 def _remove(client: Any, path: str, timeout_s: float) -> None:
-    """Children first; what appears meanwhile is removed as well."""
+    """Children first, many at a time; what appears meanwhile is removed as well."""
     while True:
-        for child in client.get_children_async(path).get(timeout=timeout_s):
-            with suppress(NoNodeError):
-                _remove(client, f"{path}/{child}", timeout_s)
+        children = [f"{path}/{child}" for child in client.get_children_async(path).get(timeout=timeout_s)]
+        for start in range(0, len(children), _BATCH):
+            answers = [(child, client.delete_async(child)) for child in children[start : start + _BATCH]]
+            for child, answer in answers:
+                with suppress(NoNodeError):
+                    try:
+                        answer.get(timeout=timeout_s)
+                    except NotEmptyError:
+                        _remove(client, child, timeout_s)
         try:
             client.delete_async(path).get(timeout=timeout_s)
             return
@@ -196,7 +206,8 @@ def _remove(client: Any, path: str, timeout_s: float) -> None:
             continue
 
 
-def _unknown(client: Any, hosts: str, cluster: str, timeout_s: float) -> Refused:
+def unknown(client: Any, hosts: str, cluster: str, timeout_s: float) -> Refused:
+    """What to say when there is no such cluster: those that exist."""
     try:
         known = ", ".join(sorted(client.get_children_async(ROOT).get(timeout=timeout_s)))
     except NoNodeError:

@@ -1,0 +1,133 @@
+"""The coordination log as an operator meets it: read from any position, followed, and written to.
+
+An operator is no member: a connection of its own, a random id as writer, and the verdict found by playing the log
+up to the entry, as every member does. So nothing here needs a node that runs.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import attrs
+from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+
+from skuld_py.cluster.canonical import from_text
+from skuld_py.cluster.commands import Command
+from skuld_py.cluster.entries import Entry
+from skuld_py.cluster.playing import Outcome, play
+from skuld_py.cluster.replica import Replica
+from skuld_py.config import Parameters
+from skuld_py.errors import Refused, Uncertain
+from skuld_py.runtime import clusters
+from skuld_py.runtime.log_reading import BrokenOrigin, LogReader, entry_path, position_of
+
+_BATCH = 256
+_POLL_S = 5.0
+"""How often a follower looks although its watch is silent."""
+_TRIES = 5
+
+
+def read_origin(hosts: str, cluster: str, timeout_s: float = 10.0) -> tuple[int, str]:
+    """The position and the canonical text of the log's origin; -1 and nothing before the first one."""
+    with _reader(hosts, cluster, timeout_s) as (_, reader):
+        return reader.origin()
+
+
+def follow(hosts: str, cluster: str, start: int | None = None, timeout_s: float = 10.0, *,
+           is_endless: bool = True) -> Iterator[tuple[int, bytes]]:
+    """Entries (position, raw) from ``start`` on, by default from the oldest that is there; what was collected or
+    never stood is passed over. At the end it waits for more, unless it is not ``is_endless``. ``Refused`` when
+    ZooKeeper does not answer within the timeout, also later."""
+    with _reader(hosts, cluster, timeout_s) as (client, reader):
+        position = reader.oldest() if start is None else start
+        arrived = threading.Event()
+        while True:
+            arrived.clear()
+            if is_endless:
+                path = entry_path(clusters.path_of(cluster), position)
+                client.exists_async(path, watch=lambda _: arrived.set()).get(timeout=timeout_s)
+            found, _ = reader.entries(position, _BATCH)
+            yield from found
+            if found:
+                position = found[-1][0] + 1
+            elif (beyond := reader.beyond(position)) is not None:
+                position = max(beyond, reader.origin()[0] + 1 if beyond < 0 else 0)
+            elif not is_endless:
+                return
+            else:
+                arrived.wait(_POLL_S)
+
+
+@attrs.frozen
+class Verdict:
+    """What became of an operator's entry. ``replica`` is as before it; ``reason`` says why it was refused."""
+
+    position: int
+    outcome: Outcome
+    reason: str
+    replica: Replica
+
+
+def command(hosts: str, parameters: Parameters, wish: Command, timeout_s: float = 10.0) -> Verdict:
+    """Append a command and read what the log makes of it. ``Uncertain`` when that cannot be known."""
+    root = clusters.path_of(parameters.cluster)
+    writer = f"operator~{secrets.token_hex(8)}"
+    with _reader(hosts, parameters.cluster, timeout_s) as (client, reader):
+        here = _latest(reader, Replica(replicas=parameters.replicas))
+        try:
+            answer = client.create_async(f"{root}/log/entry-", Entry(writer, 0, wish).encode(), sequence=True)
+            position = position_of(answer.get(timeout=timeout_s))
+        except (KazooException, KazooTimeoutError) as problem:
+            raise Uncertain("zookeeper_uncertain", f"the connection to ZooKeeper at {hosts} broke before it"
+                            " answered; look whether it happened before you try again",
+                            hosts=hosts) from problem
+        return _verdict(reader, here, position)
+
+
+def _latest(reader: LogReader, fresh: Replica) -> Replica:
+    """The replica at the end of the log."""
+    here = _jump(reader, fresh)
+    while found := reader.entries(here.version + 1, _BATCH)[0]:
+        for position, raw in found:
+            here = play(here, position, raw).replica
+    return here
+
+
+def _jump(reader: LogReader, here: Replica) -> Replica:
+    position, text = reader.origin()
+    return from_text(Replica, text) if position > here.version else here
+
+
+def _verdict(reader: LogReader, here: Replica, wanted: int) -> Verdict:
+    """Play on to the entry that is ours. Should the log be collected meanwhile, its origin knows the verdict."""
+    for _ in range(_TRIES):
+        while here.version < wanted and (found := reader.entries(here.version + 1, _BATCH)[0]):
+            for position, raw in found:
+                played = play(here, position, raw)
+                if position == wanted:
+                    return Verdict(position, played.outcome, played.reason, here)
+                here = played.replica
+        here = _jump(reader, here)
+        if here.version >= wanted:
+            reasons = [failure.reason for failure in here.failed if failure.position == wanted]
+            return Verdict(wanted, Outcome.REFUSED if reasons else Outcome.APPLIED, "".join(reasons), here)
+    raise Uncertain("log_gap", f"entry {wanted} of the log is written, but entries before it are missing and no"
+                    " origin covers them; look whether it took effect")
+
+
+@contextmanager
+def _reader(hosts: str, cluster: str, timeout_s: float) -> Iterator[tuple[Any, LogReader]]:
+    root = clusters.path_of(cluster)
+    with clusters.connection(hosts, timeout_s, is_write=False) as client:
+        try:
+            yield client, LogReader(root, lambda: client, lambda answer: answer.get(timeout=timeout_s))
+        except NoNodeError:
+            raise clusters.unknown(client, hosts, cluster, timeout_s) from None
+        except BrokenOrigin as problem:
+            raise Refused("broken_origin", f"the log of cluster {cluster} cannot be read: {problem}",
+                          cluster=cluster) from problem

@@ -1,0 +1,152 @@
+"""The log as an operator meets it: read, followed, and written to, on a real ZooKeeper."""
+
+from __future__ import annotations
+
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from itertools import islice
+
+import attrs
+import pytest
+from kazoo.client import KazooClient
+
+from skuld_py.cluster.commands import LeaveSlot, PrepareJoin, RetireNode
+from skuld_py.cluster.commands.command import Command
+from skuld_py.cluster.entries import Entry
+from skuld_py.cluster.playing import Outcome
+from skuld_py.config import Parameters
+from skuld_py.embedded.zookeeper import ZooKeeperServer
+from skuld_py.errors import Refused
+from skuld_py.model.document import Member
+from skuld_py.runtime.clusters import create_cluster
+from skuld_py.runtime.log_following import command, follow, read_origin
+from skuld_py.runtime.log_reading import Header, chunk_path, digest_of, entry_path
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(scope="module")
+def hand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KazooClient]:
+    with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper"), tick_ms=250) as running:
+        client = KazooClient(hosts=running.hosts, timeout=10.0)
+        client.start(timeout=10.0)
+        yield client
+        client.stop()
+        client.close()
+
+
+@pytest.fixture
+def hosts(hand: KazooClient) -> str:
+    return ",".join(f"{host}:{port}" for host, port in hand.hosts)
+
+
+@pytest.fixture
+def parameters(hosts: str, request: pytest.FixtureRequest) -> Parameters:
+    name = f"c{zlib.crc32(request.node.name.encode())}"
+    made = Parameters(name, f"id-of-{name}")
+    create_cluster(hosts, made)
+    return made
+
+
+def append(hand: KazooClient, cluster: str, *raws: bytes) -> None:
+    for raw in raws:
+        hand.create(f"/skuld/{cluster}/log/entry-", raw, sequence=True)
+
+
+def append_command(hand: KazooClient, cluster: str, writer: str, *commands: Command) -> None:
+    append(hand, cluster, *(Entry(writer, seq, each).encode() for seq, each in enumerate(commands)))
+
+
+def put_origin(hand: KazooClient, cluster: str, position: int, text: str) -> None:
+    raw = text.encode()
+    hand.create(chunk_path(f"/skuld/{cluster}", position, 0), raw)
+    hand.set(f"/skuld/{cluster}/origin", Header(position, 1, digest_of(raw)).encode())
+
+
+def test_a_log_is_read_from_its_oldest_entry_or_any_other_over_gaps(hand: KazooClient, hosts: str,
+                                                                    parameters: Parameters) -> None:
+    assert list(follow(hosts, parameters.cluster, is_endless=False)) == []
+    append(hand, parameters.cluster, *(b"%d" % number for number in range(600)))
+    for position in (0, 1, 7, 8):
+        hand.delete(entry_path(f"/skuld/{parameters.cluster}", position))
+    wanted = [(number, b"%d" % number) for number in range(2, 600) if number not in (7, 8)]
+    assert list(follow(hosts, parameters.cluster, is_endless=False)) == wanted
+    assert list(follow(hosts, parameters.cluster, 7, is_endless=False)) == wanted[5:]
+    assert list(follow(hosts, parameters.cluster, 600, is_endless=False)) == []
+
+
+def test_a_log_is_followed_without_polling(hand: KazooClient, hosts: str, parameters: Parameters) -> None:
+    followed = follow(hosts, parameters.cluster)
+    for number in range(4):
+        later = threading.Timer(0.1 if number % 2 else 0, append, (hand, parameters.cluster, b"%d" % number))
+        later.start()
+        started = time.monotonic()
+        assert next(followed) == (number, b"%d" % number)
+        assert time.monotonic() - started < 4
+        later.join()
+    followed.close()  # type: ignore[attr-defined]
+
+
+def test_a_reader_behind_the_origin_goes_on_where_the_log_does(hand: KazooClient, hosts: str,
+                                                               parameters: Parameters) -> None:
+    append(hand, parameters.cluster, b"0", b"1")
+    for position in (0, 1):
+        hand.delete(entry_path(f"/skuld/{parameters.cluster}", position))
+    put_origin(hand, parameters.cluster, 1, "text")
+    append(hand, parameters.cluster, b"2", b"3")
+    assert list(islice(follow(hosts, parameters.cluster, 0), 2)) == [(2, b"2"), (3, b"3")]
+
+
+def test_an_origin_is_read_whole_or_refused(hand: KazooClient, hosts: str, parameters: Parameters) -> None:
+    assert read_origin(hosts, parameters.cluster) == (-1, "")
+    put_origin(hand, parameters.cluster, 7, "text")
+    assert read_origin(hosts, parameters.cluster) == (7, "text")
+    hand.set(chunk_path(f"/skuld/{parameters.cluster}", 7, 0), b"other")
+    with pytest.raises(Refused, match="broken_origin"):
+        read_origin(hosts, parameters.cluster)
+    hand.delete(chunk_path(f"/skuld/{parameters.cluster}", 7, 0))
+    with pytest.raises(Refused, match="broken_origin"):
+        read_origin(hosts, parameters.cluster)
+    with pytest.raises(Refused, match="unknown_cluster"):
+        read_origin(hosts, "nowhere")
+    with pytest.raises(Refused, match="unknown_cluster"):
+        list(follow(hosts, "nowhere", is_endless=False))
+
+
+def test_a_command_gets_the_verdict_that_the_log_gives(hand: KazooClient, hosts: str,
+                                                       parameters: Parameters) -> None:
+    append_command(hand, parameters.cluster, "n1~1", PrepareJoin("n1~1", Member("n1", "h", 1, "b")),
+                   LeaveSlot("none"))
+    verdicts = [command(hosts, parameters, wish) for wish in
+                (RetireNode("n2"), RetireNode("n1"), RetireNode("n1", is_leaving=False), LeaveSlot("none"))]
+    assert [(verdict.position, verdict.outcome) for verdict in verdicts] == [
+        (2, Outcome.REFUSED), (3, Outcome.REFUSED), (4, Outcome.UNCHANGED), (5, Outcome.UNCHANGED)]
+    assert [verdict.reason for verdict in verdicts[:2]] == [
+        "there is no node n2", "without n1 there are 0 nodes for 3 copies of each task; start another one first"]
+    assert list(verdicts[0].replica.nodes) == ["n1"]
+
+
+def test_a_command_is_judged_although_the_log_is_collected_on_the_way(
+        hand: KazooClient, hosts: str, parameters: Parameters, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = parameters.cluster
+    append_command(hand, cluster, "n1~1", PrepareJoin("n1~1", Member("n1", "h", 1, "b")))
+    at_the_end = command(hosts, parameters, LeaveSlot("none")).replica
+    encode = Entry.encode
+
+    def collected(entry: Entry) -> bytes:
+        """Between the reading of the log and the writing to it, all that was read is collected, and more."""
+        monkeypatch.setattr(Entry, "encode", encode)
+        for position in (0, 1):
+            hand.delete(entry_path(f"/skuld/{cluster}", position))
+        append(hand, cluster, b"{", b"{")
+        for position in (2, 3):
+            hand.delete(entry_path(f"/skuld/{cluster}", position))
+        put_origin(hand, cluster, 3, attrs.evolve(at_the_end, version=3).text())
+        return encode(entry)
+    monkeypatch.setattr(Entry, "encode", collected)
+
+    verdict = command(hosts, parameters, RetireNode("n2"))
+
+    assert (verdict.position, verdict.outcome, verdict.reason) == (4, Outcome.REFUSED, "there is no node n2")
