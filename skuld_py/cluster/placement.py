@@ -70,7 +70,7 @@ def _ordered(held: list[str], scores: Scores, partition: int) -> list[str]:
     return sorted(held, key=lambda name: (-scores[name][partition], name))
 
 
-def _bounds(slots: int, nodes: int) -> tuple[int, int]:
+def share_bounds(slots: int, nodes: int) -> tuple[int, int]:
     """The least and the most that each of ``nodes`` may have of so many slots."""
     least = -(-slots * (SLACK - 1) // (SLACK * nodes))
     most = slots * (SLACK + 1) // (SLACK * nodes)
@@ -87,7 +87,7 @@ class _Shares:
         for partition, names in enumerate(owners):
             for name in names:
                 self._held[name][partition] = None
-        self._least, self._most = _bounds(sum(map(len, owners)), len(scores))
+        self._least, self._most = share_bounds(sum(map(len, owners)), len(scores))
 
     def even_out(self) -> None:
         """Hand on what is too much, then take what is too little; of two shares the larger always holds a
@@ -118,7 +118,7 @@ def _even_out_firsts(lists: list[list[str]], names: list[str]) -> None:
     leads: dict[str, dict[int, None]] = {name: {} for name in names}
     for partition, owners in enumerate(lists):
         leads[owners[0]][partition] = None
-    _, most = _bounds(len(lists), len(names))
+    _, most = share_bounds(len(lists), len(names))
     for name in names:
         while len(leads[name]) > most:
             path = _path_to_room(lists, leads, name, most)

@@ -1,8 +1,8 @@
 """Every message by name, and the table that numbers them on the wire.
 
 Requests are verbs, answers their participles. Work is in columns: a message names many tasks, never one.
-The messages stand in ``client_messages``, ``node_messages`` and ``coordination_messages``; everyone imports them
-from here.
+The messages stand in ``client_messages``, ``node_messages``, ``coordination_messages`` and ``decision_messages``;
+everyone imports them from here.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from skuld_py.model.coordination_messages import (
     Share,
     Welcomed,
 )
+from skuld_py.model.decision_messages import DECISION_MESSAGES, Decide, Decided, Undecided
 from skuld_py.model.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
 from skuld_py.model.node_messages import (
     Abdicate,
@@ -81,12 +82,13 @@ MESSAGES: tuple[type[Message], ...] = (
     Count, Counted, List, Listed, Describe, Described, Replicate, Kept, Delegate, Grant, Granted, Amend,
     Amended, RequestVote, Vote, PullClaims, ClaimPage, PushClaims, ClaimsKept, Gossip, Invite, Compare,
     Compared, Repair, Sync, Synced, Abdicate, AskTime, ToldTime,
-    Probe, Probed, Fetch, Fetched, *COORDINATION_MESSAGES,
+    Probe, Probed, Fetch, Fetched, *COORDINATION_MESSAGES, *DECISION_MESSAGES,
 )
 """The operation table: a message's code on the wire is its index here."""
 
 __all__ = [
     "COORDINATION_MESSAGES",
+    "DECISION_MESSAGES",
     "MESSAGES",
     "ROLE_CLIENT",
     "ROLE_NODE",
@@ -108,6 +110,8 @@ __all__ = [
     "Count",
     "CountRow",
     "Counted",
+    "Decide",
+    "Decided",
     "Delegate",
     "Describe",
     "Described",
@@ -151,6 +155,7 @@ __all__ = [
     "TaskBatch",
     "TaskRow",
     "ToldTime",
+    "Undecided",
     "Vote",
     "Welcomed",
 ]

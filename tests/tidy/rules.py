@@ -52,7 +52,7 @@ _LANGUAGE = frozenset(
 )
 _ALGORITHMS = frozenset({"bisect", "heapq", "itertools", "math", "operator", "re"})
 _BYTES = frozenset({"array", "base64", "binascii", "hashlib", "json", "struct", "zlib"})
-_LIBRARIES = frozenset({"attr", "attrs", "sortedcontainers", "typing_extensions", "xxhash"})
+_LIBRARIES = frozenset({"attr", "attrs", "sortedcontainers", "typing_extensions", "uhashring", "xxhash"})
 PURE_MODULES = _LANGUAGE | _ALGORITHMS | _BYTES | _LIBRARIES
 PURE_EXTRAS = {
     "wire": frozenset({"msgpack"}),
