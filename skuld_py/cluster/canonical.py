@@ -4,12 +4,14 @@ JSON without blanks, so that an operator can read the log with any ZooKeeper cli
 a mapping is a list of pairs, in its own order, because that order is part of the value (who joined before whom).
 Fields that are derived from others (``eq=False``) are left out and computed again.
 
-Reading is total: a text gives a value of the class asked for, or ``Malformed`` naming the field.
+Reading is total: a text gives a value of the class asked for, or ``Malformed`` naming the field. JSON can spell
+half a character, which no file and no digest can hold; that is malformed, too.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import typing
 from collections.abc import Mapping
 from functools import cache
@@ -20,6 +22,7 @@ import attrs
 from skuld_py.errors import Malformed
 
 T = TypeVar("T")
+_HALVES = re.compile("[\ud800-\udfff]")
 
 
 def to_text(value: Any) -> str:
@@ -71,6 +74,8 @@ def _read(kind: Any, plain: Any, where: str) -> Any:
     if origin is None:
         if type(plain) is not kind:
             raise Malformed(where, f"is {type(plain).__name__}, not {kind.__name__}")
+        if kind is str and _HALVES.search(plain):
+            raise Malformed(where, "has half a character")
         return plain
     if not isinstance(plain, list):
         raise Malformed(where, f"is {type(plain).__name__}, not a list")

@@ -1,8 +1,9 @@
 """Playing the log: one entry makes one replica of another. Pure and total, whatever stands in the entry.
 
 An entry that cannot be read, that may not be applied, or whose command fails changes nothing but ``failed``, where
-everybody sees it: it is skipped by all members alike and stops nobody. The same holds for an entry that comes a
-second time, or from a writer that has left; those leave no trace.
+everybody sees it: it is skipped by all members alike and stops nobody. The reason kept is short and printable,
+whatever stands in the entry. The same holds for an entry that comes a second time, or from a writer that has left;
+those leave no trace.
 
 One thing cannot be skipped: rules that this program does not know. ``UnknownRules`` is raised then, and the member
 must leave.
@@ -21,6 +22,8 @@ from skuld_py.cluster.commands import COMMANDS, Command, Inapplicable, Reaction,
 from skuld_py.cluster.entries import Entry, decode
 from skuld_py.cluster.replica import FAILED_MAX, RULES, Failure, Replica, Written
 from skuld_py.errors import Malformed, Refused
+
+REASON_CHARS_MAX = 250
 
 
 class Outcome(Enum):
@@ -89,5 +92,6 @@ def _apply(here: Replica, position: int, entry: Entry) -> Played:
 
 
 def _failed(here: Replica, position: int, entry: Entry | None, outcome: Outcome, reason: str) -> Played:
+    reason = "".join(each if " " <= each <= "~" else "?" for each in reason[:REASON_CHARS_MAX])
     failed = (*here.failed, Failure(position, reason))[-FAILED_MAX:]
     return Played(position, entry, attrs.evolve(here, failed=failed), outcome, reason)

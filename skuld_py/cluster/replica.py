@@ -8,7 +8,8 @@ A *member* is one life of a node process in the log, under an id that is never u
 partitions, under a name that it keeps. So liveness is not placement: a member that goes leaves its node placed.
 
 Bounds: ``left`` and ``writers`` keep what is younger than the last two collections (``gc``), ``failed`` the last
-``FAILED_MAX``. ``aborted`` holds joiners that were told no, until they are prepared, leave, or are collected.
+``FAILED_MAX``. ``aborted`` holds joiners that were told no, until they are prepared, leave, or are collected;
+``parked`` slots go with whom they wait for, or once nothing was heard of it for two collections.
 
 Rejected: ids of nodes as members (a restarted node would answer for what its former life had asked); persistent
 trees for the mappings (their order is that of hashes; a copy of ten thousand entries takes 0.1 ms).

@@ -23,12 +23,13 @@ from pathlib import Path
 
 import attrs
 
-from mutants import clauses, elections, grants, moves, records
+from mutants import clauses, coordination, elections, grants, moves, records
 from mutants.campaign import Campaign
 from mutants.mutant import Mutant, Rotten
 from mutants.workshop import TOP, Broken, Workshop
 
-LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTANTS, *moves.MUTANTS)
+LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTANTS, *moves.MUTANTS,
+                               *coordination.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 

@@ -19,7 +19,7 @@ from mutants.mutant import Mutant, mutant
 from mutants.workshop import TOP
 
 MUTANTS_MIN = 100
-RULES = re.compile(r"[DCOVAX]\d+")
+RULES = re.compile(r"[DCOVAXL]\d+")
 
 SIMULATOR = '''
 import argparse, sys, time

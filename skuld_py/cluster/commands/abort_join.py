@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from skuld_py.cluster.commands.admission import less
-from skuld_py.cluster.commands.command import Command, Reaction, Rejoin
+from skuld_py.cluster.commands.command import Command, Reaction, Rejoin, is_id
 from skuld_py.cluster.replica import Replica
 
 
@@ -17,7 +17,7 @@ class AbortJoin(Command):
 
     kind = "abort-join"
 
-    joiner: str
+    joiner: str = attrs.field(validator=is_id)
 
     def apply(self, replica: Replica, position: int) -> Replica:
         """Take the join back."""

@@ -12,7 +12,7 @@ import attrs
 
 from skuld_py.cluster.commands.abort_join import AbortJoin
 from skuld_py.cluster.commands.admission import admitted
-from skuld_py.cluster.commands.command import Command, Reaction
+from skuld_py.cluster.commands.command import Command, Reaction, is_id
 from skuld_py.cluster.replica import Replica
 
 
@@ -22,8 +22,8 @@ class AcceptJoin(Command):
 
     kind = "accept-join"
 
-    observer: str
-    joiner: str
+    observer: str = attrs.field(validator=is_id)
+    joiner: str = attrs.field(validator=is_id)
 
     def apply(self, replica: Replica, position: int) -> Replica:
         """The joiner is a member."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from skuld_py.cluster.commands.command import Command, Inapplicable
+from skuld_py.cluster.commands.command import Command, Inapplicable, are_tags, is_id
 from skuld_py.cluster.replica import Replica, Slot
 
 
@@ -16,9 +16,9 @@ class AddSlot(Command):
 
     kind = "add-slot"
 
-    slot: str
-    member: str
-    tags: tuple[str, ...] = ()
+    slot: str = attrs.field(validator=is_id)
+    member: str = attrs.field(validator=is_id)
+    tags: tuple[str, ...] = attrs.field(default=(), validator=are_tags)
 
     def apply(self, replica: Replica, position: int) -> Replica:
         """Count it; park it while its member is on the way."""

@@ -5,17 +5,29 @@ or out of turn; the same object comes back then, which is how a caller sees it. 
 that appends each, so of thousands that play an entry hardly any has to act. What a member must watch is no
 reaction: that is derived from the replica as a whole (``watching``), never from what one entry changed.
 
+What an entry names is checked where a command is made, so that no id breaks the ring and no text the terminal that
+shows it: ids, names of nodes, and tags each have a grammar and a bound.
+
 Source: Onyx's apply-log-entry, replica-diff and reactions.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 
 from skuld_py.cluster.replica import Replica
+from skuld_py.errors import Malformed
+from skuld_py.model.document import Member
+from skuld_py.model.names import WIDE_NAME
+
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@~-]{0,229}", re.ASCII)
+"""Of members and slots: the name of a node, and what tells its lives apart."""
+TAGS_MAX = 64
+_PRINTABLE = re.compile(r"[!-~]{0,255}", re.ASCII)
 
 
 class Inapplicable(Exception):
@@ -43,6 +55,33 @@ class Command:
     def diff(self, old: Replica, new: Replica) -> Mapping[str, str]:
         """What came of it, for people; empty if nothing did."""
         return {}
+
+
+def is_id(command: Any, field: Any, value: str) -> None:
+    """For the id of a member or a slot."""
+    if not ID.fullmatch(value):
+        raise Malformed(f"{type(command).__name__}.{field.name}", "is no id")
+
+
+def is_node(command: Any, field: Any, value: str) -> None:
+    """For the name of a node."""
+    if not WIDE_NAME.fullmatch(value):
+        raise Malformed(f"{type(command).__name__}.{field.name}", "is no name of a node")
+
+
+def is_member(command: Any, field: Any, value: Member) -> None:
+    """For what is said of a node's process."""
+    is_node(command, field, value.name)
+    if not all(map(_PRINTABLE.fullmatch, (value.host, value.boot, value.incarnation))):
+        raise Malformed(f"{type(command).__name__}.{field.name}", "has a text that is long or not printable")
+    if not 0 <= value.port <= 65_535:
+        raise Malformed(f"{type(command).__name__}.{field.name}", "has no port")
+
+
+def are_tags(command: Any, field: Any, value: tuple[str, ...]) -> None:
+    """For the tags of a slot."""
+    if len(value) > TAGS_MAX or not all(map(WIDE_NAME.fullmatch, value)):
+        raise Malformed(f"{type(command).__name__}.{field.name}", "are no tags, or too many")
 
 
 @attrs.frozen

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import attrs
 
 from skuld_py.cluster.commands.admission import less
-from skuld_py.cluster.commands.command import Command, Inapplicable
+from skuld_py.cluster.commands.command import Command, Inapplicable, is_node
 from skuld_py.cluster.commands.retire_node import check_enough
 from skuld_py.cluster.replica import Replica
 
@@ -22,7 +22,7 @@ class ForgetNode(Command):
 
     kind = "forget-node"
 
-    node: str
+    node: str = attrs.field(validator=is_node)
 
     def apply(self, replica: Replica, position: int) -> Replica:
         """Without it."""

@@ -5,7 +5,8 @@ and the second would drop what the first had kept for the entries on their way.
 
 The writer stores the origin and removes the entries before it, with some grace for readers that are on their way
 (``collecting``). What is dropped from the replica is older than the collection before this one, so that an entry
-that was on its way then still finds the tombstone it would have met.
+that was on its way then still finds the tombstone it would have met. Slots go that wait for somebody who has
+neither joined nor written anything for as long.
 """
 
 from __future__ import annotations
@@ -39,12 +40,14 @@ class Gc(Command):
         since = collected(replica)
         if self.after not in (since, ANY):
             return replica
+        writers = {writer: last for writer, last in replica.writers.items()
+                   if last.position > since or replica.is_known(writer)}
         return attrs.evolve(
-            replica, collected=(*replica.collected[-1:], position),
+            replica, collected=(*replica.collected[-1:], position), writers=writers,
             left={member: at for member, at in replica.left.items() if at > since},
             aborted={joiner: at for joiner, at in replica.aborted.items() if at > since},
-            writers={writer: last for writer, last in replica.writers.items()
-                     if last.position > since or replica.is_known(writer)})
+            parked={slot: each for slot, each in replica.parked.items()
+                    if each.member in writers or replica.is_known(each.member)})
 
     def diff(self, old: Replica, new: Replica) -> Mapping[str, str]:
         """How many tombstones went."""

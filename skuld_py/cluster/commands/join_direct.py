@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import attrs
 
 from skuld_py.cluster.commands.admission import admitted
-from skuld_py.cluster.commands.command import Command
+from skuld_py.cluster.commands.command import Command, is_id, is_member
 from skuld_py.cluster.replica import Replica
 from skuld_py.model.document import Member
 
@@ -22,8 +22,8 @@ from skuld_py.model.document import Member
 class Joining:
     """A joiner: its id and what it is."""
 
-    id: str
-    member: Member
+    id: str = attrs.field(validator=is_id)
+    member: Member = attrs.field(validator=is_member)
 
 
 @attrs.frozen
@@ -32,8 +32,8 @@ class JoinDirect(Command):
 
     kind = "join-direct"
 
-    observer: str
-    before: str
+    observer: str = attrs.field(validator=is_id)
+    before: str = attrs.field(validator=is_id)
     joiners: tuple[Joining, ...]
 
     def apply(self, replica: Replica, position: int) -> Replica:
@@ -48,5 +48,6 @@ class JoinDirect(Command):
 
     def diff(self, old: Replica, new: Replica) -> Mapping[str, str]:
         """Who came."""
-        came = [each.id for each in self.joiners if each.id in new.members and each.id not in old.members]
+        came = dict.fromkeys(each.id for each in self.joiners
+                             if each.id in new.members and each.id not in old.members)
         return {"observer": self.observer, "joined": " ".join(came)} if came else {}

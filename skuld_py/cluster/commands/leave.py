@@ -12,7 +12,7 @@ import attrs
 
 from skuld_py.cluster.commands.abort_join import AbortJoin
 from skuld_py.cluster.commands.admission import evicted
-from skuld_py.cluster.commands.command import Command, Reaction
+from skuld_py.cluster.commands.command import Command, Reaction, is_id
 from skuld_py.cluster.replica import Replica
 
 
@@ -22,7 +22,7 @@ class Leave(Command):
 
     kind = "leave"
 
-    member: str
+    member: str = attrs.field(validator=is_id)
 
     def apply(self, replica: Replica, position: int) -> Replica:
         """Without it."""

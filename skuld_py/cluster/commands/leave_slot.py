@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import attrs
 
 from skuld_py.cluster.commands.admission import less
-from skuld_py.cluster.commands.command import Command
+from skuld_py.cluster.commands.command import Command, is_id
 from skuld_py.cluster.replica import Replica
 
 
@@ -20,7 +20,7 @@ class LeaveSlot(Command):
 
     kind = "leave-slot"
 
-    slot: str
+    slot: str = attrs.field(validator=is_id)
 
     def apply(self, replica: Replica, position: int) -> Replica:
         """Without it."""

@@ -8,7 +8,7 @@ import attrs
 
 from skuld_py.cluster.commands.abort_join import AbortJoin
 from skuld_py.cluster.commands.accept_join import AcceptJoin
-from skuld_py.cluster.commands.command import Command, Reaction
+from skuld_py.cluster.commands.command import Command, Reaction, is_id
 from skuld_py.cluster.replica import Replica
 
 
@@ -18,7 +18,7 @@ class NotifyJoin(Command):
 
     kind = "notify-join"
 
-    joiner: str
+    joiner: str = attrs.field(validator=is_id)
 
     def apply(self, replica: Replica, position: int) -> Replica:
         """The join is accepted by the observer, if it is still prepared."""

@@ -13,7 +13,7 @@ import attrs
 
 from skuld_py.cluster.commands.abort_join import AbortJoin
 from skuld_py.cluster.commands.admission import admitted, less
-from skuld_py.cluster.commands.command import Command, Reaction
+from skuld_py.cluster.commands.command import Command, Reaction, is_id, is_member
 from skuld_py.cluster.commands.notify_join import NotifyJoin
 from skuld_py.cluster.replica import Replica
 from skuld_py.model.document import Member
@@ -32,8 +32,8 @@ class PrepareJoin(Command):
 
     kind = "prepare-join"
 
-    joiner: str
-    member: Member
+    joiner: str = attrs.field(validator=is_id)
+    member: Member = attrs.field(validator=is_member)
 
     def apply(self, replica: Replica, position: int) -> Replica:
         """Choose the observer, or note that there is none."""

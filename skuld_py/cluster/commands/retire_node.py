@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from skuld_py.cluster.commands.command import Command, Inapplicable
+from skuld_py.cluster.commands.command import Command, Inapplicable, is_node
 from skuld_py.cluster.replica import Replica
 
 
@@ -32,7 +32,7 @@ class RetireNode(Command):
 
     kind = "retire-node"
 
-    node: str
+    node: str = attrs.field(validator=is_node)
     is_leaving: bool = True
 
     def apply(self, replica: Replica, position: int) -> Replica:
