@@ -83,7 +83,7 @@ class Greeter:
 
     def propose(self, now_ms: int, replica: Replica) -> JoinDirect | None:
         """What to append, if it is time; the caller says when it was played: ``on_played``."""
-        if self._due_ms is None or now_ms < self._due_ms or self._written:
+        if self._due_ms is None or now_ms < self._due_ms:
             return None
         self._due_ms = None
         for joiner, waiting in list(self._waiting.items()):
