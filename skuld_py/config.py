@@ -139,6 +139,8 @@ class Scaling:
     """Longest pause before the second question; it doubles with each."""
     knocks: int = 5
     """Questions that fail before the joiner takes the three phases."""
+    found_ms: int = 1_000
+    """Longest wait of a joiner that finds no member at all before it writes the first phase."""
     part_ms: int = 500
     """A part of a replica that has not come by then is asked for again."""
     part_tries: int = 4

@@ -29,6 +29,7 @@ from skuld_py.cluster.commands import JoinDirect, Joining
 from skuld_py.cluster.drawing import Draw
 from skuld_py.cluster.replica import Replica
 from skuld_py.config import Scaling
+from skuld_py.errors import Malformed
 from skuld_py.model.coordination_messages import JoinMe, NotNow, Welcomed
 from skuld_py.model.events import Send
 
@@ -65,7 +66,11 @@ class Greeter:
         refusal = self._refusal(joiner, replica)
         if refusal:
             return [Send(peer, NotNow(self._cluster_id, joiner, refusal))]
-        asked = _Waiting(Joining(joiner, message.member), now_ms + self._scaling.knock_ms)
+        try:
+            joining = Joining(joiner, message.member)
+        except Malformed:
+            return []  # nobody of this version would write that
+        asked = _Waiting(joining, now_ms + self._scaling.knock_ms)
         (self._written if joiner in self._written else self._waiting)[joiner] = asked
         if self._due_ms is None and not self._written:
             self._due_ms = now_ms + self._scaling.gather_ms

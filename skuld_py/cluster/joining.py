@@ -1,59 +1,12 @@
-"""How a process comes into the ring: by the three phases of the log, or another way that keeps these promises.
+"""How a process comes into the ring by the log: which steps of a join are owed, and which still mean anything.
 
-``begin`` is called when nothing is under way for this member, and again after ``repeat_ms`` if nothing came of it;
-``received`` gets the messages of other members. Both return commands for the log and messages to send. Nothing
-else depends on the way: a member is in when the replica says so.
+A way beside the log (``peering``) ends in an entry as well: a member is in when the replica says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
-
-import attrs
-
-from skuld_py.cluster.commands import AbortJoin, AcceptJoin, Command, NotifyJoin, PrepareJoin
+from skuld_py.cluster.commands import AbortJoin, AcceptJoin, Command, JoinDirect, NotifyJoin, PrepareJoin
 from skuld_py.cluster.replica import Replica
-from skuld_py.model.document import Member
-from skuld_py.model.events import Received, Send
-
-
-@attrs.frozen
-class View:
-    """What a member knows: its id, what it is, and the replica as it has played it."""
-
-    me: str
-    info: Member
-    replica: Replica
-
-    @property
-    def is_in(self) -> bool:
-        """Whether it is a member."""
-        return self.me in self.replica.members
-
-
-class Joining(Protocol):
-    """A way into the ring."""
-
-    def begin(self, now_ms: int, view: View) -> Sequence[Command | Send]:
-        """Ask to be let in."""
-        ...
-
-    def received(self, now_ms: int, view: View, event: Received) -> Sequence[Command | Send]:
-        """A message of another member, or of who wants to be one."""
-        ...
-
-
-class JoinByLog:
-    """The three phases: every step is an entry."""
-
-    def begin(self, now_ms: int, view: View) -> Sequence[Command | Send]:
-        """First phase."""
-        return [PrepareJoin(view.me, view.info)]
-
-    def received(self, now_ms: int, view: View, event: Received) -> Sequence[Command | Send]:
-        """Nobody asks off the log."""
-        return []
 
 
 def owed(replica: Replica, me: str) -> list[Command]:
@@ -83,4 +36,8 @@ def is_due(replica: Replica, me: str, command: Command) -> bool:
             return replica.joins.accepted.get(observer) == joiner
         case AbortJoin(joiner):
             return joiner not in replica.members and joiner not in replica.left
+        case JoinDirect(observer, before, joiners):
+            is_placed = observer == me and me in replica.members and replica.ring.after(me) == before
+            return is_placed and any(not replica.is_known(each.id) and each.id not in replica.left
+                                     for each in joiners)
     return True

@@ -27,8 +27,9 @@ import attrs
 from skuld_py.cluster.collecting import Collector, Forgetter
 from skuld_py.cluster.commands import AbortJoin, AddSlot, Command, ForgetNode, Leave, LeaveSlot, Rejoin
 from skuld_py.cluster.commands.gc import Gc, collected
-from skuld_py.cluster.joining import JoinByLog, Joining, View, is_due, owed
+from skuld_py.cluster.joining import is_due, owed
 from skuld_py.cluster.outbox import Outbox
+from skuld_py.cluster.peering import Peering
 from skuld_py.cluster.playing import Played, UnknownRules, play
 from skuld_py.cluster.reading import Player, Reader
 from skuld_py.cluster.replica import Replica
@@ -36,6 +37,7 @@ from skuld_py.cluster.settings import LogSettings
 from skuld_py.cluster.slots import Slots, Tags
 from skuld_py.cluster.telling import Teller
 from skuld_py.cluster.watching import watched
+from skuld_py.config import PLAIN, Scaling
 from skuld_py.errors import Malformed, SkuldError
 from skuld_py.model import coordination as c
 from skuld_py.model.document import Member
@@ -51,8 +53,8 @@ class Membership:
     """Times are milliseconds of one monotonic clock.
 
     ``fresh_id`` gives an id that never was; ``jitter_ms`` a number from 0 to its argument. ``base`` is the replica
-    before the first entry, the same for all members of a cluster. ``joining``, ``player`` and ``watches`` may be
-    replaced: the way into the ring, how an entry is played, whom to watch.
+    before the first entry, the same for all members of a cluster. ``scaling``: what is done with other members
+    beside the log. ``player`` and ``watches`` may be replaced: how an entry is played, whom to watch.
     """
 
     info: Member
@@ -60,7 +62,8 @@ class Membership:
     jitter_ms: Callable[[int], int]
     settings: LogSettings = attrs.field(factory=LogSettings)
     base: Replica = attrs.field(factory=Replica)
-    joining: Joining = attrs.field(factory=JoinByLog)
+    cluster_id: str = "none"
+    scaling: Scaling = PLAIN
     player: Player = play
     watches: Watches = watched
     me: str = attrs.field(default="", init=False)
@@ -89,9 +92,11 @@ class Membership:
     _forgetter: Forgetter = attrs.field(init=False)
     _slots: Slots = attrs.field(factory=Slots, init=False)
     _teller: Teller = attrs.field(factory=Teller, init=False)
+    _peering: Peering = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._reader = Reader(self.settings, self.base, self.player)
+        self._peering = Peering(self.info, self.cluster_id, self.base.replicas, self.scaling, self.jitter_ms)
+        self._reader = Reader(self.settings, self.base, self.player, self._peering.sharing)
         self._collector, self._forgetter = Collector(self.settings), Forgetter(self.settings)
 
     @property
@@ -118,7 +123,7 @@ class Membership:
 
     def offer(self, now_ms: int, entries: Iterable[tuple[int, bytes]]) -> list[Effect]:
         """Entries that came another way than from the log itself, in order; what does not join on is ignored."""
-        return self._run(now_ms, lambda: self._play(now_ms, self._reader.offer(now_ms, entries)))
+        return self._run(now_ms, lambda: self._play(now_ms, self._reader.offer(entries)))
 
     def adopt(self, now_ms: int, position: int, text: str) -> list[Effect]:
         """A replica as of a position that came another way than as the origin; ignored unless it is ahead."""
@@ -156,13 +161,16 @@ class Membership:
             case c.EntriesRead():
                 self._play(now_ms, self._reader.on_entries(now_ms, event))
             case c.Appended():
-                self._outbox.on_appended(event)
+                self._peering.on_appended(now_ms, event.position, self._outbox.on_appended(event))
             case c.AppendUncertain():
                 self._outbox.on_uncertain(event)
             case c.OriginWritten():
                 self._collector.on_written(event)
+            case c.PulsesRead():
+                self._want(self._peering.on_pulses(now_ms, event.members))
             case Received():
-                self._want(self.joining.received(now_ms, self._view(), event))
+                self._want(self._peering.received(now_ms, self.replica, event))
+        self._play(now_ms, self._reader.offer(self._peering.take(now_ms, self._reader.position)))
 
     # -- lives ---------------------------------------------------------------------------------
 
@@ -207,6 +215,7 @@ class Membership:
     def _play(self, now_ms: int, entries: Iterable[Played]) -> None:
         for played in entries:
             self._collector.on_played(played, self.me)
+            self._peering.on_played(played)
             for reaction in played.reactions:
                 if reaction.member != self.me:
                     continue
@@ -218,9 +227,6 @@ class Membership:
     def _pause_until(self, now_ms: int) -> int:
         return now_ms + self.jitter_ms(2 * self.settings.back_off_ms)
 
-    def _view(self) -> View:
-        return View(self.me, self.info, self.replica)
-
     def _want(self, wishes: Iterable[Command | Send]) -> None:
         for wish in wishes:
             if isinstance(wish, Send):
@@ -231,9 +237,13 @@ class Membership:
     # -- after each step -----------------------------------------------------------------------
 
     def _settle(self, now_ms: int) -> None:
+        if self._peering.has_parted():
+            self._reader.build_anew()
+        self._reader.is_shared = self.is_in
         self._outbox.settle(self.replica)
         self._is_current |= self._reader.is_at_end
         self._live(now_ms)
+        self._peering.live(self.me)
         if self.is_out:
             return
         self._watch()
@@ -293,7 +303,7 @@ class Membership:
             self._join_ms = self._pause_until(now_ms)  # what was told no, in an entry that we jumped over
         if self._join_ms is not None and now_ms >= self._join_ms and self._reader.is_at_end:
             self._join_ms = now_ms + self.settings.repeat_ms
-            self._want(self.joining.begin(now_ms, self._view()))
+            self._want(self._peering.begin(now_ms, self.replica))
 
     def _tell(self) -> None:
         self._effects += self._teller.tell(self.replica)
@@ -303,8 +313,16 @@ class Membership:
     def _request(self, now_ms: int) -> None:
         """What goes to the log now."""
         if self._has_pulse:
+            self._outbox.prune(self._is_due)
+            self._want(self._peering.go_on(now_ms, self.replica, self._outbox.holds))
             self._effects += self._outbox.next(self._is_due)
             self._effects += self._collector.write()
+            if self._peering.must_read_pulses():
+                self._effects.append(c.ReadPulses())
+        if (replica := self._peering.arrived()) is not None:
+            self._reader.begin_from(replica)
+        if self._peering.is_arriving:
+            return
         if self._has_pulse or self._reader.has_begun:
             self._effects += self._reader.ask(now_ms)
 
@@ -334,6 +352,5 @@ class Membership:
         if self._is_on_duty:
             duties = (self._collector.deadline(self.replica, self.me), self._forgetter.deadline())
             due += [due_ms for due_ms in duties if due_ms is not None]
-        if (look_ms := self._reader.deadline()) is not None:
-            due.append(look_ms)
+        due += [due_ms for due_ms in (self._reader.deadline(), self._peering.deadline()) if due_ms is not None]
         return min(due, default=None)

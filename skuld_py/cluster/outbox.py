@@ -30,6 +30,8 @@ class Sent:
     seq: int
     command: Command
     position: int = -1
+    raw: bytes = b""
+    """As it leaves: under the id of the life that wished it."""
 
 
 @attrs.define
@@ -81,29 +83,32 @@ class Outbox:
 
     def next(self, is_wanted: Callable[[Command], bool]) -> list[Append]:
         """The append to make now, if any."""
-        if self._sent is not None and self._is_in_doubt and not is_wanted(self._sent.command):
-            self._sent = None
+        self.prune(is_wanted)
         if self._sent is not None:
             is_again, self._is_in_doubt = self._is_in_doubt, False
-            return [self._append(self._sent)] if is_again else []
-        self._waiting = [command for command in self._waiting if is_wanted(command)]
+            return [Append(self._sent.seq, self._sent.raw)] if is_again else []
         if not self._waiting:
             return []
-        self._sent, self._is_void = Sent(self._seq, self._waiting.pop(0)), False
-        self._is_in_doubt = False
+        command = self._waiting.pop(0)
+        self._sent = Sent(self._seq, command, raw=Entry(self.writer, self._seq, command).encode())
+        self._is_void = self._is_in_doubt = False
         self._seq += 1
-        return [self._append(self._sent)]
+        return [Append(self._sent.seq, self._sent.raw)]
 
-    def _append(self, sent: Sent) -> Append:
-        return Append(sent.seq, Entry(self.writer, sent.seq, sent.command).encode())
+    def prune(self, is_wanted: Callable[[Command], bool]) -> None:
+        """Drop what has lost its meaning and need not have left."""
+        if self._sent is not None and self._is_in_doubt and not is_wanted(self._sent.command):
+            self._sent = None
+        self._waiting = [command for command in self._waiting if is_wanted(command)]
 
-    def on_appended(self, event: Appended) -> None:
-        """It stands."""
+    def on_appended(self, event: Appended) -> bytes:
+        """It stands: the entry, empty if it was none of those outstanding."""
         if self._sent is None or event.seq != self._sent.seq:
-            return
+            return b""
         if not self._is_void:
             self._landed.append(attrs.evolve(self._sent, position=event.position))
-        self._sent = None
+        raw, self._sent = self._sent.raw, None
+        return raw
 
     def on_uncertain(self, event: AppendUncertain) -> None:
         """It may stand or not: again, unless it is known to stand or nobody wants it any more."""

@@ -18,8 +18,6 @@ class LogSettings:
     """Entries asked for at once."""
     wait_ms: int = 15_000
     """A reading at the end of the log waits so long: a watch that was lost costs that, not for ever."""
-    silence_ms: int = 0
-    """If not 0, entries come from elsewhere (``offer``), and the log is read only after so long without."""
     back_off_ms: int = 500
     """A joiner that was told no waits from 0 to twice that."""
     repeat_ms: int = 5_000

@@ -56,6 +56,8 @@ class Sharing:
     def __init__(self, cluster_id: str, scaling: Scaling, draw: Draw, now_ms: int, version: int = -1) -> None:
         self.version = version
         self.parting = Parting(scaling.digest_every)
+        self.is_filling = False
+        """Whether the read under way is for a gap: it says nothing about the log's end."""
         self._cluster_id = cluster_id
         self._scaling = scaling
         self._draw = draw
@@ -164,7 +166,8 @@ class Sharing:
         self.version = version
         self._ahead.clear()
         self._ahead_bytes = 0
-        self._is_reading = self._has_gap = False
+        self._has_gap = False
+        self.void()
         self.parting.restart()
         self._read_at_once(now_ms)
 
@@ -187,7 +190,7 @@ class Sharing:
         """What to read now, if it is time; ``on_read`` must follow."""
         if self._is_reading or now_ms < self._read_ms:
             return None
-        self._is_reading, self._is_news = True, self._is_silence
+        self._is_reading, self._is_news, self.is_filling = True, self._is_silence, self._has_gap
         limit = READ_LIMIT
         if self._has_gap and self._ahead:
             limit = min(limit, self._ahead.peekitem(0)[0] - self.version - 1)
@@ -195,15 +198,23 @@ class Sharing:
 
     def on_read(self, now_ms: int, read: EntriesRead) -> None:
         """The read is over, its entries played and ``advance`` called. Short of the end one goes on reading."""
-        self._is_reading = False
         if self._is_news and len(read.entries) <= NEWS_MAX:
             for position, raw in read.entries:
                 self._pass_on(now_ms, position, raw, 0)
+        self.void()
         if self._has_gap and not read.entries:
             self._fruitless += 1
         self._plan(now_ms)
         if read.entries and not read.is_end and self.version + 1 not in self._ahead:
             self._read_at_once(now_ms)
+
+    def void(self) -> None:
+        """The reading under way will not be answered."""
+        self._is_reading = self._is_news = self.is_filling = False
+
+    def read_deadline(self) -> int | None:
+        """When to call ``read``."""
+        return None if self._is_reading else self._read_ms
 
     # -- what goes out -------------------------------------------------------------------------------
 
@@ -235,9 +246,8 @@ class Sharing:
         return Share(self._cluster_id, version, digest, pack_u64(positions), bytes(hops), pack(entries))
 
     def deadline(self) -> int | None:
-        """When to call ``flush`` and ``read``."""
-        read_ms = None if self._is_reading else self._read_ms
-        return min((time for time in (self._flush_ms, read_ms) if time is not None), default=None)
+        """When to call ``flush``."""
+        return self._flush_ms
 
 
 def _trim(positions: dict[int, None], most: int) -> None:

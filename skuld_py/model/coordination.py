@@ -88,7 +88,14 @@ class OriginWritten:
     is_newest: bool
 
 
-CoordinationEvent = (PulseStands | PulseGone | OriginRead | EntriesRead | Appended | AppendUncertain
+@attrs.frozen
+class PulsesRead:
+    """The ids that have a pulse, in any order."""
+
+    members: tuple[str, ...]
+
+
+CoordinationEvent = (PulseStands | PulseGone | PulsesRead | OriginRead | EntriesRead | Appended | AppendUncertain
                      | OriginWritten)
 
 
@@ -116,6 +123,11 @@ class WatchPulses:
     """Watch exactly these ids from now on: existence is checked when one is added and after every reconnection."""
 
     members: tuple[str, ...]
+
+
+@attrs.frozen
+class ReadPulses:
+    """Read which ids have a pulse."""
 
 
 @attrs.frozen
@@ -159,5 +171,5 @@ class Announce:
     event: MembersChanged | NodesChanged | SessionChanged
 
 
-CoordinationEffect = (SetPulse | DropPulse | WatchPulses | ReadOrigin | ReadEntries | Append | WriteOrigin
-                      | Announce)
+CoordinationEffect = (SetPulse | DropPulse | WatchPulses | ReadPulses | ReadOrigin | ReadEntries | Append
+                      | WriteOrigin | Announce)

@@ -27,6 +27,7 @@ from skuld_py.cluster.membership import Effect, Event, Membership
 from skuld_py.cluster.playing import UnknownRules, play
 from skuld_py.cluster.replica import RULES, Replica
 from skuld_py.cluster.settings import LogSettings
+from skuld_py.config import PLAIN, Scaling
 from skuld_py.model.coordination import (
     Announce,
     Append,
@@ -87,13 +88,13 @@ class Log:
 class Desk:
     """One machine, a shell that does what it asks when told to, and everything it asked for."""
 
-    def __init__(self, log: Log | None = None, **settings: Any) -> None:
+    def __init__(self, log: Log | None = None, scaling: Scaling = PLAIN, **settings: Any) -> None:
         ids = (f"me~{number}" for number in count())
         self.log = log or Log()
         self.origin = (-1, "")
         self.now_ms = 0
         self.machine = Membership(member("me"), lambda: next(ids), lambda most_ms: most_ms // 2,
-                                  LogSettings(**settings), self.log.base)
+                                  LogSettings(**settings), self.log.base, "c1", scaling)
         self.asked: list[Effect] = []
         self.waiting: list[Effect] = []
         """What is to be answered."""
@@ -469,16 +470,6 @@ def test_entries_offered_from_elsewhere_are_played_once_and_in_order(joined: Des
     joined.take(joined.machine.offer(0, entries))
 
     assert joined.machine.replica == log.replica
-
-
-def test_with_entries_from_elsewhere_the_log_is_read_after_a_silence() -> None:
-    desk = Desk(silence_ms=3_000).start()
-    before = len(desk.all(ReadEntries))
-    desk.pass_time(2_000)
-    assert len(desk.all(ReadEntries)) == before
-    desk.pass_time(2_000)
-
-    assert len(desk.all(ReadEntries)) == before + 1
 
 
 def test_rules_that_it_does_not_know_stop_it_with_the_reason() -> None:

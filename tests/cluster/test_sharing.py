@@ -83,7 +83,7 @@ def test_what_the_origin_holds_is_ignored() -> None:
 
     assert taken(sharing) == [41]
     assert sharing.read(FAR_MS) == ReadEntries(42, 8, is_waiting=False)
-    assert sharing.deadline() is not None
+    assert sharing.read_deadline() is None
 
 
 def test_a_replica_built_anew_is_followed_from_where_it_stands() -> None:
@@ -216,7 +216,7 @@ def test_after_a_silence_it_is_read_and_what_is_found_is_passed_on() -> None:
     assert sharing.read(OPTIONS.silence_ms - 1) is None
     assert sharing.read(OPTIONS.silence_ms) == ReadEntries(0, READ_LIMIT, is_waiting=False)
     assert sharing.read(FAR_MS) is None
-    assert sharing.deadline() is None
+    assert sharing.read_deadline() is None
 
     sharing.advance(FAR_MS, 1)
     sharing.on_read(FAR_MS, EntriesRead(0, ((0, raw(0)), (1, raw(1))), is_end=True))
@@ -231,7 +231,7 @@ def test_progress_puts_the_read_off() -> None:
     sharing.take(9_000)
     sharing.flush(FAR_MS)
 
-    assert sharing.deadline() == 9_000 + OPTIONS.silence_ms
+    assert sharing.read_deadline() == 9_000 + OPTIONS.silence_ms
 
 
 def test_a_gap_is_read_soon_and_not_passed_on() -> None:
@@ -255,8 +255,7 @@ def test_a_gap_that_zookeeper_does_not_fill_is_read_ever_more_seldom() -> None:
     sharing.on_share(0, "n1", share(5))
     now_ms, pauses = 0, []
     for _ in range(8):
-        sharing.flush(FAR_MS)
-        due = sharing.deadline()
+        due = sharing.read_deadline()
         assert due is not None
         pauses.append(due - now_ms)
         now_ms = due

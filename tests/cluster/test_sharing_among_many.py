@@ -107,7 +107,8 @@ class Follower:
         if (asked := self.sharing.read(now_ms)) is not None:
             self.reads += 1
             self._crowd.scheduler.after(5, self._answered, asked)
-        due_ms = self.sharing.deadline()
+        due = [due_ms for due_ms in (self.sharing.deadline(), self.sharing.read_deadline()) if due_ms is not None]
+        due_ms = min(due, default=None)
         if due_ms is not None and not now_ms < self._armed_ms <= due_ms:
             self._armed_ms = max(due_ms, now_ms + 1)
             self._crowd.scheduler.at(self._armed_ms, self.go_on)

@@ -22,9 +22,9 @@ import attrs
 from skuld_py.cluster.replica import Replica
 from skuld_py.errors import Malformed
 from skuld_py.model.document import Member
-from skuld_py.model.names import WIDE_NAME
+from skuld_py.model.names import LIFE, WIDE_NAME
 
-ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@~-]{0,229}", re.ASCII)
+ID = LIFE
 """Of members and slots: the name of a node, and what tells its lives apart."""
 TAGS_MAX = 64
 _PRINTABLE = re.compile(r"[!-~]{0,255}", re.ASCII)
