@@ -66,6 +66,12 @@ def play(replica: Replica, position: int, raw: bytes,
         entry = decode(raw, commands)
     except Malformed as problem:
         return _failed(here, position, None, Outcome.FAILED, problem.message)
+    admitted = admit(here, position, entry)
+    return admitted if isinstance(admitted, Played) else perform(admitted, position, entry)
+
+
+def admit(here: Replica, position: int, entry: Entry) -> Replica | Played:
+    """The replica in which the entry is its writer's newest; or what became of it when it does not count."""
     if entry.writer in here.left:
         return Played(position, entry, here, Outcome.LATE)
     last = here.writers.get(entry.writer)
@@ -73,11 +79,11 @@ def play(replica: Replica, position: int, raw: bytes,
         return Played(position, entry, here, Outcome.REPEATED)
     if isinstance(entry.command, SetRules) and entry.command.rules > RULES:
         raise UnknownRules(position, entry.command.rules)
-    return _apply(here, position, entry)
+    return attrs.evolve(here, writers={**here.writers, entry.writer: Written(entry.seq, position)})
 
 
-def _apply(here: Replica, position: int, entry: Entry) -> Played:
-    noted = attrs.evolve(here, writers={**here.writers, entry.writer: Written(entry.seq, position)})
+def perform(noted: Replica, position: int, entry: Entry) -> Played:
+    """What the command of an entry makes of the replica that ``admit`` gave."""
     try:
         made = entry.command.apply(noted, position)
         reactions, diff = entry.command.reactions(noted, made), entry.command.diff(noted, made)
