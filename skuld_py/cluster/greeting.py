@@ -160,7 +160,7 @@ class Knocking:
             self.is_given_up, self._next_ms = True, None
         else:
             pause_ms = self._scaling.knock_pause_ms << min(self._failures - 1, DOUBLINGS)
-            self._next_ms = now_ms + self._draw(pause_ms)
+            self._next_ms = now_ms + 1 + self._draw(pause_ms)
 
     def on_welcomed(self, peer: str, message: Welcomed) -> None:
         """Somebody says that we are in; the log will show."""

@@ -163,7 +163,7 @@ def test_a_joiner_that_nobody_answers_asks_others_ever_more_slowly_and_gives_up(
     assert len(asked) == OPTIONS.knocks
     assert all(earlier[1] != later[1] for earlier, later in pairwise(asked))
     pauses = [later[0] - earlier[0] - OPTIONS.knock_ms for earlier, later in pairwise(asked)]
-    assert pauses == [200, 400, 800, 1_600]
+    assert pauses == [201, 401, 801, 1_601]
 
 
 def test_a_refusal_is_the_end_of_one_question_only() -> None:
@@ -175,8 +175,8 @@ def test_a_refusal_is_the_end_of_one_question_only() -> None:
     joiner.on_not_now(1, question.peer, NotNow("c1", "x", "busy"))
     joiner.on_not_now(1, question.peer, NotNow("c1", "x", "busy"))
 
-    assert joiner.deadline() == 1 + 200
-    assert [send.peer for send in joiner.knock(201, ["a", "b"])] != [question.peer]
+    assert joiner.deadline() == 1 + 201
+    assert [send.peer for send in joiner.knock(202, ["a", "b"])] != [question.peer]
 
 
 def test_a_welcome_ends_the_asking_whoever_gives_it() -> None:
