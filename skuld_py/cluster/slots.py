@@ -41,8 +41,15 @@ class Slots:
         return [AddSlot(slot, me, tags) for slot, tags in self.wanted.items() if known(replica, slot) is None]
 
     def _needless(self, replica: Replica, me: str) -> list[Command]:
-        return [LeaveSlot(slot) for counted in (replica.slots, replica.parked) for slot, each in counted.items()
-                if each.member == me and self.wanted.get(slot) != each.tags]
+        return [LeaveSlot(slot) for counted in (replica.slots, replica.parked) for slot in counted
+                if self._is_needless(replica, me, slot)]
+
+    def _is_needless(self, replica: Replica, me: str, slot: str) -> bool:
+        each = known(replica, slot)
+        if each is None or each.member == me:
+            return each is not None and self.wanted.get(slot) != each.tags
+        # parked for a life that was told no, and died without anybody to say so: an earlier one of this node
+        return slot in self.wanted and slot in replica.parked and not replica.is_known(each.member)
 
     def is_due(self, replica: Replica, me: str, command: Command) -> bool:
         """Whether a change is still wanted."""
@@ -50,8 +57,7 @@ class Slots:
             case AddSlot(slot, member, tags):
                 return member == me and self.wanted.get(slot) == tags and known(replica, slot) is None
             case LeaveSlot(slot):
-                each = known(replica, slot)
-                return each is not None and each.member == me and self.wanted.get(slot) != each.tags
+                return self._is_needless(replica, me, slot)
         return True
 
 

@@ -568,3 +568,14 @@ def test_slots_are_brought_taken_back_and_brought_again_by_the_next_life() -> No
     desk.pass_time(1_000)
 
     assert desk.appended()[-1] == AddSlot("s1", "me~1")
+
+
+def test_slots_parked_for_an_earlier_life_that_never_came_in_are_taken_over() -> None:
+    log = Log()
+    log.write("me~old", AddSlot("s1", "me~old"))
+    desk = Desk(log).start()
+    desk.take(desk.machine.set_slots(0, {"s1": ()}))
+    desk.run()
+
+    assert [(slot, each.member) for slot, each in log.replica.slots.items()] == [("s1", "me~0")]
+    assert not log.replica.parked
