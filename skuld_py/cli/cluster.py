@@ -105,7 +105,7 @@ def remove(name: str, node: str, hosts: str, back: bool, timeout_s: float) -> No
       skuld cluster remove skuld 10.0.0.7:13000 --back
     """
     from skuld_py.model.names import WIDE_NAME, check_name
-    from skuld_py.runtime.clusters import set_leaving
+    from skuld_py.runtime.log_following import set_leaving
 
     check_name("cluster", name)
     check_name("NODE", node, WIDE_NAME)

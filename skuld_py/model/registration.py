@@ -26,6 +26,8 @@ class Registration:
     port: int = 0
     incarnation: str = ""
     starts: int = 0
+    life: str = ""
+    """The id of its newest life, as a member: a pulse under it may stand although that process is gone."""
     is_leaving: bool = False
     """No partition is placed on it; it hands on what it has."""
     unknown: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
@@ -55,4 +57,5 @@ class Registration:
         return cls(**known, unknown=fields)
 
 
-_FIELDS: dict[str, Any] = {"host": str, "port": int, "incarnation": str, "starts": int, "is_leaving": bool}
+_FIELDS: dict[str, Any] = {"host": str, "port": int, "incarnation": str, "starts": int, "life": str,
+                           "is_leaving": bool}

@@ -6,18 +6,23 @@ only after its fsync" exists once and is broken in one place when a test breaks 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from typing import Generic, Protocol, TypeVar
 
 import attrs
 
-from skuld_py.model.events import Effect, Event, Send, Settled
+from skuld_py.model.events import Send, Settled
+
+Event_contra = TypeVar("Event_contra", contravariant=True)
+Effect_co = TypeVar("Effect_co", covariant=True)
+Event = TypeVar("Event")
+Effect = TypeVar("Effect")
 
 
-class Machine(Protocol):
+class Machine(Protocol[Event_contra, Effect_co]):
     """A deterministic part: the same history gives the same effects."""
 
-    def step(self, now_ms: int, event: Event) -> list[Effect]:
+    def step(self, now_ms: int, event: Event_contra) -> Sequence[Effect_co]:
         """Take one event; the only way state changes."""
         ...
 
@@ -27,25 +32,26 @@ class Machine(Protocol):
 
 
 @attrs.frozen
-class Turn:
+class Turn(Generic[Effect]):
     """Effects of a batch. The shell sends ``early``, commits the store, then carries out ``late``."""
 
     early: list[Send]
     late: list[Effect]
 
 
-def take_turn(machine: Machine, now_ms: int, events: Iterable[Event]) -> Turn:
+def take_turn(machine: Machine[Event | Settled, Effect], now_ms: int, events: Iterable[Event]) -> Turn[Effect]:
     """Step a batch of events and round up."""
-    turn = Turn([], [])
+    turn: Turn[Effect] = Turn([], [])
     for event in events:
-        _sort(machine.step(now_ms, event), turn)
-    _sort(machine.step(now_ms, Settled()), turn)
+        sort(machine.step(now_ms, event), turn)
+    sort(machine.step(now_ms, Settled()), turn)
     return turn
 
 
-def _sort(effects: list[Effect], turn: Turn) -> None:
+def sort(effects: Iterable[Effect], turn: Turn[Effect]) -> None:
+    """Put effects where they belong."""
     for effect in effects:
-        if type(effect) is Send and not effect.message.is_promise:
+        if isinstance(effect, Send) and not effect.message.is_promise:
             turn.early.append(effect)
         else:
             turn.late.append(effect)

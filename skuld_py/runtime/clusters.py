@@ -1,7 +1,7 @@
 """Clusters in ZooKeeper, made, unmade and looked up; and how this package connects to ZooKeeper at all.
 
 Layout below ``/skuld/CLUSTER``: ``parameters`` (JSON), ``nodes/NAME`` (persistent, a ``Registration``),
-``members/NAME`` (ephemeral, with the boot id), ``partitions/K`` (the partition document), and the coordination
+``members/ID`` (ephemeral, the pulse of a life), ``partitions/K`` (the partition document), and the coordination
 log: ``log`` and ``origin`` (see ``log_reading``).
 
 Invariants:
@@ -34,7 +34,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from skuld_py.config import Parameters
 from skuld_py.errors import Malformed, Refused, Uncertain
-from skuld_py.model.names import WIDE_NAME, check_name
+from skuld_py.model.names import check_name
 from skuld_py.model.registration import Registration
 from skuld_py.runtime.log_reading import Header
 
@@ -46,8 +46,6 @@ UNANSWERED = (ConnectionLoss, SessionExpiredError, OperationTimeoutError, Connec
 _RECONNECT = {"max_tries": -1, "delay": 0.1, "backoff": 2, "max_jitter": 0.4, "max_delay": 1.0}
 
 _BATCH = 128
-_TRIES = 10
-"""A node's entry changes once per start, so hardly ever twice in a row."""
 
 _log = logging.getLogger(__name__)
 
@@ -111,49 +109,6 @@ def read_registration(hosts: str, cluster: str, name: str, timeout_s: float = 10
         except NoNodeError:
             return None
     return registration_of(name, raw)
-
-
-def set_leaving(hosts: str, cluster: str, name: str, is_leaving: bool, timeout_s: float = 10.0) -> bool:
-    """Take a node out of the placement, alive or dead, or put it back; False when it was so already.
-
-    ``Refused`` when there is no such node, or too few would be left to hold every copy; that is decided and
-    written in one transaction, so of two nodes that are taken out at once the second may be refused.
-    """
-    replicas = read_parameters(hosts, cluster, timeout_s / 2).replicas
-    with connection(hosts, timeout_s / 2, is_write=True) as client:
-        for _ in range(_TRIES):
-            entries = _read_entries(client, cluster, timeout_s)
-            entry, version = entries.get(name, (None, -1))
-            if entry is None:
-                raise Refused("unknown_node", f"NODE: cluster {cluster} has no node {name}; it has:"
-                              f" {', '.join(entries) or 'none'}", name=name)
-            if entry.is_leaving == is_leaving:
-                return False
-            placed = [other for other, (known, _) in entries.items() if other != name and not known.is_leaving]
-            if is_leaving and len(placed) < replicas:
-                raise Refused("too_few_nodes", f"NODE: without {name} cluster {cluster} has {len(placed)} nodes"
-                              f" for {replicas} copies of each task; start another node first", name=name)
-            change = client.transaction()
-            for other in placed:
-                change.check(f"{path_of(cluster)}/nodes/{other}", entries[other][1])
-            change.set_data(f"{path_of(cluster)}/nodes/{name}",
-                            attrs.evolve(entry, is_leaving=is_leaving).encode(), version)
-            if not any(isinstance(each, Exception) for each in change.commit_async().get(timeout=timeout_s)):
-                return True
-    raise Refused("busy", f"the nodes of cluster {cluster} change all the time; try again", cluster=cluster)
-
-
-def _read_entries(client: Any, cluster: str, timeout_s: float) -> dict[str, tuple[Registration, int]]:
-    """All nodes' entries with their versions, by name order."""
-    folder = f"{path_of(cluster)}/nodes"
-    names = sorted(filter(WIDE_NAME.fullmatch, client.get_children_async(folder).get(timeout=timeout_s)))
-    answers = [(name, client.get_async(f"{folder}/{name}")) for name in names]
-    entries = {}
-    for name, answer in answers:
-        with suppress(NoNodeError):
-            raw, stat = answer.get(timeout=timeout_s)
-            entries[name] = registration_of(name, raw), stat.version
-    return entries
 
 
 def registration_of(name: str, raw: bytes) -> Registration:

@@ -17,7 +17,7 @@ from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from skuld_py.cluster.canonical import from_text
-from skuld_py.cluster.commands import Command
+from skuld_py.cluster.commands import Command, RetireNode
 from skuld_py.cluster.entries import Entry
 from skuld_py.cluster.playing import Outcome, play
 from skuld_py.cluster.replica import Replica
@@ -87,6 +87,22 @@ def command(hosts: str, parameters: Parameters, wish: Command, timeout_s: float 
                             " answered; look whether it happened before you try again",
                             hosts=hosts) from problem
         return _verdict(reader, here, position)
+
+
+def set_leaving(hosts: str, cluster: str, name: str, is_leaving: bool, timeout_s: float = 10.0) -> bool:
+    """Take a node out of the placement, alive or dead, or put it back; False when it was so already.
+
+    ``Refused`` when there is no such node, or too few would be left to hold every copy: so says the log, in the
+    order of its entries, so of two nodes that are taken out at once the second may be refused.
+    """
+    parameters = clusters.read_parameters(hosts, cluster, timeout_s / 2)
+    verdict = command(hosts, parameters, RetireNode(name, is_leaving), timeout_s / 2)
+    if verdict.outcome in (Outcome.APPLIED, Outcome.UNCHANGED):
+        return verdict.outcome is Outcome.APPLIED
+    if name not in verdict.replica.nodes:
+        raise Refused("unknown_node", f"NODE: cluster {cluster} has no node {name}; it has:"
+                      f" {', '.join(sorted(verdict.replica.nodes)) or 'none'}", name=name)
+    raise Refused("too_few_nodes", f"NODE: {verdict.reason}", name=name)
 
 
 def _latest(reader: LogReader, fresh: Replica) -> Replica:

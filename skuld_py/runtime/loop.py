@@ -9,7 +9,9 @@ Invariants:
 * A batch takes all the registry has said, first, and a bounded number of frames: latency stays bounded
   under a flood, and news of a lost session never queues behind it.
 * Bytes from outside never raise here. What is no message is counted, and answered when it is known whom;
-  what a peer says is heard only under the name of a registered node.
+  what a peer says is heard only under the name of a placed node. Messages about the coordination log are heard
+  from anybody: a joiner is nobody's peer yet. Whoever is answered is dialled by its name, which is its address.
+* What the machine announces is heeded before anything of its turn is sent: new peers are dialled first.
 * An exception of the machine or the store goes up: a state that was half changed is not gone on with.
   All but ``Corrupt``, which the server answers with a new machine, end the node and are logged.
 
@@ -21,33 +23,37 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import attrs
 
 from skuld_py.errors import Corrupt, Malformed, Refused
+from skuld_py.model.coordination import Announce
+from skuld_py.model.coordination_messages import COORDINATION_MESSAGES
 from skuld_py.model.events import (
     Answer,
     Asked,
-    Effect,
-    Event,
     MembersChanged,
     NodesChanged,
-    ReadDocument,
     Received,
     Send,
-    SwapDocument,
+    Session,
+    SessionChanged,
     Ticked,
 )
 from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, Failed, Greet, Message
 from skuld_py.model.store import Store
-from skuld_py.node.turn import Machine, take_turn
+from skuld_py.node.process import Told, Wish
+from skuld_py.node.turn import Machine, Turn, sort, take_turn
 from skuld_py.runtime.clock import Clock
-from skuld_py.runtime.transport import Transport
+from skuld_py.runtime.registry import RegistryEffect
+from skuld_py.runtime.transport import Address, Transport
 from skuld_py.wire.codec import Envelope, MalformedRequest, check_role, decode
 
 BATCH_FRAMES = 256
+ACQUAINTANCES_MAX = 64
+"""Who is no member and was written to about the log; beyond it the oldest is dropped."""
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +61,7 @@ _log = logging.getLogger(__name__)
 class Performer(Protocol):
     """The registry, as far as the loop needs it."""
 
-    def perform(self, effect: ReadDocument | SwapDocument) -> None:
+    def perform(self, effect: RegistryEffect) -> None:
         """Have it done; the outcome comes through ``post``."""
         ...
 
@@ -73,22 +79,25 @@ class Counters:
 
 
 class Loop:
-    """Runs one machine against the world, in the thread that calls ``run``."""
+    """Runs one machine against the world, in the thread that calls ``run``. ``on_joined`` is called whenever it is
+    a member (again)."""
 
-    def __init__(self, node: Machine, store: Store, transport: Transport, registry: Performer,
-                 clock: Clock) -> None:
+    def __init__(self, machine: Machine[Told, Wish], store: Store, transport: Transport, registry: Performer,
+                 clock: Clock, on_joined: Callable[[], None] = lambda: None) -> None:
         self.counters = Counters()
-        self._node = node
+        self._machine = machine
         self._store = store
         self._transport = transport
         self._registry = registry
         self._clock = clock
-        self._inbox: deque[Event] = deque()
-        self._members: frozenset[str] = frozenset()
+        self._on_joined = on_joined
+        self._inbox: deque[Told] = deque()
+        self._members: dict[str, Address] = {}
+        self._acquaintances: dict[str, Address] = {}
         self._nodes: frozenset[str] = frozenset()
         self._is_stopping = False
 
-    def post(self, event: Event) -> None:
+    def post(self, event: Told) -> None:
         """Put in an event of the registry; from any thread."""
         self._inbox.append(event)
         self._transport.wake()
@@ -100,9 +109,20 @@ class Loop:
 
     def run(self) -> None:
         """Serve until ``stop``; raises what machine or store raised."""
+        self._run(lambda: self._is_stopping)
+
+    def finish(self, wishes: Iterable[Wish], is_done: Callable[[], bool], limit_ms: int) -> None:
+        """Carry out the machine's last wishes, and go on until it is done or so much time is over."""
+        end_ms = self._clock.now_ms() + limit_ms
+        last: Turn[Wish] = Turn([], [])
+        sort(wishes, last)
+        self._conclude(last)
+        self._run(lambda: is_done() or self._clock.now_ms() >= end_ms, end_ms)
+
+    def _run(self, is_over: Callable[[], bool], end_ms: int | None = None) -> None:
         try:
-            while not self._is_stopping:
-                self._transport.wait(self._pause_ms())
+            while not is_over():
+                self._transport.wait(self._pause_ms(end_ms))
                 self.turn()
         except Corrupt:
             raise
@@ -114,40 +134,36 @@ class Loop:
         """One batch: all that is ready now."""
         events = self._drain()
         now_ms = self._clock.now_ms()
-        deadline_ms = self._node.deadline()
+        deadline_ms = self._machine.deadline()
         if deadline_ms is not None and deadline_ms <= now_ms:
             events.append(Ticked())
         if not events:
             return
         self.counters.batches += 1
         self.counters.events += len(events)
-        turn = take_turn(self._node, now_ms, events)
+        self._conclude(take_turn(self._machine, now_ms, events))
+
+    def _conclude(self, turn: Turn[Wish]) -> None:
+        self._heed((*turn.late, *turn.early))
         self._let_out(turn.early)
         self._store.commit()
         self._let_out(turn.late)
 
-    def _pause_ms(self) -> int | None:
-        deadline_ms = self._node.deadline()
-        return None if deadline_ms is None else max(0, deadline_ms - self._clock.now_ms())
+    def _pause_ms(self, end_ms: int | None) -> int | None:
+        dues = [due_ms for due_ms in (self._machine.deadline(), end_ms) if due_ms is not None]
+        return max(0, min(dues) - self._clock.now_ms()) if dues else None
 
     # What comes in.
 
-    def _drain(self) -> list[Event]:
-        events: list[Event] = []
+    def _drain(self) -> list[Told]:
+        events: list[Told] = []
         while self._inbox:
-            event = self._inbox.popleft()
-            events.append(event)
-            if isinstance(event, MembersChanged):
-                self._members = frozenset(member.name for member in event.members)
-                self._transport.set_peers({member.name: (member.host, member.port)
-                                           for member in event.members})
-            elif isinstance(event, NodesChanged):
-                self._nodes = frozenset((*event.nodes, *event.leaving))
+            events.append(self._inbox.popleft())
         for origin, frames in self._transport.receive(BATCH_FRAMES):
             events += self._understand(origin, frames)
         return events
 
-    def _understand(self, origin: bytes, frames: list[bytes]) -> Iterable[Event]:
+    def _understand(self, origin: bytes, frames: list[bytes]) -> Iterable[Asked | Received]:
         """The events in one envelope; none when it is not for us to hear."""
         try:
             envelope = decode(frames, self._transport.limits)
@@ -161,12 +177,9 @@ class Loop:
             return ()
         if not envelope.sender:
             return self._asked(origin, envelope)
-        if envelope.sender not in self._members and envelope.sender not in self._nodes:
-            self.counters.strangers += 1
-            return ()
         return self._received(envelope)
 
-    def _asked(self, origin: bytes, envelope: Envelope) -> Iterable[Event]:
+    def _asked(self, origin: bytes, envelope: Envelope) -> Iterable[Asked]:
         for message in envelope.messages:
             try:
                 check_role(message, ROLE_CLIENT)
@@ -176,14 +189,18 @@ class Loop:
             else:
                 yield Asked(origin, message)
 
-    def _received(self, envelope: Envelope) -> Iterable[Event]:
+    def _received(self, envelope: Envelope) -> Iterable[Received]:
+        is_known = envelope.sender in self._members or envelope.sender in self._nodes
         for message in envelope.messages:
             try:
                 check_role(message, ROLE_NODE)
             except Refused:
                 self.counters.wrong_role += 1
-            else:
+                continue
+            if is_known or isinstance(message, COORDINATION_MESSAGES):
                 yield Received(envelope.sender, message)
+            else:
+                self.counters.strangers += 1
 
     def _turn_away(self, origin: bytes, envelope: Envelope) -> None:
         self.counters.wrong_cluster += 1
@@ -199,17 +216,46 @@ class Loop:
 
     # What goes out.
 
-    def _let_out(self, effects: Iterable[Effect]) -> None:
+    def _heed(self, wishes: Iterable[Wish]) -> None:
+        """What the log says of the cluster: whom to dial, whom to hear."""
+        for wish in wishes:
+            match wish:
+                case Announce(MembersChanged(members)):
+                    self._members = {member.name: (member.host, member.port) for member in members}
+                    self._dial()
+                case Announce(NodesChanged(nodes, leaving)):
+                    self._nodes = frozenset((*nodes, *leaving))
+                case Announce(SessionChanged(Session.CONNECTED)):
+                    self._on_joined()
+                case Send(peer, message) if isinstance(message, COORDINATION_MESSAGES):
+                    self._meet(peer)
+
+    def _meet(self, peer: str) -> None:
+        """Be able to write to somebody who is no member."""
+        if peer in self._members or peer in self._acquaintances:
+            return
+        host, _, port = peer.rpartition(":")
+        if not host or not port.isdecimal():
+            return
+        if len(self._acquaintances) >= ACQUAINTANCES_MAX:
+            del self._acquaintances[next(iter(self._acquaintances))]
+        self._acquaintances[peer] = (host, int(port))
+        self._dial()
+
+    def _dial(self) -> None:
+        self._transport.set_peers({**self._acquaintances, **self._members})
+
+    def _let_out(self, wishes: Iterable[Wish]) -> None:
         """Messages by addressee, one envelope each; the registry's effects in their order."""
         to_peers: dict[str, list[Message]] = {}
         to_clients: dict[bytes, list[Message]] = {}
-        for effect in effects:
-            if type(effect) is Send:
-                to_peers.setdefault(effect.peer, []).append(effect.message)
-            elif type(effect) is Answer:
-                to_clients.setdefault(effect.client, []).append(effect.message)
-            elif isinstance(effect, ReadDocument | SwapDocument):
-                self._registry.perform(effect)
+        for wish in wishes:
+            if type(wish) is Send:
+                to_peers.setdefault(wish.peer, []).append(wish.message)
+            elif type(wish) is Answer:
+                to_clients.setdefault(wish.client, []).append(wish.message)
+            elif not isinstance(wish, Announce | Send | Answer):
+                self._registry.perform(wish)
         for peer, messages in to_peers.items():
             self._transport.send(peer, messages)
         for client, messages in to_clients.items():

@@ -1,377 +1,184 @@
-"""A node's membership: who is alive, who leads, as ZooKeeper has it (layout: see ``clusters``).
+"""A process in ZooKeeper: its session, and all that it keeps, reads and writes there (layout: see ``clusters``).
 
 Invariants:
 
-* kazoo's threads never wait here: listener and watches only put an order into the worker's queue or an
-  event into the loop's. One worker thread does all that blocks, and all it waits for has a time limit.
-* ``CONNECTED`` is said only when our ephemeral stands in the present session and members and nodes were
-  read in it; ``SUSPENDED`` and ``LOST`` are said at once, and a late ``CONNECTED`` can never follow them.
-* The worker reconciles instead of following deltas: every watch that fires, every reconnection and a
-  heartbeat lead to the same pass (be registered; read both lists, which arms their watches again). So a
-  watch that was lost, as all are when kazoo is suspended, costs at most one heartbeat.
-* The node's entry is written by test-and-set over the one its data directory was judged by, or over its own.
-  Anything else found there means that another process or directory goes by this name: this node stays out.
-* Every effect is answered by exactly one event. A swap whose answer is missing is ``UNCERTAIN``: it may
-  even be carried out later. Its version makes that harmless, its write id makes it recognisable.
+* ``CONNECTED`` is said only when the node's entry says this start, and then what became of the pulse;
+  ``SUSPENDED`` and ``LOST`` are said at once, and a late ``CONNECTED`` can never follow them.
+* The worker reconciles instead of following deltas: every watch that fires, every reconnection and a heartbeat
+  lead to the same pass (entry, pulse, watched pulses), which arms the watches again. So a watch that was lost,
+  as all are when kazoo is suspended, costs at most one heartbeat.
+* With ``LOST`` all wishes are void, also where the session goes on (a pass failed, the node has another life): who
+  is told CONNECTED afterwards wishes anew.
 
-Rejected: kazoo's recipes and its ``ChildrenWatch`` (they retry by themselves, and lie after ``LOST``); its
-``retry`` for swaps (a repeated swap that won the first time looks lost).
+Rejected: kazoo's recipes and its ``ChildrenWatch`` (they retry by themselves, and lie after ``LOST``).
 """
 
 from __future__ import annotations
 
-import json
 import logging
-import queue
-import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from enum import Enum
+import time
+from collections.abc import Callable
 from typing import Any
 
-import attrs
-from kazoo.exceptions import BadVersionError, ConnectionLoss, KazooException, NodeExistsError, NoNodeError
-from kazoo.handlers.threading import KazooTimeoutError
-from kazoo.protocol.states import EventType, KazooState, KeeperState
+from kazoo.exceptions import NoNodeError
 
-from skuld_py.errors import Malformed, Refused
-from skuld_py.model.document import NOBODY, Document, Member
-from skuld_py.model.events import (
-    DocumentRead,
-    DocumentSwapped,
-    Event,
-    MembersChanged,
-    NodesChanged,
-    Outcome,
-    ReadDocument,
-    ReadFailed,
-    Session,
-    SessionChanged,
-    SwapDocument,
-)
-from skuld_py.model.names import WIDE_NAME
+from skuld_py.errors import Refused
+from skuld_py.model.coordination import CoordinationEvent, DropPulse, SetPulse
+from skuld_py.model.document import Member
+from skuld_py.model.events import Event, ReadDocument, Session, SessionChanged, SwapDocument
 from skuld_py.model.registration import Registration
 from skuld_py.runtime import clusters
+from skuld_py.runtime.connection import Connection, Order
+from skuld_py.runtime.coordination_log import CoordinationLog, LogEffect
+from skuld_py.runtime.documents import Documents
+from skuld_py.runtime.presence import Presence
 
-DOCUMENT_BYTES_MAX = 64 << 10
-"""ZooKeeper answers a node beyond 1 MiB by cutting the connection, which would look like a broken one."""
-
-_HEARTBEAT_S = 5.0
+_HEARTBEAT_S = 15.0
 _RETRY_S = 0.5
 _RETRY_UNEXPECTED_S = 2.0
-_PIPELINE = 64
 _START_S = 10.0
-_DEFINITELY_LOST = (BadVersionError, NodeExistsError, NoNodeError)
 
 _log = logging.getLogger(__name__)
 
-
-class _Order(Enum):
-    RECONCILE = "reconcile"
-    STOP = "stop"
-
-
-_Effect = ReadDocument | SwapDocument
+RegistryEffect = ReadDocument | SwapDocument | SetPulse | DropPulse | LogEffect
 
 
 class Registry:
-    """One node's connection. ``emit`` takes its events, from other threads than the caller's."""
+    """One process's connection. ``emit`` takes its events, from other threads than the caller's."""
 
-    def __init__(self, hosts: str, cluster: str, member: Member, session_ms: int,
-                 emit: Callable[[Event], None], *, starts: int = 1,
+    def __init__(self, hosts: str, cluster: str, me: Member, session_ms: int,
+                 emit: Callable[[Event | CoordinationEvent], None], *, starts: int = 1,
                  judged: Registration | None = None) -> None:
-        self._hosts = hosts
         self._cluster = cluster
-        self._root = clusters.path_of(cluster)
-        self._member = member
-        self._starts = starts
-        self._judged = judged
         self._emit = emit
-        self._patience_s = session_ms / 1000
-        self._client = clusters.open_client(hosts, self._patience_s)
-        self._jobs: queue.SimpleQueue[_Effect | _Order] = queue.SimpleQueue()
-        self._worker = threading.Thread(target=self._work, name="registry", daemon=True)
-        self._lock = threading.Lock()
-        self._breaks = 0
+        self._connection = Connection(hosts, session_ms / 1000, self._on_break, self._work)
+        root = clusters.path_of(cluster)
+        self._presence = Presence(self._connection, root, me, starts, judged, emit)
+        self._documents = Documents(self._connection, root, emit)
+        self._log = CoordinationLog(self._connection, root, emit)
         self._is_announced = False
-        self._is_dead = False
-        self._said: tuple[NodesChanged | MembersChanged, ...] = ()
+        self._losses = self._voided = 0
+        """How often LOST was said, and for how many of these the wishes were dropped."""
+        self._look_at_s = 0.0
 
     def start(self) -> None:
-        """Connect and register; returns once this node is a member. ``Refused`` when it cannot be."""
-        self._client.add_listener(self._on_state)
-        clusters.start(self._client, self._hosts, _START_S)
+        """Connect and register; returns once this node's entry says this start. ``Refused`` when it cannot be."""
+        hosts = self._connection.hosts
+        self._connection.open(_START_S)
         try:
             self._reconcile()
         except BaseException as problem:
-            self._client.remove_listener(self._on_state)
-            clusters.stop(self._client)
+            self._connection.close()
             if isinstance(problem, NoNodeError):
-                raise Refused("unknown_cluster", f"ZooKeeper at {self._hosts} knows no cluster"
+                raise Refused("unknown_cluster", f"ZooKeeper at {hosts} knows no cluster"
                               f" {self._cluster}; create it first", cluster=self._cluster) from problem
             if isinstance(problem, clusters.UNANSWERED):
-                raise clusters.unreachable(self._hosts) from problem
+                raise clusters.unreachable(hosts) from problem
             raise
-        self._worker.start()
+        self._connection.begin()
 
-    def perform(self, effect: _Effect) -> None:
+    def perform(self, effect: RegistryEffect) -> None:
         """Have it done; its outcome comes as an event."""
-        self._jobs.put(effect)
+        self._connection.put(effect)
 
-    def rejoin(self, member: Member, starts: int) -> None:
+    def rejoin(self, me: Member, starts: int) -> None:
         """Be another start of the same node: register it, and tell its machine everything from the beginning."""
-        with self._lock:
-            self._member, self._starts = member, starts
-            self._breaks += 1
-            self._is_announced = False
-        self._jobs.put(_Order.RECONCILE)
+        with self._connection.lock:
+            self._presence.become(me, starts)
+            self._connection.breaks += 1
+            self._on_break(Session.LOST)
+        self._connection.put(Order.LOOK)
 
     def stop(self) -> None:
-        """Leave: the ephemeral goes at once, not when the session would time out."""
-        self._client.remove_listener(self._on_state)
-        if self._worker.is_alive():
-            self._jobs.put(_Order.STOP)
-            self._worker.join(2 * self._patience_s)
-        clusters.stop(self._client)
+        """Leave: the pulse goes at once, not when the session would time out."""
+        self._connection.close()
 
-    # Called by kazoo's threads.
-
-    def _on_state(self, state: str) -> None:
-        if state != KazooState.CONNECTED:
-            with self._lock:
-                self._breaks += 1
-                self._is_announced = False
-                self._is_dead = self._client.client_state in (KeeperState.CLOSED, KeeperState.AUTH_FAILED)
-                is_lost = state == KazooState.LOST
-                self._emit(SessionChanged(Session.LOST if is_lost else Session.SUSPENDED))
-        self._jobs.put(_Order.RECONCILE)
-
-    def _on_watch(self, event: Any) -> None:
-        if event.type != EventType.NONE:  # none: the connection broke; whoever mends it reads again
-            self._jobs.put(_Order.RECONCILE)
+    def _on_break(self, session: Session) -> None:
+        """Under the lock; mostly by kazoo's threads."""
+        self._is_announced = False
+        self._losses += session is Session.LOST
+        self._emit(SessionChanged(session))
 
     # The worker.
 
-    def _work(self) -> None:
-        pause_s = _HEARTBEAT_S
-        while True:
-            jobs = self._next_jobs(pause_s)
-            if _Order.STOP in jobs:
-                return
-            pause_s = _HEARTBEAT_S
-            try:
-                if _Order.RECONCILE in jobs:
-                    self._revive()
-                    self._reconcile()
-            except clusters.UNANSWERED:
-                self._interrupted(Session.SUSPENDED)
-                pause_s = _RETRY_S
-            except Exception:
-                _log.exception("cannot keep node %s registered; trying again", self._member.name)
-                self._interrupted(Session.LOST)
-                pause_s = _RETRY_UNEXPECTED_S
-            self._carry_out([job for job in jobs if not isinstance(job, _Order)])
+    def _work(self, jobs: list[Any]) -> float:
+        """One pass; gives the seconds until the next one at the latest."""
+        must_look = Order.LOOK in jobs
+        documents = []
+        self._void()
+        for job in jobs:
+            match job:
+                case ReadDocument() | SwapDocument():
+                    documents.append(job)
+                case SetPulse() | DropPulse():
+                    self._presence.set_pulse(job if isinstance(job, SetPulse) else None)
+                    must_look = True
+                case Order.READ:
+                    self._log.expect_entry()
+                case Order():
+                    pass
+                case _:
+                    self._log.take(job)
+        if must_look or time.monotonic() >= self._look_at_s:
+            self._look_at_s = time.monotonic() + self._look()
+        self._documents.carry_out(documents)
+        self._log.work()
+        return min(self._look_at_s, self._log.due_s()) - time.monotonic()
 
-    def _next_jobs(self, pause_s: float) -> list[_Effect | _Order]:
-        """What is queued, as one batch; after a pause without anything, the heartbeat."""
+    def _look(self) -> float:
+        """Compare what is with what should be; gives the seconds until the next time."""
         try:
-            jobs = [self._jobs.get(timeout=pause_s)]
-        except queue.Empty:
-            return [_Order.RECONCILE]
-        with suppress(queue.Empty):
-            while len(jobs) < _PIPELINE:
-                jobs.append(self._jobs.get_nowait())
-        return jobs
+            self._connection.revive()
+            self._reconcile()
+        except clusters.UNANSWERED:
+            self._interrupted(Session.SUSPENDED)
+            return _RETRY_S
+        except Exception as problem:
+            _log.exception("cannot keep this node registered; trying again")
+            self._interrupted(Session.LOST)
+            if isinstance(problem, Refused):
+                self._withdraw()
+            return _RETRY_UNEXPECTED_S
+        return _HEARTBEAT_S
 
     def _interrupted(self, session: Session) -> None:
         """A pass failed. Should kazoo not have said so itself, the machine must hear it from us."""
-        with self._lock:
+        with self._connection.lock:
             if self._is_announced:
-                self._is_announced = False
-                self._emit(SessionChanged(session))
+                self._on_break(session)
 
-    def _revive(self) -> None:
-        """kazoo's connection thread ends on an error it does not expect. A new client is needed then: the
-        old one, started again, would first carry out its own order to close."""
-        if self._is_dead:
-            self._is_dead = False
-            _log.error("the connection to ZooKeeper at %s ended; starting a new one", self._hosts)
-            self._client.remove_listener(self._on_state)
-            clusters.stop(self._client)
-            self._client = clusters.open_client(self._hosts, self._patience_s)
-            self._client.add_listener(self._on_state)
-            self._client.start_async()
+    def _withdraw(self) -> None:
+        """Somebody else goes by our name: nobody may take us for alive."""
+        try:
+            self._presence.drop_pulse()
+        except clusters.UNANSWERED:
+            _log.warning("the pulse of a node that was refused may stand until its session ends")
 
     def _reconcile(self) -> None:
-        """Be registered, know everybody, have both watches armed, and say what is new."""
-        if not self._client.connected:
+        """Have entry and pulse stand and all watches armed, and say so."""
+        if not self._connection.is_connected:
             return  # being connected again leads here again
-        breaks = self._breaks
-        self._register()
-        news = (self._nodes(), MembersChanged(self._members()))
-        with self._lock:
-            if breaks != self._breaks:
+        breaks = self._connection.breaks
+        self._void()
+        self._presence.begin_session(self._connection.session())
+        self._presence.keep_entry()
+        self._presence.keep_pulse()
+        self._log.look_again()
+        with self._connection.lock:
+            if breaks != self._connection.breaks:
                 return  # the connection broke meanwhile; being connected again leads here again
-            for event in news:
-                if not self._is_announced or event not in self._said:
-                    self._emit(event)
-            self._said = news
             if not self._is_announced:
                 self._is_announced = True
+                self._presence.forget_told()
                 self._emit(SessionChanged(Session.CONNECTED))
+            self._presence.tell()
 
-    def _register(self) -> None:
-        with self._lock:
-            me, starts = self._member, self._starts
-        self._keep_entry(me, starts)
-        path = f"{self._root}/members/{me.name}"
-        ours = json.dumps({"host": me.host, "port": me.port, "boot": me.boot, "incarnation": me.incarnation},
-                          sort_keys=True).encode()
-        while True:
-            session = self._client.client_id
-            if session is None:
-                raise ConnectionLoss()
-            try:
-                raw, stat = self._wait(self._client.get_async(path))
-            except NoNodeError:
-                with suppress(NodeExistsError):
-                    self._wait(self._client.create_async(path, ours, ephemeral=True))
-                continue
-            if stat.ephemeralOwner == session[0] and raw == ours:
-                return
-            other = _member(me.name, raw)
-            if other is not None and (other.host, other.port) != (me.host, me.port):
-                raise Refused("name_taken", f"node {me.name} is alive at {other.host}:{other.port}; give this"
-                              " node another name or stop that one", name=me.name)
-            with suppress(NoNodeError, BadVersionError):  # an earlier process, or session, of this node
-                self._wait(self._client.delete_async(path, version=stat.version))
-
-    def _keep_entry(self, me: Member, starts: int) -> None:
-        """Have the node's entry say this start; what an operator wrote in it stays."""
-        path = f"{self._root}/nodes/{me.name}"
-        fresh = Registration(me.host, me.port, me.incarnation, starts)
-        while True:
-            try:
-                raw, stat = self._wait(self._client.get_async(path))
-            except NoNodeError:
-                with suppress(NodeExistsError):
-                    self._wait(self._client.create_async(path, fresh.encode()))
-                continue
-            known = clusters.registration_of(me.name, raw)
-            if not self._may_follow(known, me, starts):
-                raise Refused("name_taken", f"another process, or another data directory, has started as node"
-                              f" {me.name}; stop one of the two", name=me.name)
-            wanted = attrs.evolve(fresh, is_leaving=known.is_leaving, unknown=known.unknown)
-            if known == wanted:
-                self._judged = None
-                return
-            with suppress(BadVersionError):
-                self._wait(self._client.set_async(path, wanted.encode(), version=stat.version))
-
-    def _may_follow(self, known: Registration, me: Member, starts: int) -> bool:
-        if known.incarnation in ("", me.incarnation):
-            return known.starts <= starts
-        judged = self._judged
-        return judged is not None and (judged.incarnation, judged.starts) == (known.incarnation, known.starts)
-
-    def _nodes(self) -> NodesChanged:
-        """All registered nodes; each entry is watched as well, for it says whether the node is leaving."""
-        names = sorted(filter(WIDE_NAME.fullmatch, self._children("nodes")))
-        answers = [self._client.get_async(f"{self._root}/nodes/{name}", watch=self._on_watch) for name in names]
-        leaving = {}
-        for name, answer in zip(names, answers, strict=True):
-            with suppress(NoNodeError):  # gone since; the watch has fired
-                leaving[name] = _is_leaving(name, self._wait(answer)[0])
-        return NodesChanged(tuple(name for name in leaving if not leaving[name]),
-                            tuple(name for name in leaving if leaving[name]))
-
-    def _children(self, folder: str) -> list[str]:
-        names: list[str] = self._wait(self._client.get_children_async(f"{self._root}/{folder}",
-                                                                      watch=self._on_watch))
-        return names
-
-    def _members(self) -> tuple[Member, ...]:
-        names = sorted(self._children("members"))
-        answers = [self._client.get_async(f"{self._root}/members/{name}") for name in names]
-        members = []
-        for name, answer in zip(names, answers, strict=True):
-            with suppress(NoNodeError):  # gone since; the watch has fired
-                members.append(_member(name, self._wait(answer)[0]))
-        return tuple(member for member in members if member is not None)
-
-    def _carry_out(self, effects: Sequence[_Effect]) -> None:
-        """Ask all, then wait for all: a start reads every partition in few round trips."""
-        answers = [self._ask(effect) for effect in effects]
-        for effect, answer in zip(effects, answers, strict=True):
-            if isinstance(effect, ReadDocument):
-                self._emit(self._read(effect, answer))
-            else:
-                outcome, version = self._outcome(answer)
-                self._emit(DocumentSwapped(effect.partition, effect.document.write_id, outcome, version))
-
-    def _ask(self, effect: _Effect) -> Any:
-        """The answer to come; a ready one when it is clear without asking; None when nobody is there."""
-        if not self._client.connected:
-            return None
-        path = f"{self._root}/partitions/{effect.partition}"
-        if isinstance(effect, ReadDocument):
-            self._client.sync_async(path)  # requests of a session are answered in order: no need to wait
-            return self._client.get_async(path)
-        raw = effect.document.encode()
-        if len(raw) > DOCUMENT_BYTES_MAX:
-            _log.error("the document of partition %d has %d bytes, not written", effect.partition, len(raw))
-            return BadVersionError()
-        if effect.version < 0:
-            return self._client.create_async(path, raw)
-        return self._client.set_async(path, raw, version=effect.version)
-
-    def _read(self, effect: ReadDocument, answer: Any) -> Event:
-        try:
-            raw, stat = self._wait(answer)
-            return DocumentRead(effect.partition, stat.version, Document.decode(raw))
-        except NoNodeError:
-            return DocumentRead(effect.partition, -1, NOBODY)
-        except (KazooException, KazooTimeoutError, Malformed) as problem:
-            _log.warning("cannot read the document of partition %d: %r", effect.partition, problem)
-            return ReadFailed(effect.partition)
-
-    def _outcome(self, answer: Any) -> tuple[Outcome, int]:
-        """How a swap ended, and the version it made; a creation answers with the path: version 0."""
-        try:
-            stat = self._wait(answer)
-            return Outcome.WON, 0 if isinstance(stat, str) else stat.version
-        except _DEFINITELY_LOST:
-            return Outcome.LOST, -1
-        except (KazooException, KazooTimeoutError) as problem:
-            _log.warning("a swap of a partition document is uncertain: %r", problem)
-            return Outcome.UNCERTAIN, -1
-
-    def _wait(self, answer: Any) -> Any:
-        if answer is None:
-            raise ConnectionLoss()
-        if isinstance(answer, Exception):
-            raise answer
-        return answer.get(timeout=self._patience_s)
-
-
-def _is_leaving(name: str, raw: bytes) -> bool:
-    """Whether an entry says so; one that cannot be read says nothing, and must not keep others out."""
-    try:
-        return clusters.registration_of(name, raw).is_leaving
-    except Refused as problem:
-        _log.warning("%s", problem)
-        return False
-
-
-def _member(name: str, raw: bytes) -> Member | None:
-    """The member a node describes; None, and a word in the log, when it describes none."""
-    try:
-        fields = json.loads(raw)
-        member = Member(name, str(fields["host"]), int(fields["port"]), str(fields["boot"]),
-                        str(fields.get("incarnation", "")))
-        if not WIDE_NAME.fullmatch(name) or not 1 <= member.port <= 65_535:
-            raise ValueError(f"name or port out of range: {member}")
-        return member
-    except (ValueError, KeyError, TypeError) as problem:
-        _log.warning("the entry of member %s is not readable: %r", name, problem)
-        return None
+    def _void(self) -> None:
+        """Drop the wishes of before the last LOST. No later one can be among them: before it is wished, CONNECTED
+        is said, which comes after this."""
+        with self._connection.lock:
+            losses = self._losses
+        if self._voided != losses:
+            self._voided = losses
+            self._presence.set_pulse(None)
+            self._log.void()

@@ -25,13 +25,17 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from skuld_py.cluster.membership import Membership
+from skuld_py.cluster.replica import Replica
 from skuld_py.config import Parameters
 from skuld_py.errors import Corrupt, Refused
+from skuld_py.model.coordination import CoordinationEvent
 from skuld_py.model.document import Member
 from skuld_py.model.events import Event
 from skuld_py.model.names import WIDE_NAME, check_name
 from skuld_py.model.registration import Registration
 from skuld_py.node.identity import Identity
+from skuld_py.node.process import Process
 from skuld_py.node.starting import note_damage, prepare
 from skuld_py.runtime.clock import Clock
 from skuld_py.runtime.clusters import read_parameters, read_registration
@@ -43,6 +47,8 @@ from skuld_py.runtime.wrong_time import time_source
 
 _CLUSTER_KEY = b"cluster"
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_DEPART_MS = 1_000
+"""Who stops says so in the log, if that goes quickly; else the others find out by its pulse."""
 
 _log = logging.getLogger(__name__)
 
@@ -59,23 +65,27 @@ def serve(hosts: str, cluster: str, host: str, port: int, data: Path, *, session
         name = check_name("host:port", f"{host}:{port}", WIDE_NAME)
         transport = Transport(name, cluster, host, port)
         held.callback(transport.close)
-        server = Server(hosts, parameters, Member(name, host, port, ""), store, transport, session_ms)
+        server = Server(hosts, parameters, Member(name, host, port, ""), store, transport, session_ms, on_ready)
         held.enter_context(_stopped_by_signals(server))
         held.callback(server.leave)
-        server.run(data, on_ready)
+        server.run(data)
 
 
 class Server:
-    """The lives of one node, one after another, over one store, one transport and one registry session."""
+    """The lives of one node, one after another, over one store, one transport and one registry session.
+    ``on_ready`` is called when it is a member for the first time."""
 
     def __init__(self, hosts: str, parameters: Parameters, address: Member, store: LmdbStore,
-                 transport: Transport, session_ms: int) -> None:
+                 transport: Transport, session_ms: int,
+                 on_ready: Callable[[], None] = lambda: None) -> None:
         self._hosts = hosts
         self._parameters = parameters
         self._address = address
         self._store = store
         self._transport = transport
         self._session_ms = session_ms
+        self._on_ready = on_ready
+        self._is_ready = False
         self._clock = Clock(time_source(os.environ))
         self._judged = read_registration(hosts, parameters.cluster, address.name)
         self._registry: Registry | None = None
@@ -89,16 +99,16 @@ class Server:
             self._loop.stop()
 
     def leave(self) -> None:
-        """End the membership."""
+        """End the session, and with it whatever still stands of this process."""
         if self._registry is not None:
             self._registry.stop()
 
-    def run(self, data: Path, on_ready: Callable[[], None]) -> None:
+    def run(self, data: Path) -> None:
         """Live until ``stop``; a bad record ends a life, and the same one twice everything."""
         met: dict[tuple[str, bytes], None] = {}
         while True:
             try:
-                self._live(on_ready)
+                self._live()
                 return
             except Corrupt as problem:
                 if (problem.table, problem.key) in met:
@@ -110,9 +120,7 @@ class Server:
                 _log.error("%s; partitions %s are not trusted until they have filled from their peers; node %s"
                            " starts over", problem.message, hurt or "of it", self._address.name)
 
-    def _live(self, on_ready: Callable[[], None]) -> None:
-        from skuld_py.node.node import Node
-
+    def _live(self) -> None:
         identity = self._prepare()
         me = Member(self._address.name, self._address.host, self._address.port, secrets.token_hex(8),
                     identity.incarnation)
@@ -120,20 +128,35 @@ class Server:
         registry = self._registry or Registry(
             self._hosts, self._parameters.cluster, me, self._session_ms, self._emit, starts=identity.starts,
             judged=self._judged)
-        jitter = random.Random()
-        node = Node(me=me, parameters=self._parameters, store=self._store,
-                    jitter_ms=lambda most: jitter.randint(0, most), nonce=secrets.randbits(32))
+        process = self._make_process(me)
         self._store.commit()  # what the node read at its start
-        self._loop = Loop(node, self._store, self._transport, registry, self._clock)
+        loop = self._loop = Loop(process, self._store, self._transport, registry, self._clock, self._on_joined)
         if is_first:
             registry.start()
             self._registry = registry
-            on_ready()
         else:
             registry.rejoin(me, identity.starts)
         self._judged = Registration(me.host, me.port, identity.incarnation, identity.starts)
         if not self._is_stopping:
-            self._loop.run()
+            loop.run()
+        loop.finish(process.depart(self._clock.now_ms()), lambda: process.is_out, _DEPART_MS)
+
+    def _make_process(self, me: Member) -> Process:
+        from skuld_py.node.node import Node
+
+        jitter = random.Random()
+        node = Node(me=me, parameters=self._parameters, store=self._store,
+                    jitter_ms=lambda most: jitter.randint(0, most), nonce=secrets.randbits(32))
+        membership = Membership(me, lambda: f"{me.name}~{secrets.token_hex(4)}",
+                                lambda most: jitter.randint(0, most),
+                                base=Replica(replicas=self._parameters.replicas),
+                                cluster_id=self._parameters.cluster_id)
+        return Process(node, membership)
+
+    def _on_joined(self) -> None:
+        if not self._is_ready:
+            self._is_ready = True
+            self._on_ready()
 
     def _prepare(self) -> Identity:
         start, scrubbed = prepare(self._store, self._judged, secrets.token_hex(16), self._parameters)
@@ -144,7 +167,7 @@ class Server:
                        dropped or "none was found")
         return start.identity
 
-    def _emit(self, event: Event) -> None:
+    def _emit(self, event: Event | CoordinationEvent) -> None:
         if self._loop is not None:
             self._loop.post(event)
 

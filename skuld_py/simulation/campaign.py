@@ -17,6 +17,7 @@ import attrs
 
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member
+from skuld_py.model.events import Effect, Event
 from skuld_py.node.node import Node
 from skuld_py.node.turn import Machine
 from skuld_py.simulation import checkers
@@ -82,7 +83,7 @@ class Verdict:
         return not (self.stats["claims"] and self.stats["acks"] and self.stats["faults overlapped"])
 
 
-def make_node(options: Options, member: Member, store: MemoryStore, random: Random) -> Machine:
+def make_node(options: Options, member: Member, store: MemoryStore, random: Random) -> Machine[Event, Effect]:
     """The real node."""
     return Node(member, options.parameters, store, lambda most_ms: random.randint(0, most_ms),
                 random.getrandbits(32), timing=options.timing, limits=options.limits)

@@ -45,7 +45,7 @@ from skuld_py.wire import codec
 
 LATEST_MS = 15_000
 
-MakeMachine = Callable[[Options, Member, MemoryStore, Random], Machine]
+MakeMachine = Callable[[Options, Member, MemoryStore, Random], Machine[Event, Effect]]
 
 
 class Cluster:
@@ -136,7 +136,7 @@ class Cluster:
             self.note(process.name, "scrubbed", detail=scrubbed)
         return found
 
-    def build(self, process: Process, member: Member) -> Machine:
+    def build(self, process: Process, member: Member) -> Machine[Event, Effect]:
         """Make the machine of a fresh process."""
         self.monitor.on_start(process)
         return self.make_machine(self.options, member, process.store, self._randoms[process.name])

@@ -49,7 +49,7 @@ class World(Protocol):
     def prepare(self, process: Process) -> Start:
         """Settle who the node is by what is registered, and scrub its store; commits."""
 
-    def build(self, process: Process, member: Member) -> Machine:
+    def build(self, process: Process, member: Member) -> Machine[Event, Effect]:
         """Make the machine of a fresh process."""
 
     def connect(self, process: Process, member: Member) -> Connection:
@@ -78,7 +78,7 @@ class Process:
         self.name = name
         self.clock = clock
         self.store = store
-        self.machine: Machine | None = None
+        self.machine: Machine[Event, Effect] | None = None
         self.connection: Connection | None = None
         self.is_paused = False
         self.boots = 0

@@ -294,7 +294,7 @@ def test_a_cluster_that_lives_is_not_unmade_and_a_node_it_needs_not_taken_out(pl
 
     assert [answer.returncode for answer in (alive, needed, unknown, back)] == [1, 1, 1, 0]
     assert "has live nodes: " in alive.stderr and node in alive.stderr and "--force" in alive.stderr
-    assert "start another node first [too_few_nodes]" in needed.stderr
+    assert "start another one first [too_few_nodes]" in needed.stderr
     assert "has no node 127.0.0.1:1; it has: 127.0.0.1:" in unknown.stderr
     assert back.stdout == f"node {node} is placed in cluster skuld, as it was before\n"
 

@@ -33,7 +33,9 @@ def expire(hosts: str, member: str) -> None:
     looker = KazooClient(hosts=hosts, timeout=_TIMEOUT_S)
     looker.start(timeout=_TIMEOUT_S)
     try:
-        session = looker.get(f"/skuld/{NAME}/members/{member}")[1].ephemeralOwner
+        life = next(name for name in looker.get_children(f"/skuld/{NAME}/members")
+                    if name.partition("~")[0] == member)
+        session = looker.get(f"/skuld/{NAME}/members/{life}")[1].ephemeralOwner
     finally:
         looker.stop()
         looker.close()

@@ -12,7 +12,7 @@ import attrs
 import pytest
 from kazoo.client import KazooClient
 
-from skuld_py.cluster.commands import LeaveSlot, PrepareJoin, RetireNode
+from skuld_py.cluster.commands import Leave, LeaveSlot, PrepareJoin, RetireNode
 from skuld_py.cluster.commands.command import Command
 from skuld_py.cluster.entries import Entry
 from skuld_py.cluster.playing import Outcome
@@ -21,7 +21,7 @@ from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.errors import Refused
 from skuld_py.model.document import Member
 from skuld_py.runtime.clusters import create_cluster
-from skuld_py.runtime.log_following import command, follow, read_origin
+from skuld_py.runtime.log_following import command, follow, read_origin, set_leaving
 from skuld_py.runtime.log_reading import Header, chunk_path, digest_of, entry_path
 
 pytestmark = pytest.mark.cluster
@@ -150,3 +150,52 @@ def test_a_command_is_judged_although_the_log_is_collected_on_the_way(
     verdict = command(hosts, parameters, RetireNode("n2"))
 
     assert (verdict.position, verdict.outcome, verdict.reason) == (4, Outcome.REFUSED, "there is no node n2")
+
+
+# -- nodes taken out ---------------------------------------------------------------------------------
+
+
+def enter(hand: KazooClient, cluster: str, names: str) -> None:
+    """Nodes that are placed and down."""
+    for name in names:
+        append_command(hand, cluster, f"{name}~1", PrepareJoin(f"{name}~1", Member(name, "h", 1, "b")))
+        append_command(hand, cluster, f"op-{name}", Leave(f"{name}~1"))
+
+
+def test_a_node_is_taken_out_and_put_back(hand: KazooClient, hosts: str, parameters: Parameters) -> None:
+    enter(hand, parameters.cluster, "abcd")
+    assert [set_leaving(hosts, parameters.cluster, "b", True) for _ in range(2)] == [True, False]
+    assert [set_leaving(hosts, parameters.cluster, "b", False) for _ in range(2)] == [True, False]
+
+
+def test_no_node_is_taken_out_that_is_unknown_or_needed(hand: KazooClient, hosts: str,
+                                                        parameters: Parameters) -> None:
+    with pytest.raises(Refused, match="it has: none"):
+        set_leaving(hosts, parameters.cluster, "a", True)
+    enter(hand, parameters.cluster, "abcd")
+    assert set_leaving(hosts, parameters.cluster, "a", True)
+
+    with pytest.raises(Refused, match="too_few_nodes") as few:
+        set_leaving(hosts, parameters.cluster, "b", True)
+    with pytest.raises(Refused, match="unknown_node") as unknown:
+        set_leaving(hosts, parameters.cluster, "x", True)
+    with pytest.raises(Refused, match="unknown_cluster"):
+        set_leaving(hosts, "nowhere", "a", True)
+
+    assert "2 nodes for 3 copies" in str(few.value) and "start another one first" in str(few.value)
+    assert "it has: a, b, c, d" in str(unknown.value)
+
+
+def test_of_two_nodes_taken_out_at_once_one_stays_if_both_are_too_many(
+        hand: KazooClient, hosts: str, parameters: Parameters, monkeypatch: pytest.MonkeyPatch) -> None:
+    enter(hand, parameters.cluster, "abcd")
+    encode = Entry.encode
+
+    def overtaken(entry: Entry) -> bytes:
+        monkeypatch.setattr(Entry, "encode", encode)
+        assert set_leaving(hosts, parameters.cluster, "a", True)
+        return encode(entry)
+    monkeypatch.setattr(Entry, "encode", overtaken)
+
+    with pytest.raises(Refused, match="too_few_nodes"):
+        set_leaving(hosts, parameters.cluster, "b", True)

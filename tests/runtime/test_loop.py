@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skuld_py.config import DEFAULT_LIMITS, PROTOCOL_VERSION
+from skuld_py.model.coordination import Announce, Append, OriginRead, PulseStands
+from skuld_py.model.coordination_messages import NotNow
 from skuld_py.model.document import Member
 from skuld_py.model.events import (
     Answer,
     Asked,
-    Effect,
-    Event,
     MembersChanged,
     NodesChanged,
     ReadDocument,
@@ -30,8 +30,9 @@ from skuld_py.model.events import (
     Ticked,
 )
 from skuld_py.model.messages import MESSAGES, Acked, Claim, Failed, Get, Gossip, Greet, Invite, Kept, Message
+from skuld_py.node.process import Told, Wish
 from skuld_py.runtime.clock import Clock
-from skuld_py.runtime.loop import Loop
+from skuld_py.runtime.loop import ACQUAINTANCES_MAX, Loop
 from skuld_py.runtime.transport import Transport
 from skuld_py.wire.codec import Envelope, decode, encode
 
@@ -42,12 +43,12 @@ PEER = Member("bert", "127.0.0.1", 7002, "boot")
 class Script:
     """A machine that answers each event by a rule, and remembers them."""
 
-    def __init__(self, rule: Callable[[Event], list[Effect]] = lambda event: []) -> None:
+    def __init__(self, rule: Callable[[Told], list[Wish]] = lambda event: []) -> None:
         self.rule = rule
-        self.events: list[Event] = []
+        self.events: list[Told] = []
         self.due_ms: int | None = None
 
-    def step(self, now_ms: int, event: Event) -> list[Effect]:
+    def step(self, now_ms: int, event: Told) -> list[Wish]:
         self.events.append(event)
         if isinstance(event, Ticked):
             self.due_ms = None
@@ -84,7 +85,7 @@ class World:
         if self.commit_problem is not None:
             raise self.commit_problem
 
-    def perform(self, effect: Effect) -> None:
+    def perform(self, effect: Wish) -> None:
         self.done.append(("perform", effect))
 
     def set_peers(self, peers: dict[str, tuple[str, int]]) -> None:
@@ -102,11 +103,17 @@ def make(script: Script) -> tuple[World, Loop]:
     return world, Loop(script, world, world, world, Clock())
 
 
+def announce(loop: Loop, *news: MembersChanged | NodesChanged | SessionChanged) -> None:
+    """What the machine says when it has read the log."""
+    loop._heed([Announce(event) for event in news])
+
+
 def heard(*arrived: list[bytes] | Envelope) -> tuple[Script, World, Loop]:
     """A loop after one batch with these frames, and what came of it."""
     script = Script()
     world, loop = make(script)
-    loop.post(NodesChanged((PEER.name,)))
+    announce(loop, NodesChanged((PEER.name,)))
+    loop.post(SessionChanged(Session.CONNECTED))
     world.arrived = [(b"origin", each if isinstance(each, list) else encode(each)) for each in arrived]
     loop.turn()
     script.events = [event for event in script.events if isinstance(event, Asked | Received)]
@@ -119,7 +126,7 @@ def heard(*arrived: list[bytes] | Envelope) -> tuple[Script, World, Loop]:
 def test_promises_leave_after_the_commit_and_each_addressee_gets_one_envelope() -> None:
     gossip, kept, acked = Gossip((), ()), Kept(1, b""), Acked(1, 2)
 
-    def rule(event: Event) -> list[Effect]:
+    def rule(event: Told) -> list[Wish]:
         if isinstance(event, Settled):
             return [Send("anna", Invite(9))]
         return [Send("anna", gossip), Send("bert", kept), Answer(b"c", acked), Send("anna", kept),
@@ -147,7 +154,7 @@ def test_after_a_failed_commit_no_promise_leaves(caplog: pytest.LogCaptureFixtur
 
 
 def test_an_error_of_the_machine_ends_the_loop(caplog: pytest.LogCaptureFixture) -> None:
-    def fail(event: Event) -> list[Effect]:
+    def fail(event: Told) -> list[Wish]:
         raise ZeroDivisionError("planted")
 
     world, loop = make(Script(fail))
@@ -162,7 +169,7 @@ def test_all_registry_news_come_before_a_bounded_number_of_frames() -> None:
     script = Script()
     world, loop = make(script)
     world.arrived = [(b"c", encode(Envelope("", CLUSTER, (Greet(number),)))) for number in range(300)]
-    news: list[Event] = [SessionChanged(Session.CONNECTED), MembersChanged((PEER,)), NodesChanged(("bert",))]
+    news: list[Told] = [SessionChanged(Session.CONNECTED), PulseStands("a"), OriginRead(-1, "")]
     for event in news:
         loop.post(event)
     loop.turn()
@@ -182,9 +189,70 @@ def test_a_batch_of_nothing_is_no_batch() -> None:
 
 def test_members_become_peers() -> None:
     world, loop = make(Script())
-    loop.post(MembersChanged((PEER,)))
-    loop.turn()
+    announce(loop, MembersChanged((PEER,)))
     assert world.peers == {"bert": ("127.0.0.1", 7002)}
+
+
+def test_peers_are_dialled_before_anything_is_sent_to_them() -> None:
+    def rule(event: Told) -> list[Wish]:
+        if not isinstance(event, SessionChanged):
+            return []
+        return [Send("bert", Gossip((), ())), Send("bert", Kept(1, b"")), Announce(MembersChanged((PEER,)))]
+
+    world, loop = make(Script(rule))
+    dial, dialled = world.set_peers, []
+    world.set_peers = lambda peers: (dialled.append(len(world.done)), dial(peers))
+    loop.post(SessionChanged(Session.CONNECTED))
+    loop.turn()
+    assert dialled == [0]
+
+
+def test_what_is_wished_of_the_log_is_done_after_the_commit() -> None:
+    world, loop = make(Script(lambda event: [Append(0, b"x")] if isinstance(event, SessionChanged) else []))
+    loop.post(SessionChanged(Session.CONNECTED))
+    loop.turn()
+    assert world.done == [("commit",), ("perform", Append(0, b"x"))]
+
+
+def test_it_says_when_it_is_a_member() -> None:
+    joined: list[int] = []
+    world: Any = World()
+    loop = Loop(Script(), world, world, world, Clock(), lambda: joined.append(1))
+    announce(loop, SessionChanged(Session.SUSPENDED), MembersChanged((PEER,)))
+    assert joined == []
+    announce(loop, SessionChanged(Session.CONNECTED))
+    assert joined == [1]
+
+
+def test_a_stranger_is_heard_about_the_log_and_answered_at_the_address_that_is_its_name() -> None:
+    question = NotNow("id", "joiner~1", "busy")
+
+    def rule(event: Told) -> list[Wish]:
+        return [Send(event.peer, question)] if isinstance(event, Received) else []
+
+    script = Script(rule)
+    world, loop = make(script)
+    announce(loop, MembersChanged((PEER,)))
+    names = [f"127.0.0.1:{port}" for port in range(1, ACQUAINTANCES_MAX + 3)]
+    for name in [*names, "nowhere", "h:x"]:
+        world.arrived.append((b"o", encode(Envelope(name, CLUSTER, (question, Invite(0))))))
+    loop.turn()
+
+    assert [event for event in script.events if isinstance(event, Received)] == [
+        Received(name, question) for name in [*names, "nowhere", "h:x"]]
+    assert loop.counters.strangers == len(names) + 2
+    assert world.peers == {"bert": ("127.0.0.1", 7002)} | {
+        name: ("127.0.0.1", port) for port, name in enumerate(names[2:], 3)}
+
+
+def test_the_last_wishes_are_carried_out_until_done_or_time_is_over() -> None:
+    script = Script()
+    world, loop = make(script)
+    loop.stop()
+    looks = iter([False, False, True])
+    loop.finish([Append(0, b"leave")], lambda: next(looks), 60_000)
+    assert world.done == [("commit",), ("perform", Append(0, b"leave"))]
+    loop.finish([], lambda: False, 20)
 
 
 # -- what is heard ----------------------------------------------------------------------------------
@@ -202,7 +270,7 @@ def test_a_peer_is_heard_once_it_is_known_as_live_or_as_registered() -> None:
     for news in (MembersChanged((PEER,)), NodesChanged((PEER.name,))):
         script = Script()
         world, loop = make(script)
-        loop.post(news)
+        announce(loop, news)
         world.arrived = [(b"o", encode(Envelope("bert", CLUSTER, (Invite(0),))))]
         loop.turn()
         assert Received("bert", Invite(0)) in script.events
@@ -278,7 +346,7 @@ def transport() -> Iterator[Transport]:
 def test_it_runs_until_stopped_and_wakes_for_frames_news_and_deadlines(transport: Transport) -> None:
     ticked, told = threading.Event(), threading.Event()
 
-    def rule(event: Event) -> list[Effect]:
+    def rule(event: Told) -> list[Wish]:
         if isinstance(event, Ticked):
             ticked.set()
         elif isinstance(event, SessionChanged):

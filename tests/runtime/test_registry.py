@@ -1,29 +1,24 @@
-"""The registry on a real ZooKeeper: clusters, membership, sessions that break, and swaps of all outcomes."""
+"""The registry on a real ZooKeeper: clusters, entries of nodes, sessions that break, swaps of all outcomes."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
 import pytest
-from kazoo.client import KazooClient
 
+from runtime.attending import SESSION_MS, Events, Told, client_of, expire, joined, paused
 from skuld_py.config import Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.errors import Refused
+from skuld_py.model.coordination import PulseGone, PulseStands, SetPulse, WatchPulses
 from skuld_py.model.document import NOBODY, Document, Member, seats_of
 from skuld_py.model.events import (
     DocumentRead,
     DocumentSwapped,
-    Event,
-    MembersChanged,
-    NodesChanged,
     Outcome,
     ReadDocument,
     ReadFailed,
@@ -32,51 +27,17 @@ from skuld_py.model.events import (
     SwapDocument,
 )
 from skuld_py.model.registration import Registration
-from skuld_py.runtime import clusters
+from skuld_py.runtime import documents
 from skuld_py.runtime import registry as registry_module
-from skuld_py.runtime.clusters import (
-    create_cluster,
-    destroy_cluster,
-    read_parameters,
-    read_registration,
-    set_leaving,
-)
+from skuld_py.runtime.clusters import create_cluster, destroy_cluster, read_parameters, read_registration
 from skuld_py.runtime.registry import Registry
 
 pytestmark = pytest.mark.cluster
 
-SESSION_MS = 2_000
-WAIT_S = 20.0
 ANNA = Member("127.0.0.1:7001", "127.0.0.1", 7001, "boot-a")
 BERT = Member("127.0.0.1:7002", "127.0.0.1", 7002, "boot-b")
 
 CONNECTED, SUSPENDED, LOST = (SessionChanged(session) for session in Session)
-
-
-class Events:
-    """What a registry emitted, in order; waiting for more of it without polling."""
-
-    def __init__(self) -> None:
-        self.all: list[Event] = []
-        self._arrival = threading.Condition()
-
-    def emit(self, event: Event) -> None:
-        with self._arrival:
-            self.all.append(event)
-            self._arrival.notify_all()
-
-    def wait(self, wanted: Event | Callable[[Event], bool], after: int = 0) -> int:
-        """The position behind the first such event at or behind ``after``."""
-        matches = wanted if callable(wanted) else wanted.__eq__
-        deadline = time.monotonic() + WAIT_S
-        with self._arrival:
-            position = after
-            while True:
-                while position < len(self.all):
-                    position += 1
-                    if matches(self.all[position - 1]) is True:
-                        return position
-                assert self._arrival.wait(deadline - time.monotonic()), f"no {wanted} in {self.all[after:]}"
 
 
 @pytest.fixture(scope="module")
@@ -92,45 +53,21 @@ def cluster(server: ZooKeeperServer, request: pytest.FixtureRequest) -> str:
     return name
 
 
-@contextlib.contextmanager
-def joined(server: ZooKeeperServer, cluster: str, member: Member, session_ms: int = SESSION_MS, *,
-           starts: int = 1, judged: Registration | None = None) -> Iterator[tuple[Registry, Events]]:
-    events = Events()
-    registry = Registry(server.hosts, cluster, member, session_ms, events.emit, starts=starts, judged=judged)
-    registry.start()
-    try:
-        yield registry, events
-    finally:
-        registry.stop()
-
-
-@contextlib.contextmanager
-def client_of(server: ZooKeeperServer, **options: Any) -> Iterator[KazooClient]:
-    client = KazooClient(hosts=server.hosts, timeout=10.0, **options)
-    client.start(timeout=10.0)
-    try:
-        yield client
-    finally:
-        client.stop()
-        client.close()
-
-
-@contextlib.contextmanager
-def paused(server: ZooKeeperServer) -> Iterator[None]:
-    server.pause()
-    try:
-        yield
-    finally:
-        server.resume()
-
-
 def document(write_id: str, **changes: Any) -> Document:
     fields = {"epoch": 1, "leader": ANNA.name, "boot": ANNA.boot, "seats": seats_of([ANNA.name])} | changes
     return Document(write_id=write_id, **fields)
 
 
-def is_swapped(event: Event) -> bool:
+def is_swapped(event: Told) -> bool:
     return isinstance(event, DocumentSwapped)
+
+
+def life_of(registry: Registry, events: Events, member: Member, number: int = 1) -> str:
+    """Let a pulse stand."""
+    life = f"{member.name}~{number}"
+    registry.perform(SetPulse(life, member))
+    events.wait(PulseStands(life))
+    return life
 
 
 # -- clusters ---------------------------------------------------------------------------------------
@@ -150,7 +87,7 @@ def test_a_cluster_is_created_once(server: ZooKeeperServer, cluster: str) -> Non
 
 
 def test_a_destroyed_cluster_is_gone_and_can_be_made_again(server: ZooKeeperServer, cluster: str) -> None:
-    with joined(server, cluster, ANNA) as (registry, events):
+    with joined(server.hosts, cluster, ANNA) as (registry, events):
         registry.perform(SwapDocument(0, -1, document("w")))
         events.wait(DocumentSwapped(0, "w", Outcome.WON, 0))
     destroy_cluster(server.hosts, cluster)
@@ -159,12 +96,13 @@ def test_a_destroyed_cluster_is_gone_and_can_be_made_again(server: ZooKeeperServ
         with pytest.raises(Refused, match="unknown_cluster"):
             missed(server.hosts, cluster)
     create_cluster(server.hosts, Parameters(cluster, "second"))
-    with joined(server, cluster, BERT) as (_, events):
-        events.wait(NodesChanged((BERT.name,)))
+    with joined(server.hosts, cluster, BERT) as (_, events):
+        events.wait(CONNECTED)
 
 
 def test_a_cluster_with_live_nodes_is_destroyed_by_force_only(server: ZooKeeperServer, cluster: str) -> None:
-    with joined(server, cluster, ANNA):
+    with joined(server.hosts, cluster, ANNA) as (registry, events):
+        life_of(registry, events, ANNA)
         with pytest.raises(Refused, match="cluster_alive") as caught:
             destroy_cluster(server.hosts, cluster)
         assert ANNA.name in str(caught.value) and "--force" in str(caught.value)
@@ -172,57 +110,6 @@ def test_a_cluster_with_live_nodes_is_destroyed_by_force_only(server: ZooKeeperS
         destroy_cluster(server.hosts, cluster, is_forced=True)
     with pytest.raises(Refused, match="unknown_cluster"):
         read_parameters(server.hosts, cluster)
-
-
-def enter(server: ZooKeeperServer, cluster: str, names: list[str]) -> None:
-    """Nodes that are registered and down."""
-    with client_of(server) as client:
-        for name in names:
-            client.create(f"/skuld/{cluster}/nodes/{name}", Registration("h", 1, f"data of {name}", 4).encode())
-
-
-def test_a_node_is_taken_out_and_put_back_with_all_else_in_its_entry_kept(server: ZooKeeperServer,
-                                                                          cluster: str) -> None:
-    enter(server, cluster, ["a", "b", "c", "d"])
-
-    assert [set_leaving(server.hosts, cluster, "b", True) for _ in range(2)] == [True, False]
-    out = read_registration(server.hosts, cluster, "b")
-    assert [set_leaving(server.hosts, cluster, "b", False) for _ in range(2)] == [True, False]
-
-    assert out == Registration("h", 1, "data of b", 4, is_leaving=True)
-    assert read_registration(server.hosts, cluster, "b") == Registration("h", 1, "data of b", 4)
-
-
-def test_no_node_is_taken_out_that_is_unknown_or_needed(server: ZooKeeperServer, cluster: str) -> None:
-    enter(server, cluster, ["a", "b", "c", "d"])
-    assert set_leaving(server.hosts, cluster, "a", True)
-
-    with pytest.raises(Refused, match="too_few_nodes") as few:
-        set_leaving(server.hosts, cluster, "b", True)
-    with pytest.raises(Refused, match="unknown_node") as unknown:
-        set_leaving(server.hosts, cluster, "x", True)
-    with pytest.raises(Refused, match="unknown_cluster"):
-        set_leaving(server.hosts, "nowhere", "a", True)
-
-    assert "2 nodes for 3 copies" in str(few.value) and "start another node first" in str(few.value)
-    assert "it has: a, b, c, d" in str(unknown.value)
-
-
-def test_of_two_nodes_taken_out_at_once_one_stays_if_both_are_too_many(server: ZooKeeperServer, cluster: str,
-                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    enter(server, cluster, ["a", "b", "c", "d"])
-    read, count = clusters._read_entries, 0
-
-    def read_then_lose(*arguments: Any) -> Any:
-        nonlocal count
-        found, count = read(*arguments), count + 1
-        if count == 1:
-            assert set_leaving(server.hosts, cluster, "a", True)
-        return found
-    monkeypatch.setattr(clusters, "_read_entries", read_then_lose)
-
-    with pytest.raises(Refused, match="too_few_nodes"):
-        set_leaving(server.hosts, cluster, "b", True)
 
 
 def test_an_unknown_cluster_is_refused_with_those_that_exist(server: ZooKeeperServer, cluster: str) -> None:
@@ -253,28 +140,13 @@ def test_an_unreachable_zookeeper_is_named_within_the_timeout(server: ZooKeeperS
         read_parameters("127.0.0.1:port", "made")
 
 
-# -- membership -------------------------------------------------------------------------------------
+# -- the entry of a node ----------------------------------------------------------------------------
 
 
-def test_members_see_each_other_come_and_go_and_stay_known(server: ZooKeeperServer, cluster: str) -> None:
-    with joined(server, cluster, BERT) as (_, seen):
-        alone = seen.wait(CONNECTED)
-        assert seen.all[:alone] == [NodesChanged((BERT.name,)), MembersChanged((BERT,)), CONNECTED]
-        with joined(server, cluster, ANNA) as (_, events):
-            both = seen.wait(MembersChanged((ANNA, BERT)), alone)
-            seen.wait(NodesChanged((ANNA.name, BERT.name)), alone)
-            events.wait(MembersChanged((ANNA, BERT)))
-        seen.wait(MembersChanged((BERT,)), both)
-        assert seen.all.count(NodesChanged((BERT.name,))) == 1
-
-
-def test_start_returns_once_the_node_is_a_member(server: ZooKeeperServer, cluster: str) -> None:
-    with joined(server, cluster, ANNA), client_of(server) as client:
-        raw, stat = client.get(f"/skuld/{cluster}/members/{ANNA.name}")
-        assert json.loads(raw) == {"host": "127.0.0.1", "port": 7001, "boot": "boot-a", "incarnation": ""}
-        assert stat.ephemeralOwner
-        raw, _ = client.get(f"/skuld/{cluster}/nodes/{ANNA.name}")
-        assert Registration.decode(raw) == Registration("127.0.0.1", 7001, starts=1)
+def test_start_returns_once_the_node_is_registered(server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server.hosts, cluster, ANNA) as (_, events):
+        assert events.all[0] == CONNECTED
+        assert entry(server, cluster) == Registration("127.0.0.1", 7001, starts=1)
 
 
 DATA = attrs.evolve(ANNA, incarnation="data-1")
@@ -289,12 +161,12 @@ def entry(server: ZooKeeperServer, cluster: str) -> Registration:
 def test_a_node_registers_its_data_and_the_count_of_its_starts(server: ZooKeeperServer, cluster: str) -> None:
     assert read_registration(server.hosts, cluster, ANNA.name) is None
     for starts in (1, 2):
-        with joined(server, cluster, DATA, starts=starts):
+        with joined(server.hosts, cluster, DATA, starts=starts):
             assert entry(server, cluster) == Registration("127.0.0.1", 7001, "data-1", starts)
 
 
 def test_data_that_was_not_judged_by_what_is_registered_stays_out(server: ZooKeeperServer, cluster: str) -> None:
-    with joined(server, cluster, DATA, starts=3):
+    with joined(server.hosts, cluster, DATA, starts=3):
         pass
     judged = entry(server, cluster)
     other = attrs.evolve(ANNA, incarnation="data-2")
@@ -304,140 +176,92 @@ def test_data_that_was_not_judged_by_what_is_registered_stays_out(server: ZooKee
         with pytest.raises(Refused, match="name_taken"):
             registry.start()
     assert entry(server, cluster) == judged
-    with joined(server, cluster, other, judged=judged):
+    with joined(server.hosts, cluster, other, judged=judged):
         assert entry(server, cluster).incarnation == "data-2"
 
 
 def test_a_node_whose_name_starts_on_other_data_is_out_until_it_has_it_again(server: ZooKeeperServer,
                                                                              cluster: str) -> None:
-    with joined(server, cluster, DATA) as (_, events), client_of(server) as client:
+    with joined(server.hosts, cluster, DATA) as (registry, events), client_of(server) as client:
         at = events.wait(CONNECTED)
+        life_of(registry, events, DATA)
         path = f"/skuld/{cluster}/nodes/{ANNA.name}"
         client.set(path, Registration("127.0.0.1", 7001, "data-2", 1).encode())
         at = events.wait(LOST, at)
+        registry.perform(ReadDocument(0))
+        events.wait(DocumentRead(0, -1, NOBODY), at)
+        assert client.get_children(f"/skuld/{cluster}/members") == []
         client.set(path, Registration("127.0.0.1", 7001, "data-1", 1).encode())
         events.wait(CONNECTED, at)
 
 
-def test_a_later_life_of_a_node_is_told_everything_again_under_its_new_boot(server: ZooKeeperServer,
-                                                                            cluster: str) -> None:
-    with joined(server, cluster, BERT) as (_, seen), joined(server, cluster, DATA) as (registry, events):
-        at, later = events.wait(CONNECTED), attrs.evolve(DATA, boot="boot-later")
-        both = seen.wait(MembersChanged((DATA, BERT)))
-        registry.rejoin(later, 2)
-        again = events.wait(CONNECTED, at)
-        assert NodesChanged((ANNA.name, BERT.name)) in events.all[at:again]
-        assert MembersChanged((later, BERT)) in events.all[at:again]
-        seen.wait(MembersChanged((later, BERT)), both)
+def test_a_later_life_of_a_node_is_told_to_begin_anew(server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server.hosts, cluster, BERT) as (watcher, seen), \
+            joined(server.hosts, cluster, DATA) as (registry, events):
+        watcher.perform(WatchPulses((life_of(registry, events, DATA),)))
+        at = len(events.all)
+        registry.rejoin(attrs.evolve(DATA, boot="boot-later"), 2)
+        events.wait(CONNECTED, events.wait(LOST, at))
+        seen.wait(PulseGone(f"{DATA.name}~1"))
         assert entry(server, cluster).starts == 2
+        life_of(registry, events, DATA, 2)
+        assert entry(server, cluster) == Registration("127.0.0.1", 7001, "data-1", 2, f"{DATA.name}~2")
 
 
-def test_who_is_leaving_is_told_at_once_and_stays_leaving_over_a_start(server: ZooKeeperServer,
-                                                                       cluster: str) -> None:
-    with joined(server, cluster, BERT) as (_, seen), client_of(server) as client:
-        with joined(server, cluster, DATA):
-            at = seen.wait(NodesChanged((ANNA.name, BERT.name)))
-            leaving = attrs.evolve(entry(server, cluster), is_leaving=True, unknown={"rack": "r1"})
-            client.set(f"/skuld/{cluster}/nodes/{ANNA.name}", leaving.encode())
-            seen.wait(NodesChanged((BERT.name,), (ANNA.name,)), at)
-        with joined(server, cluster, DATA, starts=2) as (_, events):
-            events.wait(NodesChanged((BERT.name,), (ANNA.name,)))
-            assert entry(server, cluster) == attrs.evolve(leaving, starts=2)
+def test_what_a_later_version_wrote_stays_in_the_entry(server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server.hosts, cluster, DATA) as (registry, events), client_of(server) as client:
+        known = attrs.evolve(entry(server, cluster), unknown={"rack": "r1"})
+        client.set(f"/skuld/{cluster}/nodes/{ANNA.name}", known.encode())
+        life = life_of(registry, events, DATA)
+    with joined(server.hosts, cluster, DATA, starts=2):
+        assert entry(server, cluster) == attrs.evolve(known, starts=2, life=life)
 
 
-def test_an_entry_that_cannot_be_read_is_refused_to_its_node_and_placed_by_others(server: ZooKeeperServer,
-                                                                                  cluster: str) -> None:
+def test_an_entry_that_cannot_be_read_is_refused_to_its_node(server: ZooKeeperServer, cluster: str) -> None:
     with client_of(server) as client:
         client.create(f"/skuld/{cluster}/nodes/{ANNA.name}", b"[]")
         with pytest.raises(Refused, match="bad_registration"):
             read_registration(server.hosts, cluster, ANNA.name)
-        with joined(server, cluster, BERT) as (_, events):
-            events.wait(NodesChanged((ANNA.name, BERT.name)))
-
-
-def test_the_entry_of_an_earlier_process_is_taken_over_at_once(server: ZooKeeperServer, cluster: str) -> None:
-    restarted = Member(ANNA.name, ANNA.host, ANNA.port, "boot-later")
-    with joined(server, cluster, BERT) as (_, seen), client_of(server) as dead:
-        path = f"/skuld/{cluster}/members/{ANNA.name}"
-        dead.create(path, b'{"boot": "boot-a", "host": "127.0.0.1", "port": 7001}', ephemeral=True)
-        at = seen.wait(MembersChanged((ANNA, BERT)))
-        with joined(server, cluster, restarted):
-            seen.wait(MembersChanged((restarted, BERT)), at)
-
-
-def test_a_name_that_lives_elsewhere_is_not_taken_over(server: ZooKeeperServer, cluster: str) -> None:
-    with joined(server, cluster, ANNA) as (_, events):
-        impostor = Member(ANNA.name, "127.0.0.1", 7999, "boot-x")
-        with pytest.raises(Refused, match="name_taken") as caught:
-            Registry(server.hosts, cluster, impostor, SESSION_MS, Events().emit).start()
-        assert "127.0.0.1:7001" in str(caught.value)
-        with joined(server, cluster, BERT):
-            events.wait(MembersChanged((ANNA, BERT)))
-
-
-def test_entries_that_describe_no_member_are_left_out(server: ZooKeeperServer, cluster: str) -> None:
-    with client_of(server) as client:
-        for name, raw in {"junk": b"\xff", "127.0.0.1:1": b"{}", "bad name": b"{}", "list": b"[1]",
-                          "port": b'{"host": "h", "port": 99999, "boot": "b"}'}.items():
-            client.create(f"/skuld/{cluster}/members/{name}", raw)
-        client.create(f"/skuld/{cluster}/nodes/no name", b"")
-        with joined(server, cluster, ANNA) as (_, events):
-            events.wait(MembersChanged((ANNA,)))
-            events.wait(NodesChanged((ANNA.name,)))
+        with pytest.raises(Refused, match="bad_registration"):
+            Registry(server.hosts, cluster, ANNA, SESSION_MS, Events().emit).start()
 
 
 # -- sessions ---------------------------------------------------------------------------------------
 
 
-def expire(server: ZooKeeperServer, registry: Registry) -> None:
-    """End the session at the server at once, as only its owner could: by its id and password."""
-    with client_of(server, client_id=registry._client.client_id):
-        pass
-
-
-def test_an_expired_session_is_lost_and_the_node_joins_again(server: ZooKeeperServer, cluster: str) -> None:
-    with joined(server, cluster, BERT), joined(server, cluster, ANNA) as (registry, events):
-        first, at = registry._client.client_id[0], events.wait(CONNECTED)
+def test_an_expired_session_is_lost_and_another_one_begins(server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server.hosts, cluster, ANNA) as (registry, events):
+        first, at = registry._connection.session(), events.wait(CONNECTED)
         expire(server, registry)
-        again = events.wait(CONNECTED, events.wait(LOST, at))
-        assert MembersChanged((ANNA, BERT)) in events.all[at:again]
-        with client_of(server) as client:
-            owner = client.exists(f"/skuld/{cluster}/members/{ANNA.name}").ephemeralOwner
-        assert owner not in (0, first)
-
-        late = Member("127.0.0.1:7003", "127.0.0.1", 7003, "boot-c")
-        with joined(server, cluster, late):
-            events.wait(MembersChanged((ANNA, BERT, late)), again)
+        events.wait(CONNECTED, events.wait(LOST, at))
+        assert registry._connection.session() != first
 
 
-def test_what_happens_while_suspended_is_seen_after_it(server: ZooKeeperServer, cluster: str) -> None:
-    with joined(server, cluster, ANNA, 6_000) as (registry, events):
-        at = events.wait(CONNECTED)
-        with joined(server, cluster, BERT, 6_000):
-            at = events.wait(MembersChanged((ANNA, BERT)), at)
-            registry._client._connection._socket.shutdown(2)
-            at = events.wait(SUSPENDED, at)
-            at = events.wait(CONNECTED, at)
-        at = events.wait(MembersChanged((ANNA,)), at)
+def test_a_connection_that_breaks_is_suspended_and_the_pulse_found_again(server: ZooKeeperServer,
+                                                                         cluster: str) -> None:
+    with joined(server.hosts, cluster, ANNA, 6_000) as (registry, events):
+        life = life_of(registry, events, ANNA)
+        at = len(events.all)
+        registry._connection.client._connection._socket.shutdown(2)
+        at = events.wait(CONNECTED, events.wait(SUSPENDED, at))
+        assert events.wait(PulseStands(life), at) == at + 1
         assert LOST not in events.all
 
 
-def test_an_ephemeral_that_an_operator_removed_comes_back(server: ZooKeeperServer, cluster: str) -> None:
-    with joined(server, cluster, BERT) as (_, seen), joined(server, cluster, ANNA), client_of(server) as hand:
-        seen.wait(MembersChanged((ANNA, BERT)))
-        path = f"/skuld/{cluster}/members/{ANNA.name}"
-        hand.delete(path)
-        is_back = threading.Event()
-        if not hand.exists(path, watch=lambda _: is_back.set()):
-            assert is_back.wait(WAIT_S)
-        assert hand.exists(path).ephemeralOwner
+def test_a_pulse_that_an_operator_removed_is_said_to_be_gone(server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server.hosts, cluster, ANNA) as (registry, events), client_of(server) as hand:
+        life = life_of(registry, events, ANNA)
+        hand.delete(f"/skuld/{cluster}/members/{life}")
+        events.wait(PulseGone(life))
+        life_of(registry, events, ANNA, 2)
+        assert hand.get_children(f"/skuld/{cluster}/members") == [f"{ANNA.name}~2"]
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_connection_thread_that_died_is_replaced(server: ZooKeeperServer, cluster: str) -> None:
-    with joined(server, cluster, ANNA) as (registry, events):
+    with joined(server.hosts, cluster, ANNA) as (registry, events):
         at = events.wait(CONNECTED)
-        connection = registry._client._connection
+        connection = registry._connection.client._connection
         healthy = connection._read_socket
 
         def broken(timeout: float) -> None:
@@ -456,28 +280,30 @@ def test_an_unexpected_error_of_the_worker_is_said_and_survived(
         server: ZooKeeperServer, cluster: str, monkeypatch: pytest.MonkeyPatch,
         caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(registry_module, "_RETRY_UNEXPECTED_S", 0.01)
-    with joined(server, cluster, ANNA) as (registry, events):
+    with joined(server.hosts, cluster, ANNA) as (registry, events):
         at = events.wait(CONNECTED)
-        healthy = registry._members
+        healthy = registry._presence.keep_entry
 
-        def broken() -> tuple[Member, ...]:
-            registry._members = healthy  # type: ignore[method-assign]
+        def broken() -> None:
+            registry._presence.keep_entry = healthy  # type: ignore[method-assign]
             raise ZeroDivisionError("planted")
 
-        registry._members = broken  # type: ignore[method-assign]
-        with joined(server, cluster, BERT):
-            at = events.wait(LOST, at)
-            events.wait(CONNECTED, at)
-            events.wait(MembersChanged((ANNA, BERT)))
+        registry._presence.keep_entry = broken  # type: ignore[method-assign]
+        registry.perform(SetPulse("a~1", ANNA))
+        events.wait(CONNECTED, events.wait(LOST, at))
+        registry.perform(SetPulse("a~2", ANNA))
+        events.wait(PulseStands("a~2"))
+        assert PulseStands("a~1") not in events.all
         assert "planted" in caplog.text
 
 
 def test_stopping_leaves_at_once(server: ZooKeeperServer, cluster: str) -> None:
-    with joined(server, cluster, BERT) as (_, seen):
-        with joined(server, cluster, ANNA, 30_000):
-            at = seen.wait(MembersChanged((ANNA, BERT)))
+    with joined(server.hosts, cluster, BERT) as (watcher, seen):
+        with joined(server.hosts, cluster, ANNA, 30_000) as (registry, events):
+            life = life_of(registry, events, ANNA)
+            watcher.perform(WatchPulses((life,)))
         started = time.monotonic()
-        seen.wait(MembersChanged((BERT,)), at)
+        seen.wait(PulseGone(life))
         assert time.monotonic() - started < 2
 
 
@@ -485,7 +311,7 @@ def test_stopping_leaves_at_once(server: ZooKeeperServer, cluster: str) -> None:
 
 
 def test_a_document_is_created_swapped_and_read_back(server: ZooKeeperServer, cluster: str) -> None:
-    with joined(server, cluster, ANNA) as (registry, events):
+    with joined(server.hosts, cluster, ANNA) as (registry, events):
         registry.perform(ReadDocument(3))
         registry.perform(SwapDocument(3, -1, document("w1")))
         registry.perform(ReadDocument(3))
@@ -499,7 +325,8 @@ def test_a_document_is_created_swapped_and_read_back(server: ZooKeeperServer, cl
 
 
 def test_of_two_that_swap_the_same_revision_one_wins(server: ZooKeeperServer, cluster: str) -> None:
-    with joined(server, cluster, ANNA) as (anna, to_anna), joined(server, cluster, BERT) as (bert, to_bert):
+    with joined(server.hosts, cluster, ANNA) as (anna, to_anna), \
+            joined(server.hosts, cluster, BERT) as (bert, to_bert):
         at_anna, at_bert = 0, 0
         for version in (-1, 0):
             anna.perform(SwapDocument(0, version, document(f"a{version}")))
@@ -510,8 +337,8 @@ def test_of_two_that_swap_the_same_revision_one_wins(server: ZooKeeperServer, cl
 
 
 def test_a_document_that_is_too_large_is_not_written(server: ZooKeeperServer, cluster: str) -> None:
-    with joined(server, cluster, ANNA) as (registry, events):
-        huge = document("huge", cause="x" * registry_module.DOCUMENT_BYTES_MAX)
+    with joined(server.hosts, cluster, ANNA) as (registry, events):
+        huge = document("huge", cause="x" * documents.DOCUMENT_BYTES_MAX)
         registry.perform(SwapDocument(0, -1, huge))
         events.wait(DocumentSwapped(0, "huge", Outcome.LOST))
         registry.perform(ReadDocument(0))
@@ -520,14 +347,14 @@ def test_a_document_that_is_too_large_is_not_written(server: ZooKeeperServer, cl
 
 
 def test_a_document_that_is_not_readable_fails_the_read(server: ZooKeeperServer, cluster: str) -> None:
-    with joined(server, cluster, ANNA) as (registry, events), client_of(server) as client:
+    with joined(server.hosts, cluster, ANNA) as (registry, events), client_of(server) as client:
         client.create(f"/skuld/{cluster}/partitions/5", b"{]")
         registry.perform(ReadDocument(5))
         events.wait(ReadFailed(5))
 
 
 def test_a_swap_without_an_answer_is_uncertain(server: ZooKeeperServer, cluster: str) -> None:
-    with joined(server, cluster, ANNA) as (registry, events):
+    with joined(server.hosts, cluster, ANNA) as (registry, events):
         registry.perform(SwapDocument(0, -1, document("first")))
         at = events.wait(DocumentSwapped(0, "first", Outcome.WON, 0))
         with paused(server):

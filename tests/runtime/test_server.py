@@ -14,12 +14,15 @@ import pytest
 import zmq
 from kazoo.client import KazooClient
 
+from skuld_py.cluster.commands import Leave
+from skuld_py.cluster.entries import decode as decode_entry
 from skuld_py.config import Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.errors import Refused
 from skuld_py.model.messages import Greet, Greeted
 from skuld_py.runtime.clusters import create_cluster
 from skuld_py.runtime.lmdb_store import LmdbStore
+from skuld_py.runtime.log_following import follow
 from skuld_py.runtime.server import claim_directory
 from skuld_py.wire.codec import Envelope, decode, encode
 
@@ -62,7 +65,7 @@ def start(hosts: str, cluster: str, port: int, data: Path) -> subprocess.Popen[s
 
 def test_a_node_serves_until_a_signal_then_ends_well(server: ZooKeeperServer, tmp_path: Path) -> None:
     port = free_port()
-    path = f"/skuld/served/members/127.0.0.1:{port}"
+    folder = "/skuld/served/members"
     zookeeper = KazooClient(hosts=server.hosts)
     zookeeper.start()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -70,14 +73,18 @@ def test_a_node_serves_until_a_signal_then_ends_well(server: ZooKeeperServer, tm
             assert node.stdout is not None
             try:
                 assert node.stdout.readline() == "ready\n"
-                assert json.loads(zookeeper.get(path)[0])["port"] == port
+                pulses = zookeeper.get_children(folder)
+                assert [pulse.partition("~")[0] for pulse in pulses] == [f"127.0.0.1:{port}"]
+                assert json.loads(zookeeper.get(f"{folder}/{pulses[0]}")[0])["port"] == port
                 assert greet(port).cluster == "served"
                 node.send_signal(number)
                 assert node.stdout.readline() == "left\n"
                 assert node.wait(10) == 0
             finally:
                 node.kill()
-        assert zookeeper.exists(path) is None
+        assert zookeeper.get_children(folder) == []
+        last = list(follow(server.hosts, "served", is_endless=False))[-1]
+        assert decode_entry(last[1]).command == Leave(pulses[0])
     zookeeper.stop()
     zookeeper.close()
 

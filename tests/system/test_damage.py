@@ -122,5 +122,5 @@ def test_a_record_that_is_bad_again_and_again_ends_the_node(tmp_path: Path,
         node = server.Server("", Parameters("c", "id"), Member("n", "h", 1, ""), store, None,  # type: ignore[arg-type]
                              1_000)
         with pytest.raises(SkuldError, match="again after it was removed"):
-            node.run(tmp_path, lambda: None)
+            node.run(tmp_path)
         assert list(suspects(store, PARTITIONS)) == [1]

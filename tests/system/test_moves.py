@@ -13,7 +13,7 @@ import pytest
 from skuld_py import Client
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model import messages as m
-from skuld_py.runtime.clusters import set_leaving
+from skuld_py.runtime.log_following import set_leaving
 from system.conftest import SKEW_MS, await_leaders
 from system.load import at_work, await_depth
 
@@ -49,7 +49,7 @@ def has_left(status: m.Described, gone: str) -> bool:
 def test_nodes_are_added_and_taken_out_under_load(cluster: LocalCluster) -> None:
     with at_work(cluster.addresses[:3], workers=2) as (load, client):
         await_depth(client, lambda depth: depth.completed >= 500)
-        before = {row.partition: row for row in client.status().partitions}
+        before = {row.partition: row for row in await_status(client, has_moved).partitions}
         for count in (4, 5):
             cluster.add_node()
             status = await_status(client, partial(has_moved, nodes=count))

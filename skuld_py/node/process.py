@@ -1,0 +1,68 @@
+"""A process: its node and its membership in the coordination log, as one machine.
+
+The membership is told what comes from the log, the session, and the other members' messages about the log; the
+node gets everything else. What the membership announces is stepped into the node in the same turn, so that no
+event comes between, and goes out as an effect too: the shell has to know whom to speak with.
+
+A membership that cannot go on (rules that this program does not know, an origin that nobody can read) ends the
+process: its node would act on an old view of the cluster for ever.
+"""
+
+from __future__ import annotations
+
+from skuld_py.cluster.membership import Membership
+from skuld_py.model.coordination import Announce, CoordinationEffect, CoordinationEvent
+from skuld_py.model.coordination_messages import COORDINATION_MESSAGES
+from skuld_py.model.events import Effect, Event, Received, Send, SessionChanged, Ticked
+from skuld_py.node.turn import Machine
+
+Told = Event | CoordinationEvent
+Wish = Effect | CoordinationEffect
+
+
+class Process:
+    """``node`` and ``membership`` share one clock and one session."""
+
+    def __init__(self, node: Machine[Event, Effect], membership: Membership) -> None:
+        self._node = node
+        self._membership = membership
+
+    def step(self, now_ms: int, event: Told) -> list[Wish]:
+        """Take an event. Raises why the membership cannot go on."""
+        match event:
+            case Ticked():
+                return [*self._membership_step(now_ms, event), *self._node.step(now_ms, event)]
+            case Received(message=message) if isinstance(message, COORDINATION_MESSAGES):
+                return self._membership_step(now_ms, event)
+            case _ if isinstance(event, SessionChanged | CoordinationEvent):
+                return self._membership_step(now_ms, event)
+            case _:
+                return [*self._node.step(now_ms, event)]
+
+    def deadline(self) -> int | None:
+        """When it next wants a ``Ticked``."""
+        dues = [due_ms for due_ms in (self._node.deadline(), self._membership.deadline()) if due_ms is not None]
+        return min(dues, default=None)
+
+    def depart(self, now_ms: int) -> list[Wish]:
+        """Leave the log for good; ``is_out`` when it is done."""
+        return self._carry(now_ms, self._membership.depart(now_ms))
+
+    @property
+    def is_out(self) -> bool:
+        """Whether nothing of this process stands in the log any more."""
+        return self._membership.is_out
+
+    def _membership_step(self, now_ms: int, event: SessionChanged | Received | Ticked | CoordinationEvent
+                         ) -> list[Wish]:
+        return self._carry(now_ms, self._membership.step(now_ms, event))
+
+    def _carry(self, now_ms: int, effects: list[CoordinationEffect | Send]) -> list[Wish]:
+        if self._membership.stopped_by is not None:
+            raise self._membership.stopped_by
+        wishes: list[Wish] = []
+        for effect in effects:
+            wishes.append(effect)
+            if isinstance(effect, Announce):
+                wishes += self._node.step(now_ms, effect.event)
+        return wishes

@@ -1,0 +1,164 @@
+"""How a process shows in ZooKeeper: the entry of its node, and the pulse of its life.
+
+Invariants:
+
+* The entry (``nodes/NAME``) is written by test-and-set over the one its data directory was judged by, or over its
+  own. Anything else found there means that another process or directory goes by this name: this node stays out.
+* The entry names the newest life before that one's pulse is made. So whoever starts next knows which pulse may
+  still stand although its process is gone, and removes it, without a walk over the pulses of all.
+* The pulse (``members/ID``, ephemeral) is of the present session; of what one process set, the last one stands.
+  One that stood and is gone is not made anew: its life is over, for somebody may have seen it gone.
+
+Rejected: names as pulses (a watcher would take the pulse of a restarted node for that of the life it watches).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+
+import attrs
+from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
+
+from skuld_py.errors import Refused
+from skuld_py.model.coordination import PulseGone, PulseStands, SetPulse
+from skuld_py.model.document import Member
+from skuld_py.model.registration import Registration
+from skuld_py.runtime.clusters import registration_of
+from skuld_py.runtime.connection import Connection
+
+
+class Presence:
+    """Keeps entry and pulse; all in the worker's thread. ``judged`` is the entry that this start was judged by."""
+
+    def __init__(self, connection: Connection, root: str, me: Member, starts: int, judged: Registration | None,
+                 emit: Callable[[PulseStands | PulseGone], None]) -> None:
+        self._connection = connection
+        self._root = root
+        self._me = me
+        self._starts = starts
+        self._judged = judged
+        self._emit = emit
+        self._session = 0
+        self._wanted: SetPulse | None = None
+        self._standing = ""
+        self._is_told = False
+
+    def become(self, me: Member, starts: int) -> None:
+        """Be another start of the same node."""
+        self._me, self._starts = me, starts
+
+    def set_pulse(self, wanted: SetPulse | None) -> None:
+        """Let this pulse stand, or none, once ``keep_pulse`` is called."""
+        self._wanted = wanted
+        self.forget_told()
+
+    def forget_told(self) -> None:
+        """Whoever was told of the pulse does not know any more."""
+        self._is_told = False
+
+    def begin_session(self, session: int) -> None:
+        """The pulses of an earlier session have gone with it."""
+        if session != self._session:
+            self._session, self._standing = session, ""
+
+    def keep_entry(self) -> None:
+        """Have the node's entry say this start, watched; what else is in it stays."""
+        path = f"{self._root}/nodes/{self._me.name}"
+        fresh = Registration(self._me.host, self._me.port, self._me.incarnation, self._starts)
+        while True:
+            known, version = self._entry(path, fresh)
+            if not self._may_follow(known):
+                raise Refused("name_taken", f"another process, or another data directory, has started as node"
+                              f" {self._me.name}; stop one of the two", name=self._me.name)
+            wanted = attrs.evolve(fresh, life=known.life, unknown=known.unknown)
+            if known == wanted:
+                self._judged = None
+                return
+            self._swap(path, wanted, version)
+
+    def _entry(self, path: str, fresh: Registration) -> tuple[Registration, int]:
+        while True:
+            try:
+                raw, stat = self._connection.wait(
+                    self._connection.client.get_async(path, watch=self._connection.on_watch))
+                return registration_of(self._me.name, raw), stat.version
+            except NoNodeError:
+                with suppress(NodeExistsError):
+                    self._connection.wait(self._connection.client.create_async(path, fresh.encode()))
+
+    def _swap(self, path: str, entry: Registration, version: int) -> bool:
+        try:
+            self._connection.wait(self._connection.client.set_async(path, entry.encode(), version=version))
+        except BadVersionError:
+            return False
+        return True
+
+    def _may_follow(self, known: Registration) -> bool:
+        if known.incarnation in ("", self._me.incarnation):
+            return known.starts <= self._starts
+        judged = self._judged
+        return judged is not None and (judged.incarnation, judged.starts) == (known.incarnation, known.starts)
+
+    def keep_pulse(self) -> None:
+        """Have the pulse stand that is wanted, watched, and no other one of ours."""
+        wanted = self._wanted
+        if self._standing and (wanted is None or wanted.member != self._standing):
+            self._remove(self._standing)
+            self._standing = ""
+        if wanted is None:
+            return
+        while not self._stands(wanted.member):
+            if self._standing:
+                self._wanted, self._standing = None, ""
+                self._emit(PulseGone(wanted.member))
+                return
+            if self._name_life(wanted.member):
+                path = f"{self._root}/members/{wanted.member}"
+                with suppress(NodeExistsError):
+                    self._connection.wait(
+                        self._connection.client.create_async(path, _encode(wanted.info), ephemeral=True))
+        self._standing = wanted.member
+
+    def _stands(self, life: str) -> bool:
+        """Whether a pulse of the present session stands; one of another session is removed."""
+        path = f"{self._root}/members/{life}"
+        stat = self._connection.wait(
+            self._connection.client.exists_async(path, watch=self._connection.on_watch))
+        if stat is not None and stat.ephemeralOwner != self._session:
+            self._remove(life)
+            return False
+        return stat is not None
+
+    def tell(self) -> None:
+        """Say that the pulse stands, once."""
+        if self._standing and not self._is_told:
+            self._is_told = True
+            self._emit(PulseStands(self._standing))
+
+    def drop_pulse(self) -> None:
+        """Let none of ours stand."""
+        self.set_pulse(None)
+        self.keep_pulse()
+
+    def _name_life(self, life: str) -> bool:
+        """Have the entry name a life, and remove the pulse of the one it named; False if it must be done anew."""
+        path = f"{self._root}/nodes/{self._me.name}"
+        raw, stat = self._connection.wait(self._connection.client.get_async(path))
+        known = registration_of(self._me.name, raw)
+        if known.life == life:
+            return True
+        if known.life:
+            self._remove(known.life)
+        return self._swap(path, attrs.evolve(known, life=life), stat.version)
+
+    def _remove(self, life: str) -> None:
+        with suppress(NoNodeError):
+            self._connection.wait(self._connection.client.delete_async(f"{self._root}/members/{life}"))
+
+
+def _encode(info: Member) -> bytes:
+    """JSON, so that an operator can read it."""
+    return json.dumps({"host": info.host, "port": info.port, "boot": info.boot, "incarnation": info.incarnation},
+                      sort_keys=True).encode()

@@ -1,0 +1,130 @@
+"""One process: who gets which event, and that what the log says reaches the node in the same turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from skuld_py.cluster.commands import PrepareJoin, SetRules
+from skuld_py.cluster.entries import Entry
+from skuld_py.cluster.membership import Membership
+from skuld_py.cluster.playing import UnknownRules
+from skuld_py.model.coordination import (
+    Announce,
+    Append,
+    Appended,
+    EntriesRead,
+    OriginRead,
+    PulseStands,
+    ReadOrigin,
+    SetPulse,
+)
+from skuld_py.model.coordination_messages import NotNow
+from skuld_py.model.document import Member
+from skuld_py.model.events import (
+    Asked,
+    DocumentRead,
+    Effect,
+    Event,
+    MembersChanged,
+    NodesChanged,
+    ReadDocument,
+    Received,
+    Session,
+    SessionChanged,
+    Settled,
+    Ticked,
+)
+from skuld_py.model.messages import Greet, Invite
+from skuld_py.node.process import Process, Told, Wish
+
+ANNA = Member("h:1", "h", 1, "boot")
+LIFE = "h:1~1"
+
+
+class Recorder:
+    """A node that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[Event] = []
+
+    def step(self, now_ms: int, event: Event) -> list[Effect]:
+        self.told.append(event)
+        return [ReadDocument(len(self.told))]
+
+    def deadline(self) -> int:
+        return 70
+
+
+def made() -> tuple[Recorder, Process]:
+    node = Recorder()
+    return node, Process(node, Membership(ANNA, lambda: LIFE, lambda most: 0))
+
+
+def joined() -> tuple[Recorder, Process, list[Wish]]:
+    """A process that has joined alone, and the wishes of the turn in which it read so."""
+    node, process = made()
+    entry = Entry(LIFE, 0, PrepareJoin(LIFE, ANNA)).encode()
+    wishes: list[Wish] = []
+    news: list[Told] = [SessionChanged(Session.CONNECTED), PulseStands(LIFE), OriginRead(-1, ""),
+                        EntriesRead(0, (), is_end=True), Appended(0, 0),
+                        EntriesRead(0, ((0, entry),), is_end=True)]
+    for event in news:
+        wishes = process.step(0, event)
+    return node, process, wishes
+
+
+def test_the_node_hears_of_the_session_only_from_the_log() -> None:
+    node, process = made()
+    assert process.step(0, SessionChanged(Session.CONNECTED)) == [SetPulse(LIFE, ANNA)]
+    assert ReadOrigin() in process.step(0, PulseStands(LIFE))
+    assert node.told == []
+
+
+def test_what_the_log_says_is_told_to_the_node_at_once_and_to_the_shell() -> None:
+    node, _, wishes = joined()
+    news: list[Any] = [NodesChanged(("h:1",)), MembersChanged((ANNA,)), SessionChanged(Session.CONNECTED)]
+    assert node.told[-3:] == news
+    assert [wish.event for wish in wishes if isinstance(wish, Announce)] == news
+    at = wishes.index(Announce(news[2]))
+    assert isinstance(wishes[at + 1], ReadDocument), "the node's own wishes follow"
+
+
+@pytest.mark.parametrize("event", [Asked(b"c", Greet(1)), Received("h:2", Invite(0)), Settled(),
+                                   DocumentRead(0, -1, None)])  # type: ignore[arg-type]
+def test_everything_else_is_the_nodes(event: Event) -> None:
+    node, process = made()
+    assert process.step(0, event) == [ReadDocument(1)]
+    assert node.told == [event]
+
+
+def test_messages_about_the_log_are_not_the_nodes() -> None:
+    node, process = made()
+    process.step(0, Received("h:2", NotNow("id", LIFE, "busy")))
+    assert node.told == []
+
+
+def test_both_are_woken_and_the_earlier_one_says_when() -> None:
+    node, process, _ = joined()
+    process.step(5, Ticked())
+    assert node.told[-1] == Ticked()
+    due_ms = process.deadline()
+    assert due_ms is not None and due_ms <= 70
+    assert made()[1].deadline() == 70
+
+
+def test_it_departs_by_an_entry_of_its_own() -> None:
+    _, process, _ = joined()
+    appends = [wish for wish in process.depart(9) if isinstance(wish, Append)]
+    assert not process.is_out
+    process.step(9, Appended(1, 1))
+    process.step(9, EntriesRead(1, ((1, appends[0].raw),), is_end=True))
+    assert process.is_out
+
+
+def test_rules_that_it_cannot_play_end_it() -> None:
+    _, process, _ = joined()
+    entry = Entry("op", 0, SetRules(99)).encode()
+    with pytest.raises(UnknownRules):
+        process.step(9, EntriesRead(1, ((1, entry),), is_end=True))
