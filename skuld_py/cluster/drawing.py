@@ -12,7 +12,8 @@ Draw = Callable[[int], int]
 
 
 def sample(names: Sequence[str], count: int, draw: Draw) -> list[str]:
-    """``count`` different names, or all of them. Floyd's way: one draw for each, however many there are."""
+    """``count`` different names, or all of them, in no fair order. Floyd's way: one draw for each, however many
+    there are."""
     if len(names) <= count:
         return list(names)
     chosen: dict[int, None] = {}

@@ -33,6 +33,7 @@ from skuld_py.errors import Malformed
 from skuld_py.model.coordination_messages import JoinMe, NotNow, Welcomed
 from skuld_py.model.events import Send
 
+NEIGHBOURS = 4
 DOUBLINGS = 4
 """Of the pause between two questions."""
 
@@ -142,16 +143,22 @@ class Knocking:
         """Ask somebody, if it is time. ``members`` are names of nodes; nobody known counts as no answer."""
         if self._next_ms is None or now_ms < self._next_ms:
             return []
-        if self._asked or not members:
+        other = self._choose(members) if members and not self._asked else ""
+        if not other:
             self._fail(now_ms)
             return []
-        self._asked = self._last = self._choose(members)
+        self._asked = self._last = other
         self._next_ms = now_ms + self._scaling.knock_ms
         return [Send(self._asked, self._question)]
 
     def _choose(self, members: Sequence[str]) -> str:
-        others = [name for name in members if name != self._last] or members
-        return others[self._draw(len(others) - 1)]
+        """Anybody but this node and who was asked last; that one if there is nobody else. No walk over all."""
+        at = self._draw(len(members) - 1)
+        for step in range(min(NEIGHBOURS, len(members))):
+            name = members[(at + step) % len(members)]
+            if name not in (self._last, self._question.name):
+                return name
+        return self._last
 
     def _fail(self, now_ms: int) -> None:
         self._asked = ""

@@ -14,6 +14,7 @@ first phase; whoever was first lets in the rest.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from skuld_py.cluster.arriving import Arrival
 from skuld_py.cluster.commands import Command, JoinDirect, PrepareJoin
@@ -31,11 +32,24 @@ from skuld_py.model.events import Received, Send
 Holds = Callable[[Command], bool]
 
 
+class Names(Sequence[str]):
+    """The nodes of the members, in the order of their ids, looked up one by one: few of thousands are wanted."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._roster, self._members = replica.roster, replica.members
+
+    def __len__(self) -> int:
+        return len(self._roster)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._members[self._roster[at]].name
+
+
 class Peering:
     """``replicas``: see ``Replica``. ``draw(n)`` gives 0..n."""
 
     def __init__(self, info: Member, cluster_id: str, replicas: int, scaling: Scaling, draw: Draw) -> None:
-        self.sharing = Sharing(cluster_id, scaling, draw, 0) if scaling.sharing else None
+        self.sharing = Sharing(info.name, cluster_id, scaling, draw, 0) if scaling.sharing else None
         self._info = info
         self._cluster_id = cluster_id
         self._replicas = replicas
@@ -128,8 +142,7 @@ class Peering:
     def _knock(self, now_ms: int, replica: Replica) -> list[Command | Send]:
         if self._knocking is None:
             return []
-        names = [member.name for member in replica.members.values() if member.name != self._info.name]
-        sends: list[Command | Send] = [*self._knocking.knock(now_ms, names)]
+        sends: list[Command | Send] = [*self._knocking.knock(now_ms, Names(replica))]
         if self._knocking.is_given_up:
             self._knocking = None
             sends.append(self._first_phase())
@@ -202,8 +215,7 @@ class Peering:
             return []
         if replica.members is not self._members:
             self._members = replica.members
-            names = dict.fromkeys(member.name for member in replica.members.values())
-            self.sharing.set_peers(name for name in names if name != self._info.name)
+            self.sharing.set_peers(Names(replica))
         return self.sharing.flush(now_ms)
 
     # -- after each step -------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ remembered without bound, and skipped a gap before its own entries.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sortedcontainers import SortedDict
 
@@ -51,17 +51,19 @@ DOUBLINGS = 16
 
 
 class Sharing:
-    """One member's part. ``version`` is the position of the last entry let go, or read."""
+    """The part of the node ``me``. ``version`` is the position of the last entry let go, or read."""
 
-    def __init__(self, cluster_id: str, scaling: Scaling, draw: Draw, now_ms: int, version: int = -1) -> None:
+    def __init__(self, me: str, cluster_id: str, scaling: Scaling, draw: Draw, now_ms: int,
+                 version: int = -1) -> None:
         self.version = version
         self.parting = Parting(scaling.digest_every)
         self.is_filling = False
         """Whether the read under way is for a gap: it says nothing about the log's end."""
+        self._me = me
         self._cluster_id = cluster_id
         self._scaling = scaling
         self._draw = draw
-        self._peers: tuple[str, ...] = ()
+        self._peers: Sequence[str] = ()
         self._ahead: SortedDict = SortedDict()
         """Entries that wait for their turn, by position."""
         self._ahead_bytes = 0
@@ -79,10 +81,10 @@ class Sharing:
         """Reads for a gap that found nothing, since the last progress."""
         self._read_ms = now_ms
 
-    def set_peers(self, peers: Iterable[str]) -> None:
-        """The other members, by node name."""
-        self._peers = tuple(peers)
-        self.parting.set_peers(len(self._peers))
+    def set_peers(self, peers: Sequence[str]) -> None:
+        """The members' nodes by name, this one may be among them. Not copied: at worst there are thousands."""
+        self._peers = peers
+        self.parting.set_peers(len(peers) - 1)
 
     # -- what comes in -----------------------------------------------------------------------------
 
@@ -225,8 +227,15 @@ class Sharing:
         self._flush_ms = None
         outgoing = [(position, hop, raw) for position, (hop, raw) in self._outgoing.items()]
         self._outgoing.clear()
-        peers = sample(self._peers, self._scaling.fanout, self._draw)
+        peers = self._choose()
         return [Send(peer, message) for message in self._messages(outgoing) for peer in peers]
+
+    def _choose(self) -> list[str]:
+        drawn = sample(self._peers, self._scaling.fanout + 1, self._draw)
+        peers = [peer for peer in dict.fromkeys(drawn) if peer != self._me]
+        if len(peers) > self._scaling.fanout:
+            del peers[self._draw(len(peers) - 1)]
+        return peers
 
     def _messages(self, outgoing: list[tuple[int, int, bytes]]) -> Iterable[Share]:
         batch: list[tuple[int, int, bytes]] = []

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from random import Random
+
 import attrs
 import pytest
 from hypothesis import given
@@ -17,7 +20,7 @@ from skuld_py.model.coordination_messages import Share
 from skuld_py.model.events import Send
 
 OPTIONS = Scaling(sharing=True, fanout=3, rounds=4, gather_ms=10, gap_ms=300, silence_ms=10_000, digest_every=8)
-PEERS = ("n1", "n2", "n3", "n4", "n5")
+PEERS = ("n0", "n1", "n2", "n3", "n4", "n5")
 FAR_MS = 1_000_000
 
 
@@ -28,7 +31,7 @@ def lowest(most: int) -> int:
 
 def made(options: Scaling = OPTIONS, version: int = -1) -> Sharing:
     """A member that has read the log to its end."""
-    sharing = Sharing("c1", options, lowest, 0, version)
+    sharing = Sharing("n0", "c1", options, lowest, 0, version)
     sharing.set_peers(PEERS)
     assert sharing.read(0) == ReadEntries(version + 1, READ_LIMIT, is_waiting=False)
     sharing.on_read(0, EntriesRead(version + 1, (), is_end=True))
@@ -194,9 +197,23 @@ def test_much_goes_in_several_messages_each_within_the_bounds() -> None:
     sharing = made()
     texts = {position: bytes(1 << 20) for position in range(9)}
     sharing.on_share(0, "n1", share(*range(9), texts=texts))
-    messages = [send.message for send in sharing.flush(FAR_MS) if send.peer == "n1"]
+    sends = sharing.flush(FAR_MS)
+    messages = [send.message for send in sends if send.peer == sends[0].peer]
 
     assert [len(message.positions) // 8 for message in messages if isinstance(message, Share)] == [4, 4, 1]
+
+
+def test_all_others_are_chosen_alike_and_never_itself() -> None:
+    random, chosen = Random(1), Counter[str]()
+    sharing = Sharing("n7", "c1", OPTIONS, lambda most: random.randint(0, most), 0)
+    sharing.set_peers([f"n{number}" for number in range(20)])
+    for position in range(2_000):
+        sharing.on_appended(0, position, raw(position))
+        chosen.update(send.peer for send in sharing.flush(FAR_MS))
+
+    assert len(chosen) == 19 and "n7" not in chosen
+    assert sum(chosen.values()) == 2_000 * OPTIONS.fanout
+    assert min(chosen.values()) > 250 and max(chosen.values()) < 390
 
 
 @given(st.integers(0, 12), st.integers(1, 6), st.randoms(use_true_random=False))

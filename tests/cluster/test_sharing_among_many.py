@@ -70,7 +70,7 @@ class Follower:
         self.jumps = 0
         self.passed_on: dict[int, int] = {}
         self.is_dead = False
-        self.sharing = Sharing("c1", scaling, lambda most: random.randint(0, most), 0)
+        self.sharing = Sharing(name, "c1", scaling, lambda most: random.randint(0, most), 0)
         self._crowd = crowd
         self._armed_ms = -1
 
@@ -148,7 +148,7 @@ class Crowd:
         self.log = Log(grace)
         self.members = {name: Follower(name, self, scaling) for name in (f"n{at}" for at in range(MEMBERS))}
         for name, member in self.members.items():
-            member.sharing.set_peers(other for other in self.members if other != name)
+            member.sharing.set_peers(list(self.members))
             self.network.attach(name, member.hear)
             self.scheduler.at(0, member.go_on)
         self._random = stream(seed, "entries")
