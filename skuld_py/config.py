@@ -28,6 +28,8 @@ class Parameters:
     replicas: int = 3
     skew_ms: int = 2_000
     """How far two nodes' clocks may differ; a lapsed claim is granted again at its end plus this."""
+    rules: int = 1
+    """The rules that the coordination log begins by; later ones are set by an entry of the log."""
 
     def __attrs_post_init__(self) -> None:
         if not 1 <= self.partitions <= PARTITIONS_MAX or self.partitions & (self.partitions - 1):

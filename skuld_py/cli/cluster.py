@@ -17,7 +17,7 @@ from skuld_py.cli.values import Duration, said
 
 @click.group()
 def cluster() -> None:
-    """Create or destroy a cluster in ZooKeeper, or take a node out of it."""
+    """Create or destroy a cluster in ZooKeeper, or take a node out of it, for now or for good."""
 
 
 @cluster.command()
@@ -112,6 +112,39 @@ def remove(name: str, node: str, hosts: str, back: bool, timeout_s: float) -> No
     has_changed = set_leaving(hosts, name, node, not back, timeout_s)
     state = "placed in" if back else "taken out of"
     click.echo(f"node {node} is {state} cluster {name}{'' if has_changed else ', as it was before'}")
+
+
+@cluster.command()
+@click.argument("name")
+@click.argument("node", metavar="NODE")
+@zookeeper_option
+@timeout_option("10s", "ZooKeeper's answer")
+def forget(name: str, node: str, hosts: str, timeout_s: float) -> None:
+    """Forget NODE (HOST:PORT) of the cluster NAME: it is down and will not come back.
+
+    Its partitions go to the others, which fill up from each other. Started again it is a new node, and fills,
+    too. A node that runs cannot be forgotten, and as many must stay placed as there are copies of each task.
+
+    \b
+    Examples:
+      skuld cluster forget skuld 10.0.0.7:13000 --zookeeper 127.0.0.1:2181
+    """
+    from skuld_py.cluster.commands import ForgetNode
+    from skuld_py.cluster.playing import Outcome
+    from skuld_py.errors import Refused
+    from skuld_py.model.names import WIDE_NAME, check_name
+    from skuld_py.runtime.clusters import read_parameters
+    from skuld_py.runtime.log_following import command
+
+    check_name("cluster", name)
+    check_name("NODE", node, WIDE_NAME)
+    verdict = command(hosts, read_parameters(hosts, name, timeout_s), ForgetNode(node), timeout_s)
+    if verdict.outcome is Outcome.UNCHANGED:
+        known = ", ".join(sorted(verdict.replica.nodes)) or "none"
+        raise Refused("unknown_node", f"NODE: cluster {name} has no node {node}; it has: {known}", name=node)
+    if verdict.outcome is not Outcome.APPLIED:
+        raise Refused("not_forgotten", f"NODE: {verdict.reason or verdict.outcome.value}", name=node)
+    click.echo(f"node {node} of cluster {name} is forgotten (entry {verdict.position} of its log)")
 
 
 def _is_confirmed(name: str, hosts: str) -> bool:

@@ -33,6 +33,9 @@ _VERBS = {
         "cluster": "cluster:cluster",
         "node": "node:node",
         "status": "status:status",
+        "members": "members:members",
+        "ring": "ring:ring",
+        "log": "log:log",
     },
     "Tasks": {
         "enqueue": "enqueue:enqueue",

@@ -24,11 +24,19 @@ from skuld_py.cli.values import Duration
               help="Where the tasks are kept: a directory of this node's own.")
 @click.option("--session", "session_s", type=Duration(least_s=1, most_s=60), metavar="DURATION", default="4s",
               help="Silent for so long, a node counts as gone.")
-def node(cluster: str, hosts: str, host: str, port: int, data: Path, session_s: float) -> None:
+@click.option("--partitions", type=int, default=None, show_default="any",
+              help="Refuse to start unless the cluster was created with so many partitions.")
+@click.option("--replicas", type=int, default=None, show_default="any",
+              help="Refuse to start unless the cluster keeps so many copies of each task.")
+@click.option("--skew", "skew_s", type=Duration(least_s=0.001, most_s=3600), metavar="DURATION", default=None,
+              show_default="any", help="Refuse to start unless the cluster's clocks may differ by this.")
+def node(cluster: str, hosts: str, host: str, port: int, data: Path, session_s: float, partitions: int | None,
+         replicas: int | None, skew_s: float | None) -> None:
     """Run a node of a cluster until SIGTERM or Ctrl-C.
 
     It says "node HOST:PORT of cluster NAME is ready" once it takes requests. Its name is HOST:PORT: started
-    again with the same address and directory it is the same node.
+    again with the same address and directory it is the same node. What the cluster is comes from ZooKeeper, and
+    the directory remembers it; where one of them, or an option here, says otherwise, the node does not start.
 
     \b
     Examples:
@@ -42,4 +50,7 @@ def node(cluster: str, hosts: str, host: str, port: int, data: Path, session_s: 
         click.echo(f"node {host}:{port} of cluster {cluster} is ready")
 
     check_name("cluster", cluster)
-    serve(hosts, cluster, host, port, data, session_ms=round(session_s * 1000), on_ready=say_ready)
+    expected = {"partitions": partitions, "replicas": replicas,
+                "skew_ms": None if skew_s is None else round(skew_s * 1000)}
+    serve(hosts, cluster, host, port, data, session_ms=round(session_s * 1000), on_ready=say_ready,
+          expected=expected)

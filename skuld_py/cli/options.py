@@ -37,6 +37,10 @@ zookeeper_option = click.option(
     "--zookeeper", "hosts", metavar="HOST:PORT,...", default=ZOOKEEPER, envvar="SKULD_ZOOKEEPER",
     help="The ZooKeeper servers. Also $SKULD_ZOOKEEPER.")
 
+cluster_option = click.option(
+    "--cluster", required=True, metavar="NAME", envvar="SKULD_CLUSTER",
+    help="The cluster that is meant. Also $SKULD_CLUSTER.")
+
 
 def timeout_option(default: str = "5s", what: str = "an answer") -> Callable[[F], F]:
     """``--timeout``: how long a verb tries before it fails."""

@@ -38,6 +38,13 @@ def read_origin(hosts: str, cluster: str, timeout_s: float = 10.0) -> tuple[int,
         return reader.origin()
 
 
+def read_pulses(hosts: str, cluster: str, timeout_s: float = 10.0) -> tuple[str, ...]:
+    """The ids of members that have a pulse now, by name."""
+    with _reader(hosts, cluster, timeout_s) as (client, _):
+        path = f"{clusters.path_of(cluster)}/members"
+        return tuple(sorted(client.get_children_async(path).get(timeout=timeout_s)))
+
+
 def follow(hosts: str, cluster: str, start: int | None = None, timeout_s: float = 10.0, *,
            is_endless: bool = True) -> Iterator[tuple[int, bytes]]:
     """Entries (position, raw) from ``start`` on, by default from the oldest that is there; what was collected or
@@ -78,7 +85,7 @@ def command(hosts: str, parameters: Parameters, wish: Command, timeout_s: float 
     root = clusters.path_of(parameters.cluster)
     writer = f"operator~{secrets.token_hex(8)}"
     with _reader(hosts, parameters.cluster, timeout_s) as (client, reader):
-        here = _latest(reader, Replica(replicas=parameters.replicas))
+        here = _latest(reader, Replica(replicas=parameters.replicas, rules=parameters.rules))
         try:
             answer = client.create_async(f"{root}/log/entry-", Entry(writer, 0, wish).encode(), sequence=True)
             position = position_of(answer.get(timeout=timeout_s))

@@ -21,7 +21,7 @@ import random
 import secrets
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -37,6 +37,7 @@ from skuld_py.model.registration import Registration
 from skuld_py.node.identity import Identity
 from skuld_py.node.process import Process
 from skuld_py.node.starting import note_damage, prepare
+from skuld_py.runtime.agreement import check_expected, remember
 from skuld_py.runtime.clock import Clock
 from skuld_py.runtime.clusters import read_parameters, read_registration
 from skuld_py.runtime.lmdb_store import LmdbStore, StoreFailed
@@ -54,10 +55,12 @@ _log = logging.getLogger(__name__)
 
 
 def serve(hosts: str, cluster: str, host: str, port: int, data: Path, *, session_ms: int = 4_000,
-          on_ready: Callable[[], None] = lambda: None) -> None:
+          on_ready: Callable[[], None] = lambda: None, expected: Mapping[str, int | None] | None = None) -> None:
     """Be a node until SIGTERM or SIGINT; raises ``Refused`` when it cannot be one, anything else when it
-    must not go on. ``on_ready`` is called once it is a member and takes requests."""
+    must not go on. ``on_ready`` is called once it is a member and takes requests. ``expected``: what the cluster's
+    parameters must be."""
     parameters = read_parameters(hosts, cluster)
+    check_expected(parameters, expected or {})
     with ExitStack() as held:
         store = LmdbStore(data)
         held.callback(store.close)
@@ -173,7 +176,7 @@ class Server:
 
 
 def claim_directory(store: LmdbStore, parameters: Parameters, data: Path) -> None:
-    """Bind a fresh store to the cluster; ``Refused`` when it belongs to another one."""
+    """Bind a fresh store to the cluster; ``Refused`` when it belongs to another one, or to other parameters."""
     wanted = parameters.cluster_id.encode()
     try:
         found = store.get("meta", _CLUSTER_KEY)
@@ -185,6 +188,7 @@ def claim_directory(store: LmdbStore, parameters: Parameters, data: Path) -> Non
         raise Refused("wrong_data", f"{data} holds data of cluster {found.decode(errors='replace')}, not of"
                       f" {parameters.cluster_id} ({parameters.cluster}); give this node a data directory of"
                       " its own, or move the old data away", data=str(data))
+    remember(store, parameters, data)
     store.commit()
 
 

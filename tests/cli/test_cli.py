@@ -24,8 +24,8 @@ from skuld_py.errors import Refused, Uncertain
 
 TOP = Path(__file__).resolve().parents[2]
 ID = "0" * 32
-VERBS = ("dev", "demo", "zookeeper", "cluster", "node", "status", "enqueue", "claim", "renew", "update",
-         "complete", "release", "get", "list", "count", "worker")
+VERBS = ("dev", "demo", "zookeeper", "cluster", "node", "status", "members", "ring", "log", "enqueue",
+         "claim", "renew", "update", "complete", "release", "get", "list", "count", "worker")
 
 
 def skuld(*arguments: str, typed: str | bytes | None = None, env: dict[str, str] | None = None) -> Result:
@@ -59,7 +59,8 @@ def test_help_lists_every_verb_by_what_it_is_about() -> None:
     assert [title for title in ("Clusters:", "Tasks:", "Workers:") if title not in answer.output] == []
 
 
-@pytest.mark.parametrize("verb", [*VERBS, "cluster create", "cluster destroy", "cluster remove"])
+@pytest.mark.parametrize("verb", [*VERBS, "cluster create", "cluster destroy", "cluster remove",
+                                  "cluster forget"])
 def test_the_help_of_every_verb_has_an_example(verb: str) -> None:
     answer = skuld(*verb.split(), "--help")
 
@@ -68,7 +69,7 @@ def test_the_help_of_every_verb_has_an_example(verb: str) -> None:
 
 
 @pytest.mark.parametrize("verb", [*(verb for verb in VERBS if verb != "cluster"), "cluster create",
-                                  "cluster remove"])
+                                  "cluster remove", "cluster forget"])
 def test_every_option_is_explained(verb: str) -> None:
     context = click.Context(main)
     command: click.Command | None = main
@@ -119,6 +120,11 @@ WRONG = {
     "a lease too long": (["claim", "q", "--lease", "25h"], ["--lease", "1 ms to 24 h"]),
     "bad timeout": (["count", "--timeout", "soon"], ["--timeout", "'soon'"]),
     "bad skew": (["cluster", "create", "c", "--skew", "2h"], ["--skew", "1 ms to 1 h"]),
+    "a log of no cluster": (["log"], ["--cluster"]),
+    "a log from before its beginning": (["log", "--cluster", "c", "--from", "-1"], ["--from", "-1"]),
+    "no entries of a log": (["log", "--cluster", "c", "-n", "0"], ["-n", "0"]),
+    "members of no cluster": (["members"], ["--cluster"]),
+    "a ring of no cluster": (["ring"], ["--cluster"]),
     "a node of no cluster": (["node", "--data", "d"], ["--cluster"]),
     "a node without data": (["node", "--cluster", "c"], ["--data"]),
     "a port too high": (["node", "--cluster", "c", "--data", "d", "--port", "70000"], ["--port", "65535"]),
@@ -144,6 +150,10 @@ REFUSED = {
     "cluster name": (["cluster", "create", "my cluster"],
                      ["cluster", "'my cluster'", "letters, digits", "[bad_name]"]),
     "a node's cluster": (["node", "--cluster", "a/b", "--data", "d"], ["cluster", "'a/b'", "[bad_name]"]),
+    "a log's cluster": (["log", "--cluster", "a/b"], ["cluster", "'a/b'", "[bad_name]"]),
+    "members' cluster": (["members", "--cluster", "a/b"], ["cluster", "'a/b'", "[bad_name]"]),
+    "a ring's cluster": (["ring", "--cluster", "a/b"], ["cluster", "'a/b'", "[bad_name]"]),
+    "a path to forget": (["cluster", "forget", "c", "../x"], ["NODE", "letters, digits", "[bad_name]"]),
     "a path as node": (["cluster", "remove", "c", "../x"], ["NODE", "letters, digits", "[bad_name]"]),
     "a path as name": (["cluster", "destroy", "../x", "--yes"], ["cluster", "letters, digits", "[bad_name]"]),
     "partitions": (["cluster", "create", "c", "--partitions", "7"],
@@ -176,7 +186,9 @@ def test_a_refusal_names_the_field_and_the_remedy_in_one_line(arguments: list[st
 
 
 @pytest.mark.parametrize("verb", [["cluster", "create", "c"], ["cluster", "destroy", "c", "--yes"],
-                                  ["cluster", "remove", "c", "h:1"],
+                                  ["cluster", "remove", "c", "h:1"], ["cluster", "forget", "c", "h:1"],
+                                  ["log", "--cluster", "c"], ["members", "--cluster", "c"],
+                                  ["ring", "--cluster", "c"],
                                   ["node", "--cluster", "c", "--data", "unused"]])
 def test_a_zookeeper_that_is_not_there_is_said_in_time(verb: list[str], closed: int) -> None:
     timeout = [] if verb[0] == "node" else ["--timeout", "900ms"]

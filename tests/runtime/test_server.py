@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import attrs
 import pytest
 import zmq
 from kazoo.client import KazooClient
@@ -20,6 +21,7 @@ from skuld_py.config import Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.errors import Refused
 from skuld_py.model.messages import Greet, Greeted
+from skuld_py.runtime.agreement import check_expected
 from skuld_py.runtime.clusters import create_cluster
 from skuld_py.runtime.lmdb_store import LmdbStore
 from skuld_py.runtime.log_following import follow
@@ -109,6 +111,40 @@ def test_a_node_that_cannot_be_one_says_why(server: ZooKeeperServer, tmp_path: P
         said = {code: node.communicate(timeout=30)[1].strip() for code, node in started.items()}
     assert said == {code: code for code in said}
     assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize(("field", "value"), [("partitions", 16), ("replicas", 1), ("skew_ms", 900)])
+def test_data_filled_by_others_is_refused_with_both_values(tmp_path: Path, field: str, value: int) -> None:
+    store, made = LmdbStore(tmp_path, 1 << 20), Parameters("mine", "id-1")
+    claim_directory(store, made, tmp_path)
+    with pytest.raises(Refused, match="other_parameters") as caught:
+        claim_directory(store, attrs.evolve(made, **{field: value}), tmp_path)
+    claim_directory(store, made, tmp_path)
+
+    assert caught.value.message.startswith(f"{field}: {tmp_path} was filled with {getattr(made, field)},"
+                                           f" cluster mine has {value}; ")
+    store.close()
+
+
+def test_a_directory_of_before_takes_the_parameters_it_is_started_with(tmp_path: Path) -> None:
+    store = LmdbStore(tmp_path, 1 << 20)
+    store.put_many("meta", [(b"cluster", b"id-1")])
+    claim_directory(store, Parameters("mine", "id-1"), tmp_path)
+    with pytest.raises(Refused, match="other_parameters"):
+        claim_directory(store, Parameters("mine", "id-1", partitions=2), tmp_path)
+    store.close()
+
+
+def test_a_command_line_that_expects_another_cluster_is_refused_with_both_values() -> None:
+    check_expected(Parameters("mine", "id-1"), {"partitions": 8, "replicas": None})
+    with pytest.raises(Refused, match="other_parameters") as caught:
+        check_expected(Parameters("mine", "id-1"), {"partitions": 8, "replicas": 5})
+    assert caught.value.message.startswith("replicas: the command line says 5, cluster mine has 3; ")
+
+
+def test_rules_that_this_program_does_not_know_are_refused() -> None:
+    with pytest.raises(Refused, match="rules: cluster mine goes by rules 9, this program knows rules up to"):
+        check_expected(Parameters("mine", "id-1", rules=9), {})
 
 
 def test_data_of_another_cluster_is_refused_with_both_names(tmp_path: Path) -> None:

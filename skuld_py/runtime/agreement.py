@@ -1,0 +1,55 @@
+"""Whether a node and its cluster mean the same: the numbers that are fixed when a cluster is created.
+
+ZooKeeper says what they are. The data directory remembers the ones it was filled by, for its records lie where the
+number of partitions puts them: a cluster that was made again, or edited by hand, with other numbers would find
+none of them. The command line may say what it expects. Whoever says otherwise than ZooKeeper is refused, with the
+field and both values. The rules are compared with what this program can play.
+
+Source: Onyx's log parameters, which a peer of other ones refuses to join.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from skuld_py.cluster.replica import RULES
+from skuld_py.config import Parameters
+from skuld_py.errors import Corrupt, Refused
+from skuld_py.runtime.lmdb_store import LmdbStore
+
+FIXED = ("partitions", "replicas", "skew_ms", "rules")
+_KEY = b"parameters"
+
+
+def check_expected(parameters: Parameters, expected: Mapping[str, int | None]) -> None:
+    """``Refused`` when the command line expects another cluster, or goes by unknown rules."""
+    _check(parameters, {field: value for field, value in expected.items() if value is not None},
+           "the command line says", "leave the option out, or name the cluster that was created with it")
+    if parameters.rules > RULES:
+        raise Refused("unknown_rules", f"rules: cluster {parameters.cluster} goes by rules {parameters.rules},"
+                      f" this program knows rules up to {RULES}; upgrade it", rules=parameters.rules)
+
+
+def remember(store: LmdbStore, parameters: Parameters, data: Path) -> None:
+    """Keep the parameters with the data; ``Refused`` when it was filled by other ones. The caller commits."""
+    try:
+        raw = store.get("meta", _KEY)
+        known = {} if raw is None else json.loads(raw)
+    except (Corrupt, ValueError):
+        known = {}
+    _check(parameters, known, f"{data} was filled with",
+           "give this node a data directory of its own, or create the cluster as it was")
+    values = {field: getattr(parameters, field) for field in FIXED}
+    if known != values:
+        store.put_many("meta", [(_KEY, json.dumps(values, sort_keys=True).encode())])
+
+
+def _check(parameters: Parameters, found: Mapping[str, Any], whose: str, remedy: str) -> None:
+    for field in FIXED:
+        wanted = getattr(parameters, field)
+        if field in found and found[field] != wanted:
+            raise Refused("other_parameters", f"{field}: {whose} {found[field]}, cluster {parameters.cluster} has"
+                          f" {wanted}; {remedy}", field=field, found=str(found[field]), wanted=str(wanted))

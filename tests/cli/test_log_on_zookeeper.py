@@ -1,0 +1,83 @@
+"""The verbs of the coordination log on a real ZooKeeper: read, followed until Ctrl-C, and a node forgotten."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from kazoo.client import KazooClient
+
+from cli.written import A, raws
+from skuld_py.cli.main import main
+from skuld_py.config import Parameters
+from skuld_py.embedded.zookeeper import ZooKeeperServer
+from skuld_py.runtime.clusters import create_cluster
+
+pytestmark = pytest.mark.cluster
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper"), tick_ms=250) as running:
+        create_cluster(running.hosts, Parameters("c", "id-of-c", replicas=1))
+        client = KazooClient(hosts=running.hosts, timeout=10.0)
+        client.start(timeout=10.0)
+        for raw in raws():
+            client.create("/skuld/c/log/entry-", raw, sequence=True)
+        client.create(f"/skuld/c/members/{A}", b"", ephemeral=True)
+        yield running.hosts
+        client.stop()
+        client.close()
+
+
+def skuld(hosts: str, *arguments: str) -> Result:
+    return CliRunner().invoke(main, [*arguments, "--zookeeper", hosts], prog_name="skuld",
+                              env={"SKULD_CLUSTER": "c"})
+
+
+def test_the_log_the_members_and_the_ring_are_shown(hosts: str) -> None:
+    assert [line.split()[0] for line in skuld(hosts, "log", "-n", "2").output.splitlines()] == [
+        "POSITION", "10", "11"]
+    assert skuld(hosts, "log", "--from", "5", "-n", "1").output.splitlines()[1].endswith(
+        "! refused   node h:2 lives; stop it first")
+    assert [row["has_pulse"] for row in json.loads(skuld(hosts, "members", "--json").output)["members"]] == [
+        True, False, False]
+    assert skuld(hosts, "ring").output.splitlines()[2:] == ["  h:1~a", "    + prepared: h:3~c  ! no pulse"]
+
+
+def test_a_node_is_forgotten_once_and_not_while_it_lives(hosts: str) -> None:
+    assert "node h:1 lives; stop it first [not_forgotten]" in skuld(hosts, "cluster", "forget", "c", "h:1").stderr
+    assert "is forgotten (entry 13 of its log)" in skuld(hosts, "cluster", "forget", "c", "h:2").output
+    again = skuld(hosts, "cluster", "forget", "c", "h:2")
+    assert (again.exit_code, again.stderr) == (
+        1, "error: NODE: cluster c has no node h:2; it has: h:1 [unknown_node]\n")
+
+
+def test_following_shows_what_comes_and_ends_at_once_by_an_interrupt(hosts: str) -> None:
+    program = [sys.executable, "-u", "-c", "from skuld_py.cli.main import main; main()"]
+    with subprocess.Popen([*program, "log", "--cluster", "c", "--zookeeper", hosts, "--follow", "--from", "11"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=TOP) as following:
+        assert following.stdout is not None
+        assert following.stdout.readline().split()[0] == "POSITION"
+        assert following.stdout.readline().split()[:3] == ["11", "h:4~d", "prepare-join"]
+        skuld(hosts, "cluster", "forget", "c", "h:77")
+        while "h:77" not in (line := following.stdout.readline()):
+            assert line
+        following.send_signal(signal.SIGINT)
+        rest, complaints = following.communicate(timeout=20)
+
+    assert (following.returncode, rest, complaints.strip()) == (130, "", "")
+
+
+def test_a_cluster_that_is_not_there_is_named(hosts: str) -> None:
+    for verb in ("log", "members", "ring"):
+        answer = skuld(hosts, verb, "--cluster", "nowhere")
+        assert (answer.exit_code, "[unknown_cluster]" in answer.stderr) == (1, True)
