@@ -109,6 +109,11 @@ class Membership:
         """Whether the present life is a member."""
         return self.me in self.replica.members
 
+    @property
+    def slots(self) -> Mapping[str, Tags]:
+        """Those that it is to bring."""
+        return self._slots.wanted
+
     # -- what it is told -----------------------------------------------------------------------
 
     def step(self, now_ms: int, event: Event) -> list[Effect]:
@@ -293,7 +298,7 @@ class Membership:
 
     @property
     def _is_on_duty(self) -> bool:
-        return self.is_in and self._reader.is_at_end
+        return self.is_in and self._reader.is_at_end and not self._is_departing
 
     def _ask_to_join(self, now_ms: int, is_known: bool) -> None:
         if is_known:

@@ -13,8 +13,9 @@ What the shell owes when the connection breaks:
   anew what had stood; what had not stood yet it makes. All watches are armed again, checking existence. The
   machine waits for that word on the pulse before it announces or appends anything.
 - ``SessionChanged(LOST)`` when the session has ended. All of it is void: the pulse, the watches, and whatever is
-  outstanding; none of that is answered any more. The next CONNECTED is a new session, in which the machine
-  says anew what it wants.
+  outstanding; none of that is answered any more. So is what the machine asks for before it has taken this event,
+  if the shell knew of the loss earlier. The next CONNECTED is a new session, in which the machine says anew what
+  it wants.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class PulseStands:
 @attrs.frozen
 class PulseGone:
     """An id has no pulse: a watched one, which ended since or was not there when the watch was armed; or our own,
-    found missing after a break of the connection or removed by somebody."""
+    found missing after a break of the connection."""
 
     member: str
 

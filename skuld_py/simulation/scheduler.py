@@ -12,7 +12,7 @@ from hashlib import blake2b
 from heapq import heappop, heappush
 from random import Random
 
-Action = Callable[..., None]
+Action = Callable[..., object]
 _TIE_BITS = 30
 
 

@@ -346,6 +346,15 @@ def test_departing_ends_in_the_log_and_takes_the_pulse_along(joined: Desk) -> No
     assert joined.tell(CONNECTED) == []
 
 
+def test_departing_asks_for_no_tick_that_it_does_not_use(joined: Desk) -> None:
+    joined.take(joined.machine.depart(joined.now_ms))
+    joined.waiting = [each for each in joined.waiting if not isinstance(each, Append)]
+
+    joined.pass_time(60_000)
+
+    assert joined.appended().count(Leave("me~0")) == 1
+
+
 def test_departing_without_a_place_is_over_at_once() -> None:
     desk = Desk()
     desk.tell(CONNECTED)

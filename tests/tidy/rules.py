@@ -58,8 +58,9 @@ PURE_EXTRAS = {
     "wire": frozenset({"msgpack"}),
     "simulation": frozenset({"random"}),
 }
-# The two places where the simulation meets the person who runs it.
-SIMULATION_SHELL = ("skuld_py.simulation.__main__", "skuld_py.simulation.campaign")
+# The places where the simulation meets the person who runs it.
+SIMULATION_COMMANDS = ("skuld_py.simulation.__main__", "skuld_py.simulation.coordination.__main__")
+SIMULATION_SHELL = (*SIMULATION_COMMANDS, "skuld_py.simulation.campaign")
 SIMULATION_SHELL_MODULES = frozenset({"argparse", "multiprocessing", "sys", "time", "traceback"})
 
 UNSTABLE_BUILTINS = {
@@ -273,7 +274,7 @@ def names(module: str, source: str) -> list[str]:
         for part in module.split(".")
         if part in BANNED_MODULE_NAMES
     ]
-    may_print = room_of(module) in {"cli", "demo"} or module == "skuld_py.simulation.__main__"
+    may_print = room_of(module) in {"cli", "demo"} or module in SIMULATION_COMMANDS
     for node in ast.walk(parse(module, source)):
         if isinstance(node, ast.ExceptHandler) and node.type is None:
             complaints.append(f"{module}:{node.lineno}: a bare except also catches the order to stop")

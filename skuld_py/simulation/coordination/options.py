@@ -1,0 +1,56 @@
+"""What a seed decides about a run before it begins: how many members, how patient, in which weather."""
+
+from __future__ import annotations
+
+from random import Random
+
+import attrs
+
+from skuld_py.cluster.settings import LogSettings
+from skuld_py.simulation.coordination.weather import Weather
+
+MEMBERS_MAX = 12
+
+
+@attrs.frozen
+class Options:
+    """Times in milliseconds."""
+
+    members: int
+    settings: LogSettings
+    weather: Weather
+    spread_ms: int
+    """Over which the members start."""
+    faults: int
+    faults_ms: int
+    """How long faults go on."""
+    rounds: int
+    """So often faults and quiet follow each other."""
+    drives: bool
+    """Whether at the end the log is made to grow, to see that it is collected."""
+
+    def summary(self) -> str:
+        """In a line."""
+        each = self.settings
+        return (f"{self.members} members, {self.faults} faults in {self.rounds} x {self.faults_ms} ms, batch"
+                f" {each.batch}, log {each.length_max}+{each.grace}")
+
+
+def draw(random: Random) -> Options:
+    """The options of a seed."""
+    length_max = random.choice([8, 15, 30, 60, 1_000])
+    settings = LogSettings(
+        batch=random.choice([1, 3, 256]), wait_ms=random.choice([500, 5_000, 15_000]),
+        back_off_ms=random.choice([50, 500]), length_max=length_max, grace=random.choice([0, 4, 20]),
+        takeover_ms=random.choice([1_000, 10_000]), forget_ms=random.choice([None, 4_000, 60_000]))
+    is_calm = random.random() < 0.2
+    bad = 0.0 if is_calm else random.choice([0.02, 0.1, 0.3])
+    weather = Weather(
+        delay_ms=random.choice([5, 40, 150]), slow=random.choice([0.0, bad]), slow_ms=random.choice([300, 3_000]),
+        lost=bad / 2, doubted=bad / 2, doubled=bad / 2, late_ms=random.choice([50, 3_000]),
+        lagging=random.choice([0.0, bad]), skipped=0.005)
+    return Options(
+        members=random.randint(1, MEMBERS_MAX) if random.random() < 0.5 else random.randint(1, 4),
+        settings=settings, weather=weather, spread_ms=random.choice([0, 100, 3_000]),
+        faults=random.randint(0, 20), faults_ms=random.choice([1_000, 4_000, 10_000]),
+        rounds=random.choice([1, 1, 2]), drives=length_max < 60 and random.random() < 0.5)

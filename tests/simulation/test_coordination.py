@@ -1,0 +1,206 @@
+"""The coordination log under faults: it comes to rest as it should, and what is broken on purpose is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+import pytest
+
+from simulation.coordination_worlds import BROKEN, KNOWN
+from skuld_py.cluster.commands import RetireNode
+from skuld_py.cluster.entries import Entry
+from skuld_py.cluster.settings import LogSettings
+from skuld_py.simulation.coordination import __main__ as command
+from skuld_py.simulation.coordination.options import Options
+from skuld_py.simulation.coordination.play import Run, World, run
+from skuld_py.simulation.coordination.poison import Poison
+from skuld_py.simulation.coordination.shell import Shell
+from skuld_py.simulation.coordination.weather import Weather
+
+SEEDS, CHUNK = 300, 50
+SEEDS_FOR_BROKEN = 150
+KEPT = Path(__file__).with_name("coordination_seeds.txt")
+OURS = World()
+ONYX = BROKEN["watches by deltas"]
+NOTHING = RetireNode("no-such-node")
+POISON = Entry("poisoner", 0, Poison("as planned")).encode()
+
+
+def kept() -> list[int]:
+    lines = KEPT.read_text(encoding="utf-8").splitlines()
+    return [int(line.split()[0]) for line in lines if not line.startswith("#")]
+
+
+def passes(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
+    verdict = run(seed)
+    if not verdict.passed:
+        command.report(verdict)
+        pytest.fail(capsys.readouterr().out, pytrace=False)
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+def test_every_schedule_comes_to_rest_as_it_should(first: int, capsys: pytest.CaptureFixture[str]) -> None:
+    for seed in range(first, first + CHUNK):
+        passes(seed, capsys)
+
+
+@pytest.mark.parametrize("seed", kept())
+def test_a_seed_that_once_failed_passes(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
+    passes(seed, capsys)
+
+
+def test_a_seed_decides_everything() -> None:
+    assert run(5).hash == run(5).hash != run(6).hash
+
+
+@pytest.mark.parametrize("rule", BROKEN)
+def test_a_broken_rule_is_found(rule: str) -> None:
+    world = BROKEN[rule]
+    assert any(not run(seed, world).passed for seed in range(SEEDS_FOR_BROKEN))
+
+
+def test_watches_changed_by_deltas_leave_somebody_unwatched() -> None:
+    found = (run(seed, ONYX).violations for seed in range(SEEDS_FOR_BROKEN))
+    assert any("watched by nobody" in line or "is in and dead" in line for lines in found for line in lines)
+
+
+# -- stories -----------------------------------------------------------------------------------------
+
+
+def quiet(members: int, world: World = OURS, **settings: int) -> Run:
+    """A run without faults, in which a test stages what happens; nobody has started."""
+    options = Options(members, LogSettings(**settings), Weather(), 0, 0, 0, 1, False)
+    return Run(1, world, options)
+
+
+def until(course: Run, holds: Callable[[], bool], ms: int = 30_000) -> None:
+    """Let time pass until something holds."""
+    end_ms = course.scheduler.now_ms + ms
+    while not holds():
+        assert course.scheduler.now_ms < end_ms, course.trace.last(40)
+        course.scheduler.run(course.scheduler.now_ms + 1)
+
+
+def started(course: Run, *shells: Shell) -> None:
+    for shell in shells:
+        shell.start()
+        until(course, lambda shell=shell: shell.machine.is_in)  # type: ignore[misc]
+
+
+def staged_joiner_whose_neighbour_dies(world: World) -> Run:
+    """Two members; a third has been notified under one of them when the other dies. It is in all the same, and
+    must now watch the one that is left. Then that one dies, too."""
+    course = quiet(3, world)
+    joiner, *others = course.shells
+    started(course, *others)
+    joiner.start()
+    replica = lambda: course.ensemble.newest  # noqa: E731
+    until(course, lambda: bool(replica().joins.accepted))
+    observer = replica().joins.observers[joiner.machine.me]  # type: ignore[union-attr]
+    joiner.pause(2_500)
+    staying, = [shell for shell in others if shell.machine and shell.machine.me == observer]
+    dying, = [shell for shell in others if shell is not staying]
+    gone, session = dying.machine.me, dying.session  # type: ignore[union-attr]
+    dying.crash()
+    course.ensemble.expire(session)
+    until(course, lambda: gone in replica().left)
+    assert replica().joins.accepted, "the join goes on"
+    until(course, lambda: joiner.machine.is_in)  # type: ignore[union-attr]
+    course.scheduler.run(course.scheduler.now_ms + 5_000)
+    staying.crash()
+    course.scheduler.run(course.scheduler.now_ms + 30_000)
+    return course
+
+
+def test_a_joiner_whose_future_neighbour_dies_watches_who_is_left() -> None:
+    course = staged_joiner_whose_neighbour_dies(OURS)
+
+    assert [*course.ensemble.newest.members] == [course.shells[0].machine.me]  # type: ignore[union-attr]
+
+
+def test_with_watches_changed_by_deltas_it_watches_nobody() -> None:
+    course = staged_joiner_whose_neighbour_dies(ONYX)
+
+    assert len(course.ensemble.newest.members) == 2, "the trace of the flaw no longer shows it"
+
+
+def test_a_whole_ring_of_dead_is_cleared_away_by_whoever_comes() -> None:
+    course = quiet(9)
+    started(course, *course.shells[:8])
+    for shell in course.shells:
+        shell.crash()
+    course.shells[8].start()
+    course.shells[0].start()
+
+    assert course.rest(), course.violations
+
+
+def test_a_joiner_makes_progress_while_every_observer_is_dead() -> None:
+    """What a timer would be for is done by the watches: within seconds of the end of the dead sessions."""
+    course = quiet(3)
+    started(course, *course.shells[:2])
+    for shell in course.shells[:2]:
+        shell.crash()
+    last = course.shells[2]
+    last.start()
+    until(course, lambda: last.machine is not None and last.machine.is_in, 10_000)
+
+
+def test_a_new_member_starts_from_the_origin_and_one_that_lags_jumps() -> None:
+    course = quiet(3, length_max=10, grace=2)
+    one, other, late = course.shells
+    started(course, one, other)
+    other.pause(3_000)
+    while not course.ensemble.origin[0] > 20:
+        course.faults._write(attrs.evolve(NOTHING, is_leaving=not course.ensemble.end % 2))
+        course.scheduler.run(course.scheduler.now_ms + 20)
+    assert min(course.ensemble.entries) > 10
+    started(course, late)
+
+    assert course.rest(), course.violations
+    assert course.stats["jumps"] >= 1 and course.stats["plays"] < 3 * course.ensemble.end
+
+
+def test_an_entry_that_fails_is_skipped_by_all_alike_and_told() -> None:
+    course = quiet(3)
+    started(course, *course.shells)
+    position = course.ensemble.append(POISON, "poisoner")
+    assert course.rest(), course.violations
+
+    told = [failure.reason for shell in course.shells for failure in shell.machine.replica.failed]  # type: ignore
+    assert told == ["ValueError"] * 3
+    assert course.ensemble.newest.failed[0].position == position
+
+
+def test_poison_is_known_to_the_worlds_of_the_tests() -> None:
+    assert KNOWN.keys() == World().commands.keys()
+
+
+# -- the command -------------------------------------------------------------------------------------
+
+
+def test_the_command_plays_many_and_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--seeds", "3"]) == 0
+    assert "3 runs" in capsys.readouterr().out
+    assert command.main(["--seed", "4", "--trace"]) == 0
+    assert "seed 4: passed" in capsys.readouterr().out
+
+
+def test_a_failure_is_told_with_its_story(capsys: pytest.CaptureFixture[str],
+                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = BROKEN["numbers of entries not checked"]
+    monkeypatch.setattr(command, "run", lambda seed: run(seed, broken))
+
+    assert command.main(["--seeds", "30"]) == 1
+    out = capsys.readouterr().out
+    assert "VIOLATED: " in out and "again: " in out and "failed: " in out
+
+
+@pytest.mark.parametrize("words", [("--seeds", "0"), ("--first", "-1"), ("--trace",), ("--no-such",)])
+def test_bad_usage_ends_with_2(words: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit) as end:
+        command.main([*words])
+
+    assert end.value.code == 2
