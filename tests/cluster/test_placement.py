@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
+from hashlib import sha256
 from math import ceil, floor
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skuld_py.cluster.placement import Placement, place
+from skuld_py.cluster import placement
+from skuld_py.cluster.placement import Placement, _Scores, _top, place
 
 POWERS = (8, 16, 32, 64, 128, 256)
 EXPECTED = (("d:1", "c:1"), ("c:1", "d:1"), ("b:1", "a:1"), ("a:1", "b:1"))
@@ -108,3 +110,39 @@ def test_the_placement_of_a_set_never_changes_between_versions() -> None:
 
 def test_too_few_nodes_own_nothing() -> None:
     assert place(names(2), 4, 3) == ((), (), (), ())
+
+
+@pytest.mark.parametrize(("count", "partitions", "replicas", "digest"), [
+    (5, 16, 3, "b7184bb463c6e4e5"), (40, 64, 5, "781896a976f5ee73"), (200, 64, 3, "6219bee114a226a0"),
+    (700, 256, 2, "8a6485f76677e210"), (1_500, 512, 3, "f4626f94ae2a7902"), (60, 8, 9, "bd4d8ba231206fd9")])
+def test_the_placement_of_large_sets_never_changes_either(count: int, partitions: int, replicas: int,
+                                                          digest: str) -> None:
+    placed = place(names(count), partitions, replicas)
+
+    assert sha256(repr(placed).encode()).hexdigest()[:16] == digest
+
+
+@pytest.mark.parametrize(("count", "partitions", "replicas"), [(3, 8, 3), (50, 64, 3), (400, 128, 2), (90, 8, 5)])
+def test_the_best_are_found_without_looking_at_all_scores(count: int, partitions: int, replicas: int) -> None:
+    scores = _Scores(names(count), partitions, replicas)
+    ladders = {name: scores.ladder(name) for name in sorted(names(count))}
+
+    assert scores.owners == [sorted(ladders, key=lambda name: -ladders[name][partition])[:replicas]
+                             for partition in range(partitions)]
+    assert all(scores.of(name, partition) == ladders[name][partition]
+               for partition, owners in enumerate(scores.owners) for name in owners)
+    assert all(sorted(score >> 32 for score in ladder) == list(range(partitions)) for ladder in ladders.values())
+
+
+def test_more_rungs_are_looked_at_where_too_few_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    placed = place(names(50), 64, 3)
+    looked: list[int] = []
+
+    def top(name: str, partitions: int, rungs: int) -> list[tuple[int, int]]:
+        looked.append(rungs if rungs == partitions else 1)
+        return _top(name, partitions, looked[-1])
+
+    monkeypatch.setattr(placement, "_top", top)
+
+    assert place(names(50), 64, 3) == placed
+    assert looked[0] == 1 and looked[-1] == 64
