@@ -60,8 +60,10 @@ PURE_EXTRAS = {
 }
 # The places where the simulation meets the person who runs it.
 SIMULATION_COMMANDS = ("skuld_py.simulation.__main__", "skuld_py.simulation.coordination.__main__")
-SIMULATION_SHELL = (*SIMULATION_COMMANDS, "skuld_py.simulation.campaign")
-SIMULATION_SHELL_MODULES = frozenset({"argparse", "multiprocessing", "sys", "time", "traceback"})
+_SCALE = "skuld_py.simulation.coordination.scale"
+SIMULATION_SHELL = (*SIMULATION_COMMANDS, "skuld_py.simulation.campaign", f"{_SCALE}.__main__", f"{_SCALE}.plots")
+SIMULATION_SHELL_MODULES = frozenset({"argparse", "csv", "matplotlib", "multiprocessing", "pathlib", "rich", "sys",
+                                      "time", "traceback"})
 
 UNSTABLE_BUILTINS = {
     "hash": "differs from one interpreter to the next; use zlib.crc32 or hashlib",
