@@ -81,7 +81,8 @@ def _show(cluster: str, made: dict[str, Any]) -> None:
     from skuld_py.cli.values import many
 
     count = sum(row["state"] == "in" for row in made["members"])
-    click.echo(f"cluster {cluster}: {many(count, 'member')} at position {made['position']} of its log")
+    where = f"at position {made['position']} of its log" if made["position"] >= 0 else "yet; its log is empty"
+    click.echo(f"cluster {cluster}: {many(count, 'member')} {where}")
     for row in made["members"]:
         if row["state"] == "in" and not row["has_pulse"]:
             click.secho(f"! {row['member']} has no pulse; who watches it will say so", fg="yellow")

@@ -62,7 +62,8 @@ def document(replica: Replica, pulses: tuple[str, ...]) -> dict[str, Any]:
 def _show(cluster: str, made: dict[str, Any]) -> None:
     walk = made["ring"]
     if not walk:
-        click.echo(f"cluster {cluster} has no members at position {made['position']} of its log")
+        where = f"at position {made['position']} of its log" if made["position"] >= 0 else "yet; its log is empty"
+        click.echo(f"cluster {cluster} has no members {where}")
         return
     if len(walk) == 1:
         click.echo(f"cluster {cluster} has one member at position {made['position']} of its log, which nobody"

@@ -152,7 +152,8 @@ class Server:
                     jitter_ms=lambda most: jitter.randint(0, most), nonce=secrets.randbits(32))
         membership = Membership(me, lambda: f"{me.name}~{secrets.token_hex(4)}",
                                 lambda most: jitter.randint(0, most),
-                                base=Replica(replicas=self._parameters.replicas),
+                                base=Replica(replicas=self._parameters.replicas,
+                                             rules=self._parameters.rules),
                                 cluster_id=self._parameters.cluster_id)
         return Process(node, membership)
 

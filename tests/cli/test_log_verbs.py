@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from cli.written import raws
 from skuld_py.cli.main import main
-from skuld_py.cluster.commands import SetRules
+from skuld_py.cluster.commands import Leave, SetRules
 from skuld_py.cluster.entries import Entry
 from skuld_py.cluster.playing import Outcome, play
 from skuld_py.cluster.replica import Replica
@@ -88,7 +88,7 @@ def test_each_entry_is_told_with_its_writer_its_outcome_and_what_it_changed(log:
         ["8", "h:1~a", "leave", "applied     left h:2~b, watcher h:1~a, watches h:1~a"],
         ["9", "h:2~b", "prepare-join", "late        h:2~b"],
         ["10", "h:3~c", "prepare-join", "applied     observer h:1~a, joiner h:3~c"],
-        ["11", "h:4~d", "prepare-join", "applied     h:4~d"]]
+        ["11", "h:4~d", "prepare-join", "applied     told no h:4~d"]]
 
 
 def test_the_newest_few_or_the_first_few_from_a_position(log: Log) -> None:
@@ -125,6 +125,16 @@ def test_what_is_older_than_the_origin_is_shown_unjudged(log: Log) -> None:
         ["5", "operator~1", "forget-node", "collected"], ["6", "?", "?", "collected"],
         ["7", "h:1~a", "accept-join", "collected"], ["8", "h:1~a", "leave", "applied"]]
     assert table("--from", "9")[0][3].split()[0] == "late"
+
+
+def test_a_command_with_an_error_in_it_is_seen_by_whoever_looks(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: Leave, replica: Replica, position: int) -> Replica:
+        raise KeyError(position)
+
+    monkeypatch.setattr(Leave, "apply", fail)
+
+    assert table("--from", "8", "-n", "2") == [["8", "h:1~a", "leave", "! failed    KeyError"],
+                                               ["9", "h:2~b", "prepare-join", "unchanged   h:2~b"]]
 
 
 def test_rules_that_are_not_known_are_said(log: Log) -> None:
@@ -178,7 +188,7 @@ def test_a_ring_of_one_and_of_none(log: Log) -> None:
         "cluster c has one member at position 11 of its log, which nobody watches", "",
         "  h:1~a", "    + prepared: h:3~c"]
     log.raws.clear()
-    assert skuld("ring").output == "cluster c has no members at position -1 of its log\n"
+    assert skuld("ring").output == "cluster c has no members yet; its log is empty\n"
     assert "nobody so far" in skuld("members").output
 
 

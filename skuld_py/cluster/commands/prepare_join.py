@@ -61,9 +61,11 @@ class PrepareJoin(Command):
         return (Reaction(observer, NotifyJoin(self.joiner)),)
 
     def diff(self, old: Replica, new: Replica) -> Mapping[str, str]:
-        """The observer; or that the joiner is in at once."""
-        if old is new or self.joiner in new.aborted:
+        """The observer; or that there is none, or that the joiner is in at once."""
+        if old is new:
             return {}
+        if self.joiner in new.aborted:
+            return {"told no": self.joiner}
         if self.joiner in new.members:
             return {"joined": self.joiner}
         return {"observer": new.joins.observers[self.joiner], "joiner": self.joiner}
