@@ -7,6 +7,7 @@ from random import Random
 import attrs
 
 from skuld_py.cluster.settings import LogSettings
+from skuld_py.config import PLAIN, Scaling
 from skuld_py.simulation.coordination.weather import Weather
 
 MEMBERS_MAX = 12
@@ -28,12 +29,15 @@ class Options:
     """So often faults and quiet follow each other."""
     drives: bool
     """Whether at the end the log is made to grow, to see that it is collected."""
+    scaling: tuple[Scaling, ...] = (PLAIN,)
+    """What each member has switched on beside the plain log."""
 
     def summary(self) -> str:
         """In a line."""
         each = self.settings
-        return (f"{self.members} members, {self.faults} faults in {self.rounds} x {self.faults_ms} ms, batch"
-                f" {each.batch}, log {each.length_max}+{each.grace}")
+        on = sum(each != PLAIN for each in self.scaling)
+        return (f"{self.members} members, {on} with options, {self.faults} faults in {self.rounds} x"
+                f" {self.faults_ms} ms, batch {each.batch}, log {each.length_max}+{each.grace}")
 
 
 def draw(random: Random) -> Options:
@@ -48,9 +52,25 @@ def draw(random: Random) -> Options:
     weather = Weather(
         delay_ms=random.choice([5, 40, 150]), slow=random.choice([0.0, bad]), slow_ms=random.choice([300, 3_000]),
         lost=bad / 2, doubted=bad / 2, doubled=bad / 2, late_ms=random.choice([50, 3_000]),
-        lagging=random.choice([0.0, bad]), skipped=0.005)
+        lagging=random.choice([0.0, bad]), skipped=0.005, dropped=bad)
+    members = random.randint(1, MEMBERS_MAX) if random.random() < 0.5 else random.randint(1, 4)
     return Options(
-        members=random.randint(1, MEMBERS_MAX) if random.random() < 0.5 else random.randint(1, 4),
+        members=members,
         settings=settings, weather=weather, spread_ms=random.choice([0, 100, 3_000]),
         faults=random.randint(0, 20), faults_ms=random.choice([1_000, 4_000, 10_000]),
-        rounds=random.choice([1, 1, 2]), drives=length_max < 60 and random.random() < 0.5)
+        rounds=random.choice([1, 1, 2]), drives=length_max < 60 and random.random() < 0.5,
+        scaling=_scaling(random, members))
+
+
+def _scaling(random: Random, members: int) -> tuple[Scaling, ...]:
+    """Plain in most runs; else the same for all, or a mix."""
+    if random.random() < 0.6:
+        return (PLAIN,) * members
+    every = _drawn(random)
+    is_mixed = random.random() < 0.3
+    return tuple(_drawn(random) if is_mixed else every for _ in range(members))
+
+
+def _drawn(random: Random) -> Scaling:
+    return Scaling(direct_join=random.random() < 0.6, transfer=random.random() < 0.6,
+                   sharing=random.random() < 0.6, silence_ms=2_000)

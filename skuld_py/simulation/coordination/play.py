@@ -20,6 +20,8 @@ from skuld_py.cluster.playing import Played, play
 from skuld_py.cluster.reading import Player
 from skuld_py.cluster.replica import Replica
 from skuld_py.model.document import Member
+from skuld_py.model.events import Received
+from skuld_py.model.message import Message
 from skuld_py.simulation.coordination.ensemble import Ensemble
 from skuld_py.simulation.coordination.faults import Faults
 from skuld_py.simulation.coordination.options import Options, draw
@@ -89,7 +91,17 @@ class Run:
 
     def _shell(self, node: str) -> Shell:
         return self.world.shell(node, self._machine, self.ensemble, self.scheduler, self.trace, self.weather,
-                                stream(self.seed, node), sessions=partial(next, self._sessions))
+                                stream(self.seed, node), self._post, sessions=partial(next, self._sessions))
+
+    def _post(self, node: str, peer: str, message: Message) -> None:
+        """A message between members: lost, or there after a while, or both late and twice."""
+        shell = next((shell for shell in self.shells if shell.node == peer), None)
+        self.stats["messages"] += 1
+        for _ in range(1 + (self._random.random() < self.weather.doubled)):
+            if shell is not None and self._random.random() >= self.weather.dropped:
+                slow = self._random.random() < self.weather.slow
+                delay_ms = self._random.randint(1, self.weather.slow_ms if slow else self.weather.delay_ms)
+                self.scheduler.after(delay_ms, shell.tell, Received(node, message))
 
     def _machine(self, node: str) -> Membership:
         random = stream(self.seed, f"{node} {self._ids[node]}")
@@ -99,7 +111,8 @@ class Run:
             return f"{node}~{self._ids[node]}"
         return self.world.membership(
             Member(node, "127.0.0.1", 1, "boot"), fresh_id, lambda most_ms: random.randint(0, most_ms),
-            self.options.settings, self.ensemble.base, player=self._compared(node))
+            self.options.settings, self.ensemble.base, player=self._compared(node),
+            scaling=self.options.scaling[int(node[1:]) % len(self.options.scaling)])
 
     def _compared(self, node: str) -> Player:
         """Plays, and compares each replica with the reference."""
@@ -180,7 +193,9 @@ class Run:
             self.ensemble.append(entry.encode(), "operator")
             self.scheduler.run(self.scheduler.now_ms + 4 * self.weather.delay_ms)
             most = max(most, len(self.ensemble.entries) if number > 2 * settings.length_max else 0)
-        bound = settings.length_max + settings.grace + GROWTH_SLACK
+        pace_ms = 4 * self.weather.delay_ms
+        unread_ms = max(each.silence_ms if each.sharing else 0 for each in self.options.scaling)
+        bound = settings.length_max + settings.grace + GROWTH_SLACK + 2 * unread_ms // pace_ms
         if most > bound:
             self.violate(f"the log has {most} entries, more than {bound}")
         self.rest()

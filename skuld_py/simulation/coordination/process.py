@@ -13,14 +13,15 @@ import attrs
 
 from skuld_py.cluster.membership import Effect, Event, Membership
 from skuld_py.model import coordination as c
-from skuld_py.model.events import Send, Session, SessionChanged, Ticked
+from skuld_py.model.events import Received, Send, Session, SessionChanged, Ticked
+from skuld_py.model.message import Message
 from skuld_py.simulation.coordination.ensemble import Ensemble
 from skuld_py.simulation.coordination.weather import Weather
 from skuld_py.simulation.scheduler import Scheduler
 from skuld_py.simulation.trace import Trace
 
 Request = c.SetPulse | c.ReadPulses | c.ReadOrigin | c.ReadEntries | c.Append | c.WriteOrigin
-UNTOLD = (c.EntriesRead, Ticked, c.ReadEntries, c.Append, Send)
+UNTOLD = (c.EntriesRead, Received, Ticked, c.ReadEntries, c.Append, Send)
 """Events and effects that would fill the trace; appends show when they are made."""
 
 
@@ -35,6 +36,8 @@ class Process:
     trace: Trace
     weather: Weather
     random: Random
+    post: Callable[[str, str, Message], None]
+    """Takes a message of a node to another one."""
     machine: Membership | None = None
     is_paused: bool = False
     is_told_connected: bool = False
@@ -101,8 +104,8 @@ class Process:
                 case c.Announce(event):
                     if isinstance(event, SessionChanged):
                         self.is_told_connected = event.session is Session.CONNECTED
-                case Send():
-                    pass
+                case Send(peer, message):
+                    self.post(self.node, peer, message)
                 case c.WatchPulses(members):
                     if not self._losses:
                         self.watch(members)

@@ -113,7 +113,7 @@ class Shell(Process):
 
     def _renew(self) -> None:
         """After a break in the same session: all that is outstanding, the pulse, the watches."""
-        if self._made:
+        if self._made and not any(isinstance(each, c.SetPulse) for each in self._outstanding):
             self._later(self._check_pulse)
         for request in [*self._outstanding]:
             if isinstance(request, c.Append):
@@ -149,6 +149,8 @@ class Shell(Process):
             self._later(partial(self._serve, request))
 
     def _serve(self, request: Request) -> None:
+        if request not in self._outstanding:
+            return  # another pulse is wanted by now
         match request:
             case c.SetPulse(member, _):
                 self.ensemble.make_pulse(member, self.node, self.session)

@@ -25,5 +25,7 @@ class Weather:
     late_ms: int = 2_000
     lagging: float = 0.0
     """Readings from a server that lags by some entries."""
+    dropped: float = 0.0
+    """Messages between members that are lost."""
     skipped: float = 0.0
     """Numbers of the sequence that no entry gets."""
