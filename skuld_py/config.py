@@ -137,6 +137,8 @@ class Scaling:
     """Joiners that a member keeps waiting; others are told to ask somebody else."""
     knock_ms: int = 2_000
     """A member asked that has not answered by then is not waited for."""
+    knock_again_ms: int = 100
+    """It is asked again after this, and then ever more seldom: a connection may have to be made first."""
     knock_pause_ms: int = 200
     """Longest pause before the second question; it doubles with each."""
     knocks: int = 5

@@ -138,17 +138,23 @@ class Knocking:
         self._last = ""
         self._failures = 0
         self._next_ms: int | None = now_ms
+        self._until_ms = now_ms
+        """How long who was asked is waited for."""
+        self._again_ms = 0
+        """Pause before it is asked again: the first word to a process not spoken with yet is mostly lost."""
 
     def knock(self, now_ms: int, members: Sequence[str]) -> list[Send]:
         """Ask somebody, if it is time. ``members`` are names of nodes; nobody known counts as no answer."""
         if self._next_ms is None or now_ms < self._next_ms:
             return []
-        other = self._choose(members) if members and not self._asked else ""
-        if not other:
+        if not self._asked and members:
+            self._asked = self._last = self._choose(members)
+            self._until_ms, self._again_ms = now_ms + self._scaling.knock_ms, self._scaling.knock_again_ms
+        if not self._asked or now_ms >= self._until_ms:
             self._fail(now_ms)
             return []
-        self._asked = self._last = other
-        self._next_ms = now_ms + self._scaling.knock_ms
+        self._next_ms = min(now_ms + self._again_ms, self._until_ms)
+        self._again_ms *= 2
         return [Send(self._asked, self._question)]
 
     def _choose(self, members: Sequence[str]) -> str:

@@ -157,13 +157,22 @@ def test_a_joiner_that_nobody_answers_asks_others_ever_more_slowly_and_gives_up(
     while (due := joiner.deadline()) is not None and not joiner.is_given_up:
         assert now_ms <= due < FAR_MS
         now_ms = due
-        asked += [(now_ms, send.peer) for send in joiner.knock(now_ms, ["a", "b", "c"])]
+        asked += [(now_ms, send.peer) for send in joiner.knock(now_ms, ["a", "b", "c"])
+                  if not asked or send.peer != asked[-1][1]]
 
     assert joiner.is_given_up
     assert len(asked) == OPTIONS.knocks
-    assert all(earlier[1] != later[1] for earlier, later in pairwise(asked))
     pauses = [later[0] - earlier[0] - OPTIONS.knock_ms for earlier, later in pairwise(asked)]
     assert pauses == [201, 401, 801, 1_601]
+
+
+def test_who_does_not_answer_is_asked_again_ever_more_seldom_before_somebody_else_is() -> None:
+    joiner, asked = knocking(), []
+    for now_ms in range(OPTIONS.knock_ms + 1):
+        asked += [(now_ms, send.peer) for send in joiner.knock(now_ms, ["a", "b", "c"])]
+
+    assert [now_ms for now_ms, _ in asked] == [0, 100, 300, 700, 1_500]
+    assert len({peer for _, peer in asked}) == 1
 
 
 def test_a_refusal_is_the_end_of_one_question_only() -> None:
@@ -171,7 +180,7 @@ def test_a_refusal_is_the_end_of_one_question_only() -> None:
     (question,) = joiner.knock(0, ["a", "b"])
     joiner.on_not_now(1, "somebody", NotNow("c1", "x", "busy"))
     joiner.on_not_now(1, question.peer, NotNow("c1", "other", "busy"))
-    assert joiner.deadline() == OPTIONS.knock_ms
+    assert joiner.deadline() == OPTIONS.knock_again_ms
     joiner.on_not_now(1, question.peer, NotNow("c1", "x", "busy"))
     joiner.on_not_now(1, question.peer, NotNow("c1", "x", "busy"))
 
