@@ -30,19 +30,29 @@ from skuld_py.cli.values import Duration
               help="Refuse to start unless the cluster keeps so many copies of each task.")
 @click.option("--skew", "skew_s", type=Duration(least_s=0.001, most_s=3600), metavar="DURATION", default=None,
               show_default="any", help="Refuse to start unless the cluster's clocks may differ by this.")
+@click.option("--direct-join", is_flag=True, envvar="SKULD_DIRECT_JOIN",
+              help="Ask a member to be let in, and let others in, with one entry in the log for many.")
+@click.option("--transfer", is_flag=True, envvar="SKULD_TRANSFER",
+              help="Begin with the replica of another node instead of reading the log, and lend one's own.")
+@click.option("--sharing", is_flag=True, envvar="SKULD_SHARING",
+              help="Pass entries of the log on among the nodes, instead of reading each from ZooKeeper.")
 def node(cluster: str, hosts: str, host: str, port: int, data: Path, session_s: float, partitions: int | None,
-         replicas: int | None, skew_s: float | None) -> None:
+         replicas: int | None, skew_s: float | None, direct_join: bool, transfer: bool, sharing: bool) -> None:
     """Run a node of a cluster until SIGTERM or Ctrl-C.
 
     It says "node HOST:PORT of cluster NAME is ready" once it takes requests. Its name is HOST:PORT: started
     again with the same address and directory it is the same node. What the cluster is comes from ZooKeeper, and
     the directory remembers it; where one of them, or an option here, says otherwise, the node does not start.
 
+    The last three options are for clusters of hundreds of nodes and more; nodes with and without them work
+    together.
+
     \b
     Examples:
       skuld node --cluster skuld --zookeeper 127.0.0.1:2181 --port 13000 --data /var/lib/skuld/13000
       skuld node --cluster skuld --zookeeper 127.0.0.1:2181 --port 13001 --data /var/lib/skuld/13001
     """
+    from skuld_py.config import Scaling
     from skuld_py.model.names import check_name
     from skuld_py.runtime.server import serve
 
@@ -53,4 +63,4 @@ def node(cluster: str, hosts: str, host: str, port: int, data: Path, session_s: 
     expected = {"partitions": partitions, "replicas": replicas,
                 "skew_ms": None if skew_s is None else round(skew_s * 1000)}
     serve(hosts, cluster, host, port, data, session_ms=round(session_s * 1000), on_ready=say_ready,
-          expected=expected)
+          expected=expected, scaling=Scaling(direct_join, transfer, sharing))

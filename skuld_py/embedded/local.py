@@ -62,12 +62,13 @@ class _Node:
 
 
 class LocalCluster:
-    """ZooKeeper and ``nodes`` nodes below ``directory``. ``ports`` are the nodes'; free ones are picked."""
+    """ZooKeeper and ``nodes`` nodes below ``directory``. ``ports`` are the nodes'; free ones are picked.
+    ``node_options`` are more of ``skuld node``'s."""
 
     def __init__(self, directory: Path, nodes: int = 3, partitions: int = 8, replicas: int = 3,
                  skew_ms: int = 1000, session_ms: int = 4000, *, name: str = "local",
                  ports: Sequence[int] = (), zookeeper_port: int = 0,
-                 what_is_missing: WhatIsMissing | None = None) -> None:
+                 what_is_missing: WhatIsMissing | None = None, node_options: Sequence[str] = ()) -> None:
         if ports and len(ports) != nodes:
             raise Refused("bad_ports", f"ports: {len(ports)} are given for {nodes} nodes")
         self.name = name
@@ -79,6 +80,7 @@ class LocalCluster:
         self._workers: list[subprocess.Popen[bytes]] = []
         self._zookeeper: ZooKeeperServer | None = None
         self._what_is_missing = what_is_missing
+        self._node_options = tuple(node_options)
 
     @property
     def addresses(self) -> list[str]:
@@ -192,8 +194,8 @@ class LocalCluster:
         node.log_start = node.log.stat().st_size if node.log.exists() else 0
         node.running = self._spawn(
             ["node", "--cluster", self.name, "--zookeeper", self.zookeeper_hosts, "--host", HOST,
-             "--port", str(node.port), "--data", str(node.directory), "--session", f"{self._session_ms}ms"],
-            node.log)
+             "--port", str(node.port), "--data", str(node.directory), "--session", f"{self._session_ms}ms",
+             *self._node_options], node.log)
 
     def _start_zookeeper(self, timeout_s: float) -> None:
         if self._zookeeper is not None and self._zookeeper.is_running:

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from skuld_py.cluster.membership import Membership
 from skuld_py.cluster.replica import Replica
-from skuld_py.config import Parameters
+from skuld_py.config import PLAIN, Parameters, Scaling
 from skuld_py.errors import Corrupt, Refused
 from skuld_py.model.coordination import CoordinationEvent
 from skuld_py.model.document import Member
@@ -55,10 +55,11 @@ _log = logging.getLogger(__name__)
 
 
 def serve(hosts: str, cluster: str, host: str, port: int, data: Path, *, session_ms: int = 4_000,
-          on_ready: Callable[[], None] = lambda: None, expected: Mapping[str, int | None] | None = None) -> None:
+          on_ready: Callable[[], None] = lambda: None, expected: Mapping[str, int | None] | None = None,
+          scaling: Scaling = PLAIN) -> None:
     """Be a node until SIGTERM or SIGINT; raises ``Refused`` when it cannot be one, anything else when it
     must not go on. ``on_ready`` is called once it is a member and takes requests. ``expected``: what the cluster's
-    parameters must be."""
+    parameters must be. ``scaling``: what it does with other nodes beside the coordination log."""
     parameters = read_parameters(hosts, cluster)
     check_expected(parameters, expected or {})
     with ExitStack() as held:
@@ -68,7 +69,8 @@ def serve(hosts: str, cluster: str, host: str, port: int, data: Path, *, session
         name = check_name("host:port", f"{host}:{port}", WIDE_NAME)
         transport = Transport(name, cluster, host, port)
         held.callback(transport.close)
-        server = Server(hosts, parameters, Member(name, host, port, ""), store, transport, session_ms, on_ready)
+        server = Server(hosts, parameters, Member(name, host, port, ""), store, transport, session_ms, on_ready,
+                        scaling)
         held.enter_context(_stopped_by_signals(server))
         held.callback(server.leave)
         server.run(data)
@@ -80,8 +82,9 @@ class Server:
 
     def __init__(self, hosts: str, parameters: Parameters, address: Member, store: LmdbStore,
                  transport: Transport, session_ms: int,
-                 on_ready: Callable[[], None] = lambda: None) -> None:
+                 on_ready: Callable[[], None] = lambda: None, scaling: Scaling = PLAIN) -> None:
         self._hosts = hosts
+        self._scaling = scaling
         self._parameters = parameters
         self._address = address
         self._store = store
@@ -154,7 +157,7 @@ class Server:
                                 lambda most: jitter.randint(0, most),
                                 base=Replica(replicas=self._parameters.replicas,
                                              rules=self._parameters.rules),
-                                cluster_id=self._parameters.cluster_id)
+                                cluster_id=self._parameters.cluster_id, scaling=self._scaling)
         return Process(node, membership)
 
     def _on_joined(self) -> None:
