@@ -13,7 +13,10 @@ import argparse
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 
+from skuld_py.simulation.coordination import talking
 from skuld_py.simulation.coordination.faults import KINDS
 from skuld_py.simulation.coordination.play import Verdict, run
 
@@ -32,6 +35,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=0, help="the first of them (default 0)")
     parser.add_argument("--keep-going", action="store_true", help="do not stop at the first failure")
     parser.add_argument("--seed", type=int, help="play this one alone")
+    parser.add_argument("--mix", choices=[*talking.MIXES], help="what members do beside the log")
     parser.add_argument("--trace", action="store_true", help="print every line of its story")
     found = parser.parse_args(argv)
     if found.seeds < 1 or found.first < 0:
@@ -44,14 +48,15 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Play what was asked for; the exit code says whether all of it passed."""
     asked = arguments(argv)
+    play = run if asked.mix is None else partial(talking.run, mix=asked.mix)
     if asked.seed is not None:
-        verdict = run(asked.seed, listener=print if asked.trace else None)
-        report(verdict)
+        verdict = play(asked.seed, listener=print if asked.trace else None)
+        report(verdict, asked.mix)
         return 0 if verdict.passed else FAILURE
-    return play_many(asked)
+    return play_many(asked, play)
 
 
-def report(verdict: Verdict) -> None:
+def report(verdict: Verdict, mix: str | None = None) -> None:
     """One run; all that is needed to understand a failure."""
     print(f"seed {verdict.seed}: {'passed' if verdict.passed else 'FAILED'}  {verdict.options.summary()}")
     if verdict.passed:
@@ -61,21 +66,22 @@ def report(verdict: Verdict) -> None:
     print("\n".join(["last lines:", *verdict.last_lines]))
     for sentence in verdict.violations:
         print(f"VIOLATED: {sentence}")
-    print(f"again: python -m skuld_py.simulation.coordination --seed {verdict.seed} --trace", flush=True)
+    again = f"--seed {verdict.seed} --trace" + (f" --mix {mix}" if mix else "")
+    print(f"again: python -m skuld_py.simulation.coordination {again}", flush=True)
 
 
-def play_many(asked: argparse.Namespace) -> int:
+def play_many(asked: argparse.Namespace, play: Callable[[int], Verdict]) -> int:
     """A campaign over many seeds."""
     begun = spoken = time.monotonic()
     stats: Counter[str] = Counter()
     failed: list[int] = []
     for seed in range(asked.first, asked.first + asked.seeds):
-        verdict = run(seed)
+        verdict = play(seed)
         stats += verdict.stats
         stats["runs"] += 1
         if not verdict.passed:
             failed.append(seed)
-            report(verdict)
+            report(verdict, asked.mix)
             if not asked.keep_going:
                 break
         if time.monotonic() - spoken > PROGRESS_SECONDS:
