@@ -37,23 +37,11 @@ import attrs
 from uhashring import HashRing
 from xxhash import xxh3_64_intdigest
 
-from skuld_py.cluster.decisions import (
-    KINDS,
-    Compute,
-    Computed,
-    Decision,
-    Kind,
-    Question,
-    SchedulersChanged,
-    Unwanted,
-    Wanted,
-    hash_of,
-    read_result,
-)
+from skuld_py.cluster.decisions import KINDS, Decision, Kind, Question, Unwanted, Wanted, hash_of, read_result
 from skuld_py.errors import Malformed
 from skuld_py.model.columns import Column, pack
 from skuld_py.model.decision_messages import DECLINED, INPUT_WANTED, Decide, Decided, Undecided
-from skuld_py.model.events import Received, Send, Ticked
+from skuld_py.model.events import Compute, Computed, Received, SchedulersChanged, Send, Ticked
 
 NEVER_MS = 1 << 62
 SOURCES = 2

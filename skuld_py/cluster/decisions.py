@@ -26,6 +26,7 @@ from skuld_py.cluster.placement import Placement, place, share_bounds
 from skuld_py.config import PARTITIONS_MAX, REPLICAS_MAX
 from skuld_py.errors import Malformed
 from skuld_py.model.decision_messages import HASH_BYTES
+from skuld_py.model.events import Compute, Computed
 
 NODES_MAX = 1 << 15
 TEXT_BYTES_MAX = 8 << 20
@@ -61,7 +62,7 @@ class Question:
         default=attrs.Factory(lambda self: hash_of(self.kind, self.text), takes_self=True), eq=False)
 
 
-# -- events and effects of the two machines ------------------------------------------------------
+# -- what a member's machine is told and says ----------------------------------------------------
 
 
 @attrs.frozen
@@ -77,30 +78,6 @@ class Unwanted:
     """Event: nobody waits for that any more."""
 
     hash: bytes
-
-
-@attrs.frozen
-class SchedulersChanged:
-    """Event: the processes that decide for others, by name."""
-
-    names: tuple[str, ...]
-
-
-@attrs.frozen
-class Compute:
-    """Effect: run ``computed`` where it holds nobody up, and give back what it returns as an event."""
-
-    kind: str
-    hash: bytes
-    text: str = attrs.field(repr=False)
-
-
-@attrs.frozen
-class Computed:
-    """Event: the text of the result; empty if the function failed, as it would everywhere."""
-
-    hash: bytes
-    text: str = attrs.field(repr=False)
 
 
 @attrs.frozen

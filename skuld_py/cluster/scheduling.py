@@ -21,11 +21,11 @@ from collections.abc import Mapping
 import attrs
 
 from skuld_py.cluster.canonical import from_text, to_text
-from skuld_py.cluster.decisions import KINDS, TEXT_BYTES_MAX, Compute, Computed, Kind, hash_of
+from skuld_py.cluster.decisions import KINDS, TEXT_BYTES_MAX, Kind, hash_of
 from skuld_py.errors import Malformed
 from skuld_py.model.columns import Column, pack
 from skuld_py.model.decision_messages import COMPUTING, DECLINED, INPUT_WANTED, Decide, Decided, Undecided
-from skuld_py.model.events import Received, Send, Ticked
+from skuld_py.model.events import Compute, Computed, Received, Send, Ticked
 
 NEVER_MS = 1 << 62
 _NO_TEXT = Column()

@@ -77,10 +77,12 @@ class MembersChanged:
 @attrs.frozen
 class NodesChanged:
     """The registered nodes, which own partitions whether live or not; and those that are taken out, which
-    own none any more but still have things to hand on."""
+    own none any more but still have things to hand on. ``placement``, when given, is what the nodes give
+    (``cluster.placement``), so that nobody need work it out again."""
 
     nodes: tuple[str, ...]
     leaving: tuple[str, ...] = ()
+    placement: tuple[tuple[str, ...], ...] | None = attrs.field(default=None, repr=False)
 
 
 @attrs.frozen
@@ -109,8 +111,23 @@ class DocumentSwapped:
     version: int = -1
 
 
+@attrs.frozen
+class SchedulersChanged:
+    """The processes that make expensive decisions for others, by name."""
+
+    names: tuple[str, ...]
+
+
+@attrs.frozen
+class Computed:
+    """What ``Compute`` came to: the text of the result; empty if the function failed, as it would everywhere."""
+
+    hash: bytes
+    text: str = attrs.field(repr=False)
+
+
 Event = (Received | Asked | Ticked | Settled | SessionChanged | MembersChanged | NodesChanged
-         | DocumentRead | ReadFailed | DocumentSwapped)
+         | DocumentRead | ReadFailed | DocumentSwapped | SchedulersChanged | Computed)
 
 
 # -- effects -------------------------------------------------------------------------------------
@@ -148,4 +165,13 @@ class SwapDocument:
     document: Document
 
 
-Effect = Send | Answer | ReadDocument | SwapDocument
+@attrs.frozen
+class Compute:
+    """Run ``cluster.decisions.computed`` where it holds nobody up, and give back what it returns as an event."""
+
+    kind: str
+    hash: bytes
+    text: str = attrs.field(repr=False)
+
+
+Effect = Send | Answer | ReadDocument | SwapDocument | Compute

@@ -120,7 +120,8 @@ class Node:
             case NodesChanged():
                 self._registered = event.nodes
                 self.timekeeper.on_nodes(len({*event.nodes, self.me.name}))
-                self._placement = place(event.nodes, self.parameters.partitions, self.parameters.replicas)
+                self._placement = event.placement if event.placement is not None else place(
+                    event.nodes, self.parameters.partitions, self.parameters.replicas)
             case SessionChanged():
                 self._on_session(now_ms, event.session)
             case DocumentRead():

@@ -3,7 +3,8 @@
 Invariants:
 
 * One thread. Machine, store and transport are touched by it alone; other threads reach it through
-  ``post`` and ``stop``, which only append to a queue and wake it.
+  ``post`` and ``stop``, which only append to a queue and wake it. What the machine wants computed, which is a
+  function of what the wish holds, is computed in a thread of its own, and posted.
 * The order of a batch is fixed: step everything; send what promises nothing; commit; then send, answer
   and ask the registry. A failed commit ends the process before a word of the batch has left.
 * A batch takes all the registry has said, first, and a bounded number of frames: latency stays bounded
@@ -24,16 +25,19 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
+from threading import Thread
 from typing import Protocol
 
 import attrs
 
+from skuld_py.cluster.decisions import computed
 from skuld_py.errors import Corrupt, Malformed, Refused
 from skuld_py.model.coordination import Announce
 from skuld_py.model.coordination_messages import COORDINATION_MESSAGES
 from skuld_py.model.events import (
     Answer,
     Asked,
+    Compute,
     MembersChanged,
     NodesChanged,
     Received,
@@ -254,12 +258,18 @@ class Loop:
                 to_peers.setdefault(wish.peer, []).append(wish.message)
             elif type(wish) is Answer:
                 to_clients.setdefault(wish.client, []).append(wish.message)
-            elif not isinstance(wish, Announce | Send | Answer):
+            elif type(wish) is Compute:
+                self._compute(wish)
+            elif not isinstance(wish, Announce | Send | Answer | Compute):
                 self._registry.perform(wish)
         for peer, messages in to_peers.items():
             self._transport.send(peer, messages)
         for client, messages in to_clients.items():
             self._transport.answer(client, messages)
+
+    def _compute(self, wish: Compute) -> None:
+        """Beside the loop; there are hardly ever two at once."""
+        Thread(target=lambda: self.post(computed(wish)), name="skuld-compute", daemon=True).start()
 
 
 def _is_greeting(envelope: Envelope) -> bool:

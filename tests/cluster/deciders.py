@@ -10,19 +10,9 @@ from random import Random
 import attrs
 
 from skuld_py.cluster.deciding import Deciding, DecidingSettings
-from skuld_py.cluster.decisions import (
-    KINDS,
-    Compute,
-    Computed,
-    Decision,
-    Kind,
-    Question,
-    SchedulersChanged,
-    Wanted,
-    computed,
-)
+from skuld_py.cluster.decisions import KINDS, Decision, Kind, Question, Wanted, computed
 from skuld_py.cluster.scheduling import Scheduling, SchedulingLimits
-from skuld_py.model.events import Received, Send, Ticked
+from skuld_py.model.events import Compute, Computed, Received, SchedulersChanged, Send, Ticked
 from skuld_py.model.messages import Message
 
 Fault = Callable[[Random, str, Message], Message | None]

@@ -15,13 +15,10 @@ from skuld_py.cluster.deciding import Deciding, DecidingSettings
 from skuld_py.cluster.decisions import (
     KINDS,
     PLACEMENT,
-    Compute,
-    Computed,
     Decision,
     Kind,
     PlacementInput,
     Question,
-    SchedulersChanged,
     Unwanted,
     Wanted,
     ask_placement,
@@ -35,7 +32,7 @@ from skuld_py.cluster.scheduling import Scheduling, SchedulingLimits
 from skuld_py.errors import Malformed
 from skuld_py.model.columns import Column, pack
 from skuld_py.model.decision_messages import COMPUTING, DECLINED, INPUT_WANTED
-from skuld_py.model.events import Received, Send, Ticked
+from skuld_py.model.events import Compute, Computed, Received, SchedulersChanged, Send, Ticked
 from skuld_py.model.messages import Decide, Decided, Message, Undecided
 
 NODES = tuple(f"10.0.0.{n}:13000" for n in range(9))

@@ -25,12 +25,13 @@ from skuld_py.cluster.commands import (
 )
 from skuld_py.cluster.commands.footprints import ENVELOPE, FOOTPRINTS, GROUPS, footprint
 from skuld_py.cluster.decisions import PLACEMENT as PLACING
-from skuld_py.cluster.decisions import Compute, Question, Unwanted, Wanted, computed, hash_of, read_result
+from skuld_py.cluster.decisions import Question, Unwanted, Wanted, computed, hash_of, read_result
 from skuld_py.cluster.entries import Entry, decode
 from skuld_py.cluster.placement import place
 from skuld_py.cluster.playing import Outcome, Played, admit, perform, play
 from skuld_py.cluster.replica import Replica
 from skuld_py.cluster.versions import Derived, PlacedReplica, Scheme, Versions, placing
+from skuld_py.model.events import Compute
 
 # -- what commands declare -----------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import zmq
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skuld_py.cluster.decisions import ask_placement, computed
 from skuld_py.config import DEFAULT_LIMITS, PROTOCOL_VERSION
 from skuld_py.model.coordination import Announce, Append, OriginRead, PulseStands
 from skuld_py.model.coordination_messages import NotNow
@@ -19,6 +20,7 @@ from skuld_py.model.document import Member
 from skuld_py.model.events import (
     Answer,
     Asked,
+    Compute,
     MembersChanged,
     NodesChanged,
     ReadDocument,
@@ -383,3 +385,21 @@ def test_a_failure_is_said_in_words_that_fit_a_message() -> None:
     failed = next(call[2] for call in world.done if call[0] == "answer")
     assert isinstance(failed, Failed)
     assert decode(encode(Envelope("anna", CLUSTER, (failed,)))).messages == (failed,)
+
+
+def test_what_the_machine_wants_computed_comes_back_as_an_event() -> None:
+    question = ask_placement(("a", "b", "c"), 8, 3)
+    asked = Compute(question.kind, question.hash, question.text)
+    script = Script()
+    script.rule = lambda event: [asked] if isinstance(event, SessionChanged) else []
+    world, loop = make(script)
+    has_come = threading.Event()
+    world.wake = has_come.set  # type: ignore[method-assign]
+    loop.post(SessionChanged(Session.CONNECTED))
+    has_come.clear()
+    loop.turn()
+    assert has_come.wait(60)
+    loop.turn()
+
+    assert computed(asked) in script.events
+    assert not any(done[0] == "perform" for done in world.done)
