@@ -127,6 +127,17 @@ def test_what_is_older_than_the_origin_is_shown_unjudged(log: Log) -> None:
     assert table("--from", "9")[0][3].split()[0] == "late"
 
 
+def test_a_log_that_is_collected_while_it_is_read_goes_on_from_its_origin(
+        log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    log.collect(7, first=6)
+    answers = iter([(-1, ""), log.origin])
+    monkeypatch.setattr("skuld_py.runtime.log_following.read_origin", lambda *_: next(answers))
+
+    rows = [row for row in table() if int(row[0]) <= 8]
+    assert [row[3] for row in rows] == ["collected", "collected   h:1~a h:2~b",
+                                        "applied     left h:2~b, watcher h:1~a, watches h:1~a"]
+
+
 def test_a_command_with_an_error_in_it_is_seen_by_whoever_looks(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: Leave, replica: Replica, position: int) -> Replica:
         raise KeyError(position)
