@@ -285,6 +285,7 @@ class Membership:
                 self._outbox.add(Leave(member))
                 self._gone[member] = now_ms + self.settings.repeat_ms
         if self._is_departing:
+            self._join_ms = None
             self._outbox.add(Leave(self.me))
             return
         self._want(owed(replica, self.me))
