@@ -235,6 +235,17 @@ def test_uncertain_is_another_status_than_refused(monkeypatch: pytest.MonkeyPatc
     assert answer.stderr == "error: no answer from 127.0.0.1:13000 before the deadline [deadline]\n"
 
 
+def test_a_node_is_told_what_the_command_line_expects_of_its_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[object] = []
+    monkeypatch.setattr("skuld_py.runtime.server.serve", lambda *_, **named: given.append(named["expected"]))
+    plain = ("node", "--cluster", "c", "--data", "d")
+
+    assert skuld(*plain).exit_code == 0
+    assert skuld(*plain, "--partitions", "16", "--replicas", "5", "--skew", "3s").exit_code == 0
+    assert given == [{"partitions": None, "replicas": None, "skew_ms": None},
+                     {"partitions": 16, "replicas": 5, "skew_ms": 3_000}]
+
+
 def test_an_interrupt_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(self: object, queue: str | None = None) -> int:
         raise KeyboardInterrupt
