@@ -121,6 +121,10 @@ def test_a_cluster_ends_as_it_must(scenario: str, options: Options) -> None:
         assert result.samples > 0
 
 
+def test_who_takes_over_a_replica_owes_the_steps_before_it() -> None:
+    assert run("restart", 60, ALL, 1).is_finished
+
+
 def test_the_same_seed_gives_the_same_numbers() -> None:
     one, two, other = [run("restart", 20, ALL, seed) for seed in (3, 3, 4)]
 
@@ -265,6 +269,18 @@ def test_an_entry_reaches_nearly_all() -> None:
     assert 1.0 < sum(missed) / 200 < 5.0  # e to the minus 6 is 2.5 of 1,000
     assert reached(rng, 1_000, 1_000, 6, 2)[-1] < 100
     assert reached(rng, 1, 1, 6, 10) == [1]
+
+
+def test_who_waits_for_its_replica_hands_entries_on() -> None:
+    plane = Plane(SHARING, 1)
+    several = plane.build(range(100))
+    for process in several[10:]:
+        plane.spreading.leave(process)
+
+    plane.want(several[0], Leave(several[1].id))
+    plane.agenda.run()
+
+    assert plane.counts.messages > 6 * 80
 
 
 @pytest.mark.parametrize(("count", "chance"), [(9_000, 0.5), (9_000, 0.001), (40, 0.9)])

@@ -30,8 +30,8 @@ from skuld_py.simulation.coordination.scale.scenarios import SCENARIOS, Result, 
 QUICK, FULL = (100, 1_000), (100, 1_000, 10_000)
 BUDGETED = 5_000
 """From so many members on the budget of entries holds."""
-ENTRIES_PER_MEMBER_MAX = 500
-"""In smaller clusters: a run that takes so many is one without end."""
+RESTART_SHARE = 10
+"""Of the budget a restart gets this part: each of its entries makes all look for somebody to watch."""
 HEADINGS = {
     "members": "members", "setting": "setting", "time_s": "time s", "entries": "entries",
     "writes_per_change": "writes per join or death", "reads_per_member": "reads per member",
@@ -51,8 +51,9 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--settings", type=_known(names), default=[*names], help=f"of: {', '.join(names)}")
     parser.add_argument("--scenarios", type=_known(SCENARIOS), default=[*SCENARIOS],
                         help=f"of: {', '.join(SCENARIOS)}")
-    parser.add_argument("--entries", type=int, default=2_000,
-                        help=f"the most entries of a run of {BUDGETED:,} members and more (default 2000)")
+    parser.add_argument("--entries", type=int, default=5_000,
+                        help=f"the most entries of a run of {BUDGETED:,} members and more (default 5000);"
+                             f" a restart gets a part of {RESTART_SHARE}")
     parser.add_argument("--seed", type=int, default=1, help="another seed, other chances (default 1)")
     parser.add_argument("--out", type=Path, default=Path("scale"),
                         help="directory for the files (default ./scale)")
@@ -82,9 +83,11 @@ def _known(names: Iterable[str]) -> Callable[[str], list[str]]:
 def play(asked: argparse.Namespace, console: Console) -> Iterator[Result | Unsound]:
     """The runs, one after the other."""
     for members in asked.members:
-        budget = asked.entries if members >= BUDGETED else members * ENTRIES_PER_MEMBER_MAX
         for options in asked.settings:
             for scenario in asked.scenarios:
+                budget = 0
+                if members >= BUDGETED:
+                    budget = asked.entries // (RESTART_SHARE if scenario == "restart" else 1)
                 began = time.monotonic()
                 try:
                     result = run(scenario, members, options, asked.seed, budget)
@@ -111,7 +114,7 @@ def show(results: Sequence[Result], console: Console) -> None:
                 table.add_row(*(f"{cells[name]:,}" if name != "setting" else cells[name] for name in HEADINGS))
             else:
                 table.add_row(f"{result.members:,}", result.options.label, f"> {cells['time_s']:,.0f}",
-                              f"> {result.counts.entries:,}", "not finished")
+                              f"> {result.counts.entries:,}", *report.remark(result, is_short=True).split("; "))
         console.print(table)
 
 

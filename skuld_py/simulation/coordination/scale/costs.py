@@ -53,11 +53,11 @@ class Costs:
     play_ms: float = 0.06
     play_ms_per_member: float = 1.4e-4
     """Playing an entry, which copies a few mappings of all members; measured here, as the next three."""
-    text_ms_per_kb: float = 0.04
+    text_ms_per_kb: float = 0.05
     """Writing a replica's text."""
-    parse_ms_per_kb: float = 0.11
+    parse_ms_per_kb: float = 0.13
     """Making a replica of its text, and looking whether it has that text."""
-    decide_ms_per_node: float = 0.03
+    decide_ms_per_node: float = 0.02
     """Placing 64 partitions with 3 replicas on so many nodes."""
     decide_answer_bytes: int = 1_200
     """A placement of 64 partitions, by numbers of nodes, and the hash of the second scheduler."""

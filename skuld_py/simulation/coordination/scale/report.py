@@ -41,11 +41,13 @@ def row(result: Result) -> dict[str, Any]:
         "inside": result.inside, "changed": result.changed, "samples": result.samples}
 
 
-def remark(result: Result) -> str:
+def remark(result: Result, is_short: bool = False) -> str:
     """How far a run came that was not finished; empty for others."""
     if result.is_finished:
         return ""
-    of = f"{result.inside:,} of them in" if result.scenario in ("start", "restart") else "not yet repaired"
+    of = f"{result.inside:,} are in" if result.scenario != "failure" else f"{result.inside:,} live"
+    if is_short:
+        return f"not finished; {of}"
     return f"not finished within {result.counts.entries:,} entries: {of} after {result.time_ms / 1_000:,.0f} s"
 
 

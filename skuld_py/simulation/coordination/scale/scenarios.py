@@ -15,6 +15,7 @@ from skuld_py.simulation.coordination.scale.costs import Costs, Counts, Options
 from skuld_py.simulation.coordination.scale.plane import Plane
 from skuld_py.simulation.scheduler import stream
 
+ENTRIES_PER_MEMBER_MAX = 200
 FAILED_SHARE = 10
 """One of so many members dies in a mass failure; as many again come in a growth."""
 
@@ -87,12 +88,14 @@ def _shuffled(members: int, seed: int) -> list[int]:
     return order
 
 
-def run(scenario: str, members: int, options: Options, seed: int, entries_max: int = 1 << 40,
+def run(scenario: str, members: int, options: Options, seed: int, entries_max: int = 0,
         costs: Costs | None = None) -> Result:
-    """Play a scenario to the end, or to the budget's; raises ``Unsound``."""
+    """Play a scenario to the end, or to the budget's; raises ``Unsound``. Where none is given there is one that
+    only a run without end uses up."""
+    budget = entries_max or members * ENTRIES_PER_MEMBER_MAX
     plane = Plane(options, seed, costs)
     changed = SCENARIOS[scenario](plane, members, seed)
-    is_finished = plane.agenda.run(lambda: plane.counts.entries >= entries_max)
+    is_finished = plane.agenda.run(lambda: plane.counts.entries >= budget)
     inside = sum(process.is_in for process in plane.alive)
     problems = plane.verdict() if is_finished else plane.faults
     if problems:
