@@ -129,6 +129,8 @@ class Scaling:
     """A joiner takes over a member's replica instead of the origin and the entries since."""
     sharing: bool = False
     """Members pass entries on among themselves, and read the log only for what did not come that way."""
+    schedulers: tuple[str, ...] = ()
+    """The nodes that work out the placement for all, at least two; without them each does it for itself."""
     gather_ms: int = 10
     """What comes within this time goes on together: joiners in one entry, entries in one message."""
     greet_joiners: int = 200

@@ -36,15 +36,18 @@ from skuld_py.cli.values import Duration
               help="Begin with the replica of another node instead of reading the log, and lend one's own.")
 @click.option("--sharing", is_flag=True, envvar="SKULD_SHARING",
               help="Pass entries of the log on among the nodes, instead of reading each from ZooKeeper.")
+@click.option("--scheduler", "schedulers", multiple=True, metavar="HOST:PORT", envvar="SKULD_SCHEDULERS",
+              help="A node that works out the placement for all; say it for each of them, on every node.")
 def node(cluster: str, hosts: str, host: str, port: int, data: Path, session_s: float, partitions: int | None,
-         replicas: int | None, skew_s: float | None, direct_join: bool, transfer: bool, sharing: bool) -> None:
+         replicas: int | None, skew_s: float | None, direct_join: bool, transfer: bool, sharing: bool,
+         schedulers: tuple[str, ...]) -> None:
     """Run a node of a cluster until SIGTERM or Ctrl-C.
 
     It says "node HOST:PORT of cluster NAME is ready" once it takes requests. Its name is HOST:PORT: started
     again with the same address and directory it is the same node. What the cluster is comes from ZooKeeper, and
     the directory remembers it; where one of them, or an option here, says otherwise, the node does not start.
 
-    The last three options are for clusters of hundreds of nodes and more; nodes with and without them work
+    The last four options are for clusters of hundreds of nodes and more; nodes with and without them work
     together.
 
     \b
@@ -53,14 +56,16 @@ def node(cluster: str, hosts: str, host: str, port: int, data: Path, session_s: 
       skuld node --cluster skuld --zookeeper 127.0.0.1:2181 --port 13001 --data /var/lib/skuld/13001
     """
     from skuld_py.config import Scaling
-    from skuld_py.model.names import check_name
+    from skuld_py.model.names import WIDE_NAME, check_name
     from skuld_py.runtime.server import serve
 
     def say_ready() -> None:
         click.echo(f"node {host}:{port} of cluster {cluster} is ready")
 
     check_name("cluster", cluster)
+    for scheduler in schedulers:
+        check_name("scheduler", scheduler, WIDE_NAME)
     expected = {"partitions": partitions, "replicas": replicas,
                 "skew_ms": None if skew_s is None else round(skew_s * 1000)}
     serve(hosts, cluster, host, port, data, session_ms=round(session_s * 1000), on_ready=say_ready,
-          expected=expected, scaling=Scaling(direct_join, transfer, sharing))
+          expected=expected, scaling=Scaling(direct_join, transfer, sharing, schedulers))

@@ -99,3 +99,14 @@ class Placing:
         if effect.result is None:  # it fails here as it did there
             return self._node.step(now_ms, news)
         return self._node.step(now_ms, attrs.evolve(news, placement=placement_of(effect.question, effect.result)))
+
+
+def placed_by(schedulers: Sequence[str], node: Machine[Event, Effect], name: str, parameters: Parameters,
+              position: Callable[[], int]) -> Machine[Event, Effect]:
+    """The node ``name``, placed by these nodes, of which it may be one; the node itself when there are none."""
+    if not schedulers:
+        return node
+    scheduling = Scheduling() if name in schedulers else None
+    placing = Placing(node, parameters, Deciding(name), position, scheduling)
+    placing.step(0, SchedulersChanged(tuple(schedulers)))
+    return placing

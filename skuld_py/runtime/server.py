@@ -149,6 +149,7 @@ class Server:
 
     def _make_process(self, me: Member) -> Process:
         from skuld_py.node.node import Node
+        from skuld_py.node.placing import placed_by
 
         jitter = random.Random()
         node = Node(me=me, parameters=self._parameters, store=self._store,
@@ -158,7 +159,8 @@ class Server:
                                 base=Replica(replicas=self._parameters.replicas,
                                              rules=self._parameters.rules),
                                 cluster_id=self._parameters.cluster_id, scaling=self._scaling)
-        return Process(node, membership)
+        return Process(placed_by(self._scaling.schedulers, node, me.name, self._parameters,
+                                 lambda: membership.replica.version), membership)
 
     def _on_joined(self) -> None:
         if not self._is_ready:

@@ -30,7 +30,7 @@ from skuld_py.model.events import (
 from skuld_py.model.messages import Undecided
 from skuld_py.node import node as node_module
 from skuld_py.node.node import Node
-from skuld_py.node.placing import Placing
+from skuld_py.node.placing import Placing, placed_by
 from skuld_py.node.process import Process
 from skuld_py.simulation.store import MemoryStore
 
@@ -159,6 +159,16 @@ def test_questions_and_answers_reach_the_node_s_side_of_a_process() -> None:
         process.step(0, event)
 
     assert node.told == told
+
+
+def test_a_node_is_placed_by_the_schedulers_that_are_named() -> None:
+    node = Recorder()
+    assert placed_by((), node, NAMES[0], PARAMETERS, lambda: 1) is node
+
+    asked = placed_by(NAMES[1:3], node, NAMES[0], PARAMETERS, lambda: 1).step(0, NodesChanged(NAMES))
+    assert sorted(effect.peer for effect in asked if isinstance(effect, Send)) == [*NAMES[1:3]]
+    own, = placed_by(NAMES[:3], node, NAMES[0], PARAMETERS, lambda: 1).step(0, NodesChanged(NAMES))
+    assert isinstance(own, Compute)
 
 
 def test_it_wants_a_tick_when_any_part_of_it_does() -> None:
