@@ -302,18 +302,19 @@ def test_a_pulse_stands_until_it_is_dropped_or_another_one_is_set(cluster: str, 
 
 def test_the_pulse_of_a_process_that_was_killed_goes_when_its_node_lives_again(
         server: ZooKeeperServer, cluster: str, hand: KazooClient) -> None:
-    with joined(server.hosts, cluster, ANNA, 30_000) as (killed, before):
-        killed.perform(SetPulse(f"{ANNA.name}~one", ANNA))
-        before.wait(PulseStands(f"{ANNA.name}~one"))
-        with joined(server.hosts, cluster, BERT) as (registry, events):
-            registry.perform(WatchPulses((f"{ANNA.name}~one",)))
-            with joined(server.hosts, cluster, ANNA, starts=2) as (again, after):
-                again.perform(SetPulse(f"{ANNA.name}~two", ANNA))
-                after.wait(PulseStands(f"{ANNA.name}~two"))
-                events.wait(PulseGone(f"{ANNA.name}~one"))
-                assert hand.get_children(f"/skuld/{cluster}/members") == [f"{ANNA.name}~two"]
-                entry = Registration.decode(hand.get(f"/skuld/{cluster}/nodes/{ANNA.name}")[0])
-                assert (entry.life, entry.starts) == (f"{ANNA.name}~two", 2)
+    one, two = f"{ANNA.name}~one", f"{ANNA.name}~two"
+    entry = Registration(ANNA.host, ANNA.port, starts=1, life=one)
+    hand.create(f"/skuld/{cluster}/nodes/{ANNA.name}", entry.encode())
+    hand.create(f"/skuld/{cluster}/members/{one}", ephemeral=True)  # in a session that goes on for long
+    with joined(server.hosts, cluster, BERT) as (watcher, seen), \
+            joined(server.hosts, cluster, ANNA, starts=2) as (registry, events):
+        watcher.perform(WatchPulses((one,)))
+        registry.perform(SetPulse(two, ANNA))
+        events.wait(PulseStands(two))
+        seen.wait(PulseGone(one))
+        assert hand.get_children(f"/skuld/{cluster}/members") == [two]
+        entry = Registration.decode(hand.get(f"/skuld/{cluster}/nodes/{ANNA.name}")[0])
+        assert (entry.life, entry.starts) == (two, 2)
 
 
 def test_a_pulse_is_missed_when_it_is_not_there_and_when_it_goes(cluster: str, anna: tuple[Registry, Events],
