@@ -187,15 +187,16 @@ class Vnode:
     def on_request_vote(self, now_ms: int, candidate: str, request: m.RequestVote,
                         is_led: bool) -> m.Vote | None:
         """Vote, unless something as new was promised to somebody else; on trial, unless a leader is heard or this
-        node asks for votes itself. Who has voted leaves the candidate some time before it stands itself."""
+        node asks for votes itself. Who has voted leaves the candidate some time before it stands itself; not who
+        was asked on trial, or a candidate that hears no answer could hold off all others by asking."""
         if self.suspicion:
             return None
         if request.is_trial:
             is_granted = self.leader == candidate or not (is_led or self.election.has_stood)
         else:
             is_granted = self.promise_to(now_ms, request.epoch, candidate, request.cohort, request.base)
-        if is_granted and candidate != self.me.name:
-            self.election.make_way(now_ms + self.timing.retry_ms * (1 if request.is_trial else 2))
+            if is_granted and candidate != self.me.name:
+                self.election.make_way(now_ms + 2 * self.timing.retry_ms)
         return m.Vote(self.partition, request.epoch, is_granted, request.is_trial, self.promise.epoch,
                       self.standing.epoch)
 
