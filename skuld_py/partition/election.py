@@ -135,8 +135,9 @@ class Election:
 
     @property
     def has_stood(self) -> bool:
-        """Whether votes are asked for, or given, or in use: not the moment to try another candidate."""
-        return self.phase not in (Phase.IDLE, Phase.READING, Phase.TRYING)
+        """Whether a candidacy is in its quick steps: not the moment to try another one. New members that take
+        over, or a swap in doubt, may take long; then another candidate is welcome."""
+        return self.phase in (Phase.VOTING, Phase.PULLING, Phase.PUSHING, Phase.SWAPPING)
 
     def make_way(self, until_ms: int) -> None:
         """Another candidate is on its way: do not stand against it at once."""

@@ -121,6 +121,9 @@ def test_who_asks_for_votes_says_no_on_trial() -> None:
     one.election.phase = Phase.VOTING
     assert one.on_request_vote(NOW, "n2", ballot(4, is_trial=True), False) == m.Vote(0, 4, False, True, 0, 0)
 
+    one.election.phase = Phase.SYNCING
+    assert one.on_request_vote(NOW, "n2", ballot(4, is_trial=True), False) == m.Vote(0, 4, True, True, 0, 0)
+
 
 def test_a_newer_promise_ends_ones_own_leadership() -> None:
     one = leading(3)
