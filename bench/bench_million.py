@@ -31,6 +31,8 @@ PAYLOAD = os.urandom(100)
 BATCH = 1_000
 REPLICATED = ("body", "history", "log")
 console = Console()
+MAP_BYTES = 64 << 30
+"""As much address space as a node sets aside: a store may grow while it is read."""
 
 
 class Beside:
@@ -70,7 +72,7 @@ class Beside:
 
 def entries(directory: Path) -> tuple[int, ...]:
     """How many records each replicated table of a node has, seen from outside."""
-    with lmdb.open(str(directory), readonly=True, max_dbs=32) as environment:
+    with lmdb.open(str(directory), readonly=True, max_dbs=32, map_size=MAP_BYTES) as environment:
         databases = [environment.open_db(table.encode(), create=False) for table in REPLICATED]
         with environment.begin() as transaction:
             return tuple(transaction.stat(database)["entries"] for database in databases)
@@ -79,8 +81,8 @@ def entries(directory: Path) -> tuple[int, ...]:
 def differing(first: Path, second: Path) -> int:
     """Records that two nodes do not have equally, seen from outside."""
     count = 0
-    with (lmdb.open(str(first), readonly=True, max_dbs=32) as a,
-          lmdb.open(str(second), readonly=True, max_dbs=32) as b):
+    with (lmdb.open(str(first), readonly=True, max_dbs=32, map_size=MAP_BYTES) as a,
+          lmdb.open(str(second), readonly=True, max_dbs=32, map_size=MAP_BYTES) as b):
         for table in REPLICATED:
             ours, theirs = (environment.open_db(table.encode(), create=False) for environment in (a, b))
             with a.begin() as mine, b.begin() as other:
