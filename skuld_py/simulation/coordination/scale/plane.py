@@ -34,8 +34,8 @@ from skuld_py.simulation.coordination.scale.spreading import Spreading
 from skuld_py.simulation.scheduler import stream
 
 LARGE = Scaling(gather_ms=30)
-"""What a large cluster would set. With the 10 ms that suit a small one a start of 10,000 with all options took 4,
-7 and 10 s with three seeds; with these it took 4 s: more joiners share an entry."""
+"""What a large cluster would set: more joiners share an entry. A start of 10,000 with all options took 5 s with
+these (seed 1), and between 4 and 10 s, by the seed, with the 10 ms that suit a small cluster."""
 
 
 class Plane:
