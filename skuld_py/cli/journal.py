@@ -18,7 +18,8 @@ from skuld_py.cluster.playing import Outcome, Played, play
 from skuld_py.cluster.replica import Replica
 from skuld_py.config import Parameters
 from skuld_py.errors import Malformed
-from skuld_py.runtime import log_following
+from skuld_py.model.names import check_name
+from skuld_py.runtime import clusters, log_following
 
 COLLECTED = "collected"
 """The outcome of an entry that is older than the origin."""
@@ -63,6 +64,13 @@ def named(command: Command) -> str:
     return " ".join([*(str(value) for value in plain.values() if type(value) in (str, int)), *joiners])
 
 
+def at_end(hosts: str, cluster: str, timeout_s: float) -> tuple[Replica, tuple[str, ...]]:
+    """The replica at the end of a cluster's log, and the ids that have a pulse now."""
+    check_name("cluster", cluster)
+    replica = Journal(hosts, clusters.read_parameters(hosts, cluster, timeout_s), timeout_s).to_end()
+    return replica, log_following.read_pulses(hosts, cluster, timeout_s)
+
+
 class Journal:
     """Reads and plays one cluster's log. ``replica`` is as of the newest entry that was played."""
 
@@ -70,7 +78,7 @@ class Journal:
         self._hosts = hosts
         self._cluster = parameters.cluster
         self._timeout_s = timeout_s
-        self.replica = Replica(replicas=parameters.replicas, rules=parameters.rules)
+        self.replica = Replica.base(parameters)
         self._jump()
 
     def to_end(self) -> Replica:

@@ -32,15 +32,10 @@ def ring(cluster: str, hosts: str, timeout_s: float, as_json: bool) -> None:
       skuld ring --cluster skuld
       skuld ring --cluster skuld --json | jq '.ring[] | select(.has_pulse | not)'
     """
-    from skuld_py.cli.journal import Journal
+    from skuld_py.cli.journal import at_end
     from skuld_py.cli.showing import print_json
-    from skuld_py.model.names import check_name
-    from skuld_py.runtime.clusters import read_parameters
-    from skuld_py.runtime.log_following import read_pulses
 
-    check_name("cluster", cluster)
-    replica = Journal(hosts, read_parameters(hosts, cluster, timeout_s), timeout_s).to_end()
-    made = document(replica, read_pulses(hosts, cluster, timeout_s))
+    made = document(*at_end(hosts, cluster, timeout_s))
     if as_json:
         print_json(made)
     else:

@@ -26,6 +26,7 @@ import attrs
 
 from skuld_py.cluster.canonical import to_text
 from skuld_py.cluster.ring import Ring
+from skuld_py.config import Parameters
 from skuld_py.model.document import Member
 
 FAILED_MAX = 32
@@ -135,6 +136,11 @@ class Replica:
     failed: tuple[Failure, ...] = ()
     collected: tuple[int, ...] = ()
     """Positions of the last collections, newest last."""
+
+    @classmethod
+    def base(cls, parameters: Parameters) -> Replica:
+        """Before the first entry: the same for all who play the log of one cluster."""
+        return cls(replicas=parameters.replicas, rules=parameters.rules)
 
     def is_known(self, member: str) -> bool:
         """Whether somebody is a member or about to be one."""

@@ -85,7 +85,7 @@ def command(hosts: str, parameters: Parameters, wish: Command, timeout_s: float 
     root = clusters.path_of(parameters.cluster)
     writer = f"operator~{secrets.token_hex(8)}"
     with _reader(hosts, parameters.cluster, timeout_s) as (client, reader):
-        here = _latest(reader, Replica(replicas=parameters.replicas, rules=parameters.rules))
+        here = _latest(reader, Replica.base(parameters))
         try:
             answer = client.create_async(f"{root}/log/entry-", Entry(writer, 0, wish).encode(), sequence=True)
             position = position_of(answer.get(timeout=timeout_s))

@@ -156,8 +156,7 @@ class Server:
                     jitter_ms=lambda most: jitter.randint(0, most), nonce=secrets.randbits(32))
         membership = Membership(me, lambda: f"{me.name}~{secrets.token_hex(4)}",
                                 lambda most: jitter.randint(0, most),
-                                base=Replica(replicas=self._parameters.replicas,
-                                             rules=self._parameters.rules),
+                                base=Replica.base(self._parameters),
                                 cluster_id=self._parameters.cluster_id, scaling=self._scaling)
         return Process(placed_by(self._scaling.schedulers, node, me.name, self._parameters,
                                  lambda: membership.replica.version), membership)
