@@ -34,7 +34,7 @@ class Store(Protocol):
         """Stage writes."""
         ...
 
-    def pop_many(self, table: str, keys: Iterable[bytes]) -> list[bytes | None]:
+    def pop_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """Stage deletes; gives what each key held."""
         ...
 

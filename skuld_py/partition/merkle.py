@@ -165,16 +165,13 @@ class Tree:
             texts = [part + key + value[:_DONE_BYTES] for key, value in rows]
         else:
             texts = [part + key + value for key, value in rows]
-        if self._draft is None and self._slice(min(rows)) == self._slice(max(rows)):
-            self.nodes.change(leaf_of(rows[0][0][2:]), xor_of(texts))
+        leaves = dict.fromkeys(map(leaf_of, dict.fromkeys([key[2:10] for key, _ in rows])))
+        if self._draft is None and len(leaves) == 1:
+            self.nodes.change(next(iter(leaves)), xor_of(texts))
             return
         rank = _RANKS[part]
         for (key, _), text in zip(rows, texts, strict=True):
             self._change(key[2:], rank, xxh3_64_intdigest(text))
-
-    @staticmethod
-    def _slice(row: Row) -> int:
-        return int.from_bytes(row[0][2:10], "big") >> SLICE_BITS
 
     def _change(self, key: bytes, rank: int, number: int) -> None:
         leaf = leaf_of(key)

@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from itertools import accumulate
+from operator import add
 
 import attrs
 
@@ -122,7 +123,7 @@ class Replica:
         self.tally.add(tables.queue_of(place), WAITING, len(ids))
 
     def _existing(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """What is stored under the keys. Fresh ids cost one seek for the whole batch."""
+        """What is stored under the keys; fresh ids cost one seek for the whole batch."""
         if not keys or not self.store.is_any_between(table, min(keys), max(keys)):
             return {}
         return self.store.get_many(table, keys)
@@ -182,27 +183,31 @@ class Replica:
         head = HISTORY_HEAD.pack(0, 0, grant.end_ms)
         tail = CLAIM.pack(0, grant.start_ms, grant.end_ms, 0, len(holder))[8:] + holder
         known = self.histories(ids) if known is None else known
-        fresh = [index for index in range(len(ids)) if index not in skipped] if skipped else list(range(len(ids)))
-        for index in [index for index in fresh if known and prefix + ids[index] in known]:
-            fresh.remove(index)
-            claim = History.decode(head + (first + index).to_bytes(8, "big") + tail)
-            self._merge(now_ms, ids[index], claim, places[index])
-        rows = [(prefix + ids[index], head + (first + index).to_bytes(8, "big") + tail) for index in fresh]
+        fresh: Sequence[int] = range(len(ids))
+        if skipped or known:
+            for index in [index for index in fresh if index not in skipped and prefix + ids[index] in known]:
+                claim = head + (first + index).to_bytes(8, "big") + tail
+                self.merge_history(now_ms, ids[index], claim, places[index])
+            fresh = [index for index in fresh if index not in skipped and prefix + ids[index] not in known]
+            ids, places = [ids[index] for index in fresh], [places[index] for index in fresh]
+        rows = [(prefix + task_id, head + (first + index).to_bytes(8, "big") + tail)
+                for index, task_id in zip(fresh, ids, strict=True)]
         self.store.put_many("history", rows)
         self.tree.toggle(merkle.CLAIMS, rows)
-        self._move_to_lease(grant.end_ms + self.skew_ms, [prefix + places[index] + ids[index] for index in fresh])
+        self._move_to_lease(grant.end_ms + self.skew_ms, ids, places)
 
-    def _move_to_lease(self, deadline_ms: int, keys: Sequence[bytes]) -> None:
-        """Take tasks out of ``ready``, given their keys there; those not in it have no body here yet."""
-        if not keys:
+    def _move_to_lease(self, deadline_ms: int, ids: Sequence[bytes], places: Sequence[bytes]) -> None:
+        """Take tasks out of ``ready``; those not in it have no body here yet."""
+        if not ids:
             return
-        found = self.store.pop_many("ready", keys)
+        found = self.store.pop_many("ready", [self.prefix + head for head in map(add, places, ids)])
+        held = [(BODY_UNKNOWN if was is None else BODY_KNOWN) + place
+                for place, was in zip(places, found, strict=True)]
         at = self.prefix + deadline_ms.to_bytes(8, "big")
-        self.store.put_many("lease", [
-            (at + key[-20:], (BODY_UNKNOWN if was is None else BODY_KNOWN) + key[2:-20])
-            for key, was in zip(keys, found, strict=True)])
-        self._count([key[2:-20] for key in keys], CLAIMED, 1)
-        self._count([key[2:-20] for key, was in zip(keys, found, strict=True) if was is not None], WAITING, -1)
+        self.store.put_many("lease", [(at + task_id, place) for task_id, place in zip(ids, held, strict=True)])
+        for place, count in Counter(held).items():
+            self.tally.add(tables.queue_of(place[1:]), CLAIMED, count)
+            self.tally.add(tables.queue_of(place[1:]), WAITING, -count * (place[:1] == BODY_KNOWN))
         self._note_lapse(deadline_ms)
 
     def held_claim(self, record: bytes | None, token: int) -> ClaimRecord | None:
@@ -212,10 +217,6 @@ class Replica:
             return None
         claim = history.claims.entries.get(token)
         return claim if claim is not None and not claim.released.is_raised else None
-
-    def _count(self, places: Sequence[bytes], state: int, change: int) -> None:
-        for place, count in Counter(places).items():
-            self.tally.add(tables.queue_of(place), state, change * count)
 
     def amend(self, now_ms: int, amendments: Sequence[Amendment]) -> None:
         """Apply renewals and releases. A claim unknown here is left to anti-entropy."""
@@ -380,8 +381,7 @@ class Replica:
 
     def append(self, task_id: bytes, token: int, seq: int, entries: Sequence[bytes]) -> bool:
         """Add log entries ``seq``, ``seq + 1``...; False when one exists with other content."""
-        rows = [(tables.log_key(self.prefix, task_id, token, seq + index), entry)
-                for index, entry in enumerate(entries)]
+        rows = [(tables.log_key(self.prefix, task_id, token, at), entry) for at, entry in enumerate(entries, seq)]
         known = self.store.get_many("log", [key for key, _ in rows])
         if any(known.get(key, entry) != entry for key, entry in rows):
             return False

@@ -95,14 +95,15 @@ class LmdbStore:
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """The values of the keys that exist."""
-        found = {}
         try:
-            for key, record in self._cursor(table).getmulti(keys):
-                found[key] = value = record[:-_SUM_BYTES]
-                if not record.endswith(xxh3_64_digest(key + value)):
-                    raise Corrupt(table, key)
+            records = self._cursor(table).getmulti(keys)
         except (lmdb.Error, OSError) as problem:
             raise self._failed(problem) from problem
+        found = {}
+        for key, record in records:
+            found[key] = value = record[:-_SUM_BYTES]
+            if not record.endswith(xxh3_64_digest(key + value)):
+                raise Corrupt(table, key)
         return found
 
     def put_many(self, table: str, rows: Iterable[Row]) -> None:
@@ -113,16 +114,20 @@ class LmdbStore:
         except (lmdb.Error, OSError) as problem:
             raise self._failed(problem) from problem
 
-    def pop_many(self, table: str, keys: Iterable[bytes]) -> list[bytes | None]:
+    def pop_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """Stage deletes; gives what each key held."""
-        held: list[bytes | None] = []
         try:
-            pop = self._cursor(table).pop
-            for key in keys:
-                record = pop(key)
-                held.append(None if record is None else _value(table, key, record))
+            records = list(map(self._cursor(table).pop, keys))
         except (lmdb.Error, OSError) as problem:
             raise self._failed(problem) from problem
+        held: list[bytes | None] = []
+        for key, record in zip(keys, records, strict=True):
+            if record is None:
+                held.append(None)
+                continue
+            held.append(value := record[:-_SUM_BYTES])
+            if not record.endswith(xxh3_64_digest(key + value)):
+                raise Corrupt(table, key)
         return held
 
     def is_any_between(self, table: str, low: bytes, high: bytes) -> bool:

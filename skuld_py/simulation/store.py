@@ -57,7 +57,7 @@ class MemoryStore:
                 undo[key] = data.get(key)
             data[key] = value
 
-    def pop_many(self, table: str, keys: Iterable[bytes]) -> list[bytes | None]:
+    def pop_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """Stage deletes; gives what each key held."""
         data, undo = self.tables[table], self.undo[table]
         held: list[bytes | None] = []

@@ -408,7 +408,7 @@ class StoreAgainstDict(RuleBasedStateMachine):
 
     @rule(keys=st.lists(KEYS, max_size=8))
     def pop(self, keys: list[bytes]) -> None:
-        assert self.store.pop_many("ready", iter(keys)) == [self.staged.pop(key, None) for key in keys]
+        assert self.store.pop_many("ready", keys) == [self.staged.pop(key, None) for key in keys]
 
     @rule(keys=st.lists(KEYS, max_size=8))
     def get(self, keys: list[bytes]) -> None:
