@@ -12,11 +12,22 @@ and buys nothing, since the loop commits once per batch anyway.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import add
 from typing import Protocol
+
+from xxhash import xxh3_64_digest
 
 TABLES = ("body", "history", "log", "ready", "lease", "counts", "meta")
 
 Row = tuple[bytes, bytes]
+
+
+def digests_of(keys: Iterable[bytes], values: Iterable[bytes]) -> list[bytes]:
+    """The 64-bit XXH3 of each key and value: what a record is verified by, and compared with its copies by.
+
+    In columns, which takes half the time of a loop over rows.
+    """
+    return list(map(xxh3_64_digest, map(add, keys, values)))
 
 
 class Store(Protocol):
@@ -30,8 +41,8 @@ class Store(Protocol):
         """The values of the keys that exist."""
         ...
 
-    def put_many(self, table: str, rows: Iterable[Row]) -> None:
-        """Stage writes."""
+    def put_many(self, table: str, rows: Sequence[Row]) -> list[bytes]:
+        """Stage writes; gives the digest of each."""
         ...
 
     def pop_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:

@@ -3,12 +3,11 @@
 A node is the XOR of the digests of all records below it, so a change of a record is one XOR on the way
 up and the tree takes 32 KB however many tasks there are. XOR forgives nothing that a linear checksum
 would: equal changes to an even number of records cancel out under CRC-32, and completing four tasks of
-one grant is such a change. So a digest is the 64-bit XXH3 of table, key and value, which is not linear.
-It guards against loss, not against malice: who can write tasks cannot be kept from wasting their own.
-BLAKE2b costs eight times as much per record, a tenth of a node's processor.
-
-A history is two texts: what was claimed, and the completion if there is one. Completing then costs one
-digest and does not need the old record's.
+one grant is such a change. So a digest is the 64-bit XXH3 of key and value, which is not linear: the very
+number that the store keeps beside a record to verify it, so a tree costs no hash of its own on the way in.
+That the records of two tables under one key never have the same text is owed to their first bytes: the length
+of a header, which is not 0, and a time. It guards against loss, not against malice: who can write tasks cannot
+be kept from wasting their own. BLAKE2b costs eight times as much per record, a tenth of a node's processor.
 
 **The leaf is the id's time**: slices of 512 ms, numbered round in a cycle of 35 minutes. Ids rise with
 time, so a leaf is a few stretches of the tables and can be read without reading the rest, a batch falls
@@ -33,9 +32,9 @@ from functools import reduce
 from itertools import islice
 from operator import xor
 
-from xxhash import xxh3_64_intdigest
+from xxhash import xxh3_64_digest
 
-from skuld_py.model.store import Row, Store
+from skuld_py.model.store import Store
 from skuld_py.partition.records import TABLES, Record, records
 
 FANOUT = 64
@@ -43,14 +42,18 @@ LEAVES = FANOUT * FANOUT
 LEVELS = 3
 ALL_LEAVES = (1 << LEAVES) - 1
 SLICE_BITS = 9
-BODY, CLAIMS, DONE, ENTRY = b"b", b"h", b"d", b"e"
-_RANKS = {BODY: 0, CLAIMS: 1, DONE: 1, ENTRY: 2}
-_DONE_BYTES = 16
+BODY, HISTORY, ENTRY = range(len(TABLES))
+"""Ranks of the tables."""
 
 
 def leaf_of(task_id: bytes) -> int:
     """The leaf of a task, by the time in its id."""
     return int.from_bytes(task_id[:8], "big") >> SLICE_BITS & LEAVES - 1
+
+
+def _slice_of(key: bytes) -> int:
+    """The slice of time of a record's key, which begins with the partition."""
+    return int.from_bytes(key[2:10], "big") >> SLICE_BITS
 
 
 def next_stretch(leaves: int, time_ms: int) -> tuple[int, int]:
@@ -69,19 +72,18 @@ def _zeros(bits: int) -> int:
     return (bits & -bits).bit_length() - 1
 
 
-def texts_of(rank: int, key: bytes, value: bytes) -> list[bytes]:
-    """What is digested of a record, given the rank of its table."""
-    if rank == 0:
-        return [BODY + key + value]
-    if rank == 1:
-        done = [DONE + key + value[:_DONE_BYTES]] if any(value[:_DONE_BYTES]) else []
-        return [CLAIMS + key + value[_DONE_BYTES:], *done]
-    return [ENTRY + key + value]
+def digest_of(key: bytes, value: bytes) -> int:
+    """The digest of a record; ``key`` includes the partition."""
+    return int.from_bytes(xxh3_64_digest(key + value), "big")
 
 
-def xor_of(texts: Iterable[bytes]) -> int:
-    """The digests of texts, joined."""
-    return reduce(xor, map(xxh3_64_intdigest, texts), 0)
+def _joined(digests: Sequence[bytes]) -> int:
+    """Digests in one, folded in halves of a long number, each a pass in C."""
+    rest, bits = int.from_bytes(b"".join(digests), "big"), 64 * len(digests)
+    while bits > 64:
+        bits = 64 * -(-bits // 128)
+        rest = rest >> bits ^ rest & (1 << bits) - 1
+    return rest
 
 
 class Nodes:
@@ -155,23 +157,16 @@ class Tree:
         assert self._nodes is not None, "the tree is not built yet"
         return self._nodes
 
-    def toggle(self, part: bytes, rows: Sequence[Row]) -> None:
-        """Put the digests of one part (``BODY``, ``CLAIMS``, ``DONE``, ``ENTRY``) of records in, or out."""
-        if not rows:
+    def toggle(self, rank: int, keys: Sequence[bytes], *columns: Sequence[bytes]) -> None:
+        """Put digests of records of one table in, or out. A column has one digest for each key, as the store gives
+        them: what a record is now, and what it was."""
+        if not keys:
             return
-        if part is CLAIMS:
-            texts = [part + key + value[_DONE_BYTES:] for key, value in rows]
-        elif part is DONE:
-            texts = [part + key + value[:_DONE_BYTES] for key, value in rows]
-        else:
-            texts = [part + key + value for key, value in rows]
-        leaves = dict.fromkeys(map(leaf_of, dict.fromkeys([key[2:10] for key, _ in rows])))
-        if self._draft is None and len(leaves) == 1:
-            self.nodes.change(next(iter(leaves)), xor_of(texts))
+        if self._draft is None and _slice_of(min(keys)) == _slice_of(max(keys)):
+            self.nodes.change(leaf_of(keys[0][2:]), reduce(xor, map(_joined, columns)))
             return
-        rank = _RANKS[part]
-        for (key, _), text in zip(rows, texts, strict=True):
-            self._change(key[2:], rank, xxh3_64_intdigest(text))
+        for key, *digests in zip(keys, *columns, strict=True):
+            self._change(key[2:], rank, _joined(digests))
 
     def _change(self, key: bytes, rank: int, number: int) -> None:
         leaf = leaf_of(key)
@@ -179,15 +174,6 @@ class Tree:
             self._nodes.change(leaf, number)
         if self._draft is not None and (key, rank) <= self._position:
             self._draft.change(leaf, number)
-
-    def replace(self, key: bytes, old: bytes | None, new: bytes) -> None:
-        """A history became another; ``key`` includes the partition."""
-        if old is not None:
-            self._toggle_history(key, old)
-        self._toggle_history(key, new)
-
-    def _toggle_history(self, key: bytes, record: bytes) -> None:
-        self._change(key[2:], 1, xor_of(texts_of(1, key, record)))
 
     def redraft(self) -> None:
         """Begin to draft the tree anew from the records. After records were dropped, say; or now and then."""
@@ -200,7 +186,7 @@ class Tree:
             return
         count = 0
         for key, rank, value in islice(self._ahead(), limit):
-            draft.change(leaf_of(key), xor_of(texts_of(rank, self._prefix + key, value)))
+            draft.change(leaf_of(key), digest_of(self._prefix + key, value))
             self._position = (key, rank)
             count += 1
         if count < limit:

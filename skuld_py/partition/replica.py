@@ -24,7 +24,7 @@ from operator import add
 import attrs
 
 from skuld_py.config import DEFAULT_LIMITS
-from skuld_py.model.store import TABLES, Row, Store
+from skuld_py.model.store import TABLES, Row, Store, digests_of
 from skuld_py.model.task import (
     CLAIM,
     HISTORY_HEAD,
@@ -105,9 +105,8 @@ class Replica:
             conflicts = [key[2:] for key, body in rows if known.get(key, body) != body]
             rows = [row for row in rows if row[0] not in known]
         if rows:
-            self.store.put_many("body", rows)
-            self.tree.toggle(merkle.BODY, rows)
-            self._file_new(now_ms, Header.decode(header), [row[0][2:] for row in rows])
+            self.tree.toggle(merkle.BODY, [key for key, _ in rows], self.store.put_many("body", rows))
+            self._file_new(now_ms, Header.decode(header), [key[2:] for key, _ in rows])
         return conflicts
 
     def _file_new(self, now_ms: int, header: Header, ids: Sequence[bytes]) -> None:
@@ -192,8 +191,7 @@ class Replica:
             ids, places = [ids[index] for index in fresh], [places[index] for index in fresh]
         rows = [(prefix + task_id, head + (first + index).to_bytes(8, "big") + tail)
                 for index, task_id in zip(fresh, ids, strict=True)]
-        self.store.put_many("history", rows)
-        self.tree.toggle(merkle.CLAIMS, rows)
+        self.tree.toggle(merkle.HISTORY, [key for key, _ in rows], self.store.put_many("history", rows))
         self._move_to_lease(grant.end_ms + self.skew_ms, ids, places)
 
     def _move_to_lease(self, deadline_ms: int, ids: Sequence[bytes], places: Sequence[bytes]) -> None:
@@ -259,8 +257,9 @@ class Replica:
             rows.append((key, at + token.to_bytes(8, "big") + old[16:]))
             leases.append(deadline + key[2:])
         if rows:
-            self.store.put_many("history", rows)
-            self.tree.toggle(merkle.DONE, rows)
+            changed = [key for key, _ in rows]
+            before = digests_of(changed, map(known.__getitem__, changed))
+            self.tree.toggle(merkle.HISTORY, changed, self.store.put_many("history", rows), before)
             self._close_leases(leases)
 
     def _close_leases(self, keys: Sequence[bytes]) -> None:
@@ -269,6 +268,8 @@ class Replica:
             if held is not None:
                 self.tally.add(tables.queue_of(held[1:]), CLAIMED, -count)
                 self.tally.add(tables.queue_of(held[1:]), COMPLETED, count * (held[:1] == BODY_KNOWN))
+        if None not in found:
+            return
         lapsed = [key[10:] for key, held in zip(keys, found, strict=True) if held is None]
         for task_id, body in zip(lapsed, self.bodies(lapsed), strict=True):
             if body is not None:
@@ -294,8 +295,8 @@ class Replica:
         if stored is not None and new == old:
             return
         record = new.encode()
-        self.store.put_many("history", [(key, record)])
-        self.tree.replace(key, stored, record)
+        before = [] if stored is None else [digests_of([key], [stored])]
+        self.tree.toggle(merkle.HISTORY, [key], self.store.put_many("history", [(key, record)]), *before)
         body = self.store.get("body", key)
         if body is not None:
             place = tables.place_of(decode_body(body)[0])
@@ -386,8 +387,7 @@ class Replica:
         if any(known.get(key, entry) != entry for key, entry in rows):
             return False
         rows = [row for row in rows if row[0] not in known]
-        self.store.put_many("log", rows)
-        self.tree.toggle(merkle.ENTRY, rows)
+        self.tree.toggle(merkle.ENTRY, [key for key, _ in rows], self.store.put_many("log", rows))
         return True
 
     def entries(self, task_id: bytes) -> list[tuple[int, int, bytes]]:

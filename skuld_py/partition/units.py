@@ -11,7 +11,9 @@ leaves that were chosen it seeks, so what it costs follows what is read and not 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from itertools import groupby
+from operator import xor
 
 import attrs
 
@@ -84,12 +86,12 @@ def read_page(store: Store, prefix: bytes, leaves: int, after: bytes, upto: byte
                 or size >= limits.page_bytes):
             page.upto = last
             break
-        texts: list[bytes] = []
-        for key, rank, value in group:
-            texts += merkle.texts_of(rank, prefix + key, value)
+        digest = 0
+        for key, _, value in group:
+            digest ^= merkle.digest_of(prefix + key, value)
             count += 1
             size += len(value)
-        page.digests[unit] = merkle.xor_of(texts)
+        page.digests[unit] = digest
         last = unit
     return page
 
@@ -141,5 +143,5 @@ def read_units(store: Store, prefix: bytes, keys: Sequence[bytes]) -> Iterator[U
                 read = [(key, rank, rows[prefix + key]) for rank, rows in enumerate(found) if prefix + key in rows]
             else:
                 read = list(records(store, prefix, *bounds_of(key)))
-            texts = [text for name, rank, value in read for text in merkle.texts_of(rank, prefix + name, value)]
-            yield Unit(key, read, merkle.xor_of(texts) if texts else 0)
+            digests = [merkle.digest_of(prefix + name, value) for name, _, value in read]
+            yield Unit(key, read, reduce(xor, digests, 0))

@@ -26,15 +26,16 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
+from operator import add
 from pathlib import Path
 
 import lmdb
 from xxhash import xxh3_64_digest
 
 from skuld_py.errors import Corrupt, Refused, SkuldError
-from skuld_py.model.store import TABLES, Row
+from skuld_py.model.store import TABLES, Row, digests_of
 from skuld_py.runtime.resident import MappedFile
 
 COMMITS_PER_RELEASE = 16
@@ -91,7 +92,7 @@ class LmdbStore:
             record = self._cursor(table).get(key)
         except (lmdb.Error, OSError) as problem:
             raise self._failed(problem) from problem
-        return None if record is None else _value(table, key, record)
+        return None if record is None else _values(table, [key], [record])[0]
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """The values of the keys that exist."""
@@ -99,20 +100,18 @@ class LmdbStore:
             records = self._cursor(table).getmulti(keys)
         except (lmdb.Error, OSError) as problem:
             raise self._failed(problem) from problem
-        found = {}
-        for key, record in records:
-            found[key] = value = record[:-_SUM_BYTES]
-            if not record.endswith(xxh3_64_digest(key + value)):
-                raise Corrupt(table, key)
-        return found
+        found = [key for key, _ in records]
+        return dict(zip(found, _values(table, found, [record for _, record in records]), strict=True))
 
-    def put_many(self, table: str, rows: Iterable[Row]) -> None:
-        """Stage writes."""
-        records = [(key, value + xxh3_64_digest(key + value)) for key, value in rows]
+    def put_many(self, table: str, rows: Sequence[Row]) -> list[bytes]:
+        """Stage writes; gives the digest of each."""
+        keys, values = [key for key, _ in rows], [value for _, value in rows]
+        digests = digests_of(keys, values)
         try:
-            self._cursor(table).putmulti(records)
+            self._cursor(table).putmulti(list(zip(keys, map(add, values, digests), strict=True)))
         except (lmdb.Error, OSError) as problem:
             raise self._failed(problem) from problem
+        return digests
 
     def pop_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """Stage deletes; gives what each key held."""
@@ -120,15 +119,11 @@ class LmdbStore:
             records = list(map(self._cursor(table).pop, keys))
         except (lmdb.Error, OSError) as problem:
             raise self._failed(problem) from problem
-        held: list[bytes | None] = []
-        for key, record in zip(keys, records, strict=True):
-            if record is None:
-                held.append(None)
-                continue
-            held.append(value := record[:-_SUM_BYTES])
-            if not record.endswith(xxh3_64_digest(key + value)):
-                raise Corrupt(table, key)
-        return held
+        present = [record for record in records if record is not None]
+        if len(present) == len(records):
+            return [*_values(table, keys, present)]
+        return [None if record is None else _values(table, [key], [record])[0]
+                for key, record in zip(keys, records, strict=True)]
 
     def is_any_between(self, table: str, low: bytes, high: bytes) -> bool:
         """Whether a key exists in ``low <= key <= high``, by one seek."""
@@ -243,11 +238,13 @@ class LmdbStore:
         return self._failure
 
 
-def _value(table: str, key: bytes, record: bytes) -> bytes:
-    value = record[:-_SUM_BYTES]
-    if not record.endswith(xxh3_64_digest(key + value)):
-        raise Corrupt(table, key)
-    return value
+def _values(table: str, keys: Sequence[bytes], records: Sequence[bytes]) -> list[bytes]:
+    """What is in records, each checked."""
+    values = [record[:-_SUM_BYTES] for record in records]
+    for key, digest, record in zip(keys, digests_of(keys, values), records, strict=True):
+        if digest != record[-_SUM_BYTES:]:
+            raise Corrupt(table, key)
+    return values
 
 
 def _lock(directory: Path) -> int:

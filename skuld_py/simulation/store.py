@@ -9,14 +9,14 @@ a damaged record, which raises ``Corrupt`` when read as a real one does and whos
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from itertools import islice
 
 from sortedcontainers import SortedDict
 
 from skuld_py.errors import Corrupt
-from skuld_py.model.store import TABLES, Row
+from skuld_py.model.store import TABLES, Row, digests_of
 
 Change = tuple[str, bytes, bytes | None, bytes | None]
 Snapshot = dict[str, dict[bytes, bytes]]
@@ -49,13 +49,14 @@ class MemoryStore:
         data = self.tables[table]
         return self._checked(table, {key: data[key] for key in keys if key in data})
 
-    def put_many(self, table: str, rows: Iterable[Row]) -> None:
-        """Stage writes."""
+    def put_many(self, table: str, rows: Sequence[Row]) -> list[bytes]:
+        """Stage writes; gives the digest of each."""
         data, undo = self.tables[table], self.undo[table]
         for key, value in rows:
             if key not in undo:
                 undo[key] = data.get(key)
             data[key] = value
+        return digests_of([key for key, _ in rows], [value for _, value in rows])
 
     def pop_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """Stage deletes; gives what each key held."""

@@ -403,7 +403,7 @@ class StoreAgainstDict(RuleBasedStateMachine):
 
     @rule(rows=st.lists(st.tuples(KEYS, VALUES), max_size=8))
     def put(self, rows: list[tuple[bytes, bytes]]) -> None:
-        self.store.put_many("ready", iter(rows))
+        self.store.put_many("ready", rows)
         self.staged.update(rows)
 
     @rule(keys=st.lists(KEYS, max_size=8))
