@@ -27,9 +27,9 @@ from rich.table import Table
 
 from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING
 from skuld_py.model import messages as m
+from skuld_py.model.body import Header
 from skuld_py.model.events import Effect, Send
 from skuld_py.model.ids import IdMint
-from skuld_py.model.task import Header
 from skuld_py.partition import tables
 from skuld_py.partition.exchange import Exchange, answer_compare, answer_fetch, answer_probe
 from skuld_py.partition.replica import Grant, Replica

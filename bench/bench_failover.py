@@ -20,8 +20,8 @@ from rich.table import Table
 
 from skuld_py import Client, SkuldError, Uncertain
 from skuld_py.embedded.local import LocalCluster
+from skuld_py.model.history import epoch_of
 from skuld_py.model.ids import partition_of
-from skuld_py.model.task import epoch_of
 
 ALLOWED_S = 1.0
 """What a partition may be without grants beyond the session's timeout."""

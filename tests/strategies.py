@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from skuld_py.model import columns, fields
 from skuld_py.model import messages as m
-from skuld_py.model.task import PRIORITY_MAX, PRIORITY_MIN, Header
+from skuld_py.model.body import PRIORITY_MAX, PRIORITY_MIN, Header
 from skuld_py.wire.codec import Envelope
 
 Integer = Callable[[int, int], int]

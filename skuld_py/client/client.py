@@ -34,18 +34,11 @@ from skuld_py.errors import Fenced, Refused, Uncertain
 from skuld_py.model import columns, names
 from skuld_py.model import ids as task_ids
 from skuld_py.model import messages as m
+from skuld_py.model.body import PRIORITY_MAX, PRIORITY_MIN, Header, decode_body
+from skuld_py.model.history import decode_history
 from skuld_py.model.ids import IdMint, TaskId
 from skuld_py.model.leases import holder_deadline
-from skuld_py.model.task import (
-    PRIORITY_MAX,
-    PRIORITY_MIN,
-    Header,
-    LogEntry,
-    Task,
-    decode_body,
-    decode_history,
-    view,
-)
+from skuld_py.model.task import LogEntry, Task, view
 
 TIMEOUT_S = 5.0
 LEASE_S = 60.0

@@ -145,7 +145,7 @@ class GrantOperation(CohortOperation):
         end_ms = now_ms + self._lease_ms
         led = self.host.led()
         vnodes = {vnode.partition: vnode for vnode in led if vnode.may_grant_until(now_ms, end_ms)}
-        if len(vnodes) < len(led) and not any(vnode.replica.heads(self._queue, None, 1)
+        if len(vnodes) < len(led) and not any(vnode.replica.filing.heads(self._queue, None, 1)
                                               for vnode in vnodes.values()):
             self._is_waiting = True
             self.host.await_horizon(now_ms, self)
@@ -346,7 +346,7 @@ def _heads(vnode: Vnode, queue: str, count: int) -> Iterator[bytes]:
     after: bytes | None = None
     size = min(MERGE_CHUNK, count)
     while True:
-        chunk = vnode.replica.heads(queue, after, size)
+        chunk = vnode.replica.filing.heads(queue, after, size)
         yield from chunk
         if len(chunk) < size:
             return

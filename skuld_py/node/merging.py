@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from skuld_py.model import columns
+from skuld_py.model.history import decode_history
 from skuld_py.model.messages import CountRow, TaskRow
-from skuld_py.model.task import decode_history
 
 
 def merge_task_rows(rows: Iterable[TaskRow]) -> list[TaskRow]:

@@ -180,7 +180,7 @@ class Node:
         self._drain(now_ms)
         self._comparing.look(now_ms)
         for vnode in self.vnodes:
-            vnode.replica.tally.settle()
+            vnode.replica.filing.tally.settle()
         self._keep_floor()
 
     def _drain(self, now_ms: int) -> None:

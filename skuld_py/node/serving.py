@@ -148,7 +148,7 @@ class PeerService:
         queue = message.queue.encode() if message.queue else None
         owned = self.owned()
         rows = [m.CountRow(vnode.partition, *row) for vnode in owned
-                for row in vnode.replica.tally.rows(queue, COUNT_ROWS_MAX)]
+                for row in vnode.replica.filing.tally.rows(queue, COUNT_ROWS_MAX)]
         return m.Counted(message.request, columns.pack_u64([vnode.partition for vnode in owned]),
                          columns.pack_u64([vnode.partition for vnode in owned if vnode.is_leading]),
                          tuple(rows))

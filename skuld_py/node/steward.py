@@ -43,14 +43,14 @@ class Steward:
 
     def deadline(self) -> int:
         """When duties are due next."""
-        lapses = [vnode.replica.next_lapse_ms for vnode in self._node.vnodes
-                  if vnode.replica.next_lapse_ms is not None]
+        lapses = [vnode.replica.filing.next_lapse_ms for vnode in self._node.vnodes
+                  if vnode.replica.filing.next_lapse_ms is not None]
         return min(self._next_gossip_ms, self._next_look_ms, *lapses)
 
     def look(self, now_ms: int) -> None:
         """See to everything that is due."""
         for vnode in self._node.vnodes:
-            vnode.replica.sweep(now_ms, self._node.timing.sweep_rows)
+            vnode.replica.filing.sweep(now_ms, self._node.timing.sweep_rows)
         if now_ms >= self._next_look_ms:
             self._next_look_ms = now_ms + self._node.timing.heir_delay_ms
             for vnode in self._node.vnodes:
@@ -178,7 +178,7 @@ class Steward:
         led = self._node.led()
         queues: dict[str, None] = {}
         for vnode in led:
-            for queue, waiting, _, _ in vnode.replica.tally.rows(None, GOSSIP_QUEUES_MAX):
+            for queue, waiting, _, _ in vnode.replica.filing.tally.rows(None, GOSSIP_QUEUES_MAX):
                 if waiting > 0:
                     queues[queue] = None
         self._gossiped = queues
@@ -193,10 +193,10 @@ class Steward:
         """Queues that gained work on partitions led here since the last call; gossiped if news."""
         filled: dict[str, None] = {}
         for vnode in self._node.vnodes:
-            if vnode.replica.tally.filled:
+            if vnode.replica.filing.tally.filled:
                 if vnode.is_leading:
-                    filled.update((queue.decode(), None) for queue in vnode.replica.tally.filled)
-                vnode.replica.tally.filled = {}
+                    filled.update((queue.decode(), None) for queue in vnode.replica.filing.tally.filled)
+                vnode.replica.filing.tally.filled = {}
         if any(queue not in self._gossiped for queue in filled):
             self._next_gossip_ms = now_ms
         return list(filled)

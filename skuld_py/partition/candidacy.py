@@ -180,7 +180,7 @@ class Candidacy:
         return effects
 
     def _floor(self) -> Floor:
-        claims = sum(row[2] for row in self._vnode.replica.tally.rows(None, 1_000))
+        claims = sum(row[2] for row in self._vnode.replica.filing.tally.rows(None, 1_000))
         return Floor(claims=max(0, claims), end_ms=self._election.document.horizon_ms)
 
     def _rise(self, now_ms: int) -> None:

@@ -1,44 +1,23 @@
-"""The data of one partition on one node: tasks, histories, logs, and the indexes over them.
+"""The data of one partition on one node: tasks, histories, logs.
 
-Invariants: the indexes are a function of the replicated data and of which leases this node has
-seen lapse. A task with a body and without a completion is in exactly one of ``ready`` and
-``lease``; a completed one is in neither. So a claim never scans, memory does not grow with the
-backlog, and a new leader serves at once.
-
-Batch operations take the common case (fresh ids, one claim, one completion) through records as
-bytes; whatever is odd goes through ``_refile``, which works from decoded values and is correct for
-every case. The laws tests hold the two against each other.
-
-A claim can arrive before its task's body (the copies travel apart). Then the lease entry says so,
-and the task enters ``ready`` only once the body is here.
+It joins what comes (from clients, leaders, peers) into the records, and keeps the hash tree and the indexes
+(``filing``) in step. Batch operations take the common case through records as bytes; whatever is odd is decoded
+and merged.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from enum import Enum
 from itertools import accumulate
-from operator import add
 
 import attrs
 
 from skuld_py.config import DEFAULT_LIMITS
+from skuld_py.model.body import Header, decode_body, encode_body
+from skuld_py.model.history import CLAIM, HISTORY_HEAD, ClaimRecord, History, decode_history, encode_claim
 from skuld_py.model.store import TABLES, Row, Store, digests_of
-from skuld_py.model.task import (
-    CLAIM,
-    HISTORY_HEAD,
-    ClaimRecord,
-    Header,
-    History,
-    decode_body,
-    decode_history,
-    encode_body,
-    encode_claim,
-)
 from skuld_py.partition import merkle, tables
-from skuld_py.partition.tables import BODY_KNOWN, BODY_UNKNOWN
-from skuld_py.partition.tally import CLAIMED, COMPLETED, WAITING, Tally
+from skuld_py.partition.filing import Body, Filing
 
 Histories = Mapping[bytes, bytes]
 """History records by key."""
@@ -67,14 +46,6 @@ class Amendment:
     is_released: bool
 
 
-class Body(Enum):
-    """Whether a task's body is here: not, since before, or since this very change."""
-
-    ABSENT = 0
-    KNOWN = 1
-    NEW = 2
-
-
 class Replica:
     """Reads and stages the records of one partition."""
 
@@ -83,10 +54,8 @@ class Replica:
         self.prefix = tables.prefix_of(partition)
         self.store = store
         self.skew_ms = skew_ms
-        self.tally = Tally(store, self.prefix)
+        self.filing = Filing(store, self.prefix, skew_ms)
         self.tree = merkle.Tree(store, self.prefix)
-        self.next_lapse_ms: int | None = None
-        self._find_next_lapse()
 
     # -- tasks ---------------------------------------------------------------------------------
 
@@ -115,11 +84,9 @@ class Replica:
         if histories:
             for key, record in histories.items():
                 history = decode_history(record)
-                self._refile(now_ms, key[2:], history, history, place, Body.NEW)
+                self.filing.refile(now_ms, key[2:], history, history, place, Body.NEW)
             ids = [task_id for task_id in ids if self.prefix + task_id not in histories]
-        at = self.prefix + place
-        self.store.put_many("ready", [(at + task_id, b"") for task_id in ids])
-        self.tally.add(tables.queue_of(place), WAITING, len(ids))
+        self.filing.await_claim(place, ids)
 
     def _existing(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """What is stored under the keys; fresh ids cost one seek for the whole batch."""
@@ -138,12 +105,6 @@ class Replica:
         return [found.get(key) for key in keys]
 
     # -- claims --------------------------------------------------------------------------------
-
-    def heads(self, queue: str, after: bytes | None, limit: int) -> list[bytes]:
-        """Waiting tasks of a queue as (place + id), best first, behind ``after``."""
-        base = self.prefix + queue.encode() + b"\0"
-        start = base if after is None else self.prefix + after + b"\0"
-        return [key[2:] for key, _ in self.store.scan("ready", start, tables.end_of(base), limit)]
 
     def objections(self, grant: Grant, known: Histories | None = None) -> list[int]:
         """Indexes of claims that must not be granted by what this replica knows (``History.allows``). Here and
@@ -170,7 +131,7 @@ class Replica:
             record = known.get(self.prefix + head[-20:], b"")
             if int.from_bytes(record[16:24], "big") + self.skew_ms > now_ms:
                 history = decode_history(record)
-                self._refile(now_ms, head[-20:], history, history, head[:-20], Body.KNOWN)
+                self.filing.refile(now_ms, head[-20:], history, history, head[:-20], Body.KNOWN)
                 held[head] = None
         return [head for head in heads if head not in held]
 
@@ -192,21 +153,7 @@ class Replica:
         rows = [(prefix + task_id, head + (first + index).to_bytes(8, "big") + tail)
                 for index, task_id in zip(fresh, ids, strict=True)]
         self.tree.toggle(merkle.HISTORY, [key for key, _ in rows], self.store.put_many("history", rows))
-        self._move_to_lease(grant.end_ms + self.skew_ms, ids, places)
-
-    def _move_to_lease(self, deadline_ms: int, ids: Sequence[bytes], places: Sequence[bytes]) -> None:
-        """Take tasks out of ``ready``; those not in it have no body here yet."""
-        if not ids:
-            return
-        found = self.store.pop_many("ready", [self.prefix + head for head in map(add, places, ids)])
-        held = [(BODY_UNKNOWN if was is None else BODY_KNOWN) + place
-                for place, was in zip(places, found, strict=True)]
-        at = self.prefix + deadline_ms.to_bytes(8, "big")
-        self.store.put_many("lease", [(at + task_id, place) for task_id, place in zip(ids, held, strict=True)])
-        for place, count in Counter(held).items():
-            self.tally.add(tables.queue_of(place[1:]), CLAIMED, count)
-            self.tally.add(tables.queue_of(place[1:]), WAITING, -count * (place[:1] == BODY_KNOWN))
-        self._note_lapse(deadline_ms)
+        self.filing.move_to_lease(grant.end_ms + self.skew_ms, ids, places)
 
     def held_claim(self, record: bytes | None, token: int) -> ClaimRecord | None:
         """The claim of this token if it is the task's newest, unreleased, and nothing completed the task."""
@@ -260,26 +207,7 @@ class Replica:
             changed = [key for key, _ in rows]
             before = digests_of(changed, map(known.__getitem__, changed))
             self.tree.toggle(merkle.HISTORY, changed, self.store.put_many("history", rows), before)
-            self._close_leases(leases)
-
-    def _close_leases(self, keys: Sequence[bytes]) -> None:
-        found = self.store.pop_many("lease", keys)
-        for held, count in Counter(found).items():
-            if held is not None:
-                self.tally.add(tables.queue_of(held[1:]), CLAIMED, -count)
-                self.tally.add(tables.queue_of(held[1:]), COMPLETED, count * (held[:1] == BODY_KNOWN))
-        if None not in found:
-            return
-        lapsed = [key[10:] for key, held in zip(keys, found, strict=True) if held is None]
-        for task_id, body in zip(lapsed, self.bodies(lapsed), strict=True):
-            if body is not None:
-                place = tables.place_of(decode_body(body)[0])
-                self._leave_ready(place, task_id)
-                self.tally.add(tables.queue_of(place), COMPLETED, 1)
-
-    def _leave_ready(self, place: bytes, task_id: bytes) -> None:
-        if self.store.pop_many("ready", [self.prefix + place + task_id])[0] is not None:
-            self.tally.add(tables.queue_of(place), WAITING, -1)
+            self.filing.close_leases(leases)
 
     # -- the general case ----------------------------------------------------------------------
 
@@ -300,69 +228,7 @@ class Replica:
         body = self.store.get("body", key)
         if body is not None:
             place = tables.place_of(decode_body(body)[0])
-        self._refile(now_ms, task_id, old, new, place, Body.ABSENT if body is None else Body.KNOWN)
-
-    def _refile(self, now_ms: int, task_id: bytes, old: History, new: History, place: bytes | None,
-                body: Body) -> None:
-        """Put a task where its new history says, out of wherever its old one had put it."""
-        if old.horizon_ms:
-            lease = tables.lease_key(self.prefix, old.horizon_ms + self.skew_ms, task_id)
-            held = self.store.pop_many("lease", [lease])[0]
-            if held is not None:
-                self.tally.add(tables.queue_of(held[1:]), CLAIMED, -1)
-                place = place or held[1:]
-        if place is None:
-            return
-        if body is Body.KNOWN:
-            self._leave_ready(place, task_id)
-        was_counted = body is Body.KNOWN and old.completion.value is not None
-        self._file(now_ms, task_id, new, place, body is not Body.ABSENT, was_counted)
-
-    def _file(self, now_ms: int, task_id: bytes, history: History, place: bytes, has_body: bool,
-              was_counted: bool) -> None:
-        queue = tables.queue_of(place)
-        deadline_ms = history.horizon_ms + self.skew_ms
-        if history.completion.value is not None:
-            if has_body and not was_counted:
-                self.tally.add(queue, COMPLETED, 1)
-        elif history.horizon_ms and deadline_ms > now_ms:
-            lease = tables.lease_key(self.prefix, deadline_ms, task_id)
-            self.store.put_many("lease", [(lease, (BODY_KNOWN if has_body else BODY_UNKNOWN) + place)])
-            self.tally.add(queue, CLAIMED, 1)
-            self._note_lapse(deadline_ms)
-        elif has_body:
-            self.store.put_many("ready", [(self.prefix + place + task_id, b"")])
-            self.tally.add(queue, WAITING, 1)
-
-    def sweep(self, now_ms: int, limit: int) -> bool:
-        """Return lapsed claims to ``ready``; says whether any came back."""
-        if self.next_lapse_ms is None or self.next_lapse_ms > now_ms:
-            return False
-        stop = self.prefix + (now_ms + 1).to_bytes(8, "big")
-        rows = self.store.scan("lease", self.prefix, stop, limit)
-        self.store.pop_many("lease", [key for key, _ in rows])
-        back = [(self.prefix + held[1:] + key[10:], b"") for key, held in rows if held[:1] == BODY_KNOWN]
-        self.store.put_many("ready", back)
-        for _, held in rows:
-            self.tally.add(tables.queue_of(held[1:]), CLAIMED, -1)
-            if held[:1] == BODY_KNOWN:
-                self.tally.add(tables.queue_of(held[1:]), WAITING, 1)
-        self._find_next_lapse()
-        return bool(back)
-
-    def _note_lapse(self, deadline_ms: int) -> None:
-        if self.next_lapse_ms is None or deadline_ms < self.next_lapse_ms:
-            self.next_lapse_ms = deadline_ms
-
-    def _find_next_lapse(self) -> None:
-        rows = self.store.scan("lease", self.prefix, self.prefix + b"\xff" * 8, 1)
-        self.next_lapse_ms = int.from_bytes(rows[0][0][2:10], "big") if rows else None
-
-    def leases(self, after: bytes, limit: int) -> list[tuple[bytes, bytes, bytes]]:
-        """Live claims as (cursor, id, place), in the order of lapsing, behind a cursor."""
-        start = self.prefix + after + b"\0" if after else self.prefix
-        rows = self.store.scan("lease", start, tables.end_of(self.prefix), limit)
-        return [(key[2:], key[10:], held[1:]) for key, held in rows]
+        self.filing.refile(now_ms, task_id, old, new, place, Body.ABSENT if body is None else Body.KNOWN)
 
     def is_empty(self) -> bool:
         """Whether nothing is stored of this partition."""
@@ -374,9 +240,8 @@ class Replica:
         for table in PARTITION_TABLES:
             rows = self.store.scan(table, self.prefix, tables.end_of(self.prefix), limit)
             self.store.pop_many(table, [key for key, _ in rows])
-        self.tally = Tally(self.store, self.prefix)
+        self.filing = Filing(self.store, self.prefix, self.skew_ms)
         self.tree = merkle.Tree(self.store, self.prefix)
-        self._find_next_lapse()
 
     # -- logs ----------------------------------------------------------------------------------
 

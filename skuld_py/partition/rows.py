@@ -12,9 +12,10 @@ from itertools import groupby
 
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model import columns, ids
+from skuld_py.model.body import decode_body
+from skuld_py.model.history import EMPTY_HISTORY, History
 from skuld_py.model.messages import TaskRow
 from skuld_py.model.names import check_name
-from skuld_py.model.task import EMPTY_HISTORY, History, decode_body
 from skuld_py.partition.replica import Replica
 from skuld_py.partition.tables import split_number
 from skuld_py.partition.units import Unit

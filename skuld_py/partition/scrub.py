@@ -18,8 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from skuld_py.errors import Corrupt
+from skuld_py.model.body import decode_body
+from skuld_py.model.history import History, decode_history
 from skuld_py.model.store import Row, Store
-from skuld_py.model.task import History, decode_body, decode_history
 from skuld_py.partition import tables
 from skuld_py.partition.suspicion import clear_damaged
 from skuld_py.partition.tables import BODY_KNOWN, BODY_UNKNOWN

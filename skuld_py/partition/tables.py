@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 
-from skuld_py.model.task import PRIORITY_MAX, Header
+from skuld_py.model.body import PRIORITY_MAX, Header
 
 _U16 = struct.Struct(">H")
 _LOG = struct.Struct(">QI")

@@ -19,9 +19,10 @@ from skuld_py.config import Limits, Parameters, Timing
 from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
+from skuld_py.model.body import decode_body
 from skuld_py.model.document import Member
+from skuld_py.model.history import token_of
 from skuld_py.model.store import Store
-from skuld_py.model.task import decode_body, token_of
 from skuld_py.partition.election import Election
 from skuld_py.partition.promise import Promise, load_promise, save_promise
 from skuld_py.partition.replica import Amendment, Grant, Replica
@@ -211,7 +212,7 @@ class Vnode:
     def claim_page(self, after: bytes) -> m.PushClaims:
         """Live claims behind a cursor, with the place each task would wait in."""
         limit = self.limits.page_rows
-        rows = self.replica.leases(after, limit)
+        rows = self.replica.filing.leases(after, limit)
         task_ids = [task_id for _, task_id, _ in rows]
         histories = self.replica.histories(task_ids)
         records = [histories[self.replica.prefix + task_id] for task_id in task_ids]

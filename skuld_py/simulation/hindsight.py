@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from skuld_py.model import messages as m
 from skuld_py.model.columns import unpack_u64
+from skuld_py.model.history import epoch_of
 from skuld_py.model.ids import partition_of, split
-from skuld_py.model.task import epoch_of
 from skuld_py.simulation.history import History, Hold, Operation, Status
 from skuld_py.simulation.probes import KNOWN
 from skuld_py.simulation.registry import Write

@@ -14,9 +14,10 @@ from typing import Any
 
 from skuld_py.config import Parameters
 from skuld_py.model import messages as m
+from skuld_py.model.body import encode_body
 from skuld_py.model.columns import unpack_u64
+from skuld_py.model.history import HISTORY_HEAD, History
 from skuld_py.model.ids import partition_of, split
-from skuld_py.model.task import HISTORY_HEAD, History, encode_body
 from skuld_py.partition import tables
 from skuld_py.partition.suspicion import suspects
 from skuld_py.simulation.history import History as ClientHistory

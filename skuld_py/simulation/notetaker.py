@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from skuld_py.model import messages as m
 from skuld_py.model.columns import unpack_u64
 from skuld_py.model.events import SwapDocument
+from skuld_py.model.history import History
 from skuld_py.model.ids import split
-from skuld_py.model.task import History
 from skuld_py.simulation.notes import Note, What
 from skuld_py.simulation.process import Process
 from skuld_py.simulation.scheduler import Scheduler

@@ -18,8 +18,8 @@ from skuld_py.model import messages as m
 from skuld_py.model.columns import unpack_u64
 from skuld_py.model.document import Document
 from skuld_py.model.events import DocumentRead, Session, SessionChanged
+from skuld_py.model.history import History
 from skuld_py.model.ids import partition_of, split
-from skuld_py.model.task import History
 from skuld_py.partition.tables import suspect_key
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.network import Network

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from skuld_py.model import messages as m
+from skuld_py.model.body import Header
 from skuld_py.model.columns import pack, pack_u64, unpack_u64
 from skuld_py.model.ids import IdMint, split
-from skuld_py.model.task import Header
 from skuld_py.simulation.clocks import Clock
 from skuld_py.simulation.history import History, Hold, Operation, Status
 from skuld_py.simulation.network import Envelope, Network

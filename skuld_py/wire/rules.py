@@ -15,12 +15,12 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from skuld_py.model.body import Header
 from skuld_py.model.columns import unpack_u64
 from skuld_py.model.fields import U32_MAX
 from skuld_py.model.ids import ID_BYTES
 from skuld_py.model.messages import Append, TaskBatch, TaskRow
 from skuld_py.model.names import NAME
-from skuld_py.model.task import Header
 from skuld_py.wire.stream import Fault
 
 Rule = Callable[[Any], None]

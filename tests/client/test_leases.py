@@ -12,8 +12,8 @@ from skuld_py.client.client import Client
 from skuld_py.client.steady import steady_s
 from skuld_py.model import columns
 from skuld_py.model import messages as m
+from skuld_py.model.body import Header, encode_body
 from skuld_py.model.leases import holder_deadline
-from skuld_py.model.task import Header, encode_body
 
 BODY = encode_body(Header("q").encode(), b"x")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from skuld_py.crdt import Flag, LatticeMap, Max, Min, join
 from skuld_py.crdt.lattice import Lattice
-from skuld_py.model.task import ClaimRecord, History
+from skuld_py.model.history import ClaimRecord, History
 
 NUMBERS = st.integers(0, 5)
 MAXES = st.builds(Max, NUMBERS)

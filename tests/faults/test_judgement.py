@@ -21,10 +21,11 @@ from faults.stores import read_store
 from faults.transactions import writes_of
 from skuld_py.errors import Refused, Uncertain
 from skuld_py.model import messages as m
+from skuld_py.model.body import Header, encode_body
 from skuld_py.model.columns import pack, pack_u64
 from skuld_py.model.document import Document, seats_of
+from skuld_py.model.history import HISTORY_HEAD, token_of
 from skuld_py.model.ids import IdMint
-from skuld_py.model.task import HISTORY_HEAD, Header, encode_body, token_of
 from skuld_py.runtime.lmdb_store import LmdbStore
 from skuld_py.simulation.campaign import LIVENESS
 from skuld_py.simulation.checkers import Evidence

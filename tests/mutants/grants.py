@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-VNODE, GRANTING, REPLICA, TASK = "partition/vnode.py", "node/granting.py", "partition/replica.py", "model/task.py"
+VNODE, GRANTING, REPLICA, HISTORY = "partition/vnode.py", "node/granting.py", "partition/replica.py", "model/history.py"
+FILING = "partition/filing.py"
 CLAIMING = "tests/node/test_claiming.py::"
 GRANTINGS = "tests/node/test_granting.py::"
 VNODES = "tests/partition/test_vnode.py::"
@@ -51,15 +52,15 @@ MUTANTS: tuple[Mutant, ...] = (
            "first_token = token_of(self.epoch, self.granted + 1)", "first_token = token_of(0, self.granted + 1)",
            "C4"),
     mutant("lapse-without-skew", "a lapsed claim is granted again at its very end", REPLICA,
-           "        self.skew_ms = skew_ms\n", "        self.skew_ms = 0\n", "C3",
+           "        self.skew_ms = skew_ms\n", "        self.skew_ms = skew_ms = 0\n", "C3",
            CLAIMING + "test_a_lapsed_claim_is_granted_again_after_the_skew_bound_and_not_before"),
-    mutant("lease-not-respected", "a follower agrees to a second claim while one is held", TASK,
+    mutant("lease-not-respected", "a follower agrees to a second claim while one is held", HISTORY,
            "            elif not claim.released.is_raised and claim.end.value > over_ms:\n                return False\n",
            "", "C3", REPLICAS + "test_a_grant_is_vetoed_by_any_other_claim_that_may_be_held"),
-    mutant("older-token-respected", "a follower agrees to a claim older than one it knows", TASK,
+    mutant("older-token-respected", "a follower agrees to a claim older than one it knows", HISTORY,
            "if self.completion.value is not None or token < self.newest_token:", "if self.completion.value is not None:",
            "C2", REPLICAS + "test_a_grant_is_vetoed_by_any_other_claim_that_may_be_held"),
-    mutant("completion-not-vetoed", "a follower agrees to a claim of what is done", TASK,
+    mutant("completion-not-vetoed", "a follower agrees to a claim of what is done", HISTORY,
            "if self.completion.value is not None or token < self.newest_token:", "if token < self.newest_token:", "C8",
            REPLICAS + "test_a_completed_task_is_vetoed_even_when_its_very_claim_is_known"),
     mutant("swept-by-a-wrong-clock", "a leader grants what waits, though its lease still runs", REPLICA,
@@ -105,10 +106,10 @@ MUTANTS: tuple[Mutant, ...] = (
            GRANTINGS + "test_the_best_task_over_all_partitions_comes_first"),
     mutant("second-best", "a leader passes over the head of the queue", GRANTING,
            "    after: bytes | None = None\n    size = min(MERGE_CHUNK, count)\n",
-           "    after: bytes | None = next(iter(vnode.replica.heads(queue, None, 1)), None)\n"
+           "    after: bytes | None = next(iter(vnode.replica.filing.heads(queue, None, 1)), None)\n"
            "    size = min(MERGE_CHUNK, count)\n", "O1"),
-    mutant("another-queue", "a claim takes from queues whose name begins alike", REPLICA,
-           'base = self.prefix + queue.encode() + b"\\0"\n        start', "base = self.prefix + queue.encode()\n        start",
+    mutant("another-queue", "a claim takes from queues whose name begins alike", FILING,
+           'base = self._prefix + queue.encode() + b"\\0"\n        start', "base = self._prefix + queue.encode()\n        start",
            "C12", REPLICAS + "test_a_queue_whose_name_begins_another_is_kept_apart"),
     mutant("wrong-clock-grants", "a node whose clock is wrong grants", "node/timekeeping.py",
            "        return self._is_admitted and self.verdict in (Verdict.AGREED, Verdict.UNHEARD)\n",

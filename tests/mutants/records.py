@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-STORING, REPLICA, TASK, LATTICE = "node/storing.py", "partition/replica.py", "model/task.py", "crdt/lattice.py"
+STORING, REPLICA, HISTORY, LATTICE = "node/storing.py", "partition/replica.py", "model/history.py", "crdt/lattice.py"
+FILING, TASK = "partition/filing.py", "model/task.py"
 EXCHANGE, MERKLE, STORE = "partition/exchange.py", "partition/merkle.py", "runtime/lmdb_store.py"
 LAWS = "tests/crdt/test_laws.py"
 TREES = "tests/partition/test_merkle.py::"
@@ -39,10 +40,10 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("read-forgets-answers", "a read shows one replica's answer", STORING,
            "merge_task_rows([row for answer in self._answers.values() for row in answer.tasks])",
            "merge_task_rows([row for answer in [message] for row in answer.tasks])", "A3"),
-    mutant("completion-merge-dropped", "merging keeps one's own completion, or none", TASK,
+    mutant("completion-merge-dropped", "merging keeps one's own completion, or none", HISTORY,
            "return History(self.completion.merge(other.completion), self.claims.merge(other.claims))",
            "return History(self.completion, self.claims.merge(other.claims))", "D4"),
-    mutant("claims-merge-dropped", "merging keeps one's own claims", TASK,
+    mutant("claims-merge-dropped", "merging keeps one's own claims", HISTORY,
            "return History(self.completion.merge(other.completion), self.claims.merge(other.claims))",
            "return History(self.completion.merge(other.completion), self.claims)", "C4"),
     mutant("claims-merged-over", "of two records of a claim the other's is kept", LATTICE,
@@ -55,18 +56,17 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("end-falls", "of two ends the smaller is kept", LATTICE,
            "return self if self.value >= other.value else other", "return self if self.value <= other.value else other",
            "C9"),
-    mutant("released-claims-count", "a released claim still holds its task", TASK,
+    mutant("released-claims-count", "a released claim still holds its task", HISTORY,
            "        return max((claim.end.value for claim in self.claims.entries.values()\n"
            "                    if not claim.released.is_raised), default=0)\n",
            "        return max((claim.end.value for claim in self.claims.entries.values()), default=0)\n", "O3",
            "tests/node/test_granting.py::test_a_released_task_waits_at_once"),
-    mutant("completed-task-waits", "what is completed stays in the ready index", REPLICA,
-           "                self._leave_ready(place, task_id)\n                self.tally",
-           "                self.tally", "X1"),
+    mutant("completed-task-waits", "what is completed stays in the ready index", FILING,
+           "            self._leave_ready(place, key[2:])\n            self.tally", "            self.tally", "X1"),
     mutant("claims-lost-at-completion", "completing forgets the claims", REPLICA,
            'rows.append((key, at + token.to_bytes(8, "big") + old[16:]))',
            'rows.append((key, at + token.to_bytes(8, "big") + bytes(8)))', "V3"),
-    mutant("counted-twice", "a merged completion is counted again", REPLICA,
+    mutant("counted-twice", "a merged completion is counted again", FILING,
            "            if has_body and not was_counted:\n", "            if has_body:\n", "A6"),
     mutant("log-entry-overwritten", "another entry under a known number is taken", REPLICA,
            "        if any(known.get(key, entry) != entry for key, entry in rows):\n            return False\n", "", "D5",

@@ -15,6 +15,7 @@ from skuld_py.cluster.placement import place
 from skuld_py.config import Parameters
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
+from skuld_py.model.body import Header
 from skuld_py.model.document import NOBODY, Document, Member
 from skuld_py.model.events import (
     Answer,
@@ -34,7 +35,6 @@ from skuld_py.model.events import (
     SwapDocument,
     Ticked,
 )
-from skuld_py.model.task import Header
 from skuld_py.node.node import Node
 from skuld_py.node.turn import take_turn
 from skuld_py.simulation.store import MemoryStore

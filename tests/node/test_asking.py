@@ -9,7 +9,7 @@ import pytest
 from node.machines import Machines
 from skuld_py.model import columns
 from skuld_py.model import messages as m
-from skuld_py.model.task import Header
+from skuld_py.model.body import Header
 
 MIB = 1 << 20
 

@@ -51,7 +51,7 @@ def test_a_leader_whose_epoch_too_many_promised_otherwise_takes_a_newer_one(mach
     machines.ask(machines.names[0], m.Enqueue(1, 0, (machines.batch("q", 5),)))
     machines.pass_time(100)
     leader, vnode = next((name, vnode) for name in machines.names for vnode in machines.nodes[name].vnodes
-                         if vnode.is_leading and vnode.replica.heads("q", None, 1))
+                         if vnode.is_leading and vnode.replica.filing.heads("q", None, 1))
     epoch = vnode.epoch
     for name in machines.names:
         if name != leader:
@@ -97,7 +97,7 @@ def test_a_claim_answered_twice_is_not_given_back(machines: Machines) -> None:
     machines.ask(machines.names[0], m.Enqueue(1, 0, (machines.batch("q", 5),)))
     machines.pass_time(100)
     led = next(name for name in machines.names if any(
-        vnode.is_leading and vnode.replica.heads("q", None, 1) for vnode in machines.nodes[name].vnodes))
+        vnode.is_leading and vnode.replica.filing.heads("q", None, 1) for vnode in machines.nodes[name].vnodes))
     other = next(name for name in machines.names if name != led)
     machines.ask(other, m.Claim(2, "q", 5, 60_000, 0, "me"))
     copies = []
@@ -142,7 +142,7 @@ def test_a_claim_whose_partition_has_no_majority_is_not_granted(machines: Machin
     machines.ask(machines.names[0], m.Enqueue(1, 0, (machines.batch("q", 1),)))
     machines.pass_time(100)
     led = next(name for name in machines.names if any(
-        vnode.is_leading and vnode.replica.heads("q", None, 1) for vnode in machines.nodes[name].vnodes))
+        vnode.is_leading and vnode.replica.filing.heads("q", None, 1) for vnode in machines.nodes[name].vnodes))
     machines.ask(led, m.Claim(2, "q", 1, 60_000, 0, "me"), b"alone")
     end_ms = machines.now_ms + 3_000
     while machines.now_ms < end_ms:
@@ -202,7 +202,7 @@ def test_a_node_whose_clock_was_ahead_before_it_started_again_waits_for_its_leas
     machines.ask(machines.names[0], m.Claim(2, "q", 1, 5_000, 0, "me"))
     machines.pass_time(100)
     for vnode in node.vnodes:
-        vnode.replica.sweep(machines.now_ms + 60_000, 10)
+        vnode.replica.filing.sweep(machines.now_ms + 60_000, 10)
 
     machines.ask(machines.names[0], m.Claim(3, "q", 1, 5_000, 0, "other"), b"too early")
     machines.ask(machines.names[0], m.Claim(4, "q", 1, 5_000, 20_000, "other"), b"in time")

@@ -12,9 +12,9 @@ import pytest
 from node.machines import Machines
 from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Parameters, Timing
 from skuld_py.model import messages as m
+from skuld_py.model.body import Header
 from skuld_py.model.events import Send
 from skuld_py.model.ids import IdMint
-from skuld_py.model.task import Header
 from skuld_py.node.comparing import Comparing
 from skuld_py.partition.exchange import Pass, answer_compare, answer_fetch, answer_probe
 from skuld_py.partition.replica import Replica

@@ -8,8 +8,8 @@ import pytest
 from node.machines import Machines
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
+from skuld_py.model.body import Header
 from skuld_py.model.events import Received
-from skuld_py.model.task import Header
 from skuld_py.partition.vnode import Vnode
 
 

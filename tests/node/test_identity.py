@@ -10,8 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from skuld_py.config import Parameters
 from skuld_py.errors import Corrupt, Malformed
+from skuld_py.model.body import Header
 from skuld_py.model.registration import Registration
-from skuld_py.model.task import Header
 from skuld_py.node.identity import IDENTITY_KEY, Identity, Start, Verdict, begin_start, judge, load_identity
 from skuld_py.node.node import FLOOR_KEY
 from skuld_py.node.starting import note_damage, prepare

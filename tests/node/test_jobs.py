@@ -9,10 +9,10 @@ import pytest
 
 from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Parameters
 from skuld_py.model import messages as m
+from skuld_py.model.body import Header
 from skuld_py.model.document import Document, Member, seats_of
 from skuld_py.model.events import Effect, ReadDocument
 from skuld_py.model.ids import IdMint
-from skuld_py.model.task import Header
 from skuld_py.node.moving import ASK_PAUSE_MS, Moving
 from skuld_py.partition.exchange import Pass, Progress
 from skuld_py.partition.vnode import Vnode

@@ -8,7 +8,7 @@ from node.machines import Machines
 from skuld_py.model import ids
 from skuld_py.model import messages as m
 from skuld_py.model.events import MembersChanged, NodesChanged
-from skuld_py.model.task import History
+from skuld_py.model.history import History
 from skuld_py.node.node import Node
 from skuld_py.partition.suspicion import mark_suspect
 from skuld_py.partition.vnode import Role, Vnode
@@ -23,7 +23,7 @@ def roles(node: Node) -> list[Role]:
 
 def live_histories(vnode: Vnode) -> list[History]:
     """Histories of a partition's live claims."""
-    found = vnode.replica.histories([task_id for _, task_id, _ in vnode.replica.leases(b"", 1_000)])
+    found = vnode.replica.histories([task_id for _, task_id, _ in vnode.replica.filing.leases(b"", 1_000)])
     return [History.decode(record) for record in found.values()]
 
 

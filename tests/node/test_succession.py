@@ -39,7 +39,7 @@ def orphaned() -> tuple[Machines, int, str, bytes]:
     pass_without(machines, 100, lambda name, message: name == heir and isinstance(message, m.Grant))
     answer = machines.answers_to(b"client")[-1]
     assert isinstance(answer, m.Claimed) and answer.batches
-    assert machines.nodes[heir].vnodes[0].replica.leases(b"", 10) == []
+    assert machines.nodes[heir].vnodes[0].replica.filing.leases(b"", 10) == []
     machines.flying.clear()
     others = tuple(member for member in machines.members if member.name != leader)
     for member in others:
@@ -61,7 +61,7 @@ def test_it_has_read_the_claims_of_its_voters(orphaned: tuple[Machines, int, str
             break
 
     assert machines.documents[0][1].leader == heir and machines.documents[0][1].epoch > epoch
-    assert [row[1] for row in vnode.replica.leases(b"", 10)] == [task_id]
+    assert [row[1] for row in vnode.replica.filing.leases(b"", 10)] == [task_id]
 
 
 def test_it_does_not_lead_until_a_majority_has_confirmed_them(orphaned: tuple[Machines, int, str, bytes]) -> None:

@@ -10,9 +10,9 @@ import attrs
 
 from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Limits, Timing
 from skuld_py.model import messages as m
+from skuld_py.model.body import Header
 from skuld_py.model.events import Effect, Send
 from skuld_py.model.ids import IdMint
-from skuld_py.model.task import Header
 from skuld_py.partition import tables
 from skuld_py.partition.exchange import Exchange, answer_compare, answer_fetch, answer_probe
 from skuld_py.partition.replica import Grant, Replica
@@ -47,7 +47,7 @@ def content(made: Replica, shared: tuple[str, ...] = SHARED) -> list[list[tuple[
 
 def indexes(made: Replica) -> list[list[tuple[bytes, bytes]]]:
     """What follows from it once all leases have lapsed."""
-    made.sweep(1 << 40, 100_000)
+    made.filing.sweep(1 << 40, 100_000)
     return content(made, ("ready", "lease"))
 
 

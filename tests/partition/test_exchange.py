@@ -14,7 +14,8 @@ from skuld_py.config import DEFAULT_TIMING
 from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.model.task import HISTORY_HEAD, Header, History, encode_claim
+from skuld_py.model.body import Header
+from skuld_py.model.history import HISTORY_HEAD, History, encode_claim
 from skuld_py.partition.exchange import Exchange, answer_compare, answer_fetch, answer_probe
 from skuld_py.partition.merkle import LEAVES
 from skuld_py.partition.replica import Grant, Replica
@@ -269,7 +270,7 @@ def test_claims_known_to_one_side_become_known_to_both() -> None:
     histories = leader.histories(task_ids)
     newest = [History.decode(histories[leader.prefix + task_id]).newest_token for task_id in task_ids]
     assert newest == [1, 1 << 32, (1 << 32) + 1, (1 << 32) + 2]
-    assert leader.heads("q", None, 10) == []
+    assert leader.filing.heads("q", None, 10) == []
 
 
 # -- strangers -------------------------------------------------------------------------------------
@@ -301,7 +302,7 @@ def test_rows_of_several_queues_arrive_whole() -> None:
             for header in (Header("a").encode(), Header("b", 3).encode(), Header("a").encode())
             for task_id in mint.mint(1, 2, 0)]
     assert merge_rows(made, 1, 1, rows) == []
-    assert [row[:2] for row in made.tally.rows(None, 9)] == [("a", 4), ("b", 2)]
+    assert [row[:2] for row in made.filing.tally.rows(None, 9)] == [("a", 4), ("b", 2)]
 
 
 def test_a_body_that_differs_is_reported_in_each_pass_and_kept() -> None:

@@ -9,8 +9,9 @@ import attrs
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from skuld_py.model.body import Header
+from skuld_py.model.history import token_of
 from skuld_py.model.leases import RATE, holder_deadline
-from skuld_py.model.task import Header, token_of
 from skuld_py.partition import tables
 from skuld_py.partition.replica import Amendment, Grant, Replica
 from skuld_py.simulation.store import MemoryStore
@@ -78,7 +79,7 @@ def test_a_holder_stops_before_its_task_can_be_granted_again(data: st.DataObject
         deadline_s = max(deadline_s, holder_deadline(float(holder.read(sent)) / 1000, lease_ms / 1000))
 
     stopped = holder.when(Fraction(deadline_s) * 1000)
-    lapse_ms = int.from_bytes(heir_copy.leases(b"", 1)[0][0][:8], "big")
+    lapse_ms = int.from_bytes(heir_copy.filing.leases(b"", 1)[0][0][:8], "big")
     heir = clock_beside(data, leader, leader.when(Fraction(lapse_ms)), skew_ms)
     again = heir.when(Fraction(lapse_ms))
     assume(abs(heir.read(again) - leader.read(again)) <= skew_ms)

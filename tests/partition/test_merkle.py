@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from partition.exchanging import HEADER, PLACE, draft, fill, replica
 from skuld_py.model import ids
-from skuld_py.model.task import HISTORY_HEAD, encode_claim
+from skuld_py.model.history import HISTORY_HEAD, encode_claim
 from skuld_py.partition.merkle import ALL_LEAVES, LEAVES, SLICE_BITS, Nodes, Tree, leaf_of, next_stretch
 from skuld_py.partition.replica import Amendment, Grant, Replica
 from skuld_py.simulation.store import MemoryStore
@@ -64,7 +64,7 @@ class Changes:
             case 7:
                 made.append(chosen[0], 1, self._draw(st.sampled_from((0, 1, 255))), [b"a", b"b"])
             case _:
-                made.sweep(self.now_ms, 2)
+                made.filing.sweep(self.now_ms, 2)
 
     def perhaps_draft(self) -> None:
         match self._draw(st.integers(0, 5)):
@@ -156,7 +156,7 @@ def test_an_id_that_comes_twice_in_a_batch_counts_once() -> None:
     made.finish(1, task_ids, [8, 9, 8, 9], 60)
 
     assert made.tree.nodes.is_same(scanned(made))
-    assert made.tally.rows(None, 9) == [("q", 0, 0, 2)]
+    assert made.filing.tally.rows(None, 9) == [("q", 0, 0, 2)]
 
 
 def test_a_new_draft_corrects_a_tree_that_parted_from_its_records_and_counts_it() -> None:

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skuld_py.crdt.lattice import Flag, LatticeMap, Max
-from skuld_py.model.task import ClaimRecord, Header, History, decode_body, decode_history, token_of
+from skuld_py.model.body import Header, decode_body
+from skuld_py.model.history import ClaimRecord, History, decode_history, token_of
 from skuld_py.partition import tables
 from skuld_py.partition.replica import Amendment, Grant, Replica
 from skuld_py.simulation.store import MemoryStore
@@ -49,7 +50,7 @@ def apply(replica: Replica, now_ms: int, op: Op) -> None:
     elif op.kind == "finish":
         replica.finish(now_ms, task_ids, [token] * len(task_ids), now_ms)
     elif op.kind == "sweep":
-        replica.sweep(now_ms, 100)
+        replica.filing.sweep(now_ms, 100)
     elif op.kind in ("renew", "release"):
         for index, task_id in enumerate(task_ids):
             amendment = Amendment(task_id, token + index, now_ms + op.time, op.kind == "release")
@@ -80,11 +81,11 @@ def check(replica: Replica, now_ms: int) -> None:
         else:
             assert task_id not in ready
         _count(counts, body, history, held)
-    replica.tally.settle()
-    stored = {row[0]: list(row[1:]) for row in replica.tally.rows(None, 100) if any(row[1:])}
+    replica.filing.tally.settle()
+    stored = {row[0]: list(row[1:]) for row in replica.filing.tally.rows(None, 100) if any(row[1:])}
     assert stored == {queue: row for queue, row in counts.items() if any(row)}
     lapses = [deadline for deadline, _ in leases.values()]
-    assert not lapses or (replica.next_lapse_ms is not None and replica.next_lapse_ms <= min(lapses))
+    assert not lapses or (replica.filing.next_lapse_ms is not None and replica.filing.next_lapse_ms <= min(lapses))
 
 
 def _count(counts: dict[str, list[int]], body: bytes | None, history: History,
@@ -130,7 +131,7 @@ def test_the_head_of_a_queue_is_the_highest_priority_then_the_oldest() -> None:
     for index, priority in enumerate([0, 5, 5, -(1 << 31), (1 << 31) - 1]):
         replica.store_tasks(1, Header("q", priority).encode(), [IDS[index]], [b""])
 
-    heads = [head[-20:] for head in replica.heads("q", None, 10)]
+    heads = [head[-20:] for head in replica.filing.heads("q", None, 10)]
 
     assert heads == [IDS[4], IDS[1], IDS[2], IDS[0], IDS[3]]
 
@@ -140,7 +141,7 @@ def test_a_queue_whose_name_begins_another_is_kept_apart() -> None:
     replica.store_tasks(1, Header("q").encode(), [IDS[0]], [b""])
     replica.store_tasks(1, Header("q-2").encode(), [IDS[1]], [b""])
 
-    assert [head[-20:] for head in replica.heads("q", None, 10)] == [IDS[0]]
+    assert [head[-20:] for head in replica.filing.heads("q", None, 10)] == [IDS[0]]
 
 
 def test_the_same_id_with_another_body_is_refused_and_nothing_changes() -> None:
@@ -211,16 +212,16 @@ def test_a_grant_is_vetoed_by_any_other_claim_that_may_be_held(claims: list[tupl
 
 def test_a_lease_swept_by_a_clock_that_ran_ahead_is_a_lease_again() -> None:
     replica = with_claims((NEW, 500, "other", False))
-    replica.sweep(10_000, 10)
-    heads = replica.heads("q", None, 10)
+    replica.filing.sweep(10_000, 10)
+    heads = replica.filing.heads("q", None, 10)
     assert len(heads) == 1, "the wrong clock let it wait again"
 
     assert replica.still_waiting(100, heads) == []
     check(replica, 100)
-    assert replica.heads("q", None, 10) == [] and replica.next_lapse_ms == 510
+    assert replica.filing.heads("q", None, 10) == [] and replica.filing.next_lapse_ms == 510
 
-    replica.sweep(510, 10)
-    assert replica.still_waiting(510, replica.heads("q", None, 10)) == heads
+    replica.filing.sweep(510, 10)
+    assert replica.still_waiting(510, replica.filing.heads("q", None, 10)) == heads
 
 
 def test_only_the_newest_unreleased_claim_of_an_open_task_is_held() -> None:

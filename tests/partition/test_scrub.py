@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from partition.test_replica import IDS, OPS, SKEW_MS, Op, apply, check
 from skuld_py.errors import Corrupt
 from skuld_py.model import ids
+from skuld_py.model.body import Header
+from skuld_py.model.history import decode_history
 from skuld_py.model.store import TABLES
-from skuld_py.model.task import Header, decode_history
 from skuld_py.partition import tables
 from skuld_py.partition.replica import Grant, Replica
 from skuld_py.partition.rows import merge_rows, read_rows
@@ -30,7 +31,7 @@ def played(ops: list[Op]) -> MemoryStore:
         apply(replica, now_ms, op)
     for index in range(2):
         replica.append(IDS[index], 1, 0, [b"entry"])
-    replica.tally.settle()
+    replica.filing.tally.settle()
     assert isinstance(replica.store, MemoryStore)
     replica.store.commit()
     return replica.store
@@ -89,8 +90,8 @@ def test_an_undamaged_partition_is_as_it_was_once_the_lapsed_are_swept(ops: list
 
     for each in (store, other):
         replica = Replica(0, each, SKEW_MS)
-        replica.sweep(NOW_MS, 100)
-        replica.tally.settle()
+        replica.filing.sweep(NOW_MS, 100)
+        replica.filing.tally.settle()
     for table in ("body", "history", "log", "ready", "lease"):
         assert store.rows(table) == other.rows(table)
     counts = [{key: value for key, value in each.rows("counts").items() if any(value)} for each in (store, other)]
@@ -132,13 +133,13 @@ def test_a_claim_whose_body_was_lost_is_still_handed_over_by_a_voter() -> None:
     replica = Replica(0, store, SKEW_MS)
     replica.store_tasks(1, Header("q").encode(), [IDS[0]], [b""])
     replica.apply_grant(10, Grant([IDS[0]], [tables.place_of(Header("q"))], 7, 10, 5_000, "me"))
-    replica.tally.settle()
+    replica.filing.tally.settle()
     store.commit()
     store.damage("body", replica.prefix + IDS[0])
 
     scrub(store)
 
-    held = Replica(0, store, SKEW_MS).leases(b"", 10)
+    held = Replica(0, store, SKEW_MS).filing.leases(b"", 10)
     assert [row[1:] for row in held] == [(IDS[0], tables.place_of(Header("q")))]
 
 

@@ -7,10 +7,11 @@ import pytest
 
 from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Parameters
 from skuld_py.model import messages as m
+from skuld_py.model.body import Header
 from skuld_py.model.columns import Column, unpack_u64
 from skuld_py.model.document import Document, Member
+from skuld_py.model.history import token_of
 from skuld_py.model.ids import IdMint
-from skuld_py.model.task import Header, token_of
 from skuld_py.partition.election import Phase
 from skuld_py.partition.promise import Promise
 from skuld_py.partition.tables import place_of

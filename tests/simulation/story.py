@@ -12,10 +12,11 @@ from typing import Any
 import attrs
 
 from skuld_py.model import messages as m
+from skuld_py.model.body import Header, encode_body
 from skuld_py.model.columns import pack, pack_u64
 from skuld_py.model.document import Document, seats_of
+from skuld_py.model.history import HISTORY_HEAD, encode_claim, token_of
 from skuld_py.model.ids import IdMint
-from skuld_py.model.task import HISTORY_HEAD, Header, encode_body, encode_claim, token_of
 from skuld_py.partition import tables
 from skuld_py.simulation.checkers import Evidence
 from skuld_py.simulation.faults import Fault

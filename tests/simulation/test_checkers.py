@@ -13,9 +13,10 @@ from simulation.planted_stories.cases import Build, Cases
 from simulation.story import BODY, OTHER, REFUSED, TASK, TOKEN, Story, completed, lived, record, stored
 from skuld_py.crdt import LatticeMap, Min
 from skuld_py.model import messages as m
+from skuld_py.model.body import Header, encode_body
+from skuld_py.model.history import HISTORY_HEAD, encode_claim, token_of
+from skuld_py.model.history import History as TaskHistory
 from skuld_py.model.ids import IdMint
-from skuld_py.model.task import HISTORY_HEAD, Header, encode_body, encode_claim, token_of
-from skuld_py.model.task import History as TaskHistory
 from skuld_py.partition import tables
 from skuld_py.simulation.checkers import ALL, Checker, check
 from skuld_py.simulation.checkers.evidence import EVIDENCE_MAX

@@ -6,9 +6,10 @@ import pytest
 
 from skuld_py.config import Parameters
 from skuld_py.model import messages as m
+from skuld_py.model.body import Header, encode_body
 from skuld_py.model.columns import pack, pack_u64
+from skuld_py.model.history import HISTORY_HEAD, encode_claim
 from skuld_py.model.ids import IdMint
-from skuld_py.model.task import HISTORY_HEAD, Header, encode_body, encode_claim
 from skuld_py.partition import tables
 from skuld_py.simulation import monitor as rules
 from skuld_py.simulation.history import History

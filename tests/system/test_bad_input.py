@@ -17,7 +17,7 @@ from skuld_py import Client, Refused
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model import columns
 from skuld_py.model import messages as m
-from skuld_py.model.task import Header
+from skuld_py.model.body import Header
 from skuld_py.wire.codec import Envelope, decode, encode
 from system.conftest import await_leaders
 

@@ -13,8 +13,8 @@ from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX, PROTOCOL_VERSION, Limi
 from skuld_py.errors import Refused
 from skuld_py.model import columns, fields
 from skuld_py.model import messages as m
+from skuld_py.model.body import Header
 from skuld_py.model.columns import Column
-from skuld_py.model.task import Header
 from skuld_py.wire import codec
 from skuld_py.wire.codec import Envelope, check_role, decode, encode
 

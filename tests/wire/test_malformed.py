@@ -14,7 +14,7 @@ from msgpack import fallback
 from skuld_py.config import LEASE_MS_MAX, PROTOCOL_VERSION, Limits
 from skuld_py.errors import Malformed
 from skuld_py.model import messages as m
-from skuld_py.model.task import Header
+from skuld_py.model.body import Header
 from skuld_py.wire import codec
 from skuld_py.wire.codec import MalformedRequest, decode
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from skuld_py.model import messages as m
+from skuld_py.model.body import decode_body
 from skuld_py.model.ids import split
-from skuld_py.model.task import decode_body
 from skuld_py.simulation.checkers.evidence import (
     Evidence,
     Finding,

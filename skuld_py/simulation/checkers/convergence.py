@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from skuld_py.model.task import EMPTY_HISTORY
-from skuld_py.model.task import History as TaskHistory
+from skuld_py.model.history import EMPTY_HISTORY
+from skuld_py.model.history import History as TaskHistory
 from skuld_py.simulation.checkers.evidence import Evidence, Finding, judge
 from skuld_py.simulation.notes import What
 

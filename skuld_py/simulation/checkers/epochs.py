@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from skuld_py.model import messages as m
 from skuld_py.model.document import Document
+from skuld_py.model.history import epoch_of
 from skuld_py.model.ids import split
-from skuld_py.model.task import epoch_of
 from skuld_py.simulation.checkers.claims import Newest, granted_renewals
 from skuld_py.simulation.checkers.evidence import Evidence, Finding, Told, Written, completions_of, judge
 from skuld_py.simulation.notes import Note, What

@@ -17,11 +17,11 @@ from typing import Protocol
 import attrs
 
 from skuld_py.model import messages as m
+from skuld_py.model.body import encode_body
 from skuld_py.model.columns import unpack_u64
 from skuld_py.model.document import Document
+from skuld_py.model.history import History as TaskHistory
 from skuld_py.model.ids import partition_of, split
-from skuld_py.model.task import History as TaskHistory
-from skuld_py.model.task import encode_body
 from skuld_py.simulation.history import History, Operation, Status
 from skuld_py.simulation.notes import Note, What
 

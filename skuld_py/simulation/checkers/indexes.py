@@ -9,7 +9,8 @@ import struct
 from collections import Counter
 from collections.abc import Iterator
 
-from skuld_py.model.task import History, decode_body
+from skuld_py.model.body import decode_body
+from skuld_py.model.history import History
 from skuld_py.simulation.checkers.evidence import Evidence, Finding, Records, judge
 
 _COUNTS = struct.Struct(">qqq")

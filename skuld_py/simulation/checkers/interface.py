@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import product
 
 from skuld_py.model import messages as m
+from skuld_py.model.history import History as TaskHistory
 from skuld_py.model.ids import split
-from skuld_py.model.task import History as TaskHistory
 from skuld_py.simulation.checkers.evidence import (
     Entry,
     Evidence,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sortedcontainers import SortedList
 
 from skuld_py.model import messages as m
-from skuld_py.model.task import PRIORITY_MAX, decode_body
+from skuld_py.model.body import PRIORITY_MAX, decode_body
 from skuld_py.simulation.checkers.evidence import (
     Evidence,
     Finding,

@@ -19,8 +19,8 @@ from simulation.story import (
     record,
 )
 from skuld_py.model.document import Floor, Previous
+from skuld_py.model.history import token_of
 from skuld_py.model.messages import Acked
-from skuld_py.model.task import token_of
 from skuld_py.partition import tables
 from skuld_py.simulation.checkers import claims, epochs
 from skuld_py.simulation.notes import What

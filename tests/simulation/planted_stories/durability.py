@@ -21,7 +21,7 @@ from simulation.story import (
     stored,
 )
 from skuld_py.model import messages as m
-from skuld_py.model.task import Header, encode_body
+from skuld_py.model.body import Header, encode_body
 from skuld_py.partition import tables
 from skuld_py.simulation.checkers import durability, survival
 from skuld_py.simulation.notes import What

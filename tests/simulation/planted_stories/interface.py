@@ -21,8 +21,8 @@ from simulation.story import (
     stored,
 )
 from skuld_py.model import messages as m
+from skuld_py.model.body import Header
 from skuld_py.model.columns import pack_u64
-from skuld_py.model.task import Header
 from skuld_py.partition import tables
 from skuld_py.simulation.checkers import indexes, interface
 

@@ -16,8 +16,9 @@ from simulation.story import (
     record,
     stored,
 )
+from skuld_py.model.body import Header, encode_body
+from skuld_py.model.history import HISTORY_HEAD, encode_claim
 from skuld_py.model.ids import IdMint
-from skuld_py.model.task import HISTORY_HEAD, Header, encode_body, encode_claim
 from skuld_py.partition import tables
 from skuld_py.simulation.checkers import convergence, order
 from skuld_py.simulation.notes import What
