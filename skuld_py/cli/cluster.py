@@ -11,13 +11,17 @@ import sys
 
 import click
 
+from skuld_py.cli.cluster_log import log
 from skuld_py.cli.options import json_option, timeout_option, zookeeper_option
 from skuld_py.cli.values import Duration, said
 
 
 @click.group()
 def cluster() -> None:
-    """Create or destroy a cluster in ZooKeeper, or take a node out of it, for now or for good."""
+    """Create or destroy a cluster in ZooKeeper, read its log, or take a node out of it, for now or for good."""
+
+
+cluster.add_command(log)
 
 
 @cluster.command()
@@ -66,7 +70,8 @@ def create(name: str, hosts: str, partitions: int, replicas: int, skew_s: float,
 @click.option("--yes", is_flag=True, show_default=False, help="Do not ask.")
 @click.option("--force", is_flag=True, show_default=False, help="Destroy it even while nodes of it run.")
 @timeout_option("10s", "ZooKeeper's answer")
-def destroy(name: str, hosts: str, yes: bool, force: bool, timeout_s: float) -> None:
+@json_option
+def destroy(name: str, hosts: str, yes: bool, force: bool, timeout_s: float, as_json: bool) -> None:
     """Destroy the cluster NAME. Stop its nodes first; what they stored stays in their directories.
 
     \b
@@ -74,6 +79,7 @@ def destroy(name: str, hosts: str, yes: bool, force: bool, timeout_s: float) -> 
       skuld cluster destroy skuld --zookeeper 127.0.0.1:2181
       skuld cluster destroy skuld --zookeeper 127.0.0.1:2181 --yes
     """
+    from skuld_py.cli.showing import print_event
     from skuld_py.errors import Refused
     from skuld_py.model.names import check_name
     from skuld_py.runtime.clusters import destroy_cluster, read_parameters
@@ -84,7 +90,8 @@ def destroy(name: str, hosts: str, yes: bool, force: bool, timeout_s: float) -> 
         raise Refused("not_confirmed", f"cluster {name} was not destroyed; answer with its name, or use"
                       " --yes")
     destroy_cluster(hosts, name, timeout_s, is_forced=force)
-    click.echo(f"cluster {name} is destroyed; the data directories of its nodes can be removed")
+    print_event(as_json, f"cluster {name} is destroyed; the data directories of its nodes can be removed",
+                cluster=name, is_destroyed=True)
 
 
 @cluster.command()
@@ -93,7 +100,8 @@ def destroy(name: str, hosts: str, yes: bool, force: bool, timeout_s: float) -> 
 @zookeeper_option
 @click.option("--back", is_flag=True, show_default=False, help="Put the node back where it was.")
 @timeout_option("10s", "ZooKeeper's answer")
-def remove(name: str, node: str, hosts: str, back: bool, timeout_s: float) -> None:
+@json_option
+def remove(name: str, node: str, hosts: str, back: bool, timeout_s: float, as_json: bool) -> None:
     """Take NODE (HOST:PORT), alive or dead, out of the cluster NAME: it owns no partition any more.
 
     A node that runs hands on what it has; let it run until it owns and leads nothing. Of one that is dead the
@@ -104,6 +112,7 @@ def remove(name: str, node: str, hosts: str, back: bool, timeout_s: float) -> No
       skuld cluster remove skuld 10.0.0.7:13000 --zookeeper 127.0.0.1:2181
       skuld cluster remove skuld 10.0.0.7:13000 --back
     """
+    from skuld_py.cli.showing import print_event
     from skuld_py.model.names import WIDE_NAME, check_name
     from skuld_py.runtime.log_following import set_leaving
 
@@ -111,7 +120,8 @@ def remove(name: str, node: str, hosts: str, back: bool, timeout_s: float) -> No
     check_name("NODE", node, WIDE_NAME)
     has_changed = set_leaving(hosts, name, node, not back, timeout_s)
     state = "placed in" if back else "taken out of"
-    click.echo(f"node {node} is {state} cluster {name}{'' if has_changed else ', as it was before'}")
+    print_event(as_json, f"node {node} is {state} cluster {name}{'' if has_changed else ', as it was before'}",
+                cluster=name, node=node, is_placed=back, has_changed=has_changed)
 
 
 @cluster.command()
@@ -119,7 +129,8 @@ def remove(name: str, node: str, hosts: str, back: bool, timeout_s: float) -> No
 @click.argument("node", metavar="NODE")
 @zookeeper_option
 @timeout_option("10s", "ZooKeeper's answer")
-def forget(name: str, node: str, hosts: str, timeout_s: float) -> None:
+@json_option
+def forget(name: str, node: str, hosts: str, timeout_s: float, as_json: bool) -> None:
     """Forget NODE (HOST:PORT) of the cluster NAME: it is down and will not come back.
 
     Its partitions go to the others, which fill up from each other. Started again it is a new node, and fills,
@@ -129,6 +140,7 @@ def forget(name: str, node: str, hosts: str, timeout_s: float) -> None:
     Examples:
       skuld cluster forget skuld 10.0.0.7:13000 --zookeeper 127.0.0.1:2181
     """
+    from skuld_py.cli.showing import print_event
     from skuld_py.cluster.commands import ForgetNode
     from skuld_py.cluster.playing import Outcome
     from skuld_py.errors import Refused
@@ -144,7 +156,8 @@ def forget(name: str, node: str, hosts: str, timeout_s: float) -> None:
         raise Refused("unknown_node", f"NODE: cluster {name} has no node {node}; it has: {known}", name=node)
     if verdict.outcome is not Outcome.APPLIED:
         raise Refused("not_forgotten", f"NODE: {verdict.reason or verdict.outcome.value}", name=node)
-    click.echo(f"node {node} of cluster {name} is forgotten (entry {verdict.position} of its log)")
+    print_event(as_json, f"node {node} of cluster {name} is forgotten (entry {verdict.position} of its log)",
+                cluster=name, node=node, position=verdict.position)
 
 
 def _is_confirmed(name: str, hosts: str) -> bool:

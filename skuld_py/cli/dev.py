@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skuld_py.cli.options import NODES
+from skuld_py.cli.options import NODES, json_option
 from skuld_py.cli.stopping import until_stopped, watch
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ HOST = "127.0.0.1"
 @click.option("--worker", "queue", metavar="QUEUE", default=None, help="Also run a worker for this queue.")
 @click.option("--app", "apps", multiple=True, metavar="MODULE",
               help="What the worker runs: a module with task functions; may be given several times.")
-def dev(count: int, port: int, directory: Path | None, queue: str | None, apps: tuple[str, ...]) -> None:
+@json_option
+def dev(count: int, port: int, directory: Path | None, queue: str | None, apps: tuple[str, ...],
+        as_json: bool) -> None:
     """Run ZooKeeper, a cluster and perhaps a worker on this machine until Ctrl-C. Needs Java 17 or later.
 
     \b
@@ -59,16 +61,17 @@ def dev(count: int, port: int, directory: Path | None, queue: str | None, apps: 
             _check_free(ports)
         cluster = LocalCluster(place, count, replicas=min(count, 3), ports=ports,
                                what_is_missing=what_is_missing)
-        watcher = _Watcher(cluster)
+        watcher = _Watcher(cluster, as_json)
         try:
             cluster.start()
             if queue is not None:
                 watcher.worker = cluster.start_worker(queue, apps, working_directory=Path.cwd())
-            _introduce(cluster, time.monotonic() - began, place, directory is not None)
+            introduce = _introduce_as_json if as_json else _introduce
+            introduce(cluster, time.monotonic() - began, place, directory is not None)
             watch(watcher.look)
         finally:
             if cluster.addresses:
-                click.echo("stopping", err=True)
+                watcher.say_stopping()
             cluster.stop()
             watcher.show_worker()
 
@@ -118,14 +121,29 @@ def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool)
     click.echo("Ctrl-C stops everything.")
 
 
+def _introduce_as_json(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool) -> None:
+    from skuld_py.cli.showing import print_json
+
+    print_json({"event": "ready", "cluster": cluster.name, "took_s": round(took_s, 1), "directory": str(place),
+                "is_kept": is_kept, "zookeeper": cluster.zookeeper_hosts,
+                "nodes": [{"address": address, "process": cluster.node_process_id(index),
+                           "log": str(cluster.node_log(index))}
+                          for index, address in enumerate(cluster.addresses)]})
+
+
 class _Watcher:
     """Shows what the worker prints, and says what ends without being asked to."""
 
-    def __init__(self, cluster: LocalCluster) -> None:
+    def __init__(self, cluster: LocalCluster, as_json: bool) -> None:
+        self._as_json = as_json
         self.worker: subprocess.Popen[bytes] | None = None
         self._cluster = cluster
         self._read = 0
         self._ended: list[str] = []
+
+    def say_stopping(self) -> None:
+        """The end has begun."""
+        self._say("stopping", event="stopping")
 
     def look(self) -> bool:
         """Once; whether there is anything left to look at."""
@@ -141,7 +159,15 @@ class _Watcher:
     def _note(self, who: str, how: str) -> None:
         if who not in self._ended:
             self._ended.append(who)
-            click.echo(f"{who} has ended{how}", err=True)
+            self._say(f"{who} has ended{how}", event="ended", who=who)
+
+    def _say(self, words: str, **document: str) -> None:
+        from skuld_py.cli.showing import print_json
+
+        if self._as_json:
+            print_json(document)
+        else:
+            click.echo(words, err=True)
 
     def show_worker(self) -> None:
         """What the worker has printed since the last time."""
@@ -151,4 +177,8 @@ class _Watcher:
             stream.seek(self._read)
             fresh = stream.read()
             self._read += len(fresh)
-            click.echo(fresh, nl=False)
+            if self._as_json:
+                for line in fresh.decode(errors="replace").splitlines():
+                    self._say(line, event="worker", line=line)
+            else:
+                click.echo(fresh, nl=False)

@@ -6,6 +6,7 @@ fast file travels in large batches and a slow pipe is never held back, and memor
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from io import BufferedIOBase
@@ -52,7 +53,7 @@ def enqueue(queue: str, payload: str | None, source: IO[bytes] | None, lines: bo
                                + ("--id." if stream is not None else "PAYLOAD."))
     if stream is not None and lines:
         with connected(nodes, timeout_s) as client:
-            count = _enqueue_lines(client, queue, stream, priority, copies)
+            count = _enqueue_lines(client, queue, stream, priority, copies, as_json)
         done = f"{count} tasks enqueued to {queue}"
         print_json({"queue": queue, "enqueued": count}) if as_json else click.echo(done)
         return
@@ -76,7 +77,8 @@ def _bytes_of(argument: str) -> bytes:
     return argument.encode("utf-8", "surrogateescape")
 
 
-def _enqueue_lines(client: Client, queue: str, stream: IO[bytes], priority: int, copies: int | None) -> int:
+def _enqueue_lines(client: Client, queue: str, stream: IO[bytes], priority: int, copies: int | None,
+                   as_json: bool) -> int:
     """Enqueue every line; a failure says from which line on to go on."""
     tasks = lines_stored = 0
     try:
@@ -88,8 +90,10 @@ def _enqueue_lines(client: Client, queue: str, stream: IO[bytes], priority: int,
             lines_stored += len(batch)
             _report(tasks)
     except BaseException:
-        click.echo(f"stopped: lines 1 to {lines_stored} are stored ({tasks} tasks); of the lines after that"
-                   " some may be", err=True)
+        words = (f"stopped: lines 1 to {lines_stored} are stored ({tasks} tasks); of the lines after that some may"
+                 " be")
+        click.echo(json.dumps({"event": "stopped", "lines_stored": lines_stored, "tasks": tasks}) if as_json
+                   else words, err=True)
         raise
     return tasks
 

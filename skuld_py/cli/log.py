@@ -1,98 +1,64 @@
-"""``skuld log``: what was written to the coordination log, by whom, and what came of each entry.
+"""``skuld log``: what the holders of a task wrote about it, claim by claim, and what they write next.
 
-One line per entry, streamed, for a log may be long and may be followed. What was refused or failed stands out: all
-members passed over it alike, and somebody should know.
+An entry is a line, or a document with ``--json``, so that the log of a task that runs for hours can be followed
+by a program. Entries of different claims are told apart by their tokens: a later claim may begin again where an
+earlier one was lost.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
+import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
-from skuld_py.cli.options import cluster_option, json_option, timeout_option, zookeeper_option
+from skuld_py.cli.options import client_options, connected
+from skuld_py.cli.values import TASK_ID, TOKEN, Duration
 
 if TYPE_CHECKING:
-    from skuld_py.cli.journal import Line
-
-_COLUMNS = "{:>10}  {:<30}  {:<12}  {:<10}  "
+    from skuld_py.client.client import Client
 
 
 @click.command()
-@cluster_option
-@zookeeper_option
-@click.option("--from", "start", type=click.IntRange(0), metavar="POSITION", default=None,
-              show_default="the newest few", help="Begin at this position.")
-@click.option("-n", "--entries", "count", type=click.IntRange(1), default=None,
-              show_default="20, or all with --from",
-              help="How many entries at most: the newest ones, or the first ones with --from.")
-@click.option("-f", "--follow", is_flag=True, show_default=False, help="Go on with what comes, until Ctrl-C.")
-@timeout_option("10s", "ZooKeeper's answer")
-@json_option
-def log(cluster: str, hosts: str, start: int | None, count: int | None, follow: bool, timeout_s: float,
+@click.argument("task_id", metavar="ID", type=TASK_ID)
+@click.option("--token", type=TOKEN, default=None, show_default="all claims", help="Only the log of this claim.")
+@click.option("-f", "--follow", is_flag=True, show_default=False,
+              help="Go on with what is added, until the task is completed or Ctrl-C.")
+@click.option("--every", "every_s", type=Duration(least_s=0.1, most_s=3600), metavar="DURATION", default="1s",
+              help="How often to look, with --follow.")
+@client_options
+def log(task_id: bytes, token: int | None, follow: bool, every_s: float, nodes: str, timeout_s: float,
         as_json: bool) -> None:
-    """Show the entries of a cluster's coordination log: who joined, left, was refused, and why.
+    """Show the log of the task ID: token, number and text of each entry, tab-separated.
 
-    \b
-    OUTCOME is what every member made of the entry:
-      applied     it changed what is said behind it
-      unchanged   it came late or out of turn, and had nothing to change any more
-      repeated    the same entry stands before it; an answer was lost, and it was written again
-      late        its writer had left
-      ! refused   it may not be applied; the reason is said behind it
-      ! failed    it cannot be read, or there is an error in it; all skip it
-      collected   it is older than the log's origin, and no longer played
+    Texts that are no UTF-8 are shown as base64:...; --json has them exactly.
 
     \b
     Examples:
-      skuld log --cluster skuld
-      skuld log --cluster skuld --from 1200 -n 50
-      skuld log --cluster skuld --follow
-      skuld log --cluster skuld --from 0 --json | jq 'select(.outcome == "refused")'
+      skuld log 000006cvl5s5o0000000e1k0g5u3k7qh
+      skuld log 000006cvl5s5o0000000e1k0g5u3k7qh --follow
+      skuld log 000006cvl5s5o0000000e1k0g5u3k7qh --token 4294967297 --json | jq -r .data
     """
-    from skuld_py.cli.journal import Journal
-    from skuld_py.model.names import check_name
-    from skuld_py.runtime.clusters import read_parameters
+    from skuld_py.cli import showing
 
-    check_name("cluster", cluster)
-    journal = Journal(hosts, read_parameters(hosts, cluster, timeout_s), timeout_s)
-    show = _Shown(as_json)
-    if start is None:
-        show.all(deque(journal.lines(), maxlen=count or 20))
-        count = None
-    elif not follow or count is not None:
-        show.all(journal.lines(start), count)
-    if follow:
-        show.all(journal.lines(max(show.next, start or 0), is_endless=True))
+    with connected(nodes, timeout_s) as client:
+        for of, seq, data in _entries(client, task_id, token, every_s if follow else None):
+            showing.print_event(as_json, f"{of}\t{seq}\t{showing.shown(data)}", token=of, seq=seq,
+                                **showing.bytes_fields("data", data))
 
 
-class _Shown:
-    """Lines on their way out. ``next`` is the position behind the last one."""
-
-    def __init__(self, as_json: bool) -> None:
-        self._as_json = as_json
-        self._has_header = as_json
-        self.next = 0
-
-    def all(self, lines: Iterable[Line], count: int | None = None) -> None:
-        for number, line in enumerate(lines, 1):
-            self._print(line)
-            self.next = line.position + 1
-            if number == count:
-                return
-
-    def _print(self, line: Line) -> None:
-        from skuld_py.cli import showing
-
-        if self._as_json:
-            showing.print_json(line.document())
+def _entries(client: Client, task_id: bytes, token: int | None,
+             every_s: float | None) -> Iterator[tuple[int, int, bytes]]:
+    """Token, number and text of each entry, once; again and again if it is followed."""
+    shown: dict[int, int] = {}
+    while True:
+        task = client.get(task_id)
+        for claim in task.claims:
+            if token in (None, claim.token):
+                first = shown.get(claim.token, 0)
+                yield from ((claim.token, first + at, data) for at, data in enumerate(claim.log[first:]))
+                shown[claim.token] = max(first, len(claim.log))
+        if every_s is None or task.is_completed:
             return
-        if not self._has_header:
-            self._has_header = True
-            click.echo(_COLUMNS.format("POSITION", "WRITER", "COMMAND", "OUTCOME") + "WHAT")
-        writer, kind = (line.entry.writer, line.entry.command.kind) if line.entry else ("?", "?")
-        text = _COLUMNS.format(line.position, writer, kind, f"! {line.outcome}" if line.is_bad else line.outcome)
-        text += showing.shortened(showing.shown(line.detail.encode()), len(text))
-        click.secho(text.rstrip(), fg="red" if line.is_bad else None, bold=line.is_bad or None)
+        time.sleep(every_s)

@@ -1,27 +1,24 @@
-"""The entry point: which verbs there are, and how they fail.
+"""The entry point: which verbs there are, and what holds for all of them.
 
-A verb's module is imported when the verb is used (or listed), and imports what is heavy only when it
-runs: ``skuld --help`` loads neither ZeroMQ nor Spark.
-
-Exit statuses, for scripts: 0 done; 1 refused, it did not happen; 2 the command line is wrong; 3 uncertain,
-it may have happened; 130 Ctrl-C. A failure is one line on standard error, ending in a stable code in
-brackets. Anything that is no ``SkuldError`` is a bug of ours and keeps its traceback.
+A verb's module is imported when the verb is used (or listed, or named in the configuration file), and imports what
+is heavy only when it runs: ``skuld --help`` loads neither ZeroMQ nor Spark. How verbs fail is ``failures``, what
+their options are called elsewhere ``twins``, and what the configuration file says ``settings``.
 """
 
 from __future__ import annotations
 
 import difflib
-import logging
+import io
+import sys
 from importlib import import_module
-from typing import IO, Any
+from typing import Any
 
 import click
 
 from skuld_py import __version__
-from skuld_py.errors import SkuldError, Uncertain
-
-PREFIX = "SKULD"
-REFUSED, UNCERTAIN, INTERRUPTED = 1, 3, 130
+from skuld_py.cli import failures, logs
+from skuld_py.cli.settings import DEFAULT_FILE, BadConfig, Settings, read
+from skuld_py.cli.twins import name_variables
 
 _VERBS = {
     "On one machine": {
@@ -33,45 +30,30 @@ _VERBS = {
         "cluster": "cluster:cluster",
         "node": "node:node",
         "status": "status:status",
+        "top": "top:top",
         "members": "members:members",
         "ring": "ring:ring",
-        "log": "log:log",
     },
     "Tasks": {
         "enqueue": "enqueue:enqueue",
         "claim": "claim:claim",
         "renew": "holding:renew",
-        "update": "holding:update",
+        "append": "holding:append",
         "complete": "holding:complete",
         "release": "holding:release",
         "get": "get:get",
+        "log": "log:log",
         "list": "list:list_tasks",
         "count": "count:count",
     },
     "Workers": {
         "worker": "worker:worker",
     },
+    "Shells": {
+        "completion": "completion:completion",
+    },
 }
 _PLACES = {verb: place for verbs in _VERBS.values() for verb, place in verbs.items()}
-
-
-class Failure(click.ClickException):
-    """A ``SkuldError`` on its way to the terminal: it did not happen."""
-
-    exit_code = REFUSED
-
-    def __init__(self, error: SkuldError) -> None:
-        super().__init__(str(error))
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        """One line on standard error."""
-        click.echo(f"error: {self.message}", file=file, err=True)
-
-
-class Doubt(Failure):
-    """The same for ``Uncertain``: it may have happened."""
-
-    exit_code = UNCERTAIN
 
 
 class Verbs(click.Group):
@@ -87,14 +69,15 @@ class Verbs(click.Group):
             return None
         module, _, attribute = _PLACES[cmd_name].partition(":")
         command: click.Command = getattr(import_module(f"skuld_py.cli.{module}"), attribute)
-        _name_variables(command, f"{ctx.auto_envvar_prefix or PREFIX}_{cmd_name}".upper())
+        name_variables(command, (cmd_name,))
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The verb meant; a misspelt one is answered with what was probably meant."""
-        if args and not args[0].startswith("-") and args[0] not in _PLACES:
+        is_asked = not ctx.resilient_parsing  # and not for completion, which takes no answer
+        if is_asked and args and not args[0].startswith("-") and args[0] not in _PLACES:
             near = difflib.get_close_matches(args[0], _PLACES, n=1)
             hint = f"did you mean {near[0]!r}?" if near else "see 'skuld --help' for those there are."
             ctx.fail(f"there is no verb {args[0]!r}; {hint}")
@@ -109,41 +92,51 @@ class Verbs(click.Group):
             with formatter.section(title):
                 formatter.write_dl(rows)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the program's own options."""
+        failures.note_arguments(ctx, args)
+        with failures.told(ctx):
+            return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a verb; its failure becomes a line and a status."""
         try:
-            return super().invoke(ctx)
-        except SkuldError as error:
-            raise (Doubt if isinstance(error, Uncertain) else Failure)(error) from error
+            with failures.told(ctx):
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             click.echo(err=True)
-            ctx.exit(INTERRUPTED)
+            ctx.exit(failures.INTERRUPTED)
 
 
-def _name_variables(command: click.Command, prefix: str) -> None:
-    """Each option's environment variable by what people type, ``--lease``, and not by the name in the code.
+def _spell_out() -> None:
+    """Show what a terminal's encoding lacks as escapes; a payload may hold any character."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
-    It goes before one that the option shares with other verbs.
-    """
-    if isinstance(command, click.Group):
-        for name, inner in command.commands.items():
-            _name_variables(inner, f"{prefix}_{name}".upper())
-    for option in command.params:
-        if isinstance(option, click.Option):
-            own = f"{prefix}_{max(option.opts, key=len).lstrip('-').replace('-', '_').upper()}"
-            shared = [option.envvar] if isinstance(option.envvar, str) else list(option.envvar or ())
-            option.envvar = [own, *(name for name in shared if name != own)]
+
+def _settings(ctx: click.Context, verbs: Verbs, config: str | None) -> Settings:
+    """The configuration file, checked; help is given even when it is wrong."""
+    try:
+        settings = read(config)
+        settings.check(_PLACES, lambda name: verbs.get_command(ctx, name))
+    except BadConfig:
+        if not failures.is_about_help(ctx):
+            raise
+        return Settings()
+    return settings
 
 
 @click.group(
     cls=Verbs,
-    context_settings={"auto_envvar_prefix": PREFIX, "help_option_names": ["-h", "--help"],
-                      "show_default": True, "max_content_width": 110},
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110},
 )
 @click.version_option(__version__, prog_name="skuld", message="%(prog)s %(version)s")
 @click.option("-v", "--verbose", is_flag=True, show_default=False,
               help="Also log what is going on, to standard error.")
-def main(verbose: bool) -> None:
+@click.option("--config", metavar="FILE", default=None, show_default=f"{DEFAULT_FILE}, if it is here",
+              help="Defaults for options, in TOML.")
+@click.pass_context
+def main(ctx: click.Context, verbose: bool, config: str | None) -> None:
     """Skuld, a replicated task queue whose claims are leases.
 
     \b
@@ -152,11 +145,24 @@ def main(verbose: bool) -> None:
       skuld enqueue reports 2026-11-20        # in another terminal
       skuld claim reports --lease 30s
 
-    'skuld VERB --help' explains a verb with examples. Every option can be given by the environment as well:
-    --lease of claim is SKULD_CLAIM_LEASE, --nodes of any verb is SKULD_NODES. Exit status: 0 done, 1 refused
-    (it did not happen), 2 wrong command line, 3 uncertain (it may have happened), 130 interrupted.
+    'skuld VERB --help' explains a verb with examples. Every option has twins: --lease of claim is also
+    SKULD_CLAIM_LEASE in the environment and lease in the table [claim] of the configuration file. --nodes,
+    --timeout, --json, --zookeeper and --cluster are besides SKULD_NODES and so on, and keys of the table [all].
+    The command line goes first, then the environment, then the file.
+
+    \b
+    Exit status: 0 done, 1 refused (it did not happen), 2 wrong command line or configuration (nothing was
+    tried), 3 uncertain (it may have happened), 130 interrupted. With --json an error is a JSON document, too.
     """
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING,
-                        format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    # Every lost connection is a warning there; what it means for a verb, the verb says itself.
-    logging.getLogger("kazoo").setLevel(logging.INFO if verbose else logging.ERROR)
+    _spell_out()
+    verbs = ctx.command
+    assert isinstance(verbs, Verbs)
+    settings = _settings(ctx, verbs, config)
+    failures.note_settings(ctx, settings)
+    logs.begin(verbose or settings.is_verbose)
+    name = ctx.invoked_subcommand or ""
+    command = verbs.get_command(ctx, name)
+    ctx.default_map = {name: settings.defaults((name,), command)} if command is not None else {}
+
+
+name_variables(main)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def members(cluster: str, hosts: str, timeout_s: float, as_json: bool) -> None:
     """Show the members of a cluster: their nodes, addresses and slots, and since which position they are in.
 
-    A position is a place in the coordination log: 'skuld log --from POSITION' shows what was written there. Nodes
-    that are down are shown below; they keep their partitions, for they may come back.
+    A position is a place in the coordination log: 'skuld cluster log NAME --from POSITION' shows what was written
+    there. Nodes that are down are shown below; they keep their partitions, for they may come back.
 
     \b
     Examples:

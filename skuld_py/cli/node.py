@@ -10,12 +10,13 @@ from pathlib import Path
 
 import click
 
-from skuld_py.cli.options import zookeeper_option
+from skuld_py.cli.options import json_option, zookeeper_option
+from skuld_py.cli.twins import SharedOption
 from skuld_py.cli.values import Duration
 
 
 @click.command()
-@click.option("--cluster", required=True, metavar="NAME", envvar="SKULD_CLUSTER",
+@click.option("--cluster", required=True, metavar="NAME", cls=SharedOption,
               help="The cluster to be a node of. Also $SKULD_CLUSTER.")
 @zookeeper_option
 @click.option("--host", default="127.0.0.1", help="The address to listen at, and to be found at.")
@@ -38,9 +39,10 @@ from skuld_py.cli.values import Duration
               help="Pass entries of the log on among the nodes, instead of reading each from ZooKeeper.")
 @click.option("--scheduler", "schedulers", multiple=True, metavar="HOST:PORT", envvar="SKULD_SCHEDULERS",
               help="A node that works out the placement for all; say it for each of them, on every node.")
+@json_option
 def node(cluster: str, hosts: str, host: str, port: int, data: Path, session_s: float, partitions: int | None,
          replicas: int | None, skew_s: float | None, direct_join: bool, transfer: bool, sharing: bool,
-         schedulers: tuple[str, ...]) -> None:
+         schedulers: tuple[str, ...], as_json: bool) -> None:
     """Run a node of a cluster until SIGTERM or Ctrl-C.
 
     It says "node HOST:PORT of cluster NAME is ready" once it takes requests. Its name is HOST:PORT: started
@@ -55,12 +57,14 @@ def node(cluster: str, hosts: str, host: str, port: int, data: Path, session_s: 
       skuld node --cluster skuld --zookeeper 127.0.0.1:2181 --port 13000 --data /var/lib/skuld/13000
       skuld node --cluster skuld --zookeeper 127.0.0.1:2181 --port 13001 --data /var/lib/skuld/13001
     """
+    from skuld_py.cli.showing import print_event
     from skuld_py.config import Scaling
     from skuld_py.model.names import WIDE_NAME, check_name
     from skuld_py.runtime.server import serve
 
     def say_ready() -> None:
-        click.echo(f"node {host}:{port} of cluster {cluster} is ready")
+        print_event(as_json, f"node {host}:{port} of cluster {cluster} is ready", event="ready",
+                    node=f"{host}:{port}", cluster=cluster)
 
     check_name("cluster", cluster)
     for scheduler in schedulers:

@@ -1,7 +1,6 @@
 """Options that several verbs take, each defined once, and the client they lead to.
 
-Those that mean the same everywhere have one environment variable for all verbs (``SKULD_NODES``,
-``SKULD_ZOOKEEPER``), besides the one of each verb (``SKULD_CLAIM_NODES``), which goes first.
+What they are called in the environment and in the configuration file is for ``twins`` to say.
 """
 
 from __future__ import annotations
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from skuld_py.cli import failures, logs
+from skuld_py.cli.twins import SharedOption
 from skuld_py.cli.values import PATIENCE
 
 if TYPE_CHECKING:
@@ -22,30 +23,41 @@ F = TypeVar("F", bound=Callable[..., Any])
 NODES = "127.0.0.1:13000"
 ZOOKEEPER = "127.0.0.1:2181"
 
+
+def _note_json(ctx: click.Context, param: click.Parameter, is_json: bool) -> bool:
+    """Every verb has this option, so here it is known which verb runs, and how its failures are to look."""
+    failures.note_verb(ctx, is_json)
+    if is_json:
+        logs.as_documents()
+    return is_json
+
+
 nodes_option = click.option(
-    "--nodes", metavar="HOST:PORT,...", default=NODES, envvar="SKULD_NODES",
+    "--nodes", metavar="HOST:PORT,...", default=NODES, cls=SharedOption,
     help="Any nodes of the cluster; one that runs is enough. Also $SKULD_NODES.")
 
 json_option = click.option(
-    "--json", "as_json", is_flag=True, show_default=False, help="Print JSON, for programs.")
+    "--json", "as_json", is_flag=True, show_default=False, is_eager=True, callback=_note_json,
+    cls=SharedOption,
+    help="Print JSON, for programs: one document, or one a line; failures as well, on standard error.")
 
 copies_option = click.option(
     "--w", "copies", type=click.IntRange(1), default=None, show_default="a majority",
     help="Answer when this many nodes have it on disk.")
 
 zookeeper_option = click.option(
-    "--zookeeper", "hosts", metavar="HOST:PORT,...", default=ZOOKEEPER, envvar="SKULD_ZOOKEEPER",
+    "--zookeeper", "hosts", metavar="HOST:PORT,...", default=ZOOKEEPER, cls=SharedOption,
     help="The ZooKeeper servers. Also $SKULD_ZOOKEEPER.")
 
 cluster_option = click.option(
-    "--cluster", required=True, metavar="NAME", envvar="SKULD_CLUSTER",
+    "--cluster", required=True, metavar="NAME", cls=SharedOption,
     help="The cluster that is meant. Also $SKULD_CLUSTER.")
 
 
 def timeout_option(default: str = "5s", what: str = "an answer") -> Callable[[F], F]:
     """``--timeout``: how long a verb tries before it fails."""
     return click.option(
-        "--timeout", "timeout_s", type=PATIENCE, metavar="DURATION", default=default, envvar="SKULD_TIMEOUT",
+        "--timeout", "timeout_s", type=PATIENCE, metavar="DURATION", default=default, cls=SharedOption,
         help=f"How long to try for {what}. Also $SKULD_TIMEOUT.")
 
 

@@ -63,8 +63,14 @@ def print_table(rows: Table, title: str = "") -> None:
 
 
 def print_json(document: object) -> None:
-    """One JSON document on one line."""
-    click.echo(json.dumps(document, ensure_ascii=False, separators=(", ", ": ")))
+    """One JSON document on one line; in ASCII where the output cannot take more."""
+    is_wide = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
+    click.echo(json.dumps(document, ensure_ascii=not is_wide, separators=(", ", ": ")))
+
+
+def print_event(as_json: bool, words: str, **document: object) -> None:
+    """What a verb has to say when it is done, or while it runs: a line for people, or a document."""
+    print_json(document) if as_json else click.echo(words)
 
 
 # -- payloads ------------------------------------------------------------------------------------

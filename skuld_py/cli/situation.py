@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
+from rich.table import Table
 
+from skuld_py.cli.showing import table
 from skuld_py.cli.values import many, said
 from skuld_py.client.connection import Connection
 from skuld_py.errors import SkuldError
@@ -41,19 +43,24 @@ def ask(nodes: list[str], timeout_s: float) -> Situation:
     """The situation; raises only when no node answers at all."""
     connection = Connection(nodes)
     try:
-        greeted = connection.greet(timeout_s)
-        described = connection.call(m.Describe(connection.next_request()), timeout_s, is_idempotent=True)
-        assert isinstance(described, m.Described), described
-        if len(described.nodes) < greeted.replicas:
-            return Situation(greeted, described, doubt="no partition is placed yet")
-        try:
-            counted = connection.call(m.Count(connection.next_request(), ""), timeout_s, is_idempotent=True)
-        except SkuldError as error:
-            return Situation(greeted, described, doubt=error.message)
-        assert isinstance(counted, m.Counted), counted
-        return Situation(greeted, described, counted.rows)
+        return look(connection, timeout_s)
     finally:
         connection.close()
+
+
+def look(connection: Connection, timeout_s: float) -> Situation:
+    """The situation, over a connection that stays."""
+    greeted = connection.greet(timeout_s)
+    described = connection.call(m.Describe(connection.next_request()), timeout_s, is_idempotent=True)
+    assert isinstance(described, m.Described), described
+    if len(described.nodes) < greeted.replicas:
+        return Situation(greeted, described, doubt="no partition is placed yet")
+    try:
+        counted = connection.call(m.Count(connection.next_request(), ""), timeout_s, is_idempotent=True)
+    except SkuldError as error:
+        return Situation(greeted, described, doubt=error.message)
+    assert isinstance(counted, m.Counted), counted
+    return Situation(greeted, described, counted.rows)
 
 
 def attention(situation: Situation) -> list[str]:
@@ -150,3 +157,12 @@ def document(situation: Situation) -> dict[str, Any]:
             {"queue": row.queue, "waiting": row.waiting, "claimed": row.claimed, "completed": row.completed}
             for row in sorted(situation.depths, key=lambda row: row.queue)],
     }
+
+
+def node_table(described: m.Described) -> Table:
+    """The nodes, a row each."""
+    rows = table("node", "state", "leads>", "owns>", "clock")
+    for node in described.nodes:
+        rows.add_row(node.name, "live" if node.is_live else "down", str(node.leads), str(node.owns),
+                     "" if node.clock == "unheard" else offset_said(node))
+    return rows

@@ -61,14 +61,10 @@ def _show(situation: Situation) -> None:
 
 
 def _show_nodes(described: Described) -> None:
-    from skuld_py.cli.showing import print_table, table
-    from skuld_py.cli.situation import offset_said
+    from skuld_py.cli.showing import print_table
+    from skuld_py.cli.situation import node_table
 
-    rows = table("node", "state", "leads>", "owns>", "clock")
-    for node in described.nodes:
-        rows.add_row(node.name, "live" if node.is_live else "down", str(node.leads), str(node.owns),
-                     "" if node.clock == "unheard" else offset_said(node))
-    print_table(rows)
+    print_table(node_table(described))
 
 
 def _show_partitions(situation: Situation) -> None:

@@ -20,19 +20,46 @@ class _Stop(BaseException):
     """The first signal."""
 
 
-@contextmanager
-def until_stopped() -> Iterator[None]:
-    """Run the block until it ends or a signal comes; either is a normal end."""
-    heard: list[int] = []
+class Stopping:
+    """Whether a signal has come, and whether it is raised where the program stands.
 
-    def hear(number: int, frame: FrameType | None) -> None:
-        heard.append(number)
-        if len(heard) == 1:
+    What draws on a terminal must not be cut short in the middle: the terminal would be left in a state that nobody
+    knows. So a program may take a shield, and listen only where it waits.
+    """
+
+    def __init__(self) -> None:
+        self._heard = 0
+        self._is_shielded = False
+
+    def hear(self, number: int, frame: FrameType | None) -> None:
+        """The handler of the signals."""
+        self._heard += 1
+        if self._heard == 1 and not self._is_shielded:
             raise _Stop
 
-    before = {number: signal.signal(number, hear) for number in _SIGNALS}
+    def shield(self) -> None:
+        """From now on raise nothing, except within ``listening``."""
+        self._is_shielded = True
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Raise a signal that comes within the block, or has come before it."""
+        try:
+            self._is_shielded = False
+            if self._heard:
+                raise _Stop
+            yield
+        finally:
+            self._is_shielded = True
+
+
+@contextmanager
+def until_stopped() -> Iterator[Stopping]:
+    """Run the block until it ends or a signal comes; either is a normal end."""
+    stopping = Stopping()
+    before = {number: signal.signal(number, stopping.hear) for number in _SIGNALS}
     try:
-        yield
+        yield stopping
     except _Stop:
         pass
     finally:

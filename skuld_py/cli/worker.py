@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from skuld_py.cli.options import addresses_of, nodes_option
+from skuld_py.cli.options import addresses_of, json_option, nodes_option
 from skuld_py.cli.values import DURATION, Duration
 
 
@@ -27,12 +27,14 @@ from skuld_py.cli.values import DURATION, Duration
               show_default="a temporary one", help="Where Spark keeps its files.")
 @click.option("--holder", metavar="NAME", default=None, show_default="HOSTNAME:PID",
               help="The worker's name in the claims it makes.")
+@json_option
 @click.pass_context
 def worker(ctx: click.Context, nodes: str, queue: str, apps: tuple[str, ...], slots: int, lease_s: float,
-           grace_s: float, directory: Path | None, holder: str | None) -> None:
+           grace_s: float, directory: Path | None, holder: str | None, as_json: bool) -> None:
     """Run tasks of a queue until SIGTERM or Ctrl-C.
 
-    Modules are looked for in the current directory first, as python itself does.
+    Modules are looked for in the current directory first, as python itself does. What it does it says on standard
+    error; with --json in documents.
 
     \b
     Examples:

@@ -10,13 +10,16 @@ from pathlib import Path
 
 import click
 
+from skuld_py.cli.options import json_option
+
 
 @click.command()
 @click.option("--data", required=True, type=click.Path(file_okay=False, path_type=Path),
               help="Where it keeps its data: a directory of its own.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=2181,
               help="The port to listen at, on this machine only; 0 for any free one.")
-def zookeeper(data: Path, port: int) -> None:
+@json_option
+def zookeeper(data: Path, port: int, as_json: bool) -> None:
     """Run a ZooKeeper server on this machine until SIGTERM or Ctrl-C. Needs Java 17 or later.
 
     \b
@@ -24,13 +27,15 @@ def zookeeper(data: Path, port: int) -> None:
       skuld zookeeper --data /tmp/zookeeper
       skuld zookeeper --data /tmp/zookeeper --port 2182
     """
+    from skuld_py.cli.showing import print_event
     from skuld_py.cli.stopping import until_stopped, watch
     from skuld_py.embedded.process import tail
     from skuld_py.embedded.zookeeper import ZooKeeperServer
     from skuld_py.errors import Refused
 
     with until_stopped(), ZooKeeperServer(data, port) as server:
-        click.echo(f"zookeeper is ready at {server.hosts}, its data in {data}")
+        print_event(as_json, f"zookeeper is ready at {server.hosts}, its data in {data}", event="ready",
+                    hosts=server.hosts, data=str(data))
         watch(lambda: server.is_running)
         raise Refused("zookeeper_ended",
                       f"ZooKeeper ended by itself. The end of {server.log}:\n{tail(server.log)}")

@@ -50,9 +50,10 @@ DOWN_S, DOWN_S_MAX = 3.0, 15.0
 INTERRUPTED = 130
 
 
-def run_demo(input: Path | None, *, nodes: int = 3, keep: Path | None = None) -> int:
+def run_demo(input: Path | None, *, nodes: int = 3, keep: Path | None = None,
+             as_json: bool = False) -> int:
     """Run it; the exit status: 0 when the census agrees with the independent count."""
-    screen = Screen()
+    screen = Screen(as_json)
     with _terminated_like_interrupted():
         try:
             archives = find_archives(input) if input is not None else _jars_of_spark()

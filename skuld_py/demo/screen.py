@@ -1,4 +1,4 @@
-"""What one sees of the demo: bars and tables on a terminal, plain lines anywhere else.
+"""What one sees of the demo: bars and tables on a terminal, plain lines or JSON documents anywhere else.
 
 Nothing that comes from an archive is read as markup, and control characters are shown as escapes: names of
 entries are anybody's.
@@ -7,6 +7,7 @@ entries are anybody's.
 from __future__ import annotations
 
 import contextlib
+import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -21,11 +22,12 @@ LINE_EVERY_S = 2.0
 
 
 class Screen:
-    """Where the demo tells its story."""
+    """Where the demo tells its story; ``as_json``: one document a line, for programs."""
 
-    def __init__(self) -> None:
+    def __init__(self, as_json: bool = False) -> None:
         plain = Console()
-        self._is_terminal = plain.is_terminal
+        self._as_json = as_json
+        self._is_terminal = plain.is_terminal and not as_json
         width = None if self._is_terminal else WIDTH_OF_FILES
         self._console = Console(width=width, markup=False, highlight=False, emoji=False)
         self._began = time.monotonic()
@@ -41,6 +43,9 @@ class Screen:
 
     def say(self, words: str, style: str = "") -> None:
         """A line of the story, with the time it happened."""
+        if self._as_json:
+            self._document(event="said", words=words)
+            return
         self._console.print(Text.assemble((f"{self.age_s:6.1f} s  ", "dim"), (harmless(words), style)))
 
     def alarm(self, words: str) -> None:
@@ -76,6 +81,10 @@ class Screen:
 
     def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """A table; numbers stand to the right."""
+        if self._as_json:
+            self._document(event="table", title=title, columns=list(columns),
+                           rows=[list(map(_plain, row)) for row in rows])
+            return
         every = [[_cell(cell) for cell in row] for row in rows]
         table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, title_style="bold")
         for at, column in enumerate(columns):
@@ -86,6 +95,9 @@ class Screen:
         self._console.print()
         self._console.print(table)
 
+    def _document(self, **fields: object) -> None:
+        print(json.dumps({"at_s": round(self.age_s, 3), **fields}), flush=True)
+
     def _print_counts(self) -> None:
         self._line_at = time.monotonic() + LINE_EVERY_S
         self.say(", ".join(f"{done:,} of {total:,} {name}" for name, (done, total) in self._counts.items()))
@@ -94,6 +106,10 @@ class Screen:
 def harmless(text: str) -> str:
     """The text with everything that could move a cursor as an escape."""
     return "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, int | float) else str(value)
 
 
 def _cell(value: object) -> str:

@@ -24,8 +24,10 @@ from skuld_py.errors import Refused, Uncertain
 
 TOP = Path(__file__).resolve().parents[2]
 ID = "0" * 32
-VERBS = ("dev", "demo", "zookeeper", "cluster", "node", "status", "members", "ring", "log", "enqueue",
-         "claim", "renew", "update", "complete", "release", "get", "list", "count", "worker")
+VERBS = ("dev", "demo", "zookeeper", "cluster", "node", "status", "top", "members", "ring", "enqueue", "claim",
+         "renew", "append", "complete", "release", "get", "log", "list", "count", "worker", "completion")
+OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster forget", "cluster log")
+EVERY_VERB = (*(verb for verb in VERBS if verb != "cluster"), *OF_CLUSTER)
 
 
 def skuld(*arguments: str, typed: str | bytes | None = None, env: dict[str, str] | None = None) -> Result:
@@ -59,27 +61,44 @@ def test_help_lists_every_verb_by_what_it_is_about() -> None:
     assert [title for title in ("Clusters:", "Tasks:", "Workers:") if title not in answer.output] == []
 
 
-@pytest.mark.parametrize("verb", [*VERBS, "cluster create", "cluster destroy", "cluster remove",
-                                  "cluster forget"])
+@pytest.mark.parametrize("verb", [*VERBS, *OF_CLUSTER])
 def test_the_help_of_every_verb_has_an_example(verb: str) -> None:
     answer = skuld(*verb.split(), "--help")
 
     assert answer.exit_code == 0, answer.output
-    assert verb == "cluster" or f"    skuld {verb}" in answer.output or f"| skuld {verb}" in answer.output
+    assert verb == "cluster" or f" skuld {verb}" in answer.output or f"$(skuld {verb}" in answer.output
 
 
-@pytest.mark.parametrize("verb", [*(verb for verb in VERBS if verb != "cluster"), "cluster create",
-                                  "cluster remove", "cluster forget"])
-def test_every_option_is_explained(verb: str) -> None:
+def command_of(verb: str) -> click.Command:
     context = click.Context(main)
     command: click.Command | None = main
     for part in verb.split():
         assert isinstance(command, click.Group)
         command = command.get_command(context, part)
     assert command is not None
+    return command
 
-    for parameter in command.params:
-        assert not isinstance(parameter, click.Option) or parameter.help, parameter.name
+
+@pytest.mark.parametrize("verb", EVERY_VERB)
+def test_every_option_is_explained_and_has_a_twin_in_the_environment(verb: str) -> None:
+    for parameter in command_of(verb).params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, parameter.name
+            named = max(parameter.opts, key=len).lstrip("-")
+            assert "_".join(("SKULD", *verb.split(), named)).upper().replace("-", "_") in (parameter.envvar or ())
+
+
+def test_no_verb_is_missing_above() -> None:
+    known = [verb for verb in main.list_commands(click.Context(main)) if verb not in VERBS]
+    inner = command_of("cluster")
+    assert isinstance(inner, click.Group)
+
+    assert known == [] and sorted(f"cluster {name}" for name in inner.commands) == sorted(OF_CLUSTER)
+
+
+@pytest.mark.parametrize("verb", EVERY_VERB)
+def test_every_verb_speaks_json(verb: str) -> None:
+    assert any("--json" in parameter.opts for parameter in command_of(verb).params)
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -112,7 +131,7 @@ WRONG = {
     "id of other letters": (["get", "w" * 32], ["ID", "0-9 and a-v"]),
     "bad token": (["complete", ID, "first"], ["TOKEN", "'first'"]),
     "no token": (["complete", ID], ["TOKEN"]),
-    "bad seq": (["update", ID, "1", "-1", "text"], ["-1"]),
+    "bad seq": (["append", ID, "1", "-1", "text"], ["-1"]),
     "bad duration": (["claim", "q", "--lease", "10 days"], ["--lease", "'10 days'", "10s, 500ms, 2m, 1h"]),
     "no duration": (["claim", "q", "--wait", ""], ["--wait", "10s, 500ms, 2m, 1h"]),
     "a negative one": (["claim", "q", "--wait", "-1s"], ["--wait", "10s, 500ms, 2m, 1h"]),
@@ -120,9 +139,14 @@ WRONG = {
     "a lease too long": (["claim", "q", "--lease", "25h"], ["--lease", "1 ms to 24 h"]),
     "bad timeout": (["count", "--timeout", "soon"], ["--timeout", "'soon'"]),
     "bad skew": (["cluster", "create", "c", "--skew", "2h"], ["--skew", "1 ms to 1 h"]),
-    "a log of no cluster": (["log"], ["--cluster"]),
-    "a log from before its beginning": (["log", "--cluster", "c", "--from", "-1"], ["--from", "-1"]),
-    "no entries of a log": (["log", "--cluster", "c", "-n", "0"], ["-n", "0"]),
+    "a log of no cluster": (["cluster", "log"], ["NAME"]),
+    "a log from before its beginning": (["cluster", "log", "c", "--from", "-1"], ["--from", "-1"]),
+    "no entries of a log": (["cluster", "log", "c", "-n", "0"], ["-n", "0"]),
+    "a log of no task": (["log"], ["ID"]),
+    "a log of what is no task": (["log", "skuld"], ["ID", "32 characters"]),
+    "a log of a claim that is none": (["log", ID, "--token", "0"], ["--token", "0"]),
+    "a look too soon": (["top", "--every", "1ms"], ["--every", "100 ms to 1 h"]),
+    "no such shell": (["completion", "tcsh"], ["'tcsh'", "bash", "zsh", "fish"]),
     "members of no cluster": (["members"], ["--cluster"]),
     "a ring of no cluster": (["ring"], ["--cluster"]),
     "a node of no cluster": (["node", "--data", "d"], ["--cluster"]),
@@ -150,7 +174,7 @@ REFUSED = {
     "cluster name": (["cluster", "create", "my cluster"],
                      ["cluster", "'my cluster'", "letters, digits", "[bad_name]"]),
     "a node's cluster": (["node", "--cluster", "a/b", "--data", "d"], ["cluster", "'a/b'", "[bad_name]"]),
-    "a log's cluster": (["log", "--cluster", "a/b"], ["cluster", "'a/b'", "[bad_name]"]),
+    "a log's cluster": (["cluster", "log", "a/b"], ["cluster", "'a/b'", "[bad_name]"]),
     "members' cluster": (["members", "--cluster", "a/b"], ["cluster", "'a/b'", "[bad_name]"]),
     "a ring's cluster": (["ring", "--cluster", "a/b"], ["cluster", "'a/b'", "[bad_name]"]),
     "a path to forget": (["cluster", "forget", "c", "../x"], ["NODE", "letters, digits", "[bad_name]"]),
@@ -187,7 +211,7 @@ def test_a_refusal_names_the_field_and_the_remedy_in_one_line(arguments: list[st
 
 @pytest.mark.parametrize("verb", [["cluster", "create", "c"], ["cluster", "destroy", "c", "--yes"],
                                   ["cluster", "remove", "c", "h:1"], ["cluster", "forget", "c", "h:1"],
-                                  ["log", "--cluster", "c"], ["members", "--cluster", "c"],
+                                  ["cluster", "log", "c"], ["members", "--cluster", "c"],
                                   ["ring", "--cluster", "c"],
                                   ["node", "--cluster", "c", "--data", "unused"]])
 def test_a_zookeeper_that_is_not_there_is_said_in_time(verb: list[str], closed: int) -> None:
@@ -204,7 +228,8 @@ def test_a_zookeeper_that_is_not_there_is_said_in_time(verb: list[str], closed: 
 
 @pytest.mark.parametrize("verb", [["count"], ["list"], ["status"], ["claim", "q"], ["get", ID],
                                   ["enqueue", "q", "x"], ["complete", ID, "1"], ["renew", ID, "1"],
-                                  ["release", ID, "1"], ["update", ID, "1", "0", "text"]])
+                                  ["release", ID, "1"], ["append", ID, "1", "0", "text"],
+                                  ["log", ID], ["top"], ["top", "--once"]])
 def test_nodes_that_are_not_there_are_said_in_time(verb: list[str], closed: int) -> None:
     began = time.monotonic()
 

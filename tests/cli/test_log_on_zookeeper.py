@@ -44,9 +44,9 @@ def skuld(hosts: str, *arguments: str) -> Result:
 
 
 def test_the_log_the_members_and_the_ring_are_shown(hosts: str) -> None:
-    assert [line.split()[0] for line in skuld(hosts, "log", "-n", "2").output.splitlines()] == [
+    assert [line.split()[0] for line in skuld(hosts, "cluster", "log", "c", "-n", "2").output.splitlines()] == [
         "POSITION", "10", "11"]
-    assert skuld(hosts, "log", "--from", "5", "-n", "1").output.splitlines()[1].endswith(
+    assert skuld(hosts, "cluster", "log", "c", "--from", "5", "-n", "1").output.splitlines()[1].endswith(
         "! refused   node h:2 lives; stop it first")
     assert [row["has_pulse"] for row in json.loads(skuld(hosts, "members", "--json").output)["members"]] == [
         True, False, False]
@@ -63,7 +63,7 @@ def test_a_node_is_forgotten_once_and_not_while_it_lives(hosts: str) -> None:
 
 def test_following_shows_what_comes_and_ends_at_once_by_an_interrupt(hosts: str) -> None:
     program = [sys.executable, "-u", "-c", "from skuld_py.cli.main import main; main()"]
-    with subprocess.Popen([*program, "log", "--cluster", "c", "--zookeeper", hosts, "--follow", "--from", "11"],
+    with subprocess.Popen([*program, "cluster", "log", "c", "--zookeeper", hosts, "--follow", "--from", "11"],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=TOP) as following:
         assert following.stdout is not None
         assert following.stdout.readline().split()[0] == "POSITION"
@@ -78,6 +78,7 @@ def test_following_shows_what_comes_and_ends_at_once_by_an_interrupt(hosts: str)
 
 
 def test_a_cluster_that_is_not_there_is_named(hosts: str) -> None:
-    for verb in ("log", "members", "ring"):
-        answer = skuld(hosts, verb, "--cluster", "nowhere")
+    named = ("--cluster", "nowhere")
+    for verb in (("cluster", "log", "nowhere"), ("members", *named), ("ring", *named)):
+        answer = skuld(hosts, *verb)
         assert (answer.exit_code, "[unknown_cluster]" in answer.stderr) == (1, True)

@@ -1,4 +1,4 @@
-"""``skuld log``, ``members`` and ``ring`` by themselves: what they make of a log, without a ZooKeeper."""
+"""``skuld cluster log``, ``members`` and ``ring`` by themselves: what they make of a log, without a ZooKeeper."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
 
 
 def skuld(*arguments: str) -> Result:
-    return CliRunner().invoke(main, [*arguments, "--cluster", "c"], prog_name="skuld")
+    named = ["cluster", "log", "c", *arguments[1:]] if arguments[0] == "log" else [*arguments, "--cluster", "c"]
+    return CliRunner().invoke(main, named, prog_name="skuld")
 
 
 def table(*arguments: str) -> list[list[str]]:

@@ -161,7 +161,7 @@ def test_the_life_of_a_task(place: Place) -> None:
     assert (first_id, payload) == (task_id, "sup?")
     second = skuld("claim", "general", "--lease", "10s", nodes=place.nodes)
     assert (second.returncode, second.stdout) == (0, "") and "nothing to claim in general" in second.stderr
-    assert place.run("update", task_id, first_token, "0", "half way").startswith("entry 0 is stored")
+    assert place.run("append", task_id, first_token, "0", "half way").startswith("entry 0 is stored")
 
     again = until(lambda: place.run("claim", "general", "--lease", "10s", "--wait", "5s"))
     assert time.monotonic() - claimed_at >= LEASE_S + SKEW_S

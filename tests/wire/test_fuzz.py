@@ -1,147 +1,69 @@
 """Hostile bytes by the thousand: never anything but an ``Envelope`` or ``Malformed``.
 
-Seeded, so that a failure is a number to replay. Whatever is accepted must also be said again in the same
-words: else two nodes could understand the same bytes differently.
+Seeded, so that a failure is a number to replay; and searched by hypothesis, which shrinks what it finds. A million
+and more are for ``scripts/fuzz``.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import msgpack
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-import strategies
-from skuld_py.errors import Malformed
 from skuld_py.model.messages import MESSAGES
-from skuld_py.wire.codec import Envelope, decode, encode
+from skuld_py.wire.codec import decode, encode
+from wire import fuzzing
+from wire.fuzzing import SORTS, Sort
 
 SEED = 20_260
 INPUTS = 4_000
 """Of each sort."""
 
-HOSTILE: tuple[Any, ...] = (
-    None, True, False, 0, 1, -1, 255, 1 << 31, (1 << 32) - 1, (1 << 63) - 1, 1 << 63, (1 << 64) - 1,
-    -(1 << 63), 1.0, float("nan"), float("inf"),
-    "", "a", "a/b", "..", "\0", "\u202e", "x" * 300, b"", b"\0", b"\0" * 4,
-    b"\xff" * 8, b"\0" * 20, b"x" * 5_000, [], [[]], [0] * 300, {}, {"a": 1}, [b"", 0], [b"\0\0\0\1", 1],
-    [b"\xff" * 8, 1], msgpack.ExtType(1, b"x"), msgpack.Timestamp(1, 2),
-)  # fmt: skip
-
-
-def corpus(random: Random) -> list[list[bytes]]:
-    """Valid frames: every message alone, four times, and some mixed envelopes."""
-    singles = [[strategies.random_message(random, of)] for of in MESSAGES for _ in range(4)]
-    mixed = [[strategies.random_message(random, random.choice(MESSAGES)) for _ in range(3)]
-             for _ in range(40)]
-    return [encode(Envelope(random.choice(["", "n:1"]), "main", tuple(made))) for made in singles + mixed]
-
-
-def noise(random: Random, frames: list[bytes]) -> list[bytes]:
-    """Random bytes, up to 64 KiB."""
-    size = random.choice((8, 64, 1_024)) if random.random() < 0.99 else 65_536
-    return [random.randbytes(random.randint(0, size)) for _ in range(random.randint(0, 3))]
-
-
-def noise_behind_a_message(random: Random, frames: list[bytes]) -> list[bytes]:
-    """A valid beginning, then bytes that are likely msgpack."""
-    likely = b"\x00\x01\x80\x90\x91\x93\xa1a\xc0\xc4\xc6\xca\xd4\xdc\xdd\xff"
-    tail = bytes(random.choices(likely, k=12))
-    return [frames[0][: random.randint(1, len(frames[0]))] + tail, *frames[1:]]
-
-
-def truncation(random: Random, frames: list[bytes]) -> list[bytes]:
-    """One frame cut short, or the last frames gone."""
-    if random.random() < 0.2:
-        return frames[: random.randint(0, len(frames))]
-    at = random.randrange(len(frames))
-    return [*frames[:at], frames[at][: random.randint(0, len(frames[at]))], *frames[at + 1 :]]
-
-
-def bit_flips(random: Random, frames: list[bytes]) -> list[bytes]:
-    """One to four bits turned over, mostly in the header."""
-    at = 0 if random.random() < 0.9 else random.randrange(len(frames))
-    spoilt = bytearray(frames[at])
-    for _ in range(random.randint(1, 4)):
-        if spoilt:
-            spoilt[random.randrange(len(spoilt))] ^= 1 << random.randrange(8)
-    return [*frames[:at], bytes(spoilt), *frames[at + 1 :]]
-
-
-def hostile_value(random: Random, frames: list[bytes]) -> list[bytes]:
-    """Valid msgpack in which one value became another, or a list changed."""
-    tree = msgpack.unpackb(frames[0])
-    place = random.choice(_lists(tree))
-    at = random.randrange(len(place))
-    change = random.randrange(6)
-    if change == 0:
-        del place[at]
-    elif change == 1:
-        place.insert(at, place[at])
-    elif change == 2:
-        place[at] = [place[at]]
-    else:
-        place[at] = random.choice(HOSTILE)
-    return [msgpack.packb(tree), *frames[1:]]
-
-
-def _lists(tree: list[Any]) -> list[list[Any]]:
-    """Every list in a tree that has items, the outermost first."""
-    inner = [found for value in tree if isinstance(value, list) and value for found in _lists(value)]
-    return [tree, *inner]
-
-
-def moved_frames(random: Random, frames: list[bytes]) -> list[bytes]:
-    """Whole frames lost, repeated, swapped or made up."""
-    moved = list(frames)
-    change, at = random.randrange(4), random.randrange(len(frames))
-    if change == 0:
-        del moved[at]
-    elif change == 1:
-        moved.insert(at, moved[at])
-    elif change == 2:
-        other = random.randrange(len(frames))
-        moved[at], moved[other] = moved[other], moved[at]
-    else:
-        moved.append(random.choice((b"", b"\0", b"x" * 100)))
-    return moved
-
-
-Sort = Callable[[Random, list[bytes]], list[bytes]]
-SORTS: tuple[Sort, ...] = (
-    noise, noise_behind_a_message, truncation, bit_flips, hostile_value, moved_frames,
-)  # fmt: skip
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-(1 << 63), (1 << 64) - 1), st.floats(),
+                    st.text(max_size=20), st.binary(max_size=50))
+TREES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=6), max_leaves=20)
 
 
 @pytest.mark.parametrize("sort", SORTS, ids=lambda sort: str(sort.__name__))
 def test_hostile_bytes_give_an_envelope_or_malformed(sort: Sort) -> None:
-    random = Random(f"{SEED} {sort.__name__}")
-    valid = corpus(random)
-    outcomes: Counter[str] = Counter()
-
-    for number in range(INPUTS):
-        frames = sort(random, random.choice(valid))
-        try:
-            envelope = decode(frames)
-        except Malformed as malformed:
-            assert malformed.field and len(malformed.message) < 300
-            outcomes["malformed"] += 1
-        else:
-            assert decode(encode(envelope)) == envelope, (sort.__name__, number)
-            outcomes["accepted"] += 1
+    outcomes = fuzzing.try_out(sort, f"{SEED} {sort.__name__}", INPUTS)
 
     assert outcomes.total() == INPUTS
     assert outcomes["malformed"] > INPUTS // 4
-    if sort not in (noise, noise_behind_a_message):
+    if sort not in (fuzzing.noise, fuzzing.noise_behind_a_message):
         assert outcomes["accepted"] > INPUTS // 100, "the checks behind the first were hardly reached"
 
 
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.binary(max_size=300), max_size=4))
+def test_any_frames_give_an_envelope_or_malformed(frames: list[bytes]) -> None:
+    fuzzing.outcome_of(frames)
+
+
+@settings(max_examples=600, deadline=None)
+@given(code=st.integers(0, len(MESSAGES)), values=st.lists(TREES, max_size=10),
+       cluster=st.sampled_from(["", "main", 7]), frames=st.lists(st.binary(max_size=40), max_size=3))
+def test_any_values_in_a_message_give_an_envelope_or_malformed(code: int, values: list[Any], cluster: Any,
+                                                               frames: list[bytes]) -> None:
+    fuzzing.outcome_of([msgpack.packb([1, cluster, "", [[code, *values]]]), *frames])
+
+
 def test_there_are_enough_inputs_and_the_corpus_is_valid() -> None:
-    valid = corpus(Random(SEED))
+    valid = fuzzing.corpus(Random(SEED))
 
     assert INPUTS * len(SORTS) >= 20_000
     assert all(encode(decode(frames)) == frames for frames in valid)
     assert {type(message) for frames in valid for message in decode(frames).messages} == set(MESSAGES)
+
+
+def test_what_must_not_be_is_told_with_how_to_replay_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fuzzing, "decode", lambda frames: 1 // 0)
+
+    with pytest.raises(ZeroDivisionError) as raised:
+        fuzzing.try_out(fuzzing.noise, "a seed", 10)
+
+    assert raised.value.__notes__[0].startswith("noise, seed 'a seed', input 0: [")

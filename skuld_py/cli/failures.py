@@ -1,0 +1,161 @@
+"""How a verb fails: one line on standard error, or one JSON document with ``--json``, and an exit status.
+
+Exit statuses, for scripts: 0 done; 1 refused, it did not happen; 2 the command line, the environment or the
+configuration file is wrong, and nothing was tried; 3 uncertain, it may have happened; 130 Ctrl-C. The line ends in
+a stable code in brackets. The document is ``{"code", "message", "outcome", "facts"}``, the outcome one of refused,
+usage and uncertain. Anything that is no ``SkuldError`` is a bug of ours and keeps its traceback.
+
+A value that is wrong is told with where it came from, when that is not the command line: nobody finds a bad lease
+that stands in the profile of a machine. ``told`` is the only place that translates.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import IO, Any
+
+import click
+from click.core import ParameterSource
+
+from skuld_py.cli.settings import BadConfig, Settings
+from skuld_py.cli.twins import key_of, variable_in_use
+from skuld_py.errors import Fact, SkuldError, Uncertain
+
+REFUSED, MISUSED, UNCERTAIN, INTERRUPTED = 1, 2, 3, 130
+
+_ARGUMENTS, _VERB, _IS_JSON, _SETTINGS = (f"skuld.{name}" for name in ("arguments", "verb", "json", "settings"))
+_UNITS = ("_ms", "_s")
+
+
+class Failure(click.ClickException):
+    """A ``SkuldError`` on its way to the terminal: it did not happen."""
+
+    exit_code = REFUSED
+    outcome = "refused"
+
+    def __init__(self, code: str, message: str, facts: Mapping[str, Fact], is_json: bool) -> None:
+        super().__init__(message)
+        self._code = code
+        self._facts = facts
+        self._is_json = is_json
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """One line, or one document."""
+        document = {"code": self._code, "message": self.message, "outcome": self.outcome,
+                    "facts": {name: _plain(value) for name, value in self._facts.items()}}
+        text = json.dumps(document) if self._is_json else f"error: {self.message} [{self._code}]"
+        click.echo(text, file=file, err=True)
+
+
+class Misuse(Failure):
+    """Nothing was tried: what was asked for makes no sense."""
+
+    exit_code = MISUSED
+    outcome = "usage"
+
+
+class Doubt(Failure):
+    """It may have happened."""
+
+    exit_code = UNCERTAIN
+    outcome = "uncertain"
+
+
+# -- what is known of the run --------------------------------------------------------------------
+
+
+def note_arguments(ctx: click.Context, arguments: list[str]) -> None:
+    """What was typed behind the program's name."""
+    ctx.meta[_ARGUMENTS] = list(arguments)
+
+
+def note_settings(ctx: click.Context, settings: Settings) -> None:
+    """The configuration file in force."""
+    ctx.meta[_SETTINGS] = settings
+
+
+def note_verb(ctx: click.Context, is_json: bool) -> None:
+    """The verb that runs, and whether it was asked for JSON."""
+    ctx.meta[_VERB], ctx.meta[_IS_JSON] = ctx, is_json
+
+
+def is_about_help(ctx: click.Context) -> bool:
+    """Whether help was asked for; it is given whatever the configuration says."""
+    return not {"-h", "--help"}.isdisjoint(ctx.meta.get(_ARGUMENTS, ()))
+
+
+@contextmanager
+def told(ctx: click.Context) -> Iterator[None]:
+    """Turn what is raised inside into what a person or a program can read."""
+    meta = ctx.meta
+    try:
+        yield
+    except SkuldError as error:
+        kind = Misuse if isinstance(error, BadConfig) else Doubt if isinstance(error, Uncertain) else Failure
+        raise kind(error.code, error.message + _origin_of_field(meta, error.message), error.facts,
+                   _is_json(meta)) from error
+    except click.UsageError as error:
+        _name_origin(meta, error)
+        if _is_json(meta):
+            raise Misuse("usage", error.format_message(), {}, True) from error
+        raise
+
+
+def _is_json(meta: Mapping[str, Any]) -> bool:
+    """The verb knows; before it does, what was typed must do."""
+    return bool(meta.get(_IS_JSON)) or "--json" in meta.get(_ARGUMENTS, ())
+
+
+def _name_origin(meta: Mapping[str, Any], error: click.UsageError) -> None:
+    if isinstance(error, click.BadParameter) and isinstance(error.param, click.Option) and error.ctx is not None:
+        origin = _origin(meta, error.ctx, error.param)
+        if origin:
+            error.param_hint = f"{error.param.get_error_hint(error.ctx)} (from {origin})"
+
+
+def _origin_of_field(meta: Mapping[str, Any], message: str) -> str:
+    """Where the field came from that a refusal names in front: ``cluster: 'a/b' is not a name``."""
+    verb = meta.get(_VERB)
+    field = message.partition(":")[0]
+    for unit in _UNITS:
+        field = field.removesuffix(unit)
+    if not isinstance(verb, click.Context) or not field.replace("_", "").isalnum():
+        return ""
+    wanted = field.replace("_", "-")
+    for option in verb.command.params:
+        if isinstance(option, click.Option) and key_of(option) in (wanted, wanted + "s"):
+            origin = _origin(meta, verb, option)
+            return f" (from {origin})" if origin else ""
+    return ""
+
+
+def _origin(meta: Mapping[str, Any], ctx: click.Context, option: click.Option) -> str:
+    """A variable, or a place in the file; empty when it was typed, or is the default."""
+    source = ctx.get_parameter_source(option.name or "")
+    if source is ParameterSource.ENVIRONMENT:
+        return f"${variable_in_use(option)}"
+    settings = meta.get(_SETTINGS)
+    if source is ParameterSource.DEFAULT_MAP and isinstance(settings, Settings):
+        path = settings.path_of(_words(ctx), key_of(option))
+        return f"{settings.where(path)}: {'.'.join(path)}"
+    return ""
+
+
+def _words(ctx: click.Context) -> tuple[str, ...]:
+    """The verb's words, without the program's name."""
+    words: tuple[str, ...] = ()
+    at: click.Context | None = ctx
+    while at is not None and at.parent is not None:
+        words, at = ((at.info_name or ""), *words), at.parent
+    return words
+
+
+def _plain(value: Fact) -> str | int:
+    """A fact as JSON can have it; the bytes of an id as people write them."""
+    if not isinstance(value, bytes):
+        return value
+    from skuld_py.model.ids import ID_BYTES, to_text
+
+    return to_text(value) if len(value) == ID_BYTES else value.hex()

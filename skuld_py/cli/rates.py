@@ -1,0 +1,65 @@
+"""What ``skuld top`` shows: counts of one look at a cluster, and rates between it and the look before.
+
+Rates are differences of counts that nodes gave at about the same time, so they say what goes on, not what went on:
+a queue that nobody touched has 0, and one that was never seen before counts from nothing. On the first look there
+are none. Pure: the terminal and the clock are ``top``'s.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from skuld_py.cli import situation
+from skuld_py.cli.situation import Situation
+from skuld_py.model import messages as m
+
+
+@attrs.frozen
+class Look:
+    """The situation, and when it was seen: ``at_s`` by a clock that nobody sets, ``at_ms`` since 1970."""
+
+    at_s: float
+    at_ms: int
+    situation: Situation
+
+
+@attrs.frozen
+class QueueRow:
+    """A queue: what is in it, and how many tasks come and are done in a second; None on the first look."""
+
+    queue: str
+    waiting: int
+    claimed: int
+    completed: int
+    enqueued_per_s: float | None
+    completed_per_s: float | None
+
+
+def queue_rows(now: Look, before: Look | None) -> list[QueueRow]:
+    """Queues, those with most to do first."""
+    old = {row.queue: row for row in before.situation.depths} if before is not None else {}
+    span_s = now.at_s - before.at_s if before is not None and not before.situation.doubt else 0.0
+    made = []
+    for row in now.situation.depths:
+        past = old.get(row.queue)
+        came = _total(row) - (_total(past) if past else 0)
+        done = row.completed - (past.completed if past else 0)
+        made.append(QueueRow(row.queue, row.waiting, row.claimed, row.completed, _rate(came, span_s),
+                             _rate(done, span_s)))
+    return sorted(made, key=lambda row: (-row.waiting - row.claimed, row.queue))
+
+
+def _total(row: m.CountRow) -> int:
+    return row.waiting + row.claimed + row.completed
+
+
+def _rate(count: int, span_s: float) -> float | None:
+    return round(max(0, count) / span_s, 1) if span_s > 0 else None
+
+
+def document(now: Look, before: Look | None) -> dict[str, Any]:
+    """A look as JSON has it: as of ``skuld status``, with rates."""
+    return {"at_ms": now.at_ms, **situation.document(now.situation),
+            "queues": None if now.situation.doubt else [attrs.asdict(row) for row in queue_rows(now, before)]}

@@ -1,0 +1,60 @@
+"""Every option's twins: what it is called in the environment and in the configuration file.
+
+One rule for all, so that nobody has to look a name up: ``--lease`` of ``skuld claim`` is ``SKULD_CLAIM_LEASE``
+and the key ``lease`` of the table ``[claim]``. Options that mean the same for every verb that has them
+(``SharedOption``) are ``SKULD_NODES`` and ``nodes`` of the table ``[all]`` besides; a verb's own twin goes first.
+
+The names are made of what people type and never of the names in the code; a verb declares nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import click
+
+PREFIX = "SKULD"
+ALL = "all"
+"""The table of the shared options."""
+SHARED = ("nodes", "timeout", "json", "zookeeper", "cluster")
+
+Path = tuple[str, ...]
+"""Where a key stands in the file: ``("claim", "lease")``."""
+
+
+class SharedOption(click.Option):
+    """An option that means the same for every verb that has it; its key is one of ``SHARED``."""
+
+
+def key_of(option: click.Option) -> str:
+    """The longest of its names, without the dashes."""
+    return max(option.opts, key=len).lstrip("-")
+
+
+def options_of(command: click.Command) -> dict[str, click.Option]:
+    """A verb's options by key; not those that only print something, such as ``--version``."""
+    return {key_of(param): param for param in command.params
+            if isinstance(param, click.Option) and param.expose_value}
+
+
+def name_variables(command: click.Command, path: Path = ()) -> None:
+    """Give each option of a verb, and of the verbs in it, its environment variables."""
+    if isinstance(command, click.Group) and path:
+        for name, inner in command.commands.items():
+            name_variables(inner, (*path, name))
+    for key, option in options_of(command).items():
+        declared = [option.envvar] if isinstance(option.envvar, str) else list(option.envvar or ())
+        shared = [variable(key)] if isinstance(option, SharedOption) else []
+        option.envvar = list(dict.fromkeys([variable(*path, key), *declared, *shared]))
+
+
+def variable(*words: str) -> str:
+    """``SKULD_CLAIM_LEASE`` for claim and lease."""
+    return "_".join((PREFIX, *words)).replace("-", "_").upper()
+
+
+def variable_in_use(option: click.Option) -> str:
+    """Which of its variables gives an option's value; an empty one gives none."""
+    names: Sequence[str] = [option.envvar] if isinstance(option.envvar, str) else option.envvar or ()
+    return next((name for name in names if os.environ.get(name)), "")

@@ -1,0 +1,123 @@
+"""``--json``: answers and failures are documents, whatever goes wrong and however early."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from skuld_py.cli.main import main
+from skuld_py.errors import Fenced, Refused, Uncertain
+
+TOP = Path(__file__).resolve().parents[2]
+ID = "0" * 32
+
+
+def skuld(*arguments: str, env: dict[str, str] | None = None) -> Result:
+    return CliRunner().invoke(main, arguments, env=env, prog_name="skuld")
+
+
+def failure(answer: Result) -> dict[str, Any]:
+    assert answer.stdout == "" and "Traceback" not in answer.output
+    made: dict[str, Any] = json.loads(answer.stderr)
+    assert sorted(made) == ["code", "facts", "message", "outcome"]
+    return made
+
+
+def raising(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def fail(self: object, *_: object, **__: object) -> None:
+        raise error
+
+    for verb in ("count", "complete", "renew", "release", "update", "get", "claim", "enqueue"):
+        monkeypatch.setattr(f"skuld_py.client.client.Client.{verb}", fail)
+
+
+@pytest.mark.parametrize(("error", "status", "outcome"), [
+    (Refused("not_ready", "the cluster waits", nodes=3), 1, "refused"),
+    (Fenced("claim 1 is lost", id=bytes(20), token=1), 1, "refused"),
+    (Uncertain("deadline", "no answer", raw=b"\xff"), 3, "uncertain"),
+])
+@pytest.mark.parametrize("verb", [("count",), ("complete", ID, "1"), ("renew", ID, "1"), ("release", ID, "1"),
+                                  ("append", ID, "1", "0", "x"), ("get", ID), ("log", ID), ("claim", "q"),
+                                  ("enqueue", "q", "x")])
+def test_a_failure_is_a_document_with_its_code_and_facts(
+        monkeypatch: pytest.MonkeyPatch, verb: tuple[str, ...], error: Exception, status: int,
+        outcome: str) -> None:
+    raising(monkeypatch, error)
+    for arguments, env in (((*verb, "--json"), None), (verb, {"SKULD_JSON": "1"})):
+        answer = skuld(*arguments, env=env)
+        made = failure(answer)
+
+        assert (answer.exit_code, made["outcome"]) == (status, outcome)
+        assert made["code"] == error.code and made["message"] == error.message  # type: ignore[attr-defined]
+    assert set(made["facts"]) == set(error.facts)  # type: ignore[attr-defined]
+    assert made["facts"].get("id", ID) == ID and made["facts"].get("raw", "ff") == "ff"
+
+
+@pytest.mark.parametrize("arguments", [
+    ("claim", "q", "--lease", "long", "--json"), ("claim", "--json", "q", "--no-such-option"), ("clam", "--json"),
+    ("get", "--json"), ("--no-such-option", "claim", "--json"), ("cluster", "creat", "--json"),
+    ("dev", "--json", "--worker", "q"), ("enqueue", "q", "--json")])
+def test_a_wrong_command_line_is_a_document_too(arguments: tuple[str, ...]) -> None:
+    answer = skuld(*arguments)
+    made = failure(answer)
+
+    assert (answer.exit_code, made["outcome"], made["code"]) == (2, "usage", "usage")
+
+
+def test_a_wrong_configuration_is_a_document_with_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text("[claim]\nleese = 1\n")
+    answer = skuld("--config", str(file), "claim", "q", "--json")
+    made = failure(answer)
+
+    assert (answer.exit_code, made["outcome"], made["code"]) == (2, "usage", "bad_config")
+    assert made["facts"] == {"file": str(file), "line": 2, "key": "claim.leese"}
+
+
+def test_what_a_claim_verb_did_is_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    for verb in ("renew", "complete", "release"):
+        monkeypatch.setattr(f"skuld_py.client.client.Client.{verb}", lambda *_, **__: None)
+    monkeypatch.setattr("skuld_py.client.client.Client.update", lambda *_, **__: 4)
+    of = {"id": ID, "token": 7}
+
+    assert json.loads(skuld("renew", ID, "7", "--lease", "5s", "--json").stdout) == {**of, "lease_s": 5.0}
+    assert json.loads(skuld("complete", ID, "7", "--json").stdout) == {**of, "is_completed": True}
+    assert json.loads(skuld("release", ID, "7", "--json").stdout) == {**of, "is_released": True}
+    assert json.loads(skuld("append", ID, "7", "3", "x", "--json").stdout) == {**of, "next_seq": 4}
+    assert skuld("append", ID, "7", "3", "x").stdout == "entry 3 is stored; the next is 4\n"
+
+
+PROGRAM = ("import sys; from skuld_py.client.client import Client; from skuld_py.model.task import Task\n"
+           "Client.get = lambda self, task_id: Task(task_id, 'q', 0, '\\xe4\\u20ac'.encode())\n"
+           "Client.list = lambda self, *_, **__: (Task(bytes(20), 'q', 0, b'x' * 100) for _ in range(100_000))\n"
+           "from skuld_py.cli.main import main; main(sys.argv[1:], prog_name='skuld')")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
+def test_any_encoding_of_the_output_will_do(encoding: str) -> None:
+    for arguments in (("get", ID), ("get", ID, "--json")):
+        ran = subprocess.run([sys.executable, "-c", PROGRAM, *arguments], cwd=TOP, capture_output=True,
+                             env={"PYTHONIOENCODING": encoding}, check=True)
+        shown = ran.stdout.decode("utf-8" if encoding == "ascii" else encoding)  # click takes ASCII for UTF-8
+        if "--json" in arguments:
+            assert json.loads(shown)["payload"] == "\xe4\u20ac"
+        else:
+            assert "payload   \xe4" in shown if encoding != "latin-1" else "payload   \xe4\\u20ac" in shown
+
+
+def test_a_reader_that_goes_away_is_no_traceback() -> None:
+    with subprocess.Popen([sys.executable, "-c", PROGRAM, "list", "--json"], cwd=TOP, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as listing:
+        assert listing.stdout is not None and listing.stderr is not None
+        assert listing.stdout.readline()
+        listing.stdout.close()
+        complaints = listing.stderr.read()
+        assert listing.wait(30) == 1
+
+    assert b"Traceback" not in complaints
