@@ -130,7 +130,12 @@ class Scaling:
     sharing: bool = False
     """Members pass entries on among themselves, and read the log only for what did not come that way."""
     schedulers: tuple[str, ...] = ()
-    """The nodes that work out the placement for all, at least two; without them each does it for itself."""
+    """The nodes that work out the placement for all, at least two; without them each does it for itself. What
+    others work out comes later, so with them the log is always played in versions."""
+    versions: bool = False
+    """The log is played in versions: entries apply at once, and the placement, which can take seconds, follows
+    under a version of its own; it is worked out beside the loop. Without it a node works it out as it hears of
+    nodes, and does nothing else meanwhile."""
     gather_ms: int = 10
     """What comes within this time goes on together: joiners in one entry, entries in one message."""
     greet_joiners: int = 200

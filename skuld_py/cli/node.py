@@ -37,20 +37,23 @@ from skuld_py.cli.values import Duration
               help="Begin with the replica of another node instead of reading the log, and lend one's own.")
 @click.option("--sharing", is_flag=True, envvar="SKULD_SHARING",
               help="Pass entries of the log on among the nodes, instead of reading each from ZooKeeper.")
+@click.option("--versions", is_flag=True, envvar="SKULD_VERSIONS",
+              help="Go on with the log while a placement is worked out, beside everything else.")
 @click.option("--scheduler", "schedulers", multiple=True, metavar="HOST:PORT", envvar="SKULD_SCHEDULERS",
-              help="A node that works out the placement for all; say it for each of them, on every node.")
+              help="A node that works out the placement for all; say it for each of them, on every node."
+                   " Implies --versions.")
 @json_option
 def node(cluster: str, hosts: str, host: str, port: int, data: Path, session_s: float, partitions: int | None,
          replicas: int | None, skew_s: float | None, direct_join: bool, transfer: bool, sharing: bool,
-         schedulers: tuple[str, ...], as_json: bool) -> None:
+         versions: bool, schedulers: tuple[str, ...], as_json: bool) -> None:
     """Run a node of a cluster until SIGTERM or Ctrl-C.
 
     It says "node HOST:PORT of cluster NAME is ready" once it takes requests. Its name is HOST:PORT: started
     again with the same address and directory it is the same node. What the cluster is comes from ZooKeeper, and
     the directory remembers it; where one of them, or an option here, says otherwise, the node does not start.
 
-    The last four options are for clusters of hundreds of nodes and more; nodes with and without them work
-    together.
+    The five options from --direct-join to --scheduler are for clusters of hundreds of nodes and more; nodes with
+    and without them work together.
 
     \b
     Examples:
@@ -72,4 +75,4 @@ def node(cluster: str, hosts: str, host: str, port: int, data: Path, session_s: 
     expected = {"partitions": partitions, "replicas": replicas,
                 "skew_ms": None if skew_s is None else round(skew_s * 1000)}
     serve(hosts, cluster, host, port, data, session_ms=round(session_s * 1000), on_ready=say_ready,
-          expected=expected, scaling=Scaling(direct_join, transfer, sharing, schedulers))
+          expected=expected, scaling=Scaling(direct_join, transfer, sharing, schedulers, versions))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
@@ -110,7 +111,14 @@ class PlacementInput:
 
 def ask_placement(nodes: Sequence[str], partitions: int, replicas: int) -> Question:
     """Who owns what, when these nodes are placed?"""
-    return Question(PLACEMENT.name, PlacementInput(tuple(sorted(nodes)), partitions, replicas))
+    return _asked(tuple(sorted(nodes)), partitions, replicas)
+
+
+@lru_cache(maxsize=8)
+def _asked(nodes: tuple[str, ...], partitions: int, replicas: int) -> Question:
+    """Kept, since most entries that write nodes leave the placed ones as they are, and the text takes milliseconds
+    for thousands."""
+    return Question(PLACEMENT.name, PlacementInput(nodes, partitions, replicas))
 
 
 def placement_of(question: Question, result: Lists) -> Placement:

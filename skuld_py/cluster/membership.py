@@ -27,24 +27,28 @@ import attrs
 from skuld_py.cluster.collecting import Collector, Forgetter
 from skuld_py.cluster.commands import AbortJoin, AddSlot, Command, ForgetNode, Leave, LeaveSlot, Rejoin
 from skuld_py.cluster.commands.gc import Gc, collected
+from skuld_py.cluster.deriving import Deriving
 from skuld_py.cluster.joining import is_due, owed
 from skuld_py.cluster.outbox import Outbox
 from skuld_py.cluster.peering import Peering
+from skuld_py.cluster.placement import Placement
 from skuld_py.cluster.playing import Played, UnknownRules, play
 from skuld_py.cluster.reading import Player, Reader
 from skuld_py.cluster.replica import Replica
 from skuld_py.cluster.settings import LogSettings
 from skuld_py.cluster.slots import Slots, Tags
 from skuld_py.cluster.telling import Teller
+from skuld_py.cluster.versions import Scheme
 from skuld_py.cluster.watching import watched
 from skuld_py.config import PLAIN, Scaling
 from skuld_py.errors import Malformed, SkuldError
 from skuld_py.model import coordination as c
+from skuld_py.model.decision_messages import DECISION_MESSAGES
 from skuld_py.model.document import Member
-from skuld_py.model.events import Received, Send, Session, SessionChanged, Ticked
+from skuld_py.model.events import Compute, Computed, Received, Send, Session, SessionChanged, Ticked
 
-Event = c.CoordinationEvent | SessionChanged | Received | Ticked
-Effect = c.CoordinationEffect | Send
+Event = c.CoordinationEvent | SessionChanged | Received | Computed | Ticked
+Effect = c.CoordinationEffect | Send | Compute
 Watches = Callable[[Replica, str], tuple[str, ...]]
 
 
@@ -54,7 +58,8 @@ class Membership:
 
     ``fresh_id`` gives an id that never was; ``jitter_ms`` a number from 0 to its argument. ``base`` is the replica
     before the first entry, the same for all members of a cluster. ``scaling``: what is done with other members
-    beside the log. ``player`` and ``watches`` may be replaced: how an entry is played, whom to watch.
+    beside the log. ``scheme``: what is derived of the replica and decided aside, if anything. ``player`` and
+    ``watches`` may be replaced: how an entry is played, whom to watch.
     """
 
     info: Member
@@ -64,6 +69,7 @@ class Membership:
     base: Replica = attrs.field(factory=Replica)
     cluster_id: str = "none"
     scaling: Scaling = PLAIN
+    scheme: Scheme | None = None
     player: Player = play
     watches: Watches = watched
     me: str = attrs.field(default="", init=False)
@@ -93,16 +99,23 @@ class Membership:
     _slots: Slots = attrs.field(factory=Slots, init=False)
     _teller: Teller = attrs.field(factory=Teller, init=False)
     _peering: Peering = attrs.field(init=False)
+    _deriving: Deriving = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._peering = Peering(self.info, self.cluster_id, self.base.replicas, self.scaling, self.jitter_ms)
-        self._reader = Reader(self.settings, self.base, self.player, self._peering.sharing)
+        self._deriving = Deriving(self.info.name, self.scaling.schedulers, self.scheme, self.player)
+        self._reader = Reader(self.settings, self.base, self._deriving.play, self._peering.sharing)
         self._collector, self._forgetter = Collector(self.settings), Forgetter(self.settings)
 
     @property
     def replica(self) -> Replica:
         """As of the last entry played."""
         return self._reader.replica
+
+    @property
+    def placement(self) -> tuple[int, Placement] | None:
+        """Its version and who owns what as of that, when it is decided aside."""
+        return self._deriving.placement
 
     @property
     def is_in(self) -> bool:
@@ -173,6 +186,10 @@ class Membership:
                 self._collector.on_written(event)
             case c.PulsesRead():
                 self._want(self._peering.on_pulses(now_ms, event.members))
+            case Computed() | Ticked():
+                self._effects += self._deriving.step(now_ms, event)
+            case Received() if isinstance(event.message, DECISION_MESSAGES):
+                self._effects += self._deriving.step(now_ms, event)
             case Received():
                 self._want(self._peering.received(now_ms, self.replica, event))
         self._play(now_ms, self._reader.offer(self._peering.take(now_ms, self._reader.position)))
@@ -255,7 +272,7 @@ class Membership:
         if self._has_pulse:
             self._do_duties(now_ms)
         if self._is_current:
-            self._tell()
+            self._tell(now_ms)
         if self._session is Session.CONNECTED:
             self._request(now_ms)
 
@@ -311,8 +328,10 @@ class Membership:
             self._join_ms = now_ms + self.settings.repeat_ms
             self._want(self._peering.begin(now_ms, self.replica))
 
-    def _tell(self) -> None:
-        self._effects += self._teller.tell(self.replica)
+    def _tell(self, now_ms: int) -> None:
+        deriving = self._deriving
+        self._effects += deriving.settle(now_ms, self.replica)
+        self._effects += self._teller.tell(self.replica, deriving.is_lagging, deriving.lists)
         if self._has_pulse and self.is_in:
             self._effects += self._teller.tell_session(Session.CONNECTED)
 
@@ -350,6 +369,12 @@ class Membership:
 
     def deadline(self) -> int | None:
         """When it next wants a ``Ticked``; None while only events can help."""
+        if self.stopped_by is not None or self.is_out:
+            return None
+        dues = (self._deriving.deadline(), self._log_deadline())
+        return min((due_ms for due_ms in dues if due_ms is not None), default=None)
+
+    def _log_deadline(self) -> int | None:
         if self._session is not Session.CONNECTED or not self._has_pulse:
             return None
         due = [*self._gone.values()]

@@ -65,7 +65,7 @@ def play(replica: Replica, position: int, raw: bytes,
     try:
         entry = decode(raw, commands)
     except Malformed as problem:
-        return _failed(here, position, None, Outcome.FAILED, problem.message)
+        return failed(here, position, None, Outcome.FAILED, problem.message)
     admitted = admit(here, position, entry)
     return admitted if isinstance(admitted, Played) else perform(admitted, position, entry)
 
@@ -88,16 +88,17 @@ def perform(noted: Replica, position: int, entry: Entry) -> Played:
         made = entry.command.apply(noted, position)
         reactions, diff = entry.command.reactions(noted, made), entry.command.diff(noted, made)
     except Inapplicable as problem:
-        return _failed(noted, position, entry, Outcome.REFUSED, str(problem))
+        return failed(noted, position, entry, Outcome.REFUSED, str(problem))
     except (MemoryError, RecursionError):
         raise  # this member's trouble, not the entry's
     except Exception as problem:
-        return _failed(noted, position, entry, Outcome.FAILED, type(problem).__name__)
+        return failed(noted, position, entry, Outcome.FAILED, type(problem).__name__)
     outcome = Outcome.UNCHANGED if made is noted else Outcome.APPLIED
     return Played(position, entry, made, outcome, "", reactions, diff)
 
 
-def _failed(here: Replica, position: int, entry: Entry | None, outcome: Outcome, reason: str) -> Played:
+def failed(here: Replica, position: int, entry: Entry | None, outcome: Outcome, reason: str) -> Played:
+    """An entry that changes nothing but the list of failures."""
     reason = "".join(each if " " <= each <= "~" else "?" for each in reason[:REASON_CHARS_MAX])
-    failed = (*here.failed, Failure(position, reason))[-FAILED_MAX:]
-    return Played(position, entry, attrs.evolve(here, failed=failed), outcome, reason)
+    failures = (*here.failed, Failure(position, reason))[-FAILED_MAX:]
+    return Played(position, entry, attrs.evolve(here, failed=failures), outcome, reason)

@@ -2,6 +2,10 @@
 
 Nothing is told before the log was read to its end once, since what it said long ago would move data to and fro. A
 session is CONNECTED only for a member: who has not joined, or has been taken for dead, must not act as one.
+
+A placement that is decided aside (``deriving``) is told with the nodes that it places, once it is theirs. While it
+lags behind them the node goes on with the nodes and the placement that it has, as any node does that hears of news
+a little later; nodes that are overtaken meanwhile are never told.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from collections.abc import Mapping
 import attrs
 
 from skuld_py.cluster.commands.retire_node import placed
+from skuld_py.cluster.placement import Placement
 from skuld_py.cluster.replica import Place, Replica
 from skuld_py.model.coordination import Announce
 from skuld_py.model.document import Member
@@ -24,17 +29,22 @@ class Teller:
     _session: Session | None = None
     _places: Mapping[str, Place] = attrs.field(factory=dict)
     """The nodes of the replica that was last told of."""
+    _is_held: bool = False
+    """Whether the news of them are not told yet."""
     _nodes: NodesChanged | None = None
     _members: MembersChanged | None = None
 
-    def tell(self, replica: Replica) -> list[Announce]:
-        """The nodes and the members, where they changed."""
-        if replica.nodes is self._places:
+    def tell(self, replica: Replica, is_lagging: bool = False, placement: Placement | None = None
+             ) -> list[Announce]:
+        """The nodes and the members, where they changed. ``placement`` is that of the nodes unless it lags; None:
+        who is told works it out."""
+        if replica.nodes is self._places and (is_lagging or not self._is_held):
             return []
-        self._places = replica.nodes
-        nodes, members = nodes_of(replica), MembersChanged(members_of(replica))
+        self._places, self._is_held = replica.nodes, is_lagging
+        nodes = self._nodes if is_lagging else attrs.evolve(nodes_of(replica), placement=placement)
+        members = MembersChanged(members_of(replica))
         news = [Announce(event) for event, known in ((nodes, self._nodes), (members, self._members))
-                if event != known]
+                if event is not None and event != known]
         self._nodes, self._members = nodes, members
         return news
 

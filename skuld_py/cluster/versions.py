@@ -43,7 +43,7 @@ from skuld_py.cluster.commands.retire_node import placed
 from skuld_py.cluster.decisions import Question, Unwanted, Wanted, ask_placement, placement_of
 from skuld_py.cluster.entries import Entry, decode
 from skuld_py.cluster.placement import Placement
-from skuld_py.cluster.playing import Outcome, Played, admit, perform
+from skuld_py.cluster.playing import Outcome, Played, admit, failed, perform
 from skuld_py.cluster.replica import FAILED_MAX, Failure, Replica
 from skuld_py.errors import Malformed
 
@@ -59,6 +59,19 @@ class PlacedReplica(Replica):
     """A replica with who owns what, which is derived: no part of the canonical text."""
 
     placement: Placement = attrs.field(default=(), eq=False, repr=False)
+
+    @classmethod
+    def of(cls, replica: Replica) -> PlacedReplica:
+        """The replica, not placed yet."""
+        return cls(**_fields(replica))
+
+    def without_placement(self) -> Replica:
+        """What playing in order makes."""
+        return Replica(**_fields(self))
+
+
+def _fields(replica: Replica) -> dict[str, Any]:
+    return {field.name: getattr(replica, field.name) for field in attrs.fields(Replica)}
 
 
 @attrs.frozen
@@ -146,7 +159,7 @@ class Versions:
         try:
             entry = decode(raw, self._scheme.commands)
         except Malformed as problem:
-            self._fail(Played(position, None, self._replica, Outcome.FAILED, problem.message))
+            self._fail(failed(self._replica, position, None, Outcome.FAILED, problem.message))
             return self._go_on()
         footprint = self._scheme.of(entry.command.kind)
         self._add(_Step(position, position, ENVELOPE | footprint.reads, footprint.writes | {"writers"}, entry))

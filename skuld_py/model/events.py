@@ -127,7 +127,7 @@ class Computed:
 
 
 Event = (Received | Asked | Ticked | Settled | SessionChanged | MembersChanged | NodesChanged
-         | DocumentRead | ReadFailed | DocumentSwapped | SchedulersChanged | Computed)
+         | DocumentRead | ReadFailed | DocumentSwapped | Computed)
 
 
 # -- effects -------------------------------------------------------------------------------------

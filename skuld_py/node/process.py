@@ -1,8 +1,9 @@
 """A process: its node and its membership in the coordination log, as one machine.
 
-The membership is told what comes from the log, the session, and the other members' messages about the log; the
-node gets everything else. What the membership announces is stepped into the node in the same turn, so that no
-event comes between, and goes out as an effect too: the shell has to know whom to speak with.
+The membership is told what comes from the log, the session, and the other members' messages about the log and
+about decisions that follow from it; the node gets everything else. What the membership announces is stepped into
+the node in the same turn, so that no event comes between, and goes out as an effect too: the shell has to know
+whom to speak with.
 
 A membership that cannot go on (rules that this program does not know, an origin that nobody can read) ends the
 process: its node would act on an old view of the cluster for ever.
@@ -10,14 +11,17 @@ process: its node would act on an old view of the cluster for ever.
 
 from __future__ import annotations
 
+from skuld_py.cluster import membership as log
 from skuld_py.cluster.membership import Membership
 from skuld_py.model.coordination import Announce, CoordinationEffect, CoordinationEvent
 from skuld_py.model.coordination_messages import COORDINATION_MESSAGES
-from skuld_py.model.events import Effect, Event, Received, Send, SessionChanged, Ticked
+from skuld_py.model.decision_messages import DECISION_MESSAGES
+from skuld_py.model.events import Computed, Effect, Event, Received, SessionChanged, Ticked
 from skuld_py.node.turn import Machine
 
 Told = Event | CoordinationEvent
 Wish = Effect | CoordinationEffect
+_OF_THE_LOG = (*COORDINATION_MESSAGES, *DECISION_MESSAGES)
 
 
 class Process:
@@ -32,9 +36,9 @@ class Process:
         match event:
             case Ticked():
                 return [*self._membership_step(now_ms, event), *self._node.step(now_ms, event)]
-            case Received(message=message) if isinstance(message, COORDINATION_MESSAGES):
+            case Received(message=message) if isinstance(message, _OF_THE_LOG):
                 return self._membership_step(now_ms, event)
-            case _ if isinstance(event, SessionChanged | CoordinationEvent):
+            case _ if isinstance(event, SessionChanged | CoordinationEvent | Computed):
                 return self._membership_step(now_ms, event)
             case _:
                 return [*self._node.step(now_ms, event)]
@@ -53,11 +57,10 @@ class Process:
         """Whether nothing of this process stands in the log any more."""
         return self._membership.is_out
 
-    def _membership_step(self, now_ms: int, event: SessionChanged | Received | Ticked | CoordinationEvent
-                         ) -> list[Wish]:
+    def _membership_step(self, now_ms: int, event: log.Event) -> list[Wish]:
         return self._carry(now_ms, self._membership.step(now_ms, event))
 
-    def _carry(self, now_ms: int, effects: list[CoordinationEffect | Send]) -> list[Wish]:
+    def _carry(self, now_ms: int, effects: list[log.Effect]) -> list[Wish]:
         if self._membership.stopped_by is not None:
             raise self._membership.stopped_by
         wishes: list[Wish] = []

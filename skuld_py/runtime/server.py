@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from skuld_py.cluster.deriving import scheme_of
 from skuld_py.cluster.membership import Membership
 from skuld_py.cluster.replica import Replica
 from skuld_py.config import PLAIN, Parameters, Scaling
@@ -149,7 +150,6 @@ class Server:
 
     def _make_process(self, me: Member) -> Process:
         from skuld_py.node.node import Node
-        from skuld_py.node.placing import placed_by
 
         jitter = random.Random()
         node = Node(me=me, parameters=self._parameters, store=self._store,
@@ -157,9 +157,9 @@ class Server:
         membership = Membership(me, lambda: f"{me.name}~{secrets.token_hex(4)}",
                                 lambda most: jitter.randint(0, most),
                                 base=Replica.base(self._parameters),
-                                cluster_id=self._parameters.cluster_id, scaling=self._scaling)
-        return Process(placed_by(self._scaling.schedulers, node, me.name, self._parameters,
-                                 lambda: membership.replica.version), membership)
+                                cluster_id=self._parameters.cluster_id, scaling=self._scaling,
+                                scheme=scheme_of(self._scaling, self._parameters.partitions))
+        return Process(node, membership)
 
     def _on_joined(self) -> None:
         if not self._is_ready:

@@ -22,8 +22,12 @@ from skuld_py.cluster.commands import (
     RetireNode,
     SetRules,
 )
+from skuld_py.cluster.commands.retire_node import placed
+from skuld_py.cluster.decisions import computed
+from skuld_py.cluster.deriving import scheme_of
 from skuld_py.cluster.entries import Entry, decode
 from skuld_py.cluster.membership import Effect, Event, Membership
+from skuld_py.cluster.placement import place
 from skuld_py.cluster.playing import UnknownRules, play
 from skuld_py.cluster.replica import RULES, Replica
 from skuld_py.cluster.settings import LogSettings
@@ -46,7 +50,7 @@ from skuld_py.model.coordination import (
     WriteOrigin,
 )
 from skuld_py.model.document import Member
-from skuld_py.model.events import MembersChanged, NodesChanged, Session, SessionChanged, Ticked
+from skuld_py.model.events import Compute, MembersChanged, NodesChanged, Session, SessionChanged, Ticked
 
 CONNECTED, SUSPENDED, LOST = map(SessionChanged, (Session.CONNECTED, Session.SUSPENDED, Session.LOST))
 ANSWERED = ReadOrigin | ReadEntries | Append | SetPulse
@@ -94,7 +98,7 @@ class Desk:
         self.origin = (-1, "")
         self.now_ms = 0
         self.machine = Membership(member("me"), lambda: next(ids), lambda most_ms: most_ms // 2,
-                                  LogSettings(**settings), self.log.base, "c1", scaling)
+                                  LogSettings(**settings), self.log.base, "c1", scaling, scheme_of(scaling, 8))
         self.asked: list[Effect] = []
         self.waiting: list[Effect] = []
         """What is to be answered."""
@@ -618,3 +622,101 @@ def test_slots_parked_for_an_earlier_life_that_never_came_in_are_taken_over() ->
 
     assert [(slot, each.member) for slot, each in log.replica.slots.items()] == [("s1", "me~0")]
     assert not log.replica.parked
+
+
+# -- the placement, decided aside ----------------------------------------------------------------------
+
+
+def news(log: Log) -> NodesChanged:
+    names = placed(log.replica)
+    return NodesChanged(tuple(names), (), place(names, 8, log.replica.replicas))
+
+
+def versioned(**settings: Any) -> Desk:
+    """A member of three that plays the log in versions, and whose node knows the placement of all."""
+    log = Log()
+    for name in "ab":
+        log.join(name)
+    desk = Desk(log, Scaling(versions=True), **settings).start()
+    log.write(log.replica.joins.observers["me~0"], NotifyJoin("me~0"))
+    desk.run()
+    desk.tell(computed(desk.all(Compute)[-1]))
+    assert desk.machine.is_in and desk.told(NodesChanged) == [news(log)]
+    return desk
+
+
+def test_the_log_goes_on_while_a_placement_is_pending_and_the_node_is_told_of_both_together() -> None:
+    desk = versioned()
+    log, before = desk.log, len(desk.told(NodesChanged))
+    asked = len(desk.all(Compute))
+    log.join("c")
+    desk.run()
+    log.write("c", AddSlot("s", "c"))
+    desk.run()
+
+    assert len(desk.all(Compute)) == asked + 1
+    assert "s" in desk.machine.replica.slots and desk.machine.replica == log.replica
+    assert [each.name for each in desk.told(MembersChanged)[-1].members] == ["a", "b", "c", "me"]
+    assert len(desk.told(NodesChanged)) == before
+    desk.tell(computed(desk.all(Compute)[-1]))
+    assert desk.told(NodesChanged)[before:] == [news(log)]
+    assert desk.machine.placement == (log.end - 1, news(log).placement)
+
+
+def test_nodes_that_are_overtaken_are_never_told() -> None:
+    desk = versioned()
+    before = len(desk.told(NodesChanged))
+    for name in "cd":
+        desk.log.join(name)
+        desk.run()
+    older, newer = desk.all(Compute)[-2:]
+    desk.tell(computed(older))
+    assert len(desk.told(NodesChanged)) == before
+
+    desk.tell(computed(newer))
+
+    assert desk.told(NodesChanged)[before:] == [news(desk.log)]
+
+
+def test_nothing_is_derived_of_the_past_and_over_a_jump_everything_anew() -> None:
+    log = Log()
+    for name in "abcd":
+        log.join(name)
+    desk = Desk(log, Scaling(versions=True), batch=1).start()
+    asked, = desk.all(Compute)
+    desk.tell(computed(asked))
+    assert desk.told(NodesChanged) == [news(log)]
+
+    desk.log.join("e")
+    desk.take(desk.machine.adopt(0, log.end - 1, log.replica.text()))
+    desk.tell(computed(desk.all(Compute)[-1]))
+
+    assert desk.told(NodesChanged)[1:] == [news(log)]
+    assert [type(each) for each in desk.appended()].count(PrepareJoin) == 1
+
+
+def test_what_was_asked_goes_on_without_a_connection() -> None:
+    log = Log()
+    for name in "abcd":
+        log.join(name)
+    desk = Desk(log, Scaling(schedulers=("a", "b"))).start()
+    assert not desk.told(NodesChanged)
+    desk.tell(SUSPENDED)
+    assert desk.machine.deadline() == 500
+    desk.pass_time(3_000)  # neither answers
+
+    desk.tell(computed(desk.all(Compute)[-1]))
+
+    assert desk.told(NodesChanged) == [news(log)]
+
+
+def test_who_has_left_asks_for_nothing_any_more() -> None:
+    log = Log()
+    for name in "abcd":
+        log.join(name)
+    desk = Desk(log, Scaling(schedulers=("a", "b"))).start()
+    assert desk.machine.deadline() is not None
+    desk.take(desk.machine.depart(0))
+    desk.run()
+
+    assert desk.machine.is_out and desk.machine.deadline() is None

@@ -446,6 +446,20 @@ def test_how_far_entries_run_ahead_is_bounded(monkeypatch: pytest.MonkeyPatch) -
     assert fed == 25
 
 
+def test_a_reason_is_kept_as_playing_in_order_keeps_it() -> None:
+    """Whatever stands in an entry that cannot be read."""
+    raw_entry = b'{"do":"leave","seq":0,"with":{"member":"x","\xc3\xa9\\u0007%s":1},"writer":"w"}' % (b"y" * 400)
+    right = play(Replica(), 0, raw_entry)
+    machine = Versions(PlacedReplica(), placing(8))
+    machine.begin()
+
+    here, = machine.feed(0, raw_entry)
+
+    assert isinstance(here, Played) and here.reason == right.reason
+    assert len(right.reason) == 250 and "?" in right.reason
+    assert machine.observe("failed")[1] == (right.replica.failed,)
+
+
 # -- the placement -------------------------------------------------------------------------------
 
 

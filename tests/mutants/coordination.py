@@ -88,7 +88,7 @@ MUTANTS: tuple[Mutant, ...] = (
     broken("refused-entry-raises", "an entry that may not be applied stops whoever plays it", PLAYING,
            "    except Inapplicable as problem:\n", "    except NotImplementedError as problem:\n"),
     broken("failure-unseen", "a failed entry leaves no trace", PLAYING,
-           "attrs.evolve(here, failed=failed), outcome", "here, outcome"),
+           "attrs.evolve(here, failed=failures), outcome", "here, outcome"),
     broken("failures-unbounded", "failures are kept for ever", PLAYING, "[-FAILED_MAX:]", "",
            PROPERTIES + "test_failures_are_bounded_and_tombstones_go_after_two_collections"),
     broken("unknown-rules-skipped", "rules that are not known are passed over", PLAYING,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-MEMBERSHIP, READING, OUTBOX, COLLECTING, SLOTS, GC = (
-    f"cluster/{name}.py" for name in ("membership", "reading", "outbox", "collecting", "slots", "commands/gc"))
+MEMBERSHIP, READING, OUTBOX, COLLECTING, SLOTS, GC, DERIVING, TELLING = (
+    f"cluster/{name}.py" for name in ("membership", "reading", "outbox", "collecting", "slots", "commands/gc",
+                                      "deriving", "telling"))
+PLACED = "tests/simulation/test_coordination_talking.py::test_every_schedule_comes_to_rest_with_every_mix[versions]"
 SCHEDULES = "tests/simulation/test_coordination.py::test_every_schedule_comes_to_rest_as_it_should"
 
 
@@ -77,4 +79,23 @@ MUTANTS: tuple[Mutant, ...] = (
     broken("slots-never-taken-back", "a slot that is gone counts on", SLOTS,
            "return [*self._missing(replica, me), *self._needless(replica, me)]", "return [*self._missing(replica, me)]",
            "test_slots_are_brought_taken_back_and_brought_again_by_the_next_life"),
+    broken("placement-of-other-nodes", "nodes are told with a placement that lags behind them", TELLING,
+           "nodes = self._nodes if is_lagging else attrs.evolve(", "nodes = attrs.evolve(",
+           "test_the_log_goes_on_while_a_placement_is_pending_and_the_node_is_told_of_both_together"),
+    mutant("placement-of-other-nodes-at-large", "the same, as the harness sees it", TELLING,
+           "nodes = self._nodes if is_lagging else attrs.evolve(", "nodes = attrs.evolve(", "L2", PLACED, seeds=0),
+    broken("placed-before-a-jump", "versions go on with a replica that was jumped over", DERIVING,
+           "        if self._scheme is not None and replica is not self._last:\n",
+           "        if self._scheme is not None and self._last is None:\n",
+           "test_nothing_is_derived_of_the_past_and_over_a_jump_everything_anew"),
+    mutant("placed-before-a-jump-at-large", "the same, as the harness sees it", DERIVING,
+           "        if self._scheme is not None and replica is not self._last:\n",
+           "        if self._scheme is not None and self._last is None:\n", "L2", PLACED, seeds=0),
+    mutant("jump-is-placed-at-once", "a placement from before a jump counts as that of the nodes behind it",
+           DERIVING, "(version, placement) if version >= self._begun else self._earlier", "(version, placement)",
+           "L2", "tests/cluster/test_deriving.py::"
+           "test_over_a_jump_the_placement_stands_until_the_next_one_is_decided", seeds=0),
+    mutant("overtaken-is-asked", "each entry of a step asks, although only the last one counts", DERIVING,
+           "            self._wanted.pop(effect.hash, None)\n", "            pass\n", "L2",
+           "tests/cluster/test_deriving.py::test_what_is_overtaken_within_a_step_is_never_asked", seeds=0),
 )

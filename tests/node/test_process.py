@@ -10,6 +10,7 @@ from skuld_py.cluster.commands import PrepareJoin, SetRules
 from skuld_py.cluster.entries import Entry
 from skuld_py.cluster.membership import Membership
 from skuld_py.cluster.playing import UnknownRules
+from skuld_py.model.columns import Column
 from skuld_py.model.coordination import (
     Announce,
     Append,
@@ -21,9 +22,11 @@ from skuld_py.model.coordination import (
     SetPulse,
 )
 from skuld_py.model.coordination_messages import NotNow
+from skuld_py.model.decision_messages import DECLINED, Decide, Undecided
 from skuld_py.model.document import Member
 from skuld_py.model.events import (
     Asked,
+    Computed,
     DocumentRead,
     Effect,
     Event,
@@ -31,6 +34,7 @@ from skuld_py.model.events import (
     NodesChanged,
     ReadDocument,
     Received,
+    Send,
     Session,
     SessionChanged,
     Settled,
@@ -102,6 +106,10 @@ def test_everything_else_is_the_nodes(event: Event) -> None:
 def test_messages_about_the_log_are_not_the_nodes() -> None:
     node, process = made()
     process.step(0, Received("h:2", NotNow("id", LIFE, "busy")))
+    question = Decide("placement-1", 1, bytes(16), False, Column())
+    declined = process.step(0, Received("h:2", question))
+    assert declined == [Send("h:2", Undecided(bytes(16), DECLINED))]
+    process.step(0, Computed(bytes(16), ""))
     assert node.told == []
 
 

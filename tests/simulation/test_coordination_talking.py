@@ -61,6 +61,13 @@ def count(monkeypatch: pytest.MonkeyPatch, of: type, name: str, met: Counter[str
     monkeypatch.setattr(of, name, counted)
 
 
+def test_entries_go_on_while_placements_are_worked_out() -> None:
+    for mix in ("versions", "schedulers"):
+        met = sum((run(seed, mix).stats for seed in range(SEEDS)), Counter[str]())
+
+        assert met["entries ahead of the placement"] > 100, mix
+
+
 # -- a lender that damages its texts ---------------------------------------------------------------
 
 

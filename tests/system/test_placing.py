@@ -1,4 +1,4 @@
-"""Real nodes that are placed by two of them, and go on when one of those is gone."""
+"""Real nodes whose placement is worked out aside: by two of them, and on when one of those is gone; by each."""
 
 from __future__ import annotations
 
@@ -32,5 +32,21 @@ def test_nodes_that_are_placed_by_others_place_alike_and_do_without_them(tmp_pat
         for index in range(1, 5):
             wait_for_owners(cluster, index)
         with Client(cluster.addresses[1:], timeout_s=30) as skuld:
+            ids = skuld.enqueue_many("jobs", [b"one", b"two"])
+            assert len(skuld.get_many(ids)) == 2
+
+
+def test_nodes_that_play_the_log_in_versions_are_placed_like_those_that_do_not(tmp_path: Path) -> None:
+    with LocalCluster(tmp_path, 3, skew_ms=300, session_ms=2_000, node_options=("--versions",)) as cluster:
+        for index in range(3):
+            wait_for_owners(cluster, index)
+
+        cluster.kill_node(0)
+        cluster.add_node()
+        for index in range(1, 4):
+            wait_for_owners(cluster, index)
+        cluster.start_node(0)
+        wait_for_owners(cluster, 0)
+        with Client(cluster.addresses, timeout_s=30) as skuld:
             ids = skuld.enqueue_many("jobs", [b"one", b"two"])
             assert len(skuld.get_many(ids)) == 2

@@ -17,7 +17,7 @@ from skuld_py.cluster.replica import Replica
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.errors import Malformed
 
-OPTIONS = ("--direct-join", "--transfer", "--sharing")
+OPTIONS = ("--direct-join", "--transfer", "--sharing", "--versions")
 
 
 class Log:

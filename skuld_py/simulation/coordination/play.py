@@ -25,6 +25,7 @@ from skuld_py.model.message import Message
 from skuld_py.simulation.coordination.ensemble import Ensemble
 from skuld_py.simulation.coordination.faults import Faults
 from skuld_py.simulation.coordination.options import Options, draw
+from skuld_py.simulation.coordination.placed import Onlooker, scheme
 from skuld_py.simulation.coordination.poison import Poison
 from skuld_py.simulation.coordination.shell import Shell
 from skuld_py.simulation.coordination.verdict import final, lacks, same
@@ -85,13 +86,15 @@ class Run:
         self._sessions = count(1)
         self._ids: Counter[str] = Counter()
         self._random = stream(seed, "shells")
-        self.shells = [self._shell(f"n{number:02}") for number in range(self.options.members)]
         self.stats: Counter[str] = Counter()
+        self._onlooker = Onlooker(self.ensemble, self.stats)
+        self.shells = [self._shell(f"n{number:02}") for number in range(self.options.members)]
         self.faults = Faults(stream(seed, "faults"), self.shells, self.ensemble, self.scheduler, self.stats)
 
     def _shell(self, node: str) -> Shell:
         return self.world.shell(node, self._machine, self.ensemble, self.scheduler, self.trace, self.weather,
-                                stream(self.seed, node), self._post, sessions=partial(next, self._sessions))
+                                stream(self.seed, node), self._post, self._onlooker.look,
+                                sessions=partial(next, self._sessions))
 
     def _post(self, node: str, peer: str, message: Message) -> None:
         """A message between members: lost, or there after a while, or both late and twice."""
@@ -109,10 +112,11 @@ class Run:
         def fresh_id() -> str:
             self._ids[node] += 1
             return f"{node}~{self._ids[node]}"
+        scaling = self.options.scaling[int(node[1:]) % len(self.options.scaling)]
         return self.world.membership(
             Member(node, "127.0.0.1", 1, "boot"), fresh_id, lambda most_ms: random.randint(0, most_ms),
-            self.options.settings, self.ensemble.base, player=self._compared(node),
-            scaling=self.options.scaling[int(node[1:]) % len(self.options.scaling)])
+            self.options.settings, self.ensemble.base, player=self._compared(node), scaling=scaling,
+            scheme=scheme(scaling, self.world.commands))
 
     def _compared(self, node: str) -> Player:
         """Plays, and compares each replica with the reference."""
@@ -171,13 +175,17 @@ class Run:
             if self._is_hopeless():
                 return False
             if self.scheduler.now_ms >= until_ms:
-                for line in lacks(self.shells, self.ensemble)[:VIOLATIONS_MAX]:
+                for line in self._lacks()[:VIOLATIONS_MAX]:
                     self.violate(f"no rest: {line}")
                 return False
             self.scheduler.run(self.scheduler.now_ms + LOOK_MS)
-            settled = 0 if self.faults.is_busy or lacks(self.shells, self.ensemble) else settled + 1
+            settled = 0 if self.faults.is_busy or self._lacks() else settled + 1
         self.violations.extend(final(self.shells, self.ensemble))
         return not self.violations
+
+    def _lacks(self) -> list[str]:
+        return [*lacks(self.shells, self.ensemble),
+                *(line for shell in self.shells for line in self._onlooker.lacks(shell))]
 
     def _is_hopeless(self) -> bool:
         if self.ensemble.end > ENTRIES_MAX:

@@ -1,7 +1,7 @@
 """One process: its machine, what it is told and when, and the ticks that it asks for.
 
 It may stand still; what happens meanwhile is told when it goes on. What it asks for between a loss of its session
-and the moment at which it is told of that is void.
+and the moment at which it is told of that is void. What it wants computed takes a while, in which it goes on.
 """
 
 from __future__ import annotations
@@ -11,9 +11,20 @@ from random import Random
 
 import attrs
 
+from skuld_py.cluster.decisions import computed
 from skuld_py.cluster.membership import Effect, Event, Membership
 from skuld_py.model import coordination as c
-from skuld_py.model.events import Received, Send, Session, SessionChanged, Ticked
+from skuld_py.model.events import (
+    Compute,
+    Computed,
+    MembersChanged,
+    NodesChanged,
+    Received,
+    Send,
+    Session,
+    SessionChanged,
+    Ticked,
+)
 from skuld_py.model.message import Message
 from skuld_py.simulation.coordination.ensemble import Ensemble
 from skuld_py.simulation.coordination.weather import Weather
@@ -21,8 +32,10 @@ from skuld_py.simulation.scheduler import Scheduler
 from skuld_py.simulation.trace import Trace
 
 Request = c.SetPulse | c.ReadPulses | c.ReadOrigin | c.ReadEntries | c.Append | c.WriteOrigin
-UNTOLD = (c.EntriesRead, Received, Ticked, c.ReadEntries, c.Append, Send)
+UNTOLD = (c.EntriesRead, Received, Ticked, Computed, c.ReadEntries, c.Append, Send, Compute)
 """Events and effects that would fill the trace; appends show when they are made."""
+COMPUTING_MS = 3_000
+"""Longest time that a computation takes."""
 
 
 @attrs.define(eq=False)
@@ -38,10 +51,14 @@ class Process:
     random: Random
     post: Callable[[str, str, Message], None]
     """Takes a message of a node to another one."""
+    look: Callable[[Process], None]
+    """Called after each step."""
     machine: Membership | None = None
     is_paused: bool = False
     is_told_connected: bool = False
     """What the node machine was told."""
+    told_nodes: NodesChanged | None = None
+    """The same, of the nodes."""
     _losses: int = 0
     """Losses of the session that the machine has not been told yet."""
     _held: list[Event] = attrs.field(factory=list)
@@ -61,6 +78,7 @@ class Process:
         """No machine any more."""
         self.note("crash", self.machine.me if self.machine is not None else "")
         self.machine, self.is_paused, self.is_told_connected, self._losses = None, False, False, 0
+        self.told_nodes = None
         self._held.clear()
 
     def stand_still(self, ms: int) -> None:
@@ -102,8 +120,7 @@ class Process:
                 self.note("wish", "", effect)
             match effect:
                 case c.Announce(event):
-                    if isinstance(event, SessionChanged):
-                        self.is_told_connected = event.session is Session.CONNECTED
+                    self._heed(event)
                 case Send(peer, message):
                     self.post(self.node, peer, message)
                 case c.WatchPulses(members):
@@ -111,10 +128,24 @@ class Process:
                         self.watch(members)
                 case c.DropPulse():
                     self.drop_pulse()
+                case Compute():
+                    work_ms = self.random.randint(1, COMPUTING_MS)
+                    self.scheduler.after(work_ms, self._computed, self.machine, effect)
                 case _:
                     if not self._losses:
                         self.begin(effect)
+        self.look(self)
         self._plan()
+
+    def _heed(self, news: MembersChanged | NodesChanged | SessionChanged) -> None:
+        if isinstance(news, SessionChanged):
+            self.is_told_connected = news.session is Session.CONNECTED
+        elif isinstance(news, NodesChanged):
+            self.told_nodes = news
+
+    def _computed(self, machine: Membership | None, asked: Compute) -> None:
+        if machine is self.machine:
+            self.tell(computed(asked))
 
     def begin(self, request: Request) -> None:
         """Do what is answered."""

@@ -23,7 +23,10 @@ MIXES: dict[str, Scaling] = {
     "direct": attrs.evolve(QUICK, direct_join=True),
     "transfer": attrs.evolve(QUICK, transfer=True),
     "sharing": attrs.evolve(QUICK, sharing=True),
-    "all": attrs.evolve(QUICK, direct_join=True, transfer=True, sharing=True),
+    "versions": attrs.evolve(QUICK, versions=True),
+    "schedulers": attrs.evolve(QUICK, schedulers=("n00", "n01")),
+    "all": attrs.evolve(QUICK, direct_join=True, transfer=True, sharing=True, schedulers=("n00", "n01", "n02"),
+                        versions=True),
 }
 
 
