@@ -1,7 +1,7 @@
 """The coordination log as an operator meets it: read from any position, followed, and written to.
 
 An operator is no member: a connection of its own, a random id as writer, and the verdict found by playing the log
-up to the entry, as every member does. So nothing here needs a node that runs.
+up to the entry, as every member does. So nothing here needs a node that runs; those that do are told of the entry.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from skuld_py.cluster.canonical import from_text
 from skuld_py.cluster.commands import Command, RetireNode
 from skuld_py.cluster.entries import Entry
 from skuld_py.cluster.playing import Outcome, play
-from skuld_py.cluster.replica import Replica
+from skuld_py.cluster.replica import FAILED_MAX, Replica
 from skuld_py.config import Parameters
 from skuld_py.errors import Refused, Uncertain
 from skuld_py.runtime import clusters
 from skuld_py.runtime.log_reading import BrokenOrigin, LogReader, entry_path, position_of
+from skuld_py.runtime.passing_on import pass_on
 
 _BATCH = 256
 _POLL_S = 5.0
@@ -85,14 +86,15 @@ def command(hosts: str, parameters: Parameters, wish: Command, timeout_s: float 
     root = clusters.path_of(parameters.cluster)
     writer = f"operator~{secrets.token_hex(8)}"
     with _reader(hosts, parameters.cluster, timeout_s) as (client, reader):
-        here = _latest(reader, Replica.base(parameters))
+        here, raw = _latest(reader, Replica.base(parameters)), Entry(writer, 0, wish).encode()
         try:
-            answer = client.create_async(f"{root}/log/entry-", Entry(writer, 0, wish).encode(), sequence=True)
+            answer = client.create_async(f"{root}/log/entry-", raw, sequence=True)
             position = position_of(answer.get(timeout=timeout_s))
         except (KazooException, KazooTimeoutError) as problem:
             raise Uncertain("zookeeper_uncertain", f"the connection to ZooKeeper at {hosts} broke before it"
                             " answered; look whether it happened before you try again",
                             hosts=hosts) from problem
+        pass_on(parameters.cluster, parameters.cluster_id, [*here.members.values()], position, raw)
         return _verdict(reader, here, position)
 
 
@@ -127,7 +129,8 @@ def _jump(reader: LogReader, here: Replica) -> Replica:
 
 
 def _verdict(reader: LogReader, here: Replica, wanted: int) -> Verdict:
-    """Play on to the entry that is ours. Should the log be collected meanwhile, its origin knows the verdict."""
+    """Play on to the entry that is ours. Should the log be collected meanwhile, its origin knows the verdict,
+    unless so many entries failed since that ours may have been among those that it has dropped."""
     for _ in range(_TRIES):
         while here.version < wanted and (found := reader.entries(here.version + 1, _BATCH)[0]):
             for position, raw in found:
@@ -138,6 +141,9 @@ def _verdict(reader: LogReader, here: Replica, wanted: int) -> Verdict:
         here = _jump(reader, here)
         if here.version >= wanted:
             reasons = [failure.reason for failure in here.failed if failure.position == wanted]
+            if not reasons and len(here.failed) == FAILED_MAX and here.failed[0].position > wanted:
+                raise Uncertain("log_collected", f"entry {wanted} of the log is written, and was collected before"
+                                " it could be read again; look whether it took effect")
             return Verdict(wanted, Outcome.REFUSED if reasons else Outcome.APPLIED, "".join(reasons), here)
     raise Uncertain("log_gap", f"entry {wanted} of the log is written, but entries before it are missing and no"
                     " origin covers them; look whether it took effect")

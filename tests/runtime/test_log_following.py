@@ -16,13 +16,18 @@ from skuld_py.cluster.commands import Leave, LeaveSlot, PrepareJoin, RetireNode
 from skuld_py.cluster.commands.command import Command
 from skuld_py.cluster.entries import Entry
 from skuld_py.cluster.playing import Outcome
+from skuld_py.cluster.replica import FAILED_MAX, Failure, Replica
 from skuld_py.config import Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
-from skuld_py.errors import Refused
+from skuld_py.errors import Refused, Uncertain
+from skuld_py.model.columns import unpack_u64
+from skuld_py.model.coordination_messages import Share
 from skuld_py.model.document import Member
 from skuld_py.runtime.clusters import create_cluster
-from skuld_py.runtime.log_following import command, follow, read_origin, set_leaving
+from skuld_py.runtime.log_following import _verdict, command, follow, read_origin, set_leaving
 from skuld_py.runtime.log_reading import Header, chunk_path, digest_of, entry_path
+from skuld_py.runtime.transport import Transport
+from skuld_py.wire.codec import decode
 
 pytestmark = pytest.mark.cluster
 
@@ -150,6 +155,48 @@ def test_a_command_is_judged_although_the_log_is_collected_on_the_way(
     verdict = command(hosts, parameters, RetireNode("n2"))
 
     assert (verdict.position, verdict.outcome, verdict.reason) == (4, Outcome.REFUSED, "there is no node n2")
+
+
+class Collected:
+    """A log of which nothing is left but an origin."""
+
+    def __init__(self, failed: range) -> None:
+        self.replica = Replica(version=100, failed=tuple(Failure(position, "no") for position in failed))
+
+    def entries(self, start: int, limit: int) -> tuple[list[tuple[int, bytes]], bool]:
+        return [], False
+
+    def origin(self) -> tuple[int, str]:
+        return self.replica.version, self.replica.text()
+
+
+def test_of_an_entry_that_was_collected_the_origin_knows_the_verdict_unless_it_has_forgotten_failures() -> None:
+    verdicts = [_verdict(Collected(range(first, first + length)), Replica(), 50)  # type: ignore[arg-type]
+                for first, length in ((30, FAILED_MAX), (51, FAILED_MAX - 1), (49, FAILED_MAX))]
+    assert [each.outcome for each in verdicts] == [Outcome.REFUSED, Outcome.APPLIED, Outcome.REFUSED]
+
+    with pytest.raises(Uncertain, match="log_collected"):
+        _verdict(Collected(range(51, 51 + FAILED_MAX)), Replica(), 50)  # type: ignore[arg-type]
+
+
+def test_members_are_told_of_an_operators_entry(hand: KazooClient, hosts: str, parameters: Parameters) -> None:
+    """Those who share entries would read it only after a silence."""
+    transport = Transport("n1", parameters.cluster, "127.0.0.1", 0)
+    member = Member("n1", "127.0.0.1", transport.port, "b")
+    append_command(hand, parameters.cluster, "n1~1", PrepareJoin("n1~1", member))
+
+    verdict = command(hosts, parameters, LeaveSlot("none"))
+
+    transport.wait(10_000)
+    (_, frames), = transport.receive(10)
+    transport.close()
+    envelope = decode(frames)
+    share, = envelope.messages
+    assert isinstance(share, Share) and envelope.cluster == parameters.cluster
+    raw, = share.entries.unpack()
+    assert (share.cluster_id, unpack_u64(share.positions), bytes(share.hops)) == (
+        parameters.cluster_id, (verdict.position,), bytes([1]))
+    assert raw == hand.get(entry_path(f"/skuld/{parameters.cluster}", verdict.position))[0]
 
 
 # -- nodes taken out ---------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from skuld_py.cluster.playing import play
 from skuld_py.cluster.replica import Replica
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.errors import Malformed
+from skuld_py.runtime.log_following import set_leaving
 
 OPTIONS = ("--direct-join", "--transfer", "--sharing", "--versions")
 
@@ -62,6 +63,10 @@ def is_one_ring_of(count: int) -> Callable[[Replica], bool]:
     return lambda replica: len(replica.members) == len([*replica.ring.walk()]) == count
 
 
+SEEN_S = 8.0
+"""Less than the shortest silence after which members that share entries look into the log."""
+
+
 def test_nodes_with_all_options_come_in_directly_and_close_the_ring_over_who_is_gone(tmp_path: Path) -> None:
     with LocalCluster(tmp_path, nodes=3, skew_ms=300, session_ms=2_000, node_options=OPTIONS) as cluster, \
             zookeeper(cluster.zookeeper_hosts) as client:
@@ -83,3 +88,21 @@ def test_nodes_with_all_options_come_in_directly_and_close_the_ring_over_who_is_
         with Client(cluster.addresses, timeout_s=30) as skuld:
             ids = skuld.enqueue_many("jobs", [b"one", b"two"])
             assert len(skuld.get_many(ids)) == 2
+
+
+def test_nodes_that_share_entries_hear_of_an_operators_at_once(tmp_path: Path) -> None:
+    with LocalCluster(tmp_path, nodes=4, skew_ms=300, session_ms=2_000, node_options=("--sharing",)) as cluster, \
+            zookeeper(cluster.zookeeper_hosts) as client:
+        Log(client, cluster.name).wait(is_one_ring_of(4))
+        with Client(cluster.addresses[1:2], timeout_s=30) as skuld:
+            def owners() -> set[str]:
+                return {owner for each in skuld.status().partitions for owner in each.owners}
+            deadline = time.monotonic() + 30
+            while owners() != {*cluster.addresses}:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            assert set_leaving(cluster.zookeeper_hosts, cluster.name, cluster.addresses[0], True)
+            deadline = time.monotonic() + SEEN_S
+            while owners() != {*cluster.addresses[1:]}:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)

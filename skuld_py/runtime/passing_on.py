@@ -1,0 +1,40 @@
+"""An operator's entry, told to a few members: those that share entries read the log itself only after a silence.
+
+An operator is no member, so nobody would pass its entry on, and members with ``sharing`` would see it some ten
+seconds later. It tells a few of them as a member would that had appended it, and they pass it on; who does not
+share ignores it and has read the log by then.
+
+Nothing is answered and nothing rests on it: what is lost here is read after the silence. Rejected: a shorter
+silence (every member would read the more often, all day, for what an operator does once a week).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from random import SystemRandom
+
+import zmq
+
+from skuld_py.model.columns import pack, pack_u64
+from skuld_py.model.coordination_messages import Share
+from skuld_py.model.document import Member
+from skuld_py.wire.codec import Envelope, encode
+
+TOLD = 4
+"""Members that are told; some of them may be down."""
+_LINGER_MS = 500
+"""So long a member that does not take it is waited for."""
+_SENDER = "operator"
+
+
+def pass_on(cluster: str, cluster_id: str, members: Sequence[Member], position: int, raw: bytes) -> None:
+    """Tell some members of an entry that stands at ``position``."""
+    share = Share(cluster_id, -1, b"", pack_u64([position]), bytes([1]), pack([raw]))
+    frames = encode(Envelope(_SENDER, cluster, (share,)))
+    with zmq.Context() as context:  # whose end waits for what is on its way
+        for member in SystemRandom().sample(members, min(TOLD, len(members))):
+            with context.socket(zmq.DEALER) as dealer, suppress(zmq.ZMQError):  # no address, or nobody takes it
+                dealer.setsockopt(zmq.LINGER, _LINGER_MS)
+                dealer.connect(f"tcp://{member.host}:{member.port}")
+                dealer.send_multipart(frames, zmq.DONTWAIT)
