@@ -4,7 +4,8 @@ How to read the code, inside out: ``errors`` and ``config``; ``crdt`` (lattices)
 messages, events); ``partition`` (one partition: quorums, data, elections); ``cluster`` (placement);
 ``node`` (one process as one machine, ``Node.step(now_ms, event)``); ``runtime`` (the loop and its
 adapters: ZeroMQ, LMDB, ZooKeeper); ``wire`` (bytes and messages). Users import ``client`` and
-``worker`` through this module. ``simulation`` runs whole clusters in virtual time.
+``worker`` through this module. ``simulation`` runs whole clusters in virtual time; ``testing`` is a
+cluster of one node in memory, for users' own tests.
 """
 
 from __future__ import annotations
@@ -15,10 +16,14 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "Client": "skuld_py.client.client",
-    "Claim": "skuld_py.client.client",
+    "AsyncClient": "skuld_py.client.async_client",
+    "Claim": "skuld_py.client.claims",
     "Task": "skuld_py.model.task",
     "TaskId": "skuld_py.model.ids",
     "task": "skuld_py.worker.registry",
+    "using": "skuld_py.worker.sending",
+    "Middleware": "skuld_py.worker.middleware",
+    "add_middleware": "skuld_py.worker.middleware",
     "TaskContext": "skuld_py.worker.context",
     "SkuldError": "skuld_py.errors",
     "Refused": "skuld_py.errors",
@@ -26,16 +31,20 @@ _PUBLIC = {
     "Uncertain": "skuld_py.errors",
 }
 
-__all__ = ["Claim", "Client", "Fenced", "Refused", "SkuldError", "Task", "TaskContext", "TaskId", "Uncertain",
-           "__version__", "task"]
+__all__ = ["AsyncClient", "Claim", "Client", "Fenced", "Middleware", "Refused", "SkuldError", "Task",
+           "TaskContext", "TaskId", "Uncertain", "__version__", "add_middleware", "task", "using"]
 
 if TYPE_CHECKING:
-    from skuld_py.client.client import Claim, Client
+    from skuld_py.client.async_client import AsyncClient
+    from skuld_py.client.claims import Claim
+    from skuld_py.client.client import Client
     from skuld_py.errors import Fenced, Refused, SkuldError, Uncertain
     from skuld_py.model.ids import TaskId
     from skuld_py.model.task import Task
     from skuld_py.worker.context import TaskContext
+    from skuld_py.worker.middleware import Middleware, add_middleware
     from skuld_py.worker.registry import task
+    from skuld_py.worker.sending import using
 
 
 def __getattr__(name: str) -> Any:

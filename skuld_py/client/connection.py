@@ -1,10 +1,4 @@
-"""Requests to a cluster: which node to ask, how long to wait, and what may be asked twice.
-
-A call has one deadline. Nodes are asked in turn; one that was silent is passed over for a while, unless
-all are. A request that is idempotent is sent to another node when one is silent; any other is sent once,
-and silence makes its outcome ``Uncertain``. A refusal is definite only if no earlier attempt is in doubt.
-A node that is not connected is never sent to (the socket refuses at once), so "no node is reachable" is
-a definite refusal.
+"""Requests to a cluster over sockets that block; what is asked of whom and how often decides ``pursuit``.
 
 One DEALER per node; answers are matched by request number, late ones dropped.
 """
@@ -14,21 +8,15 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import zmq
 
+from skuld_py.client.pursuit import Heard, Listen, Nodes, Step, Try, pursue
 from skuld_py.config import DEFAULT_LIMITS, Limits
-from skuld_py.errors import Malformed, Refused, Uncertain
-from skuld_py.model.messages import Failed, Greet, Greeted, Message
+from skuld_py.errors import Malformed, Refused
+from skuld_py.model.messages import Greet, Greeted, Message
 from skuld_py.wire.codec import Envelope, decode, encode
-
-ATTEMPT_S = 1.5
-"""A silent node is given up for another one after this, within the call's deadline."""
-SILENCE_S = 5.0
-"""A node that gave no answer is asked again only after this, as long as others are there."""
-CONNECT_S = 0.05
-RETRIED_CODES = ("not_ready", "unavailable", "busy", "no_leader")
-"""Refusals that pass by themselves: tried again until the deadline."""
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -39,37 +27,49 @@ def parse_address(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
+def check_addresses(nodes: Sequence[str]) -> list[str]:
+    """The addresses, when there are any and all are good."""
+    if not nodes:
+        raise Refused("no_nodes", "nodes: name at least one HOST:PORT")
+    for node in nodes:
+        parse_address(node)
+    return list(nodes)
+
+
+def dial(socket: zmq.Socket[Any], node: str, limits: Limits) -> None:
+    """Have a fresh DEALER connect to a node. It takes nothing to send until it has."""
+    host, port = parse_address(node)
+    for option, value in ((zmq.LINGER, 0), (zmq.IMMEDIATE, 1), (zmq.SNDHWM, 1_000), (zmq.RCVHWM, 1_000),
+                          (zmq.HEARTBEAT_IVL, 1_000), (zmq.HEARTBEAT_TIMEOUT, 3_000),
+                          (zmq.RECONNECT_IVL, 50), (zmq.RECONNECT_IVL_MAX, 1_000),
+                          (zmq.CONNECT_TIMEOUT, 2_000), (zmq.HANDSHAKE_IVL, 5_000),
+                          (zmq.MAXMSGSIZE, limits.message_bytes)):
+        socket.setsockopt(option, value)
+    socket.connect(f"tcp://{host}:{port}")
+
+
 class Connection:
     """Sockets to the nodes of a cluster. Not thread-safe: its owner serialises calls."""
 
     def __init__(self, nodes: Sequence[str], limits: Limits = DEFAULT_LIMITS) -> None:
-        if not nodes:
-            raise Refused("no_nodes", "nodes: name at least one HOST:PORT")
-        for node in nodes:
-            parse_address(node)
+        self._nodes = Nodes([])
+        addresses = check_addresses(nodes)
         self._limits = limits
         self._context = zmq.Context()
         self._sockets: dict[str, zmq.Socket[bytes]] = {}
         self._poller = zmq.Poller()
         self._requests = itertools.count(1)
-        self._turn = 0
-        self._silent_until: dict[str, float] = {}
-        for node in nodes:
+        for node in addresses:
             self._connect(node)
         self.greeted: Greeted | None = None
 
     def _connect(self, node: str) -> None:
-        host, port = parse_address(node)
-        socket: zmq.Socket[bytes] = self._context.socket(zmq.DEALER)
-        for option, value in ((zmq.LINGER, 0), (zmq.IMMEDIATE, 1), (zmq.SNDHWM, 1_000), (zmq.RCVHWM, 1_000),
-                              (zmq.HEARTBEAT_IVL, 1_000), (zmq.HEARTBEAT_TIMEOUT, 3_000),
-                              (zmq.RECONNECT_IVL, 50), (zmq.RECONNECT_IVL_MAX, 1_000),
-                              (zmq.CONNECT_TIMEOUT, 2_000), (zmq.HANDSHAKE_IVL, 5_000),
-                              (zmq.MAXMSGSIZE, self._limits.message_bytes)):
-            socket.setsockopt(option, value)
-        socket.connect(f"tcp://{host}:{port}")
-        self._sockets[node] = socket
-        self._poller.register(socket, zmq.POLLIN)
+        if node not in self._sockets:
+            socket: zmq.Socket[bytes] = self._context.socket(zmq.DEALER)
+            dial(socket, node, self._limits)
+            self._sockets[node] = socket
+            self._poller.register(socket, zmq.POLLIN)
+            self._nodes.add(node)
 
     def close(self) -> None:
         """Close all sockets."""
@@ -89,8 +89,7 @@ class Connection:
             assert isinstance(answer, Greeted), answer
             self.greeted = answer
             for member in answer.members:
-                if f"{member.host}:{member.port}" not in self._sockets:
-                    self._connect(f"{member.host}:{member.port}")
+                self._connect(f"{member.host}:{member.port}")
         return self.greeted
 
     def call(self, message: Message, timeout_s: float, *, is_idempotent: bool, wait_s: float = 0,
@@ -99,68 +98,34 @@ class Connection:
 
         Raises ``Refused`` when it did not happen, ``Uncertain`` when it may have.
         """
-        reach_by = time.monotonic() + timeout_s
-        deadline = reach_by + wait_s
+        started = time.monotonic()
         cluster = "" if is_greeting else self.greet(timeout_s).cluster
         request: int = message.request  # type: ignore[attr-defined]
         frames = encode(Envelope("", cluster, (message,)))
-        was_sent, is_in_doubt, refusal = False, False, None
-        while time.monotonic() < (deadline if was_sent else reach_by):
-            node = self._send(frames)
-            if not node:
-                self._pause(reach_by)
-                continue
-            was_sent = True
-            until = min(deadline, time.monotonic() + wait_s + ATTEMPT_S) if is_idempotent else deadline
-            answer = self._receive(request, until)
-            if answer is not None and not isinstance(answer, Failed):
-                return answer
-            if answer is None:
-                self._silent_until[node] = time.monotonic() + SILENCE_S
-            else:
-                refusal = self._judge(answer, is_idempotent, is_in_doubt)
-            is_in_doubt = is_in_doubt or answer is None or not answer.is_definite
-            if is_in_doubt and not is_idempotent:
-                break
-            self._pause(deadline)
-        names = ", ".join(self._sockets)
-        if not was_sent:
-            raise Refused("unreachable", f"nodes: none of {names} can be reached; are they running?")
-        if refusal is not None and (not is_in_doubt or isinstance(refusal, Uncertain)):
-            raise refusal
-        raise Uncertain("deadline", f"no answer from {names} before the deadline")
+        pursuit = pursue(self._nodes, started, timeout_s, is_idempotent=is_idempotent, wait_s=wait_s)
+        try:
+            step = next(pursuit)
+            while True:
+                step = pursuit.send(self._take(step, frames, request))
+        except StopIteration as end:
+            answer: Message = end.value
+            return answer
 
-    def _judge(self, answer: Failed, is_idempotent: bool, is_in_doubt: bool) -> Refused | Uncertain:
-        """Raise what is final; give back what may be tried again. What an earlier attempt may have done, no
-        refusal undoes."""
-        if not answer.is_definite:
-            doubt = Uncertain(answer.code, answer.text)
-            if not is_idempotent:
-                raise doubt
-            return doubt
-        refusal = Refused(answer.code, answer.text)
-        if answer.code not in RETRIED_CODES:
-            raise Uncertain(answer.code, answer.text) if is_in_doubt else refusal
-        return refusal
+    def _take(self, step: Step, frames: list[bytes], request: int) -> Heard:
+        if isinstance(step, Try):
+            node = self._send(step.nodes, frames)
+            return Heard(time.monotonic(), node)
+        answer = self._receive(request if isinstance(step, Listen) else -1, step.until)
+        return Heard(time.monotonic(), answer=answer)
 
-    def _send(self, frames: list[bytes]) -> str:
-        """Send to the next node that takes it; gives its name, or nothing."""
-        self._turn += 1
-        now, first = time.monotonic(), self._turn % len(self._sockets)
-        nodes = [*list(self._sockets)[first:], *list(self._sockets)[:first]]
-        for node in sorted(nodes, key=lambda node: self._silent_until.get(node, 0) > now):
+    def _send(self, nodes: Sequence[str], frames: list[bytes]) -> str:
+        for node in nodes:
             try:
                 self._sockets[node].send_multipart(frames, zmq.DONTWAIT)
             except zmq.Again:
                 continue
             return node
         return ""
-
-    def _pause(self, deadline: float) -> None:
-        """Give connections a moment; an answer that comes meanwhile is stale."""
-        left = min(CONNECT_S, deadline - time.monotonic())
-        if left > 0:
-            self._receive(-1, time.monotonic() + left)
 
     def _receive(self, request: int, until: float) -> Message | None:
         while (left := until - time.monotonic()) > 0:

@@ -45,11 +45,12 @@ class TaskContext:
     """A task's view of its claim. Its methods may be called from any thread."""
 
     def __init__(self, task_id: TaskId, token: int, queue: str, deadline: float,
-                 read: Callable[[TaskId], Task]) -> None:
+                 read: Callable[[TaskId], Task], clock: Callable[[], float] = steady_s) -> None:
         self.id = task_id
         self.token = token
         self.queue = queue
-        self.journal = Journal(steady_s())
+        self.journal = Journal(clock())
+        self._clock = clock
         self._deadline = deadline
         self._read = read
         self._task: Task | None = None
@@ -68,7 +69,7 @@ class TaskContext:
     @property
     def is_lost(self) -> bool:
         """Whether the claim is lost."""
-        return self._lost is not None or steady_s() >= self._deadline
+        return self._lost is not None or self._clock() >= self._deadline
 
     def check(self) -> None:
         """Raise ``ClaimLost`` if the claim is lost; cheap enough for an inner loop."""

@@ -1,13 +1,17 @@
 """Which function a task names, and how a call travels: a name and plain values, never code.
 
-    @skuld_py.task
+    @skuld_py.task(queue="census")
     def census(spark, context, paths, *, output): ...
 
-    client.enqueue("census", census.call(paths, output="/data/census"))
+    census.send(paths, output="/data/census")                             # enqueue a call of it
+    census.send_with(priority=9)(paths, output="/data/census")            # with options of this one call
+    client.enqueue("census", census.call(paths, output="/data/census"))   # the same by hand
+    census(spark, context, paths, output="/tmp")                          # call it here and now
 
 A task function is registered under ``MODULE:FUNCTION`` (``acme.jobs:census``) or the name it is given. It
 receives the claim's SparkSession, its ``TaskContext``, and the arguments of the call. What it returns is
 written into the task's log, so it must be plain as well, and small: say where the data is, not the data.
+Who enqueues for it is ``sending``'s business.
 
 Invariants:
 
@@ -24,14 +28,21 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
 import attrs
 import msgpack
 
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused
+from skuld_py.model.ids import TaskId
 from skuld_py.worker.context import TaskContext
+from skuld_py.worker.sending import Options, check_options, sender
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from skuld_py.client.asking import Awaiting, Blocking
 
 VERSION = 1
 DEPTH_MAX = 32
@@ -44,15 +55,29 @@ R = TypeVar("R")
 
 
 class TaskFunction(Protocol[P, R_co]):
-    """A registered function; ``call`` makes the payload of a task that runs it."""
+    """A registered function; it is also called as itself."""
 
     task_name: str
+    task_options: Options
 
     def __call__(self, spark: Any, context: TaskContext, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Run it here and now."""
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> bytes:
         """The payload of a task that runs it with these arguments."""
+
+    def send(self, *args: P.args, **kwargs: P.kwargs) -> TaskId:
+        """Enqueue a task that runs it with these arguments, by the client in use; gives the task's id."""
+
+    @overload
+    def send_with(self, client: Blocking | None = None, **options: Unpack[Options]) -> Callable[P, TaskId]: ...
+
+    @overload
+    def send_with(self, client: Awaiting, **options: Unpack[Options]
+                  ) -> Callable[P, Coroutine[Any, Any, TaskId]]: ...
+
+    def send_with(self, client: Any = None, **options: Unpack[Options]) -> Callable[P, Any]:
+        """``send`` by another client, or with options that go before those of the decorator."""
 
 
 Plain = Callable[Concatenate[Any, TaskContext, P], R]
@@ -75,14 +100,20 @@ def task(function: Plain[P, R], /) -> TaskFunction[P, R]: ...
 
 
 @overload
-def task(*, name: str) -> Callable[[Plain[P, R]], TaskFunction[P, R]]: ...
+def task(*, name: str | None = None, **options: Unpack[Options]
+         ) -> Callable[[Plain[P, R]], TaskFunction[P, R]]: ...
 
 
-def task(function: Callable[..., Any] | None = None, /, *, name: str | None = None) -> Any:
-    """Register a module-level function ``fn(spark, context, ...)`` as something tasks may name."""
+def task(function: Callable[..., Any] | None = None, /, *, name: str | None = None,
+         **options: Unpack[Options]) -> Any:
+    """Register a module-level function ``fn(spark, context, ...)`` as something tasks may name. The options are
+    what ``send`` enqueues with: those of ``Client.enqueue``, the queue among them."""
+    check_options(options)
+    if "id" in options:
+        raise Refused("bad_option", "id: an id names one task; give it to the call, send_with(id=...)")
     if function is None:
-        return lambda given: _register(given, name)
-    return _register(function, name)
+        return lambda given: _register(given, name, options)
+    return _register(function, name, options)
 
 
 def lookup(name: str) -> Callable[..., Any]:
@@ -131,7 +162,7 @@ def decode_call(payload: bytes) -> Call:
     return Call(name, _plain(args, "args"), _plain(kwargs, "kwargs"))
 
 
-def _register(function: Callable[..., Any], name: str | None) -> Callable[..., Any]:
+def _register(function: Callable[..., Any], name: str | None, options: Options) -> Callable[..., Any]:
     if not inspect.isfunction(function) or "." in function.__qualname__:
         raise Refused("bad_task", f"{getattr(function, '__qualname__', function)!r} is no function at the top"
                       " of a module; a worker could not find it again")
@@ -151,7 +182,10 @@ def _register(function: Callable[..., Any], name: str | None) -> Callable[..., A
     def call(*args: Any, **kwargs: Any) -> bytes:
         return encode_call(function, *args, **kwargs)
 
-    vars(function).update(task_name=name, call=call)
+    def send_with(client: Any = None, **overrides: Unpack[Options]) -> Callable[..., Any]:
+        return sender(name, call, client, options, overrides)
+
+    vars(function).update(task_name=name, task_options=options, call=call, send_with=send_with, send=send_with())
     return function
 
 

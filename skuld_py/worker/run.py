@@ -27,6 +27,7 @@ from skuld_py.errors import SkuldError
 from skuld_py.worker.context import ClaimLost, TaskContext
 from skuld_py.worker.journal import encode_entry
 from skuld_py.worker.lease import Key
+from skuld_py.worker.middleware import middleware_added, surround
 from skuld_py.worker.registry import Call, decode_call, lookup
 
 ERROR_CHARS_MAX = 600
@@ -149,7 +150,8 @@ class Run:
     def _outcome(self) -> Outcome:
         try:
             call = decode_call(self.claim.payload)
-            value = self._engine.call(lookup(call.name), self.context, call)
+            function = surround(lookup(call.name), call, middleware_added())
+            value = self._engine.call(function, self.context, call)
             encode_entry("result", 0, value=value)
         except ClaimLost:
             return Stopped()
@@ -177,6 +179,6 @@ def _traced(error: BaseException) -> str:
     """Where it was raised, from the task's function on."""
     at: TracebackType | None = error.__traceback__
     while at is not None and at.tb_next is not None and at.tb_frame.f_globals.get("__name__", "").startswith(
-            ("skuld_py.worker.run", "skuld_py.worker.spark_worker")):
+            ("skuld_py.worker.run", "skuld_py.worker.spark_worker", "skuld_py.worker.middleware")):
         at = at.tb_next
     return "".join(traceback.format_tb(at))[-TRACE_CHARS_MAX:]

@@ -1,64 +1,47 @@
-"""A call ends in what is known: never "it did not happen" while it may have."""
+"""A call over real sockets ends in what is known, sync and async; the rules by themselves: ``test_pursuit``."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import asyncio
+from collections.abc import Callable
 
 import pytest
-import zmq
 
+from client.doors import Script, scripted
 from skuld_py import Refused, SkuldError, Uncertain
+from skuld_py.client.async_connection import AsyncConnection
 from skuld_py.client.connection import Connection
 from skuld_py.model import messages as m
-from skuld_py.wire.codec import Envelope, decode, encode
 
-Script = Callable[[int, m.Message], m.Message | None]
-NODE = "127.0.0.1:13000"
-
-
-@contextmanager
-def node(script: Script) -> Iterator[str]:
-    """A door that answers the n-th request, greetings left out, by a script; None is silence."""
-    with zmq.Context() as context, context.socket(zmq.ROUTER) as router, context.socket(zmq.PAIR) as end, \
-            context.socket(zmq.PAIR) as stop:
-        end.bind("inproc://stop")
-        stop.connect("inproc://stop")
-        port = router.bind_to_random_port("tcp://127.0.0.1")
-        router.linger = 0
-        served = threading.Thread(target=_serve, args=(router, end, script))
-        served.start()
-        yield f"127.0.0.1:{port}"
-        stop.send(b"")
-        served.join()
+Outcome = m.Message | SkuldError
+Call = Callable[..., list[Outcome]]
 
 
-def _serve(router: zmq.Socket[bytes], end: zmq.Socket[bytes], script: Script) -> None:
-    poller, count = zmq.Poller(), 0
-    for socket in (router, end):
-        poller.register(socket, zmq.POLLIN)
-    while end not in dict(poller.poll()):
-        client, *frames = router.recv_multipart()
-        question = decode(frames).messages[0]
-        if isinstance(question, m.Greet):
-            answer: m.Message | None = m.Greeted(question.request, NODE, "c", 1, 1, 1, 0, 1, ())
-        else:
-            count += 1
-            answer = script(count, question)
-        if answer is not None:
-            router.send_multipart([client, *encode(Envelope(NODE, "c", (answer,)))])
-
-
-def outcome(script: Script, *, is_idempotent: bool, timeout_s: float) -> m.Message | SkuldError:
-    with node(script) as address:
-        connection = Connection([address])
+def blocking(addresses: list[str], *, is_idempotent: bool, timeout_s: float, calls: int = 1) -> list[Outcome]:
+    connection = Connection(addresses)
+    outcomes: list[Outcome] = []
+    for number in range(calls):
         try:
-            return connection.call(m.Count(99, ""), timeout_s, is_idempotent=is_idempotent)
+            outcomes.append(connection.call(m.Count(99 + number, ""), timeout_s, is_idempotent=is_idempotent))
         except SkuldError as error:
-            return error
-        finally:
-            connection.close()
+            outcomes.append(error)
+    connection.close()
+    return outcomes
+
+
+def awaited(addresses: list[str], *, is_idempotent: bool, timeout_s: float, calls: int = 1) -> list[Outcome]:
+    async def all_of_them() -> list[Outcome]:
+        connection = AsyncConnection(addresses)
+        outcomes: list[Outcome] = []
+        for number in range(calls):
+            try:
+                outcomes.append(await connection.call(m.Count(99 + number, ""), timeout_s,
+                                                      is_idempotent=is_idempotent))
+            except SkuldError as error:
+                outcomes.append(error)
+        await connection.close()
+        return outcomes
+    return asyncio.run(all_of_them())
 
 
 def failed(code: str, is_definite: bool) -> m.Failed:
@@ -66,45 +49,44 @@ def failed(code: str, is_definite: bool) -> m.Failed:
 
 
 COUNTED = m.Counted(99, b"", b"", ())
+both = pytest.mark.parametrize("call", [blocking, awaited])
 
 
+@both
 @pytest.mark.parametrize(("script", "is_idempotent", "timeout_s", "kind"), [
     (lambda n, _: COUNTED, True, 5, m.Counted),
     (lambda n, _: failed("bad_w", True), True, 5, Refused),
     (lambda n, _: failed("uncertain", False), False, 5, Uncertain),
-    (lambda n, _: failed("uncertain", False) if n == 1 else COUNTED, True, 5, m.Counted),
     (lambda n, _: failed("busy", True) if n < 3 else COUNTED, False, 5, m.Counted),
-    (lambda n, _: failed("busy", True), True, 0.5, Refused),
-    (lambda n, _: None, True, 0.5, Uncertain),
     (lambda n, _: None, False, 0.5, Uncertain),
     (lambda n, _: None if n == 1 else COUNTED, True, 5, m.Counted),
-    (lambda n, _: None if n == 1 else failed("busy", True), True, 2.2, Uncertain),
-    (lambda n, _: failed("uncertain", False) if n == 1 else failed("busy", True), True, 0.5, Uncertain),
-    (lambda n, _: failed("uncertain", False) if n == 1 else failed("conflict", True), True, 5, Uncertain),
-], ids=["answered", "refused", "in doubt", "in doubt, then answered", "busy, then answered", "busy to the end",
-        "silent", "silent once", "silent, then answered", "silent, then busy", "in doubt, then busy",
-        "in doubt, then refused"])
-def test_a_call_ends_in_what_is_known(script: Script, is_idempotent: bool, timeout_s: float, kind: type) -> None:
-    assert type(outcome(script, is_idempotent=is_idempotent, timeout_s=timeout_s)) is kind
+], ids=["answered", "refused", "in doubt", "busy, then answered", "silent", "silent, then answered"])
+def test_a_call_ends_in_what_is_known(call: Call, script: Script, is_idempotent: bool,
+                                      timeout_s: float, kind: type) -> None:
+    with scripted(script) as door:
+        outcome, = call([door.address], is_idempotent=is_idempotent, timeout_s=timeout_s)
+
+    assert type(outcome) is kind
 
 
-def test_what_is_not_idempotent_is_sent_once_when_nobody_answers() -> None:
-    seen = []
-    outcome(lambda n, _: seen.append(n), is_idempotent=False, timeout_s=2.5)  # type: ignore[func-returns-value]
+@both
+def test_nobody_there_is_a_definite_refusal(call: Call) -> None:
+    outcome, = call(["127.0.0.1:1"], is_idempotent=True, timeout_s=0.3)
 
-    assert seen == [1]
+    assert isinstance(outcome, Refused) and outcome.code == "unreachable"
 
 
-def test_a_silent_node_is_passed_over_for_a_while() -> None:
-    seen: list[int] = []
+@both
+def test_a_silent_node_is_passed_over_for_a_while(call: Call) -> None:
+    with scripted(lambda n, _: None) as deaf, scripted(lambda n, _: COUNTED) as well:
+        outcomes = call([well.address, deaf.address], is_idempotent=True, timeout_s=5, calls=6)
 
-    def silent(n: int, _: m.Message) -> None:
-        seen.append(n)
-    with node(silent) as deaf, node(lambda n, _: COUNTED) as well:
-        connection = Connection([well, deaf])
-        for _ in range(6):
-            answer = connection.call(m.Count(99, ""), 5, is_idempotent=True)
-            assert isinstance(answer, m.Counted)
-        connection.close()
+    assert [type(outcome) for outcome in outcomes] == [m.Counted] * 6
+    assert len(deaf.asked) == 1
 
-    assert seen == [1]
+
+@both
+@pytest.mark.parametrize("address", ["", "here", "127.0.0.1:0", "127.0.0.1:99999", ":1"])
+def test_an_address_that_is_none_is_refused(call: Call, address: str) -> None:
+    with pytest.raises(Refused, match="node"):
+        call([address], is_idempotent=True, timeout_s=1)

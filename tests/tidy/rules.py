@@ -38,6 +38,7 @@ ROOMS: dict[str, frozenset[str] | str] = {
     "gateway": _CLIENT,
     "worker": _CLIENT | {"embedded"},
     "workflow": _CLIENT | {"embedded", "worker"},
+    "testing": _NODE | _CLIENT | {"worker", "simulation"},
     "cli": ANYTHING,
     "demo": ANYTHING,
     "__init__": ANYTHING,
@@ -77,7 +78,7 @@ IMPURE_BUILTINS = UNSTABLE_BUILTINS | {
 
 NOT_SEEDED = "is not seeded by the run; take a random.Random"
 BANNED_MODULE_NAMES = frozenset({"utils", "util", "common", "helpers", "helper"})
-DOCUMENTED_ROOMS = frozenset({"client", "model", "errors", "config"})
+DOCUMENTED_ROOMS = frozenset({"client", "model", "errors", "config", "testing"})
 DOCSTRING_CHARACTERS_MIN = 60
 FUNCTION_LINES_MAX = 60
 FILE_LINES_MAX = 400

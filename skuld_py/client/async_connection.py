@@ -1,0 +1,214 @@
+"""Requests to a cluster from an event loop, many at a time; what is asked of whom decides ``pursuit``.
+
+One DEALER per node, and one task that reads it for as long as the connection lives. Whoever waits for an
+answer waits for a future of his own and never for a socket: a cancelled wait takes nothing from a socket, so no
+message is lost with it. Answers nobody waits for any more are dropped, unless somebody left word what to do
+with them (``expect_stray``).
+
+Everything happens in one event loop, the one of the first call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import zmq
+import zmq.asyncio
+
+from skuld_py.client.connection import check_addresses, dial
+from skuld_py.client.pursuit import Heard, Listen, Nodes, Pause, Step, Try, pursue
+from skuld_py.config import DEFAULT_LIMITS, Limits
+from skuld_py.errors import Malformed, Refused, Uncertain
+from skuld_py.model.messages import Greet, Greeted, Message
+from skuld_py.wire.codec import Envelope, decode, encode
+
+CLOSED = "the client was closed before an answer came"
+STRAYS_MAX = 10_000
+"""Answers that somebody left word about; the oldest are forgotten."""
+
+Waiter = asyncio.Future[Message | None]
+
+
+class AsyncConnection:
+    """Sockets to the nodes of a cluster, opened by the first call."""
+
+    def __init__(self, nodes: Sequence[str], limits: Limits = DEFAULT_LIMITS) -> None:
+        self._addresses = check_addresses(nodes)
+        self._nodes = Nodes([])
+        self._limits = limits
+        self._context: zmq.asyncio.Context | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._sockets: dict[str, zmq.asyncio.Socket] = {}
+        self._readers: list[asyncio.Task[None]] = []
+        self._requests = itertools.count(1)
+        self._waiters: dict[int, Waiter] = {}
+        self._greeting: asyncio.Task[Greeted] | None = None
+        self._is_closed = False
+        self.greeted: Greeted | None = None
+        self._late: dict[int, Message] = {}
+        self._unheard: tuple[int, Message | None] = (0, None)
+        self._strays: dict[int, Callable[[Message], None]] = {}
+
+    def _open(self) -> None:
+        """Make the sockets, in the loop that runs now."""
+        loop = asyncio.get_running_loop()
+        if self._is_closed:
+            raise Refused("closed", "the client is closed")
+        if self._loop is None:
+            self._loop = loop
+            self._context = zmq.asyncio.Context()
+            for node in self._addresses:
+                self._connect(node)
+        elif self._loop is not loop:
+            raise Refused("other_loop", "the client belongs to the event loop of its first call; make one for"
+                          " each loop")
+
+    def _connect(self, node: str) -> None:
+        if node not in self._sockets and self._context is not None and self._loop is not None:
+            socket = self._context.socket(zmq.DEALER)
+            dial(socket, node, self._limits)
+            self._sockets[node] = socket
+            self._readers.append(self._loop.create_task(self._read(socket), name=f"skuld reads {node}"))
+            self._nodes.add(node)
+
+    async def close(self) -> None:
+        """Close all sockets. Calls under way become ``Uncertain``."""
+        self._is_closed = True
+        for waiter in self._waiters.values():
+            if not waiter.done():
+                waiter.set_exception(Uncertain("closed", CLOSED))
+        for reader in self._readers:
+            reader.cancel()
+        await asyncio.gather(*self._readers, *([self._greeting] if self._greeting is not None else []),
+                             return_exceptions=True)
+        self._readers.clear()
+        for socket in self._sockets.values():
+            socket.close()
+        self._sockets.clear()
+        if self._context is not None:
+            self._context.term()
+            self._context = None
+
+    def next_request(self) -> int:
+        """A number no other request of this connection had."""
+        return next(self._requests)
+
+    async def greet(self, timeout_s: float) -> Greeted:
+        """Learn the cluster, and connect to all its live nodes; once, for all that wait for it."""
+        if self.greeted is not None:
+            return self.greeted
+        self._open()
+        if self._greeting is None:
+            assert self._loop is not None
+            self._greeting = self._loop.create_task(self._greet(timeout_s))
+            self._greeting.add_done_callback(self._on_greeted)
+        return await asyncio.shield(self._greeting)
+
+    async def _greet(self, timeout_s: float) -> Greeted:
+        answer = await self.call(Greet(self.next_request()), timeout_s, is_idempotent=True, is_greeting=True)
+        assert isinstance(answer, Greeted), answer
+        for member in answer.members:
+            self._connect(f"{member.host}:{member.port}")
+        return answer
+
+    def _on_greeted(self, greeting: asyncio.Task[Greeted]) -> None:
+        self._greeting = None
+        if not greeting.cancelled() and greeting.exception() is None:
+            self.greeted = greeting.result()
+
+    async def call(self, message: Message, timeout_s: float, *, is_idempotent: bool, wait_s: float = 0,
+                   is_greeting: bool = False) -> Message:
+        """Send a request and give its answer, which may take ``wait_s`` more than the timeout.
+
+        Raises ``Refused`` when it did not happen, ``Uncertain`` when it may have.
+        """
+        self._open()
+        started = time.monotonic()
+        cluster = "" if is_greeting else (await self.greet(timeout_s)).cluster
+        request: int = message.request  # type: ignore[attr-defined]
+        frames = encode(Envelope("", cluster, (message,)))
+        pursuit = pursue(self._nodes, started, timeout_s, is_idempotent=is_idempotent, wait_s=wait_s)
+        try:
+            step = next(pursuit)
+            while True:
+                step = pursuit.send(await self._take(step, frames, request))
+        except StopIteration as end:
+            answer: Message = end.value
+            return answer
+
+    async def _take(self, step: Step, frames: list[bytes], request: int) -> Heard:
+        match step:
+            case Try(nodes):
+                return Heard(time.monotonic(), self._send(nodes, frames))
+            case Listen(until):
+                answer = await self._receive(request, until)
+                return Heard(time.monotonic(), answer=answer)
+            case Pause(until):
+                await asyncio.sleep(max(0.0, until - time.monotonic()))
+                return Heard(time.monotonic())
+
+    def _send(self, nodes: Sequence[str], frames: list[bytes]) -> str:
+        if self._is_closed:
+            raise Uncertain("closed", CLOSED)
+        for node in nodes:
+            sent = self._sockets[node].send_multipart(frames, zmq.DONTWAIT)
+            problem = asyncio.ensure_future(sent).exception()  # a send that may not wait is done, or failed
+            if problem is None:
+                return node
+            if not isinstance(problem, zmq.Again):
+                raise problem
+        return ""
+
+    async def _receive(self, request: int, until: float) -> Message | None:
+        assert self._loop is not None
+        waiter: Waiter = self._loop.create_future()
+        self._waiters[request] = waiter
+        timer = self._loop.call_later(max(0.0, until - time.monotonic()), _give_up, waiter)
+        try:
+            answer = await waiter
+        except asyncio.CancelledError:  # who waited is gone, perhaps just when the answer came
+            has_answer = waiter.done() and not waiter.cancelled() and waiter.exception() is None
+            self._unheard = request, waiter.result() if has_answer else self._late.pop(request, None)
+            raise
+        finally:
+            timer.cancel()
+            del self._waiters[request]
+        return answer if answer is not None else self._late.pop(request, None)
+
+    async def _read(self, socket: zmq.asyncio.Socket) -> None:
+        while True:
+            frames = await socket.recv_multipart()
+            with suppress(Malformed):
+                for answer in decode(frames, self._limits).messages:
+                    self._hand_out(answer)
+
+    def _hand_out(self, answer: Message) -> None:
+        request = getattr(answer, "request", -1)
+        waiter = self._waiters.get(request)
+        if waiter is None:
+            handle = self._strays.pop(request, None)
+            if handle is not None:
+                handle(answer)
+        elif waiter.done():
+            self._late[request] = answer
+        else:
+            waiter.set_result(answer)
+
+    def expect_stray(self, request: int, handle: Callable[[Message], None]) -> None:
+        """The call just failed, or was cancelled: should its answer still come, hand it here."""
+        unheard, answer = self._unheard
+        if unheard == request and answer is not None:
+            handle(answer)
+            return
+        self._strays[request] = handle
+        if len(self._strays) > STRAYS_MAX:
+            del self._strays[next(iter(self._strays))]
+
+
+def _give_up(waiter: Waiter) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -1,0 +1,72 @@
+"""What a caller gave, checked before anything is sent; what is wrong is refused by its name and the remedy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX
+from skuld_py.errors import Refused
+from skuld_py.model import ids as task_ids
+from skuld_py.model import names
+from skuld_py.model.body import PRIORITY_MAX, PRIORITY_MIN, Header
+from skuld_py.model.ids import TaskId
+
+
+def header_of(queue: str, priority: int) -> bytes:
+    """The header of a task, as bytes."""
+    names.check_name("queue", queue)
+    if type(priority) is not int or not PRIORITY_MIN <= priority <= PRIORITY_MAX:
+        raise Refused("bad_priority", f"priority: {priority!r} is not an int of 32 bits, signed")
+    return Header(queue, priority).encode()
+
+
+def check_payload(payload: object) -> None:
+    """A payload is bytes, and not too many."""
+    if type(payload) is not bytes:
+        raise Refused("bad_payload", f"payload: bytes wanted, not {type(payload).__name__}; encode it first")
+    if len(payload) > DEFAULT_LIMITS.payload_bytes:
+        raise Refused("payload_too_large", f"payload: {len(payload)} bytes, the limit is"
+                      f" {DEFAULT_LIMITS.payload_bytes}; store the data elsewhere and send its path")
+
+
+def check_payloads(payloads: Sequence[bytes]) -> None:
+    """The same for many, at the cost of two passes in C when all is well."""
+    if set(map(type, payloads)) != {bytes} or max(map(len, payloads)) > DEFAULT_LIMITS.payload_bytes:
+        for payload in payloads:
+            check_payload(payload)
+
+
+def as_id(task_id: bytes | str) -> TaskId:
+    """An id from its bytes or its text."""
+    if isinstance(task_id, str):
+        return task_ids.from_text(task_id)
+    if len(task_id) != task_ids.ID_BYTES:
+        raise Refused("bad_id", f"id: {len(task_id)} bytes; a task id has {task_ids.ID_BYTES}")
+    return TaskId(task_id)
+
+
+def as_ms(field: str, seconds: float, *, least: int) -> int:
+    """Seconds as whole milliseconds, ``least`` to a day."""
+    milliseconds = round(seconds * 1000) if math.isfinite(seconds) else -1
+    if not least <= milliseconds <= LEASE_MS_MAX:
+        raise Refused("bad_duration", f"{field}: {seconds!r} s is not between {least / 1000} s and 24 h")
+    return milliseconds
+
+
+def chunks(payloads: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """Cut into requests within the limits of tasks and bytes."""
+    if len(payloads) <= DEFAULT_LIMITS.batch_tasks and sum(map(len, payloads)) <= DEFAULT_LIMITS.batch_bytes:
+        yield from [payloads] if payloads else []
+        return
+    part: list[bytes] = []
+    size = 0
+    for payload in payloads:
+        if part and (len(part) == DEFAULT_LIMITS.batch_tasks
+                     or size + len(payload) > DEFAULT_LIMITS.batch_bytes):
+            yield part
+            part, size = [], 0
+        part.append(payload)
+        size += len(payload)
+    if part:
+        yield part

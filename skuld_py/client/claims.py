@@ -1,0 +1,70 @@
+"""A claim as its holder has it: a task under a lease, and the names by which others may act on it.
+
+The clock that a deadline is counted by travels with it, so that a claim made in virtual time ends in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import attrs
+
+from skuld_py.client.steady import steady_s
+from skuld_py.model import ids as task_ids
+from skuld_py.model.body import Header, decode_body
+from skuld_py.model.ids import TaskId
+from skuld_py.model.message import ClaimBatch
+
+
+class ClaimKey(Protocol):
+    """What names a claim: a task's id and a fencing token."""
+
+    @property
+    def id(self) -> bytes:
+        """The task."""
+
+    @property
+    def token(self) -> int:
+        """The fencing token."""
+
+
+@attrs.frozen
+class ClaimName:
+    """A claim known by id and token alone, from another process, say."""
+
+    id: bytes
+    token: int
+
+
+@attrs.define
+class Claim:
+    """A task held under a lease. ``deadline``, by ``clock`` in seconds, is when the holder must stop."""
+
+    id: TaskId
+    token: int
+    queue: str
+    priority: int
+    payload: bytes
+    end_ms: int
+    deadline: float
+    next_seq: int = 0
+    clock: Callable[[], float] = attrs.field(default=steady_s, eq=False, repr=False)
+
+    @property
+    def remaining_s(self) -> float:
+        """Seconds of lease left, by this machine's clock."""
+        return self.deadline - self.clock()
+
+
+def claims_of(batch: ClaimBatch, deadline: float, clock: Callable[[], float] = steady_s) -> Iterator[Claim]:
+    """The claims of a batch as granted."""
+    bodies = batch.bodies.unpack()
+    headers: dict[bytes, Header] = {}
+    for index, (task_id, body) in enumerate(zip(task_ids.split(batch.ids), bodies, strict=True)):
+        size = 2 + int.from_bytes(body[:2], "big")
+        header = headers.get(body[:size])
+        if header is None:
+            header = headers[body[:size]] = decode_body(body)[0]
+        yield Claim(TaskId(task_id), batch.first_token + index, header.queue, header.priority, body[size:],
+                    batch.end_ms, deadline, clock=clock)

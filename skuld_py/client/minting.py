@@ -1,0 +1,29 @@
+"""Ids for the tasks of one client: rising, above what the cluster has seen, from any thread."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+
+from skuld_py.model.ids import IdMint, TaskId
+
+
+def wall_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class Minter:
+    """A mint with the system's time and randomness."""
+
+    def __init__(self) -> None:
+        self._random = random.SystemRandom()
+        self._mint = IdMint(self._random.getrandbits(32))
+        self._lock = threading.Lock()
+
+    def mint(self, floor_ms: int, now_ms: int, count: int) -> list[TaskId]:
+        """Fresh ids, all of one partition."""
+        with self._lock:
+            self._mint.raise_floor(floor_ms)
+            return list(map(TaskId, self._mint.mint(now_ms, count, self._random.getrandbits(32))))

@@ -1,0 +1,38 @@
+"""All verbs of a client in one class, for the shells that perform them: sockets that block, sockets that are
+awaited, a node in memory.
+
+A new verb is a method in ``enqueueing``, ``holding`` or ``reading``, or in another class named here.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Sequence
+
+from skuld_py.client.enqueueing import Enqueueing
+from skuld_py.client.holding import Holding
+from skuld_py.client.minting import Minter, wall_ms
+from skuld_py.client.reading import Reading
+from skuld_py.client.steady import steady_s
+from skuld_py.model import names
+
+TIMEOUT_S = 5.0
+
+
+class Verbs(Enqueueing, Holding, Reading):
+    """What a client can do. ``holder`` is its name in the claims it makes."""
+
+    def __init__(self, holder: str | None, clock: Callable[[], float] = steady_s,
+                 wall: Callable[[], int] = wall_ms) -> None:
+        self.holder = names.check_name(
+            "holder", holder or f"{socket.gethostname()[:150]}:{os.getpid()}", names.WIDE_NAME)
+        self._clock = clock
+        self._wall_ms = wall
+        self._minter = Minter()
+
+
+def addresses_of(nodes: str | Sequence[str]) -> list[str]:
+    """``HOST:PORT,...`` or a list of them, as a list."""
+    given = nodes.split(",") if isinstance(nodes, str) else nodes
+    return [address.strip() for address in given if address.strip()]

@@ -1,0 +1,93 @@
+"""Running the tasks of a cluster in memory, one after another, in the test's own thread.
+
+Each waiting task is claimed, the function it names is called with a real ``TaskContext``, inside the worker's
+middleware, and the outcome is written as a worker writes it: log, result, completion. What tasks enqueue while
+they run is run too.
+
+A task that fails is run once: it is given back when the run is over, so that the test sees it waiting. Spark is
+whatever the test gives, ``None`` by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from skuld_py.client.claims import Claim
+from skuld_py.errors import SkuldError
+from skuld_py.model.ids import TaskId
+from skuld_py.worker.context import TaskContext
+from skuld_py.worker.journal import encode_entry
+from skuld_py.worker.middleware import Middleware, middleware_added, surround
+from skuld_py.worker.registry import decode_call, lookup
+
+if TYPE_CHECKING:
+    from skuld_py.testing.memory import MemoryClient
+
+Middlewares = Sequence[Middleware]
+LEASE_S = 3_600.0
+
+
+@attrs.frozen
+class Ran:
+    """A task that was run: its function's name (empty when it names none), and what that returned or raised."""
+
+    id: TaskId
+    queue: str
+    name: str
+    value: Any = None
+    error: Exception | None = None
+
+
+def run_until_empty(client: MemoryClient, queues: Sequence[str], spark: Any, middleware: Middlewares | None,
+                    raises: bool) -> list[Ran]:
+    """What was run, in order. With ``raises`` the first error is raised, after its task was given back."""
+    around = middleware_added() if middleware is None else middleware
+    ran: list[Ran] = []
+    failed: list[Claim] = []
+    try:
+        while claim := _next(client, queues):
+            ran.append(_run(client, claim, spark, around))
+            error = ran[-1].error
+            if error is not None:
+                failed.append(claim)
+                if raises:
+                    raise error
+    finally:
+        if failed:
+            client.release(*failed)
+    return ran
+
+
+def _next(client: MemoryClient, queues: Sequence[str]) -> Claim | None:
+    claims = (client.claim_one(queue, lease_s=LEASE_S) for queue in queues)
+    return next((claim for claim in claims if claim is not None), None)
+
+
+def _run(client: MemoryClient, claim: Claim, spark: Any, middleware: Middlewares) -> Ran:
+    context = TaskContext(claim.id, claim.token, claim.queue, claim.deadline, client.get, claim.clock)
+    name = ""
+    try:
+        call = decode_call(claim.payload)
+        name = call.name
+        value = surround(lookup(name), call, middleware)(spark, context, *call.args, **call.kwargs)
+        encode_entry("result", 0, value=value)
+    except Exception as error:
+        _write(client, claim, context, "error", error=f"{type(error).__name__}: {error}", trace="")
+        return Ran(claim.id, claim.queue, name, error=error)
+    _write(client, claim, context, "result", value=value)
+    client.complete(claim)
+    return Ran(claim.id, claim.queue, name, value)
+
+
+def _write(client: MemoryClient, claim: Claim, context: TaskContext, kind: str, **fields: Any) -> None:
+    at_ms = client.cluster.wall_ms()
+    context.journal.close(kind, at_ms, **fields)
+    while (batch := context.journal.take(client.cluster.steady_s(), at_ms)) is not None:
+        try:
+            client.update(claim, batch.entries, seq=batch.seq)
+        except SkuldError:
+            return  # the lease ended while the function moved the clock; the completion counts all the same
+        context.journal.confirm()

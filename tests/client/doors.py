@@ -1,0 +1,128 @@
+"""What a client can connect to without a cluster: a door that answers by a script, and a real node in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import attrs
+import zmq
+
+from skuld_py.client.minting import wall_ms
+from skuld_py.model import messages as m
+from skuld_py.model.document import Member
+from skuld_py.testing.single_node import SingleNode
+from skuld_py.wire.codec import Envelope, decode, encode
+
+NODE = "127.0.0.1:13000"
+TICK_MS = 5
+Script = Callable[[int, m.Message], m.Message | None]
+Serve = Callable[[bytes, m.Message], None]
+
+
+class Door:
+    """A ROUTER in a thread. ``say`` may be called in that thread only."""
+
+    def __init__(self) -> None:
+        self._context = zmq.Context()
+        self._router = self._context.socket(zmq.ROUTER)
+        self._router.linger = 0
+        self.port = self._router.bind_to_random_port("tcp://127.0.0.1")
+        self.address = f"127.0.0.1:{self.port}"
+        self._is_over = threading.Event()
+        self._failure: BaseException | None = None
+
+    def say(self, client: bytes, answer: m.Message) -> None:
+        """Answer."""
+        self._router.send_multipart([client, *encode(Envelope(NODE, "memory", (answer,)))])
+
+    @contextmanager
+    def serving(self, serve: Serve, tick: Callable[[], None]) -> Iterator[None]:
+        """Hand requests over as they come, and call ``tick`` every few milliseconds."""
+        thread = threading.Thread(target=self._serve, args=(serve, tick))
+        thread.start()
+        try:
+            yield
+        finally:
+            self._is_over.set()
+            thread.join()
+            self._router.close()
+            self._context.term()
+        if self._failure is not None:
+            raise self._failure
+
+    def _serve(self, serve: Serve, tick: Callable[[], None]) -> None:
+        try:
+            while not self._is_over.is_set():
+                if self._router.poll(TICK_MS):
+                    client, *frames = self._router.recv_multipart()
+                    for message in decode(frames).messages:
+                        serve(client, message)
+                tick()
+        except BaseException as failure:
+            self._failure = failure
+
+
+@attrs.define
+class Scripted:
+    """A door that answers the n-th request, greetings left out, by a script; None is silence.
+
+    Answers to requests that come while ``is_open`` is not set are given once it is.
+    """
+
+    script: Script
+    address: str = ""
+    greetings: int = 0
+    asked: list[m.Message] = attrs.field(factory=list)
+    is_open: threading.Event = attrs.field(factory=threading.Event)
+    _kept: list[tuple[bytes, m.Message]] = attrs.field(factory=list)
+
+    def serve(self, door: Door, client: bytes, message: m.Message) -> None:
+        if isinstance(message, m.Greet):
+            self.greetings += 1
+            door.say(client, m.Greeted(message.request, NODE, "memory", 1, 1, 1, 0, 1, ()))
+            return
+        self.asked.append(message)
+        answer = self.script(len(self.asked), message)
+        if answer is not None:
+            self._kept.append((client, attrs.evolve(answer, request=message.request)))  # type: ignore
+
+    def tick(self, door: Door) -> None:
+        if self.is_open.is_set():
+            kept, self._kept = self._kept, []
+            for client, answer in kept:
+                door.say(client, answer)
+
+
+@contextmanager
+def scripted(script: Script, *, is_open: bool = True) -> Iterator[Scripted]:
+    """A door that answers by a script."""
+    door = Door()
+    made = Scripted(script, door.address)
+    if is_open:
+        made.is_open.set()
+    with door.serving(lambda client, message: made.serve(door, client, message), lambda: made.tick(door)):
+        yield made
+
+
+@contextmanager
+def node_in_memory() -> Iterator[str]:
+    """A real node of a cluster of one, at this address, by the real clock."""
+    door = Door()
+    node = SingleNode(wall_ms(), Member(door.address, "127.0.0.1", door.port, "boot", "data"))
+
+    def answer() -> None:
+        for client, message in node.answers():
+            door.say(client, message)
+
+    def serve(client: bytes, message: m.Message) -> None:
+        node.pass_until(wall_ms())
+        node.ask(client, message)
+        answer()
+
+    def tick() -> None:
+        node.pass_until(wall_ms())
+        answer()
+    with door.serving(serve, tick):
+        yield door.address

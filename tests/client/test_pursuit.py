@@ -1,0 +1,171 @@
+"""The rules of asking, without a socket: scripts of what nodes do, and any script at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from skuld_py.client.pursuit import ATTEMPT_S, SILENCE_S, Heard, Listen, Nodes, Pause, Step, Try, pursue
+from skuld_py.errors import Refused, SkuldError, Uncertain
+from skuld_py.model import messages as m
+
+TIMEOUT_S = 5.0
+COUNTED = m.Counted(1, b"", b"", ())
+DEAF, GONE = "deaf", "gone"
+Reply = m.Message | str
+"""An answer; or a node that takes requests and is silent, or none that takes any."""
+
+
+def failed(code: str, is_definite: bool = True) -> m.Failed:
+    return m.Failed(1, code, "words", is_definite)
+
+
+@attrs.define(slots=False)
+class World:
+    """Nodes that behave by a script, then as its last line says, in a time of their own."""
+
+    script: Sequence[Reply]
+    now: float = 100.0
+    sent: list[tuple[float, str]] = attrs.field(factory=list)
+    _line: int = 0
+
+    def take(self, step: Step) -> Heard:
+        now = self.script[min(self._line, len(self.script) - 1)]
+        if isinstance(step, Try):
+            if now == GONE:
+                self._line += 1
+                return Heard(self.now)
+            self.sent.append((self.now, step.nodes[0]))
+            return Heard(self.now, step.nodes[0])
+        if isinstance(step, Listen):
+            self._line += 1
+            if isinstance(now, m.Message):
+                self.now += 0.01
+                return Heard(self.now, answer=now)
+        self.now = max(self.now, step.until)
+        assert isinstance(step, Listen | Pause)
+        return Heard(self.now)
+
+    def pursue(self, *, is_idempotent: bool, wait_s: float = 0,
+               nodes: Nodes | None = None) -> m.Message | SkuldError:
+        pursuit = pursue(nodes or Nodes(["a", "b", "c"]), self.now, TIMEOUT_S, is_idempotent=is_idempotent,
+                         wait_s=wait_s)
+        try:
+            step = next(pursuit)
+            while True:
+                step = pursuit.send(self.take(step))
+        except StopIteration as end:
+            answer: m.Message = end.value
+            return answer
+        except SkuldError as error:
+            return error
+
+
+@pytest.mark.parametrize(("script", "is_idempotent", "kind", "code"), [
+    ([COUNTED], True, m.Counted, ""),
+    ([failed("bad_w")], True, Refused, "bad_w"),
+    ([failed("uncertain", False)], False, Uncertain, "uncertain"),
+    ([failed("uncertain", False), COUNTED], True, m.Counted, ""),
+    ([failed("busy"), failed("busy"), COUNTED], False, m.Counted, ""),
+    ([failed("busy")], True, Refused, "busy"),
+    ([DEAF], True, Uncertain, "deadline"),
+    ([DEAF], False, Uncertain, "deadline"),
+    ([DEAF, COUNTED], True, m.Counted, ""),
+    ([DEAF, failed("busy")], True, Uncertain, "deadline"),
+    ([failed("uncertain", False), failed("busy")], True, Uncertain, "deadline"),
+    ([failed("uncertain", False), failed("conflict")], True, Uncertain, "conflict"),
+    ([failed("conflict", False)], True, Uncertain, "conflict"),
+    ([GONE], True, Refused, "unreachable"),
+    ([GONE, GONE, COUNTED], False, m.Counted, ""),
+    ([failed("busy"), GONE], True, Refused, "busy"),
+    ([DEAF, GONE], True, Uncertain, "deadline"),
+])
+def test_a_call_ends_in_what_is_known(script: list[Reply], is_idempotent: bool, kind: type, code: str) -> None:
+    outcome = World(script).pursue(is_idempotent=is_idempotent)
+
+    assert type(outcome) is kind
+    assert getattr(outcome, "code", "") == code
+
+
+def test_what_is_not_idempotent_is_sent_once_when_nobody_answers() -> None:
+    world = World([DEAF])
+    world.pursue(is_idempotent=False)
+
+    assert len(world.sent) == 1
+
+
+def test_another_node_is_asked_when_one_is_silent() -> None:
+    world = World([DEAF, COUNTED])
+    world.pursue(is_idempotent=True)
+
+    (first_at, first), (second_at, second) = world.sent
+    assert first != second
+    assert ATTEMPT_S <= second_at - first_at < ATTEMPT_S + 0.1
+
+
+def test_a_silent_node_is_passed_over_for_a_while() -> None:
+    nodes, world = Nodes(["a", "b"]), World([DEAF, COUNTED])
+    for _ in range(6):
+        world.pursue(is_idempotent=True, nodes=nodes)
+    deaf = world.sent[0][1]
+    assert [node for _, node in world.sent].count(deaf) == 1
+
+    world.now += SILENCE_S
+    for _ in range(2):
+        world.pursue(is_idempotent=True, nodes=nodes)
+    assert [node for _, node in world.sent].count(deaf) == 2
+
+
+def test_a_conflict_is_asked_once_however_much_it_leaves_in_doubt() -> None:
+    world = World([failed("conflict", False)])
+    world.pursue(is_idempotent=True)
+
+    assert len(world.sent) == 1
+
+
+def test_it_never_asks_twice_in_one_moment_while_nodes_are_gone() -> None:
+    world = World([failed("busy"), GONE])
+    moments: list[float] = []
+    take = world.take
+
+    def count(step: Step) -> Heard:
+        if isinstance(step, Try):
+            moments.append(world.now)
+        return take(step)
+    world.take = count  # type: ignore[method-assign]
+    world.pursue(is_idempotent=False, wait_s=30)
+
+    assert world.now == pytest.approx(100 + TIMEOUT_S + 30)
+    assert len(moments) == len(set(moments))
+
+
+def test_an_answer_may_take_the_wait_besides_the_timeout() -> None:
+    world = World([DEAF])
+    world.pursue(is_idempotent=False, wait_s=30)
+
+    assert world.now == pytest.approx(100 + TIMEOUT_S + 30)
+
+
+replies = some.sampled_from([COUNTED, failed("bad_w"), failed("busy"), failed("uncertain", False),
+                             failed("conflict", False), DEAF, GONE])
+
+
+@given(some.lists(replies, min_size=1, max_size=8), some.booleans(), some.sampled_from([0.0, 2.0]))
+def test_whatever_nodes_do_it_ends_in_time_and_refuses_only_what_did_not_happen(
+        script: list[Reply], is_idempotent: bool, wait_s: float) -> None:
+    world = World(script)
+
+    outcome = world.pursue(is_idempotent=is_idempotent, wait_s=wait_s)
+
+    assert world.now <= 100 + TIMEOUT_S + wait_s + 0.1
+    heard = [line for line in script if line != GONE][: len(world.sent)]
+    heard += [script[-1]] * (len(world.sent) - len(heard))
+    was_in_doubt = any(line == DEAF or (isinstance(line, m.Failed) and not line.is_definite) for line in heard)
+    if isinstance(outcome, Refused):
+        assert not was_in_doubt
+    if not is_idempotent:
+        assert sum(line == DEAF or (isinstance(line, m.Failed) and not line.is_definite) for line in heard) <= 1

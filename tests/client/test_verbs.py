@@ -1,0 +1,239 @@
+"""Every verb through every client: over sockets that block, over sockets that are awaited, and in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+from zlib import crc32
+
+import pytest
+
+from client.doors import node_in_memory
+from skuld_py import AsyncClient, Client, Fenced, Refused
+from skuld_py.client.asking import stream, verb
+from skuld_py.client.claims import ClaimName
+from skuld_py.client.reading import Depth
+from skuld_py.client.verbs import Verbs
+from skuld_py.testing import AsyncMemoryClient, MemoryClient
+
+VERBS = {name for of in Verbs.__mro__ for name, value in vars(of).items() if isinstance(value, verb | stream)}
+
+
+class Blocked:
+    """A client for asyncio as one that blocks."""
+
+    def __init__(self, client: AsyncClient | AsyncMemoryClient, runner: asyncio.Runner) -> None:
+        self._client = client
+        self._runner = runner
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._client, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            answer = method(*args, **kwargs)
+            if inspect.isasyncgen(answer):
+                return self._runner.run(_listed(answer))
+            return self._runner.run(answer)
+        return call if callable(method) else method
+
+
+async def _listed(items: Any) -> list[Any]:
+    return [item async for item in items]
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with node_in_memory() as address:
+        yield address
+
+
+@pytest.fixture(params=["sync", "async", "memory", "async memory"])
+def client(request: pytest.FixtureRequest, address: str) -> Iterator[Any]:
+    if request.param == "sync":
+        with Client(address, holder="me") as blocking:
+            yield blocking
+    elif request.param == "memory":
+        with MemoryClient(holder="me") as memory:
+            yield memory
+    else:
+        with asyncio.Runner() as runner:
+            made = (AsyncMemoryClient(holder="me") if "memory" in request.param
+                    else AsyncClient(address, holder="me"))
+            yield Blocked(made, runner)
+            runner.run(made.close())
+
+
+@pytest.fixture
+def queue(request: pytest.FixtureRequest) -> str:
+    """One that no other test has; the node is shared."""
+    return f"q-{crc32(request.node.name.encode())}"
+
+
+Story = Callable[[Any, str], None]
+STORIES: dict[str, Story] = {}
+
+
+def of(*verbs: str) -> Callable[[Story], Story]:
+    """Say which verbs a story is about."""
+    def note(story: Story) -> Story:
+        STORIES.update(dict.fromkeys(verbs, story))
+        return story
+    return note
+
+
+@of("enqueue", "get")
+def enqueued_is_there(client: Any, queue: str) -> None:
+    task_id = client.enqueue(queue, b"one", priority=-3)
+
+    task = client.get(task_id)
+    assert (task.id, task.queue, task.priority, task.payload) == (task_id, queue, -3, b"one")
+    assert client.get(str(task_id)) == task and not task.is_completed
+    assert client.enqueue(queue, b"one", priority=-3, id=task_id) == task_id
+    with pytest.raises(Refused) as refusal:
+        client.enqueue(queue, b"two", id=task_id)
+    assert refusal.value.code == "conflict"
+    assert client.get(task_id) == task
+
+
+@of("new_ids", "enqueue_many", "get_many")
+def many_are_enqueued_under_ids_of_ones_own(client: Any, queue: str) -> None:
+    task_ids = client.new_ids(3)
+
+    assert client.enqueue_many(queue, [b"a", b"b", b"c"], ids=task_ids) == task_ids == sorted(task_ids)
+    assert client.enqueue_many(queue, []) == []
+    assert [task.payload for task in client.get_many(task_ids)] == [b"a", b"b", b"c"]
+    assert client.get_many([b"\xff" * 20]) == []
+    with pytest.raises(Refused, match="no task"):
+        client.get(b"\xff" * 20)
+
+
+@of("claim", "claim_one")
+def claims_come_best_first(client: Any, queue: str) -> None:
+    client.enqueue_many(queue, [b"low", b"low too"], priority=-1)
+    client.enqueue(queue, b"high", priority=5)
+
+    first = client.claim_one(queue, lease_s=30)
+    assert (first.payload, first.queue, first.priority) == (b"high", queue, 5)
+    assert 0 < first.remaining_s <= 30
+    assert [claim.payload for claim in client.claim(queue, n=5)] == [b"low", b"low too"]
+    assert client.claim_one(queue) is None
+    assert client.claim(queue, wait_s=0.05) == []
+    assert [claim.holder for claim in client.get(first.id).claims] == ["me"]
+
+
+@of("renew", "renew_many", "release")
+def a_lease_is_extended_and_given_back(client: Any, queue: str) -> None:
+    client.enqueue(queue, b"x")
+    claim = client.claim_one(queue, lease_s=10)
+    end_ms, deadline = claim.end_ms, claim.deadline
+
+    client.renew(claim, lease_s=100)
+    assert claim.end_ms - end_ms > 80_000 and claim.deadline - deadline > 80
+    assert client.renew_many([claim, ClaimName(claim.id, claim.token - 1)], lease_s=200) == [True, False]
+    client.release(claim)
+    with pytest.raises(Fenced):
+        client.renew(claim)
+    again = client.claim_one(queue)
+    assert again.id == claim.id and again.token > claim.token
+    assert client.renew_many([claim, again]) == [False, True]
+
+
+@of("update")
+def a_log_is_read_by_others(client: Any, queue: str) -> None:
+    client.enqueue(queue, b"x")
+    claim = client.claim_one(queue)
+
+    assert client.update(claim, b"zero") == 1
+    assert client.update(claim, [b"one", b"two"]) == 3
+    assert client.update(ClaimName(claim.id, claim.token), b"one", seq=1) == 2
+    assert client.get(claim.id).claims[0].log == (b"zero", b"one", b"two")
+    with pytest.raises(Refused, match="seq"):
+        client.update(ClaimName(claim.id, claim.token), b"x")
+
+
+@of("complete", "complete_many")
+def completion_dominates(client: Any, queue: str) -> None:
+    task_ids = client.enqueue_many(queue, [b"a", b"b", b"c"])
+    late, *others = client.claim(queue, n=3)
+
+    client.release(late)
+    client.complete(late)
+    client.complete_many(others)
+    assert all(task.is_completed for task in client.get_many(task_ids))
+    assert client.claim_one(queue) is None
+    client.complete(late)
+    with pytest.raises(Fenced):
+        client.renew(late)
+
+
+@of("list", "count", "depths")
+def a_queue_is_counted_and_listed(client: Any, queue: str) -> None:
+    task_ids = client.enqueue_many(queue, [bytes([n]) for n in range(7)])
+    client.claim(queue, n=2)
+    client.complete(client.claim_one(queue))
+
+    assert [task.id for task in client.list(queue, page=3)] == task_ids
+    assert set(task_ids) <= {task.id for task in client.list()}
+    assert client.count(queue) == 7 <= client.count()
+    assert client.depths()[queue] == Depth(4, 2, 1)
+    assert list(client.list(f"{queue}-none")) == []
+
+
+@of("status")
+def the_cluster_describes_itself(client: Any, queue: str) -> None:
+    described = client.status()
+
+    assert [row.leader for row in described.partitions] == [described.node]
+
+
+@pytest.mark.parametrize("story", dict.fromkeys(STORIES.values()), ids=lambda story: str(story.__name__))
+def test_a_story(story: Story, client: Any, queue: str) -> None:
+    story(client, queue)
+
+
+def test_every_verb_has_a_story() -> None:
+    assert STORIES.keys() == VERBS
+
+
+BAD_INPUT: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
+    ("enqueue", ("", b"x"), {}, "bad_name"),
+    ("enqueue", ("a b", b"x"), {}, "bad_name"),
+    ("enqueue", (7, b"x"), {}, "bad_name"),
+    ("enqueue", ("q", "text"), {}, "bad_payload"),
+    ("enqueue", ("q", bytearray(b"x")), {}, "bad_payload"),
+    ("enqueue", ("q", b"x" * ((1 << 20) + 1)), {}, "payload_too_large"),
+    ("enqueue", ("q", b"x"), {"priority": 1 << 31}, "bad_priority"),
+    ("enqueue", ("q", b"x"), {"priority": True}, "bad_priority"),
+    ("enqueue", ("q", b"x"), {"id": b"short"}, "bad_id"),
+    ("enqueue", ("q", b"x"), {"id": "no id"}, "bad_id"),
+    ("enqueue", ("q", b"x"), {"w": 9}, "bad_w"),
+    ("enqueue_many", ("q", [b"x", 7]), {}, "bad_payload"),
+    ("enqueue_many", ("q", [b"x"]), {"ids": []}, "bad_ids"),
+    ("claim", ("q",), {"n": 0}, "bad_count"),
+    ("claim", ("q",), {"n": 1_001}, "bad_count"),
+    ("claim", ("q",), {"lease_s": 0}, "bad_duration"),
+    ("claim", ("q",), {"lease_s": float("nan")}, "bad_duration"),
+    ("claim", ("q",), {"wait_s": -1}, "bad_duration"),
+    ("renew", (ClaimName(bytes(20), 1),), {"lease_s": 90_000}, "bad_duration"),
+    ("get", (b"short",), {}, "bad_id"),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "options", "code"), BAD_INPUT)
+def test_bad_input_is_refused_by_name_and_changes_nothing(client: Any, name: str, args: tuple[Any, ...],
+                                                           options: dict[str, Any], code: str) -> None:
+    before = client.count()
+    with pytest.raises(Refused) as refusal:
+        getattr(client, name)(*args, **options)
+
+    assert refusal.value.code == code
+    assert client.count() == before
+
+
+def test_a_verb_is_a_documented_method_of_both_clients() -> None:
+    for of_client in (Client, AsyncClient):
+        assert list(inspect.signature(of_client.enqueue).parameters)[:3] == ["self", "queue", "payload"]
+        assert "fsynced" in (inspect.getdoc(of_client.enqueue) or "")
+    assert inspect.iscoroutinefunction(AsyncClient.enqueue) and not inspect.iscoroutinefunction(Client.enqueue)

@@ -1,0 +1,174 @@
+"""The cluster in memory: its time, its workers, and that it is light to import. Its verbs: tests/client."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import skuld_py
+from skuld_py import Fenced, Refused, TaskContext
+from skuld_py.client.reading import Depth
+from skuld_py.testing import AsyncMemoryClient, MemoryClient, MemoryCluster
+from skuld_py.worker.journal import result_of
+
+NOW = 1_900_000_000.0
+
+
+@skuld_py.task(queue="sums")
+def add(spark: Any, context: TaskContext, a: int, b: int) -> int:
+    context.log(f"adding to {a}")
+    return a + b
+
+
+@skuld_py.task(queue="sums", priority=3)
+def add_again(spark: Any, context: TaskContext, times: int) -> int:
+    for number in range(times):
+        add.send(number, number)
+    return times
+
+
+@skuld_py.task(queue="sums")
+def fail(spark: Any, context: TaskContext, words: str) -> None:
+    raise ValueError(words)
+
+
+@skuld_py.task(queue="sums")
+def see(spark: Any, context: TaskContext) -> list[Any]:
+    return [spark, context.attempt, context.queue, context.is_lost]
+
+
+def test_time_stands_still_until_it_is_moved() -> None:
+    client = MemoryClient(now=NOW)
+    client.enqueue("q", b"x")
+    claim = client.claim_one("q", lease_s=60)
+    assert claim is not None and claim.end_ms == round(NOW * 1000) + 60_000
+    remaining_s = claim.remaining_s
+
+    assert client.claim_one("q") is None
+    client.advance(59)
+    assert claim.remaining_s == pytest.approx(remaining_s - 59)
+    assert client.claim_one("q") is None
+    client.advance(2)
+    again = client.claim_one("q")
+    assert again is not None and again.token > claim.token
+    with pytest.raises(Fenced):
+        client.renew(claim)
+
+
+def test_who_waits_for_a_task_moves_the_time() -> None:
+    client = MemoryClient(now=NOW)
+
+    assert client.claim("q", wait_s=30) == []
+    assert client.cluster.steady_s() == NOW + 30
+
+
+def test_who_waits_for_a_lease_to_end_gets_the_task_when_it_does() -> None:
+    client = MemoryClient(now=NOW)
+    client.enqueue("q", b"x")
+    client.claim("q", lease_s=10)
+
+    assert len(client.claim("q", wait_s=30)) == 1
+    assert 10 <= client.cluster.steady_s() - NOW < 11
+
+
+def test_a_day_passes_quickly_and_the_node_still_leads() -> None:
+    client = MemoryClient(now=NOW)
+    client.enqueue("q", b"x")
+    client.advance(86_400)
+
+    assert client.claim_one("q") is not None
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf")])
+def test_time_moves_forward_only(seconds: float) -> None:
+    with pytest.raises(Refused, match="seconds"):
+        MemoryClient().advance(seconds)
+
+
+def test_two_clients_share_a_cluster_and_two_clusters_nothing() -> None:
+    cluster = MemoryCluster(NOW)
+    first, second = cluster.client(holder="first"), MemoryClient(holder="second", cluster=cluster)
+    first.enqueue("q", b"x")
+    claim = second.claim_one("q")
+
+    assert claim is not None
+    assert [made.holder for made in first.get(claim.id).claims] == ["second"]
+    assert MemoryClient(now=NOW).count() == 0
+
+
+def test_tasks_are_run_until_none_waits_in_their_order() -> None:
+    client = MemoryClient()
+    with skuld_py.using(client):
+        ids = [add.send(1, 2), add_again.send(2)]
+    with skuld_py.using(client):
+        ran = client.run_until_empty("sums")
+
+    assert [(each.name.partition(":")[2], each.value) for each in ran] == [
+        ("add_again", 2), ("add", 3), ("add", 0), ("add", 2)]
+    task = client.get(ids[0])
+    assert task.is_completed and result_of(task.claims[0].log) == 3
+    assert b"adding to 1" in task.claims[0].log[0]
+
+
+def test_a_function_gets_the_spark_of_the_test_and_a_real_context() -> None:
+    client, spark = MemoryClient(), "spark"
+    see.send_with(client=client)()
+
+    assert client.run_until_empty("sums", spark=spark)[0].value == ["spark", 1, "sums", False]
+
+
+def test_an_error_is_raised_and_its_task_waits_again() -> None:
+    client = MemoryClient()
+    failing = fail.send_with(client=client, priority=1)("no such day")
+    add.send_with(client=client)(1, 1)
+
+    with pytest.raises(ValueError, match="no such day"):
+        client.run_until_empty("sums")
+    assert client.depths()["sums"].waiting == 2
+    assert b"ValueError: no such day" in client.get(failing).claims[0].log[-1]
+
+
+def test_or_it_is_told_and_the_others_run() -> None:
+    client = MemoryClient()
+    with skuld_py.using(client):
+        fail.send_with(priority=1)("no such day")
+        add.send(1, 1)
+    failed, added = client.run_until_empty("sums", raises=False)
+
+    assert isinstance(failed.error, ValueError) and added.value == 2
+    assert client.depths()["sums"] == Depth(1, 0, 1)
+
+
+def test_what_is_no_call_is_an_error_of_the_task() -> None:
+    client = MemoryClient()
+    client.enqueue("sums", b"no call")
+    client.enqueue("other", add.call(1, 1))
+    ran = client.run_until_empty("sums", raises=False)
+
+    assert [(each.name, type(each.error)) for each in ran] == [("", Refused)]
+    assert client.depths()["other"].waiting == 1
+
+
+async def _sent() -> int:
+    async with AsyncMemoryClient() as client:
+        task_id = await add.send_with(client=client)(1, 2)
+        assert (await client.get(task_id)).queue == "sums"
+        return await client.count("sums")
+
+
+def test_the_awaited_one_has_the_same_verbs() -> None:
+    assert asyncio.run(_sent()) == 1
+
+
+def test_it_loads_neither_spark_nor_sockets_nor_the_simulation() -> None:
+    code = ("import sys, skuld_py.testing as t; t.MemoryClient().enqueue('q', b'x');"
+            "print([name for name in ('pyspark', 'zmq', 'kazoo', 'lmdb', 'skuld_py.simulation.cluster',"
+            " 'skuld_py.runtime') if name in sys.modules])")
+
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert ended.stdout.strip() == "[]"

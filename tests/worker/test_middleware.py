@@ -1,0 +1,105 @@
+"""Hooks around task functions: in which order, and who is told what when something fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import skuld_py
+from skuld_py.testing import MemoryClient
+from skuld_py.worker.context import ClaimLost, TaskContext
+from skuld_py.worker.middleware import Middleware, add_middleware, middleware_added, surround
+from skuld_py.worker.registry import Call
+
+CALL = Call("test", [1], {})
+
+
+class Noted(Middleware):
+    """Writes down what it is told, and fails where the test says."""
+
+    def __init__(self, name: str, notes: list[str], fails: tuple[str, ...] = ()) -> None:
+        self.name, self.notes, self.fails = name, notes, fails
+
+    def _note(self, hook: str, what: object = "") -> None:
+        self.notes.append(f"{self.name} {hook} {what}".strip())
+        if hook in self.fails:
+            raise RuntimeError(f"{self.name} {hook}")
+
+    def before(self, context: TaskContext, call: Call) -> None:
+        self._note("before", call.args)
+
+    def after(self, context: TaskContext, call: Call, value: Any) -> None:
+        self._note("after", value)
+
+    def on_error(self, context: TaskContext, call: Call, error: BaseException) -> None:
+        self._note("on_error", error)
+
+
+def run(function: Any, **fails: tuple[str, ...]) -> list[str]:
+    """What a, b and c around a function note, and how it ends."""
+    notes: list[str] = []
+    around = [Noted(name, notes, fails.get(name, ())) for name in "abc"]
+    context: Any = None
+    try:
+        notes.append(f"= {surround(function, CALL, around)('spark', context, 1)}")
+    except BaseException as error:
+        notes.append(f"! {error}")
+    return notes
+
+
+def twice(spark: Any, context: Any, number: int) -> int:
+    return 2 * number
+
+
+def broken(spark: Any, context: Any, number: int) -> int:
+    raise ValueError("broken")
+
+
+def lost(spark: Any, context: Any, number: int) -> int:
+    raise ClaimLost("lost")
+
+
+def test_they_are_brackets() -> None:
+    assert run(twice) == ["a before [1]", "b before [1]", "c before [1]", "c after 2", "b after 2", "a after 2",
+                          "= 2"]
+
+
+@pytest.mark.parametrize(("function", "words"), [(broken, "broken"), (lost, "lost")])
+def test_an_error_goes_out_through_all(function: Any, words: str) -> None:
+    assert run(function)[3:] == [f"c on_error {words}", f"b on_error {words}", f"a on_error {words}",
+                                 f"! {words}"]
+
+
+def test_who_did_not_begin_is_not_told_the_end() -> None:
+    assert run(twice, b=("before",)) == ["a before [1]", "b before [1]", "a on_error b before", "! b before"]
+
+
+def test_an_error_after_the_function_is_one_of_the_task() -> None:
+    assert run(twice, b=("after",))[3:] == ["c after 2", "b after 2", "a on_error b after", "! b after"]
+
+
+def test_an_error_of_an_error_hook_takes_its_place() -> None:
+    assert run(broken, c=("on_error",))[3:] == ["c on_error broken", "b on_error c on_error",
+                                                "a on_error c on_error", "! c on_error"]
+
+
+@skuld_py.task(name="middleware.twice", queue="q")
+def named(spark: Any, context: Any, number: int) -> int:
+    return 2 * number
+
+
+def test_those_added_surround_the_tasks_of_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skuld_py.worker.middleware._added", [])
+    notes: list[str] = []
+    for name in "ab":
+        add_middleware(Noted(name, notes))
+    client = MemoryClient()
+    named.send_with(client=client)(4)
+
+    assert [each.value for each in client.run_until_empty("q")] == [8]
+    assert notes == ["a before [4]", "b before [4]", "b after 8", "a after 8"]
+    assert len(middleware_added()) == 2
+    named.send_with(client=client)(4)
+    assert [each.value for each in client.run_until_empty("q", middleware=())] == [8]
+    assert len(notes) == 4
