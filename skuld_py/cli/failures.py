@@ -20,12 +20,17 @@ import click
 from click.core import ParameterSource
 
 from skuld_py.cli.settings import BadConfig, Settings
+from skuld_py.cli.showing import harmless
 from skuld_py.cli.twins import key_of, variable_in_use
 from skuld_py.errors import Fact, SkuldError, Uncertain
 
 REFUSED, MISUSED, UNCERTAIN, INTERRUPTED = 1, 2, 3, 130
 
 _ARGUMENTS, _VERB, _IS_JSON, _SETTINGS = (f"skuld.{name}" for name in ("arguments", "verb", "json", "settings"))
+CHARS_MAX = 600
+
+_HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
+"""Help for whom gave nothing, which click 8.2 and later raise."""
 _UNITS = ("_ms", "_s")
 
 
@@ -45,8 +50,8 @@ class Failure(click.ClickException):
         """One line, or one document."""
         document = {"code": self._code, "message": self.message, "outcome": self.outcome,
                     "facts": {name: _plain(value) for name, value in self._facts.items()}}
-        text = json.dumps(document) if self._is_json else f"error: {self.message} [{self._code}]"
-        click.echo(text, file=file, err=True)
+        line = f"error: {harmless(self.message, is_one_line=False)} [{self._code}]"
+        click.echo(json.dumps(document) if self._is_json else line, file=file, err=True)
 
 
 class Misuse(Failure):
@@ -98,9 +103,19 @@ def told(ctx: click.Context) -> Iterator[None]:
                    _is_json(meta)) from error
     except click.UsageError as error:
         _name_origin(meta, error)
+        words = error.format_message()
         if _is_json(meta):
-            raise Misuse("usage", error.format_message(), {}, True) from error
+            raise Misuse("usage", _shortened(words), {}, True) from error
+        if not isinstance(error, _HELP) and harmless(_shortened(words)) != words:
+            raise click.UsageError(harmless(_shortened(words)), error.ctx) from error
         raise
+
+
+def _shortened(words: str) -> str:
+    """What was typed is said again, but not all 100 KB of it; the end says what would be right."""
+    if len(words) <= CHARS_MAX:
+        return words
+    return words[: CHARS_MAX // 2] + " … " + words[-CHARS_MAX // 2 :]
 
 
 def _is_json(meta: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ import click
 
 from skuld_py.cli.acting import Done, claim_arguments, client_verb
 from skuld_py.cli.options import copies_option
-from skuld_py.cli.values import LEASE, said
+from skuld_py.cli.values import LEASE, SEQ, said
 
 if TYPE_CHECKING:
     from skuld_py.client.client import ClaimName, Client
@@ -35,7 +35,7 @@ def renew(client: Client, claim: ClaimName, lease_s: float) -> Done:
 
 @client_verb
 @claim_arguments
-@click.argument("seq", type=click.IntRange(0))
+@click.argument("seq", type=SEQ)
 @click.argument("text")
 @copies_option
 def append(client: Client, claim: ClaimName, seq: int, text: str, copies: int | None) -> Done:

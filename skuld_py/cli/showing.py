@@ -87,8 +87,11 @@ def text_of(data: bytes) -> str | None:
 def shown(data: bytes, *, is_one_line: bool = True) -> str:
     """Bytes for a terminal: harmless text, or base64 with a mark."""
     text = text_of(data)
-    if text is None:
-        return "base64:" + base64.b64encode(data).decode()
+    return "base64:" + base64.b64encode(data).decode() if text is None else harmless(text, is_one_line=is_one_line)
+
+
+def harmless(text: str, *, is_one_line: bool = True) -> str:
+    """Text that others wrote, with all that could move a cursor as escapes."""
     kept = "" if is_one_line else "\n\t"
     return "".join(char if char in kept or _is_harmless(char) else _escaped(char) for char in text)
 

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 from rich.table import Table
 
-from skuld_py.cli.showing import table
+from skuld_py.cli.showing import harmless, table
 from skuld_py.cli.values import many, said
 from skuld_py.client.connection import Connection
 from skuld_py.errors import SkuldError
@@ -65,6 +65,10 @@ def look(connection: Connection, timeout_s: float) -> Situation:
 
 def attention(situation: Situation) -> list[str]:
     """What an operator should know, worst first; empty when all is well."""
+    return [harmless(line) for line in _attention(situation)]
+
+
+def _attention(situation: Situation) -> list[str]:
     described, found = situation.described, []
     if situation.missing:
         found.append(f"the cluster waits for {many(situation.missing, 'more node')}: start"

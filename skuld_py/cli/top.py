@@ -175,7 +175,7 @@ def frame(now: Look, before: Look | None, doubt: str, height: int) -> Renderable
 
     from skuld_py.cli import situation as situations
     from skuld_py.cli.rates import queue_rows
-    from skuld_py.cli.showing import moment
+    from skuld_py.cli.showing import harmless, moment
     from skuld_py.cli.values import many
 
     seen = now.situation
@@ -185,7 +185,7 @@ def frame(now: Look, before: Look | None, doubt: str, height: int) -> Renderable
                 f" {moment(now.at_ms)[11:19]}")
     troubles = situations.attention(seen)
     if doubt:
-        troubles.insert(0, f"the next look failed, this is the one before: {doubt}")
+        troubles.insert(0, f"the next look failed, this is the one before: {harmless(doubt)}")
     lines = [Text(f"! {line}", style="yellow") for line in troubles] or [Text("all is well", style="green")]
     room = max(6, height - FIXED_LINES - len(lines))
     queues = queue_rows(now, before)

@@ -70,6 +70,7 @@ LEASE = Duration(least_s=0.001)
 PATIENCE = Duration(least_s=0.001)
 TASK_ID = TaskIdText()
 TOKEN = click.IntRange(1, (1 << 64) - 1)
+SEQ = click.IntRange(0, (1 << 32) - 1)
 
 
 def said(seconds: float) -> str:

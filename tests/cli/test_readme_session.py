@@ -248,6 +248,56 @@ def test_ctrl_c_ends_a_command_that_waits_without_a_traceback(place: Place) -> N
     assert "Traceback" not in waiting.output
 
 
+def test_the_log_of_a_task_is_written_read_and_followed(place: Place) -> None:
+    task_id = place.run("enqueue", "logged", "x").strip()
+    token = str(place.json("claim", "logged", "--lease", "1m", "--wait", "5s")["claims"][0]["token"])
+    assert place.json("append", task_id, token, "0", "half way")["next_seq"] == 1
+
+    with Running("log", task_id, "--follow", "--every", "100ms", nodes=place.nodes) as following:
+        following.says(f"{token}\t0\thalf way\n")
+        place.run("append", task_id, token, "1", "all of it")
+        following.says(f"{token}\t1\tall of it\n")
+        place.run("complete", task_id, token)
+        assert following.ended() == 0
+    assert place.run("log", task_id) == following.output
+
+
+def test_top_shows_what_comes_and_what_is_done(place: Place) -> None:
+    assert "cluster skuld: 3 of 3 nodes live" in place.run("top", "--once")
+    with Running("top", "--every", "200ms", "--json", nodes=place.nodes) as watching:
+        watching.says('"enqueued_per_s": null')
+        task_id = place.run("enqueue", "watched", "x").strip()
+        until(lambda: any(_rate_of(line, "watched", "enqueued_per_s") for line in _looks(watching)))
+        token = str(place.json("claim", "watched", "--wait", "5s")["claims"][0]["token"])
+        place.run("complete", task_id, token)
+        until(lambda: any(_rate_of(line, "watched", "completed_per_s") for line in _looks(watching)))
+        watching.process.send_signal(signal.SIGINT)
+
+        assert watching.ended() == 0
+    assert "Traceback" not in watching.output
+
+
+def _looks(watching: Running) -> list[Any]:
+    """All documents printed by now; waits for one more."""
+    watching.says("\n", within_s=20)
+    before = len(watching.output)
+    watching.output += os.read(watching.process.stdout.fileno(), 1 << 16).decode()  # type: ignore[union-attr]
+    assert len(watching.output) > before
+    return [json.loads(line) for line in watching.output.splitlines(keepends=True) if line.endswith("\n")]
+
+
+def _rate_of(document: Any, queue: str, rate: str) -> float:
+    return next((row[rate] or 0.0 for row in document["queues"] if row["queue"] == queue), 0.0)
+
+
+def test_a_configuration_file_says_where_the_nodes_are(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "skuld.toml").write_text(f'[all]\nnodes = "{place.nodes}"\njson = true\n')
+    ran = subprocess.run([*SKULD, "count"], cwd=tmp_path, env={**ENVIRONMENT, "PYTHONPATH": str(TOP)},
+                         capture_output=True, text=True, timeout=60, check=True)
+
+    assert json.loads(ran.stdout)["count"] >= 0
+
+
 # -- what goes wrong -----------------------------------------------------------------------------
 
 
@@ -349,6 +399,20 @@ def test_dev_is_ready_in_ten_seconds_and_leaves_no_process(number: signal.Signal
     files = re.search(r"its files in (\S+)", shown)
     assert files is not None and Path(files[1]).exists() == (number == signal.SIGKILL)
     assert took_s <= 10
+
+
+def test_dev_speaks_json() -> None:
+    port = consecutive_ports(3)
+    with Running("dev", "--port", str(port), "--json") as dev:
+        ready = json.loads(dev.says("\n", within_s=30))
+        assert ready["event"] == "ready"
+        assert [node["address"] for node in ready["nodes"]] == [f"127.0.0.1:{port + index}" for index in range(3)]
+        os.kill(ready["nodes"][0]["process"], signal.SIGKILL)
+        dev.says(f'{{"event": "ended", "who": "node 127.0.0.1:{port}"}}\n')
+        dev.process.send_signal(signal.SIGINT)
+        assert dev.ended() == 0
+
+    assert [json.loads(line)["event"] for line in dev.output.splitlines()] == ["ready", "ended", "stopping"]
 
 
 def test_dev_that_is_stopped_while_it_starts_leaves_no_process() -> None:

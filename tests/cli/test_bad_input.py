@@ -1,0 +1,170 @@
+"""What somebody may type, pipe or store that is meant badly, or is just odd: named, harmless, and without effect.
+
+One row for each kind. A client that does what it is told stands where nodes would be, so what reaches it is what
+would have been done.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from skuld_py.cli.main import main
+from skuld_py.client import client as clients
+from skuld_py.config import DEFAULT_LIMITS
+from skuld_py.errors import Refused
+from skuld_py.model import messages as m
+from skuld_py.model.task import ClaimView, Task
+
+TOP = Path(__file__).resolve().parents[2]
+ID = "0" * 32
+NAMES = {"empty": "", "a space": "a b", "a glob": "*", "a line": "a\nb", "an emoji": "\U0001f600",
+         "a path": "../x", "an escape": "\x1b[2J", "a dash": "-q", "a zero": "a\x00b", "long": "q" * 201,
+         "100 KB": "q" * 100_000, "right to left": "a\u202eb", "not UTF-8": "a\udcff"}
+
+
+class Doing:
+    """A connection that notes what is asked of nodes."""
+
+    asked: list[m.Message]
+
+    def __init__(self) -> None:
+        self.asked = []
+        self.greeted = m.Greeted(1, "h:1", "c", 8, 3, 2_000, 0, 1 << 20, ())
+
+    def __call__(self, nodes: object) -> Doing:
+        return self
+
+    def greet(self, timeout_s: float) -> m.Greeted:
+        return self.greeted
+
+    def next_request(self) -> int:
+        return 1
+
+    def call(self, message: m.Message, *_: object, **__: object) -> m.Message:
+        self.asked.append(message)
+        return m.Acked(1, 2)
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def doing(monkeypatch: pytest.MonkeyPatch) -> Doing:
+    made = Doing()
+    monkeypatch.setattr(clients, "Connection", made)
+    return made
+
+
+def skuld(*arguments: str, typed: bytes | None = None) -> Result:
+    return CliRunner().invoke(main, arguments, input=typed, prog_name="skuld")
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
+@pytest.mark.parametrize("verb", [
+    ("enqueue", "QUEUE", "x"), ("claim", "QUEUE"), ("list", "QUEUE"), ("count", "QUEUE"),
+    ("claim", "q", "--holder=QUEUE"), ("get", "QUEUE"), ("complete", "QUEUE", "1"), ("complete", ID, "QUEUE"),
+    ("cluster", "create", "QUEUE"), ("members", "--cluster=QUEUE")])
+def test_a_name_that_is_none_is_refused_before_anything_is_asked(doing: Doing, verb: tuple[str, ...],
+                                                                  name: str) -> None:
+    if verb == ("claim", "q", "--holder=QUEUE") and not name:
+        return  # no holder: the default
+    answer = skuld(*(word.replace("QUEUE", name) for word in verb))
+
+    assert answer.exit_code in (1, 2)
+    assert answer.stderr and len(answer.stderr) < 1_000 and "Traceback" not in answer.output
+    assert "\x1b" not in answer.output and "\x00" not in answer.output
+    assert doing.asked == []
+
+
+@pytest.mark.parametrize("arguments", [
+    ("append", ID, "1", "-1", "x"), ("append", ID, str(1 << 64), "0", "x"), ("append", ID, "1", str(1 << 40), "x"),
+    ("append", ID, "NaN", "0", "x"), ("claim", "q", "-n", "1001"), ("claim", "q", "-n", "1e3"),
+    ("claim", "q", "--lease", "-5s"), ("claim", "q", "--lease", "nan"), ("claim", "q", "--lease", "inf"),
+    ("claim", "q", "--lease", "1" * 5_000), ("claim", "q", "--wait", "25h"), ("claim", "q", "--lease", "5 weeks"),
+    ("enqueue", "q", "x", "--priority", str(-(1 << 31) - 1)), ("enqueue", "q", "x", "--priority", "1.5"),
+    ("enqueue", "q", "x", "--w", "0"), ("renew", ID, "0"), ("list", "q", "--limit", "0")])
+def test_a_number_out_of_range_is_refused_before_anything_is_asked(doing: Doing,
+                                                                   arguments: tuple[str, ...]) -> None:
+    answer = skuld(*arguments)
+
+    assert answer.exit_code in (1, 2) and answer.stderr and "Traceback" not in answer.output
+    assert doing.asked == []
+
+
+def test_a_payload_that_begins_with_a_dash_goes_behind_two(doing: Doing) -> None:
+    assert skuld("enqueue", "q", "-x").exit_code == 2
+    assert doing.asked == []
+    assert skuld("enqueue", "q", "--", "-x").exit_code == 0
+    assert isinstance(doing.asked[0], m.Enqueue) and doing.asked[0].batches[0].payloads.data == b"-x"
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00", bytes(range(256)) * 40, b"\xff\xfe", b"x" * 100_000])
+def test_binary_input_is_taken_as_it_is(doing: Doing, data: bytes) -> None:
+    answer = skuld("enqueue", "q", "-", typed=data)
+
+    assert answer.exit_code == 0, answer.output
+    assert isinstance(doing.asked[0], m.Enqueue) and doing.asked[0].batches[0].payloads.data == data
+
+
+def test_a_payload_too_large_is_refused_with_the_limit(doing: Doing) -> None:
+    answer = skuld("enqueue", "q", "-", typed=b"x" * (DEFAULT_LIMITS.payload_bytes + 1))
+
+    assert answer.exit_code == 1 and "[payload_too_large]" in answer.stderr
+    assert str(DEFAULT_LIMITS.payload_bytes) in answer.stderr and doing.asked == []
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\r\n\x9b31m\u202etxt.exe"
+
+
+def test_nothing_in_a_task_reaches_a_terminal_as_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Task(bytes(20), "q", 0, HOSTILE.encode(), (ClaimView(1, "w", 1, 2, False, None, (HOSTILE.encode(),)),))
+    monkeypatch.setattr(clients.Client, "get", lambda *_: task)
+    monkeypatch.setattr(clients.Client, "list", lambda *_, **__: iter([task]))
+
+    for arguments in (("get", ID), ("log", ID), ("list",)):
+        shown = skuld(*arguments).output
+        assert not set("\x1b\x07\x9b\u202e") & set(shown), arguments
+        assert "owned" in shown
+    logged = json.loads(skuld("log", ID, "--json").output)
+    assert logged["data"] == HOSTILE
+
+
+def test_nothing_that_a_node_says_reaches_a_terminal_as_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: object, queue: str | None) -> int:
+        raise Refused("odd", HOSTILE)
+
+    monkeypatch.setattr(clients.Client, "count", refuse)
+
+    assert not set("\x1b\x07\x9b\u202e\r") & set(skuld("count").output)
+    assert json.loads(skuld("count", "--json").stderr)["message"] == HOSTILE
+
+
+def test_a_log_is_followed_until_the_task_is_completed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def task(*logs: tuple[bytes, ...], completed_ms: int | None = None) -> Task:
+        claims = tuple(ClaimView(token, "w", 1, 2, False, None, log) for token, log in enumerate(logs, 1))
+        return Task(bytes(20), "q", 0, b"", claims, completed_ms)
+
+    states = [task((b"a",)), task((b"a", b"b")), task((b"a", b"b"), (b"c",), completed_ms=5)]
+    monkeypatch.setattr(clients.Client, "get", lambda *_: states.pop(0))
+    followed = skuld("log", ID, "--follow", "--every", "100ms")
+
+    assert (followed.exit_code, followed.output) == (0, "1\t0\ta\n1\t1\tb\n2\t0\tc\n")
+    assert states == []
+    states.append(task((b"a",), (b"c", b"d")))
+    assert skuld("log", ID, "--token", "2").output == "2\t0\tc\n2\t1\td\n"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_a_wrong_name_in_any_locale_is_one_line(encoding: str) -> None:
+    ran = subprocess.run([sys.executable, "-m", "skuld_py", "count", "\u20ac\U0001f600".encode()], cwd=TOP,
+                         check=False, capture_output=True, env={"PYTHONIOENCODING": encoding, "LC_ALL": "C"})
+
+    assert ran.returncode == 1
+    assert ran.stderr.count(b"\n") == 1 and b"[bad_name]" in ran.stderr
+
+
