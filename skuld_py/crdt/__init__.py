@@ -1,5 +1,5 @@
 """The lattices that replicated values are built from; see ``lattice``."""
 
-from skuld_py.crdt.lattice import Flag, Lattice, LatticeMap, Max, Min, join
+from skuld_py.crdt.lattice import Lattice, LatticeMap, Max, Min, join
 
-__all__ = ["Flag", "Lattice", "LatticeMap", "Max", "Min", "join"]
+__all__ = ["Lattice", "LatticeMap", "Max", "Min", "join"]

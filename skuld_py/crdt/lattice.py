@@ -62,17 +62,6 @@ class Min:
 
 
 @attrs.frozen
-class Flag:
-    """False until raised, then true for ever."""
-
-    is_raised: bool = False
-
-    def merge(self, other: Flag) -> Flag:
-        """Raised when either is."""
-        return self if self.is_raised else other
-
-
-@attrs.frozen
 class LatticeMap(Generic[K, L]):
     """A map that only grows; values under one key merge. Entries are kept in key order."""
 

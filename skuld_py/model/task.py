@@ -54,7 +54,7 @@ def view(task_id: bytes, body: bytes, history: History, entries: list[LogEntry])
     logs = contiguous(entries)
     done = history.completion.value
     claims = tuple(
-        ClaimView(token, claim.holder, claim.start_ms, claim.end.value, claim.released.is_raised,
+        ClaimView(token, claim.holder, claim.start_ms, claim.end.value, bool(claim.kind),
                   done[0] if done and done[1] == token else None, logs.get(token, ()))
         for token, claim in sorted(history.claims.entries.items()))
     return Task(task_id, header.queue, header.priority, payload, claims,

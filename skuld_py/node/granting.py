@@ -18,6 +18,7 @@ import attrs
 
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
+from skuld_py.model.history import RELEASED
 from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.partition.quorum import has_majority
 from skuld_py.partition.replica import Amendment, Grant
@@ -224,7 +225,7 @@ class GrantOperation(CohortOperation):
                 if failed:
                     self._failures[ballot.vnode] = [
                         Amendment(ballot.grant.ids[index], ballot.grant.first_token + index,
-                                  ballot.grant.end_ms, True) for index in failed]
+                                  ballot.grant.end_ms, RELEASED) for index in failed]
             self.answer(m.Claimed(self.origin.request, 0, tuple(batches)))
         if not self._lessons or now_ms >= self.deadline_ms:
             self._release(now_ms)
@@ -309,7 +310,7 @@ def judge_renewals(vnode: Vnode, now_ms: int, task_ids: Sequence[bytes], tokens:
         if lease_ms and not vnode.may_grant_until(now_ms, wanted_ms):
             wanted_ms = min(wanted_ms, vnode.election.document.horizon_ms)
         end_ms = max(claim.end.value, wanted_ms) if lease_ms else claim.end.value
-        allowed.append(Amendment(task_id, token, end_ms, not lease_ms))
+        allowed.append(Amendment(task_id, token, end_ms, 0 if lease_ms else RELEASED))
     return allowed
 
 

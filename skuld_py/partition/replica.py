@@ -14,7 +14,15 @@ import attrs
 
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.model.body import Header, decode_body, encode_body
-from skuld_py.model.history import CLAIM, HISTORY_HEAD, ClaimRecord, History, decode_history, encode_claim
+from skuld_py.model.history import (
+    CLAIM,
+    HISTORY_HEAD,
+    ClaimRecord,
+    History,
+    decode_history,
+    encode_claim,
+    encode_mark,
+)
 from skuld_py.model.store import TABLES, Row, Store, digests_of
 from skuld_py.partition import merkle, tables
 from skuld_py.partition.filing import Body, Filing
@@ -38,12 +46,23 @@ class Grant:
 
 @attrs.frozen
 class Amendment:
-    """A renewed end, or a release, of one claim."""
+    """A renewed end of one claim, or how it ended and from when its task may be claimed again."""
 
     id: bytes
     token: int
     end_ms: int
-    is_released: bool
+    ending: int = 0
+    until_ms: int = 0
+
+
+@attrs.frozen
+class Mark:
+    """What happened to a task and to no claim of it: see ``model.history``."""
+
+    id: bytes
+    kind: int
+    a: int
+    b: int = 0
 
 
 class Replica:
@@ -156,15 +175,15 @@ class Replica:
         self.filing.move_to_lease(grant.end_ms + self.skew_ms, ids, places)
 
     def held_claim(self, record: bytes | None, token: int) -> ClaimRecord | None:
-        """The claim of this token if it is the task's newest, unreleased, and nothing completed the task."""
+        """The claim of this token if it is the task's newest, has not ended, and nothing completed the task."""
         history = decode_history(record)
         if history.completion.value is not None or history.newest_token != token:
             return None
         claim = history.claims.entries.get(token)
-        return claim if claim is not None and not claim.released.is_raised else None
+        return claim if claim is not None and not claim.kind else None
 
     def amend(self, now_ms: int, amendments: Sequence[Amendment]) -> None:
-        """Apply renewals and releases. A claim unknown here is left to anti-entropy."""
+        """Apply renewals and endings. A claim unknown here is left to anti-entropy."""
         known = self.histories([amendment.id for amendment in amendments])
         for amendment in amendments:
             record = known.get(self.prefix + amendment.id)
@@ -174,10 +193,15 @@ class Replica:
             claim = old.claims.entries.get(amendment.token)
             if claim is None:
                 continue
-            flags = int(amendment.is_released)
             change = HISTORY_HEAD.pack(0, 0, 0) + encode_claim(
-                amendment.token, claim.start_ms, amendment.end_ms, claim.holder.encode(), flags)
-            self._merge(now_ms, amendment.id, History.decode(change), None)
+                amendment.token, claim.start_ms, amendment.end_ms, claim.holder.encode(), amendment.ending,
+                amendment.until_ms)
+            self.merge_history(now_ms, amendment.id, change, None)
+
+    def mark(self, now_ms: int, marks: Sequence[Mark]) -> None:
+        """Put marks into histories."""
+        for mark in marks:
+            self.merge_history(now_ms, mark.id, encode_mark(mark.kind, mark.a, mark.b), None)
 
     def finish(self, now_ms: int, ids: Sequence[bytes], tokens: Sequence[int], at_ms: int) -> None:
         """Record completions at ``at_ms``; the earliest wins, and it dominates every claim."""

@@ -8,18 +8,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skuld_py.crdt import Flag, LatticeMap, Max, Min, join
+from skuld_py.crdt import LatticeMap, Max, Min, join
 from skuld_py.crdt.lattice import Lattice
-from skuld_py.model.history import ClaimRecord, History
+from skuld_py.model.history import (
+    FAILED,
+    HISTORY_HEAD,
+    RELEASED,
+    SNOOZED,
+    ClaimRecord,
+    History,
+    death_of,
+    ending_of,
+    revival_of,
+    token_of,
+)
 
 NUMBERS = st.integers(0, 5)
 MAXES = st.builds(Max, NUMBERS)
 MINS = st.builds(Min, st.none() | st.tuples(NUMBERS, NUMBERS))
-FLAGS = st.builds(Flag, st.booleans())
-CLAIMS = st.builds(ClaimRecord, NUMBERS, MAXES, FLAGS, st.sampled_from(["a", "b"]))
+TOKENS = NUMBERS.map(lambda number: token_of(1, number))
+ENDINGS = (st.builds(ending_of, st.just(0) | st.just(RELEASED))
+           | st.builds(ending_of, st.sampled_from([SNOOZED, FAILED]), NUMBERS))
+CLAIMS = st.builds(ClaimRecord, NUMBERS, MAXES, ENDINGS, st.sampled_from(["a", "b"]))
 MAPS = st.builds(LatticeMap, st.dictionaries(NUMBERS, MAXES, max_size=4))
-HISTORIES = st.builds(History, MINS, st.builds(LatticeMap, st.dictionaries(NUMBERS, CLAIMS, max_size=4)))
-LATTICES = {"max": MAXES, "min": MINS, "flag": FLAGS, "map": MAPS, "claim": CLAIMS, "history": HISTORIES}
+TIMES = st.builds(Min, st.none() | st.tuples(st.integers(1, 5), NUMBERS))
+REVIVALS = st.just(Max()) | st.builds(revival_of, st.integers(1, 3), TOKENS)
+DEATHS = st.just(Max()) | st.builds(death_of, NUMBERS, st.integers(1, 5))
+HISTORIES = st.builds(History, TIMES, st.builds(LatticeMap, st.dictionaries(TOKENS, CLAIMS, max_size=4)), TIMES,
+                      REVIVALS, DEATHS)
+LATTICES = {"max": MAXES, "min": MINS, "ending": ENDINGS, "map": MAPS, "claim": CLAIMS, "history": HISTORIES}
 
 
 def canonical(value: Any) -> Any:
@@ -55,3 +72,18 @@ def test_join_folds_any_number(first: Max, others: list[Max]) -> None:
     values: list[Lattice] = [first, *others]
 
     assert join(first, others).value == max(value.value for value in values if isinstance(value, Max))
+
+
+@given(HISTORIES)
+def test_a_history_is_read_back_as_it_was_written(history: History) -> None:
+    assert History.decode(history.encode()) == history
+
+
+@given(st.binary(max_size=120))
+def test_any_bytes_are_a_canonical_history_or_refused(tail: bytes) -> None:
+    for record in (tail, HISTORY_HEAD.pack(0, 0, 0) + tail):
+        try:
+            history = History.decode(record)
+        except ValueError:
+            continue
+        assert history.encode()[24:] == record[24:]

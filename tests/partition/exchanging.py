@@ -136,12 +136,12 @@ def fill(dice: random.Random, made: list[Replica], tasks: int, now_ms: int = 1) 
         for each in dice.sample(made, dice.randrange(len(made) + 1)):
             each.store_tasks(1, HEADER, [task_id], [task_id])
         end_ms = dice.choice((5, 50, 500))
-        grant = Grant([task_id], [PLACE], number + 1, 1, end_ms, "me")
+        grant = Grant([task_id], [PLACE], number + 9, 1, end_ms, "me")
         for each in dice.sample(made, dice.randrange(len(made) + 1)):
             if not each.objections(grant):
                 each.apply_grant(1, grant)
         for each in dice.sample(made, dice.randrange(len(made))):
-            each.finish(1, [task_id], [number + 1], dice.choice((50, 60)))
+            each.finish(1, [task_id], [number + 9], dice.choice((50, 60)))
         for each in dice.sample(made, dice.randrange(len(made) + 1)):
             first = dice.choice((0, 3, 255))
             each.append(task_id, number + 1, first, [b"%d" % (first + i) for i in range(dice.choice((1, 2, 300)))])

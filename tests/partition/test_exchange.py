@@ -259,7 +259,7 @@ def test_claims_known_to_one_side_become_known_to_both() -> None:
     task_ids = ids.IdMint(1).mint(1, 4, 0)
     for made in (leader, follower):
         made.store_tasks(1, HEADER, task_ids, [b""] * 4)
-    follower.apply_grant(1, Grant(task_ids[:1], [PLACE], 1, 1, 1_000, "old"))
+    follower.apply_grant(1, Grant(task_ids[:1], [PLACE], 9, 1, 1_000, "old"))
     leader.apply_grant(1, Grant(task_ids[1:], [PLACE] * 3, 1 << 32, 1, 1_000, "new"))
     follower.apply_grant(1, Grant(task_ids[2:], [PLACE] * 2, (1 << 32) + 1, 1, 1_000, "new"))
     follower.finish(1, task_ids[3:], [(1 << 32) + 2], 50)
@@ -279,7 +279,7 @@ def test_claims_known_to_one_side_become_known_to_both() -> None:
 def test_rows_of_a_stranger_are_checked() -> None:
     made, task_id = replica(), ids.IdMint(1).mint(1, 1, 0)[0]
     nothing = columns.pack([])
-    endless = HISTORY_HEAD.pack(0, 0, 0) + encode_claim(1, 1, (1 << 64) - 1, b"me")
+    endless = HISTORY_HEAD.pack(0, 0, 0) + encode_claim(9, 1, (1 << 64) - 1, b"me")
     spaced = columns.pack([(6).to_bytes(2, "big") + b"\0\0\0\0\1 " + b"payload"])
     good = m.TaskRow(task_id, columns.pack([len(HEADER).to_bytes(2, "big") + HEADER]), b"", b"", b"", nothing)
     for row in (m.TaskRow(task_id, nothing, endless, b"", b"", nothing),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from partition.exchanging import HEADER, PLACE, draft, fill, replica
 from skuld_py.model import ids
-from skuld_py.model.history import HISTORY_HEAD, encode_claim
+from skuld_py.model.history import HISTORY_HEAD, RELEASED, encode_claim
 from skuld_py.partition.merkle import ALL_LEAVES, LEAVES, SLICE_BITS, Nodes, Tree, leaf_of, next_stretch
 from skuld_py.partition.replica import Amendment, Grant, Replica
 from skuld_py.simulation.store import MemoryStore
@@ -36,7 +36,7 @@ class Changes:
         self._draw = integers.draw
         mint = ids.IdMint(1)
         self.ids = [task_id for now_ms in (1, 2, 700, 1 << 21) for task_id in mint.mint(now_ms, 3, 0)]
-        self.token = 0
+        self.token = 10
         self.now_ms = 1
 
     def _some(self) -> list[bytes]:
@@ -56,10 +56,10 @@ class Changes:
             case 4:
                 made.finish(self.now_ms, chosen, [self.token or 1] * len(chosen), self.now_ms)
             case 5:
-                made.amend(self.now_ms, [Amendment(task_id, self.token, self.now_ms + 30, len(chosen) > 1)
+                made.amend(self.now_ms, [Amendment(task_id, self.token, self.now_ms + 30, RELEASED * (len(chosen) > 1))
                                          for task_id in chosen])
             case 6:
-                claim = encode_claim(self._draw(st.integers(1, 9)), 1, self._draw(st.integers(1, 99)), b"me")
+                claim = encode_claim(self._draw(st.integers(10, 19)), 1, self._draw(st.integers(1, 99)), b"me")
                 made.merge_history(self.now_ms, chosen[0], HISTORY_HEAD.pack(0, 0, 0) + claim, PLACE)
             case 7:
                 made.append(chosen[0], 1, self._draw(st.sampled_from((0, 1, 255))), [b"a", b"b"])
@@ -123,8 +123,8 @@ def test_body_claims_completion_and_log_are_each_in_the_leaf() -> None:
     roots = [made.tree.root]
     for change in (lambda: made.store_tasks(1, HEADER, [task_id], [b"x"]),
                    lambda: made.apply_grant(1, grant_of([task_id], 7, 1)),
-                   lambda: made.amend(1, [Amendment(task_id, 7, 99, False)]),
-                   lambda: made.amend(1, [Amendment(task_id, 7, 99, True)]),
+                   lambda: made.amend(1, [Amendment(task_id, 7, 99)]),
+                   lambda: made.amend(1, [Amendment(task_id, 7, 99, RELEASED)]),
                    lambda: made.finish(1, [task_id], [7], 60),
                    lambda: made.append(task_id, 7, 0, [b"entry"]),
                    lambda: made.append(task_id, 7, 1, [b"entry"])):

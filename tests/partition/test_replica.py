@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skuld_py.crdt.lattice import Flag, LatticeMap, Max
+from skuld_py.crdt.lattice import LatticeMap, Max
 from skuld_py.model.body import Header, decode_body
-from skuld_py.model.history import ClaimRecord, History, decode_history, token_of
+from skuld_py.model.history import RELEASED, ClaimRecord, History, decode_history, ending_of, token_of
 from skuld_py.partition import tables
 from skuld_py.partition.replica import Amendment, Grant, Replica
 from skuld_py.simulation.store import MemoryStore
@@ -53,7 +53,7 @@ def apply(replica: Replica, now_ms: int, op: Op) -> None:
         replica.filing.sweep(now_ms, 100)
     elif op.kind in ("renew", "release"):
         for index, task_id in enumerate(task_ids):
-            amendment = Amendment(task_id, token + index, now_ms + op.time, op.kind == "release")
+            amendment = Amendment(task_id, token + index, now_ms + op.time, RELEASED * (op.kind == "release"))
             replica.amend(now_ms, [amendment])
 
 
@@ -184,7 +184,7 @@ def with_claims(*claims: tuple[int, int, str, bool]) -> Replica:
     replica = Replica(0, MemoryStore(), SKEW_MS)
     replica.store_tasks(1, Header("q").encode(), [IDS[0]], [b""])
     for token, end_ms, holder, is_released in claims:
-        claim = ClaimRecord(1, Max(end_ms), Flag(is_released), holder)
+        claim = ClaimRecord(1, Max(end_ms), ending_of(RELEASED * is_released), holder)
         replica.merge_history(1, IDS[0], History(claims=LatticeMap({token: claim})).encode(), None)
     return replica
 
