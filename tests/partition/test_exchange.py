@@ -269,7 +269,7 @@ def test_claims_known_to_one_side_become_known_to_both() -> None:
     assert content(leader, ("ready", "lease")) == content(follower, ("ready", "lease"))
     histories = leader.histories(task_ids)
     newest = [History.decode(histories[leader.prefix + task_id]).newest_token for task_id in task_ids]
-    assert newest == [1, 1 << 32, (1 << 32) + 1, (1 << 32) + 2]
+    assert newest == [9, 1 << 32, (1 << 32) + 1, (1 << 32) + 2]
     assert leader.filing.heads("q", None, 10) == []
 
 
