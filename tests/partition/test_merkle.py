@@ -57,7 +57,7 @@ class Changes:
                 made.finish(self.now_ms, chosen, [self.token or 1] * len(chosen), self.now_ms)
             case 5:
                 ending = RELEASED * (len(chosen) > 1)
-                made.amend(self.now_ms, [Amendment(task_id, self.token, self.now_ms + 30, ending) for task_id in chosen])
+                made.amend(self.now_ms, [Amendment(each, self.token, self.now_ms + 30, ending) for each in chosen])
             case 6:
                 claim = encode_claim(self._draw(st.integers(10, 19)), 1, self._draw(st.integers(1, 99)), b"me")
                 made.merge_history(self.now_ms, chosen[0], HISTORY_HEAD.pack(0, 0, 0) + claim, PLACE)
