@@ -24,21 +24,26 @@ if TYPE_CHECKING:
     from skuld_py.embedded.local import LocalCluster
 
 HOST = "127.0.0.1"
+HTTP_ABOVE = 80
 
 
 @click.command()
 @click.option("--nodes", "count", type=click.IntRange(1, 9), default=3, help="How many nodes.")
 @click.option("--port", type=click.IntRange(1, 65_000), default=13000,
               help="The port of the first node; the others take the next ones.")
+@click.option("--http", "http_port", type=click.IntRange(0, 65_535), default=None,
+              show_default="80 above --port", help="The port of the HTTP gateway; 0 for none.")
 @click.option("--directory", type=click.Path(file_okay=False, path_type=Path), default=None,
               show_default="a temporary one", help="Where everything is kept, to be found again next time.")
 @click.option("--worker", "queue", metavar="QUEUE", default=None, help="Also run a worker for this queue.")
 @click.option("--app", "apps", multiple=True, metavar="MODULE",
               help="What the worker runs: a module with task functions; may be given several times.")
 @json_option
-def dev(count: int, port: int, directory: Path | None, queue: str | None, apps: tuple[str, ...],
-        as_json: bool) -> None:
-    """Run ZooKeeper, a cluster and perhaps a worker on this machine until Ctrl-C. Needs Java 17 or later.
+def dev(count: int, port: int, http_port: int | None, directory: Path | None, queue: str | None,
+        apps: tuple[str, ...], as_json: bool) -> None:
+    """Run ZooKeeper, a cluster, an HTTP gateway and perhaps a worker on this machine until Ctrl-C.
+
+    Needs Java 17 or later.
 
     \b
     Examples:
@@ -57,8 +62,11 @@ def dev(count: int, port: int, directory: Path | None, queue: str | None, apps: 
     began = time.monotonic()
     with until_stopped(), _place(directory) as place:
         ports = range(port, port + count)
+        http = port + HTTP_ABOVE if http_port is None else http_port
         if not (place / "ports.json").exists():
             _check_free(ports)
+        if http:
+            _check_free(range(http, http + 1), "--http")
         cluster = LocalCluster(place, count, replicas=min(count, 3), ports=ports,
                                what_is_missing=what_is_missing)
         watcher = _Watcher(cluster, as_json)
@@ -67,7 +75,8 @@ def dev(count: int, port: int, directory: Path | None, queue: str | None, apps: 
             if queue is not None:
                 watcher.worker = cluster.start_worker(queue, apps, working_directory=Path.cwd())
             introduce = _introduce_as_json if as_json else _introduce
-            introduce(cluster, time.monotonic() - began, place, directory is not None)
+            url = cluster.start_gateway("--port", str(http))[0] if http else ""
+            introduce(cluster, url, time.monotonic() - began, place, directory is not None)
             watch(watcher.look)
         finally:
             if cluster.addresses:
@@ -86,7 +95,7 @@ def _place(directory: Path | None) -> Iterator[Path]:
         yield Path(made)
 
 
-def _check_free(ports: range) -> None:
+def _check_free(ports: range, option: str = "--port") -> None:
     """Refuse before anything is started; a node would say the same, but later and in its own log."""
     from skuld_py.errors import Refused
 
@@ -96,12 +105,13 @@ def _check_free(ports: range) -> None:
             try:
                 probe.bind((HOST, port))
             except OSError as error:
-                raise Refused("port_in_use", f"port: {port} on {HOST} is in use, and the nodes want"
-                              f" {ports[0]}-{ports[-1]}; stop who listens there, another 'skuld dev' perhaps,"
-                              " or choose others with --port", port=port) from error
+                wanted = f"the nodes want {ports[0]}-{ports[-1]}" if option == "--port" else "the gateway wants it"
+                raise Refused("port_in_use", f"port: {port} on {HOST} is in use, and {wanted}; stop who listens"
+                              f" there, another 'skuld dev' perhaps, or choose others with {option}",
+                              port=port) from error
 
 
-def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool) -> None:
+def _introduce(cluster: LocalCluster, url: str, took_s: float, place: Path, is_kept: bool) -> None:
     """What runs where, and what to try."""
     from skuld_py.cli.showing import print_table, table
 
@@ -109,6 +119,8 @@ def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool)
     rows.add_row("zookeeper", cluster.zookeeper_hosts, "", str(place / "zookeeper" / "zookeeper.log"))
     for index, address in enumerate(cluster.addresses):
         rows.add_row("node", address, str(cluster.node_process_id(index)), str(cluster.node_log(index)))
+    if url:
+        rows.add_row("gateway", url, "", str(cluster.gateway_log(0)))
     click.echo(f"cluster {cluster.name} is ready after {took_s:.1f} s, its files in {place}"
                + ("" if is_kept else " until it stops"))
     print_table(rows)
@@ -118,14 +130,16 @@ def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool)
     for line in ("skuld enqueue general 'sup?'", "skuld claim general --lease 30s", "skuld list general",
                  f"kill -9 {cluster.node_process_id(0)}    # a node; the others go on", "skuld status"):
         click.echo(f"  {line}")
+    if url:
+        click.echo(f"  curl {url}/v1/queues")
     click.echo("Ctrl-C stops everything.")
 
 
-def _introduce_as_json(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool) -> None:
+def _introduce_as_json(cluster: LocalCluster, url: str, took_s: float, place: Path, is_kept: bool) -> None:
     from skuld_py.cli.showing import print_json
 
     print_json({"event": "ready", "cluster": cluster.name, "took_s": round(took_s, 1), "directory": str(place),
-                "is_kept": is_kept, "zookeeper": cluster.zookeeper_hosts,
+                "is_kept": is_kept, "zookeeper": cluster.zookeeper_hosts, "gateway": url or None,
                 "nodes": [{"address": address, "process": cluster.node_process_id(index),
                            "log": str(cluster.node_log(index))}
                           for index, address in enumerate(cluster.addresses)]})

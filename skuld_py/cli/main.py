@@ -49,6 +49,10 @@ _VERBS = {
     "Workers": {
         "worker": "worker:worker",
     },
+    "HTTP": {
+        "gateway": "gateway:gateway",
+        "token": "gateway:token",
+    },
     "Shells": {
         "completion": "completion:completion",
     },

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shutil
 import signal
 import socket
@@ -37,6 +38,7 @@ from skuld_py.errors import Refused
 HOST = "127.0.0.1"
 CREATE_TIMEOUT_S = 20.0
 LOOK_S = 0.05
+_READY_GATEWAY = re.compile(rb"gateway (https?://\S+) is ready\n")
 
 WhatIsMissing = Callable[[Sequence[str]], str]
 
@@ -78,6 +80,7 @@ class LocalCluster:
         self._wanted = (nodes, tuple(ports), zookeeper_port)
         self._nodes: list[_Node] = []
         self._workers: list[subprocess.Popen[bytes]] = []
+        self._gateways: list[subprocess.Popen[bytes]] = []
         self._zookeeper: ZooKeeperServer | None = None
         self._what_is_missing = what_is_missing
         self._node_options = tuple(node_options)
@@ -107,6 +110,10 @@ class LocalCluster:
         node = self._nodes[index]
         return node.running.pid if node.running is not None and node.is_running else None
 
+    def gateway_log(self, index: int) -> Path:
+        """What a gateway has printed, in the order they were started."""
+        return self._directory / f"gateway-{index}.log"
+
     def start(self, timeout_s: float = 60.0) -> None:
         """Start what is not running and wait until it serves."""
         deadline = time.monotonic() + timeout_s
@@ -125,8 +132,9 @@ class LocalCluster:
 
     def stop(self, grace_s: float = 10.0) -> None:
         """End everything: workers first, so that they can give back what they hold."""
-        _stop_all(self._workers, grace_s)
+        _stop_all(self._workers + self._gateways, grace_s)
         self._workers.clear()
+        self._gateways.clear()
         _stop_all([node.running for node in self._nodes if node.running is not None], grace_s)
         if self._zookeeper is not None:
             self._zookeeper.stop(min(grace_s, 5.0))
@@ -173,6 +181,22 @@ class LocalCluster:
         worker = self._spawn([*arguments, *options], self.worker_log(index), working_directory, environment)
         self._workers.append(worker)
         return worker
+
+    def start_gateway(self, *options: str, timeout_s: float = 30.0) -> tuple[str, subprocess.Popen[bytes]]:
+        """Start an HTTP gateway and wait until it serves; gives its URL, and its process.
+
+        ``options`` are those of ``skuld gateway``; without a port a free one is picked.
+        """
+        log = self.gateway_log(len(self._gateways))
+        log.unlink(missing_ok=True)
+        gateway = self._spawn(["gateway", "--nodes", ",".join(self.addresses), "--port", "0", *options], log)
+        self._gateways.append(gateway)
+        deadline = time.monotonic() + timeout_s
+        while not (found := _READY_GATEWAY.search(log.read_bytes())):
+            if gateway.poll() is not None or time.monotonic() > deadline:
+                raise self._failure("the gateway has not started", log)
+            time.sleep(LOOK_S)
+        return found[1].decode(), gateway
 
     def __enter__(self) -> Self:
         self.start()

@@ -1,0 +1,89 @@
+"""``skuld gateway``: the verbs over HTTP; and ``skuld token``, which makes what its callers show.
+
+The gateway keeps nothing: any number may run, anywhere that nodes can be reached from.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from skuld_py.cli.options import addresses_of, json_option, nodes_option, timeout_option
+from skuld_py.cli.values import DURATION
+
+SCOPES = ("enqueue", "work", "read", "admin")
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", help="The address to listen at; others than loopback need --tokens.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=13080, help="The port to listen at; 0 picks one.")
+@click.option("--tokens", type=_FILE, default=None, show_default="none, anybody may do everything",
+              help="The file of those who may ask, as 'skuld token' makes its entries.")
+@click.option("--allow-host", "hosts", multiple=True, metavar="NAME",
+              help="A further name by which requests may name this gateway; may be given several times.")
+@click.option("--certificate", type=_FILE, default=None, help="Speak TLS, with this chain of certificates (PEM).")
+@click.option("--key", type=_FILE, default=None, help="The certificate's private key (PEM).")
+@click.option("--body", "body_mib", type=click.IntRange(1, 64), default=8, help="The largest body, in MiB.")
+@click.option("--requests", type=click.IntRange(1, 10_000), default=128, help="How many requests at once.")
+@click.option("--waiting", type=click.IntRange(1, 1_000), default=64,
+              help="How many claims may wait at once; each takes a thread.")
+@click.option("--wait", "wait_s", type=DURATION, metavar="DURATION", default="30s",
+              help="How long one request may wait for a task, or follow a log.")
+@nodes_option
+@timeout_option()
+@json_option
+def gateway(host: str, port: int, tokens: Path | None, hosts: tuple[str, ...], certificate: Path | None,
+            key: Path | None, body_mib: int, requests: int, waiting: int, wait_s: float, nodes: str,
+            timeout_s: float, as_json: bool) -> None:
+    """Serve the verbs over HTTP until SIGTERM or Ctrl-C.
+
+    It says "gateway http://HOST:PORT is ready" once it takes requests. Its OpenAPI document is at /openapi.json.
+
+    \b
+    Examples:
+      skuld gateway
+      curl -H 'content-type: application/json' -d '{"queue": "reports", "payload": "2026-11-20"}' \\
+        http://127.0.0.1:13080/v1/tasks/enqueue
+      skuld token ci --scope enqueue --scope read >> tokens.toml && chmod 600 tokens.toml
+      skuld gateway --host 0.0.0.0 --tokens tokens.toml --certificate chain.pem --key key.pem
+    """
+    from skuld_py.cli.showing import print_event
+    from skuld_py.cli.stopping import until_stopped
+    from skuld_py.gateway.limits import Limits
+    from skuld_py.gateway.server import Settings, serve
+
+    if key is not None and certificate is None:
+        raise click.UsageError("--key goes with --certificate: the chain whose key it is.")
+    limits = Limits(body_bytes=body_mib << 20, requests=requests, waiting=waiting, wait_s=wait_s)
+    settings = Settings(addresses_of(nodes), host, port, tokens, hosts, certificate, key, timeout_s, limits)
+    with until_stopped():
+        serve(settings, lambda url: print_event(as_json, f"gateway {url} is ready", event="ready", url=url))
+
+
+@click.command()
+@click.argument("name")
+@click.option("--scope", "scopes", type=click.Choice(SCOPES), multiple=True, required=True,
+              help="What it may do; may be given several times.")
+@json_option
+def token(name: str, scopes: tuple[str, ...], as_json: bool) -> None:
+    """Make a token for the caller NAME: its entry for the gateway's file on standard output, and the token itself
+    on standard error, this once. With --json, both in one document on standard output.
+
+    \b
+    Example:
+      skuld token ci --scope enqueue --scope read >> tokens.toml && chmod 600 tokens.toml
+    """
+    from skuld_py.cli.showing import print_json
+    from skuld_py.gateway.access import hash_of, new_token
+    from skuld_py.model.names import check_name
+
+    check_name("name", name)
+    made = new_token()
+    if as_json:
+        print_json({"name": name, "token": made, "sha256": hash_of(made), "scopes": list(dict.fromkeys(scopes))})
+        return
+    listed = ", ".join(f'"{scope}"' for scope in dict.fromkeys(scopes))
+    click.echo(f'[[token]]\nname = "{name}"\nsha256 = "{hash_of(made)}"\nscopes = [{listed}]\n')
+    click.echo(made, err=True)

@@ -1,0 +1,165 @@
+"""Who may do what: bearer tokens with scopes, read once from a file.
+
+The file holds the tokens' SHA-256 and never a token. A token is 32 random bytes of our making, so a plain hash is
+enough: there is nothing to guess, and a hash made slow on purpose would only let strangers keep us busy. All
+hashes are compared, each in constant time, so that the time of an answer says nothing about any of them.
+
+    [[token]]
+    name = "ci"
+    sha256 = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
+    scopes = ["enqueue", "read"]
+
+Unknown keys are errors: a misspelt scope must not become a token that may do nothing, or everything. Others on the
+machine must not be able to read the file, nor to change it. Rejected: basic authentication and cookies, which a
+browser sends by itself to wherever a hostile page points it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import stat
+import tomllib
+from collections import OrderedDict
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from skuld_py.errors import Refused
+from skuld_py.model.names import check_name
+
+PREFIX = "skuld_"
+_TOKEN = re.compile(PREFIX + r"[A-Za-z0-9_-]{43}", re.ASCII)
+_SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
+FILE_BYTES_MAX = 1 << 20
+ADDRESSES_MAX = 4_096
+
+
+class Scope(StrEnum):
+    """What a token may be used for. None includes another."""
+
+    ENQUEUE = "enqueue"
+    WORK = "work"
+    READ = "read"
+    ADMIN = "admin"
+
+
+@attrs.frozen
+class Bearer:
+    """Whoever sent a request: the name of the token, and what it may do."""
+
+    name: str
+    scopes: frozenset[Scope]
+
+
+ANYBODY = Bearer("anybody", frozenset(Scope))
+"""Everybody, where there are no tokens: a gateway on loopback."""
+
+
+def new_token() -> str:
+    """A token nobody can guess."""
+    return PREFIX + secrets.token_urlsafe(32)
+
+
+def hash_of(token: str) -> str:
+    """What the file holds of a token."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+class Tokens:
+    """The tokens of a file."""
+
+    def __init__(self, bearers: dict[str, Bearer]) -> None:
+        self._bearers = [(bytes.fromhex(digest), bearer) for digest, bearer in bearers.items()]
+
+    def find(self, authorization: str | None) -> Bearer | None:
+        """Who sends this ``Authorization`` header; None when nobody that is known does."""
+        kind, _, token = (authorization or "").partition(" ")
+        if kind.lower() != "bearer" or not _TOKEN.fullmatch(token):
+            return None
+        digest = hashlib.sha256(token.encode()).digest()
+        found = None
+        for known, bearer in self._bearers:
+            if hmac.compare_digest(known, digest):
+                found = bearer
+        return found
+
+    @classmethod
+    def read(cls, path: Path) -> Tokens:
+        """Read a file; raises ``Refused`` that names the file, the token and the key."""
+        try:
+            mode = path.stat().st_mode
+            if mode & (stat.S_IRWXG | stat.S_IRWXO):
+                raise _refusal(path, f"others than its owner may read or change it; run: chmod 600 {path}")
+            with path.open("rb") as stream:
+                raw = stream.read(FILE_BYTES_MAX + 1)
+        except OSError as error:
+            raise _refusal(path, f"cannot be read: {error.strerror}") from error
+        if len(raw) > FILE_BYTES_MAX:
+            raise _refusal(path, f"is larger than {FILE_BYTES_MAX} bytes")
+        try:
+            document = tomllib.loads(raw.decode())
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+            raise _refusal(path, f"is no TOML: {problem}") from None
+        return cls(_bearers_of(path, document))
+
+
+def _refusal(path: Path, problem: str) -> Refused:
+    return Refused("bad_tokens", f"tokens: {path} {problem}", field="tokens")
+
+
+def _bearers_of(path: Path, document: dict[str, Any]) -> dict[str, Bearer]:
+    strange = document.keys() - {"token"}
+    tables = document.get("token")
+    if strange or not isinstance(tables, list) or not tables:
+        raise _refusal(path, f"holds {', '.join(sorted(strange)) or 'no token'}; it is a list of [[token]] tables")
+    bearers: dict[str, Bearer] = {}
+    for number, table in enumerate(tables, 1):
+        if not isinstance(table, dict) or table.keys() != {"name", "sha256", "scopes"}:
+            raise _refusal(path, f"token {number}: the keys are name, sha256 and scopes, no more and no less")
+        try:
+            name = check_name("name", table["name"])
+        except Refused as refusal:
+            raise _refusal(path, f"token {number}: {refusal.message}") from None
+        digest = table["sha256"]
+        if not isinstance(digest, str) or not _SHA256.fullmatch(digest):
+            raise _refusal(path, f"token {name}: sha256 is 64 digits of lower case hexadecimal")
+        if digest in bearers or name in [bearer.name for bearer in bearers.values()]:
+            raise _refusal(path, f"token {name}: its name or sha256 stands there twice")
+        bearers[digest] = Bearer(name, _scopes_of(path, name, table["scopes"]))
+    return bearers
+
+
+def _scopes_of(path: Path, name: str, listed: object) -> frozenset[Scope]:
+    known = [scope.value for scope in Scope]
+    if not isinstance(listed, list) or not listed or any(scope not in known for scope in listed):
+        raise _refusal(path, f"token {name}: scopes are a list of {', '.join(known)}")
+    return frozenset(map(Scope, listed))
+
+
+class Failures:
+    """Wrong tokens, counted by address: a bucket of one second's worth each, for the newest addresses."""
+
+    def __init__(self, per_s: float, clock: Callable[[], float]) -> None:
+        self._per_s = per_s
+        self._clock = clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def are_too_many(self, address: str) -> bool:
+        """Count one more; whether it is beyond the rate."""
+        now = self._clock()
+        left, at = self._left.pop(address, (self._per_s, now))
+        left = min(self._per_s, left + (now - at) * self._per_s)
+        is_beyond = left < 1
+        self._left[address] = (left if is_beyond else left - 1, now)
+        if len(self._left) > ADDRESSES_MAX:
+            self._left.popitem(last=False)
+        return is_beyond
+
+    def __len__(self) -> int:
+        return len(self._left)

@@ -1,0 +1,259 @@
+"""What each verb answers, as typed dictionaries: checked where they are made, published as JSON schemas.
+
+Times are milliseconds since 1970, by the clocks of the cluster's nodes. Optional means null, and absent only
+where it is said so.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from skuld_py.client.client import Claim
+from skuld_py.gateway.values import encoded, text_of
+from skuld_py.model.ids import time_of, to_text
+from skuld_py.model.task import ClaimView, Task
+
+State = Literal["waiting", "claimed", "completed"]
+IdText = Annotated[str, Field(min_length=32, max_length=32, description="A task's id.")]
+TokenText = Annotated[str, Field(description="A fencing token: decimal text, for it may need more bits than a"
+                                 " JSON number keeps.")]
+Text = Annotated[str, Field(description="Only there when the bytes are UTF-8.")]
+
+
+class Enqueued(TypedDict):
+    """The task is stored."""
+
+    id: IdText
+
+
+class EnqueuedMany(TypedDict):
+    """All tasks are stored, with these ids, in the order of the request."""
+
+    ids: list[IdText]
+
+
+class Ids(TypedDict):
+    """Fresh ids. None is in use; all are of one partition."""
+
+    ids: list[IdText]
+
+
+class Held(TypedDict):
+    """A task claimed. Work on it must stop ``valid_s`` after the request was sent, unless renewed."""
+
+    id: IdText
+    token: TokenText
+    queue: str
+    priority: int
+    payload: NotRequired[Text]
+    payload_base64: str
+    end_ms: int
+    valid_s: Annotated[float, Field(description="Seconds from the moment at which the request was sent, by the"
+                                    " caller's own steady clock: safe however slow the way back was.")]
+
+
+class Claimed(TypedDict):
+    """What was claimed, best first; empty when nothing waits."""
+
+    claims: list[Held]
+
+
+class Renewed(TypedDict):
+    """The claim is held on, for ``valid_s`` from when the request was sent."""
+
+    id: IdText
+    token: TokenText
+    valid_s: float
+
+
+class Renewal(TypedDict):
+    """What became of one claim. Null: nobody knows in time, its old end holds; renew it again."""
+
+    id: IdText
+    token: TokenText
+    is_held: bool | None
+
+
+class RenewedMany(TypedDict):
+    """In the order of the request; those held are so for ``valid_s`` from when it was sent."""
+
+    claims: list[Renewal]
+    valid_s: float
+
+
+class Done(TypedDict):
+    """All of it is done."""
+
+    count: int
+
+
+class Appended(TypedDict):
+    """The entries are stored."""
+
+    next_seq: int
+
+
+class LogLine(TypedDict):
+    """One entry of a claim's log."""
+
+    token: TokenText
+    seq: int
+    data: NotRequired[Text]
+    data_base64: str
+
+
+class ClaimDocument(TypedDict):
+    """A claim of a task, whatever became of it."""
+
+    token: TokenText
+    holder: str
+    start_ms: int
+    end_ms: int
+    is_released: bool
+    completed_ms: int | None
+    log: NotRequired[list[LogLine]]
+
+
+class TaskDocument(TypedDict):
+    """A task. Lists leave the logs out."""
+
+    id: IdText
+    queue: str
+    priority: int
+    state: State
+    enqueued_ms: int
+    payload: NotRequired[Text]
+    payload_base64: str
+    completed_ms: int | None
+    completed_token: TokenText | None
+    claims: list[ClaimDocument]
+
+
+class Counted(TypedDict):
+    """How many tasks there are, completed ones included."""
+
+    count: int
+
+
+class QueueDepth(TypedDict):
+    """How many tasks of a queue are in which state."""
+
+    queue: str
+    waiting: int
+    claimed: int
+    completed: int
+
+
+class Queues(TypedDict):
+    """All queues that hold tasks, by name."""
+
+    queues: list[QueueDepth]
+
+
+class NodeStatus(TypedDict):
+    """A node as another one sees it."""
+
+    name: str
+    is_live: bool
+    leads: int
+    owns: int
+    clock: str
+    offset_ms: int
+    error_ms: int
+
+
+class PartitionStatus(TypedDict):
+    """Who leads a partition, owns it, and votes in it."""
+
+    partition: int
+    epoch: int
+    leader: str
+    owners: list[str]
+    cohort: list[str]
+
+
+class MoveStatus(TypedDict):
+    """Data on its way to a node, or from it."""
+
+    partition: int
+    node: str
+    role: str
+    rows: int
+    is_done: bool
+    reason: str
+
+
+class Status(TypedDict):
+    """The cluster as one of its nodes sees it."""
+
+    node: str
+    session: str
+    nodes: list[NodeStatus]
+    partitions: list[PartitionStatus]
+    moves: list[MoveStatus]
+
+
+class Health(TypedDict):
+    """The gateway runs. Says nothing of the cluster: see status."""
+
+    is_well: bool
+
+
+def now_ms() -> int:
+    """This machine's wall clock."""
+    return time.time_ns() // 1_000_000
+
+
+def held(claim: Claim, valid_s: float) -> Held:
+    """A claim just granted."""
+    made = Held(id=to_text(claim.id), token=str(claim.token), queue=claim.queue, priority=claim.priority,
+                payload_base64=encoded(claim.payload), end_ms=claim.end_ms, valid_s=valid_s)
+    text = text_of(claim.payload)
+    if text is not None:
+        made["payload"] = text
+    return made
+
+
+def task(view: Task, at_ms: int, *, has_logs: bool) -> TaskDocument:
+    """A task; without the logs where they were not read."""
+    made = TaskDocument(
+        id=to_text(view.id), queue=view.queue, priority=view.priority, state=_state_of(view, at_ms),
+        enqueued_ms=time_of(view.id), payload_base64=encoded(view.payload), completed_ms=view.completed_ms,
+        completed_token=None if view.completed_token is None else str(view.completed_token),
+        claims=[_claim(claim, has_logs) for claim in view.claims])
+    text = text_of(view.payload)
+    if text is not None:
+        made["payload"] = text
+    return made
+
+
+def _state_of(view: Task, at_ms: int) -> State:
+    if view.is_completed:
+        return "completed"
+    is_held = any(not claim.is_released and claim.end_ms > at_ms for claim in view.claims)
+    return "claimed" if is_held else "waiting"
+
+
+def _claim(claim: ClaimView, has_log: bool) -> ClaimDocument:
+    made = ClaimDocument(token=str(claim.token), holder=claim.holder, start_ms=claim.start_ms, end_ms=claim.end_ms,
+                         is_released=claim.is_released, completed_ms=claim.completed_ms)
+    if has_log:
+        made["log"] = log_lines(claim, 0)
+    return made
+
+
+def log_lines(claim: ClaimView, start: int) -> list[LogLine]:
+    """The entries of a claim from number ``start`` on."""
+    return [_line(claim.token, seq, data) for seq, data in enumerate(claim.log[start:], start)]
+
+
+def _line(token: int, seq: int, data: bytes) -> LogLine:
+    made = LogLine(token=str(token), seq=seq, data_base64=encoded(data))
+    text = text_of(data)
+    if text is not None:
+        made["data"] = text
+    return made

@@ -1,0 +1,342 @@
+"""The application: each request through the same gates, in this order, and nothing is done before the last.
+
+ 1. room: one request too many is told when to come again (503);
+ 2. one length: a body measured in two ways is one request to us and another one to a proxy on the way (400);
+    and the host, where anybody is let in: a page of a browser must not reach a gateway on loopback by a name of
+    its own making (DNS rebinding);
+ 3. the path (404), then the method (405): no verb runs to find out that it was not meant;
+ 4. the token (401, 429) and its scope (403), before a byte of the body is read;
+ 5. what is sent and wanted (415, 406), the body's size and pace (413, 408);
+ 6. JSON (400), and what it says (422): all of it, field by field;
+ 7. the verb.
+
+Streams are lines of JSON, one document each (NDJSON), a page in memory at a time; a reader who is slow slows
+the reading down. Their first page is read before the status is sent, so that most failures have one. A failure
+later on is the last line: ``{"error": ...}``, in the shape of all failures.
+
+There is no CORS, and bodies must say they are JSON, so a page in a browser cannot send one unasked.
+
+FastAPI was rejected: it reads and parses a body before it asks who sent it, and every answer of its own has
+another shape than ours. Starlette, which it stands on, does the routing and the streaming.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing
+from typing import Any
+from urllib.parse import parse_qsl
+
+from pydantic import ValidationError
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
+
+from skuld_py.client.steady import steady_s
+from skuld_py.errors import Refused, SkuldError
+from skuld_py.gateway import access, openapi, strict_json
+from skuld_py.gateway.backend import Backend
+from skuld_py.gateway.limits import Limits
+from skuld_py.gateway.problems import Problem, internal, refusal
+from skuld_py.gateway.values import Asked
+from skuld_py.gateway.verbs import Call, Verb, by_path, problem_for
+from skuld_py.model.ids import TaskId, from_text
+
+JSON = "application/json"
+NDJSON = "application/x-ndjson"
+QUERY_FIELDS_MAX = 16
+_HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+_log = logging.getLogger(__name__)
+
+
+class Gateway:
+    """The application's state. ``tokens``: None lets anybody in. ``hosts``: None takes any ``Host``."""
+
+    def __init__(self, backend: Backend, tokens: access.Tokens | None, limits: Limits,
+                 hosts: frozenset[str] | None) -> None:
+        self._backend = backend
+        self._tokens = tokens
+        self.limits = limits
+        self._hosts = hosts
+        self._failures = access.Failures(limits.failures_per_s, steady_s)
+        self._open = 0
+        self._waiting = 0
+        self.is_stopping = False
+
+    def application(self) -> Starlette:
+        """What an ASGI server runs."""
+        routes = [Route(path, _Endpoint(self, verbs)) for path, verbs in by_path().items()]
+        document = openapi.document(self.limits)
+        routes.insert(0, Route("/openapi.json", _Document(self, document)))
+        made = Starlette(routes=routes)
+        made.router.redirect_slashes = False
+        made.router.default = _Endpoint(self, {})
+        return made
+
+    # -- the gates -----------------------------------------------------------------------------
+
+    def admit(self) -> None:
+        """Let one more in, or refuse."""
+        if self.is_stopping:
+            raise refusal("stopping", "this gateway is stopping; ask another one")
+        if self._open >= self.limits.requests:
+            raise refusal("busy", f"{self._open} requests are open, no more are taken; wait and try again")
+        self._open += 1
+
+    def leave(self) -> None:
+        """One that was admitted has ended."""
+        self._open -= 1
+
+    def check_head(self, request: Request) -> None:
+        """Refuse bodies that two readers may take for different ones, and names that are not ours."""
+        if "content-length" in request.headers and "transfer-encoding" in request.headers:
+            raise refusal("bad_request", "content-length: there is a transfer-encoding as well",
+                          field="content-length", headers={"Connection": "close"})
+        host = request.headers.get("host", "")
+        name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
+        if self._hosts is not None and name.lower() not in self._hosts:
+            raise refusal("bad_host", "host: this gateway is not known by this name; see --allow-host",
+                          field="host")
+
+    def identify(self, request: Request, verb: Verb) -> access.Bearer:
+        """Who it is; refuses who is unknown, or may not do this."""
+        if self._tokens is None or verb.scope is None:
+            return access.ANYBODY
+        bearer = self._tokens.find(request.headers.get("authorization"))
+        address = request.client.host if request.client is not None else ""
+        if bearer is None:
+            if self._failures.are_too_many(address):
+                raise refusal("too_many_failures", "too many requests with wrong tokens; wait and try again")
+            raise refusal("unauthorized", "authorization: a known token is wanted: Authorization: Bearer TOKEN",
+                          field="authorization", headers={"WWW-Authenticate": "Bearer"})
+        if verb.scope not in bearer.scopes:
+            _log.warning("token %s may not %s", bearer.name, verb.name)
+            raise refusal("forbidden_scope", f"this token has not the scope {verb.scope.value!r}, which"
+                          f" {verb.name} needs", field="authorization")
+        return bearer
+
+    async def read(self, request: Request, verb: Verb) -> Asked:
+        """What is asked, checked."""
+        fields = _query_of(request)
+        if verb.method == "GET":
+            return _checked(lambda: verb.asks.model_validate_strings(fields))
+        if fields:
+            raise refusal("bad_request", f"query: {verb.name} takes its arguments in the body", field="query")
+        _check_content_type(request)
+        try:
+            async with asyncio.timeout(self.limits.body_s):
+                raw = await self._body(request)
+        except TimeoutError:
+            raise refusal("body_timeout", f"body: it did not arrive within {self.limits.body_s:g} s",
+                          field="body", headers={"Connection": "close"}) from None
+        value = strict_json.parse(raw)
+        return _checked(lambda: verb.asks.model_validate(value))
+
+    async def _body(self, request: Request) -> bytes:
+        most = self.limits.body_bytes
+        too_large = refusal("body_too_large", f"body: more than the {most} bytes that this gateway takes; send"
+                            " several requests, or store the data elsewhere and send its path", field="body")
+        declared = request.headers.get("content-length", "0")
+        if not declared.isdigit() or int(declared[:20]) > most:
+            raise too_large
+        found = bytearray()
+        async for part in request.stream():
+            found += part
+            if len(found) > most:
+                raise too_large
+        return bytes(found)
+
+    async def run(self, request: Request, verb: Verb) -> Response:
+        """A request through the gates that are left, and its verb."""
+        bearer = self.identify(request, verb)
+        _check_accept(request, NDJSON if verb.is_stream else JSON)
+        task_id = _path_id(request) if verb.has_id else None
+        call = Call(self._backend, self.limits, bearer, request.state.arrived, task_id, request.is_disconnected,
+                    lambda: self.is_stopping)
+        asked = await self.read(request, verb)
+        if verb.is_stream:
+            return await _streamed(request, verb, verb.handler(call, asked))
+        if not getattr(asked, "wait_s", 0):
+            return _json(await verb.handler(call, asked))
+        if self._waiting >= self.limits.waiting:
+            raise refusal("busy", f"{self._waiting} claims wait already, no more can; ask with wait_s 0, or later")
+        self._waiting += 1
+        try:
+            return _json(await verb.handler(call, asked))
+        finally:
+            self._waiting -= 1
+
+
+class _Endpoint:
+    """All methods of one path."""
+
+    def __init__(self, gateway: Gateway, verbs: Mapping[str, Verb]) -> None:
+        self._gateway = gateway
+        self._verbs = verbs
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        request.state.arrived = steady_s()
+        request.state.id = secrets.token_hex(8)
+        try:
+            self._gateway.admit()
+        except Problem as problem:
+            await _problem(request, problem)(scope, receive, send)
+            return
+        try:
+            response = await self._respond(request)
+            await response(scope, receive, _Patient(send, self._gateway.limits.send_s))
+        except (ClientDisconnect, TimeoutError):
+            _log.info("request %s: its sender has gone", request.state.id)
+        finally:
+            self._gateway.leave()
+
+    async def _respond(self, request: Request) -> Response:
+        try:
+            self._gateway.check_head(request)
+            verb = self._verb(request)
+            try:
+                return await self._gateway.run(request, verb)
+            except SkuldError as error:
+                raise problem_for(error, verb) from error
+        except Problem as problem:
+            return _problem(request, problem)
+        except ClientDisconnect:
+            raise
+        except Exception:
+            _log.exception("request %s failed", request.state.id)
+            return _problem(request, internal())
+
+    def _verb(self, request: Request) -> Verb:
+        if not self._verbs:
+            raise refusal("no_such_route", "there is nothing at this path; see /openapi.json", field="path")
+        method = "GET" if request.method == "HEAD" else request.method
+        verb = self._verbs.get(method)
+        if verb is None or (request.method == "HEAD" and verb.is_stream):
+            raise refusal("method_not_allowed", f"method: {', '.join(self._verbs)} is what this path takes",
+                          field="method", headers={"Allow": ", ".join(self._verbs)})
+        return verb
+
+
+class _Document(_Endpoint):
+    """The OpenAPI document, open to everybody."""
+
+    def __init__(self, gateway: Gateway, document: dict[str, Any]) -> None:
+        super().__init__(gateway, {})
+        self._document = document
+
+    async def _respond(self, request: Request) -> Response:
+        if request.method not in ("GET", "HEAD"):
+            return _problem(request, refusal("method_not_allowed", "method: GET is what this path takes",
+                                             field="method", headers={"Allow": "GET"}))
+        return _json(self._document)
+
+
+class _Patient:
+    """Sends, but not to a reader who takes nothing."""
+
+    def __init__(self, send: Send, send_s: float) -> None:
+        self._send = send
+        self._send_s = send_s
+
+    async def __call__(self, message: Message) -> None:
+        async with asyncio.timeout(self._send_s):
+            await self._send(message)
+
+
+# -- answers -------------------------------------------------------------------------------------
+
+
+def _json(document: Any) -> Response:
+    return JSONResponse(document, headers=_HEADERS)
+
+
+def _problem(request: Request, problem: Problem) -> Response:
+    return JSONResponse(problem.document(request.state.id), problem.status, {**_HEADERS, **problem.headers})
+
+
+async def _streamed(request: Request, verb: Verb, pages: AsyncGenerator[list[Any], None]) -> Response:
+    """The first page now, the others as they are taken."""
+    first: list[Any] = await anext(pages, [])
+    return StreamingResponse(_lines(request, verb, first, pages), media_type=NDJSON, headers=_HEADERS)
+
+
+async def _lines(request: Request, verb: Verb, first: list[Any],
+                 pages: AsyncGenerator[list[Any], None]) -> AsyncIterator[bytes]:
+    async with aclosing(pages):
+        yield _encoded(first)
+        try:
+            async for page in pages:
+                yield _encoded(page)
+        except (Problem, SkuldError) as error:
+            problem = error if isinstance(error, Problem) else problem_for(error, verb)
+            yield _encoded([{"error": problem.document(request.state.id)}])
+        except Exception:
+            _log.exception("request %s failed", request.state.id)
+            yield _encoded([{"error": internal().document(request.state.id)}])
+
+
+def _encoded(page: list[Any]) -> bytes:
+    return b"".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n" for line in page)
+
+
+# -- requests ------------------------------------------------------------------------------------
+
+
+def _query_of(request: Request) -> dict[str, str]:
+    try:
+        text = request.scope["query_string"].decode("ascii")
+        pairs = parse_qsl(text, keep_blank_values=True, strict_parsing=True, errors="strict",
+                          max_num_fields=QUERY_FIELDS_MAX) if text else []
+    except ValueError:
+        raise refusal("bad_request", "query: is no list of NAME=VALUE in percent-encoded UTF-8",
+                      field="query") from None
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise refusal("bad_request", "query: a name is given twice", field="query")
+    return fields
+
+
+def _path_id(request: Request) -> TaskId:
+    try:
+        return from_text(request.path_params["id"])
+    except Refused as error:
+        raise refusal("no_such_task", error.message, field="id") from None
+
+
+def _check_content_type(request: Request) -> None:
+    kind, _, parameters = request.headers.get("content-type", "").partition(";")
+    charset = parameters.strip().lower()
+    if kind.strip().lower() != JSON or charset not in ("", "charset=utf-8", 'charset="utf-8"'):
+        raise refusal("unsupported_media_type", f"content-type: {JSON} is wanted", field="content-type")
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise refusal("unsupported_media_type", "content-encoding: bodies are not decompressed",
+                      field="content-encoding")
+
+
+def _check_accept(request: Request, ours: str) -> None:
+    wanted = [kind.partition(";")[0].strip().lower() for kind in request.headers.get("accept", "*/*").split(",")]
+    if not {ours, JSON, "application/*", "*/*", ""} & {*wanted}:
+        raise refusal("not_acceptable", f"accept: the answer is {ours}", field="accept")
+
+
+def _checked(check: Callable[[], Asked]) -> Asked:
+    """What a model makes of it; the first complaint becomes the answer."""
+    try:
+        return check()
+    except ValidationError as errors:
+        found = errors.errors(include_url=False, include_context=False, include_input=False)[0]
+    field = ".".join(str(part) for part in found["loc"] if part != "[key]")[:200]
+    message = found["msg"]
+    if not field:
+        field, _, message = message.rpartition(": ") if ": " in message else ("body", "", message)
+    code = found["type"] if found["type"].startswith("bad_") else "bad_field"
+    raise Problem(422, code, f"{field}: {message}", field=field)

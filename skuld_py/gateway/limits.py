@@ -1,0 +1,44 @@
+"""What one gateway takes on, in one place, with units in the names.
+
+Each bound has an answer of its own: a body too large is 413, a body too slow 408, too much at once 503. A bound
+without an answer would be a hanging connection, which a caller cannot tell from a lost one.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from skuld_py.config import DEFAULT_LIMITS
+from skuld_py.errors import Refused
+
+
+@attrs.frozen
+class Limits:
+    """Of one gateway process. Its memory is bounded by ``requests`` times ``body_bytes``, and the answers."""
+
+    body_bytes: int = 8 << 20
+    """A payload of 1 MiB fits in any spelling: JSON may need six characters for one byte."""
+    batch_tasks: int = DEFAULT_LIMITS.batch_tasks
+    requests: int = 128
+    """Open at once, streams and waiting claims included; one more is told 503 and when to come again."""
+    waiting: int = 64
+    """Claims that wait for a task at once; each takes a thread."""
+    wait_s: float = 30.0
+    """The longest that a claim, or a reader who follows a log, may wait in one request."""
+    failures_per_s: float = 5.0
+    """Wrong tokens of one address that are answered 401; more are told 429."""
+    header_s: int = 5
+    """A connection that has not sent a whole request head by then is closed."""
+    header_bytes: int = 16 << 10
+    """A request line and its headers; beyond it 431."""
+    body_s: float = 30.0
+    """A body that has not arrived by then is refused with 408."""
+    send_s: float = 30.0
+    """A reader who takes nothing for so long is cut off."""
+    stop_s: int = 10
+    """Requests may go on so long after the gateway was told to stop."""
+
+    def __attrs_post_init__(self) -> None:
+        for name, value in attrs.asdict(self).items():
+            if value <= 0:
+                raise Refused("bad_limit", f"{name}: {value} is not above 0", field=name)

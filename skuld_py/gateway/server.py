@@ -1,0 +1,195 @@
+"""The gateway as a process: where it listens, whom it may listen to, and how it ends.
+
+Without tokens only loopback may be bound: whoever reaches the port can do everything. With them any address may
+be, but a token sent over a network without TLS is everybody's: give a certificate, or put a proxy in front that
+has one.
+
+Uvicorn waits for a request's head as long as it is drip-fed; ``_Protocol`` gives it a deadline. Its parser, h11,
+refuses most of what could be read in two ways (two lengths, a space before a colon); the answer is made here, in
+the shape of all failures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+import logging
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from skuld_py.errors import Refused
+from skuld_py.gateway.access import Tokens
+from skuld_py.gateway.application import Gateway
+from skuld_py.gateway.backend import Backend
+from skuld_py.gateway.limits import Limits
+from skuld_py.gateway.problems import Problem, refusal
+
+BACKLOG = 256
+_log = logging.getLogger(__name__)
+
+
+@attrs.frozen
+class Settings:
+    """What a gateway is started with. ``hosts``: the names it is reached by, besides its own."""
+
+    nodes: Sequence[str]
+    host: str = "127.0.0.1"
+    port: int = 13080
+    tokens: Path | None = None
+    hosts: Sequence[str] = ()
+    certificate: Path | None = None
+    key: Path | None = None
+    timeout_s: float = 5.0
+    limits: Limits = Limits()
+
+
+def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
+    """Serve until a signal. ``on_ready`` is given the address once requests are taken."""
+    if not settings.nodes:
+        raise Refused("no_nodes", "nodes: name at least one HOST:PORT", field="nodes")
+    tokens = None if settings.tokens is None else Tokens.read(settings.tokens)
+    _check_host(settings)
+    backend = Backend(settings.nodes, timeout_s=settings.timeout_s, waiting=settings.limits.waiting)
+    gateway = Gateway(backend, tokens, settings.limits, _hosts_of(settings))
+    try:
+        with _listener(settings) as listener:
+            scheme = "http" if settings.certificate is None else "https"
+            url = f"{scheme}://{_bracketed(settings.host)}:{listener.getsockname()[1]}"
+            _Server(_configuration(settings, gateway), gateway, lambda: on_ready(url)).run([listener])
+    finally:
+        backend.close()
+
+
+def _check_host(settings: Settings) -> None:
+    is_loopback = _is_loopback(settings.host)
+    if settings.tokens is None and not is_loopback:
+        raise Refused("insecure_host", f"host: {settings.host} is reachable from other machines, and without"
+                      " tokens anybody may do everything; give --tokens FILE (see 'skuld token'), or listen at"
+                      " 127.0.0.1", field="host")
+    if not is_loopback and settings.certificate is None:
+        _log.warning("no --certificate: tokens pass the network in the clear, unless a proxy in front has TLS")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _hosts_of(settings: Settings) -> frozenset[str] | None:
+    """The ``Host`` names to answer to. Tokens protect from borrowed names already, unless some are listed."""
+    if settings.tokens is not None and not settings.hosts:
+        return None
+    own = {settings.host, _bracketed(settings.host), "localhost", "127.0.0.1", "[::1]"}
+    return frozenset(name.lower() for name in (*own, *settings.hosts))
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _listener(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise Refused("port_in_use", f"port: cannot listen at {settings.host}:{settings.port}:"
+                      f" {error.strerror or error}; stop who listens there, or choose another --port",
+                      field="port") from error
+
+
+def _configuration(settings: Settings, gateway: Gateway) -> uvicorn.Config:
+    limits = settings.limits
+    return uvicorn.Config(
+        gateway.application(), http=_Protocol, ws="none", loop="asyncio", lifespan="off", log_config=None,
+        access_log=False, server_header=False, proxy_headers=False, backlog=BACKLOG,
+        h11_max_incomplete_event_size=limits.header_bytes, timeout_keep_alive=limits.header_s,
+        timeout_graceful_shutdown=limits.stop_s,
+        ssl_certfile=None if settings.certificate is None else str(settings.certificate),
+        ssl_keyfile=None if settings.key is None else str(settings.key))
+
+
+class _Server(uvicorn.Server):
+    """Says when it is ready, and lets the gateway know that it stops."""
+
+    def __init__(self, config: uvicorn.Config, gateway: Gateway, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._gateway = gateway
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._gateway.is_stopping = True
+        await super().shutdown(sockets)
+
+
+class _Protocol(H11Protocol):
+    """A connection that must come to a request: whoever keeps one open without is cut off.
+
+    Also whoever goes on sending a body that was refused.
+    """
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_request()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._await_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        super().connection_lost(exc)
+
+    def _await_request(self) -> None:
+        if self._is_busy():
+            self._forget()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(self.config.timeout_keep_alive, self._give_up)
+
+    def _forget(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _give_up(self) -> None:
+        self._deadline = None
+        if not self._is_busy():
+            self.transport.close()
+
+    def _is_busy(self) -> bool:
+        cycle: RequestResponseCycle | None = getattr(self, "cycle", None)
+        return cycle is not None and not cycle.response_complete
+
+    def send_400_response(self, msg: str) -> None:
+        """Called where h11 has refused what came."""
+        error = sys.exc_info()[1]
+        is_large = isinstance(error, h11.RemoteProtocolError) and error.error_status_hint == 431
+        code, field, words = (("header_too_large", "header", "the request's head is too large") if is_large else
+                              ("bad_request", "request", "this is not HTTP/1.1 as RFC 9112 has it"))
+        for event in _closing(refusal(code, f"{field}: {words}", field=field)):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+
+def _closing(problem: Problem) -> list[Any]:
+    body = json.dumps(problem.document("")).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()),
+               (b"connection", b"close")]
+    return [h11.Response(status_code=problem.status, headers=headers), h11.Data(data=body), h11.EndOfMessage()]

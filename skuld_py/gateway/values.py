@@ -1,0 +1,114 @@
+"""The kinds of values in requests and answers, each with its JSON schema: what is checked is what is documented.
+
+Ids are text of 32 characters, as the command line prints them.
+
+Tokens are decimal text. They have 63 bits, of which JavaScript and many other readers of JSON keep 53; a token
+that changed on the way would be another claim. A request may give a number instead, up to 2^53 - 1.
+
+Bytes are given as UTF-8 text under a name (``payload``, ``data``) or as base64 under ``NAME_base64``: one of the
+two in a request. An answer always has the base64, and the text beside it when the bytes are text: the same
+rule, and the same names, as the JSON of the command line.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, PlainValidator, WithJsonSchema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import PydanticCustomError, core_schema
+
+from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX, REPLICAS_MAX
+from skuld_py.model import ids
+from skuld_py.model.body import PRIORITY_MAX, PRIORITY_MIN
+from skuld_py.model.ids import TaskId
+
+SAFE_MAX = (1 << 53) - 1
+_ID = re.compile(r"[0-9a-v]{32}", re.ASCII)
+_TOKEN = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", re.ASCII)
+
+
+class Asked(BaseModel):
+    """What a request may say: these fields, of these very types, and no others."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
+
+
+class Schemas(GenerateJsonSchema):
+    """JSON schemas as they are published: what may be left out may not be null instead."""
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        """No ``default: null``: the field is then just absent."""
+        if "default" in schema and schema["default"] is None:
+            return self.generate_inner(schema["schema"])
+        return super().default_schema(schema)
+
+
+def _id(value: Any) -> TaskId:
+    if not isinstance(value, str) or not _ID.fullmatch(value):
+        raise PydanticCustomError("bad_id", "is not a task id: 32 characters of 0-9 and a-v, as enqueue gave it")
+    return ids.from_text(value)
+
+
+def _token(value: Any) -> int:
+    if type(value) is int and 1 <= value <= SAFE_MAX:
+        return value
+    if isinstance(value, str) and _TOKEN.fullmatch(value):
+        return int(value)
+    raise PydanticCustomError("bad_token", "is not a fencing token: decimal text as claim gave it, or a number"
+                              " below 2^53")
+
+
+def _base64(value: Any) -> bytes:
+    if not isinstance(value, str) or not _BASE64.fullmatch(value):
+        raise PydanticCustomError("bad_base64", "is not base64 with padding, of the alphabet with + and /")
+    return base64.b64decode(value)
+
+
+class _Absent:
+    """Takes the null out of what is checked and published; the default stays None."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        schema = handler(source)
+        assert schema["type"] == "nullable", schema
+        inner: core_schema.CoreSchema = schema["schema"]
+        return inner
+
+
+Absent = _Absent()
+"""Marks what may be left out, but not be null: ``Annotated[str | None, Absent] = None``."""
+
+NAME_SCHEMA = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+Name = Annotated[str, Field(pattern=NAME_SCHEMA, max_length=200, examples=["reports"])]
+Holder = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$", max_length=200, examples=["mill-7:4411"])]
+Id = Annotated[TaskId, PlainValidator(_id), WithJsonSchema({
+    "type": "string", "pattern": "^[0-9a-v]{32}$", "minLength": 32, "maxLength": 32,
+    "examples": ["000006cvl5s5o0000000e1k0g5u3k7qh"]})]
+Token = Annotated[int, PlainValidator(_token), WithJsonSchema({"anyOf": [
+    {"type": "string", "pattern": "^[1-9][0-9]*$", "maxLength": 19, "examples": ["4294967297"]},
+    {"type": "integer", "minimum": 1, "maximum": SAFE_MAX}]})]
+Base64 = Annotated[bytes, PlainValidator(_base64), WithJsonSchema({
+    "type": "string", "contentEncoding": "base64",
+    "pattern": "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"})]
+Priority = Annotated[int, Field(ge=PRIORITY_MIN, le=PRIORITY_MAX, description="Higher goes first.")]
+Copies = Annotated[int, Field(ge=1, le=REPLICAS_MAX, description="Answer when this many nodes have it on disk;"
+                              " a majority if left out.")]
+Lease = Annotated[float, Field(ge=0.001, le=LEASE_MS_MAX / 1000, allow_inf_nan=False, description="Seconds.")]
+Seq = Annotated[int, Field(ge=0, le=(1 << 32) - 1)]
+Batch = Field(min_length=1, max_length=DEFAULT_LIMITS.batch_tasks)
+
+
+def text_of(data: bytes) -> str | None:
+    """The text, when the bytes are some."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def encoded(data: bytes) -> str:
+    """Bytes as answers always have them."""
+    return base64.b64encode(data).decode()

@@ -1,0 +1,68 @@
+"""One small cluster and a few gateways for all tests of HTTP; each test has a queue of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+
+from gateway.asking import Asker
+from skuld_py.demo.readiness import what_is_missing
+from skuld_py.embedded.local import LocalCluster
+from skuld_py.gateway.access import Scope, hash_of, new_token
+
+LIMITS = ("--body", "1", "--requests", "3", "--waiting", "1", "--wait", "2s", "--timeout", "2s")
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """One node: what is tested here is in front of it."""
+    with LocalCluster(tmp_path_factory.mktemp("gateway"), nodes=1, partitions=2, replicas=1, skew_ms=200,
+                      what_is_missing=what_is_missing) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def anybody(cluster: LocalCluster) -> Asker:
+    """A gateway on loopback without tokens."""
+    return Asker(cluster.start_gateway()[0])
+
+
+@attrs.frozen
+class Guarded:
+    """A gateway with tokens: one for each scope, one for all, and one nobody knows."""
+
+    url: str
+    tokens: dict[str, str]
+
+    def with_scope(self, scope: str) -> Asker:
+        return Asker(self.url, self.tokens[scope])
+
+
+@pytest.fixture(scope="session")
+def guarded(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Guarded:
+    tokens = {name: new_token() for name in (*Scope, "all")}
+    path = tmp_path_factory.mktemp("tokens") / "tokens.toml"
+    write_tokens(path, {name: (tokens[name], [*Scope] if name == "all" else [name]) for name in tokens})
+    url, _ = cluster.start_gateway("--tokens", str(path))
+    return Guarded(url, {**tokens, "unknown": new_token()})
+
+
+def write_tokens(path: Path, tokens: dict[str, tuple[str, list[str]]]) -> None:
+    path.touch(mode=0o600)
+    path.write_text("".join(
+        f'[[token]]\nname = "{name}"\nsha256 = "{hash_of(token)}"\nscopes = {[str(scope) for scope in scopes]}\n'
+        for name, (token, scopes) in tokens.items()))
+
+
+@pytest.fixture(scope="session")
+def narrow(cluster: LocalCluster) -> Asker:
+    """A gateway with small limits."""
+    return Asker(cluster.start_gateway(*LIMITS)[0])
+
+
+@pytest.fixture
+def queue(request: pytest.FixtureRequest) -> str:
+    return "".join(char if char.isalnum() else "-" for char in str(request.node.name))[:200].rstrip("-")

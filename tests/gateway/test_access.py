@@ -1,0 +1,132 @@
+"""The file of tokens: read strictly, compared whole; and the bucket that wrong tokens are counted in."""
+
+from __future__ import annotations
+
+import hmac
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from skuld_py.cli.gateway import SCOPES
+from skuld_py.cli.main import main
+from skuld_py.errors import Refused
+from skuld_py.gateway.access import Bearer, Failures, Scope, Tokens, hash_of, new_token
+
+READ = frozenset({Scope.READ})
+GOOD = '[[token]]\nname = "ci"\nsha256 = "' + "0" * 64 + '"\nscopes = ["read"]\n'
+
+
+def written(path: Path, text: str | bytes, mode: int = 0o600) -> Path:
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    path.chmod(mode)
+    return path
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("", ["no token", "[[token]]"]),
+    ("token = 1", ["[[token]]"]),
+    ("token = []", ["no token"]),
+    ("token = [1]", ["token 1", "name, sha256 and scopes"]),
+    ("tokens = 1\n" + GOOD, ["tokens", "[[token]]"]),
+    (GOOD.replace("scopes", "scope"), ["token 1", "name, sha256 and scopes"]),
+    (GOOD + 'expires = "never"\n', ["token 1", "name, sha256 and scopes"]),
+    (GOOD.replace('"ci"', '"c i"'), ["token 1", "name", "'c i'"]),
+    (GOOD.replace('"ci"', "7"), ["token 1", "name"]),
+    (GOOD.replace("0" * 64, "secret"), ["token ci", "sha256"]),
+    (GOOD.replace("0" * 64, "A" * 64), ["token ci", "lower case"]),
+    (GOOD.replace('"read"', '"reed"'), ["token ci", "scopes", "read"]),
+    (GOOD.replace('["read"]', "[]"), ["token ci", "scopes"]),
+    (GOOD.replace('["read"]', '"read"'), ["token ci", "scopes"]),
+    (GOOD.replace('"read"', "[1]"), ["token ci", "scopes"]),
+    (GOOD + GOOD, ["token ci", "twice"]),
+    (GOOD + GOOD.replace('"ci"', '"cd"'), ["token cd", "twice"]),
+    (GOOD + GOOD.replace("0" * 64, "1" * 64), ["token ci", "twice"]),
+    ("[[token", ["TOML"]),
+    (b"\xff\xfe", ["TOML"]),
+    ("\ufeff" + GOOD, ["TOML"]),
+    (b"#" * (1 << 21), ["larger"]),
+])
+def test_a_wrong_file_is_refused_and_says_where(tmp_path: Path, text: str | bytes, words: list[str]) -> None:
+    path = written(tmp_path / "tokens.toml", text)
+
+    with pytest.raises(Refused) as refused:
+        Tokens.read(path)
+
+    assert refused.value.code == "bad_tokens"
+    assert [word for word in [str(path), *words] if word not in refused.value.message] == [], refused.value.message
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
+def test_a_file_that_others_may_read_or_change_is_refused(tmp_path: Path, mode: int) -> None:
+    with pytest.raises(Refused, match="chmod 600"):
+        Tokens.read(written(tmp_path / "tokens.toml", GOOD, mode))
+
+
+def test_a_file_that_is_not_there_or_a_loop_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for name in ("none", "loop", "."):
+        with pytest.raises(Refused, match="tokens: "):
+            Tokens.read(tmp_path / name)
+
+
+def test_what_the_command_line_makes_is_what_the_gateway_reads(tmp_path: Path) -> None:
+    answers = [CliRunner().invoke(main, ["token", name, "--scope", "read", "--scope", name])
+               for name in ("enqueue", "work")]
+    tokens = Tokens.read(written(tmp_path / "tokens.toml", "".join(answer.stdout for answer in answers)))
+
+    for answer, name in zip(answers, ("enqueue", "work"), strict=True):
+        token = answer.stderr.strip()
+        bearer = tokens.find(f"Bearer {token}")
+        assert bearer is not None and bearer.name == name and bearer.scopes == {Scope.READ, Scope(name)}
+        assert token not in answer.stdout
+    assert tuple(scope.value for scope in Scope) == SCOPES
+
+
+def test_only_the_whole_token_is_known() -> None:
+    token, other = new_token(), new_token()
+    tokens = Tokens({hash_of(token): Bearer("ci", READ), hash_of(other): Bearer("cd", READ)})
+
+    assert tokens.find(f"Bearer {token}") is not None and tokens.find(f"bearer {other}") is not None
+    for wrong in (None, "", token, "Bearer", "Bearer ", f"Basic {token}", f"Bearer {token[:-1]}",
+                  f"Bearer {token}x", f"Bearer  {token}", f"Bearer {token}\n", f"Bearer {new_token()}",
+                  f"Bearer {hash_of(token)}",
+                  f"Bearer {token},{other}", f"Bearer {token.upper()}"):
+        assert tokens.find(wrong) is None, wrong
+
+
+def test_every_hash_is_compared_and_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+
+    def watch(one: bytes, other: bytes) -> bool:
+        compared.append(one)
+        return one == other
+    monkeypatch.setattr(hmac, "compare_digest", watch)
+    listed = [new_token() for _ in range(5)]
+    tokens = Tokens({hash_of(token): Bearer("ci", READ) for token in listed})
+
+    for token in (*listed, new_token()):
+        compared.clear()
+        tokens.find(f"Bearer {token}")
+        assert len(compared) == 5
+
+
+def test_wrong_tokens_are_counted_by_address_and_forgiven_with_time() -> None:
+    now = [0.0]
+    failures = Failures(5.0, lambda: now[0])
+
+    assert [failures.are_too_many("a") for _ in range(7)] == [False] * 5 + [True] * 2
+    assert not failures.are_too_many("b")
+    now[0] += 0.2
+    assert [failures.are_too_many("a") for _ in range(2)] == [False, True]
+    now[0] += 60
+    assert [failures.are_too_many("a") for _ in range(6)] == [False] * 5 + [True]
+
+
+def test_addresses_without_number_are_forgotten() -> None:
+    failures = Failures(1.0, lambda: 0.0)
+    failures.are_too_many("first")
+    for index in range(5_000):
+        failures.are_too_many(str(index))
+
+    assert len(failures) <= 4_096 and not failures.are_too_many("first")

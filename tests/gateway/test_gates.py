@@ -1,0 +1,345 @@
+"""What stands before the verbs: methods, tokens, types, sizes, limits. Nothing is done that was not let in."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.asking import Answer, Asker
+from gateway.conftest import Guarded
+from skuld_py.embedded.local import LocalCluster
+from skuld_py.gateway.access import Scope
+from skuld_py.gateway.verbs import VERBS, Verb
+
+pytestmark = pytest.mark.cluster
+ID = "0" * 32
+CLAIM = {"id": ID, "token": "1"}
+BODIES: dict[str, dict[str, Any]] = {
+    "enqueue": {"payload": "x"}, "enqueue_many": {"tasks": [{"payload": "x"}]}, "claim": {}, "renew": CLAIM,
+    "renew_many": {"claims": [CLAIM]}, "release": {"claims": [CLAIM]},
+    "append": {**CLAIM, "seq": 0, "entries": [{"data": "x"}]}, "complete": CLAIM,
+    "complete_many": {"claims": [CLAIM]}, "get_many": {"ids": [ID]},
+}
+WITH_QUEUE = ("enqueue", "enqueue_many", "claim")
+
+
+def body_of(verb: Verb, queue: str) -> bytes:
+    """A body that the verb takes."""
+    body = BODIES[verb.name]
+    return json.dumps({**body, "queue": queue} if verb.name in WITH_QUEUE else body).encode()
+
+
+def ask(asker: Asker, verb: Verb, queue: str, **headers: str) -> Answer:
+    path = verb.path.replace("{id}", ID)
+    if verb.method == "GET":
+        return asker.ask("GET", path, **headers)
+    return asker.ask("POST", path, body_of(verb, queue), **{"content_type": "application/json", **headers})
+
+
+def everything(asker: Asker) -> list[Any]:
+    """What a state that has not changed looks like."""
+    return [asker.get("/v1/queues").json, asker.get("/v1/tasks/list").lines]
+
+
+@pytest.fixture
+def unchanged(anybody: Asker) -> Iterator[None]:
+    """The cluster holds afterwards what it held before."""
+    with holding(anybody):
+        yield
+
+
+@contextmanager
+def holding(anybody: Asker) -> Iterator[None]:
+    """Compare what the cluster holds before and after."""
+    anybody.enqueue("unchanged")
+    before = everything(anybody)
+    yield
+    after = everything(anybody)
+    for document in (before, after):
+        for row in document[1]:
+            row.pop("state")  # leases of other tests' claims end meanwhile
+        document[0] = [(row["queue"], row["completed"]) for row in document[0]["queues"]]
+    assert after == before
+
+
+# -- methods -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", sorted({verb.path for verb in VERBS} | {"/openapi.json"}))
+@pytest.mark.usefixtures("unchanged")
+def test_other_methods_do_nothing(anybody: Asker, path: str, queue: str) -> None:
+    verbs = {verb.method: verb for verb in VERBS if verb.path == path}
+    allowed = {*verbs} or {"GET"}
+    body = body_of(verbs["POST"], queue) if "POST" in verbs else b'{"queue": "%s"}' % queue.encode()
+    is_stream = any(verb.is_stream for verb in verbs.values())
+
+    for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "GeT", "BREW"):
+        if method in allowed or (method == "HEAD" and "GET" in allowed and not is_stream):
+            continue
+        answer = anybody.ask(method, path.replace("{id}", ID), body, content_type="application/json")
+        assert answer.status == 405, (method, answer)
+        assert {*answer.headers["allow"].split(", ")} == allowed
+        assert method == "HEAD" or answer.json["code"] == "method_not_allowed"
+    assert anybody.get(f"/v1/tasks/count?queue={queue}").json == {"count": 0}
+
+
+@pytest.mark.parametrize("path", ["/", "/v1", "/v1/", "/v1/tasks", "/v1/tasks/", "/v1/tasks//log", "/v2/queues",
+                                  "/V1/queues", "/v1/queues/", "/v1/tasks/x/y/z", "/v1/tasks/..%2f..%2fetc",
+                                  "//v1/queues", "/v1/%71ueues%00", "/docs", "/tasks/enqueue"])
+def test_other_paths_are_not_there(anybody: Asker, path: str) -> None:
+    for method in ("GET", "POST"):
+        answer = anybody.ask(method, path)
+        assert (answer.status, answer.json["code"]) in ((404, "no_such_route"), (404, "no_such_task"),
+                                                        (405, "method_not_allowed")), (path, answer)
+    assert anybody.get(path).status == 404
+
+
+def test_head_is_get_without_its_body(anybody: Asker) -> None:
+    answer = anybody.ask("HEAD", "/v1/queues")
+
+    assert answer.status == 200 and answer.body == b"" and int(answer.headers["content-length"]) > 0
+
+
+# -- tokens --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+@pytest.mark.usefixtures("unchanged")
+def test_each_verb_takes_its_scope_and_no_other(guarded: Guarded, verb: Verb, queue: str) -> None:
+    for scope in (scope for scope in Scope if scope != verb.scope and verb.scope is not None):
+        answer = ask(guarded.with_scope(scope), verb, queue)
+        assert (answer.status, answer.json["code"]) == (403, "forbidden_scope"), (scope, answer)
+        assert str(verb.scope) in answer.json["message"]
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_each_verb_is_let_through_with_its_scope(guarded: Guarded, verb: Verb, queue: str) -> None:
+    # An id of all zeros is known to nobody: it is looked for, and not found.
+    answer = ask(guarded.with_scope(verb.scope or Scope.READ), verb, queue)
+
+    assert answer.status in (200, 404, 409), answer
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb.scope is not None], ids=lambda verb: verb.name)
+@pytest.mark.usefixtures("unchanged")
+def test_without_a_known_token_nothing_is_done(guarded: Guarded, verb: Verb, queue: str) -> None:
+    good = guarded.tokens["all"]
+
+    for wrong in ("", "Bearer", f"Bearer {guarded.tokens['unknown']}", f"Bearer {good[:-1]}", f"Basic {good}",
+                  good, f"Bearer {good} {good}"):
+        answer = ask(Asker(guarded.url), verb, queue, authorization=wrong)
+        assert (answer.status, answer.json["code"]) in ((401, "unauthorized"), (429, "too_many_failures")), answer
+        assert answer.status != 401 or answer.headers["www-authenticate"] == "Bearer"
+        assert good not in str(answer)
+
+
+def test_health_and_the_document_are_open(guarded: Guarded) -> None:
+    stranger = Asker(guarded.url)
+
+    assert stranger.get("/v1/health").status == 200 and stranger.get("/openapi.json").status == 200
+
+
+def test_wrong_tokens_are_slowed_down_and_right_ones_are_not(guarded: Guarded) -> None:
+    stranger, friend = Asker(guarded.url, guarded.tokens["unknown"]), guarded.with_scope("all")
+
+    answers = [stranger.get("/v1/queues") for _ in range(20)]
+
+    slowed = [answer for answer in answers if answer.status == 429]
+    assert slowed and {answer.status for answer in answers} <= {401, 429}
+    assert slowed[0].json["retry"] and slowed[0].headers["retry-after"]
+    assert friend.get("/v1/queues").status == 200
+
+
+def test_the_token_is_asked_for_before_the_body_is_read(guarded: Guarded) -> None:
+    """The body never comes; an answer does."""
+    with socket.create_connection(Asker(guarded.url).address, timeout=20) as connection:
+        connection.sendall(b"POST /v1/tasks/enqueue HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+                           b"content-length: 1000\r\n\r\n")
+        assert connection.recv(65_536).split()[1] in (b"401", b"429")
+
+
+def test_the_token_names_the_holder(guarded: Guarded, queue: str) -> None:
+    asker = guarded.with_scope("all")
+    task_id = asker.enqueue(queue)
+    asker.claim(queue)
+
+    assert asker.get(f"/v1/tasks/{task_id}").json["claims"][0]["holder"] == "gateway:all"
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    (["--host", "0.0.0.0"], ["host: 0.0.0.0", "--tokens", "[insecure_host]"]),
+    (["--host", "::"], ["host: ::", "--tokens", "[insecure_host]"]),
+    (["--host", "example.org"], ["host: example.org", "--tokens"]),
+    (["--port", "70000"], ["--port"]),
+    (["--tokens", "/no/such/file"], ["--tokens"]),
+    (["--tokens", __file__], ["tokens", "[bad_tokens]"]),
+    (["--key", __file__], ["--key", "--certificate"]),
+    (["--body", "0"], ["--body"]),
+    (["--nodes", "here"], ["node: 'here'", "[bad_address]"]),
+    (["--nodes", ","], ["nodes", "[no_nodes]"]),
+    (["--wait", "10 days"], ["--wait", "10s"]),
+])
+def test_a_gateway_that_cannot_start_says_why(options: list[str], words: list[str], tmp_path: Path) -> None:
+    ended = subprocess.run([sys.executable, "-m", "skuld_py", "gateway", "--port", "0", *options],
+                           capture_output=True, text=True, timeout=60, check=False)
+
+    assert ended.returncode in (1, 2)
+    assert [word for word in words if word not in ended.stderr] == [], ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_port_that_is_taken_is_said(anybody: Asker) -> None:
+    ended = subprocess.run([sys.executable, "-m", "skuld_py", "gateway", "--port", str(anybody.address[1])],
+                           capture_output=True, text=True, timeout=60, check=False)
+
+    assert ended.returncode == 1 and "--port" in ended.stderr and "[port_in_use]" in ended.stderr
+
+
+# -- types ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("headers", "status", "field"), [
+    ({"content_type": "text/plain"}, 415, "content-type"),
+    ({"content_type": ""}, 415, "content-type"),
+    ({"content_type": "application/x-www-form-urlencoded"}, 415, "content-type"),
+    ({"content_type": "multipart/form-data; boundary=x"}, 415, "content-type"),
+    ({"content_type": "application/json; charset=utf-16"}, 415, "content-type"),
+    ({"content_type": "application/jsonp"}, 415, "content-type"),
+    ({"content_encoding": "gzip"}, 415, "content-encoding"),
+    ({"accept": "text/html"}, 406, "accept"),
+    ({"accept": "image/*, text/*;q=0.5"}, 406, "accept"),
+])
+@pytest.mark.usefixtures("unchanged")
+def test_other_types_are_refused(anybody: Asker, queue: str, headers: dict[str, str], status: int,
+                                 field: str) -> None:
+    given = {"content_type": "application/json", **headers}
+    answer = anybody.ask("POST", "/v1/tasks/enqueue", b'{"queue": "%s", "payload": "x"}' % queue.encode(), **given)
+
+    assert (answer.status, answer.json["field"]) == (status, field)
+
+
+@pytest.mark.parametrize("headers", [
+    {"content_type": "application/json; charset=utf-8"}, {"content_type": "Application/JSON"},
+    {"accept": "text/html, */*;q=0.1"}, {"accept": "application/json"}, {"accept": "application/*"}])
+def test_types_that_mean_json_are_taken(anybody: Asker, queue: str, headers: dict[str, str]) -> None:
+    given = {"content_type": "application/json", **headers}
+
+    assert anybody.ask("POST", "/v1/tasks/enqueue", b'{"queue": "%s", "payload": "x"}' % queue.encode(),
+                       **given).status == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "", "127.0.0.1.evil.example",
+                                  "localhost.evil"])
+def test_a_borrowed_name_does_not_reach_an_open_gateway(anybody: Asker, host: str) -> None:
+    answer = anybody.ask("GET", "/v1/queues", host=host)
+
+    assert (answer.status, answer.json["code"], answer.json["field"]) == (400, "bad_host", "host")
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:13080", "127.0.0.1", "[::1]", "[::1]:13080"])
+def test_its_own_names_do(anybody: Asker, host: str) -> None:
+    assert anybody.ask("GET", "/v1/queues", host=host).status == 200
+
+
+def test_no_answer_invites_a_browser(anybody: Asker) -> None:
+    answer = anybody.ask("GET", "/v1/queues", origin="http://evil.example")
+
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+    assert answer.headers["x-content-type-options"] == "nosniff" and "server" not in answer.headers
+
+
+# -- limits --------------------------------------------------------------------------------------
+
+
+def test_a_body_too_large_is_refused_by_its_length(narrow: Asker, queue: str) -> None:
+    body = json.dumps({"queue": queue, "payload": "x" * (1 << 20)}).encode()
+
+    answer = narrow.ask("POST", "/v1/tasks/enqueue", body, content_type="application/json")
+
+    assert (answer.status, answer.json["code"], answer.json["field"]) == (413, "body_too_large", "body")
+
+
+def test_a_body_too_large_is_refused_without_a_length(narrow: Asker) -> None:
+    head = (b"POST /v1/tasks/enqueue HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+            b"transfer-encoding: chunked\r\n\r\n")
+    chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
+
+    assert b" 413 " in narrow.raw(head + chunk * 17 + b"0\r\n\r\n").split(b"\r\n")[0]
+
+
+def test_a_length_that_is_none_is_refused(narrow: Asker) -> None:
+    for length in (b"-1", b"1e3", b"9" * 30, b"+5", b"0x5"):
+        head = b"POST /v1/tasks/enqueue HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        answer = narrow.raw(head + b"content-length: " + length + b"\r\n\r\n")
+        assert answer.split()[1] in (b"400", b"413"), answer
+
+
+def test_payloads_beyond_the_limit_are_refused_and_at_the_limit_are_not(anybody: Asker, queue: str) -> None:
+    at_most, beyond = (anybody.post("enqueue", {"queue": queue, "payload": "x" * size})
+                       for size in (1 << 20, (1 << 20) + 1))
+
+    assert at_most.status == 200
+    assert (beyond.status, beyond.json["code"], beyond.json["field"]) == (413, "payload_too_large", "payload")
+
+
+def test_a_claim_too_many_that_waits_is_told_so(narrow: Asker, queue: str) -> None:
+    answers: list[Answer] = []
+    asked = {"queue": queue, "wait_s": 60}
+    threads = [threading.Thread(target=lambda: answers.append(narrow.post("claim", asked))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+
+    assert sorted(answer.status for answer in answers) == [200, 503, 503]
+    busy = [answer for answer in answers if answer.status == 503]
+    assert {answer.json["code"] for answer in busy} == {"busy"} and all(answer.json["retry"] for answer in busy)
+    assert narrow.post("claim", {"queue": queue}).status == 200
+
+
+def test_a_request_too_many_is_told_when_to_come_again(narrow: Asker) -> None:
+    head = (b"POST /v1/tasks/enqueue HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+            b"content-length: 10\r\n\r\n")
+    slow = [socket.create_connection(narrow.address, timeout=20) for _ in range(3)]
+    try:
+        for connection in slow:
+            connection.sendall(head)
+        answer = narrow.get("/v1/health")
+        while answer.status == 200:  # until all three heads have been read
+            answer = narrow.get("/v1/health")
+    finally:
+        for connection in slow:
+            connection.close()
+
+    assert (answer.status, answer.json["code"]) == (503, "busy") and answer.headers["retry-after"] == "1"
+    while narrow.get("/v1/health").status == 503:
+        pass
+
+
+def test_waiting_ends_at_the_gateways_limit(narrow: Asker, queue: str) -> None:
+    assert narrow.post("claim", {"queue": queue, "wait_s": 3600}).json == {"claims": []}
+
+
+def test_a_gateway_told_to_stop_ends_what_waits_and_then_itself(cluster: LocalCluster, queue: str) -> None:
+    url, process = cluster.start_gateway()
+    answers: list[Answer] = []
+    asking = threading.Thread(target=lambda: answers.append(
+        Asker(url).post("claim", {"queue": queue, "wait_s": 30})))
+    asking.start()
+    while Asker(url).post("claim", {"queue": "other"}).status != 200 or not asking.is_alive():
+        pass
+
+    process.terminate()
+
+    assert process.wait(25) == 0
+    asking.join(10)
+    assert not answers or answers[0].json == {"claims": []} or answers[0].status == 503

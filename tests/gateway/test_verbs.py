@@ -1,0 +1,296 @@
+"""Every verb through a real gateway and a real node: what it does, what it answers, and what it refuses."""
+
+from __future__ import annotations
+
+import base64
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gateway.asking import Answer, Asker
+from skuld_py.client.client import Client
+from skuld_py.embedded.local import LocalCluster
+from skuld_py.model.ids import TEXT_CHARS
+
+pytestmark = pytest.mark.cluster
+NO_ID = "0" * TEXT_CHARS
+
+
+def refused(answer: Answer, status: int, code: str, field: str | None) -> dict[str, Any]:
+    """That it is a refusal, in the shape of all, about this field."""
+    assert answer.status == status, answer
+    document: dict[str, Any] = answer.json
+    assert (document["code"], document["field"], document["outcome"]) == (code, field, "refused"), document
+    assert document["message"] and isinstance(document["retry"], bool) and document["request_id"]
+    return document
+
+
+# -- enqueue -------------------------------------------------------------------------------------
+
+
+def test_a_task_lives_its_life(anybody: Asker, queue: str) -> None:
+    task_id = anybody.enqueue(queue, "sup?")
+    waiting = anybody.get(f"/v1/tasks/{task_id}").json
+    held = anybody.claim(queue, lease_s=30, holder="mill-7")
+    name = {"id": held["id"], "token": held["token"]}
+    claimed = anybody.get(f"/v1/tasks/{task_id}").json
+    entries = [{"data": "half way"}, {"data_base64": "/w=="}]
+    appended = anybody.post("append", {**name, "seq": 0, "entries": entries})
+    renewed = anybody.post("renew", {**name, "lease_s": 60})
+    done = anybody.post("complete", name)
+    after = anybody.get(f"/v1/tasks/{task_id}").json
+
+    assert (waiting["id"], waiting["queue"], waiting["priority"]) == (task_id, queue, 0)
+    assert (waiting["payload"], base64.b64decode(waiting["payload_base64"])) == ("sup?", b"sup?")
+    assert [document["state"] for document in (waiting, claimed, after)] == ["waiting", "claimed", "completed"]
+    assert (held["id"], held["payload"], held["queue"]) == (task_id, "sup?", queue)
+    assert held["token"].isdigit() and 25 < held["valid_s"] < 30
+    assert appended.json == {"next_seq": 2}
+    assert renewed.json["token"] == held["token"] and 59 < renewed.json["valid_s"] < 60
+    assert done.json == {"count": 1}
+    [claim] = after["claims"]
+    assert (claim["token"], claim["holder"], claim["is_released"]) == (held["token"], "mill-7", False)
+    assert after["completed_ms"] == claim["completed_ms"] and after["completed_token"] == held["token"]
+    assert [(line["seq"], line.get("data"), line["data_base64"]) for line in claim["log"]] == [
+        (0, "half way", base64.b64encode(b"half way").decode()), (1, None, "/w==")]
+
+
+def test_bytes_that_are_no_text_come_back_as_they_were(anybody: Asker, queue: str) -> None:
+    raw = bytes(range(256))
+
+    answer = anybody.post("enqueue", {"queue": queue, "payload_base64": base64.b64encode(raw).decode()})
+    held = anybody.claim(queue)
+
+    assert answer.status == 200 and base64.b64decode(held["payload_base64"]) == raw and "payload" not in held
+
+
+@pytest.mark.parametrize("payload", ["", "\x00\x1b[2J\r\n", "\N{GRINNING FACE}", '{"a": [1]}'])
+def test_any_text_is_a_payload(anybody: Asker, queue: str, payload: str) -> None:
+    task_id = anybody.enqueue(queue, payload)
+
+    assert anybody.get(f"/v1/tasks/{task_id}").json["payload"] == payload
+
+
+def test_ids_of_the_callers_make_enqueueing_repeatable(anybody: Asker, queue: str) -> None:
+    ids = anybody.get("/v1/ids?count=3").json["ids"]
+    tasks = [{"id": task_id, "payload": str(number)} for number, task_id in enumerate(ids)]
+
+    answers = [anybody.post("enqueue_many", {"queue": queue, "tasks": tasks}) for _ in range(3)]
+    single = anybody.post("enqueue", {"queue": queue, **tasks[0]})
+    other = anybody.post("enqueue", {"queue": queue, "id": ids[0], "payload": "other"})
+
+    assert len({*ids}) == 3 and all(len(task_id) == TEXT_CHARS for task_id in ids)
+    assert [answer.json for answer in answers] == [{"ids": ids}] * 3 and single.json == {"id": ids[0]}
+    refused(other, 409, "conflict", "id")
+    assert anybody.get(f"/v1/tasks/count?queue={queue}").json == {"count": 3}
+    assert anybody.get(f"/v1/tasks/{ids[0]}").json["payload"] == "0"
+
+
+def test_higher_priorities_go_first_and_the_oldest_among_equals(anybody: Asker, queue: str) -> None:
+    for priority, payload in ((0, "b"), (-5, "c"), (7, "a")):
+        anybody.post("enqueue", {"queue": queue, "payload": payload, "priority": priority,
+                                 "id": anybody.get("/v1/ids").json["ids"][0]})
+
+    # Across partitions the order is approximate: one at a time, each from the best that is known.
+    held = anybody.post("claim", {"queue": queue, "n": 3, "wait_s": 10}).json["claims"]
+
+    assert sorted(claim["payload"] for claim in held) == ["a", "b", "c"]
+    assert {claim["payload"]: claim["priority"] for claim in held} == {"a": 7, "b": 0, "c": -5}
+
+
+def test_copies_beyond_the_replicas_are_refused(anybody: Asker, queue: str) -> None:
+    refused(anybody.post("enqueue", {"queue": queue, "payload": "x", "w": 2}), 422, "bad_w", "w")
+
+    assert anybody.get(f"/v1/tasks/count?queue={queue}").json == {"count": 0}
+
+
+# -- claims --------------------------------------------------------------------------------------
+
+
+def test_a_claim_without_tasks_is_empty(anybody: Asker, queue: str) -> None:
+    assert anybody.post("claim", {"queue": queue}).json == {"claims": []}
+
+
+def test_a_waiting_claim_gets_the_task_that_comes(anybody: Asker, queue: str) -> None:
+    answers: list[Answer] = []
+    asking = threading.Thread(target=lambda: answers.append(
+        anybody.post("claim", {"queue": queue, "wait_s": 20, "lease_s": 30})))
+    asking.start()
+
+    task_id = anybody.enqueue(queue)
+    asking.join(30)
+
+    [held] = answers[0].json["claims"]
+    assert held["id"] == task_id
+    # Counted from the sending of the request: what it waited comes on top.
+    assert 29 < held["valid_s"] < 51
+
+
+def test_what_is_claimed_for_somebody_who_has_gone_is_given_back(anybody: Asker, queue: str) -> None:
+    body = b'{"queue": "%s", "wait_s": 30, "lease_s": 3600}' % queue.encode()
+    with socket.create_connection(anybody.address) as connection:
+        connection.sendall(b"POST /v1/tasks/claim HTTP/1.1\r\nhost: localhost\r\n"
+                           b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body))
+        # Answered after it: so the claim is on its way.
+        assert anybody.get("/v1/health").status == 200
+    anybody.enqueue(queue)
+
+    assert anybody.claim(queue, wait_s=20)["payload"] == "x"
+
+
+def test_renewing_says_what_is_lost(anybody: Asker, queue: str) -> None:
+    anybody.enqueue(queue)
+    anybody.enqueue(queue)
+    kept, given = (anybody.claim(queue, lease_s=60) for _ in range(2))
+    names = [{"id": held["id"], "token": held["token"]} for held in (kept, given)]
+    assert anybody.post("release", {"claims": names[1:]}).json == {"count": 1}
+
+    many = anybody.post("renew_many", {"claims": names, "lease_s": 30})
+    single = anybody.post("renew", names[1])
+
+    assert [row["is_held"] for row in many.json["claims"]] == [True, False] and 29 < many.json["valid_s"] < 30
+    assert refused(single, 409, "fenced", None)["retry"] is False
+    assert anybody.claim(queue)["id"] == given["id"]
+
+
+def test_a_claim_with_another_token_is_lost(anybody: Asker, queue: str) -> None:
+    anybody.enqueue(queue)
+    held = anybody.claim(queue, lease_s=60)
+
+    refused(anybody.post("renew", {"id": held["id"], "token": str(int(held["token"]) + 1)}), 409, "fenced", None)
+
+    assert anybody.post("renew", {"id": held["id"], "token": int(held["token"])}).status == 200
+
+
+def test_many_are_completed_at_once_and_again(anybody: Asker, queue: str) -> None:
+    ids = anybody.post("enqueue_many", {"queue": queue, "tasks": [{"payload": "x"}] * 10}).json["ids"]
+    held = anybody.post("claim", {"queue": queue, "n": 10, "wait_s": 10}).json["claims"]
+    while len(held) < 10:
+        held += anybody.post("claim", {"queue": queue, "n": 10, "wait_s": 10}).json["claims"]
+    names = [{"id": claim["id"], "token": claim["token"]} for claim in held]
+
+    answers = [anybody.post("complete_many", {"claims": names}) for _ in range(2)]
+
+    assert [answer.json for answer in answers] == [{"count": 10}] * 2
+    assert {claim["id"] for claim in held} == {*ids}
+    row = next(row for row in anybody.get("/v1/queues").json["queues"] if row["queue"] == queue)
+    assert row == {"queue": queue, "waiting": 0, "claimed": 0, "completed": 10}
+
+
+def test_the_same_entry_again_is_harmless_and_another_one_is_refused(anybody: Asker, queue: str) -> None:
+    anybody.enqueue(queue)
+    held = anybody.claim(queue)
+    entry = {"id": held["id"], "token": held["token"], "seq": 0, "entries": [{"data": "a"}]}
+
+    answers = [anybody.post("append", entry) for _ in range(2)]
+    other = anybody.post("append", {**entry, "entries": [{"data": "b"}]})
+
+    assert [answer.json for answer in answers] == [{"next_seq": 1}] * 2
+    refused(other, 409, "conflict", "seq")
+
+
+# -- reading -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", [f"/v1/tasks/{NO_ID}", f"/v1/tasks/{NO_ID}/log"])
+def test_an_unknown_task_is_404(anybody: Asker, path: str) -> None:
+    refused(anybody.get(path), 404, "no_such_task", "id")
+
+
+@pytest.mark.parametrize("task_id", ["foo", "w" * 32, "0" * 31, "0" * 33, "%00", "..%2f", "%2e%2e", "%ff",
+                                     "0" * 5_000])
+def test_what_is_no_id_is_404_too(anybody: Asker, task_id: str) -> None:
+    assert anybody.get(f"/v1/tasks/{task_id}").json["code"] in ("no_such_task", "no_such_route")
+    assert anybody.get(f"/v1/tasks/{task_id}").status == 404
+
+
+def test_the_status_is_the_clusters(anybody: Asker, cluster: LocalCluster) -> None:
+    document = anybody.get("/v1/status").json
+
+    assert [node["name"] for node in document["nodes"]] == cluster.addresses
+    assert [(row["partition"], row["leader"]) for row in document["partitions"]] == [
+        (0, cluster.addresses[0]), (1, cluster.addresses[0])]
+
+
+def test_health_needs_no_cluster(cluster: LocalCluster) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        lonely = Asker(cluster.start_gateway("--nodes", address, "--timeout", "300ms")[0])
+
+        assert lonely.get("/v1/health").json == {"is_well": True}
+        lost = lonely.get("/v1/queues")
+
+    assert lost.status == 503 and lost.json["code"] == "unreachable" and lost.json["retry"]
+    assert lost.json["outcome"] == "refused" and lost.headers["retry-after"] == "1"
+
+
+# -- uncertain -----------------------------------------------------------------------------------
+
+
+def test_what_is_uncertain_is_told_apart_from_what_is_refused(cluster: LocalCluster, queue: str) -> None:
+    """A node that stands still has taken the request, and may yet carry it out."""
+    asker = Asker(cluster.start_gateway("--timeout", "1s")[0])
+    task_id = asker.enqueue(queue)
+    process = cluster.node_process_id(0)
+    assert process is not None
+    verbs: dict[str, Callable[[], Answer]] = {
+        "claim": lambda: asker.post("claim", {"queue": queue}),
+        "enqueue": lambda: asker.post("enqueue", {"queue": queue, "payload": "y"}),
+        "enqueue with id": lambda: asker.post("enqueue", {"queue": queue, "payload": "x", "id": task_id}),
+        "complete": lambda: asker.post("complete", {"id": task_id, "token": "7"}),
+    }
+    asker.get("/v1/ids")  # so that making ids does not have to wait for the node's greeting
+    os.kill(process, signal.SIGSTOP)
+    try:
+        answers = {name: verb() for name, verb in verbs.items()}
+    finally:
+        os.kill(process, signal.SIGCONT)
+
+    assert {name: answer.status for name, answer in answers.items()} == dict.fromkeys(verbs, 504)
+    assert {answer.json["outcome"] for answer in answers.values()} == {"uncertain"}
+    assert {name: answer.json["retry"] for name, answer in answers.items()} == {
+        "claim": False, "enqueue": False, "enqueue with id": True, "complete": True}
+    assert answers["enqueue with id"].json["ids"] == [task_id]
+    [fresh] = answers["enqueue"].json["ids"]
+    until = time.monotonic() + 20
+    while (again := asker.post("enqueue", {"queue": queue, "payload": "y", "id": fresh})).status != 200:
+        assert time.monotonic() < until, again
+    assert asker.get(f"/v1/tasks/count?queue={queue}").json == {"count": 2}
+
+
+# -- the catalogue of the original ---------------------------------------------------------------
+
+
+def test_the_routes_of_the_original(anybody: Asker, queue: str) -> None:
+    """C3, C5 to C12 of its suite, with what it did wrong put right."""
+    ids = [anybody.enqueue(queue, "sup") for _ in range(10)]
+
+    listed = anybody.get(f"/v1/tasks/list?queue={queue}")
+    assert [(row["id"], row["payload"]) for row in listed.lines] == [(task_id, "sup") for task_id in sorted(ids)]
+    assert anybody.get(f"/v1/tasks/count?queue={queue}").json == {"count": 10}
+    assert len(anybody.get("/v1/ids").json["ids"][0]) == TEXT_CHARS
+    for method, path in (("POST", "count"), ("POST", "list"), ("GET", "enqueue"), ("GET", "claim"),
+                         ("GET", "complete"), ("POST", ids[0])):
+        answer = anybody.ask(method, f"/v1/tasks/{path}", b"{}" if method == "POST" else None,
+                             content_type="application/json")
+        refused(answer, 405, "method_not_allowed", "method")
+    for body in (b"{", b""):
+        answer = anybody.ask("POST", "/v1/tasks/enqueue", body, content_type="application/json")
+        refused(answer, 400, "bad_json", "body")
+    refused(anybody.get("/v1/tasks/foo"), 404, "no_such_task", "id")
+
+
+def test_the_gateway_and_the_client_see_the_same(anybody: Asker, cluster: LocalCluster, queue: str) -> None:
+    with Client(cluster.addresses) as client:
+        task_id = client.enqueue(queue, b"from python")
+        held = anybody.claim(queue, holder="http")
+        view = client.get(task_id)
+
+    assert held["id"] == str(task_id) and view.claims[0].holder == "http"
+    assert str(view.claims[0].token) == held["token"]
