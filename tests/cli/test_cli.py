@@ -20,6 +20,7 @@ from click.testing import CliRunner, Result
 
 from skuld_py import __version__
 from skuld_py.cli.main import main
+from skuld_py.config import PLAIN, Scaling
 from skuld_py.errors import Refused, Uncertain
 
 TOP = Path(__file__).resolve().parents[2]
@@ -270,6 +271,20 @@ def test_a_node_is_told_what_the_command_line_expects_of_its_cluster(monkeypatch
     assert skuld(*plain, "--partitions", "16", "--replicas", "5", "--skew", "3s").exit_code == 0
     assert given == [{"partitions": None, "replicas": None, "skew_ms": None},
                      {"partitions": 16, "replicas": 5, "skew_ms": 3_000}]
+
+
+def test_a_node_is_told_which_options_for_large_clusters_are_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Scaling] = []
+    monkeypatch.setattr("skuld_py.runtime.server.serve", lambda *_, **named: given.append(named["scaling"]))
+    plain = ("node", "--cluster", "c", "--data", "d")
+    switches = {"--direct-join": "direct_join", "--transfer": "transfer", "--sharing": "sharing",
+                "--versions": "versions"}
+
+    for option in switches:
+        assert skuld(*plain, option).exit_code == 0
+    assert given == [Scaling(**{name: True}) for name in switches.values()]
+    assert skuld(*plain, "--scheduler", "h:1", "--scheduler", "h:2").exit_code == skuld(*plain).exit_code == 0
+    assert given[-2:] == [Scaling(schedulers=("h:1", "h:2")), PLAIN]
 
 
 def test_an_interrupt_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
