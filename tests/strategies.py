@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 
 from skuld_py.model import columns, fields
 from skuld_py.model import messages as m
-from skuld_py.model.body import PRIORITY_MAX, PRIORITY_MIN, Header
+from skuld_py.model.body import (
+    DEFAULT_RETRY,
+    PRIORITY_MAX,
+    PRIORITY_MIN,
+    TIME_MS_MAX,
+    Header,
+    Retry,
+    encode_times,
+    prelude_of,
+)
 from skuld_py.wire.codec import Envelope
 
 Integer = Callable[[int, int], int]
@@ -33,6 +42,8 @@ CHARS = 6
 def make(of: type, integer: Integer) -> Any:
     """A record of an attrs class, drawn by ``integer``; fields of ``columns`` list equally many."""
     count = integer(0, ITEMS)
+    if of is m.TaskBatch:
+        return _task_batch(integer, count)
     values: dict[str, Any] = {}
     for field in attrs.fields(of):
         special = SPECIAL.get((of, field.name))
@@ -82,8 +93,14 @@ def _bytes(integer: Integer, count: int) -> bytes:
     return integer(0, (1 << 8 * count) - 1).to_bytes(count, "big")
 
 
-def _header(integer: Integer, count: int) -> bytes:
-    return Header(_name(integer, False), integer(PRIORITY_MIN, PRIORITY_MAX)).encode()
+def _task_batch(integer: Integer, count: int) -> m.TaskBatch:
+    """Tasks with and without options; their times stand before their payloads."""
+    times = [integer(1, TIME_MS_MAX) if integer(0, 1) else 0 for _ in range(2)]
+    retry = Retry(integer(1, 1_000)) if integer(0, 1) else DEFAULT_RETRY
+    headers = ((_name(integer, True), _chars(integer, TEXT_CHARS, integer(0, CHARS))),) if integer(0, 1) else ()
+    header = Header(_name(integer, False), integer(PRIORITY_MIN, PRIORITY_MAX), retry, headers, prelude_of(*times))
+    rests = [encode_times(*times) + _bytes(integer, integer(0, CHARS)) for _ in range(count)]
+    return m.TaskBatch(header.encode(), _bytes(integer, 20 * count), columns.pack(rests))
 
 
 def _task_id(integer: Integer, count: int) -> bytes:
@@ -91,7 +108,6 @@ def _task_id(integer: Integer, count: int) -> bytes:
 
 
 SPECIAL: dict[tuple[type, str], Callable[[Integer, int], Any]] = {
-    (m.TaskBatch, "header"): _header,
     (m.Append, "id"): _task_id,
     (m.Append, "seq"): lambda integer, _: integer(0, fields.U32_MAX - ITEMS),
     (m.TaskRow, "id"): _task_id,

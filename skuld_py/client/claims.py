@@ -12,7 +12,7 @@ import attrs
 
 from skuld_py.client.steady import steady_s
 from skuld_py.model import ids as task_ids
-from skuld_py.model.body import Header, decode_body
+from skuld_py.model.body import Header, decode_times, header_of
 from skuld_py.model.ids import TaskId
 from skuld_py.model.message import ClaimBatch
 
@@ -65,6 +65,8 @@ def claims_of(batch: ClaimBatch, deadline: float, clock: Callable[[], float] = s
         size = 2 + int.from_bytes(body[:2], "big")
         header = headers.get(body[:size])
         if header is None:
-            header = headers[body[:size]] = decode_body(body)[0]
+            header = headers[body[:size]] = header_of(body)
+        if header.prelude:
+            size += decode_times(header.prelude, body[size:])[2]
         yield Claim(TaskId(task_id), batch.first_token + index, header.queue, header.priority, body[size:],
                     batch.end_ms, deadline, clock=clock)

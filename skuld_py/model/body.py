@@ -1,30 +1,107 @@
 """A task's body: what was enqueued. Immutable; the same id with another body is a conflict.
 
-Record: ``header length u16 | header | payload``. The header holds what decides order (queue, priority) and is
-shared by all tasks of a batch, so it is checked once per batch.
+    record  = header length u16 | header | prelude | payload
+    header  = priority i32 | queue length u8 | queue | [ flags u16 | sections ]
+    RETRY   = max attempts u16 | backoff ms u32 | factor percent u16 | longest backoff ms u32 | jitter percent u8
+    HEADERS = count u8 | (key length u8 | key | value length u16 | value)*
+    prelude = [ WAKE: not before ms u64 ] [ EXPIRES: expires ms u64 ]
+
+What all tasks of a batch share is in the header, so it is checked and compared once per batch. What differs from
+task to task (times) stands before the payload, so a batch of tasks with as many times is still one batch. A task
+without options has neither tail nor prelude, and costs what it costs to have none.
+
+Invariant: one value has one record. A flag is set exactly when its value is not the default, sections keep their
+order, keys rise; so ``decode`` takes what ``encode`` gives and nothing else, and equal tasks are equal bytes.
+
+Rejected: msgpack for the header, which has many forms of one value; a column of the batch for each option, most of
+them empty; all options in the header, where as many tasks with own times would be as many batches.
 """
 
 from __future__ import annotations
 
 import struct
+from itertools import pairwise
 
 import attrs
 
 HEADER = struct.Struct(">iB")
 PRIORITY_MIN, PRIORITY_MAX = -(1 << 31), (1 << 31) - 1
+TIME_MS_MAX = 253_402_300_799_999
+"""The end of the year 9999, the last that a ``datetime`` can show."""
+HEADERS_BYTES_MAX = 4_096
+HEADERS_MAX, KEY_BYTES_MAX = 255, 255
+
+RETRY, HEADERS, WAKE, EXPIRES = 0x01, 0x08, 0x10, 0x20
+PRELUDE = WAKE | EXPIRES
+"""Flags of what differs from task to task."""
+_KNOWN = RETRY | HEADERS | PRELUDE
+_FLAGS = struct.Struct(">H")
+_RETRY = struct.Struct(">HIHIB")
+_TIME_BYTES = 8
+
+
+@attrs.frozen
+class Retry:
+    """How often and when a task is tried again.
+
+    ``max_attempts`` claims may fail or lapse. After the nth failure the task rests for
+    ``min(backoff_max_ms, backoff_ms * (factor_percent / 100) ** (n - 1))``, give or take ``jitter_percent``.
+    """
+
+    max_attempts: int = 25
+    backoff_ms: int = 1_000
+    factor_percent: int = 200
+    backoff_max_ms: int = 3_600_000
+    jitter_percent: int = 10
+
+    def check(self) -> None:
+        """Raises ``ValueError``, naming the field, when a number is out of its range."""
+        for field, (low, high) in RETRY_RANGES.items():
+            value = getattr(self, field)
+            if not low <= value <= high:
+                raise ValueError(f"{field}: {value} is not in {low}..{high}")
+        if self.backoff_ms > self.backoff_max_ms:
+            raise ValueError(f"backoff_max_ms: {self.backoff_max_ms} is less than backoff_ms: {self.backoff_ms}")
+
+
+RETRY_RANGES = {
+    "max_attempts": (1, 1_000),
+    "backoff_ms": (0, (1 << 32) - 1),
+    "factor_percent": (100, (1 << 16) - 1),
+    "backoff_max_ms": (0, (1 << 32) - 1),
+    "jitter_percent": (0, 100),
+}
+DEFAULT_RETRY = Retry()
+Headers = tuple[tuple[str, str], ...]
+"""Keys and values, keys rising."""
 
 
 @attrs.frozen
 class Header:
-    """What decides a task's place: ``queue``, and ``priority`` (i32, higher first)."""
+    """What tasks of a batch share. ``queue`` and ``priority`` (i32, higher first) decide a task's place.
+
+    ``headers`` are for applications. ``prelude``: the flags of what stands before each payload.
+    """
 
     queue: str
     priority: int = 0
+    retry: Retry = DEFAULT_RETRY
+    headers: Headers = ()
+    prelude: int = 0
+
+    @property
+    def flags(self) -> int:
+        """What is there besides the place."""
+        return (RETRY if self.retry != DEFAULT_RETRY else 0) | (HEADERS if self.headers else 0) | self.prelude
 
     def encode(self) -> bytes:
         """The canonical bytes."""
-        queue = self.queue.encode()
-        return HEADER.pack(self.priority, len(queue)) + queue
+        queue, flags = self.queue.encode(), self.flags
+        place = HEADER.pack(self.priority, len(queue)) + queue
+        if not flags:
+            return place
+        retry = _RETRY.pack(*attrs.astuple(self.retry)) if flags & RETRY else b""
+        return place + _FLAGS.pack(flags) + retry + (encode_headers(self.headers) if flags & HEADERS else b"")
 
     @classmethod
     def decode(cls, raw: bytes) -> Header:
@@ -32,17 +109,164 @@ class Header:
         if len(raw) < HEADER.size:
             raise ValueError("header is too short")
         priority, size = HEADER.unpack_from(raw)
-        if len(raw) != HEADER.size + size:
+        queue, tail = raw[HEADER.size : HEADER.size + size], raw[HEADER.size + size :]
+        if len(queue) != size:
             raise ValueError("header has a wrong length")
-        return cls(raw[HEADER.size :].decode("ascii"), priority)
+        place = cls(queue.decode("ascii"), priority)
+        return _with_tail(place, tail) if tail else place
 
 
-def encode_body(header: bytes, payload: bytes) -> bytes:
-    """The body record."""
-    return len(header).to_bytes(2, "big") + header + payload
+def _with_tail(place: Header, tail: bytes) -> Header:
+    if len(tail) < _FLAGS.size:
+        raise ValueError("header has a wrong length")
+    flags = _FLAGS.unpack_from(tail)[0]
+    if not flags or flags & ~_KNOWN:
+        raise ValueError(f"flags: {flags:#x} are none, or not all known")
+    retry, sections = DEFAULT_RETRY, tail[_FLAGS.size :]
+    headers: Headers = ()
+    if flags & RETRY:
+        retry, sections = _decode_retry(sections[: _RETRY.size]), sections[_RETRY.size :]
+    if flags & HEADERS:
+        headers, sections = decode_headers(sections), b""
+    if sections:
+        raise ValueError("header has a wrong length")
+    return Header(place.queue, place.priority, retry, headers, flags & PRELUDE)
 
 
-def decode_body(record: bytes) -> tuple[Header, bytes]:
-    """Header and payload of a body record."""
-    size = int.from_bytes(record[:2], "big")
-    return Header.decode(record[2 : 2 + size]), record[2 + size :]
+def _decode_retry(raw: bytes) -> Retry:
+    if len(raw) != _RETRY.size:
+        raise ValueError("retry: is cut short")
+    retry = Retry(*_RETRY.unpack(raw))
+    retry.check()
+    if retry == DEFAULT_RETRY:
+        raise ValueError("retry: is the default, which is left out")
+    return retry
+
+
+def is_plain(header: bytes) -> bool:
+    """Whether a valid header, as bytes, has no tail: its tasks have no options."""
+    return len(header) == HEADER.size + header[4]
+
+
+# -- headers of applications ----------------------------------------------------------------------------
+
+
+def encode_headers(headers: Headers) -> bytes:
+    """The section; raises ``ValueError`` when there are too many, or too long ones, or their keys do not rise."""
+    if not 1 <= len(headers) <= HEADERS_MAX:
+        raise ValueError(f"headers: {len(headers)}, not 1..{HEADERS_MAX}")
+    parts = [bytes([len(headers)])]
+    for key, value in headers:
+        name, data = key.encode(), value.encode()
+        if not 1 <= len(name) <= KEY_BYTES_MAX or len(data) > HEADERS_BYTES_MAX:
+            raise ValueError(f"headers: {key[:32]!r}: {len(name)} bytes of key and {len(data)} of value, not"
+                             f" 1..{KEY_BYTES_MAX} and 0..{HEADERS_BYTES_MAX}")
+        parts += [bytes([len(name)]), name, len(data).to_bytes(2, "big"), data]
+    if any(key >= following for (key, _), (following, _) in pairwise(headers)):
+        raise ValueError("headers: keys do not rise")
+    section = b"".join(parts)
+    if len(section) > HEADERS_BYTES_MAX:
+        raise ValueError(f"headers: {len(section)} bytes, more than {HEADERS_BYTES_MAX}")
+    return section
+
+
+def decode_headers(section: bytes) -> Headers:
+    """Parse the section, to its end; raises ``ValueError``."""
+    at, pairs = 1, []
+    for _ in range(section[0] if section else 0):
+        key, at = _string(section, at, 1)
+        value, at = _string(section, at, 2)
+        pairs.append((key, value))
+    headers = tuple(pairs)
+    if not headers or at != len(section):
+        raise ValueError("headers: none, or with a wrong length")
+    encode_headers(headers)
+    return headers
+
+
+def _string(section: bytes, at: int, width: int) -> tuple[str, int]:
+    start = at + width
+    end = start + int.from_bytes(section[at:start], "big")
+    if end > len(section):
+        raise ValueError("headers: are cut short")
+    return section[start:end].decode(), end
+
+
+# -- bodies ---------------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Body:
+    """A body taken apart. Times are milliseconds of the wall clock, 0 for none.
+
+    Not claimed before ``not_before_ms``, not claimed after ``expires_ms``. The header's ``prelude`` follows
+    from which times are given.
+    """
+
+    header: Header
+    not_before_ms: int = 0
+    expires_ms: int = 0
+    payload: bytes = b""
+
+    def __attrs_post_init__(self) -> None:
+        prelude = prelude_of(self.not_before_ms, self.expires_ms)
+        if prelude != self.header.prelude:
+            object.__setattr__(self, "header", attrs.evolve(self.header, prelude=prelude))
+
+    def encode(self) -> bytes:
+        """The canonical record."""
+        times = encode_times(self.not_before_ms, self.expires_ms)
+        return encode_body(self.header.encode(), times + self.payload)
+
+    @classmethod
+    def decode(cls, record: bytes) -> Body:
+        """Parse; raises ``ValueError`` on anything that ``encode`` does not give."""
+        raw, rest = split_body(record)
+        header = Header.decode(raw)
+        if not header.prelude:
+            return cls(header, 0, 0, rest)
+        not_before_ms, expires_ms, size = decode_times(header.prelude, rest)
+        return cls(header, not_before_ms, expires_ms, rest[size:])
+
+
+def prelude_of(not_before_ms: int, expires_ms: int) -> int:
+    """The flags of the times that are given."""
+    return (WAKE if not_before_ms else 0) | (EXPIRES if expires_ms else 0)
+
+
+def encode_times(not_before_ms: int, expires_ms: int) -> bytes:
+    """The prelude; a time of 0 takes no bytes."""
+    return b"".join(time.to_bytes(_TIME_BYTES, "big") for time in (not_before_ms, expires_ms) if time)
+
+
+def decode_times(prelude: int, rest: bytes) -> tuple[int, int, int]:
+    """(not before, expires, bytes of the prelude) from prelude and payload; raises ``ValueError``."""
+    not_before_ms, at = _time("not_before", rest, 0) if prelude & WAKE else (0, 0)
+    expires_ms, at = _time("expires", rest, at) if prelude & EXPIRES else (0, at)
+    return not_before_ms, expires_ms, at
+
+
+def _time(field: str, rest: bytes, at: int) -> tuple[int, int]:
+    end = at + _TIME_BYTES
+    time_ms = int.from_bytes(rest[at:end], "big")
+    if len(rest) < end or not 1 <= time_ms <= TIME_MS_MAX:
+        raise ValueError(f"{field}: is cut short, or not in 1..{TIME_MS_MAX} ms")
+    return time_ms, end
+
+
+def encode_body(header: bytes, rest: bytes) -> bytes:
+    """The record of a header's bytes, and prelude and payload."""
+    return len(header).to_bytes(2, "big") + header + rest
+
+
+def split_body(record: bytes) -> tuple[bytes, bytes]:
+    """A record as its header's bytes, and prelude and payload; raises ``ValueError`` when it is too short."""
+    end = 2 + int.from_bytes(record[:2], "big")
+    if len(record) < end:
+        raise ValueError("header is cut short")
+    return record[2:end], record[end:]
+
+
+def header_of(record: bytes) -> Header:
+    """The header of a record."""
+    return Header.decode(record[2 : 2 + int.from_bytes(record[:2], "big")])

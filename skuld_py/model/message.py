@@ -28,10 +28,13 @@ class Message:
 
 @attrs.frozen
 class TaskBatch:
-    """Tasks that share a header (``model.task.Header``), of one partition when between nodes."""
+    """Tasks that share a header (``model.body.Header``), of one partition when between nodes.
+
+    ``payloads``: of each its prelude, if the header says that there is one, and its payload.
+    """
 
     columns: ClassVar[tuple[str, ...]] = ("ids", "payloads")
-    header: bytes = fields.blob(bytes_max=512)
+    header: bytes = fields.blob(bytes_max=8_192)
     ids: bytes = fields.ids()
     payloads: Column = fields.strings()
 

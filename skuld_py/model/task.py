@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 
-from skuld_py.model.body import decode_body
+from skuld_py.model.body import DEFAULT_RETRY, Body, Retry
 from skuld_py.model.history import History
 
 
@@ -32,7 +34,7 @@ class ClaimView:
 
 @attrs.frozen
 class Task:
-    """A task as readers see it."""
+    """A task as readers see it. ``headers`` are what its producer gave besides the payload."""
 
     id: bytes
     queue: str
@@ -41,6 +43,10 @@ class Task:
     claims: tuple[ClaimView, ...] = ()
     completed_ms: int | None = None
     completed_token: int | None = None
+    not_before_ms: int | None = None
+    expires_ms: int | None = None
+    retry: Retry = DEFAULT_RETRY
+    headers: Mapping[str, str] = attrs.field(factory=dict, hash=False)
 
     @property
     def is_completed(self) -> bool:
@@ -48,17 +54,19 @@ class Task:
         return self.completed_ms is not None
 
 
-def view(task_id: bytes, body: bytes, history: History, entries: list[LogEntry]) -> Task:
+def view(task_id: bytes, record: bytes, history: History, entries: list[LogEntry]) -> Task:
     """A task for readers, from its replicated parts."""
-    header, payload = decode_body(body)
+    body = Body.decode(record)
+    header = body.header
     logs = contiguous(entries)
     done = history.completion.value
     claims = tuple(
         ClaimView(token, claim.holder, claim.start_ms, claim.end.value, bool(claim.kind),
                   done[0] if done and done[1] == token else None, logs.get(token, ()))
         for token, claim in sorted(history.claims.entries.items()))
-    return Task(task_id, header.queue, header.priority, payload, claims,
-                done[0] if done else None, done[1] if done else None)
+    return Task(task_id, header.queue, header.priority, body.payload, claims, done[0] if done else None,
+                done[1] if done else None, body.not_before_ms or None, body.expires_ms or None, header.retry,
+                dict(header.headers))
 
 
 def contiguous(entries: list[LogEntry]) -> dict[int, tuple[bytes, ...]]:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from enum import Enum
 from operator import add
 
-from skuld_py.model.body import decode_body
+from skuld_py.model.body import header_of
 from skuld_py.model.history import History
 from skuld_py.model.store import Store
 from skuld_py.partition import tables
@@ -82,7 +82,7 @@ class Filing:
             return
         lapsed = [self._prefix + key[10:] for key, held in zip(keys, found, strict=True) if held is None]
         for key, body in self._store.get_many("body", lapsed).items():
-            place = tables.place_of(decode_body(body)[0])
+            place = tables.place_of(header_of(body))
             self._leave_ready(place, key[2:])
             self.tally.add(tables.queue_of(place), COMPLETED, 1)
 

@@ -13,7 +13,7 @@ from itertools import accumulate
 import attrs
 
 from skuld_py.config import DEFAULT_LIMITS
-from skuld_py.model.body import Header, decode_body, encode_body
+from skuld_py.model.body import Header, encode_body, header_of
 from skuld_py.model.history import (
     CLAIM,
     HISTORY_HEAD,
@@ -251,7 +251,7 @@ class Replica:
         self.tree.toggle(merkle.HISTORY, [key], self.store.put_many("history", [(key, record)]), *before)
         body = self.store.get("body", key)
         if body is not None:
-            place = tables.place_of(decode_body(body)[0])
+            place = tables.place_of(header_of(body))
         self.filing.refile(now_ms, task_id, old, new, place, Body.ABSENT if body is None else Body.KNOWN)
 
     def is_empty(self) -> bool:

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model import columns, ids
-from skuld_py.model.body import decode_body
+from skuld_py.model.body import Body, split_body
 from skuld_py.model.history import EMPTY_HISTORY, History
 from skuld_py.model.messages import TaskRow
 from skuld_py.model.names import check_name
@@ -77,16 +77,15 @@ def merge_rows(replica: Replica, now_ms: int, partitions: int, rows: Sequence[Ta
 
 
 def _check(row: TaskRow, partition: int, partitions: int) -> tuple[bytes, bytes]:
-    """Header and payload of a row's body, empty without one."""
+    """The header of a row's body, and what is behind it; empty without one."""
     if ids.partition_of(row.id, partitions) != partition:
         raise Malformed("TaskRow.id", "belongs to another partition")
     try:
         if row.history:
             History.decode(row.history)
         for body in row.body.unpack("TaskRow.body"):
-            header, payload = decode_body(body)
-            check_name("queue", header.queue)
-            return header.encode(), payload
+            check_name("queue", Body.decode(body).header.queue)
+            return split_body(body)
     except (ValueError, Refused) as problem:
         raise Malformed("TaskRow", str(problem)) from None
     return b"", b""

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from skuld_py.errors import Corrupt
-from skuld_py.model.body import decode_body
+from skuld_py.model.body import header_of
 from skuld_py.model.history import History, decode_history
 from skuld_py.model.store import Row, Store
 from skuld_py.partition import tables
@@ -108,7 +108,7 @@ class Scrub:
         leases: list[Row] = []
         done: list[bytes] = []
         for key, body in rows:
-            place, history = tables.place_of(decode_body(body)[0]), decode_history(histories.get(key))
+            place, history = tables.place_of(header_of(body)), decode_history(histories.get(key))
             if history.completion.value is not None:
                 done.append(place)
             elif self._is_claimed(history):

@@ -19,7 +19,7 @@ from skuld_py.config import Limits, Parameters, Timing
 from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.model.body import decode_body
+from skuld_py.model.body import header_of
 from skuld_py.model.document import Member
 from skuld_py.model.history import token_of
 from skuld_py.model.store import Store
@@ -292,7 +292,7 @@ class Vnode:
         task_ids = [amendment.id for amendment in amendments]
         histories = self.replica.histories(task_ids)
         records = [histories[self.replica.prefix + task_id] for task_id in task_ids]
-        places = [b"" if body is None else place_of(decode_body(body)[0])
+        places = [b"" if body is None else place_of(header_of(body))
                   for body in self.replica.bodies(task_ids)]
         return m.Amend(request, self.partition, self.epoch, b"".join(task_ids), columns.pack(records),
                        columns.pack(places))

@@ -2,8 +2,8 @@
 
 Two sorts: that fields which list the same things have equal counts (declared by the message itself, in
 ``columns``), and the few rules below. They are here and not in the machines because a machine takes
-apart what it is handed without asking again: a header that does not parse, or a log number that does
-not fit its key, must not get that far.
+apart what it is handed without asking again: a header that does not parse, a payload without the times that
+its header says stand before it, or a log number that does not fit its key, must not get that far.
 
 Bounds on sizes that a cluster may lower (a payload's, a batch's) are not here: they hold for what clients
 send, where the node refuses them by name, and not between nodes, where what was stored must still travel.
@@ -15,8 +15,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from skuld_py.model.body import Header
-from skuld_py.model.columns import unpack_u64
+from skuld_py.model.body import Header, decode_times
+from skuld_py.model.columns import Column, unpack_u64
 from skuld_py.model.fields import U32_MAX
 from skuld_py.model.ids import ID_BYTES
 from skuld_py.model.messages import Append, TaskBatch, TaskRow
@@ -27,20 +27,30 @@ Rule = Callable[[Any], None]
 
 
 def check_header(batch: TaskBatch) -> None:
-    """The header parses and names a queue."""
-    problem = _problem_of_header(batch.header)
+    """The header parses and names a queue; before each payload stands what the header says."""
+    problem, prelude = _read_header(batch.header)
     if problem:
         raise Fault(problem, ".header")
+    if prelude:
+        _check_preludes(prelude, batch.payloads)
 
 
 @lru_cache(maxsize=1_024)
-def _problem_of_header(header: bytes) -> str:
-    """What is wrong with it, or ``""``. Tasks share few headers, so the answers are kept."""
+def _read_header(header: bytes) -> tuple[str, int]:
+    """What is wrong with it, or ``""``, and the flags of its prelude. Tasks share few headers: kept."""
     try:
-        queue = Header.decode(header).queue
-    except ValueError:
-        return "is no task header"
-    return "" if NAME.fullmatch(queue) else "its queue has no valid name"
+        parsed = Header.decode(header)
+    except ValueError as problem:
+        return f"is no task header: {problem}", 0
+    return "" if NAME.fullmatch(parsed.queue) else "its queue has no valid name", parsed.prelude
+
+
+def _check_preludes(prelude: int, rests: Column) -> None:
+    for index, rest in enumerate(rests.unpack()):
+        try:
+            decode_times(prelude, rest)
+        except ValueError as problem:
+            raise Fault(str(problem), f".payloads[{index}]") from None
 
 
 def check_append(request: Append) -> None:

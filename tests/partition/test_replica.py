@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skuld_py.crdt.lattice import LatticeMap, Max
-from skuld_py.model.body import Header, decode_body
+from skuld_py.model.body import Header
+from skuld_py.model.body import header_of as parsed
 from skuld_py.model.history import RELEASED, ClaimRecord, History, decode_history, ending_of, token_of
 from skuld_py.partition import tables
 from skuld_py.partition.replica import Amendment, Grant, Replica
@@ -76,7 +77,7 @@ def check(replica: Replica, now_ms: int) -> None:
             assert held[0] == history.horizon_ms + SKEW_MS
             assert (held[1][:1] == tables.BODY_KNOWN) == (body is not None)
         elif body is not None:
-            assert ready[task_id] == tables.place_of(decode_body(body)[0])
+            assert ready[task_id] == tables.place_of(parsed(body))
             assert not history.horizon_ms or history.horizon_ms + SKEW_MS <= now_ms
         else:
             assert task_id not in ready
@@ -93,7 +94,7 @@ def _count(counts: dict[str, list[int]], body: bytes | None, history: History,
     if held is not None:
         counts.setdefault(tables.queue_of(held[1][1:]).decode(), [0, 0, 0])[1] += 1
     elif body is not None:
-        row = counts.setdefault(decode_body(body)[0].queue, [0, 0, 0])
+        row = counts.setdefault(parsed(body).queue, [0, 0, 0])
         row[2 if history.completion.value is not None else 0] += 1
 
 

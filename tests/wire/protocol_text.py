@@ -37,7 +37,7 @@ import strategies
 from skuld_py.crdt import Flag, LatticeMap, Max, Min
 from skuld_py.model import columns, fields, ids
 from skuld_py.model import messages as m
-from skuld_py.model.body import Header, decode_body, encode_body
+from skuld_py.model.body import Body, Header
 from skuld_py.model.columns import Column
 from skuld_py.model.history import ClaimRecord, History
 from skuld_py.wire.codec import Envelope, encode
@@ -182,7 +182,7 @@ def _made(name: str, arguments: list[Any], named: dict[str, Any]) -> Any:
             return Header(*arguments).encode()
         case "body":
             queue, priority, payload = arguments
-            return encode_body(Header(queue, priority).encode(), payload.encode())
+            return Body(Header(queue, priority), payload=payload.encode()).encode()
         case "history":
             done_ms, done_token, *claims = arguments
             completion = Min((done_ms, done_token)) if done_ms else Min()
@@ -230,7 +230,8 @@ def _blob_said(value: bytes, field: Any) -> str:
         return f"u64s({', '.join(map(str, columns.unpack_u64(value)))})"
     if field.name == "header":
         header = Header.decode(value)
-        return f'header("{header.queue}", {header.priority})'
+        words = f'header("{header.queue}", {header.priority})'
+        return words if meaning_of(words) == value else f'hex("{value.hex()}")'
     return _string_said(value, field.name) if field.name == "history" else f'hex("{value.hex()}")'
 
 
@@ -242,9 +243,10 @@ def _string_said(value: bytes, name: str) -> str:
                 return words
     if name in ("body", "bodies"):
         with contextlib.suppress(ValueError):
-            header, payload = decode_body(value)
-            if _is_plain(payload):
-                return f'body("{header.queue}", {header.priority}, "{payload.decode()}")'
+            body = Body.decode(value)
+            words = f'body("{body.header.queue}", {body.header.priority}, "{body.payload.decode("latin-1")}")'
+            if _is_plain(body.payload) and meaning_of(words) == value:
+                return words
     return f'"{value.decode()}"' if value and _is_plain(value) else f'hex("{value.hex()}")'
 
 

@@ -209,6 +209,16 @@ CASES: dict[str, tuple[Frames, str, str]] = {
     "a header without a queue": (enqueue(row(Header("").encode())), HEADER, "no valid name"),
     "a header with a bad queue": (enqueue(row(Header("a\0b").encode())), HEADER, "no valid name"),
     "a header that is no ASCII": (enqueue(row(b"\0\0\0\0\1\xff")), HEADER, "is no task header"),
+    "a header with a flag of a later version": (enqueue(row(JOBS + b"\0\x40")), HEADER, "flags: 0x40"),
+    "a retry without attempts": (enqueue(row(JOBS + b"\0\x01" + bytes(13))), HEADER, "max_attempts: 0"),
+    "headers cut short": (enqueue(row(JOBS + b"\0\x08\x01\x01a\0\x02b")), HEADER, "headers: are cut short"),
+    "a header beyond its size": (enqueue(row(JOBS + bytes(8_192))), HEADER, "8201 bytes, more than 8192"),
+    "no time before the payload": (enqueue(row(JOBS + b"\0\x10")), PAYLOADS + "[0]", "not_before: is cut short"),
+    "a time of 0": (enqueue(row(JOBS + b"\0\x20", lengths=b"\0\0\0\x08"), frames=[bytes(8)]), PAYLOADS + "[0]",
+                    "expires: is cut short, or not in 1.."),
+    "the second payload without its time": (
+        enqueue(row(JOBS + b"\0\x20", ids=ID * 2, lengths=b"\0\0\0\x08\0\0\0\1"), frames=[bytes(7) + b"\1\1"]),
+        PAYLOADS + "[1]", "expires: is cut short"),
     "the fourth of several": (enqueue(*[row(ids=b"", lengths=b"", frame=0)] * 3, row(ids=b"x")),
                               "Enqueue.batches[3].ids", "1 bytes, no multiple of 20"),
 }

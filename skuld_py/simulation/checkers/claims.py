@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from skuld_py.model import messages as m
-from skuld_py.model.body import decode_body
+from skuld_py.model.body import header_of
 from skuld_py.model.ids import split
 from skuld_py.simulation.checkers.evidence import (
     Evidence,
@@ -198,7 +198,7 @@ def claims_are_of_the_queue(evidence: Evidence) -> Finding:
     for told in evidence.told:
         message = told.operation.message
         assert isinstance(message, m.Claim)
-        if not told.body or decode_body(told.body)[0].queue != message.queue:
+        if not told.body or header_of(told.body).queue != message.queue:
             broken.append(f"{told.task.hex()} {told.body!r}: {told.operation}")
     for operation in evidence.history.of(m.Claim, Status.OK):
         assert isinstance(operation.message, m.Claim)

@@ -9,7 +9,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator
 
-from skuld_py.model.body import decode_body
+from skuld_py.model.body import header_of
 from skuld_py.model.history import History
 from skuld_py.simulation.checkers.evidence import Evidence, Finding, Records, judge
 
@@ -34,7 +34,7 @@ def indexes_match(evidence: Evidence) -> Finding:
 
 
 def _is_ready(store: Records, key: bytes, body: bytes) -> bool:
-    header, _ = decode_body(body)
+    header = header_of(body)
     place = header.queue.encode() + b"\0" + ((1 << 31) - 1 - header.priority).to_bytes(4, "big")
     return store.get("ready", key[:2] + place + key[2:]) is not None
 
@@ -57,7 +57,7 @@ def counts_match(evidence: Evidence) -> Finding:
         kept = {key: _COUNTS.unpack(value) for key, value in store.rows("counts").items()}
         found: dict[bytes, Counter[str]] = {key: Counter() for key in kept}
         for key, body in store.rows("body").items():
-            queue = key[:2] + decode_body(body)[0].queue.encode()
+            queue = key[:2] + header_of(body).queue.encode()
             if any((store.get("history", key) or b"")[:8]):
                 found.setdefault(queue, Counter())["completed"] += 1
         for key in store.rows("ready"):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sortedcontainers import SortedList
 
 from skuld_py.model import messages as m
-from skuld_py.model.body import PRIORITY_MAX, decode_body
+from skuld_py.model.body import PRIORITY_MAX, header_of
 from skuld_py.simulation.checkers.evidence import (
     Evidence,
     Finding,
@@ -93,7 +93,7 @@ def _displacements(evidence: Evidence) -> Iterator[tuple[int, Told]]:
 
 
 def _rank(task_id: bytes, body: bytes) -> tuple[str, Rank]:
-    header, _ = decode_body(body)
+    header = header_of(body)
     return header.queue, (PRIORITY_MAX - header.priority, task_id)
 
 
