@@ -34,12 +34,12 @@ from typing import Any
 import attrs
 
 import strategies
-from skuld_py.crdt import Flag, LatticeMap, Max, Min
+from skuld_py.crdt import LatticeMap, Max, Min
 from skuld_py.model import columns, fields, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header
 from skuld_py.model.columns import Column
-from skuld_py.model.history import ClaimRecord, History
+from skuld_py.model.history import RELEASED, ClaimRecord, History, ending_of
 from skuld_py.wire.codec import Envelope, encode
 
 FILE = Path(__file__).resolve().parents[2] / "skuld_py" / "wire" / "protocol.txt"
@@ -189,8 +189,7 @@ def _made(name: str, arguments: list[Any], named: dict[str, Any]) -> Any:
             return History(completion=completion, claims=LatticeMap(dict(claims))).encode()
         case "claim":
             token, start_ms, end_ms, is_released, holder = arguments
-            return token, ClaimRecord(start_ms=start_ms, end=Max(end_ms), released=Flag(is_released),
-                                      holder=holder)
+            return token, ClaimRecord(start_ms, Max(end_ms), ending_of(RELEASED) if is_released else Max(), holder)
     of = next(of for of in (*m.MESSAGES, *rows()) if of.__name__ == name)
     known = {field.name for field in attrs.fields(of)}
     assert set(named) <= known, (name, set(named) - known)
@@ -252,7 +251,7 @@ def _string_said(value: bytes, name: str) -> str:
 
 def _history_said(history: History) -> str:
     done_ms, done_token = history.completion.value or (0, 0)
-    claims = [f'claim({token}, {claim.start_ms}, {claim.end.value}, {claim.released.is_raised}, "{claim.holder}")'
+    claims = [f'claim({token}, {claim.start_ms}, {claim.end.value}, {claim.kind == RELEASED}, "{claim.holder}")'
               for token, claim in sorted(history.claims.entries.items())]
     return f"history({', '.join([str(done_ms), str(done_token), *claims])})"
 
