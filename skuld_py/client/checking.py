@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX
 from skuld_py.errors import Refused
@@ -18,6 +19,11 @@ def header_of(queue: str, priority: int) -> bytes:
     names.check_name("queue", queue)
     if type(priority) is not int or not PRIORITY_MIN <= priority <= PRIORITY_MAX:
         raise Refused("bad_priority", f"priority: {priority!r} is not an int of 32 bits, signed")
+    return _encoded(queue, priority)
+
+
+@lru_cache(1_000)
+def _encoded(queue: str, priority: int) -> bytes:
     return Header(queue, priority).encode()
 
 

@@ -37,10 +37,11 @@ __all__ = ["LEASE_S", "TIMEOUT_S", "Claim", "ClaimKey", "ClaimName", "Client", "
 
 @attrs.define(eq=False)
 class _Caller:
-    """A thread that waits for what another one does for it too."""
+    """A thread that waits for another one to ask for it too, or for its turn to ask for others."""
 
     outcome: Any = None
     is_answered: bool = False
+    is_due: threading.Event = attrs.field(factory=threading.Event)
 
 
 class Client(Verbs, Blocking):
@@ -52,7 +53,6 @@ class Client(Verbs, Blocking):
         super().__init__(holder)
         self._timeout_s = timeout_s
         self._lock = threading.Lock()
-        self._joining = threading.Lock()
         self._lanes_lock = threading.Lock()
         self._lanes: dict[tuple[Hashable, ...], Lane[_Caller]] = {}
         self._connection = Connection(addresses_of(nodes))
@@ -84,21 +84,21 @@ class Client(Verbs, Blocking):
             return Answered(answer, sent)
 
     def _join(self, joint: Joint[Any, Any]) -> Any:
-        """Who comes first does it for all that came while the one before was at it."""
+        """Who finds nobody at it does it; who comes meanwhile waits, and one of them does it next for all."""
         caller = _Caller()
         with self._lanes_lock:
-            self._lanes.setdefault(joint.key, Lane()).add(joint, caller)
-        with self._joining:
-            while not caller.is_answered:
-                self._go_together(joint.key)
+            lane = self._lanes.setdefault(joint.key, Lane())
+            lane.add(joint, caller)
+            is_first, lane.under_way = not lane.under_way, 1
+        if not is_first:
+            caller.is_due.wait()
+        if not caller.is_answered:
+            self._go_together(joint.key, lane)
         return own(caller.outcome)
 
-    def _go_together(self, key: tuple[Hashable, ...]) -> None:
+    def _go_together(self, key: tuple[Hashable, ...], lane: Lane[_Caller]) -> None:
         with self._lanes_lock:
-            lane = self._lanes[key]
             taken = lane.take(lambda _: True)
-            if not lane.waiting:
-                del self._lanes[key]
         outcomes: Sequence[Any] = [Uncertain("interrupted", "the thread that asked for all was interrupted")
                                    ] * len(taken)
         try:
@@ -106,5 +106,11 @@ class Client(Verbs, Blocking):
         except SkuldError as error:
             outcomes = [error] * len(taken)
         finally:
+            with self._lanes_lock:
+                if lane.waiting:
+                    lane.waiting[0][1].is_due.set()
+                else:
+                    del self._lanes[key]
             for (_, caller), outcome in zip(taken, outcomes, strict=True):
                 caller.outcome, caller.is_answered = outcome, True
+                caller.is_due.set()

@@ -6,8 +6,7 @@ An enqueue carries its ids, given or minted before the first request, so asking 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-
-import attrs
+from typing import NamedTuple
 
 from skuld_py.client import checking
 from skuld_py.client.asking import Joint, Work, ask, verb
@@ -19,9 +18,8 @@ from skuld_py.model import messages as m
 from skuld_py.model.ids import TaskId
 
 
-@attrs.frozen
-class NewTask:
-    """A task to be stored; without an id it gets one."""
+class NewTask(NamedTuple):
+    """A task to be stored; without an id it gets one. A tuple, because each single call makes two."""
 
     header: bytes
     payload: bytes
@@ -63,7 +61,8 @@ class Enqueueing:
     def _store_each(self, tasks: Sequence[NewTask], w: int | None) -> Work[Sequence[TaskId | SkuldError]]:
         """Ids are given first, so that asking again asks for the same tasks."""
         fresh = iter((yield from self._mint(sum(1 for task in tasks if task.id is None))))
-        named = [task if task.id is not None else attrs.evolve(task, id=next(fresh)) for task in tasks]
+        named = [task if task.id is not None else NewTask(task.header, task.payload, next(fresh))
+                 for task in tasks]
         return (yield from one_by_one(named, lambda part: self._store(part, w)))
 
     def _store(self, tasks: Sequence[NewTask], w: int | None) -> Work[list[TaskId]]:
