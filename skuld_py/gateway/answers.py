@@ -12,7 +12,7 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from skuld_py.client.client import Claim
+from skuld_py.client.claims import Claim
 from skuld_py.gateway.values import encoded, text_of
 from skuld_py.model.ids import time_of, to_text
 from skuld_py.model.task import ClaimView, Task

@@ -67,7 +67,7 @@ class Gateway:
         self._failures = access.Failures(limits.failures_per_s, steady_s)
         self._open = 0
         self._waiting = 0
-        self.is_stopping = False
+        self.stopping = asyncio.Event()
 
     def application(self) -> Starlette:
         """What an ASGI server runs."""
@@ -83,7 +83,7 @@ class Gateway:
 
     def admit(self) -> None:
         """Let one more in, or refuse."""
-        if self.is_stopping:
+        if self.stopping.is_set():
             raise refusal("stopping", "this gateway is stopping; ask another one")
         if self._open >= self.limits.requests:
             raise refusal("busy", f"{self._open} requests are open, no more are taken; wait and try again")
@@ -157,8 +157,8 @@ class Gateway:
         bearer = self.identify(request, verb)
         _check_accept(request, NDJSON if verb.is_stream else JSON)
         task_id = _path_id(request) if verb.has_id else None
-        call = Call(self._backend, self.limits, bearer, request.state.arrived, task_id, request.is_disconnected,
-                    lambda: self.is_stopping)
+        call = Call(self._backend, self.limits, bearer, request.state.arrived, task_id,
+                    lambda: self._gone(request), self.stopping.is_set)
         asked = await self.read(request, verb)
         if verb.is_stream:
             return await _streamed(request, verb, verb.handler(call, asked))
@@ -171,6 +171,22 @@ class Gateway:
             return _json(await verb.handler(call, asked))
         finally:
             self._waiting -= 1
+
+
+    async def _gone(self, request: Request) -> None:
+        leaving = asyncio.ensure_future(_left(request))
+        stopping = asyncio.ensure_future(self.stopping.wait())
+        try:
+            await asyncio.wait((leaving, stopping), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            leaving.cancel()
+            stopping.cancel()
+
+
+async def _left(request: Request) -> None:
+    """Returns when the sender has hung up. Its body has been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        continue
 
 
 class _Endpoint:

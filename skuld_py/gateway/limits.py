@@ -19,10 +19,10 @@ class Limits:
     body_bytes: int = 8 << 20
     """A payload of 1 MiB fits in any spelling: JSON may need six characters for one byte."""
     batch_tasks: int = DEFAULT_LIMITS.batch_tasks
-    requests: int = 128
+    requests: int = 256
     """Open at once, streams and waiting claims included; one more is told 503 and when to come again."""
-    waiting: int = 64
-    """Claims that wait for a task at once; each takes a thread."""
+    waiting: int = 192
+    """Claims that wait for a task at once: so many that others still find room."""
     wait_s: float = 30.0
     """The longest that a claim, or a reader who follows a log, may wait in one request."""
     failures_per_s: float = 5.0

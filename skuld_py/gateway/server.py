@@ -58,15 +58,12 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
         raise Refused("no_nodes", "nodes: name at least one HOST:PORT", field="nodes")
     tokens = None if settings.tokens is None else Tokens.read(settings.tokens)
     _check_host(settings)
-    backend = Backend(settings.nodes, timeout_s=settings.timeout_s, waiting=settings.limits.waiting)
+    backend = Backend(settings.nodes, timeout_s=settings.timeout_s)
     gateway = Gateway(backend, tokens, settings.limits, _hosts_of(settings))
-    try:
-        with _listener(settings) as listener:
-            scheme = "http" if settings.certificate is None else "https"
-            url = f"{scheme}://{_bracketed(settings.host)}:{listener.getsockname()[1]}"
-            _Server(_configuration(settings, gateway), gateway, lambda: on_ready(url)).run([listener])
-    finally:
-        backend.close()
+    with _listener(settings) as listener:
+        scheme = "http" if settings.certificate is None else "https"
+        url = f"{scheme}://{_bracketed(settings.host)}:{listener.getsockname()[1]}"
+        _Server(_configuration(settings, gateway), gateway, backend, lambda: on_ready(url)).run([listener])
 
 
 def _check_host(settings: Settings) -> None:
@@ -120,11 +117,13 @@ def _configuration(settings: Settings, gateway: Gateway) -> uvicorn.Config:
 
 
 class _Server(uvicorn.Server):
-    """Says when it is ready, and lets the gateway know that it stops."""
+    """Says when it is ready, lets the gateway know that it stops, and closes its connections in the end."""
 
-    def __init__(self, config: uvicorn.Config, gateway: Gateway, on_ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, gateway: Gateway, backend: Backend,
+                 on_ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._gateway = gateway
+        self._backend = backend
         self._on_ready = on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -133,8 +132,9 @@ class _Server(uvicorn.Server):
             self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._gateway.is_stopping = True
+        self._gateway.stopping.set()
         await super().shutdown(sockets)
+        await self._backend.close()
 
 
 class _Protocol(H11Protocol):

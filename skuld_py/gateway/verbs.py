@@ -1,22 +1,22 @@
 """The verbs: what each asks of the cluster, and the table that makes them routes. One more verb is one more row.
 
-Reading and waiting are bounded here: a claim waits at the nodes in slices, so that a caller who has gone is
-noticed, and what was claimed for it is given back at once instead of lying idle until its lease ends.
+A caller may go while its claim waits. That is noticed, the claim is cancelled, and what comes for it all the same
+is given back at once instead of lying idle until its lease ends.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import attrs
 
-from skuld_py.client.client import ClaimName
+from skuld_py.client.claims import ClaimName
 from skuld_py.client.steady import steady_s
-from skuld_py.errors import Fenced, SkuldError, Uncertain
+from skuld_py.errors import SkuldError, Uncertain
 from skuld_py.gateway import answers, requests
 from skuld_py.gateway.access import Bearer, Scope
 from skuld_py.gateway.backend import Backend
@@ -26,8 +26,6 @@ from skuld_py.gateway.values import Asked
 from skuld_py.model.ids import TaskId, to_text
 from skuld_py.model.leases import RATE, holder_deadline
 
-SLICE_S = 5.0
-"""A claim waits at the nodes for so long before it is looked whether its caller is still there."""
 LOG_PAUSE_S = 0.5
 """Between two looks at a log that is followed."""
 
@@ -41,7 +39,8 @@ class Call:
     bearer: Bearer
     arrived: float
     id: TaskId | None
-    is_gone: Callable[[], Awaitable[bool]]
+    gone: Callable[[], Awaitable[None]]
+    """Returns once nobody is there any more to take the answer, or the gateway stops."""
     is_stopping: Callable[[], bool]
 
     @property
@@ -54,27 +53,35 @@ class Call:
 # -- writing -------------------------------------------------------------------------------------
 
 
-async def _store(call: Call, asked: requests.Enqueue | requests.EnqueueMany,
-                 tasks: list[requests.Content]) -> list[str]:
-    """Under the ids given, or fresh ones. When it is in doubt the answer has the ids, to do it again with."""
-    given = [task.id for task in tasks if task.id is not None]
-    made = given or await call.backend.new_ids(len(tasks))
+async def _ids_of(call: Call, tasks: Sequence[requests.Content]) -> list[TaskId]:
+    """Those given, or fresh ones: with them it can be done again when it is in doubt."""
+    return [task.id for task in tasks if task.id is not None] or await call.backend.new_ids(len(tasks))
+
+
+@contextmanager
+def _naming(ids: list[TaskId], *, is_repeatable: bool) -> Iterator[None]:
+    """When it is in doubt the answer has the ids, to do it again with."""
     try:
-        await call.backend.enqueue(asked.queue, [task.content for task in tasks], made, priority=asked.priority,
-                                   w=asked.w)
+        yield
     except Uncertain as doubt:
-        raise problem_of(doubt, is_repeatable=bool(given), ids=[to_text(task_id) for task_id in made]) from doubt
-    return [to_text(task_id) for task_id in made]
+        raise problem_of(doubt, is_repeatable=is_repeatable, ids=[to_text(made) for made in ids]) from doubt
 
 
 async def enqueue(call: Call, asked: requests.Enqueue) -> answers.Enqueued:
     """Store one task."""
-    return answers.Enqueued(id=(await _store(call, asked, [asked]))[0])
+    ids = await _ids_of(call, [asked])
+    with _naming(ids, is_repeatable=asked.id is not None):
+        await call.backend.enqueue(asked.queue, asked.content, ids[0], priority=asked.priority, w=asked.w)
+    return answers.Enqueued(id=to_text(ids[0]))
 
 
 async def enqueue_many(call: Call, asked: requests.EnqueueMany) -> answers.EnqueuedMany:
     """Store many."""
-    return answers.EnqueuedMany(ids=await _store(call, asked, asked.tasks))
+    ids = await _ids_of(call, asked.tasks)
+    with _naming(ids, is_repeatable=asked.tasks[0].id is not None):
+        await call.backend.enqueue_many(asked.queue, [task.content for task in asked.tasks], ids,
+                                        priority=asked.priority, w=asked.w)
+    return answers.EnqueuedMany(ids=[to_text(made) for made in ids])
 
 
 async def mint(call: Call, asked: requests.Mint) -> answers.Ids:
@@ -84,36 +91,37 @@ async def mint(call: Call, asked: requests.Mint) -> answers.Ids:
 
 async def claim(call: Call, asked: requests.Claim) -> answers.Claimed:
     """Hold tasks, waiting for the first."""
-    until = steady_s() + min(asked.wait_s, call.limits.wait_s)
-    holder = asked.holder or f"gateway:{call.bearer.name}"[:200]
-    while True:
-        wait_s = min(max(0.0, until - steady_s()), SLICE_S)
-        found = await call.backend.claim(asked.queue, n=asked.n, lease_s=asked.lease_s, wait_s=wait_s,
-                                         holder=holder)
-        if found or steady_s() >= until or call.is_stopping() or await call.is_gone():
-            break
-    if found and await call.is_gone():
-        with suppress(SkuldError):  # then they lapse
-            await call.backend.release(found)
-        found = []
+    wait_s = min(asked.wait_s, call.limits.wait_s)
+    claiming = asyncio.ensure_future(call.backend.claim(
+        asked.queue, n=asked.n, lease_s=asked.lease_s, wait_s=wait_s,
+        holder=asked.holder or f"gateway:{call.bearer.name}"[:200]))
+    going = asyncio.ensure_future(call.gone())
+    try:
+        await asyncio.wait((claiming, going), return_when=asyncio.FIRST_COMPLETED)
+        if claiming.done():
+            found = claiming.result()
+        else:  # what comes for it yet, the client gives back
+            found = []
+        if found and going.done():
+            with suppress(SkuldError):  # then they lapse
+                await call.backend.release(found)
+            found = []
+    finally:
+        claiming.cancel()
+        going.cancel()
     return answers.Claimed(claims=[answers.held(held, _floor_ms((held.deadline - call.arrived) * (1 - 2 * RATE)))
                                    for held in found])
 
 
 async def renew(call: Call, asked: requests.Renew) -> answers.Renewed:
     """Hold on to one claim."""
-    is_held = (await call.backend.renew([ClaimName(asked.id, asked.token)], asked.lease_s))[0]
-    if is_held is None:
-        raise Uncertain("uncertain", "the partition's leader did not answer in time; try again")
-    if not is_held:
-        raise Fenced(f"claim {asked.token} of {asked.id} is lost: its lease ended, it was released, or the task"
-                     " is completed")
+    await call.backend.renew(ClaimName(asked.id, asked.token), asked.lease_s)
     return answers.Renewed(id=to_text(asked.id), token=str(asked.token), valid_s=_valid_s(asked.lease_s))
 
 
 async def renew_many(call: Call, asked: requests.RenewMany) -> answers.RenewedMany:
     """Hold on to many."""
-    held = await call.backend.renew(_names(asked), asked.lease_s)
+    held = await call.backend.renew_many(_names(asked), asked.lease_s)
     rows = [answers.Renewal(id=to_text(claim.id), token=str(claim.token), is_held=is_held)
             for claim, is_held in zip(asked.claims, held, strict=True)]
     return answers.RenewedMany(claims=rows, valid_s=_valid_s(asked.lease_s))
@@ -134,13 +142,13 @@ async def append(call: Call, asked: requests.Append) -> answers.Appended:
 
 async def complete(call: Call, asked: requests.Complete) -> answers.Done:
     """End one task."""
-    await call.backend.complete([ClaimName(asked.id, asked.token)], asked.w)
+    await call.backend.complete(ClaimName(asked.id, asked.token), asked.w)
     return answers.Done(count=1)
 
 
 async def complete_many(call: Call, asked: requests.CompleteMany) -> answers.Done:
     """End many."""
-    await call.backend.complete(_names(asked), asked.w)
+    await call.backend.complete_many(_names(asked), asked.w)
     return answers.Done(count=len(asked.claims))
 
 
