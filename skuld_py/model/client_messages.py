@@ -15,6 +15,9 @@ from skuld_py.model.columns import Column
 from skuld_py.model.fields import U32_MAX, U63_MAX
 from skuld_py.model.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
 
+PAUSED_MAX = 1_000
+"""Paused queues that a description names."""
+
 
 @attrs.frozen
 class MemberRow:
@@ -306,7 +309,7 @@ class NodeRow:
 
 @attrs.frozen
 class Described(Message):
-    """The cluster as one node sees it."""
+    """The cluster as one node sees it. ``paused``: queues of which it grants nothing, the first of them."""
 
     request: int = fields.number()
     node: str = fields.wide_name()
@@ -314,3 +317,4 @@ class Described(Message):
     nodes: tuple[NodeRow, ...] = fields.rows(NodeRow)
     partitions: tuple[PartitionRow, ...] = fields.rows(PartitionRow, PARTITIONS_MAX)
     moves: tuple[MoveRow, ...] = fields.rows(MoveRow, PARTITIONS_MAX, default=())
+    paused: tuple[str, ...] = fields.names(PAUSED_MAX, default=())

@@ -118,9 +118,9 @@ def text(chars_max: int = 1_000, **options: Any) -> Any:
     return _field(Text(chars_max), **options)
 
 
-def blob(unit: int = 1, bytes_max: int = 1 << 20) -> Any:
+def blob(unit: int = 1, bytes_max: int = 1 << 20, **options: Any) -> Any:
     """Raw bytes inside the message."""
-    return _field(Blob(unit, bytes_max))
+    return _field(Blob(unit, bytes_max), **options)
 
 
 def ids() -> Any:

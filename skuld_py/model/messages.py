@@ -1,8 +1,8 @@
 """Every message by name, and the table that numbers them on the wire.
 
 Requests are verbs, answers their participles. Work is in columns: a message names many tasks, never one.
-The messages stand in ``client_messages``, ``node_messages``, ``coordination_messages`` and ``decision_messages``;
-everyone imports them from here.
+The messages stand in ``client_messages``, ``node_messages``, ``setting_messages``, ``coordination_messages`` and
+``decision_messages``; everyone imports them from here.
 """
 
 from __future__ import annotations
@@ -76,6 +76,15 @@ from skuld_py.model.node_messages import (
     ToldTime,
     Vote,
 )
+from skuld_py.model.setting_messages import (
+    GetSettings,
+    GotSettings,
+    PulledSettings,
+    PullSettings,
+    PutSetting,
+    SettingPut,
+    SettingRow,
+)
 
 MESSAGES: tuple[type[Message], ...] = (
     Greet, Greeted, Failed, Enqueue, Acked, Claim, Claimed, Renew, Renewed, Append, Complete, Get, Got,
@@ -83,6 +92,7 @@ MESSAGES: tuple[type[Message], ...] = (
     Amended, RequestVote, Vote, PullClaims, ClaimPage, PushClaims, ClaimsKept, Gossip, Invite, Compare,
     Compared, Repair, Sync, Synced, Abdicate, AskTime, ToldTime,
     Probe, Probed, Fetch, Fetched, *COORDINATION_MESSAGES, *DECISION_MESSAGES,
+    GetSettings, GotSettings, PutSetting, SettingPut, PullSettings, PulledSettings,
 )
 """The operation table: a message's code on the wire is its index here."""
 
@@ -121,8 +131,10 @@ __all__ = [
     "FetchReplica",
     "Fetched",
     "Get",
+    "GetSettings",
     "Gossip",
     "Got",
+    "GotSettings",
     "Grant",
     "Granted",
     "Greet",
@@ -142,13 +154,18 @@ __all__ = [
     "Probe",
     "Probed",
     "PullClaims",
+    "PullSettings",
+    "PulledSettings",
     "PushClaims",
+    "PutSetting",
     "Renew",
     "Renewed",
     "Repair",
     "ReplicaPart",
     "Replicate",
     "RequestVote",
+    "SettingPut",
+    "SettingRow",
     "Share",
     "Sync",
     "Synced",

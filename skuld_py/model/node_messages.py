@@ -14,6 +14,9 @@ from skuld_py.model.columns import Column
 from skuld_py.model.fields import U32_MAX
 from skuld_py.model.message import Message, TaskBatch
 
+HEAD_BYTES = 24
+"""The head of a queue: inverted priority (4 bytes), id (20)."""
+
 # -- owners of a partition -----------------------------------------------------------------------
 
 
@@ -241,12 +244,18 @@ class LeaderRow:
 @attrs.frozen
 class Gossip(Message):
     """What the sender leads, and queues in which it has tasks to grant; partitions it takes over, fills
-    again or hands off. A hint, never a promise."""
+    again or hands off. A hint, never a promise.
+
+    ``heads``: inverted priority and id of the best task, of the first so many queues. ``settings``: the digest of
+    all the settings it knows.
+    """
 
     is_promise = False
     leads: tuple[LeaderRow, ...] = fields.rows(LeaderRow, PARTITIONS_MAX)
     queues: tuple[str, ...] = fields.names(1_000)
     moves: tuple[MoveRow, ...] = fields.rows(MoveRow, PARTITIONS_MAX, default=())
+    heads: bytes = fields.blob(HEAD_BYTES, HEAD_BYTES * 1_000, default=b"")
+    settings: int = fields.number(default=0)
 
 
 @attrs.frozen

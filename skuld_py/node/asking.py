@@ -13,7 +13,10 @@ import attrs
 from skuld_py.errors import Refused
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
+from skuld_py.model.setting import check_setting
+from skuld_py.model.setting_messages import SETTINGS_MAX
 from skuld_py.node.claiming import ClaimOperation, RenewOperation
+from skuld_py.node.configuring import ReadSettings, WriteSetting
 from skuld_py.node.household import Household
 from skuld_py.node.operation import Operation, Origin
 from skuld_py.node.serving import PeerService
@@ -35,6 +38,8 @@ class ClientService:
             m.Greet: self._greet, m.Enqueue: self._enqueue, m.Claim: self._claim, m.Renew: self._renew,
             m.Append: self._append, m.Complete: self._complete, m.Get: self._get, m.Count: self._survey,
             m.List: self._survey, m.Describe: self._describe,
+            m.GetSettings: lambda now_ms, origin, message: ReadSettings(node, origin, now_ms, message),
+            m.PutSetting: self._put_setting,
         }
 
     def serve(self, now_ms: int, client: bytes, message: Any, open_operations: int) -> None:
@@ -165,6 +170,17 @@ class ClientService:
 
     def _survey(self, now_ms: int, origin: Origin, message: m.Count | m.List) -> Operation:
         return SurveyOperation(self._node, origin, now_ms, message)
+
+    def _put_setting(self, now_ms: int, origin: Origin, message: m.PutSetting) -> Operation:
+        settings, kind, name = self._node.settings, message.kind, message.name
+        check_setting(kind, message.value)
+        if settings.is_full(kind, name):
+            raise Refused("too_many_settings", f"name: {SETTINGS_MAX} settings are kept already")
+        newest = max(now_ms + self._node.parameters.skew_ms + FUTURE_MS_MAX, settings.version(kind, name) + 1)
+        if message.version > newest:
+            raise Refused("bad_version", f"version: {message.version} is no successor of {newest - 1}; ask for the"
+                          " setting and use the version told")
+        return WriteSetting(self._node, origin, now_ms, message)
 
     def _describe(self, now_ms: int, origin: Origin, message: m.Describe) -> None:
         self._node.reply(origin, self._node.description(origin.request))

@@ -1,9 +1,11 @@
 """The coordinator's side of claims: find a leader that has work, or wait for one.
 
-A claim is served from the partitions this node leads, else passed to other nodes, those whose
-gossip names the queue first, one at a time. A claim that may wait parks here, without polling: it
-is tried again when a task enters the queue on a partition led here, or when a peer's gossip names
-the queue.
+A claim is served from the partitions this node leads, or passed to other nodes, one at a time, in the order that
+the router gives. A claim that may wait parks here, without polling: it is tried again when a task enters the
+queue on a partition led here, or when a peer's gossip names the queue.
+
+A claim of a paused queue parks too, or gets nothing when it may not wait, as if the queue were empty. So a worker
+need not know of pauses, and one that waits gets its task as soon as the queue is resumed.
 
 A claim is never sent twice, since it is not idempotent: a lost answer leaves a lease that lapses. An
 answer that comes too late is released at once; one that comes twice is not, since somebody may hold it.
@@ -89,20 +91,20 @@ class ClaimOperation(Operation):
 
     def begin(self, now_ms: int) -> None:
         """Try everywhere once."""
-        self.try_again(now_ms, self.host.peers_by_hint(self.wish.queue))
+        self.try_again(now_ms, self.host.route(self.wish.queue))
 
     def wake(self, now_ms: int) -> None:
         """The queue gained work here. While a peer is being asked, that is kept for afterwards."""
         if self.is_parked:
-            self.try_again(now_ms, [])
+            self.try_again(now_ms, [self.host.me.name])
         else:
             self._has_news = True
 
-    def try_again(self, now_ms: int, peers: Sequence[str]) -> None:
-        """Try here, then at the peers given."""
+    def try_again(self, now_ms: int, nodes: Sequence[str]) -> None:
+        """Try at the nodes given, this one being one of them; nowhere while the queue is paused."""
         self._has_news = False
-        self._untried = list(peers)
-        self._try(now_ms, self.host.me.name)
+        self._untried = [] if self.host.settings.is_paused(self.wish.queue) else list(nodes)
+        self.go_on(now_ms)
 
     def _try(self, now_ms: int, peer: str) -> None:
         self.current = Attempt(self, peer, now_ms)
@@ -112,23 +114,25 @@ class ClaimOperation(Operation):
         """Claims, or nothing: then the next peer."""
         assert self.current is not None, "an answer comes to the current attempt"
         if message.batches:
+            self.host.router.note_granted(self.current.peer, self.wish.queue, message.batches)
             waited_ms = max(0, self.current.began_ms - self._began_ms)
             self.answer(m.Claimed(self.origin.request, waited_ms, message.batches))
             self.end()
             return
-        self.host.forget_hint(self.current.peer, self.wish.queue)
+        if self.current.peer != self.host.me.name:
+            self.host.router.forget(self.current.peer, self.wish.queue)
         self.go_on(now_ms)
 
     def go_on(self, now_ms: int) -> None:
-        """Ask the next peer; without one, park, or end."""
+        """Ask the next node; without one, park, or end."""
         self.current = None
         while self._untried:
             peer = self._untried.pop(0)
-            if peer in self.host.live:
+            if peer in self.host.live or peer == self.host.me.name:
                 self._try(now_ms, peer)
                 return
         if self._has_news:
-            self.try_again(now_ms, [])
+            self.try_again(now_ms, [self.host.me.name])
             return
         if now_ms >= self._waits_until_ms:
             self.answer(m.Claimed(self.origin.request, 0, ()))

@@ -142,7 +142,11 @@ class GrantOperation(CohortOperation):
         self._is_waiting = False
 
     def begin(self, now_ms: int) -> None:
-        """Pick, record here, ask the cohorts. Partitions whose horizon is too near wait until it has moved."""
+        """Pick, record here, ask the cohorts. Partitions whose horizon is too near wait until it has moved. A
+        paused queue is to claims as an empty one."""
+        if self.host.settings.is_paused(self._queue):
+            self._grant(now_ms, {})
+            return
         end_ms = now_ms + self._lease_ms
         led = self.host.led()
         vnodes = {vnode.partition: vnode for vnode in led if vnode.may_grant_until(now_ms, end_ms)}
@@ -167,7 +171,7 @@ class GrantOperation(CohortOperation):
                                            self._holder)
             self.open_ballot(vnode, message, grant)
         if not self.ballots:
-            self.host.note_drained(self._queue)
+            self.host.router.forget(self.host.me.name, self._queue)
         self._wake(now_ms)
         self.decide_if_settled(now_ms)
 

@@ -19,6 +19,7 @@ from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Limits, Parameters, 
 from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
+from skuld_py.model.client_messages import PAUSED_MAX
 from skuld_py.model.document import Member
 from skuld_py.model.events import (
     Answer,
@@ -42,7 +43,9 @@ from skuld_py.node.claiming import ClaimOperation
 from skuld_py.node.comparing import Comparing
 from skuld_py.node.moving import Moving
 from skuld_py.node.operation import Operation, Origin, Waiter
+from skuld_py.node.routing import Router
 from skuld_py.node.serving import PeerService
+from skuld_py.node.settings import Settings
 from skuld_py.node.steward import Steward
 from skuld_py.node.timekeeping import Timekeeper, Verdict
 from skuld_py.partition.candidacy import Candidacy
@@ -72,6 +75,8 @@ class Node:
             self.vnodes[partition].suspicion = reason
         self._candidacies = [Candidacy(vnode) for vnode in self.vnodes]
         self._store = store
+        self.settings = Settings(store)
+        self.router = Router(me.name, timing.gossip_ms)
         self._registered: tuple[str, ...] = ()
         self._placement: Placement = ((),) * parameters.partitions
         self._requests = nonce << 24
@@ -168,20 +173,26 @@ class Node:
             operation = heapq.heappop(self._timers)[2]
             operation.on_timer(now_ms)
         self._drain(now_ms)
-        has_risen = self._steward.note_leaderships(now_ms)
-        filled = self._steward.note_filled(now_ms)
-        for queue in list(self._parked) if has_risen else filled:
-            for operation in list(self._parked.get(queue, {}).values()):
-                operation.wake(now_ms)
-        for queue in [queue for queue in self._parked if self._steward.hinted(queue)]:
-            for operation in list(self._parked[queue].values()):
-                if operation.is_parked:
-                    operation.try_again(now_ms, self._steward.hinted(queue))
+        self._wake_claims(now_ms)
         self._drain(now_ms)
         self._comparing.look(now_ms)
         for vnode in self.vnodes:
             vnode.replica.filing.tally.settle()
         self._keep_floor()
+
+    def _wake_claims(self, now_ms: int) -> None:
+        has_risen = self._steward.note_leaderships(now_ms)
+        filled, resumed = self._steward.note_filled(now_ms), self.settings.take_resumed()
+        if resumed:
+            self._steward.note_resumed(now_ms)
+        for queue in list(self._parked) if has_risen else [*filled, *resumed]:
+            for operation in list(self._parked.get(queue, {}).values()):
+                operation.wake(now_ms)
+        for queue in [queue for queue in self._parked
+                      if self.router.hinted(queue, self.live) and not self.settings.is_paused(queue)]:
+            for operation in list(self._parked[queue].values()):
+                if operation.is_parked:
+                    operation.try_again(now_ms, self.router.order(queue, self.router.hinted(queue, self.live)))
 
     def _drain(self, now_ms: int) -> None:
         while self._to_self:
@@ -274,6 +285,11 @@ class Node:
         self._requests += 1
         return self._requests
 
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The registered nodes; none before the registry has told."""
+        return self._registered
+
     def owners(self, partition: int) -> tuple[str, ...]:
         """The preference list; empty while too few nodes are registered."""
         return self._placement[partition]
@@ -336,21 +352,12 @@ class Node:
             return self.me.name
         return vnode.leader if vnode.leader in self.live and vnode.leader != self.me.name else ""
 
-    def peers_by_hint(self, queue: str) -> list[str]:
-        """Other nodes that lead something, the hinted first. Who leads nothing has nothing to grant, and may be
-        deaf: waiting for it would cost the claim its patience."""
+    def route(self, queue: str) -> list[str]:
+        """This node and others that lead something, the hinted first. Who leads nothing has nothing to grant, and
+        may be deaf: waiting for it would cost the claim its patience."""
         leaders = sorted({vnode.leader for vnode in self.vnodes} & self.live.keys() - {self.me.name})
-        hinted = [name for name in self._steward.hinted(queue) if name in leaders]
-        return hinted + [name for name in leaders if name not in hinted]
-
-    def forget_hint(self, peer: str, queue: str) -> None:
-        """The peer had nothing."""
-        if peer != self.me.name:
-            self._steward.forget_hint(peer, queue)
-
-    def note_drained(self, queue: str) -> None:
-        """Nothing waits in a queue here."""
-        self._steward.note_drained(queue)
+        hinted = self.router.hinted(queue, leaders)
+        return self.router.order(queue, hinted + [name for name in leaders if name not in hinted])
 
     def release_unwanted(self, now_ms: int, claimed: m.Claimed) -> None:
         """Give back claims whose client has gone or was answered already."""
@@ -376,4 +383,5 @@ class Node:
                                            vnode.standing.cohort)
                            for vnode in self.vnodes)
         moves = (*self._moving.rows(), *self._steward.moves())
-        return m.Described(request, self.me.name, self.session.value, nodes, partitions, moves)
+        return m.Described(request, self.me.name, self.session.value, nodes, partitions, moves,
+                           tuple(self.settings.paused[:PAUSED_MAX]))

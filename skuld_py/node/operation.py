@@ -18,6 +18,8 @@ import attrs
 from skuld_py.config import Limits, Parameters, Timing
 from skuld_py.model.document import Member
 from skuld_py.model.messages import Claimed, CohortRow, Failed, Message
+from skuld_py.node.routing import Router
+from skuld_py.node.settings import Settings
 from skuld_py.partition.vnode import Vnode
 
 
@@ -45,6 +47,8 @@ class Host(Protocol):
     timing: Timing
     limits: Limits
     live: dict[str, Member]
+    settings: Settings
+    router: Router
 
     def send(self, peer: str, message: Message) -> None:
         """Send to a peer, itself included."""
@@ -63,6 +67,10 @@ class Host(Protocol):
 
     def next_request(self) -> int:
         """A fresh number."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The registered nodes."""
 
     def owners(self, partition: int) -> tuple[str, ...]:
         """The preference list."""
@@ -85,14 +93,8 @@ class Host(Protocol):
     def leader_of(self, partition: int) -> str:
         """The live leader, or ``""``."""
 
-    def peers_by_hint(self, queue: str) -> list[str]:
-        """Other nodes that lead, those said to have tasks of a queue first."""
-
-    def forget_hint(self, peer: str, queue: str) -> None:
-        """The peer had nothing after all."""
-
-    def note_drained(self, queue: str) -> None:
-        """This node has nothing to grant from a queue."""
+    def route(self, queue: str) -> list[str]:
+        """Where to try a claim: this node and all others that lead, in order."""
 
     def await_horizon(self, now_ms: int, operation: Waiter) -> None:
         """Have the horizon of the led partitions moved to where their leases need it."""

@@ -50,6 +50,9 @@ class PeerService:
             m.ClaimsKept: self._advance("on_kept"), m.Synced: self._advance("on_synced"),
             m.Sync: self._sync, m.Abdicate: self._abdicate,
             m.Gossip: self._gossip, m.Invite: self._invite,
+            m.GetSettings: self._get_settings, m.PutSetting: self._put_setting,
+            m.PullSettings: lambda now, peer, msg: self._node.settings.answer(msg),
+            m.PulledSettings: lambda now, peer, msg: self._node.settings.join(msg.rows),
             m.Probe: self._probe,
             m.Compare: self._compare, m.Fetch: self._fetch, m.Repair: self._repair,
             m.Probed: comparing.on_answer, m.Compared: comparing.on_answer, m.Fetched: comparing.on_answer,
@@ -230,6 +233,15 @@ class PeerService:
 
     def _gossip(self, now_ms: int, peer: str, message: m.Gossip) -> None:
         self._steward.on_gossip(now_ms, peer, message)
+
+    def _get_settings(self, now_ms: int, peer: str, message: m.GetSettings) -> m.GotSettings:
+        rows, upto = self._node.settings.page(message.kind, message.name, message.after)
+        return m.GotSettings(message.request, rows, upto, 1 + max((row.version for row in rows), default=0))
+
+    def _put_setting(self, now_ms: int, peer: str, message: m.PutSetting) -> m.SettingPut:
+        self._node.settings.join([m.SettingRow(message.kind, message.name, message.version, message.writer,
+                                               message.value)])
+        return m.SettingPut(message.request, 1, ())
 
     def _invite(self, now_ms: int, peer: str, message: m.Invite) -> None:
         self._vnode(message.partition)

@@ -2,7 +2,8 @@
 
 None of it is asked for by anybody; all of it is driven by deadlines and by what is heard. Gossip
 says what a node leads and in which queues it has work; it is a hint, never a promise. A queue that
-gains work is gossiped at once, so that a claim parked elsewhere need not poll.
+gains work is gossiped at once, so that a claim parked elsewhere need not poll. What a node knows of the
+settings goes along as a digest; who knows otherwise asks.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ from collections.abc import Sequence
 
 from skuld_py.model import messages as m
 from skuld_py.model.events import DocumentRead, ReadDocument
+from skuld_py.model.node_messages import HEAD_BYTES
 from skuld_py.node.comparing import Comparing
 from skuld_py.node.household import Household
 from skuld_py.node.moving import Moving
+from skuld_py.node.routing import QUEUES_MAX, UNKNOWN
 from skuld_py.partition.evaluator import Facts
 from skuld_py.partition.quorum import has_majority
 from skuld_py.partition.vnode import Role, Vnode
 
-GOSSIP_QUEUES_MAX = 1_000
+GOSSIP_HEADS_MAX = 512
+"""Heads of queues looked up for one gossip, over all partitions led; the other queues' come with the next ones."""
 
 
 class Steward:
@@ -30,8 +34,7 @@ class Steward:
         self._moving = moving
         self._heard_ms: dict[str, int] = {}
         self._since_ms: dict[str, int] = {}
-        self._hints: dict[str, dict[str, None]] = {}
-        self._gossiped: dict[str, None] = {}
+        self._first_head = 0
         self._next_gossip_ms = 0
         self._next_look_ms = 0
         self._led: dict[int, tuple[int, int]] = {}
@@ -176,18 +179,30 @@ class Steward:
     def _gossip(self, now_ms: int) -> None:
         self._next_gossip_ms = now_ms + self._node.timing.gossip_ms
         led = self._node.led()
-        queues: dict[str, None] = {}
-        for vnode in led:
-            for queue, waiting, _, _ in vnode.replica.filing.tally.rows(None, GOSSIP_QUEUES_MAX):
-                if waiting > 0:
-                    queues[queue] = None
-        self._gossiped = queues
+        queues, heads = self._offers(led)
+        self._node.router.note(self._node.me.name, queues, heads)
         leads = tuple(m.LeaderRow(vnode.partition, vnode.epoch, vnode.election.document.era,
                                   vnode.election.cohort) for vnode in led)
-        message = m.Gossip(leads, tuple(sorted(queues)[:GOSSIP_QUEUES_MAX]), self._node.moves())
+        message = m.Gossip(leads, queues, self._node.moves(), heads, self._node.settings.digest)
         for name in sorted(self._node.live):
             if name != self._node.me.name:
                 self._node.send(name, message)
+
+    def _offers(self, led: Sequence[Vnode]) -> tuple[tuple[str, ...], bytes]:
+        """Queues with something to grant, and the heads of the first of them; others are first the next time."""
+        settings = self._node.settings
+        found = sorted({queue: None for vnode in led
+                        for queue, waiting, *_ in vnode.replica.filing.tally.rows(None, QUEUES_MAX)
+                        if waiting > 0 and not settings.is_paused(queue)})
+        count = min(len(found), QUEUES_MAX, max(1, GOSSIP_HEADS_MAX // max(1, len(led))))
+        at = self._first_head % len(found) if count < len(found) else 0
+        self._first_head = at + count
+        queues = (*found[at:], *found[:at])[:QUEUES_MAX]
+        return queues, b"".join(self._head(led, queue) for queue in queues[:count])
+
+    def _head(self, led: Sequence[Vnode], queue: str) -> bytes:
+        heads = [head[-HEAD_BYTES:] for vnode in led for head in vnode.replica.filing.heads(queue, None, 1)]
+        return min(heads, default=UNKNOWN)
 
     def note_filled(self, now_ms: int) -> list[str]:
         """Queues that gained work on partitions led here since the last call; gossiped if news."""
@@ -197,13 +212,14 @@ class Steward:
                 if vnode.is_leading:
                     filled.update((queue.decode(), None) for queue in vnode.replica.filing.tally.filled)
                 vnode.replica.filing.tally.filled = {}
-        if any(queue not in self._gossiped for queue in filled):
+        news = [queue for queue in filled if not self._node.settings.is_paused(queue)]
+        if not all(self._node.router.is_listed(self._node.me.name, queue) for queue in news):
             self._next_gossip_ms = now_ms
-        return list(filled)
+        return news
 
-    def note_drained(self, queue: str) -> None:
-        """A peer found nothing here: when the queue fills again, that is news."""
-        self._gossiped.pop(queue, None)
+    def note_resumed(self, now_ms: int) -> None:
+        """Queues may be granted from again: claims wait for that elsewhere."""
+        self._next_gossip_ms = now_ms
 
     def on_gossip(self, now_ms: int, peer: str, gossip: m.Gossip) -> None:
         """Learn what a peer leads and where it has work."""
@@ -216,8 +232,9 @@ class Steward:
             vnode.note_leader(peer, row.epoch)
             vnode.settle(now_ms, row.epoch, row.era, row.cohort)
         self._moves[peer] = gossip.moves
-        for queue in gossip.queues:
-            self._hints.setdefault(queue, {})[peer] = None
+        self._node.router.note(peer, gossip.queues, gossip.heads)
+        if gossip.settings != self._node.settings.digest:
+            self._node.send(peer, self._node.settings.question())
         self._comparing.pay(peer)
 
     def hear(self, now_ms: int, peer: str) -> None:
@@ -228,23 +245,13 @@ class Steward:
         """Data on its way at other nodes, as they tell."""
         return [row for _, rows in sorted(self._moves.items()) for row in rows]
 
-    def hinted(self, queue: str) -> list[str]:
-        """Live peers said to have work in a queue."""
-        return [name for name in self._hints.get(queue, {}) if name in self._node.live]
-
-    def forget_hint(self, peer: str, queue: str) -> None:
-        """It had none."""
-        peers = self._hints.get(queue, {})
-        peers.pop(peer, None)
-        if not peers:
-            self._hints.pop(queue, None)
-
     def on_members(self, now_ms: int, gone: Sequence[str]) -> None:
         """Forget who went; note since when the others are there."""
         for name in gone:
             self._heard_ms.pop(name, None)
             self._since_ms.pop(name, None)
             self._moves.pop(name, None)
+            self._node.router.drop(name)
             for vnode in self._node.vnodes:
                 vnode.forget_leader(name)
         for name in self._node.live:

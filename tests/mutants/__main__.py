@@ -23,13 +23,13 @@ from pathlib import Path
 
 import attrs
 
-from mutants import clauses, coordination, elections, grants, membership, moves, records
+from mutants import clauses, coordination, elections, grants, membership, moves, records, settings
 from mutants.campaign import Campaign
 from mutants.mutant import Mutant, Rotten
 from mutants.workshop import TOP, Broken, Workshop
 
 LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTANTS, *moves.MUTANTS,
-                               *coordination.MUTANTS, *membership.MUTANTS)
+                               *coordination.MUTANTS, *membership.MUTANTS, *settings.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 

@@ -77,7 +77,8 @@ LARGEST = {
     "history": m.Repair(1, (m.TaskRow(ID, Column(), b"h" * (1 << 20), b"", b"", Column()),)),
     "payload under an older limit": m.Replicate(0, (batch(b"x" * (DEFAULT_LIMITS.payload_bytes + 1)),)),
     "leads": m.Gossip(tuple(m.LeaderRow(p, fields.U32_MAX, fields.U32_MAX, ("n1", "n2", "n3"))
-                            for p in range(4_096)), ("q",) * 1_000),
+                            for p in range(4_096)), ("q",) * 1_000, heads=b"h" * 24_000, settings=fields.U63_MAX),
+    "settings": m.PullSettings(columns.pack([b"k" * 409] * 11_000), b"digest88" * 11_000),
     "rows": m.Got(1, (m.TaskRow(ID, columns.pack([b"b"]), b"h", b"", b"", Column()),) * 1_000),
     "counts": m.Counted(1, b"", b"", (m.CountRow(0, "q", -fields.U32_MAX, 0, 1),) * 100_000),
 }
@@ -131,7 +132,7 @@ def test_what_msgpack_cannot_say_is_refused(message: m.Message) -> None:
 # -- roles ---------------------------------------------------------------------------------------
 
 ONLY_CLIENTS_SEND = (m.Greet, m.Enqueue, m.Claim, m.Describe)
-BOTH_SEND = (m.Renew, m.Append, m.Complete, m.Get, m.Count, m.List)
+BOTH_SEND = (m.Renew, m.Append, m.Complete, m.Get, m.Count, m.List, m.GetSettings, m.PutSetting)
 
 
 @settings(max_examples=1, deadline=None)

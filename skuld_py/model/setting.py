@@ -1,0 +1,67 @@
+"""Settings: small values that every node holds, such as whether a queue is paused. What kinds there are.
+
+A setting is a register of its kind and name (``paused`` of queue ``reports``). Kinds are registers of their own,
+so that pausing a queue and limiting it never overwrite each other. Of two rows of one register the one with the
+greater (version, writer, value) stands: a total order, so copies converge in whatever order they meet.
+
+The version is chosen when the change is wanted, from what a majority of the nodes knows, and not when it arrives:
+so a request that was held up, or sent twice, can never undo one that was made after it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+from skuld_py.errors import Refused
+from skuld_py.model.setting_messages import SettingRow
+
+SETTING_PREFIX, SETTINGS_END = b"setting ", b"setting!"
+"""Between these stand the keys of all settings, in ``meta``."""
+PAUSED = "paused"
+YES = b"true"
+UNSET = b""
+"""The value of a register that says nothing: the default holds. It is kept, so that older rows stay older."""
+
+_HEAD = struct.Struct(">QB")
+Rank = tuple[int, str, bytes]
+
+
+def setting_key(kind: str, name: str) -> bytes:
+    """Where a register lives in ``meta``."""
+    return SETTING_PREFIX + kind.encode() + b"/" + name.encode()
+
+
+def rank_of(row: SettingRow) -> Rank:
+    """The greater one stands."""
+    return row.version, row.writer, row.value
+
+
+def encode_setting(row: SettingRow) -> bytes:
+    """The record of a register; equal rows are equal bytes."""
+    writer = row.writer.encode()
+    return _HEAD.pack(row.version, len(writer)) + writer + row.value
+
+
+def decode_setting(key: bytes, record: bytes) -> SettingRow:
+    """The row of a stored register; raises ``ValueError`` when it is none."""
+    kind, _, name = key.removeprefix(SETTING_PREFIX).decode().partition("/")
+    if len(record) < _HEAD.size or not name:
+        raise ValueError("no setting")
+    version, size = _HEAD.unpack_from(record)
+    at = _HEAD.size + size
+    return SettingRow(kind, name, version, record[_HEAD.size : at].decode(), record[at:])
+
+
+def check_setting(kind: str, value: bytes) -> None:
+    """Raises ``Refused`` unless clients may set this."""
+    check = KINDS.get(kind)
+    if check is None:
+        raise Refused("unknown_setting", f"kind: there is no setting {kind!r}; use one of {', '.join(KINDS)}",
+                      kind=kind)
+    if value != UNSET and not check(value):
+        raise Refused("bad_setting", f"value: {value[:40]!r} does not fit the setting {kind!r}", kind=kind)
+
+
+KINDS: dict[str, Callable[[bytes], bool]] = {PAUSED: lambda value: value == YES}
+"""Each kind, and whether a value that is not empty fits it."""

@@ -1,0 +1,111 @@
+"""Which node a claim is tried at first: the one with the best task, by what gossip says of the heads of queues.
+
+Every partition has its own queue of a name, and nobody knows all of them. What is known: the best head of each
+node, as old as its last gossip, and moved on by the claims that this node has seen granted there since. A node
+prefers itself unless another is better by more than that can be wrong: a higher priority, or a task older by more
+than ``slack_ms``. So the order over all partitions is kept nearly, and most claims stay where they were asked for.
+
+A hint, never a promise: who is said to have nothing is asked last, not never.
+
+Rejected: asking all leaders for their heads at each claim (a round trip before every grant), and always going to
+the best head (of three nodes with equal backlogs two thirds of all claims would travel, for milliseconds of age).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from skuld_py.model import messages as m
+from skuld_py.model.body import PRIORITY_MAX, header_of
+from skuld_py.model.ids import ID_BYTES, time_of
+from skuld_py.model.node_messages import HEAD_BYTES
+
+PRIORITY_BYTES = HEAD_BYTES - ID_BYTES
+QUEUES_MAX = 1_000
+"""Queues that one gossip names."""
+UNKNOWN = b"\xff" * HEAD_BYTES
+"""Sorts behind every head."""
+
+
+class Router:
+    """Where the queues' best tasks are said to be. A head is inverted priority (4 bytes) and id."""
+
+    def __init__(self, me: str, slack_ms: int) -> None:
+        self._me = me
+        self._slack_ms = slack_ms
+        self._heads: dict[str, dict[str, bytes]] = {}
+        """Queue -> node -> head."""
+        self._listed: dict[str, tuple[str, ...]] = {}
+
+    # -- what is said --------------------------------------------------------------------------
+
+    def note(self, node: str, queues: Sequence[str], heads: bytes) -> None:
+        """A node, or this one, has tasks in these queues, and in no other unless they are as many as can be told;
+        ``heads`` of the first of them."""
+        known = {queue: self._heads.get(queue, {}).get(node, UNKNOWN) for queue in queues}
+        if len(queues) < QUEUES_MAX:
+            self.drop(node)
+        self._listed[node] = tuple(dict.fromkeys((*self._listed.get(node, ()), *queues)))
+        for index, queue in enumerate(queues):
+            head = heads[index * HEAD_BYTES : (index + 1) * HEAD_BYTES]
+            self._heads.setdefault(queue, {})[node] = head or known[queue]
+
+    def drop(self, node: str) -> None:
+        """Forget all that a node said."""
+        for queue in self._listed.pop(node, ()):
+            self.forget(node, queue)
+
+    def forget(self, node: str, queue: str) -> None:
+        """It had nothing after all."""
+        nodes = self._heads.get(queue, {})
+        nodes.pop(node, None)
+        if not nodes:
+            self._heads.pop(queue, None)
+
+    def note_granted(self, node: str, queue: str, batches: Sequence[m.ClaimBatch]) -> None:
+        """A node granted these, best first: what is left there is not better than the last of them."""
+        nodes = self._heads.get(queue, {})
+        if node in nodes and nodes[node] != UNKNOWN:
+            nodes[node] = max([nodes[node], *map(_last_of, batches)])
+
+    # -- where to ask --------------------------------------------------------------------------
+
+    def is_listed(self, node: str, queue: str) -> bool:
+        """Whether a node is said to have tasks in a queue."""
+        return node in self._heads.get(queue, {})
+
+    def hinted(self, queue: str, live: Collection[str]) -> list[str]:
+        """Live peers said to have tasks in a queue, the best head first."""
+        nodes = self._heads.get(queue)
+        if not nodes:
+            return []
+        return sorted((name for name in nodes if name != self._me and name in live),
+                      key=lambda name: (nodes[name], name))
+
+    def order(self, queue: str, peers: Sequence[str]) -> list[str]:
+        """This node among peers that are given the best first: behind those that are surely better."""
+        nodes = self._heads.get(queue, {})
+        own = nodes.get(self._me)
+        better = 0
+        while own is not None and better < len(peers) and self._is_surely_better(nodes.get(peers[better]), own):
+            better += 1
+        return [*peers[:better], self._me, *peers[better:]]
+
+    def _is_surely_better(self, head: bytes | None, own: bytes) -> bool:
+        if head is None or head == UNKNOWN:
+            return False
+        if head[:PRIORITY_BYTES] != own[:PRIORITY_BYTES]:
+            return head < own
+        return time_of(head[PRIORITY_BYTES:]) + self._slack_ms < time_of(own[PRIORITY_BYTES:])
+
+
+def head_of(priority: int, task_id: bytes) -> bytes:
+    """The head that a task is; sorts as claims take them."""
+    return (PRIORITY_MAX - priority).to_bytes(PRIORITY_BYTES, "big") + task_id
+
+
+def _last_of(batch: m.ClaimBatch) -> bytes:
+    """The head that the last task of a batch was."""
+    size = int.from_bytes(batch.bodies.lengths[-4:], "big")
+    header = header_of(batch.bodies.data[len(batch.bodies.data) - size :])
+    return head_of(header.priority, batch.ids[-ID_BYTES:])

@@ -1,0 +1,147 @@
+"""The settings of one node: what it knows of every register, durable, and how two nodes become equal.
+
+All nodes hold all settings, since any of them may lead any partition. A change is stored by a majority and then
+travels with the gossip: each carries a digest of all registers, and who sees another digest than its own asks for
+what differs. Joining is taking the greater row, so neither order nor repetition matters.
+
+Rejected: the coordination log, since a queue must be paused just then when ZooKeeper is away, and since what users
+write would be in every snapshot; and asking at each grant, since a pause must not cost the claims of other queues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sortedcontainers import SortedDict
+from xxhash import xxh3_64_intdigest
+
+from skuld_py.errors import Corrupt
+from skuld_py.model import columns
+from skuld_py.model import messages as m
+from skuld_py.model.fields import U63_MAX
+from skuld_py.model.setting import (
+    PAUSED,
+    SETTING_PREFIX,
+    SETTINGS_END,
+    YES,
+    decode_setting,
+    encode_setting,
+    rank_of,
+    setting_key,
+)
+from skuld_py.model.setting_messages import SETTINGS_MAX
+from skuld_py.model.store import Store
+
+PAGE_ROWS = 1_000
+PAGE_BYTES = 1 << 20
+
+
+class Settings:
+    """The registers that this node knows. ``digest`` says them all; equal registers, equal digests."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._rows: SortedDict[bytes, m.SettingRow] = SortedDict()
+        self._paused: dict[str, None] = {}
+        self._resumed: dict[str, None] = {}
+        self.digest = 0
+        for key, record in store.walk("meta", SETTING_PREFIX, SETTINGS_END):
+            try:
+                self._note(key, decode_setting(key, record), record)
+            except ValueError:
+                raise Corrupt("meta", key) from None
+
+    # -- what they say -------------------------------------------------------------------------
+
+    def is_paused(self, queue: str) -> bool:
+        """Whether nothing of the queue may be granted."""
+        return queue in self._paused
+
+    @property
+    def paused(self) -> list[str]:
+        """The queues of which nothing may be granted, by name."""
+        return sorted(self._paused)
+
+    def take_resumed(self) -> list[str]:
+        """The queues resumed since the last call."""
+        resumed, self._resumed = self._resumed, {}
+        return [queue for queue in resumed if queue not in self._paused]
+
+    def is_full(self, kind: str, name: str) -> bool:
+        """Whether there is no room for this register."""
+        return len(self._rows) >= SETTINGS_MAX and setting_key(kind, name) not in self._rows
+
+    def version(self, kind: str, name: str) -> int:
+        """The version known of a register, or 0."""
+        row = self._rows.get(setting_key(kind, name))
+        return row.version if row is not None else 0
+
+    # -- joining -------------------------------------------------------------------------------
+
+    def join(self, rows: Iterable[m.SettingRow]) -> None:
+        """Take over what is newer; staged, hence durable before anybody is told."""
+        for row in rows:
+            key = setting_key(row.kind, row.name)
+            known = self._rows.get(key)
+            if known is None or rank_of(row) > rank_of(known):
+                record = encode_setting(row)
+                self._store.put_many("meta", [(key, record)])
+                self._note(key, row, record)
+
+    def _note(self, key: bytes, row: m.SettingRow, record: bytes) -> None:
+        known = self._rows.get(key)
+        if known is not None:
+            self.digest ^= _digest_of(key, encode_setting(known))
+        self.digest ^= _digest_of(key, record)
+        self._rows[key] = row
+        if row.kind == PAUSED and row.value == YES:
+            self._paused[row.name] = None
+        elif row.kind == PAUSED and row.name in self._paused:
+            del self._paused[row.name]
+            self._resumed[row.name] = None
+
+    # -- pages ---------------------------------------------------------------------------------
+
+    def page(self, kind: str, name: str, after: bytes) -> tuple[tuple[m.SettingRow, ...], bytes]:
+        """Registers of a kind and a name (empty: of all) behind a key, and the key they are complete up to
+        (empty: to the end)."""
+        if kind and name:
+            row = self._rows.get(setting_key(kind, name))
+            return ((row,) if row is not None else ()), b""
+        keys = (key for key in self._rows.irange(after, inclusive=(False, True))
+                if _is_of(self._rows[key], kind, name))
+        return self._fill(keys)
+
+    def _fill(self, keys: Iterable[bytes]) -> tuple[tuple[m.SettingRow, ...], bytes]:
+        rows: list[m.SettingRow] = []
+        left, last = PAGE_BYTES, b""
+        for key in keys:
+            row = self._rows[key]
+            left -= len(row.value)
+            if len(rows) == PAGE_ROWS or (left < 0 and rows):
+                return tuple(rows), last
+            rows.append(row)
+            last = key
+        return tuple(rows), b""
+
+    # -- becoming equal ------------------------------------------------------------------------
+
+    def question(self) -> m.PullSettings:
+        """What is known here, for somebody who knows otherwise."""
+        digests = [_digest_of(key, encode_setting(row)) for key, row in self._rows.items()]
+        return m.PullSettings(columns.pack(list(self._rows)), columns.pack_u64(digests))
+
+    def answer(self, question: m.PullSettings) -> m.PulledSettings:
+        """What the asker lacks, as much of it as a message holds; the rest is asked for again."""
+        known = dict(zip(question.keys.unpack("keys"), columns.unpack_u64(question.digests), strict=True))
+        rows, _ = self._fill(key for key, row in self._rows.items()
+                             if known.get(key) != _digest_of(key, encode_setting(row)))
+        return m.PulledSettings(rows)
+
+
+def _is_of(row: m.SettingRow, kind: str, name: str) -> bool:
+    return (not kind or row.kind == kind) and (not name or row.name == name)
+
+
+def _digest_of(key: bytes, record: bytes) -> int:
+    return xxh3_64_intdigest(key + b"=" + record) & U63_MAX

@@ -1,0 +1,141 @@
+"""Registers of one node: which row stands, what survives, and that two nodes become equal."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skuld_py.errors import Corrupt
+from skuld_py.model import columns
+from skuld_py.model import messages as m
+from skuld_py.model.setting import PAUSED, UNSET, YES, rank_of, setting_key
+from skuld_py.node.settings import PAGE_ROWS, Settings
+from skuld_py.simulation.store import MemoryStore
+
+ROWS = st.builds(m.SettingRow, st.sampled_from(["paused", "limits"]), st.sampled_from(["a", "b"]),
+                 st.integers(1, 3), st.sampled_from(["w1", "w2"]), st.sampled_from([UNSET, YES, b"x"]))
+
+
+def paused(queue: str = "q", version: int = 1, value: bytes = YES, writer: str = "w") -> m.SettingRow:
+    return m.SettingRow(PAUSED, queue, version, writer, value)
+
+
+def known(*rows: m.SettingRow) -> Settings:
+    made = Settings(MemoryStore())
+    made.join(rows)
+    return made
+
+
+def all_of(registers: Settings) -> tuple[m.SettingRow, ...]:
+    return registers.page("", "", b"")[0]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(ROWS, max_size=8), st.randoms(use_true_random=False))
+def test_rows_stand_whatever_the_order_and_however_often_they_come(rows: list[m.SettingRow],
+                                                                   random: Random) -> None:
+    shuffled = rows * 2
+    random.shuffle(shuffled)
+    one, other = known(*rows), known(*shuffled)
+
+    assert all_of(one) == all_of(other)
+    assert one.digest == other.digest
+    assert one.paused == other.paused
+    for row in rows:
+        stands = one.page(row.kind, row.name, b"")[0][0]
+        assert rank_of(stands) == max(rank_of(each) for each in rows
+                                      if (each.kind, each.name) == (row.kind, row.name))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(ROWS, max_size=6), st.lists(ROWS, max_size=6))
+def test_two_nodes_are_equal_after_each_has_asked_once_and_equal_digests_say_so(
+        mine: list[m.SettingRow], yours: list[m.SettingRow]) -> None:
+    one, other = known(*mine), known(*yours)
+    assert (one.digest == other.digest) == (all_of(one) == all_of(other))
+
+    one.join(other.answer(one.question()).rows)
+    other.join(one.answer(other.question()).rows)
+
+    assert all_of(one) == all_of(other)
+    assert one.digest == other.digest
+    assert other.answer(one.question()).rows == ()
+
+
+def test_an_older_row_changes_nothing() -> None:
+    registers = known(paused(version=5))
+
+    registers.join([paused(version=4, value=UNSET)])
+
+    assert registers.paused == ["q"]
+    assert registers.version(PAUSED, "q") == 5
+    assert registers.take_resumed() == []
+
+
+def test_a_queue_is_paused_until_it_is_resumed_which_is_told_once() -> None:
+    registers = known(paused("a"), paused("b"))
+    assert registers.is_paused("a") and registers.is_paused("b") and not registers.is_paused("c")
+
+    registers.join([paused("a", 2, UNSET), paused("b", 2, UNSET), paused("b", 3)])
+
+    assert registers.paused == ["b"]
+    assert registers.take_resumed() == ["a"]
+    assert registers.take_resumed() == []
+
+
+def test_what_was_committed_is_known_after_a_restart() -> None:
+    store = MemoryStore()
+    registers = Settings(store)
+    registers.join([paused("a"), paused("b", 7, UNSET)])
+    store.commit()
+    registers.join([paused("c")])
+    store.crash()
+
+    again = Settings(store)
+
+    assert again.paused == ["a"]
+    assert again.version(PAUSED, "b") == 7
+    assert again.digest == known(paused("a"), paused("b", 7, UNSET)).digest
+
+
+def test_a_record_that_makes_no_sense_is_not_served() -> None:
+    store = MemoryStore()
+    store.put_many("meta", [(setting_key(PAUSED, "q"), b"short")])
+
+    with pytest.raises(Corrupt):
+        Settings(store)
+
+
+def test_pages_cover_all_registers_once() -> None:
+    registers = known(*(paused(f"q{number}") for number in range(2 * PAGE_ROWS + 5)))
+    seen: list[m.SettingRow] = []
+    after, is_over = b"", False
+    while not is_over:
+        rows, after = registers.page("", "", after)
+        assert len(rows) <= PAGE_ROWS
+        seen += rows
+        is_over = not after
+
+    assert sorted(row.name for row in seen) == sorted(f"q{number}" for number in range(2 * PAGE_ROWS + 5))
+
+
+def test_large_values_make_small_pages_but_never_empty_ones() -> None:
+    rows = [m.SettingRow("limits", f"q{number:03}", 1, "w", b"x" * 65_536) for number in range(40)]
+    registers = known(*rows)
+
+    first, upto = registers.page("", "", b"")
+
+    assert 1 <= len(first) <= 16
+    assert upto == setting_key("limits", first[-1].name)
+    assert registers.answer(m.PullSettings(columns.pack([]), b"")).rows == first
+
+
+def test_a_page_is_of_the_kind_and_the_name_asked_for() -> None:
+    registers = known(paused("a"), paused("b"), m.SettingRow("limits", "a", 1, "w", b"5"))
+
+    assert [row.name for row in registers.page(PAUSED, "", b"")[0]] == ["a", "b"]
+    assert [row.kind for row in registers.page("", "a", b"")[0]] == ["limits", PAUSED]
+    assert registers.page(PAUSED, "c", b"") == ((), b"")
