@@ -94,7 +94,7 @@ def test_what_a_claim_verb_did_is_a_document(monkeypatch: pytest.MonkeyPatch) ->
 
 
 PROGRAM = ("import sys; from skuld_py.client.client import Client; from skuld_py.model.task import Task\n"
-           "Client.get = lambda self, task_id: Task(task_id, 'q', 0, '\\xe4\\u20ac'.encode())\n"
+           "Client.get = lambda self, task_id: Task(task_id, 'q', 0, '\\xe4\\u20ac\\U0001f600'.encode())\n"
            "Client.list = lambda self, *_, **__: (Task(bytes(20), 'q', 0, b'x' * 100) for _ in range(100_000))\n"
            "from skuld_py.cli.main import main; main(sys.argv[1:], prog_name='skuld')")
 
@@ -106,7 +106,7 @@ def test_any_encoding_of_the_output_will_do(encoding: str) -> None:
                              env={"PYTHONIOENCODING": encoding}, check=True)
         shown = ran.stdout.decode("utf-8" if encoding == "ascii" else encoding)  # click takes ASCII for UTF-8
         if "--json" in arguments:
-            assert json.loads(shown)["payload"] == "\xe4\u20ac"
+            assert json.loads(shown)["payload"] == "\xe4\u20ac\U0001f600"
         else:
             assert "payload   \xe4" in shown if encoding != "latin-1" else "payload   \xe4\\u20ac" in shown
 

@@ -160,6 +160,18 @@ def test_a_first_look_that_fails_is_a_failure(monkeypatch: pytest.MonkeyPatch) -
     assert (answer.exit_code, answer.stderr) == (3, "error: no answer [deadline]\n")
 
 
+@pytest.mark.parametrize(("typed", "goes_on"), [(b"", True), (b"x", True), (b"\x1bOQ", True), (b"\x1b", True),
+                                                (b"q", False), (b"xxQ", False), (b"\x04", False)])
+def test_q_ends_it_and_a_key_that_only_looks_like_one_does_not(typed: bytes, goes_on: bool) -> None:
+    screen, keys = os.pipe()
+    try:
+        os.write(keys, typed)
+        assert top._heard(screen, 0.05) is goes_on
+    finally:
+        os.close(screen)
+        os.close(keys)
+
+
 # -- a terminal ----------------------------------------------------------------------------------
 
 PROGRAM = """
