@@ -1,4 +1,4 @@
-"""``skuld get``: everything about one task, above all who held it, when, and what they logged.
+"""``skuld get``: everything about a task, above all who held it, when, and what they logged.
 
 Times are this machine's zone; they were taken by the clocks of the nodes, so over nodes they compare
 only to within the cluster's skew bound.
@@ -18,24 +18,32 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("task_id", metavar="ID", type=TASK_ID)
+@click.argument("ids", metavar="ID...", type=TASK_ID, nargs=-1, required=True)
 @client_options
-def get(task_id: bytes, nodes: str, timeout_s: float, as_json: bool) -> None:
-    """Show the task ID: its payload, all its claims and their logs.
+def get(ids: tuple[bytes, ...], nodes: str, timeout_s: float, as_json: bool) -> None:
+    """Show the tasks ID...: payload, all claims and their logs. Fails when one of them does not exist.
 
     \b
     Examples:
       skuld get 000006cvl5s5o0000000e1k0g5u3k7qh
       skuld get 000006cvl5s5o0000000e1k0g5u3k7qh --json | jq .claims
+      skuld list reports --json | jq -r .id | xargs skuld get --json
     """
     from skuld_py.cli.showing import now_ms, print_json, task_document
+    from skuld_py.errors import Refused
+    from skuld_py.model.ids import to_text
 
     with connected(nodes, timeout_s) as client:
-        task = client.get(task_id)
-    if as_json:
-        print_json(task_document(task, now_ms()))
-    else:
-        _show(task, now_ms())
+        found = {bytes(task.id): task for task in client.get_many(list(dict.fromkeys(ids)))}
+    for number, task_id in enumerate(ids):
+        if task_id not in found:
+            raise Refused("no_such_task", f"id: no task {to_text(task_id)}", id=task_id)
+        if as_json:
+            print_json(task_document(found[task_id], now_ms()))
+            continue
+        if number:
+            click.echo()
+        _show(found[task_id], now_ms())
 
 
 def _show(task: Task, at_ms: int) -> None:

@@ -19,6 +19,7 @@ from skuld_py.client import client as clients
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
+from skuld_py.model.ids import from_text
 from skuld_py.model.task import ClaimView, Task
 
 TOP = Path(__file__).resolve().parents[2]
@@ -124,6 +125,7 @@ HOSTILE = "\x1b]0;owned\x07\x1b[2J\r\n\x9b31m\u202etxt.exe"
 def test_nothing_in_a_task_reaches_a_terminal_as_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     task = Task(bytes(20), "q", 0, HOSTILE.encode(), (ClaimView(1, "w", 1, 2, False, None, (HOSTILE.encode(),)),))
     monkeypatch.setattr(clients.Client, "get", lambda *_: task)
+    monkeypatch.setattr(clients.Client, "get_many", lambda *_: [task])
     monkeypatch.setattr(clients.Client, "list", lambda *_, **__: iter([task]))
 
     for arguments in (("get", ID), ("log", ID), ("list",)):
@@ -142,6 +144,19 @@ def test_nothing_that_a_node_says_reaches_a_terminal_as_a_command(monkeypatch: p
 
     assert not set("\x1b\x07\x9b\u202e\r") & set(skuld("count").output)
     assert json.loads(skuld("count", "--json").stderr)["message"] == HOSTILE
+
+
+def test_several_tasks_are_got_in_the_order_wanted_and_a_missing_one_is_named(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two, three = ("0" * 31 + digit for digit in "123")
+    tasks = [Task(from_text(text), "q", 0, text[-1].encode()) for text in (one, two)]
+    monkeypatch.setattr(clients.Client, "get_many", lambda self, ids: [task for task in tasks if task.id in ids])
+
+    made = [json.loads(line) for line in skuld("get", two, one, two, "--json").output.splitlines()]
+    assert [each["id"] for each in made] == [two, one, two]
+    missing = skuld("get", one, three)
+    assert missing.exit_code == 1 and f"id: no task {three} [no_such_task]" in missing.stderr
+    assert skuld("get", one, two).output.count("payload") == 2
 
 
 def test_a_log_is_followed_until_the_task_is_completed(monkeypatch: pytest.MonkeyPatch) -> None:

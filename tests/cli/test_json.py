@@ -33,7 +33,7 @@ def raising(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def fail(self: object, *_: object, **__: object) -> None:
         raise error
 
-    for verb in ("count", "complete", "renew", "release", "update", "get", "claim", "enqueue"):
+    for verb in ("count", "complete", "renew", "release", "update", "get", "get_many", "claim", "enqueue"):
         monkeypatch.setattr(f"skuld_py.client.client.Client.{verb}", fail)
 
 
@@ -94,7 +94,7 @@ def test_what_a_claim_verb_did_is_a_document(monkeypatch: pytest.MonkeyPatch) ->
 
 
 PROGRAM = ("import sys; from skuld_py.client.client import Client; from skuld_py.model.task import Task\n"
-           "Client.get = lambda self, task_id: Task(task_id, 'q', 0, '\\xe4\\u20ac\\U0001f600'.encode())\n"
+           "Client.get_many = lambda self, ids: [Task(ids[0], 'q', 0, '\\xe4\\u20ac\\U0001f600'.encode())]\n"
            "Client.list = lambda self, *_, **__: (Task(bytes(20), 'q', 0, b'x' * 100) for _ in range(100_000))\n"
            "from skuld_py.cli.main import main; main(sys.argv[1:], prog_name='skuld')")
 

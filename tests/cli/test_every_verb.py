@@ -1,0 +1,49 @@
+"""Whatever a client can do, the command line can: each method of the client has a verb that takes all it takes.
+
+A method that is new fails here until it has a verb: some lines beside its likes, see ``skuld_py.cli.acting``.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+import click
+import pytest
+
+from skuld_py.cli.main import main
+from skuld_py.client.client import Client
+
+VERB_OF = {"enqueue_many": "enqueue", "claim_one": "claim", "renew_many": "renew", "complete_many": "complete",
+           "update": "append", "get_many": "get", "depths": "status"}
+"""The verbs of methods that are called otherwise; the many form and the single one share a verb."""
+WITHOUT = {"close", "new_ids"}
+"""What makes no sense by itself on a command line."""
+ELSEWHERE = {"w": "w", "n": "n", "lease_s": "lease", "wait_s": "wait", "priority": "priority", "id": "id"}
+"""Arguments of methods that are options of verbs."""
+GIVEN = {"self", "queue", "payload", "payloads", "claim", "claims", "data", "seq", "ids", "page"}
+"""Arguments of methods that are arguments of verbs, or the verb's own affair."""
+
+
+def methods() -> list[str]:
+    return [name for name, _ in inspect.getmembers(Client, callable) if not name.startswith("_")]
+
+
+def verb_of(method: str) -> click.Command | None:
+    return main.get_command(click.Context(main), VERB_OF.get(method, method))
+
+
+@pytest.mark.parametrize("method", [method for method in methods() if method not in WITHOUT])
+def test_every_method_has_a_verb_with_its_options(method: str) -> None:
+    verb = verb_of(method)
+    assert verb is not None, f"give Client.{method} a verb, or say here which one it is"
+
+    options = {max(option.opts, key=len).lstrip("-") for option in verb.params if isinstance(option, click.Option)}
+    wanted = set(inspect.signature(getattr(Client, method)).parameters) - GIVEN
+    if method == "get":
+        wanted -= {"id"}  # an argument there
+    assert {ELSEWHERE.get(name, name.replace("_", "-")) for name in wanted} <= options, method
+
+
+def test_there_are_methods_and_no_name_is_stale() -> None:
+    assert len(methods()) >= 15
+    assert set(methods()) >= WITHOUT | set(VERB_OF)
