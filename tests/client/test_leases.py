@@ -65,7 +65,7 @@ def test_a_claim_that_nobody_awaits_any_more_can_be_given_back() -> None:
     client = Told(m.Claimed(1, 0, ()))
     work = client._claim("q", 2, 60, 0)
     asked = next(work)
-    assert isinstance(asked, Ask) and asked.undo is not None
+    assert isinstance(asked, Ask) and asked.undo is not None and not asked.is_idempotent
     late = m.Claimed(1, 0, (m.ClaimBatch(b"1" * 20 + b"2" * 20, 7, 99, columns.pack([BODY, BODY])),))
 
     undoing = asked.undo(late)

@@ -98,6 +98,16 @@ def test_what_is_not_idempotent_is_sent_once_when_nobody_answers() -> None:
     assert len(world.sent) == 1
 
 
+def test_nor_when_the_wait_ends_a_moment_early_as_event_loops_let_it() -> None:
+    pursuit = pursue(Nodes(["a", "b"]), 100.0, TIMEOUT_S, is_idempotent=False)
+    next(pursuit)
+    listening = pursuit.send(Heard(100.0, "a"))
+    assert listening == Listen(100 + TIMEOUT_S)
+
+    with pytest.raises(Uncertain):
+        pursuit.send(Heard(100 + TIMEOUT_S - 0.001))
+
+
 def test_another_node_is_asked_when_one_is_silent() -> None:
     world = World([DEAF, COUNTED])
     world.pursue(is_idempotent=True)

@@ -41,6 +41,13 @@ def see(spark: Any, context: TaskContext) -> list[Any]:
     return [spark, context.attempt, context.queue, context.is_lost]
 
 
+@skuld_py.task(queue="sums")
+def sleep(client: Any, context: TaskContext) -> list[bool]:
+    before = context.is_lost
+    client.advance(7_200)
+    return [before, context.is_lost]
+
+
 def test_time_stands_still_until_it_is_moved() -> None:
     client = MemoryClient(now=NOW)
     client.enqueue("q", b"x")
@@ -119,6 +126,13 @@ def test_a_function_gets_the_spark_of_the_test_and_a_real_context() -> None:
     see.send_with(client=client)()
 
     assert client.run_until_empty("sums", spark=spark)[0].value == ["spark", 1, "sums", False]
+
+
+def test_a_lease_ends_by_the_clock_of_the_test() -> None:
+    client = MemoryClient(now=NOW)
+    sleep.send_with(client=client)()
+
+    assert client.run_until_empty("sums", spark=client)[0].value == [False, True]
 
 
 def test_an_error_is_raised_and_its_task_waits_again() -> None:

@@ -11,6 +11,7 @@ from skuld_py.testing import MemoryClient
 from skuld_py.worker.context import ClaimLost, TaskContext
 from skuld_py.worker.middleware import Middleware, add_middleware, middleware_added, surround
 from skuld_py.worker.registry import Call
+from skuld_py.worker.run import Returned, Run
 
 CALL = Call("test", [1], {})
 
@@ -89,7 +90,29 @@ def named(spark: Any, context: Any, number: int) -> int:
     return 2 * number
 
 
-def test_those_added_surround_the_tasks_of_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+class Direct:
+    """An engine that calls."""
+
+    def call(self, function: Any, context: TaskContext, call: Call) -> Any:
+        return function("spark", context, *call.args, **call.kwargs)
+
+
+def test_a_worker_runs_a_task_inside_those_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skuld_py.worker.middleware._added", [])
+    notes: list[str] = []
+    add_middleware(Noted("a", notes))
+    client = MemoryClient()
+    named.send_with(client=client)(4)
+    claim = client.claim_one("q")
+    assert claim is not None
+    context = TaskContext(claim.id, claim.token, claim.queue, claim.deadline, client.get, claim.clock)
+    engine: Any = Direct()
+
+    assert Run(claim, context, engine, lambda *_: None)._outcome() == Returned(8)
+    assert notes == ["a before [4]", "a after 8"]
+
+
+def test_those_added_surround_the_tasks_in_memory_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("skuld_py.worker.middleware._added", [])
     notes: list[str] = []
     for name in "ab":
