@@ -26,6 +26,7 @@ from skuld_py.model.body import (
     encode_times,
     prelude_of,
 )
+from skuld_py.model.outcomes import FIRST_TOKEN, LOG_SEQS
 from skuld_py.wire.codec import Envelope
 
 Integer = Callable[[int, int], int]
@@ -107,9 +108,19 @@ def _task_id(integer: Integer, count: int) -> bytes:
     return _bytes(integer, 20)
 
 
+def _some_or_none(integer: Integer, count: int) -> columns.Column:
+    count *= integer(0, 1)
+    return columns.pack([_bytes(integer, integer(0, CHARS)) for _ in range(count)])
+
+
 SPECIAL: dict[tuple[type, str], Callable[[Integer, int], Any]] = {
     (m.Append, "id"): _task_id,
-    (m.Append, "seq"): lambda integer, _: integer(0, fields.U32_MAX - ITEMS),
+    (m.Append, "token"): lambda integer, _: integer(FIRST_TOKEN, fields.U63_MAX),
+    (m.Append, "seq"): lambda integer, _: integer(0, LOG_SEQS - ITEMS),
+    (m.Complete, "results"): _some_or_none,
+    (m.Conclude, "errors"): _some_or_none,
+    (m.Amend, "tokens"): lambda integer, count: _bytes(integer, 8 * count),
+    (m.Amend, "errors"): lambda integer, count: columns.pack([_bytes(integer, CHARS) for _ in range(count)]),
     (m.TaskRow, "id"): _task_id,
     (m.TaskRow, "seqs"): lambda integer, count: columns.pack_u64(
         [integer(0, fields.U32_MAX) for _ in range(count)]

@@ -43,6 +43,17 @@ def check_payloads(payloads: Sequence[bytes]) -> None:
             check_payload(payload)
 
 
+def as_entry(field: str, value: bytes | str) -> bytes:
+    """A result or an error: bytes, or text in UTF-8; not too many."""
+    entry = value.encode() if isinstance(value, str) else value
+    if type(entry) is not bytes:
+        raise Refused("bad_entry", f"{field}: bytes or text wanted, not {type(value).__name__}; encode it first")
+    if len(entry) > DEFAULT_LIMITS.entry_bytes:
+        raise Refused("entry_too_large", f"{field}: {len(entry)} bytes, the limit is {DEFAULT_LIMITS.entry_bytes};"
+                      " store the data elsewhere and send its path")
+    return entry
+
+
 def as_id(task_id: bytes | str) -> TaskId:
     """An id from its bytes or its text."""
     if isinstance(task_id, str):
@@ -52,11 +63,12 @@ def as_id(task_id: bytes | str) -> TaskId:
     return TaskId(task_id)
 
 
-def as_ms(field: str, seconds: float, *, least: int) -> int:
-    """Seconds as whole milliseconds, ``least`` to a day."""
+def as_ms(field: str, seconds: float, *, least: int, most: int = LEASE_MS_MAX) -> int:
+    """Seconds as whole milliseconds, ``least`` to ``most``."""
     milliseconds = round(seconds * 1000) if math.isfinite(seconds) else -1
-    if not least <= milliseconds <= LEASE_MS_MAX:
-        raise Refused("bad_duration", f"{field}: {seconds!r} s is not between {least / 1000} s and 24 h")
+    if not least <= milliseconds <= most:
+        raise Refused("bad_duration", f"{field}: {seconds!r} s is not between {least / 1000} s and"
+                      f" {most // 3_600_000} h")
     return milliseconds
 
 

@@ -38,8 +38,20 @@ class ClaimName:
 
 
 @attrs.define
+class HeldClaim:
+    """A claim known by id and token alone, of which its holder learns by renewing that its task is cancelled."""
+
+    id: bytes
+    token: int
+    is_cancelled: bool = False
+
+
+@attrs.define
 class Claim:
-    """A task held under a lease. ``deadline``, by ``clock`` in seconds, is when the holder must stop."""
+    """A task held under a lease. ``deadline``, by ``clock`` in seconds, is when the holder must stop.
+
+    ``is_cancelled``: nobody wants the task done any more, as the last renewal said; stop and release it.
+    """
 
     id: TaskId
     token: int
@@ -49,6 +61,7 @@ class Claim:
     end_ms: int
     deadline: float
     next_seq: int = 0
+    is_cancelled: bool = False
     clock: Callable[[], float] = attrs.field(default=steady_s, eq=False, repr=False)
 
     @property

@@ -1,27 +1,39 @@
-"""The verbs of a holder: claim, renew, release, add to the log, complete.
+"""The verbs of a holder: claim, renew, add to the log, complete. How else a claim may end: ``concluding``.
 
 A holder's deadline is counted from before the grant can have happened: see ``model.leases``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+
+import attrs
 
 from skuld_py.client import checking
-from skuld_py.client.asking import Ask, Joint, Work, ask, verb
-from skuld_py.client.claims import Claim, ClaimKey, claims_of
+from skuld_py.client.asking import Answered, Ask, Joint, Work, ask, verb
+from skuld_py.client.claims import Claim, ClaimKey, HeldClaim, claims_of
 from skuld_py.client.coalescing import one_by_one
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Fenced, Refused, SkuldError, Uncertain
 from skuld_py.model import columns, names
 from skuld_py.model import ids as task_ids
 from skuld_py.model import messages as m
+from skuld_py.model.columns import Column
+from skuld_py.model.history import RELEASED
 from skuld_py.model.leases import holder_deadline
 
 LEASE_S = 60.0
 CLAIM_BYTES = task_ids.ID_BYTES + 8
-Verdict = tuple[int | None, float]
-"""The end of a renewed lease (0: lost, None: nobody knows), and when it was asked for."""
+
+
+@attrs.frozen
+class Verdict:
+    """The end of a renewed lease (0: lost, None: nobody knows), when it was asked for, whether the task is
+    cancelled."""
+
+    end_ms: int | None
+    sent: float
+    is_cancelled: bool
 
 
 class Holding:
@@ -57,7 +69,10 @@ class Holding:
 
     @verb
     def renew(self, claim: ClaimKey, *, lease_s: float = LEASE_S) -> Work[None]:
-        """Extend a claim by ``lease_s`` from now; raises ``Fenced`` when it is lost."""
+        """Extend a claim by ``lease_s`` from now; raises ``Fenced`` when it is lost.
+
+        Where the task is cancelled the lease is extended all the same, and ``claim.is_cancelled`` says so.
+        """
         lease_ms = checking.as_ms("lease_s", lease_s, least=1)
 
         def together(claims: Sequence[ClaimKey]) -> Work[Sequence[Verdict | SkuldError]]:
@@ -67,8 +82,7 @@ class Holding:
         if is_held is None:
             raise Uncertain("uncertain", "the partition's leader did not answer in time; try again")
         if not is_held:
-            raise Fenced(f"claim {claim.token} of {task_ids.to_text(claim.id)} is lost: its lease ended, it was"
-                         " released, or the task is completed", id=claim.id, token=claim.token)
+            raise fenced(claim)
 
     @verb
     def renew_many(self, claims: Sequence[ClaimKey], *, lease_s: float = LEASE_S) -> Work[list[bool | None]]:
@@ -79,20 +93,11 @@ class Holding:
         verdicts = yield from self._renew(claims, checking.as_ms("lease_s", lease_s, least=1))
         return [_note(claim, verdict, lease_s) for claim, verdict in zip(claims, verdicts, strict=True)]
 
-    @verb
-    def release(self, *claims: ClaimKey) -> Work[None]:
-        """Give claims back: their tasks wait again at once. A lost claim is no error."""
-        verdicts = yield from self._renew(claims, 0)
-        if any(end_ms is None for end_ms, _ in verdicts):
-            raise Uncertain("uncertain", "a leader did not answer in time; what was not released will lapse")
-
     def _renew(self, claims: Sequence[ClaimKey], lease_ms: int) -> Work[list[Verdict]]:
         verdicts: list[Verdict] = []
-        for part in _parts(claims):
-            answer = yield from ask(m.Renewed, m.Renew(0, lease_ms, *_named(part)))
-            unknown = columns.unpack_u64(answer.message.unknown)
-            verdicts += [(None if index in unknown else end_ms, answer.sent)
-                         for index, end_ms in enumerate(columns.unpack_u64(answer.message.ends))]
+        for part in parts_of(claims):
+            answer = yield from ask(m.Renewed, m.Renew(0, lease_ms, *named(part)))
+            verdicts += verdicts_of(answer)
         return verdicts
 
     @verb
@@ -114,39 +119,78 @@ class Holding:
         return seq + len(entries)
 
     @verb
-    def complete(self, claim: ClaimKey, *, w: int | None = None) -> Work[None]:
-        """Record that the task is done; from any claim, however late; it dominates every other fact."""
-        def together(claims: Sequence[ClaimKey]) -> Work[Sequence[SkuldError | None]]:
-            return one_by_one(claims, lambda part: self._complete(part, w))
-        yield Joint(("complete", w), claim, CLAIM_BYTES, together)
+    def complete(self, claim: ClaimKey, result: bytes | str = b"", *, w: int | None = None) -> Work[None]:
+        """Record that the task is done, with its result; from any claim, however late; it dominates every other
+        fact."""
+        entry = checking.as_entry("result", result)
+
+        def together(items: Sequence[tuple[ClaimKey, bytes]]) -> Work[Sequence[SkuldError | None]]:
+            return one_by_one(items, lambda part: self._complete(part, w))
+        yield Joint(("complete", w), (claim, entry), CLAIM_BYTES + len(entry), together)
 
     @verb
-    def complete_many(self, claims: Sequence[ClaimKey], *, w: int | None = None) -> Work[None]:
-        """Complete many claims."""
-        yield from self._complete(claims, w)
+    def complete_many(self, claims: Sequence[ClaimKey], results: Sequence[bytes | str] | None = None, *,
+                      w: int | None = None) -> Work[None]:
+        """Complete many claims; ``results``: none, or one for each."""
+        yield from self._complete(with_entries("results", claims, results), w)
 
-    def _complete(self, claims: Sequence[ClaimKey], w: int | None) -> Work[list[None]]:
-        for part in _parts(claims):
-            yield from ask(m.Acked, m.Complete(0, w or 0, 0, *_named(part)))
-        return [None] * len(claims)
+    def _complete(self, items: Sequence[tuple[ClaimKey, bytes]], w: int | None) -> Work[list[None]]:
+        for ids, tokens, results in parts_with_entries(items):
+            yield from ask(m.Acked, m.Complete(0, w or 0, 0, ids, tokens, b"", results))
+        return [None] * len(items)
 
 
-def _parts(claims: Sequence[ClaimKey]) -> list[Sequence[ClaimKey]]:
+def parts_of(claims: Sequence[ClaimKey]) -> list[Sequence[ClaimKey]]:
+    """Claims in requests."""
     most = DEFAULT_LIMITS.batch_tasks
     return [claims[start : start + most] for start in range(0, len(claims), most)]
 
 
-def _named(claims: Sequence[ClaimKey]) -> tuple[bytes, bytes]:
+def with_entries(field: str, claims: Sequence[ClaimKey],
+                 entries: Sequence[bytes | str] | None) -> list[tuple[ClaimKey, bytes]]:
+    """Each claim with its result or error, empty without one."""
+    if entries is None:
+        return [(claim, b"") for claim in claims]
+    if len(entries) != len(claims):
+        raise Refused(f"bad_{field}", f"{field}: {len(entries)} for {len(claims)} claims")
+    return list(zip(claims, [checking.as_entry(field, entry) for entry in entries], strict=True))
+
+
+def parts_with_entries(items: Sequence[tuple[ClaimKey, bytes]]) -> Iterator[tuple[bytes, bytes, Column]]:
+    """Ids and tokens in requests, with the column of their results or errors; an empty one for none at all."""
+    start = 0
+    for entries in checking.chunks([entry for _, entry in items]):
+        claims = [claim for claim, _ in items[start : start + len(entries)]]
+        start += len(entries)
+        yield *named(claims), columns.pack(entries) if any(entries) else Column()
+
+
+def named(claims: Sequence[ClaimKey]) -> tuple[bytes, bytes]:
+    """Ids and tokens."""
     return b"".join(claim.id for claim in claims), columns.pack_u64([claim.token for claim in claims])
+
+
+def verdicts_of(answer: Answered[m.Renewed]) -> list[Verdict]:
+    """What leaders said of the claims of one request."""
+    unknown, cancelled = columns.unpack_u64(answer.message.unknown), columns.unpack_u64(answer.message.cancelled)
+    return [Verdict(None if index in unknown else end_ms, answer.sent, index in cancelled)
+            for index, end_ms in enumerate(columns.unpack_u64(answer.message.ends))]
+
+
+def fenced(claim: ClaimKey) -> Fenced:
+    """The claim can do nothing any more, except complete its task."""
+    return Fenced(f"claim {claim.token} of {task_ids.to_text(claim.id)} is lost: its lease ended, it was"
+                  " released, or the task is completed", id=claim.id, token=claim.token)
 
 
 def _note(claim: ClaimKey, verdict: Verdict, lease_s: float) -> bool | None:
     """Move the claim's end; say whether it is held."""
-    end_ms, sent = verdict
-    if end_ms and isinstance(claim, Claim):
-        claim.end_ms = end_ms
-        claim.deadline = max(claim.deadline, holder_deadline(sent, lease_s))
-    return None if end_ms is None else bool(end_ms)
+    if isinstance(claim, Claim | HeldClaim):
+        claim.is_cancelled = claim.is_cancelled or verdict.is_cancelled
+    if verdict.end_ms and isinstance(claim, Claim):
+        claim.end_ms = verdict.end_ms
+        claim.deadline = max(claim.deadline, holder_deadline(verdict.sent, lease_s))
+    return None if verdict.end_ms is None else bool(verdict.end_ms)
 
 
 def _give_back(answer: m.Message) -> Ask | None:
@@ -155,4 +199,5 @@ def _give_back(answer: m.Message) -> Ask | None:
         return None
     tokens = [batch.first_token + index for batch in answer.batches
               for index in range(len(batch.ids) // task_ids.ID_BYTES)]
-    return Ask(m.Renew(0, 0, b"".join(batch.ids for batch in answer.batches), columns.pack_u64(tokens)))
+    return Ask(m.Conclude(0, RELEASED, 0, b"".join(batch.ids for batch in answer.batches),
+                          columns.pack_u64(tokens)))

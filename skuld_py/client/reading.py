@@ -54,6 +54,12 @@ class Reading:
         """The tasks that exist, in id order."""
         return (yield from self._get(ids))
 
+    @verb
+    def results(self, ids: Sequence[bytes | str]) -> Work[list[bytes | None]]:
+        """What the tasks' completions gave, in the order asked; None where there is none, or not yet."""
+        found = {task.id: task.result for task in (yield from self._get(ids))}
+        return [found.get(checking.as_id(task_id)) for task_id in ids]
+
     def _get(self, ids: Sequence[bytes | str]) -> Work[list[Task]]:
         wanted = [checking.as_id(task_id) for task_id in ids]
         found: list[Task] = []

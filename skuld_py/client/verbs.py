@@ -1,7 +1,8 @@
 """All verbs of a client in one class, for the shells that perform them: sockets that block, sockets that are
 awaited, a node in memory.
 
-A new verb is a method in ``enqueueing``, ``holding`` or ``reading``, or in another class named here.
+A new verb is a method in ``enqueueing``, ``holding``, ``concluding`` or ``reading``, or in another class named
+here.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 
+from skuld_py.client.concluding import Concluding
 from skuld_py.client.enqueueing import Enqueueing
 from skuld_py.client.holding import Holding
 from skuld_py.client.minting import Minter, wall_ms
@@ -20,7 +22,7 @@ from skuld_py.model import names
 TIMEOUT_S = 5.0
 
 
-class Verbs(Enqueueing, Holding, Reading):
+class Verbs(Enqueueing, Holding, Concluding, Reading):
     """What a client can do. ``holder`` is its name in the claims it makes."""
 
     def __init__(self, holder: str | None, clock: Callable[[], float] = steady_s,

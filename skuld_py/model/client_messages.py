@@ -17,6 +17,8 @@ from skuld_py.model.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, 
 
 PAUSED_MAX = 1_000
 """Paused queues that a description names."""
+ENTRIES_MAX = DEFAULT_LIMITS.log_entries + 2
+"""Entries of a task in one answer: of its log, and a result and an error besides."""
 
 
 @attrs.frozen
@@ -118,12 +120,15 @@ class Renew(Message):
 class Renewed(Message):
     """New ends; 0 where the claim is lost, or where the row is ``unknown``.
 
-    ``unknown``: rows, by index, whose leader did not answer in time. They may be renewed or not.
+    ``unknown``: rows, by index, whose leader did not answer in time. They may be renewed or not. ``cancelled``:
+    rows whose task is cancelled: their holders should stop and release, though the lease runs on. To
+    ``Conclude``, a row's end is when its task may be claimed again.
     """
 
     request: int = fields.number()
     ends: bytes = fields.u64s()
     unknown: bytes = fields.u64s(default=b"")
+    cancelled: bytes = fields.u64s(default=b"")
 
 
 @attrs.frozen
@@ -158,7 +163,10 @@ class Append(Message):
 
 @attrs.frozen
 class Complete(Message):
-    """Record completions; to a node, then to the owners. ``at_ms`` is the coordinator's, 0 before."""
+    """Record completions; to a node, then to the owners. ``at_ms`` is the coordinator's, 0 before.
+
+    ``results``: none, or one for each claim; an empty one is none.
+    """
 
     roles = ROLE_CLIENT | ROLE_NODE
     is_promise = False
@@ -169,6 +177,7 @@ class Complete(Message):
     ids: bytes = fields.ids()
     tokens: bytes = fields.u64s()
     eras: bytes = fields.u64s(PARTITIONS_MAX * 2, default=b"")
+    results: Column = fields.strings(default=Column())
 
 
 @attrs.frozen
@@ -190,9 +199,9 @@ class TaskRow:
     id: bytes = fields.ids()
     body: Column = fields.strings(1)
     history: bytes = fields.blob()
-    tokens: bytes = fields.u64s(DEFAULT_LIMITS.log_entries)
-    seqs: bytes = fields.u64s(DEFAULT_LIMITS.log_entries)
-    entries: Column = fields.strings(DEFAULT_LIMITS.log_entries)
+    tokens: bytes = fields.u64s(ENTRIES_MAX)
+    seqs: bytes = fields.u64s(ENTRIES_MAX)
+    entries: Column = fields.strings(ENTRIES_MAX)
 
 
 @attrs.frozen

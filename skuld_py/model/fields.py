@@ -133,9 +133,9 @@ def u64s(count_max: int = DEFAULT_LIMITS.batch_tasks, **options: Any) -> Any:
     return _field(Blob(8, 8 * count_max), **options)
 
 
-def strings(count_max: int = DEFAULT_LIMITS.batch_tasks) -> Any:
+def strings(count_max: int = DEFAULT_LIMITS.batch_tasks, **options: Any) -> Any:
     """A column of byte strings."""
-    return _field(Strings(count_max))
+    return _field(Strings(count_max), **options)
 
 
 def rows(of: type, count_max: int = 1_000, **options: Any) -> Any:

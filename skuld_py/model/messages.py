@@ -1,8 +1,8 @@
 """Every message by name, and the table that numbers them on the wire.
 
 Requests are verbs, answers their participles. Work is in columns: a message names many tasks, never one.
-The messages stand in ``client_messages``, ``node_messages``, ``setting_messages``, ``coordination_messages`` and
-``decision_messages``; everyone imports them from here.
+The messages stand in ``client_messages``, ``outcome_messages``, ``node_messages``, ``setting_messages``,
+``coordination_messages`` and ``decision_messages``; everyone imports them from here.
 """
 
 from __future__ import annotations
@@ -76,6 +76,15 @@ from skuld_py.model.node_messages import (
     ToldTime,
     Vote,
 )
+from skuld_py.model.outcome_messages import (
+    DELAY_MS_MAX,
+    OUTCOME_MESSAGES,
+    Cancel,
+    Conclude,
+    Revival,
+    Revive,
+    Revived,
+)
 from skuld_py.model.setting_messages import (
     GetSettings,
     GotSettings,
@@ -93,12 +102,14 @@ MESSAGES: tuple[type[Message], ...] = (
     Compared, Repair, Sync, Synced, Abdicate, AskTime, ToldTime,
     Probe, Probed, Fetch, Fetched, *COORDINATION_MESSAGES, *DECISION_MESSAGES,
     GetSettings, GotSettings, PutSetting, SettingPut, PullSettings, PulledSettings,
+    *OUTCOME_MESSAGES,
 )
 """The operation table: a message's code on the wire is its index here."""
 
 __all__ = [
     "COORDINATION_MESSAGES",
     "DECISION_MESSAGES",
+    "DELAY_MS_MAX",
     "MESSAGES",
     "ROLE_CLIENT",
     "ROLE_NODE",
@@ -108,6 +119,7 @@ __all__ = [
     "Amended",
     "Append",
     "AskTime",
+    "Cancel",
     "Claim",
     "ClaimBatch",
     "ClaimPage",
@@ -117,6 +129,7 @@ __all__ = [
     "Compare",
     "Compared",
     "Complete",
+    "Conclude",
     "Count",
     "CountRow",
     "Counted",
@@ -164,6 +177,9 @@ __all__ = [
     "ReplicaPart",
     "Replicate",
     "RequestVote",
+    "Revival",
+    "Revive",
+    "Revived",
     "SettingPut",
     "SettingRow",
     "Share",

@@ -88,10 +88,11 @@ class Granted(Message):
 
 @attrs.frozen
 class Amend(Message):
-    """The leader renewed or released claims: the histories as they are now, and where the tasks wait.
+    """The leader renewed or ended claims, or revived tasks: the histories as they are now, and where tasks wait.
 
     Whole histories, not changes: a follower that missed the claim must not acknowledge its renewal
-    without recording the claim itself. It may leave early, like ``Grant``.
+    without recording the claim itself. It may leave early, like ``Grant``. ``tokens`` and ``errors``: none, or
+    for each task the claim that failed, and why; an empty error is none.
     """
 
     is_promise = False
@@ -102,6 +103,8 @@ class Amend(Message):
     ids: bytes = fields.ids()
     histories: Column = fields.strings()
     places: Column = fields.strings()
+    tokens: bytes = fields.u64s(default=b"")
+    errors: Column = fields.strings(default=Column())
 
 
 @attrs.frozen

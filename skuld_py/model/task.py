@@ -7,7 +7,10 @@ from collections.abc import Mapping
 import attrs
 
 from skuld_py.model.body import DEFAULT_RETRY, Body, Retry
-from skuld_py.model.history import History
+from skuld_py.model.history import FAILED, RELEASED, SNOOZED, History
+from skuld_py.model.outcomes import ERROR_SEQ, LOG_SEQS, RESULT_SEQ
+
+ENDINGS = {0: "", RELEASED: "released", SNOOZED: "snoozed", FAILED: "failed"}
 
 
 @attrs.frozen
@@ -21,7 +24,11 @@ class LogEntry:
 
 @attrs.frozen
 class ClaimView:
-    """A claim as readers see it. ``log`` is its contiguous prefix."""
+    """A claim as readers see it. ``log`` is its contiguous prefix.
+
+    ``outcome``: completed, failed, snoozed or released; empty while it is held, and for ever if it lapsed.
+    ``is_released``: its holder ended it otherwise than by completing; the task was to wait until ``until_ms``.
+    """
 
     token: int
     holder: str
@@ -30,11 +37,17 @@ class ClaimView:
     is_released: bool
     completed_ms: int | None
     log: tuple[bytes, ...] = ()
+    outcome: str = ""
+    until_ms: int | None = None
+    error: bytes | None = None
 
 
 @attrs.frozen
 class Task:
-    """A task as readers see it. ``headers`` are what its producer gave besides the payload."""
+    """A task as readers see it. ``headers`` are what its producer gave besides the payload.
+
+    ``result`` is that of the claim that completed it, ``error`` that of the newest one that failed with one.
+    """
 
     id: bytes
     queue: str
@@ -47,6 +60,9 @@ class Task:
     expires_ms: int | None = None
     retry: Retry = DEFAULT_RETRY
     headers: Mapping[str, str] = attrs.field(factory=dict, hash=False)
+    cancelled_ms: int | None = None
+    result: bytes | None = None
+    error: bytes | None = None
 
     @property
     def is_completed(self) -> bool:
@@ -59,18 +75,23 @@ def view(task_id: bytes, record: bytes, history: History, entries: list[LogEntry
     body = Body.decode(record)
     header = body.header
     logs = contiguous(entries)
-    done = history.completion.value
+    outcomes = {(entry.token, entry.seq): entry.data for entry in entries if entry.seq >= LOG_SEQS}
+    done_ms, done_token = history.completion.value or (None, None)
     claims = tuple(
         ClaimView(token, claim.holder, claim.start_ms, claim.end.value, bool(claim.kind),
-                  done[0] if done and done[1] == token else None, logs.get(token, ()))
+                  done_ms if done_token == token else None, logs.get(token, ()),
+                  "completed" if done_token == token else ENDINGS[claim.kind], claim.until_ms or None,
+                  outcomes.get((token, ERROR_SEQ)))
         for token, claim in sorted(history.claims.entries.items()))
-    return Task(task_id, header.queue, header.priority, body.payload, claims, done[0] if done else None,
-                done[1] if done else None, body.not_before_ms or None, body.expires_ms or None, header.retry,
-                dict(header.headers))
+    errors = [claim.error for claim in claims if claim.error is not None]
+    return Task(task_id, header.queue, header.priority, body.payload, claims, done_ms, done_token,
+                body.not_before_ms or None, body.expires_ms or None, header.retry, dict(header.headers),
+                history.cancelled.value[0] if history.cancelled.value else None,
+                outcomes.get((done_token, RESULT_SEQ)) if done_token else None, errors[-1] if errors else None)
 
 
 def contiguous(entries: list[LogEntry]) -> dict[int, tuple[bytes, ...]]:
-    """Log entries by token, cut at the first gap."""
+    """Log entries by token, cut at the first gap; results and errors are none."""
     logs: dict[int, list[bytes]] = {}
     for entry in sorted(entries, key=lambda entry: (entry.token, entry.seq)):
         log = logs.setdefault(entry.token, [])

@@ -13,12 +13,15 @@ import attrs
 from skuld_py.errors import Refused
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
+from skuld_py.model.columns import Column
+from skuld_py.model.history import RELEASED
 from skuld_py.model.setting import check_setting
 from skuld_py.model.setting_messages import SETTINGS_MAX
-from skuld_py.node.claiming import ClaimOperation, RenewOperation
+from skuld_py.node.claiming import ClaimOperation
 from skuld_py.node.configuring import ReadSettings, WriteSetting
 from skuld_py.node.household import Household
 from skuld_py.node.operation import Operation, Origin
+from skuld_py.node.referring import ConcludeOperation, RenewOperation, ReviveOperation
 from skuld_py.node.serving import PeerService
 from skuld_py.node.storing import GetOperation, WriteOperation
 from skuld_py.node.surveying import SurveyOperation
@@ -37,7 +40,8 @@ class ClientService:
         self._handlers: dict[type[m.Message], Callable[[int, Origin, Any], Operation | None]] = {
             m.Greet: self._greet, m.Enqueue: self._enqueue, m.Claim: self._claim, m.Renew: self._renew,
             m.Append: self._append, m.Complete: self._complete, m.Get: self._get, m.Count: self._survey,
-            m.List: self._survey, m.Describe: self._describe,
+            m.List: self._survey, m.Describe: self._describe, m.Conclude: self._conclude,
+            m.Cancel: self._cancel, m.Revive: self._revive,
             m.GetSettings: lambda now_ms, origin, message: ReadSettings(node, origin, now_ms, message),
             m.PutSetting: self._put_setting,
         }
@@ -134,7 +138,9 @@ class ClientService:
         return WriteOperation(self._node, origin, now_ms, self._w(message.w), sizes, make)
 
     def _complete(self, now_ms: int, origin: Origin, message: m.Complete) -> Operation:
+        self._check_entries("results", message.results)
         task_ids, tokens = ids.split(message.ids), columns.unpack_u64(message.tokens)
+        results = message.results.unpack("results")
         groups = self._group(task_ids)
 
         def make(request: int, partitions: list[int]) -> m.Complete:
@@ -143,9 +149,30 @@ class ClientService:
                 return attrs.evolve(message, request=request, at_ms=now_ms, eras=eras)
             kept = [index for partition in partitions for index in groups[partition]]
             return m.Complete(request, message.w, now_ms, b"".join([task_ids[index] for index in kept]),
-                              columns.pack_u64([tokens[index] for index in kept]), eras)
+                              columns.pack_u64([tokens[index] for index in kept]), eras,
+                              columns.pack([results[index] for index in kept] if results else []))
         sizes = {partition: len(indexes) for partition, indexes in groups.items()}
         return WriteOperation(self._node, origin, now_ms, self._w(message.w), sizes, make)
+
+    def _cancel(self, now_ms: int, origin: Origin, message: m.Cancel) -> Operation:
+        task_ids = ids.split(message.ids)
+        groups = self._group(task_ids)
+
+        def make(request: int, partitions: list[int]) -> m.Cancel:
+            kept = b"".join(task_ids[index] for partition in partitions for index in groups[partition])
+            return m.Cancel(request, message.w, now_ms, kept, self._eras(partitions))
+        sizes = {partition: len(indexes) for partition, indexes in groups.items()}
+        return WriteOperation(self._node, origin, now_ms, self._w(message.w), sizes, make)
+
+    def _check_entries(self, field: str, entries: Column) -> None:
+        limits = self._node.limits
+        size = max(map(len, entries.unpack(field)), default=0)
+        if size > limits.entry_bytes:
+            raise Refused("entry_too_large", f"{field}: {size} bytes, the limit is {limits.entry_bytes}; store the"
+                          " data elsewhere and send its path", size=size)
+        if len(entries.data) > limits.batch_bytes:
+            raise Refused("too_large", f"{field}: a request holds at most {limits.batch_bytes} bytes of them; send"
+                          " several")
 
     # -- claims --------------------------------------------------------------------------------
 
@@ -156,10 +183,19 @@ class ClientService:
         self._group(ids.split(message.ids))
         return RenewOperation(self._node, origin, now_ms, message)
 
+    def _conclude(self, now_ms: int, origin: Origin, message: m.Conclude) -> Operation:
+        self._check_entries("errors", message.errors)
+        self._group(ids.split(message.ids))
+        return ConcludeOperation(self._node, origin, now_ms, message)
+
+    def _revive(self, now_ms: int, origin: Origin, message: m.Revive) -> Operation:
+        self._group(ids.split(message.ids))
+        return ReviveOperation(self._node, origin, now_ms, message)
+
     def release(self, now_ms: int, task_ids: bytes, tokens: bytes) -> None:
         """Release claims that nobody waits for; nobody is answered."""
-        renew = m.Renew(0, 0, task_ids, tokens)
-        self._node.start(RenewOperation(self._node, Origin(0), now_ms, renew), now_ms)
+        release = m.Conclude(0, RELEASED, 0, task_ids, tokens)
+        self._node.start(ConcludeOperation(self._node, Origin(0), now_ms, release), now_ms)
 
     # -- reads ---------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The leader's operations: granting claims, renewing and releasing them, each by a majority.
+"""The leader's operations: granting claims, and changing them or their tasks (``judging``), each by a majority.
 
 Every partition of a request is decided by its own cohort. The leader records first on its own
 copy, then asks the others; a claim stands once a majority, leader included, has recorded it. Those
@@ -20,6 +20,7 @@ from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.history import RELEASED
 from skuld_py.node.operation import Host, Operation, Origin
+from skuld_py.partition.change import Change
 from skuld_py.partition.quorum import has_majority
 from skuld_py.partition.replica import Amendment, Grant
 from skuld_py.partition.rows import merge_rows
@@ -240,10 +241,10 @@ class GrantOperation(CohortOperation):
         return [index for index in sorted(ballot.against) if not ballot.has_majority(index)]
 
     def _release(self, now_ms: int) -> None:
-        releases = {vnode: rows for vnode, rows in self._failures.items()
+        releases = {vnode: Change(rows) for vnode, rows in self._failures.items()
                     if self.ballots[vnode.partition].is_led}
         if releases:
-            release = AmendOperation(self.host, self.origin, now_ms, releases, [])
+            release = AmendOperation(self.host, self.origin, now_ms, releases, m.Renewed(0, b""))
             release.has_answered = True
             self.host.start(release, now_ms)
         self.end()
@@ -260,19 +261,18 @@ class GrantOperation(CohortOperation):
 
 
 class AmendOperation(CohortOperation):
-    """Renewals or releases, by partition. ``ends`` becomes the answer: 0 where a claim is lost."""
+    """What changes besides grants, by partition. ``answer`` is true once a majority has recorded it."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int,
-                 amendments: Mapping[Vnode, Sequence[Amendment]],
-                 ends: Sequence[int]) -> None:
+    def __init__(self, host: Host, origin: Origin, now_ms: int, changes: Mapping[Vnode, Change],
+                 answer: m.Message) -> None:
         super().__init__(host, origin, now_ms)
-        self._amendments = amendments
-        self._ends = ends
+        self._changes = changes
+        self._answer = answer
 
     def begin(self, now_ms: int) -> None:
         """Record here, ask the cohorts."""
-        for vnode, rows in self._amendments.items():
-            self.open_ballot(vnode, vnode.amend(now_ms, self.request, rows))
+        for vnode, change in self._changes.items():
+            self.open_ballot(vnode, vnode.amend(now_ms, self.request, change))
         self._wake(now_ms)
         self.decide_if_settled(now_ms)
 
@@ -282,9 +282,9 @@ class AmendOperation(CohortOperation):
             self.decide_if_settled(now_ms)
 
     def decide(self, now_ms: int) -> None:
-        """Answer the ends; without a majority the outcome is not known."""
+        """Answer; without a majority the outcome is not known."""
         if all(ballot.has_majority() for ballot in self.ballots.values()):
-            self.answer(m.Renewed(self.origin.request, columns.pack_u64(self._ends)))
+            self.answer(self._answer)
         else:
             self.give_up("the claim's cohort did not acknowledge in time; try again")
         self.end()
@@ -295,27 +295,6 @@ class AmendOperation(CohortOperation):
         for ballot in self.ballots.values():
             if ballot.is_refused and ballot.is_led and not ballot.has_majority():
                 ballot.vnode.resign(now_ms)
-
-
-def judge_renewals(vnode: Vnode, now_ms: int, task_ids: Sequence[bytes], tokens: Sequence[int],
-                   lease_ms: int) -> list[Amendment]:
-    """Which claims may be renewed (``lease_ms`` > 0) or released, by the leader's copy.
-
-    Only the newest claim of an uncompleted task, not released, whose lease has not ended; a new end
-    never lies before the old one, nor beyond the horizon: a lease longer than that is renewed in part.
-    """
-    known = vnode.replica.histories(task_ids)
-    allowed = []
-    for task_id, token in zip(task_ids, tokens, strict=True):
-        claim = vnode.replica.held_claim(known.get(vnode.replica.prefix + task_id), token)
-        if claim is None or claim.end.value < now_ms:
-            continue
-        wanted_ms = now_ms + lease_ms
-        if lease_ms and not vnode.may_grant_until(now_ms, wanted_ms):
-            wanted_ms = min(wanted_ms, vnode.election.document.horizon_ms)
-        end_ms = max(claim.end.value, wanted_ms) if lease_ms else claim.end.value
-        allowed.append(Amendment(task_id, token, end_ms, 0 if lease_ms else RELEASED))
-    return allowed
 
 
 def pick(vnodes: Mapping[int, Vnode], queue: str, count: int) -> dict[int, list[bytes]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from skuld_py.model import columns
 from skuld_py.model.history import decode_history
 from skuld_py.model.messages import CountRow, TaskRow
+from skuld_py.model.outcomes import entries_of, join_entries
 
 
 def merge_task_rows(rows: Iterable[TaskRow]) -> list[TaskRow]:
@@ -19,16 +20,11 @@ def merge_task_rows(rows: Iterable[TaskRow]) -> list[TaskRow]:
 
 
 def _join(a: TaskRow, b: TaskRow) -> TaskRow:
-    entries = {**_entries(a), **_entries(b)}
+    entries = join_entries(entries_of(a), entries_of(b))
     keys = sorted(entries)
     return TaskRow(a.id, a.body if len(a.body) else b.body, join_histories(a.history, b.history),
                    columns.pack_u64([token for token, _ in keys]), columns.pack_u64([seq for _, seq in keys]),
                    columns.pack([entries[key] for key in keys]))
-
-
-def _entries(row: TaskRow) -> dict[tuple[int, int], bytes]:
-    keys = zip(columns.unpack_u64(row.tokens), columns.unpack_u64(row.seqs), strict=True)
-    return dict(zip(keys, row.entries.unpack("entries"), strict=True))
 
 
 def join_histories(a: bytes, b: bytes) -> bytes:

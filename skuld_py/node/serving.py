@@ -13,14 +13,18 @@ from typing import Any
 from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.node.claiming import lead_claim, lead_renewal
+from skuld_py.model.history import CANCELLED
+from skuld_py.model.outcomes import RESULT_SEQ
+from skuld_py.node.claiming import lead_claim
 from skuld_py.node.comparing import Comparing
 from skuld_py.node.household import Household
+from skuld_py.node.judging import lead_conclusion, lead_renewal, lead_revival
 from skuld_py.node.moving import Moving
-from skuld_py.node.operation import Origin
+from skuld_py.node.operation import Host, Origin
 from skuld_py.node.steward import Steward
 from skuld_py.partition import tables
 from skuld_py.partition.exchange import answer_compare, answer_fetch, answer_probe
+from skuld_py.partition.replica import Mark
 from skuld_py.partition.rows import merge_rows, read_rows
 from skuld_py.partition.vnode import Vnode
 
@@ -39,8 +43,9 @@ class PeerService:
         self.floor_ms = 0
         self._handlers: dict[type[m.Message], Callable[[int, str, Any], m.Message | None]] = {
             m.Replicate: self._replicate, m.Append: self._append, m.Complete: self._complete,
-            m.Get: self._get, m.Count: self._count, m.List: self._list,
-            m.Delegate: self._delegate, m.Renew: self._renew,
+            m.Cancel: self._cancel, m.Get: self._get, m.Count: self._count, m.List: self._list,
+            m.Delegate: self._lead(lead_claim), m.Renew: self._lead(lead_renewal),
+            m.Conclude: self._lead(lead_conclusion), m.Revive: self._lead(lead_revival),
             m.Grant: lambda now, peer, msg: self._vnode(msg.partition).on_grant(now, peer, msg),
             m.Amend: lambda now, peer, msg: self._vnode(msg.partition).on_amend(now, peer, msg),
             m.RequestVote: self._request_vote,
@@ -127,12 +132,23 @@ class PeerService:
 
     def _complete(self, now_ms: int, peer: str, message: m.Complete) -> m.Kept:
         task_ids, tokens = ids.split(message.ids), columns.unpack_u64(message.tokens)
+        results = message.results.unpack("results")
         unkept, cohorts = self._standings(message.eras)
         for partition, indexes in self.group(task_ids).items():
             vnode = self._node.vnodes[partition]
             if self._takes_writes(vnode):
-                vnode.replica.finish(now_ms, [task_ids[index] for index in indexes],
-                                     [tokens[index] for index in indexes], message.at_ms)
+                done, by = [task_ids[index] for index in indexes], [tokens[index] for index in indexes]
+                vnode.replica.finish(now_ms, done, by, message.at_ms)
+                if results:
+                    vnode.replica.note_outcomes(RESULT_SEQ, done, by, [results[index] for index in indexes])
+        return m.Kept(message.request, b"", unkept, cohorts)
+
+    def _cancel(self, now_ms: int, peer: str, message: m.Cancel) -> m.Kept:
+        unkept, cohorts = self._standings(message.eras)
+        for task_id in ids.split(message.ids):
+            vnode = self._vnode_of(task_id)
+            if self._takes_writes(vnode):
+                vnode.replica.mark(now_ms, [Mark(task_id, CANCELLED, message.at_ms)])
         return m.Kept(message.request, b"", unkept, cohorts)
 
     def _get(self, now_ms: int, peer: str, message: m.Get) -> m.Got:
@@ -199,11 +215,10 @@ class PeerService:
 
     # -- leading -------------------------------------------------------------------------------
 
-    def _delegate(self, now_ms: int, peer: str, message: m.Delegate) -> None:
-        lead_claim(self._node, now_ms, Origin(message.request, peer=peer), message)
-
-    def _renew(self, now_ms: int, peer: str, message: m.Renew) -> None:
-        lead_renewal(self._node, now_ms, Origin(message.request, peer=peer), message)
+    def _lead(self, lead: Callable[[Host, int, Origin, Any], None]) -> Callable[[int, str, Any], None]:
+        def handle(now_ms: int, peer: str, message: Any) -> None:
+            lead(self._node, now_ms, Origin(message.request, peer=peer), message)
+        return handle
 
     def _request_vote(self, now_ms: int, peer: str, message: m.RequestVote) -> m.Vote | None:
         vnode = self._vnode(message.partition)

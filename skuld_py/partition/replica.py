@@ -23,6 +23,7 @@ from skuld_py.model.history import (
     encode_claim,
     encode_mark,
 )
+from skuld_py.model.outcomes import LOG_SEQS
 from skuld_py.model.store import TABLES, Row, Store, digests_of
 from skuld_py.partition import merkle, tables
 from skuld_py.partition.filing import Body, Filing
@@ -272,12 +273,37 @@ class Replica:
     def append(self, task_id: bytes, token: int, seq: int, entries: Sequence[bytes]) -> bool:
         """Add log entries ``seq``, ``seq + 1``...; False when one exists with other content."""
         rows = [(tables.log_key(self.prefix, task_id, token, at), entry) for at, entry in enumerate(entries, seq)]
+        if seq >= LOG_SEQS:
+            self._put_outcomes(rows)
+            return True
         known = self.store.get_many("log", [key for key, _ in rows])
         if any(known.get(key, entry) != entry for key, entry in rows):
             return False
         rows = [row for row in rows if row[0] not in known]
         self.tree.toggle(merkle.ENTRY, [key for key, _ in rows], self.store.put_many("log", rows))
         return True
+
+    def note_outcomes(self, seq: int, ids: Sequence[bytes], tokens: Sequence[int],
+                      values: Sequence[bytes]) -> None:
+        """Keep results or errors of claims (``seq`` says which); an empty one is none."""
+        self._put_outcomes([(tables.log_key(self.prefix, task_id, token, seq), value)
+                            for task_id, token, value in zip(ids, tokens, values, strict=True) if value])
+
+    def _put_outcomes(self, rows: Sequence[Row]) -> None:
+        """Of two under one key the smaller stands."""
+        smallest = dict(sorted(rows, reverse=True))
+        known = self._existing("log", list(smallest))
+        fresh = [row for row in smallest.items() if row[0] not in known]
+        self.tree.toggle(merkle.ENTRY, [key for key, _ in fresh], self.store.put_many("log", fresh))
+        changed = [(key, smallest[key]) for key, old in known.items() if smallest[key] < old]
+        keys = [key for key, _ in changed]
+        before = digests_of(keys, map(known.__getitem__, keys))
+        self.tree.toggle(merkle.ENTRY, keys, self.store.put_many("log", changed), before)
+
+    def outcomes(self, task_id: bytes, wanted: Sequence[tuple[int, int]]) -> list[tuple[int, int, bytes]]:
+        """Of results and errors, by token and seq, those that are here."""
+        keys = {tables.log_key(self.prefix, task_id, *number): number for number in wanted}
+        return [(*keys[key], value) for key, value in self.store.get_many("log", list(keys)).items()]
 
     def entries(self, task_id: bytes) -> list[tuple[int, int, bytes]]:
         """(token, seq, data) of a task's log, from its beginning, as far as the limits of reading go."""

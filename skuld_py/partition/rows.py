@@ -13,12 +13,16 @@ from itertools import groupby
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model import columns, ids
 from skuld_py.model.body import Body, split_body
-from skuld_py.model.history import EMPTY_HISTORY, History
+from skuld_py.model.history import EMPTY_HISTORY, FAILED, History, decode_history
 from skuld_py.model.messages import TaskRow
 from skuld_py.model.names import check_name
+from skuld_py.model.outcomes import ERROR_SEQ, RESULT_SEQ, entries_of, join_entries
 from skuld_py.partition.replica import Replica
 from skuld_py.partition.tables import split_number
 from skuld_py.partition.units import Unit
+
+Entry = tuple[int, int, bytes]
+"""Token, seq, content."""
 
 
 def read_rows(replica: Replica, task_ids: Sequence[bytes]) -> list[TaskRow]:
@@ -29,6 +33,8 @@ def read_rows(replica: Replica, task_ids: Sequence[bytes]) -> list[TaskRow]:
     for task_id, body in zip(task_ids, replica.bodies(task_ids), strict=True):
         history = histories.get(prefix + task_id, b"")
         entries = replica.entries(task_id)
+        if entries:
+            entries = _with_outcomes(replica, task_id, decode_history(history or None), entries)
         if body is None and not history and not entries:
             continue
         rows.append(TaskRow(task_id, columns.pack([] if body is None else [body]), history,
@@ -36,6 +42,15 @@ def read_rows(replica: Replica, task_ids: Sequence[bytes]) -> list[TaskRow]:
                             columns.pack_u64([entry[1] for entry in entries]),
                             columns.pack([entry[2] for entry in entries])))
     return rows
+
+
+def _with_outcomes(replica: Replica, task_id: bytes, history: History, entries: list[Entry]) -> list[Entry]:
+    """The result and the last error belong to a task even where its log is too long to be read to the end."""
+    done = history.completion.value
+    failed = [token for token, claim in history.claims.entries.items() if claim.kind == FAILED]
+    wanted = [(done[1], RESULT_SEQ)] if done else []
+    wanted += [(max(failed), ERROR_SEQ)] if failed else []
+    return sorted({*entries, *replica.outcomes(task_id, wanted)})
 
 
 def row_of(unit: Unit) -> TaskRow:
@@ -55,11 +70,8 @@ def covers(theirs: TaskRow, mine: TaskRow) -> bool:
         known = History.decode(theirs.history) if theirs.history else EMPTY_HISTORY
         if known.merge(History.decode(mine.history)) != known:
             return False
-    return _numbers(mine) <= _numbers(theirs)
-
-
-def _numbers(row: TaskRow) -> set[tuple[int, int]]:
-    return set(zip(columns.unpack_u64(row.tokens), columns.unpack_u64(row.seqs), strict=True))
+    held, known_entries = entries_of(mine), entries_of(theirs)
+    return held.keys() <= known_entries.keys() and join_entries(held, known_entries) == known_entries
 
 
 def merge_rows(replica: Replica, now_ms: int, partitions: int, rows: Sequence[TaskRow]) -> list[bytes]:

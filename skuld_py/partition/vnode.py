@@ -22,10 +22,12 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import header_of
 from skuld_py.model.document import Member
 from skuld_py.model.history import token_of
+from skuld_py.model.outcomes import ERROR_SEQ
 from skuld_py.model.store import Store
+from skuld_py.partition.change import Change
 from skuld_py.partition.election import Election
 from skuld_py.partition.promise import Promise, load_promise, save_promise
-from skuld_py.partition.replica import Amendment, Grant, Replica
+from skuld_py.partition.replica import Grant, Replica
 from skuld_py.partition.standing import Names, Standing, load_standing, save_standing
 from skuld_py.partition.suspicion import clear_suspect, mark_suspect
 from skuld_py.partition.tables import place_of
@@ -251,11 +253,14 @@ class Vnode:
                          columns.pack_u64(vetoed))
 
     def on_amend(self, now_ms: int, leader: str, request: m.Amend) -> m.Amended:
-        """Record the leader's renewals or releases."""
+        """Record what the leader changed."""
         is_accepted = not self.suspicion and self.promise_to(now_ms, request.epoch, leader)
         if is_accepted:
             self.note_leader(leader, request.epoch)
             self.join_claims(now_ms, request)
+            if len(request.errors):
+                self.replica.note_outcomes(ERROR_SEQ, ids.split(request.ids), columns.unpack_u64(request.tokens),
+                                           request.errors.unpack("errors"))
         return m.Amended(request.request, self.partition, self.promise.epoch, is_accepted)
 
     # -- the leader's side ------------------------------------------------------------------------
@@ -286,16 +291,17 @@ class Vnode:
                           queue, b"".join(task_ids), priorities)
         return message, grant
 
-    def amend(self, now_ms: int, request: int, amendments: Sequence[Amendment]) -> m.Amend:
-        """Renew or release claims on this copy; the message must go to the cohort."""
-        self.replica.amend(now_ms, amendments)
-        task_ids = [amendment.id for amendment in amendments]
+    def amend(self, now_ms: int, request: int, change: Change) -> m.Amend:
+        """Record a change on this copy; the message must go to the cohort."""
+        change.apply(now_ms, self.replica)
+        task_ids = change.ids
         histories = self.replica.histories(task_ids)
         records = [histories[self.replica.prefix + task_id] for task_id in task_ids]
         places = [b"" if body is None else place_of(header_of(body))
                   for body in self.replica.bodies(task_ids)]
+        tokens, errors = change.errors_of(task_ids)
         return m.Amend(request, self.partition, self.epoch, b"".join(task_ids), columns.pack(records),
-                       columns.pack(places))
+                       columns.pack(places), columns.pack_u64(tokens), columns.pack(errors))
 
 
 def _grant_of(request: m.Grant) -> Grant:

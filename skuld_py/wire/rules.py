@@ -19,8 +19,9 @@ from skuld_py.model.body import Header, decode_times
 from skuld_py.model.columns import Column, unpack_u64
 from skuld_py.model.fields import U32_MAX
 from skuld_py.model.ids import ID_BYTES
-from skuld_py.model.messages import Append, TaskBatch, TaskRow
+from skuld_py.model.messages import Amend, Append, Complete, Conclude, TaskBatch, TaskRow
 from skuld_py.model.names import NAME
+from skuld_py.model.outcomes import FIRST_TOKEN, LOG_SEQS
 from skuld_py.wire.stream import Fault
 
 Rule = Callable[[Any], None]
@@ -56,8 +57,32 @@ def _check_preludes(prelude: int, rests: Column) -> None:
 def check_append(request: Append) -> None:
     """One task, and numbers that do not run out."""
     _check_one_id(request.id)
-    if request.seq + len(request.entries) > U32_MAX + 1:
-        raise Fault(f"numbers entries beyond {U32_MAX}", ".seq")
+    if request.token < FIRST_TOKEN:
+        raise Fault("is no claim's token", ".token")
+    if request.seq + len(request.entries) > LOG_SEQS:
+        raise Fault(f"numbers entries beyond {LOG_SEQS - 1}", ".seq")
+
+
+def check_complete(request: Complete) -> None:
+    """A result for each claim, or none at all."""
+    _check_one_for_each(request.ids, request.results, ".results")
+
+
+def check_conclude(request: Conclude) -> None:
+    """An error for each claim, or none at all."""
+    _check_one_for_each(request.ids, request.errors, ".errors")
+
+
+def check_amend(request: Amend) -> None:
+    """Errors come with the tokens they are of."""
+    _check_one_for_each(request.ids, request.errors, ".errors")
+    if len(request.tokens) != 8 * len(request.errors):
+        raise Fault(f"lists {len(request.tokens) // 8}, but errors lists {len(request.errors)}", ".tokens")
+
+
+def _check_one_for_each(ids: bytes, column: Column, path: str) -> None:
+    if len(column) not in (0, len(ids) // ID_BYTES):
+        raise Fault(f"lists {len(column)}, but ids lists {len(ids) // ID_BYTES}", path)
 
 
 def check_task_row(row: TaskRow) -> None:
@@ -75,5 +100,8 @@ def _check_one_id(task_id: bytes) -> None:
 RULES: dict[type, Rule] = {
     TaskBatch: check_header,
     Append: check_append,
+    Amend: check_amend,
+    Complete: check_complete,
+    Conclude: check_conclude,
     TaskRow: check_task_row,
 }

@@ -168,6 +168,75 @@ def completion_dominates(client: Any, queue: str) -> None:
         client.renew(late)
 
 
+@of("fail", "fail_many")
+def a_failed_task_is_tried_again(client: Any, queue: str) -> None:
+    task_id = client.enqueue(queue, b"x")
+    first = client.claim_one(queue)
+
+    client.fail(first, "disk full", retry_in_s=0)
+    client.fail(first, "disk full", retry_in_s=0)
+    second = client.claim_one(queue)
+    assert second.id == task_id and second.token > first.token
+    assert client.fail_many([first, second, ClaimName(task_id, second.token + 1)], ["disk full", b"again", "no"],
+                            retry_in_s=0) == [True, True, False]
+    with pytest.raises(Fenced):
+        client.fail(ClaimName(task_id, second.token + 1))
+    task = client.get(task_id)
+    assert [claim.outcome for claim in task.claims] == ["failed", "failed"]
+    assert [claim.error for claim in task.claims] == [b"disk full", b"again"]
+    assert task.error == b"again" and task.claims[0].log == ()
+
+
+@of("snooze")
+def a_snoozed_claim_is_over(client: Any, queue: str) -> None:
+    client.enqueue(queue, b"x")
+    claim = client.claim_one(queue)
+
+    client.snooze(claim, 3_600)
+    with pytest.raises(Fenced):
+        client.fail(claim)
+    seen, = client.get(claim.id).claims
+    assert (seen.outcome, seen.is_released) == ("snoozed", True)
+    assert seen.until_ms > claim.end_ms
+
+
+@of("cancel")
+def a_cancelled_task_is_claimed_by_nobody(client: Any, queue: str) -> None:
+    task_ids = client.enqueue_many(queue, [b"x", b"y"])
+    held = client.claim_one(queue)
+
+    client.cancel(*task_ids)
+    assert not held.is_cancelled
+    client.renew(held)
+    assert held.is_cancelled
+    assert all(task.cancelled_ms and not task.is_completed for task in client.get_many(task_ids))
+    client.complete(held)
+    assert client.get(held.id).is_completed
+
+
+@of("retry")
+def only_the_dead_are_retried(client: Any, queue: str) -> None:
+    task_ids = client.enqueue_many(queue, [b"x"] * 2)
+    client.cancel(task_ids[1])
+
+    for ids, code in (([task_ids[0]], "not_dead"), ([task_ids[1]], "cancelled"), (["0" * 32], "no_such_task")):
+        with pytest.raises(Refused) as refusal:
+            client.retry(*ids)
+        assert refusal.value.code == code
+
+
+@of("results")
+def results_are_read_by_others(client: Any, queue: str) -> None:
+    task_ids = client.enqueue_many(queue, [b"a", b"b", b"c", b"d"])
+    first, second, third = client.claim(queue, n=3)
+
+    client.complete(first, "text")
+    client.complete_many([second, third], [b"bytes", b""])
+    assert client.results(task_ids) == [b"text", b"bytes", None, None]
+    assert client.results([]) == []
+    assert client.get(first.id).claims[0].outcome == "completed"
+
+
 @of("list", "count", "depths")
 def a_queue_is_counted_and_listed(client: Any, queue: str) -> None:
     task_ids = client.enqueue_many(queue, [bytes([n]) for n in range(7)])
@@ -218,6 +287,17 @@ BAD_INPUT: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("claim", ("q",), {"wait_s": -1}, "bad_duration"),
     ("renew", (ClaimName(bytes(20), 1),), {"lease_s": 90_000}, "bad_duration"),
     ("get", (b"short",), {}, "bad_id"),
+    ("fail", (ClaimName(bytes(20), 1), b"x" * ((1 << 16) + 1)), {}, "entry_too_large"),
+    ("fail", (ClaimName(bytes(20), 1), 7), {}, "bad_entry"),
+    ("fail", (ClaimName(bytes(20), 1),), {"retry_in_s": -1}, "bad_duration"),
+    ("fail_many", ([ClaimName(bytes(20), 1)], ["a", "b"]), {}, "bad_errors"),
+    ("snooze", (ClaimName(bytes(20), 1), float("inf")), {}, "bad_duration"),
+    ("complete", (ClaimName(bytes(20), 1), 7), {}, "bad_entry"),
+    ("complete_many", ([ClaimName(bytes(20), 1)], []), {}, "bad_results"),
+    ("cancel", (b"short",), {}, "bad_id"),
+    ("cancel", (bytes(20),), {"w": 9}, "bad_w"),
+    ("retry", ("no id",), {}, "bad_id"),
+    ("results", (["no id"],), {}, "bad_id"),
 ]
 
 

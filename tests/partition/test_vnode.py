@@ -12,6 +12,7 @@ from skuld_py.model.columns import Column, unpack_u64
 from skuld_py.model.document import Document, Member
 from skuld_py.model.history import token_of
 from skuld_py.model.ids import IdMint
+from skuld_py.partition.change import Change
 from skuld_py.partition.election import Phase
 from skuld_py.partition.promise import Promise
 from skuld_py.partition.tables import place_of
@@ -174,7 +175,7 @@ def test_claims_and_renewals_of_an_older_epoch_are_refused_and_not_recorded() ->
     one = vnode()
     one.on_grant(NOW, "n3", grant(1))
     before = claimed(one)
-    amend = leading(1, ("n3", "n1", "n2")).amend(NOW, 8, [])
+    amend = leading(1, ("n3", "n1", "n2")).amend(NOW, 8, Change())
     voted(one, 3, "n2")
 
     granted, amended = one.on_grant(NOW, "n3", grant(2, OTHER)), one.on_amend(NOW, "n3", amend)

@@ -179,7 +179,7 @@ def test_a_peer_that_is_not_there_never_blocks() -> None:
 
 def test_a_peer_that_does_not_read_never_blocks(pair: tuple[Transport, Transport]) -> None:
     anna, _ = pair
-    filler = Append(1, 1, bytes(20), 1, 0, columns.pack([bytes(60_000)]))
+    filler = Append(1, 1, bytes(20), 1 << 32, 0, columns.pack([bytes(60_000)]))
     anna.traffic = Traffic()
     while not anna.traffic.to_silent_peer:
         anna.send("bert", [filler])
@@ -220,7 +220,7 @@ def test_a_peer_that_moves_is_found_at_its_new_address(pair: tuple[Transport, Tr
 def test_what_is_too_large_together_goes_in_parts_and_what_is_too_large_alone_is_dropped(
         pair: tuple[Transport, Transport]) -> None:
     anna, bert = pair
-    part = Append(1, 1, bytes(20), 1, 0, columns.pack([bytes(30_000)]))
+    part = Append(1, 1, bytes(20), 1 << 32, 0, columns.pack([bytes(30_000)]))
     before = anna.traffic.sent
     anna.send("bert", [part] * 5)
     received: list[Message] = []
@@ -229,7 +229,7 @@ def test_what_is_too_large_together_goes_in_parts_and_what_is_too_large_alone_is
     assert received == [part] * 5
     assert anna.traffic.sent - before > 1
 
-    anna.send("bert", [Append(1, 1, bytes(20), 1, 0, columns.pack([bytes(70_000)])), part])
+    anna.send("bert", [Append(1, 1, bytes(20), 1 << 32, 0, columns.pack([bytes(70_000)])), part])
     assert decode(take(bert)[1]).messages == (part,)
     assert anna.traffic.too_large == 1
 

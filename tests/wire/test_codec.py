@@ -15,6 +15,7 @@ from skuld_py.model import columns, fields
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.columns import Column
+from skuld_py.model.outcomes import LOG_SEQS
 from skuld_py.wire import codec
 from skuld_py.wire.codec import Envelope, check_role, decode, encode
 
@@ -73,7 +74,7 @@ LARGEST = {
     "text": m.Failed(fields.U63_MAX, "c" * 64, "\U0001d11e" * 1_000, True),
     "payload": m.Enqueue(0, 9, (batch(b"x" * DEFAULT_LIMITS.payload_bytes),)),
     "batch": m.Enqueue(0, 9, (batch(*[b"x"] * 999), batch(b"y"))),
-    "entries": m.Append(0, 0, ID, 1, fields.U32_MAX - 999, columns.pack([b"x" * 1_000] * 1_000)),
+    "entries": m.Append(0, 0, ID, 1 << 32, LOG_SEQS - 1_000, columns.pack([b"x" * 1_000] * 1_000)),
     "history": m.Repair(1, (m.TaskRow(ID, Column(), b"h" * (1 << 20), b"", b"", Column()),)),
     "payload under an older limit": m.Replicate(0, (batch(b"x" * (DEFAULT_LIMITS.payload_bytes + 1)),)),
     "leads": m.Gossip(tuple(m.LeaderRow(p, fields.U32_MAX, fields.U32_MAX, ("n1", "n2", "n3"))
@@ -132,7 +133,8 @@ def test_what_msgpack_cannot_say_is_refused(message: m.Message) -> None:
 # -- roles ---------------------------------------------------------------------------------------
 
 ONLY_CLIENTS_SEND = (m.Greet, m.Enqueue, m.Claim, m.Describe)
-BOTH_SEND = (m.Renew, m.Append, m.Complete, m.Get, m.Count, m.List, m.GetSettings, m.PutSetting)
+BOTH_SEND = (m.Renew, m.Append, m.Complete, m.Get, m.Count, m.List, m.GetSettings, m.PutSetting, m.Conclude,
+             m.Cancel, m.Revive)
 
 
 @settings(max_examples=1, deadline=None)

@@ -15,6 +15,7 @@ from skuld_py.config import LEASE_MS_MAX, PROTOCOL_VERSION, Limits
 from skuld_py.errors import Malformed
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
+from skuld_py.model.columns import Column
 from skuld_py.wire import codec
 from skuld_py.wire.codec import MalformedRequest, decode
 
@@ -29,7 +30,8 @@ Frames = list[bytes]
 
 def raw(of: type[m.Message], *values: Any, frames: Sequence[bytes] = ()) -> Frames:
     """Frames with one message of any values, right or wrong; fields with defaults may be left out."""
-    rest = [field.default for field in attrs.fields(of)[len(values):] if field.default is not attrs.NOTHING]
+    rest = [NO_COLUMN if field.default == Column() else field.default for field in attrs.fields(of)[len(values):]
+            if field.default is not attrs.NOTHING]
     return header([[m.MESSAGES.index(of), *values, *rest]], frames)
 
 
@@ -153,8 +155,13 @@ CASES: dict[str, tuple[Frames, str, str]] = {
     "a billion tasks wanted": (claim(count=10**9), "Claim.count", "is no int in 1..1000"),
     "more copies than can be": (raw(m.Enqueue, 7, 10, []), "Enqueue.w", "10 is no int in 0..9"),
     "an epoch of 0": (raw(m.RequestVote, 1, 0, [], False), "RequestVote.epoch", "0 is no int in 1.."),
-    "entries numbered too high": (raw(m.Append, 7, 0, ID, 1, (1 << 32) - 1, [b"\0" * 8, 0]), "Append.seq",
+    "entries numbered too high": (raw(m.Append, 7, 0, ID, 1 << 32, (1 << 32) - 256, [b"\0" * 4, 0]), "Append.seq",
                                   "numbers entries beyond"),
+    "entries of no claim": (raw(m.Append, 7, 0, ID, (1 << 32) - 1, 0, [b"\0" * 4, 0]), "Append.token",
+                            "is no claim's token"),
+    "an ending that is none": (raw(m.Conclude, 7, 0, -1, b"", b""), "Conclude.kind", "0 is no int in 1..3"),
+    "an ending unheard of": (raw(m.Conclude, 7, 4, -1, b"", b""), "Conclude.kind", "4 is no int in 1..3"),
+    "a pause before now": (raw(m.Conclude, 7, 3, -2, b"", b""), "Conclude.delay_ms", "-2 is no int"),
     "stored entries numbered too high": (
         task_row(tokens=b"\0" * 8, seqs=struct.pack(">Q", 1 << 32), entries=(b"\0" * 4, 0)),
         "Repair.tasks[0].seqs", "numbers entries beyond"),
@@ -205,6 +212,17 @@ CASES: dict[str, tuple[Frames, str, str]] = {
                               "lists 0, but ids lists 1"),
     "fewer entries than tokens": (task_row(tokens=b"\0" * 8, seqs=b"\0" * 8), "Repair.tasks[0].entries",
                                   "lists 0, but tokens lists 1"),
+    "fewer results than claims": (
+        raw(m.Complete, 7, 0, 0, ID * 2, bytes(16), b"", [b"\0" * 4, 0]), "Complete.results",
+        "lists 1, but ids lists 2"),
+    "more errors than claims": (raw(m.Conclude, 7, 3, -1, ID, bytes(8), [b"\0" * 8, 0]), "Conclude.errors",
+                                "lists 2, but ids lists 1"),
+    "fewer errors than tasks": (
+        raw(m.Amend, 7, 1, 1, ID * 2, [b"\0" * 8, 0], [b"\0" * 8, 0], bytes(8), [b"\0" * 4, 0]), "Amend.errors",
+        "lists 1, but ids lists 2"),
+    "errors of nobody": (
+        raw(m.Amend, 7, 1, 1, ID, [b"\0" * 4, 0], [b"\0" * 4, 0], b"", [b"\0" * 4, 0]), "Amend.tokens",
+        "lists 0, but errors lists 1"),
     "a header cut short": (enqueue(row(JOBS[:-1])), HEADER, "is no task header"),
     "a header without a queue": (enqueue(row(Header("").encode())), HEADER, "no valid name"),
     "a header with a bad queue": (enqueue(row(Header("a\0b").encode())), HEADER, "no valid name"),

@@ -1,0 +1,114 @@
+"""The verbs that end a claim or a task otherwise than by completion: fail, snooze, release; cancel; and retry.
+
+A claim is ended by its partition's leader, and only while it is held: afterwards the task is another claim's, or
+waits already. Each of these verbs may be repeated: what has happened once is said again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from skuld_py.client import checking
+from skuld_py.client.asking import Joint, Work, ask, verb
+from skuld_py.client.claims import ClaimKey
+from skuld_py.client.coalescing import one_by_one
+from skuld_py.client.holding import CLAIM_BYTES, fenced, parts_with_entries, verdicts_of, with_entries
+from skuld_py.config import DEFAULT_LIMITS
+from skuld_py.errors import Refused, SkuldError, Uncertain
+from skuld_py.model import ids as task_ids
+from skuld_py.model import messages as m
+from skuld_py.model.history import FAILED, RELEASED, SNOOZED
+from skuld_py.model.messages import Revival
+
+BY_POLICY = -1
+NOT_REVIVED = {Revival.NOT_DEAD: "not_dead", Revival.CANCELLED: "cancelled", Revival.NO_TASK: "no_such_task"}
+"""Codes of what cannot be retried."""
+UNANSWERED = "a leader did not answer in time; try again"
+
+
+class Concluding:
+    """Needs nothing but answers."""
+
+    @verb
+    def fail(self, claim: ClaimKey, error: bytes | str = b"", *, retry_in_s: float | None = None) -> Work[None]:
+        """The attempt failed; ``error`` says why. Its task is tried again after the pause of its retry policy, or
+        ``retry_in_s``, until its attempts are used up: then it is dead. Raises ``Fenced`` when the claim is lost.
+        """
+        delay_ms, entry = _pause("retry_in_s", retry_in_s), checking.as_entry("error", error)
+
+        def together(items: Sequence[tuple[ClaimKey, bytes]]) -> Work[Sequence[int | SkuldError | None]]:
+            return one_by_one(items, lambda part: _conclude(FAILED, delay_ms, part))
+        _insist(claim, (yield Joint(("fail", delay_ms), (claim, entry), CLAIM_BYTES + len(entry), together)))
+
+    @verb
+    def fail_many(self, claims: Sequence[ClaimKey], errors: Sequence[bytes | str] | None = None, *,
+                  retry_in_s: float | None = None) -> Work[list[bool | None]]:
+        """Fail many claims; says of each whether it was still held. None: nobody knows, try again."""
+        delay_ms = _pause("retry_in_s", retry_in_s)
+        ends = yield from _conclude(FAILED, delay_ms, with_entries("errors", claims, errors))
+        return [None if end_ms is None else bool(end_ms) for end_ms in ends]
+
+    @verb
+    def snooze(self, claim: ClaimKey, delay_s: float) -> Work[None]:
+        """Give the task back for later; it is no failed attempt. Raises ``Fenced`` when the claim is lost."""
+        delay_ms = checking.as_ms("delay_s", delay_s, least=0, most=m.DELAY_MS_MAX)
+        _insist(claim, (yield from _conclude(SNOOZED, delay_ms, [(claim, b"")]))[0])
+
+    @verb
+    def release(self, *claims: ClaimKey) -> Work[None]:
+        """Give claims back: their tasks wait again at once. A lost claim is no error."""
+        ends = yield from _conclude(RELEASED, 0, with_entries("claims", claims, None))
+        if None in ends:
+            raise Uncertain("uncertain", "a leader did not answer in time; what was not released will lapse")
+
+    @verb
+    def cancel(self, *ids: bytes | str, w: int | None = None) -> Work[None]:
+        """Nobody is to claim these tasks any more. Who holds one learns it by renewing; if it completes the task
+        all the same, the task is completed. It cannot be taken back."""
+        for part in _ids_in_parts(ids):
+            yield from ask(m.Acked, m.Cancel(0, w or 0, 0, b"".join(part)))
+
+    @verb
+    def retry(self, *ids: bytes | str) -> Work[None]:
+        """Let dead tasks begin anew, their attempts counted from 0; what they went through stays on record.
+
+        Raises ``Refused`` about those that are not dead (``not_dead``, ``cancelled``, ``no_such_task``); the
+        others are retried.
+        """
+        refused: dict[Revival, list[bytes]] = {}
+        for part in _ids_in_parts(ids):
+            answer = yield from ask(m.Revived, m.Revive(0, b"".join(part)))
+            for task_id, outcome in zip(part, answer.message.outcomes, strict=True):
+                if outcome != Revival.REVIVED:
+                    refused.setdefault(Revival(outcome), []).append(task_id)
+        if Revival.UNKNOWN in refused:
+            raise Uncertain("uncertain", UNANSWERED)
+        for outcome, which in refused.items():
+            listed = ", ".join(map(task_ids.to_text, which[:5]))
+            code = NOT_REVIVED[outcome]
+            raise Refused(code, f"ids: {len(which)} cannot be retried ({code}): {listed}")
+
+
+def _conclude(kind: int, delay_ms: int, items: Sequence[tuple[ClaimKey, bytes]]) -> Work[list[int | None]]:
+    """From when each task may be claimed again; 0: the claim was lost, None: nobody knows."""
+    ends: list[int | None] = []
+    for ids, tokens, errors in parts_with_entries(items):
+        answer = yield from ask(m.Renewed, m.Conclude(0, kind, delay_ms, ids, tokens, errors))
+        ends += [verdict.end_ms for verdict in verdicts_of(answer)]
+    return ends
+
+
+def _insist(claim: ClaimKey, end_ms: int | None) -> None:
+    if end_ms is None:
+        raise Uncertain("uncertain", UNANSWERED)
+    if not end_ms:
+        raise fenced(claim)
+
+
+def _pause(field: str, seconds: float | None) -> int:
+    return BY_POLICY if seconds is None else checking.as_ms(field, seconds, least=0, most=m.DELAY_MS_MAX)
+
+
+def _ids_in_parts(ids: Sequence[bytes | str]) -> list[list[task_ids.TaskId]]:
+    wanted, most = [checking.as_id(task_id) for task_id in ids], DEFAULT_LIMITS.batch_tasks
+    return [wanted[start : start + most] for start in range(0, len(wanted), most)]

@@ -1,0 +1,82 @@
+"""How claims and tasks end otherwise than by completion: failed, snoozed, released; cancelled; revived.
+
+To end a claim, and to revive a task, is its leader's: a node passes the question on. To cancel is anybody's,
+like completing: a mark on ``w`` copies, which nobody takes back.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import attrs
+
+from skuld_py.config import PARTITIONS_MAX
+from skuld_py.model import fields
+from skuld_py.model.columns import Column
+from skuld_py.model.history import FAILED, RELEASED
+from skuld_py.model.message import ROLE_CLIENT, ROLE_NODE, Message
+
+DELAY_MS_MAX = 10 * 366 * 86_400_000
+
+
+class Revival(IntEnum):
+    """What became of a task that was to be revived. ``UNKNOWN``: its leader did not answer in time."""
+
+    UNKNOWN = 0
+    REVIVED = 1
+    NOT_DEAD = 2
+    CANCELLED = 3
+    NO_TASK = 4
+
+
+@attrs.frozen
+class Conclude(Message):
+    """End claims: ``kind`` 1 released, 2 snoozed, 3 failed; answered by ``Renewed``.
+
+    Their tasks may be claimed again ``delay_ms`` later: at once when released; a negative delay is the pause
+    that the task's retry policy makes after a failure. ``errors``: none, or one for each claim.
+    """
+
+    roles = ROLE_CLIENT | ROLE_NODE
+    is_promise = False
+    columns = ("ids", "tokens")
+    request: int = fields.number()
+    kind: int = fields.number(RELEASED, FAILED)
+    delay_ms: int = fields.number(-1, DELAY_MS_MAX)
+    ids: bytes = fields.ids()
+    tokens: bytes = fields.u64s()
+    errors: Column = fields.strings(default=Column())
+
+
+@attrs.frozen
+class Cancel(Message):
+    """Nobody claims these tasks any more; to a node, then to the owners. ``at_ms`` is the coordinator's."""
+
+    roles = ROLE_CLIENT | ROLE_NODE
+    is_promise = False
+    request: int = fields.number()
+    w: int = fields.number(0, 9)
+    at_ms: int = fields.number()
+    ids: bytes = fields.ids()
+    eras: bytes = fields.u64s(PARTITIONS_MAX * 2, default=b"")
+
+
+@attrs.frozen
+class Revive(Message):
+    """Let dead tasks begin anew, their attempts counted from 0. From a client, or passed to a leader."""
+
+    roles = ROLE_CLIENT | ROLE_NODE
+    is_promise = False
+    request: int = fields.number()
+    ids: bytes = fields.ids()
+
+
+@attrs.frozen
+class Revived(Message):
+    """One ``Revival`` for each task asked for, as a byte."""
+
+    request: int = fields.number()
+    outcomes: bytes = fields.blob(1, 1_000)
+
+
+OUTCOME_MESSAGES: tuple[type[Message], ...] = (Conclude, Cancel, Revive, Revived)

@@ -1,0 +1,276 @@
+"""How claims and tasks end otherwise than by completion, on real machines: what a leader takes, and from whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from node.machines import Machines
+from skuld_py.model import columns, ids
+from skuld_py.model import messages as m
+from skuld_py.model.body import Header, Retry
+from skuld_py.model.history import FAILED, RELEASED, SNOOZED, History, decode_history
+from skuld_py.model.outcomes import RESULT_SEQ, entries_of
+from skuld_py.model.retrying import pause_ms
+from skuld_py.partition.vnode import Vnode
+
+LEASE_MS = 20_000
+POLICY = Retry(max_attempts=2, backoff_ms=3_000, jitter_percent=0)
+
+
+@pytest.fixture
+def machines() -> Machines:
+    made = Machines(partitions=1)
+    made.pass_time(2_000)
+    assert made.documents[0][1].leader
+    return made
+
+
+def leader_of(machines: Machines) -> tuple[str, Vnode]:
+    name = machines.documents[0][1].leader
+    return name, machines.nodes[name].vnodes[0]
+
+
+def enqueue(machines: Machines, retry: Retry = POLICY) -> bytes:
+    task_id, = machines.mint.mint(machines.now_ms, 1, machines.random.getrandbits(32))
+    batch = m.TaskBatch(Header("q", retry=retry).encode(), task_id, columns.pack([b"x"]))
+    assert isinstance(ask(machines, m.Enqueue(1, 0, (batch,))), m.Acked)
+    return task_id
+
+
+def ask(machines: Machines, message: m.Message, wait_ms: int = 200) -> m.Message:
+    """The answer of a node that does not lead."""
+    name = next(name for name in machines.names if name != leader_of(machines)[0])
+    before = len(machines.answers_to(b"me"))
+    machines.ask(name, message, b"me")
+    machines.pass_time(wait_ms)
+    answer, = machines.answers_to(b"me")[before:]
+    return answer
+
+
+def claim(machines: Machines, holder: str = "w") -> tuple[bytes, int] | None:
+    """Id and token."""
+    answer = ask(machines, m.Claim(2, "q", 1, LEASE_MS, 0, holder))
+    assert isinstance(answer, m.Claimed)
+    return (answer.batches[0].ids, answer.batches[0].first_token) if answer.batches else None
+
+
+def claimed(machines: Machines) -> tuple[bytes, int]:
+    held = claim(machines)
+    assert held is not None
+    return held
+
+
+def conclude(machines: Machines, kind: int, row: tuple[bytes, int], delay_ms: int = -1, error: bytes = b"") -> int:
+    """When the task may be claimed again; 0 when the claim is lost."""
+    errors = columns.pack([error] if error else [])
+    answer = ask(machines, m.Conclude(3, kind, delay_ms, row[0], columns.pack_u64([row[1]]), errors))
+    assert isinstance(answer, m.Renewed) and not answer.unknown
+    return columns.unpack_u64(answer.ends)[0]
+
+
+def renew(machines: Machines, row: tuple[bytes, int]) -> m.Renewed:
+    answer = ask(machines, m.Renew(4, LEASE_MS, row[0], columns.pack_u64([row[1]])))
+    assert isinstance(answer, m.Renewed)
+    return answer
+
+
+def complete(machines: Machines, row: tuple[bytes, int], result: bytes = b"") -> None:
+    results = columns.pack([result] if result else [])
+    answer = ask(machines, m.Complete(5, 0, 0, row[0], columns.pack_u64([row[1]]), b"", results))
+    assert isinstance(answer, m.Acked)
+
+
+def cancel(machines: Machines, task_id: bytes) -> None:
+    assert isinstance(ask(machines, m.Cancel(6, 0, 0, task_id)), m.Acked)
+
+
+def revive(machines: Machines, task_id: bytes) -> m.Revival:
+    answer = ask(machines, m.Revive(7, task_id))
+    assert isinstance(answer, m.Revived)
+    return m.Revival(answer.outcomes[0])
+
+
+def history(machines: Machines, task_id: bytes) -> History:
+    """What every copy knows alike."""
+    records = {bytes(node.vnodes[0].replica.histories([task_id]).get(node.vnodes[0].replica.prefix + task_id, b""))
+               for node in machines.nodes.values()}
+    assert len(records) == 1
+    return decode_history(records.pop() or None)
+
+
+def entries(machines: Machines, task_id: bytes) -> dict[tuple[int, int], bytes]:
+    answer = ask(machines, m.Get(8, task_id))
+    assert isinstance(answer, m.Got)
+    return entries_of(answer.tasks[0])
+
+
+# -- ending a claim ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [RELEASED, SNOOZED, FAILED])
+def test_to_say_it_again_is_the_same_word_and_another_word_comes_too_late(machines: Machines, kind: int) -> None:
+    task_id = enqueue(machines)
+    row = claimed(machines)
+    until_ms = conclude(machines, kind, row, 0)
+    known = history(machines, task_id)
+
+    assert until_ms and conclude(machines, kind, row, 60_000) == until_ms
+    assert conclude(machines, 1 + kind % 3, row, 0) == 0
+    assert history(machines, task_id) == known
+
+
+@pytest.mark.parametrize("kind", [RELEASED, SNOOZED, FAILED])
+def test_a_word_that_comes_after_the_lease_or_from_an_older_claim_changes_nothing(machines: Machines,
+                                                                                 kind: int) -> None:
+    task_id = enqueue(machines, Retry(max_attempts=5))
+    late = claimed(machines)
+    machines.pass_time(LEASE_MS)
+    known = history(machines, task_id)
+
+    assert conclude(machines, kind, late, 0, b"late") == 0
+    machines.pass_time(machines.parameters.skew_ms)
+    newer = claimed(machines)
+    assert conclude(machines, kind, late, 0, b"late") == 0
+
+    assert history(machines, task_id).claims.entries[late[1]] == known.claims.entries[late[1]]
+    assert entries(machines, task_id) == {}
+    assert columns.unpack_u64(renew(machines, newer).ends)[0]
+
+
+def test_a_word_is_for_the_newest_claim_even_while_an_older_lease_would_last(machines: Machines) -> None:
+    task_id = enqueue(machines, Retry(max_attempts=5))
+    row = claimed(machines)
+    conclude(machines, RELEASED, row, 0)
+    newer = claimed(machines)
+
+    assert conclude(machines, FAILED, row, 0) == 0
+    assert conclude(machines, FAILED, (task_id, newer[1] + 1), 0) == 0
+    assert conclude(machines, FAILED, newer, 0)
+
+
+def test_a_failure_answered_by_too_few_is_not_told_as_done(machines: Machines) -> None:
+    enqueue(machines)
+    row = claimed(machines)
+    machines.is_lost = lambda message: isinstance(message, m.Amend)
+
+    answer = ask(machines, m.Conclude(3, FAILED, -1, row[0], columns.pack_u64([row[1]])), wait_ms=6_000)
+
+    assert isinstance(answer, m.Failed) and not answer.is_definite
+
+
+def test_a_question_whose_answer_was_lost_is_not_told_that_the_claim_is(machines: Machines) -> None:
+    enqueue(machines)
+    row = claimed(machines)
+    lost: list[m.Message] = []
+
+    def loses_the_first(message: m.Message) -> bool:
+        if isinstance(message, m.Renewed) and not lost:
+            lost.append(message)
+            return True
+        return False
+    machines.is_lost = loses_the_first
+
+    answer = ask(machines, m.Conclude(3, FAILED, 0, row[0], columns.pack_u64([row[1]])), wait_ms=2_000)
+
+    assert lost and isinstance(answer, m.Renewed) and columns.unpack_u64(answer.ends)[0]
+
+
+# -- completing ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", [
+    lambda machines, row: conclude(machines, FAILED, row, 0), lambda machines, row: cancel(machines, row[0]),
+    lambda machines, row: conclude(machines, RELEASED, row, 0)])
+def test_completion_goes_before_whatever_else_happened(
+        machines: Machines, end: Callable[[Machines, tuple[bytes, int]], object]) -> None:
+    task_id = enqueue(machines, Retry(max_attempts=1))
+    row = claimed(machines)
+    end(machines, row)
+
+    complete(machines, row, b"all the same")
+
+    assert history(machines, task_id).completion.value is not None
+    assert entries(machines, task_id) == {(row[1], RESULT_SEQ): b"all the same"}
+    assert claim(machines) is None
+    assert revive(machines, task_id) is m.Revival.NOT_DEAD
+    assert [node.vnodes[0].replica.filing.tally.rows(b"q", 1)[0][3] for node in machines.nodes.values()] == [1] * 3
+
+
+def test_of_two_results_of_one_claim_every_copy_keeps_the_same(machines: Machines) -> None:
+    task_id = enqueue(machines)
+    row = claimed(machines)
+    for result in (b"b", b"a", b"c"):
+        complete(machines, row, result)
+
+    assert entries(machines, task_id) == {(row[1], RESULT_SEQ): b"a"}
+    roots = {node.vnodes[0].replica.tree.root for node in machines.nodes.values()}
+    assert len(roots) == 1
+
+
+# -- cancelling ----------------------------------------------------------------------------------
+
+
+def test_a_cancelled_task_is_granted_to_nobody_and_stays_so(machines: Machines) -> None:
+    task_id = enqueue(machines)
+    cancel(machines, task_id)
+
+    assert claim(machines) is None
+    assert revive(machines, task_id) is m.Revival.CANCELLED
+    assert claim(machines) is None
+
+
+def test_the_holder_of_a_cancelled_task_learns_it_by_renewing(machines: Machines) -> None:
+    task_id = enqueue(machines)
+    row = claimed(machines)
+    assert not renew(machines, row).cancelled
+
+    cancel(machines, task_id)
+    answer = renew(machines, row)
+
+    assert columns.unpack_u64(answer.cancelled) == (0,) and columns.unpack_u64(answer.ends)[0] > machines.now_ms
+    assert conclude(machines, RELEASED, row, 0)
+    assert claim(machines) is None
+
+
+# -- reviving ------------------------------------------------------------------------------------
+
+
+def test_only_a_dead_task_is_revived(machines: Machines) -> None:
+    unknown = machines.mint.mint(machines.now_ms, 1, 0)[0]
+    task_id = enqueue(machines, Retry(max_attempts=1))
+    assert revive(machines, unknown) is m.Revival.NO_TASK
+    assert revive(machines, task_id) is m.Revival.NOT_DEAD
+    row = claimed(machines)
+    assert revive(machines, task_id) is m.Revival.NOT_DEAD, "its last attempt is under way"
+    conclude(machines, FAILED, row, 0)
+    assert revive(machines, task_id) is m.Revival.REVIVED
+    assert claimed(machines)[0] == task_id
+    assert revive(machines, task_id) is m.Revival.NOT_DEAD
+
+
+def test_of_several_tasks_each_is_told_its_own(machines: Machines) -> None:
+    dead, alive = enqueue(machines, Retry(max_attempts=1)), b""
+    conclude(machines, FAILED, claimed(machines), 0)
+    alive = enqueue(machines)
+
+    answer = ask(machines, m.Revive(7, alive + dead + alive))
+
+    assert isinstance(answer, m.Revived)
+    assert list(answer.outcomes) == [m.Revival.NOT_DEAD, m.Revival.REVIVED, m.Revival.NOT_DEAD]
+
+
+# -- the pause -----------------------------------------------------------------------------------
+
+
+def test_the_pause_grows_by_its_factor_up_to_its_longest_and_jitters_by_data() -> None:
+    plain = Retry(backoff_ms=100, factor_percent=300, backoff_max_ms=2_000, jitter_percent=0)
+    task_ids = [bytes([n]) * ids.ID_BYTES for n in range(200)]
+    jittered = Retry(backoff_ms=1_000, jitter_percent=10)
+
+    assert [pause_ms(plain, attempts, task_ids[0], 7) for attempts in range(1, 6)] == [100, 300, 900, 2_000, 2_000]
+    assert pause_ms(Retry(backoff_ms=0), 900, task_ids[0], 7) == 0
+    drawn = [pause_ms(jittered, 1, task_id, 7) for task_id in task_ids]
+    assert drawn == [pause_ms(jittered, 1, task_id, 7) for task_id in task_ids]
+    assert 900 <= min(drawn) < 920 and 1_080 < max(drawn) <= 1_100 and len(dict.fromkeys(drawn)) > 100
