@@ -68,15 +68,15 @@ def dev(count: int, port: int, http_port: int | None, directory: Path | None, qu
         if http:
             _check_free(range(http, http + 1), "--http")
         cluster = LocalCluster(place, count, replicas=min(count, 3), ports=ports,
-                               what_is_missing=what_is_missing)
+                               what_is_missing=what_is_missing,
+                               gateway=["--port", str(http)] if http else None)
         watcher = _Watcher(cluster, as_json)
         try:
             cluster.start()
             if queue is not None:
                 watcher.worker = cluster.start_worker(queue, apps, working_directory=Path.cwd())
             introduce = _introduce_as_json if as_json else _introduce
-            url = cluster.start_gateway("--port", str(http))[0] if http else ""
-            introduce(cluster, url, time.monotonic() - began, place, directory is not None)
+            introduce(cluster, time.monotonic() - began, place, directory is not None)
             watch(watcher.look)
         finally:
             if cluster.addresses:
@@ -111,7 +111,7 @@ def _check_free(ports: range, option: str = "--port") -> None:
                               port=port) from error
 
 
-def _introduce(cluster: LocalCluster, url: str, took_s: float, place: Path, is_kept: bool) -> None:
+def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool) -> None:
     """What runs where, and what to try."""
     from skuld_py.cli.showing import print_table, table
 
@@ -119,8 +119,8 @@ def _introduce(cluster: LocalCluster, url: str, took_s: float, place: Path, is_k
     rows.add_row("zookeeper", cluster.zookeeper_hosts, "", str(place / "zookeeper" / "zookeeper.log"))
     for index, address in enumerate(cluster.addresses):
         rows.add_row("node", address, str(cluster.node_process_id(index)), str(cluster.node_log(index)))
-    if url:
-        rows.add_row("gateway", url, "", str(cluster.gateway_log(0)))
+    if cluster.gateway_url:
+        rows.add_row("gateway", cluster.gateway_url, "", str(cluster.gateway_log(0)))
     click.echo(f"cluster {cluster.name} is ready after {took_s:.1f} s, its files in {place}"
                + ("" if is_kept else " until it stops"))
     print_table(rows)
@@ -130,16 +130,16 @@ def _introduce(cluster: LocalCluster, url: str, took_s: float, place: Path, is_k
     for line in ("skuld enqueue general 'sup?'", "skuld claim general --lease 30s", "skuld list general",
                  f"kill -9 {cluster.node_process_id(0)}    # a node; the others go on", "skuld status"):
         click.echo(f"  {line}")
-    if url:
-        click.echo(f"  curl {url}/v1/queues")
+    if cluster.gateway_url:
+        click.echo(f"  curl {cluster.gateway_url}/v1/queues")
     click.echo("Ctrl-C stops everything.")
 
 
-def _introduce_as_json(cluster: LocalCluster, url: str, took_s: float, place: Path, is_kept: bool) -> None:
+def _introduce_as_json(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool) -> None:
     from skuld_py.cli.showing import print_json
 
     print_json({"event": "ready", "cluster": cluster.name, "took_s": round(took_s, 1), "directory": str(place),
-                "is_kept": is_kept, "zookeeper": cluster.zookeeper_hosts, "gateway": url or None,
+                "is_kept": is_kept, "zookeeper": cluster.zookeeper_hosts, "gateway": cluster.gateway_url or None,
                 "nodes": [{"address": address, "process": cluster.node_process_id(index),
                            "log": str(cluster.node_log(index))}
                           for index, address in enumerate(cluster.addresses)]})

@@ -65,12 +65,13 @@ class _Node:
 
 class LocalCluster:
     """ZooKeeper and ``nodes`` nodes below ``directory``. ``ports`` are the nodes'; free ones are picked.
-    ``node_options`` are more of ``skuld node``'s."""
+    ``node_options`` are more of ``skuld node``'s; with ``gateway``, the options of one, it is started too."""
 
     def __init__(self, directory: Path, nodes: int = 3, partitions: int = 8, replicas: int = 3,
                  skew_ms: int = 1000, session_ms: int = 4000, *, name: str = "local",
                  ports: Sequence[int] = (), zookeeper_port: int = 0,
-                 what_is_missing: WhatIsMissing | None = None, node_options: Sequence[str] = ()) -> None:
+                 what_is_missing: WhatIsMissing | None = None, node_options: Sequence[str] = (),
+                 gateway: Sequence[str] | None = None) -> None:
         if ports and len(ports) != nodes:
             raise Refused("bad_ports", f"ports: {len(ports)} are given for {nodes} nodes")
         self.name = name
@@ -84,6 +85,8 @@ class LocalCluster:
         self._zookeeper: ZooKeeperServer | None = None
         self._what_is_missing = what_is_missing
         self._node_options = tuple(node_options)
+        self._gateway = gateway
+        self.gateway_url = ""
 
     @property
     def addresses(self) -> list[str]:
@@ -123,9 +126,13 @@ class LocalCluster:
             for index, node in enumerate(self._nodes):
                 if not node.is_running:
                     self._launch(index)
+            if self._gateway is not None and not self._gateways:
+                self._launch_gateway(self._gateway)
             self._await(self._what_nodes_miss, deadline)
             if self._what_is_missing is not None:
                 self._await(self._what_the_cluster_misses, deadline)
+            if self._gateway is not None:
+                self.gateway_url = self._await_gateway(0, deadline)
         except BaseException:
             self.stop(grace_s=0)
             raise
@@ -187,16 +194,8 @@ class LocalCluster:
 
         ``options`` are those of ``skuld gateway``; without a port a free one is picked.
         """
-        log = self.gateway_log(len(self._gateways))
-        log.unlink(missing_ok=True)
-        gateway = self._spawn(["gateway", "--nodes", ",".join(self.addresses), "--port", "0", *options], log)
-        self._gateways.append(gateway)
-        deadline = time.monotonic() + timeout_s
-        while not (found := _READY_GATEWAY.search(log.read_bytes())):
-            if gateway.poll() is not None or time.monotonic() > deadline:
-                raise self._failure("the gateway has not started", log)
-            time.sleep(LOOK_S)
-        return found[1].decode(), gateway
+        index = self._launch_gateway(options)
+        return self._await_gateway(index, time.monotonic() + timeout_s), self._gateways[index]
 
     def __enter__(self) -> Self:
         self.start()
@@ -220,6 +219,21 @@ class LocalCluster:
             ["node", "--cluster", self.name, "--zookeeper", self.zookeeper_hosts, "--host", HOST,
              "--port", str(node.port), "--data", str(node.directory), "--session", f"{self._session_ms}ms",
              *self._node_options], node.log)
+
+    def _launch_gateway(self, options: Sequence[str]) -> int:
+        log = self.gateway_log(len(self._gateways))
+        log.unlink(missing_ok=True)
+        command = ["gateway", "--nodes", ",".join(self.addresses), "--port", "0", *options]
+        self._gateways.append(self._spawn(command, log))
+        return len(self._gateways) - 1
+
+    def _await_gateway(self, index: int, deadline: float) -> str:
+        log = self.gateway_log(index)
+        while not (found := _READY_GATEWAY.search(log.read_bytes())):
+            if self._gateways[index].poll() is not None or time.monotonic() > deadline:
+                raise self._failure("the gateway has not started", log)
+            time.sleep(LOOK_S)
+        return found[1].decode()
 
     def _start_zookeeper(self, timeout_s: float) -> None:
         if self._zookeeper is not None and self._zookeeper.is_running:

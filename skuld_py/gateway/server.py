@@ -16,6 +16,7 @@ import ipaddress
 import json
 import logging
 import socket
+import ssl
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -58,6 +59,7 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
         raise Refused("no_nodes", "nodes: name at least one HOST:PORT", field="nodes")
     tokens = None if settings.tokens is None else Tokens.read(settings.tokens)
     _check_host(settings)
+    _check_certificate(settings)
     backend = Backend(settings.nodes, timeout_s=settings.timeout_s)
     gateway = Gateway(backend, tokens, settings.limits, _hosts_of(settings))
     with _listener(settings) as listener:
@@ -74,6 +76,17 @@ def _check_host(settings: Settings) -> None:
                       " 127.0.0.1", field="host")
     if not is_loopback and settings.certificate is None:
         _log.warning("no --certificate: tokens pass the network in the clear, unless a proxy in front has TLS")
+
+
+def _check_certificate(settings: Settings) -> None:
+    """Uvicorn would find out too, but as a traceback. A key with a passphrase is refused, and not asked for it."""
+    if settings.certificate is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.certificate, settings.key, lambda: b"")
+    except (OSError, ValueError) as error:
+        raise Refused("bad_certificate", f"certificate: {settings.certificate} cannot be used with"
+                      f" {settings.key or 'a key in the same file'}: {error}", field="certificate") from None
 
 
 def _is_loopback(host: str) -> bool:

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import attrs
 import psutil
@@ -387,12 +388,16 @@ def test_dev_is_ready_in_ten_seconds_and_leaves_no_process(number: signal.Signal
         assert place.json("status")["attention"] == []
         task_id = place.run("enqueue", "general", "sup?").strip()
         assert place.run("claim", "general", "--wait", "5s").startswith(task_id)
+        url = re.search(r"gateway +(http://127\.0\.0\.1:\d+)", shown)
+        assert url is not None and url[1].endswith(f":{port + 80}")
+        with urlopen(f"{url[1]}/v1/tasks/{task_id}") as answer:
+            assert json.load(answer)["payload"] == "sup?"
         family = family_of(dev.process.pid)
         dev.process.send_signal(number)
         status = dev.ended()
 
     assert psutil.wait_procs(family, timeout=10)[1] == []
-    assert len(family) >= 4
+    assert len(family) >= 5
     assert status == (-number if number == signal.SIGKILL else 0), dev.output
     assert all(f"127.0.0.1:{port + index}" in shown for index in range(3))
     assert "skuld enqueue general" in shown and f"export SKULD_NODES={nodes}" in shown

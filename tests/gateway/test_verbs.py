@@ -17,6 +17,7 @@ from gateway.asking import Answer, Asker
 from skuld_py.client.client import Client
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model.ids import TEXT_CHARS
+from skuld_py.model.leases import RATE
 
 pytestmark = pytest.mark.cluster
 NO_ID = "0" * TEXT_CHARS
@@ -111,6 +112,22 @@ def test_copies_beyond_the_replicas_are_refused(anybody: Asker, queue: str) -> N
 
 
 # -- claims --------------------------------------------------------------------------------------
+
+
+def test_nobody_is_told_to_hold_on_for_longer_than_is_safe(anybody: Asker, queue: str) -> None:
+    """Two clocks more, the gateway's and the caller's, may be as wrong as those of the cluster."""
+    task_id = anybody.enqueue(queue)
+    sent = time.monotonic()
+    held = anybody.claim(queue, lease_s=100, wait_s=0)
+    answered = time.monotonic()
+    name = {"id": task_id, "token": held["token"]}
+
+    renewals = [anybody.post("renew", {**name, "lease_s": 100}).json["valid_s"],
+                anybody.post("renew_many", {"claims": [name], "lease_s": 100}).json["valid_s"]]
+
+    most = 100 * (1 - 2 * RATE) ** 2
+    assert held["valid_s"] <= most + (answered - sent) and max(renewals) <= most
+    assert min(held["valid_s"], *renewals) > 99
 
 
 def test_a_claim_without_tasks_is_empty(anybody: Asker, queue: str) -> None:
