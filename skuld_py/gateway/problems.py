@@ -26,7 +26,7 @@ _STATUS = {
     "unsupported_media_type": 415,
     "too_many_failures": 429, "header_too_large": 431,
     # The cluster, or the way to it, is not as it should be: it is not the caller's fault.
-    "bad_answer": 502, "wrong_cluster": 502, "forbidden": 502, "malformed": 502,
+    "bad_answer": 502, "wrong_cluster": 502, "forbidden": 502,
     "busy": 503, "no_leader": 503, "not_leader": 503, "not_ready": 503, "unavailable": 503, "unreachable": 503,
     "stopping": 503, "closed": 503,
 }
@@ -36,7 +36,8 @@ UNCERTAIN_STATUS = 504
 PASSING = frozenset({429, 503})
 """These pass by themselves: the answer says when to come again."""
 RETRY_AFTER_S = 1
-_FIELD = re.compile(r"([a-z][a-z0-9_.]{0,63}): ")
+_FIELD = re.compile(r"(?:[A-Z]\w{0,63}\.)?([a-z][a-z0-9_.]{0,63}): ")
+"""What a message is about; of a field of the wire's own messages, its name."""
 
 
 class Problem(Exception):

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.cluster
 THROWAWAY = Path(__file__).with_name("throwaway.pem")
 """A certificate for loopback that signs itself, with its key: it protects nothing."""
 ID = "0" * 32
-CLAIM = {"id": ID, "token": "1"}
+CLAIM = {"id": ID, "token": str((1 << 32) + 1)}
 BODIES: dict[str, dict[str, Any]] = {
     "enqueue": {"payload": "x"}, "enqueue_many": {"tasks": [{"payload": "x"}]}, "claim": {}, "renew": CLAIM,
     "renew_many": {"claims": [CLAIM]}, "release": {"claims": [CLAIM]},
