@@ -16,6 +16,9 @@ PARTITIONS_MAX = 1 << 12
 REPLICAS_MAX = 9
 LEASE_MS_MAX = 24 * 3600 * 1000
 SKEW_MS_MAX = 3600 * 1000
+AHEAD_MS_MAX = 3_660 * 24 * 3600 * 1000
+"""A task's times lie no farther ahead by a node's clock: ten years, and ten days over what clients allow, so that
+no node refuses what another has stored. What is beyond was counted in another unit."""
 
 
 @attrs.frozen

@@ -5,7 +5,8 @@ The clock that a deadline is counted by travels with it, so that a claim made in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 import attrs
@@ -51,6 +52,7 @@ class Claim:
     """A task held under a lease. ``deadline``, by ``clock`` in seconds, is when the holder must stop.
 
     ``is_cancelled``: nobody wants the task done any more, as the last renewal said; stop and release it.
+    ``headers`` are what its producer gave besides the payload.
     """
 
     id: TaskId
@@ -63,6 +65,7 @@ class Claim:
     next_seq: int = 0
     is_cancelled: bool = False
     clock: Callable[[], float] = attrs.field(default=steady_s, eq=False, repr=False)
+    headers: Mapping[str, str] = MappingProxyType({})
 
     @property
     def remaining_s(self) -> float:
@@ -73,13 +76,15 @@ class Claim:
 def claims_of(batch: ClaimBatch, deadline: float, clock: Callable[[], float] = steady_s) -> Iterator[Claim]:
     """The claims of a batch as granted."""
     bodies = batch.bodies.unpack()
-    headers: dict[bytes, Header] = {}
+    known: dict[bytes, tuple[Header, Mapping[str, str]]] = {}
     for index, (task_id, body) in enumerate(zip(task_ids.split(batch.ids), bodies, strict=True)):
         size = 2 + int.from_bytes(body[:2], "big")
-        header = headers.get(body[:size])
-        if header is None:
-            header = headers[body[:size]] = header_of(body)
+        seen = known.get(body[:size])
+        if seen is None:
+            parsed = header_of(body)
+            seen = known[body[:size]] = parsed, MappingProxyType(dict(parsed.headers))
+        header, headers = seen
         if header.prelude:
             size += decode_times(header.prelude, body[size:])[2]
         yield Claim(TaskId(task_id), batch.first_token + index, header.queue, header.priority, body[size:],
-                    batch.end_ms, deadline, clock=clock)
+                    batch.end_ms, deadline, clock=clock, headers=headers)

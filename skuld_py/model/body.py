@@ -215,8 +215,12 @@ class Body:
 
     def encode(self) -> bytes:
         """The canonical record."""
-        times = encode_times(self.not_before_ms, self.expires_ms)
-        return encode_body(self.header.encode(), times + self.payload)
+        return encode_body(self.header.encode(), self.rest)
+
+    @property
+    def rest(self) -> bytes:
+        """What stands behind the header: prelude and payload."""
+        return encode_times(self.not_before_ms, self.expires_ms) + self.payload
 
     @classmethod
     def decode(cls, record: bytes) -> Body:

@@ -10,9 +10,11 @@ from typing import Any
 
 import attrs
 
+from skuld_py.config import AHEAD_MS_MAX
 from skuld_py.errors import Refused
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
+from skuld_py.model.body import Header, decode_times, is_plain
 from skuld_py.model.columns import Column
 from skuld_py.model.history import RELEASED
 from skuld_py.model.setting import check_setting
@@ -92,7 +94,7 @@ class ClientService:
     # -- writes --------------------------------------------------------------------------------
 
     def _enqueue(self, now_ms: int, origin: Origin, message: m.Enqueue) -> Operation:
-        self._check_sizes(message.batches)
+        self._check_tasks(now_ms, message.batches)
         newest_ms = now_ms + self._node.parameters.skew_ms + FUTURE_MS_MAX
         parts: dict[int, list[m.TaskBatch]] = {}
         every: list[bytes] = []
@@ -112,7 +114,7 @@ class ClientService:
             return m.Replicate(request, batches, self._eras(partitions))
         return WriteOperation(self._node, origin, now_ms, self._w(message.w), sizes, make)
 
-    def _check_sizes(self, batches: Sequence[m.TaskBatch]) -> None:
+    def _check_tasks(self, now_ms: int, batches: Sequence[m.TaskBatch]) -> None:
         limits = self._node.limits
         count = sum(len(batch.ids) // ids.ID_BYTES for batch in batches)
         if not batches or not all(batch.ids for batch in batches):
@@ -122,7 +124,10 @@ class ClientService:
             raise Refused("too_large", f"tasks: a request holds at most {limits.batch_tasks} tasks and"
                           f" {limits.batch_bytes} payload bytes; send several")
         for batch in batches:
-            size = max(map(len, batch.payloads.unpack("payloads")), default=0)
+            payloads = batch.payloads.unpack("payloads")
+            if not is_plain(batch.header):
+                payloads = _behind_times(now_ms, Header.decode(batch.header).prelude, payloads)
+            size = max(map(len, payloads), default=0)
             if size > limits.payload_bytes:
                 raise Refused("payload_too_large", f"payload: {size} bytes, the limit is"
                               f" {limits.payload_bytes}; store the data elsewhere and send its path", size=size)
@@ -220,6 +225,21 @@ class ClientService:
 
     def _describe(self, now_ms: int, origin: Origin, message: m.Describe) -> None:
         self._node.reply(origin, self._node.description(origin.request))
+
+
+def _behind_times(now_ms: int, prelude: int, rests: Sequence[bytes]) -> list[bytes]:
+    """The payloads without the times before them; times that make no sense are refused."""
+    payloads: list[bytes] = []
+    for rest in rests:
+        not_before_ms, expires_ms, size = decode_times(prelude, rest)
+        if 0 < expires_ms <= not_before_ms:
+            raise Refused("bad_time", f"expires: {expires_ms} ms is not later than not_before, {not_before_ms} ms;"
+                          " the task could never be claimed")
+        if max(not_before_ms, expires_ms) > now_ms + AHEAD_MS_MAX:
+            raise Refused("bad_time", f"{'expires' if expires_ms > not_before_ms else 'not_before'}: more than ten"
+                          " years ahead; milliseconds since 1970 are wanted")
+        payloads.append(rest[size:])
+    return payloads
 
 
 def _part(batch: m.TaskBatch, task_ids: Sequence[bytes], indexes: Sequence[int]) -> m.TaskBatch:

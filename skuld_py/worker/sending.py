@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from typing import Any, TypedDict, TypeVar, cast
 
 from skuld_py.client.asking import Awaiting, Blocking
+from skuld_py.client.options import Retry, Time
 from skuld_py.errors import Refused
 from skuld_py.model import names
 
@@ -35,6 +36,10 @@ class Options(TypedDict, total=False):
     priority: int
     id: bytes | str | None
     w: int | None
+    not_before: Time | None
+    expires: Time | None
+    retry: Retry | None
+    headers: Mapping[str, str] | None
 
 
 _lock = threading.Lock()

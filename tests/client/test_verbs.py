@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from zlib import crc32
 
+import attrs
 import pytest
 
 from client.doors import node_in_memory
-from skuld_py import AsyncClient, Client, Fenced, Refused
+from skuld_py import AsyncClient, Client, Fenced, Refused, Retry
 from skuld_py.client.asking import stream, verb
 from skuld_py.client.claims import ClaimName
 from skuld_py.client.reading import Depth
@@ -109,6 +112,25 @@ def many_are_enqueued_under_ids_of_ones_own(client: Any, queue: str) -> None:
         client.get(b"\xff" * 20)
 
 
+@of("enqueue", "enqueue_many", "list")
+def options_are_kept_with_the_task(client: Any, queue: str) -> None:
+    soon = datetime(2026, 11, 22, 1, 8, 0, 250_000, tzinfo=UTC)
+    chosen = {"expires": soon + timedelta(days=1), "headers": {"trace": "7", "by": "me"},
+              "retry": Retry(3, 0.5, 1.5, 60, 0)}
+
+    task = client.get(client.enqueue(queue, b"one", not_before=soon, **chosen))
+    assert task.payload == b"one" and task.headers == {"by": "me", "trace": "7"}
+    soon_ms = round(soon.timestamp() * 1_000)
+    assert (task.not_before_ms, task.expires_ms) == (soon_ms, soon_ms + 86_400_000)
+    assert attrs.astuple(task.retry) == (3, 500, 150, 60_000, 0)
+    assert client.enqueue(queue, b"one", id=task.id, not_before=soon_ms / 1_000, **chosen) == task.id
+    with pytest.raises(Refused, match="other content"):
+        client.enqueue(queue, b"one", id=task.id, **chosen)
+    many = client.enqueue_many(queue, [b"a", b"b", b"c"], not_before=[None, soon, None], priority=4)
+    assert [client.get(each).not_before_ms for each in many] == [None, soon_ms, None]
+    assert [each.payload for each in client.list(queue)] == [b"one", b"a", b"b", b"c"]
+
+
 @of("claim", "claim_one")
 def claims_come_best_first(client: Any, queue: str) -> None:
     client.enqueue_many(queue, [b"low", b"low too"], priority=-1)
@@ -121,6 +143,17 @@ def claims_come_best_first(client: Any, queue: str) -> None:
     assert client.claim_one(queue) is None
     assert client.claim(queue, wait_s=0.05) == []
     assert [claim.holder for claim in client.get(first.id).claims] == ["me"]
+
+
+@of("claim_one")
+def options_reach_the_claim(client: Any, queue: str) -> None:
+    late = time.time() + 3_600
+    client.enqueue_many(queue, [b"one", b"two"], expires=late, headers={"trace": "7"})
+    client.enqueue(queue, b"three", priority=-1)
+
+    claims = client.claim(queue, n=3)
+    assert [(claim.payload, dict(claim.headers)) for claim in claims] == [
+        (b"one", {"trace": "7"}), (b"two", {"trace": "7"}), (b"three", {})]
 
 
 @of("renew", "renew_many", "release")
@@ -279,6 +312,33 @@ BAD_INPUT: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("enqueue", ("q", b"x"), {"id": "no id"}, "bad_id"),
     ("enqueue", ("q", b"x"), {"w": 9}, "bad_w"),
     ("enqueue_many", ("q", [b"x", 7]), {}, "bad_payload"),
+    ("enqueue", ("q", b"x"), {"not_before": "soon"}, "bad_time"),
+    ("enqueue", ("q", b"x"), {"not_before": True}, "bad_time"),
+    ("enqueue", ("q", b"x"), {"not_before": [None]}, "bad_time"),
+    ("enqueue", ("q", b"x"), {"not_before": datetime(2027, 1, 1)}, "bad_time"),
+    ("enqueue", ("q", b"x"), {"expires": 0}, "bad_time"),
+    ("enqueue", ("q", b"x"), {"expires": float("nan")}, "bad_time"),
+    ("enqueue", ("q", b"x"), {"expires": 10**400}, "bad_time"),
+    ("enqueue", ("q", b"x"), {"expires": time.time() * 1_000}, "bad_time"),
+    ("enqueue", ("q", b"x"), {"not_before": 2_000, "expires": 2_000}, "bad_time"),
+    ("enqueue_many", ("q", [b"x", b"y"]), {"not_before": 2_000, "expires": [3_000, 1_000]}, "bad_time"),
+    ("enqueue_many", ("q", [b"x", b"y"]), {"expires": [3_000]}, "bad_time"),
+    ("enqueue", ("q", b"x"), {"retry": 3}, "bad_retry"),
+    ("enqueue", ("q", b"x"), {"retry": Retry(0)}, "bad_retry"),
+    ("enqueue", ("q", b"x"), {"retry": Retry(2.5)}, "bad_retry"),  # type: ignore[arg-type]
+    ("enqueue", ("q", b"x"), {"retry": Retry(backoff_s=-1)}, "bad_retry"),
+    ("enqueue", ("q", b"x"), {"retry": Retry(backoff_s=float("inf"))}, "bad_retry"),
+    ("enqueue", ("q", b"x"), {"retry": Retry(factor=0.9)}, "bad_retry"),
+    ("enqueue", ("q", b"x"), {"retry": Retry(backoff_s=7_200)}, "bad_retry"),
+    ("enqueue", ("q", b"x"), {"retry": Retry(jitter=1.1)}, "bad_retry"),
+    ("enqueue", ("q", b"x"), {"headers": "trace=7"}, "bad_headers"),
+    ("enqueue", ("q", b"x"), {"headers": {"trace": 7}}, "bad_headers"),
+    ("enqueue", ("q", b"x"), {"headers": {7: "trace"}}, "bad_headers"),
+    ("enqueue", ("q", b"x"), {"headers": {"": "x"}}, "bad_headers"),
+    ("enqueue", ("q", b"x"), {"headers": {"k" * 256: "x"}}, "bad_headers"),
+    ("enqueue", ("q", b"x"), {"headers": {"k": "x" * 5_000}}, "bad_headers"),
+    ("enqueue", ("q", b"x"), {"headers": {str(n): "x" * 20 for n in range(200)}}, "bad_headers"),
+    ("enqueue", ("q", b"x"), {"headers": {"k": "\ud800"}}, "bad_headers"),
     ("enqueue_many", ("q", [b"x"]), {"ids": []}, "bad_ids"),
     ("claim", ("q",), {"n": 0}, "bad_count"),
     ("claim", ("q",), {"n": 1_001}, "bad_count"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 from hypothesis import strategies as st
 
 from skuld_py.model.body import (
@@ -15,12 +16,19 @@ from skuld_py.model.body import (
     Retry,
 )
 
-TIMES = st.just(0) | st.integers(1, TIME_MS_MAX)
+
+def _ordered(retry: Retry) -> Retry:
+    low, high = sorted((retry.backoff_ms, retry.backoff_max_ms))
+    return attrs.evolve(retry, backoff_ms=low, backoff_max_ms=high)
+
+
+GIVEN_TIMES = st.integers(1, TIME_MS_MAX)
+TIMES = st.just(0) | GIVEN_TIMES
 RETRIES = st.just(DEFAULT_RETRY) | st.builds(
-    Retry, **{field: st.integers(*both) for field, both in RETRY_RANGES.items()}).filter(
-        lambda retry: retry.backoff_ms <= retry.backoff_max_ms)
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-PAIRS = st.dictionaries(TEXTS.filter(bool), TEXTS, max_size=3).map(lambda pairs: tuple(sorted(pairs.items())))
+    Retry, **{field: st.integers(*both) for field, both in RETRY_RANGES.items()}).map(_ordered)
+CHARS = st.characters(exclude_categories=["Cs"])
+PAIRS = st.dictionaries(st.text(CHARS, min_size=1, max_size=8), st.text(CHARS, max_size=8), max_size=3).map(
+    lambda pairs: tuple(sorted(pairs.items())))
 HEADERS = st.builds(Header, st.from_regex(r"[a-z][a-z0-9._-]{0,9}", fullmatch=True),
                     st.integers(PRIORITY_MIN, PRIORITY_MAX), RETRIES, PAIRS)
 BODIES = st.builds(Body, HEADERS, TIMES, TIMES, st.binary(max_size=12))

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from node.machines import Machines
+from skuld_py.config import AHEAD_MS_MAX
 from skuld_py.model import columns
 from skuld_py.model import messages as m
-from skuld_py.model.body import Header
+from skuld_py.model.body import Body, Header
 
 MIB = 1 << 20
 
@@ -33,6 +34,15 @@ def late(made: Machines) -> m.Message:
     return m.Enqueue(1, 0, (m.TaskBatch(Header("q").encode(), task_ids[0], columns.pack([b""])),))
 
 
+def timed(made: Machines, not_before_ms: int, expires_ms: int, payload: bytes = b"x") -> m.Enqueue:
+    """A task with times, given as the milliseconds from now; the first of two has none to complain of."""
+    times = [each and made.now_ms + each for each in (not_before_ms, expires_ms)]
+    body = Body(Header("q"), *times, payload)
+    fine = Body(Header("q"), *(each and made.now_ms + 2 + at for at, each in enumerate(times)), b"fine")
+    task_ids = b"".join(made.mint.mint(made.now_ms, 2, 1))
+    return m.Enqueue(1, 0, (m.TaskBatch(body.header.encode(), task_ids, columns.pack([fine.rest, body.rest])),))
+
+
 REFUSED: dict[str, tuple[Callable[[Machines], m.Message], str, str]] = {
     "no tasks": (lambda made: m.Enqueue(1, 0, ()), "empty", "tasks"),
     "a payload too large": (lambda made: enqueue(made, [MIB + 1]), "payload_too_large", "payload"),
@@ -40,6 +50,12 @@ REFUSED: dict[str, tuple[Callable[[Machines], m.Message], str, str]] = {
     "too many bytes": (lambda made: enqueue(made, [MIB] * 25), "too_large", "tasks"),
     "more copies than replicas": (lambda made: enqueue(made, [1], w=4), "bad_w", "w"),
     "an id of tomorrow": (late, "future_id", "id"),
+    "expired before it may be claimed": (lambda made: timed(made, 2_000, 1_999), "bad_time", "expires"),
+    "expired when it may be claimed": (lambda made: timed(made, 2_000, 2_000), "bad_time", "expires"),
+    "not in this life": (lambda made: timed(made, AHEAD_MS_MAX + 1, 0), "bad_time", "not_before"),
+    "long beyond this life": (lambda made: timed(made, 1_000, AHEAD_MS_MAX + 1), "bad_time", "expires"),
+    "a payload too large behind its times": (lambda made: timed(made, 1, 2, bytes(MIB + 1)), "payload_too_large",
+                                             f"payload: {MIB + 1} bytes"),
     "no entries": (lambda made: m.Append(1, 0, bytes(20), 1 << 32, 0, columns.pack([])),
                    "entry_too_large", "entries"),
     "an entry too large": (lambda made: m.Append(1, 0, bytes(20), 1 << 32, 0, columns.pack([bytes(1 << 17)])),
@@ -70,6 +86,17 @@ def test_it_is_refused_by_name_and_nothing_is_sent_or_stored(machines: Machines,
     assert field in answers[0].text
     assert not machines.flying
     assert not any(store.scan("body", b"", b"\xff" * 30, 1) for store in machines.stores.values())
+
+
+@pytest.mark.parametrize("payload", [b"x", bytes(MIB)])
+@pytest.mark.parametrize("times", [(AHEAD_MS_MAX - 1, AHEAD_MS_MAX), (0, 1), (2_000, 2_001), (1, 0)])
+def test_times_that_make_sense_are_taken_and_are_not_measured(payload: bytes, times: tuple[int, int]) -> None:
+    made = Machines()
+    made.pass_time(2_000)
+    made.ask(made.names[0], timed(made, *times, payload))
+    made.pass_time(100)
+
+    assert isinstance(made.answers_to(b"client")[0], m.Acked)
 
 
 def test_a_renewal_answers_row_by_row_even_when_one_is_named_twice(machines: Machines) -> None:

@@ -14,8 +14,9 @@ from skuld_py.config import DEFAULT_TIMING
 from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.model.body import Header
+from skuld_py.model.body import Body, Header, Retry, encode_body
 from skuld_py.model.history import HISTORY_HEAD, History, encode_claim
+from skuld_py.partition import tables
 from skuld_py.partition.exchange import Exchange, answer_compare, answer_fetch, answer_probe
 from skuld_py.partition.merkle import LEAVES
 from skuld_py.partition.replica import Grant, Replica
@@ -281,10 +282,14 @@ def test_rows_of_a_stranger_are_checked() -> None:
     nothing = columns.pack([])
     endless = HISTORY_HEAD.pack(0, 0, 0) + encode_claim(9, 1, (1 << 64) - 1, b"me")
     spaced = columns.pack([(6).to_bytes(2, "big") + b"\0\0\0\0\1 " + b"payload"])
+    untimed = columns.pack([encode_body(HEADER + b"\0\x10", b"payload")])
+    loose = columns.pack([encode_body(HEADER, b"")[:-1]])
     good = m.TaskRow(task_id, columns.pack([len(HEADER).to_bytes(2, "big") + HEADER]), b"", b"", b"", nothing)
     for row in (m.TaskRow(task_id, nothing, endless, b"", b"", nothing),
                 m.TaskRow(task_id, nothing, b"short", b"", b"", nothing),
-                m.TaskRow(task_id, spaced, b"", b"", b"", nothing)):
+                m.TaskRow(task_id, spaced, b"", b"", b"", nothing),
+                m.TaskRow(task_id, untimed, b"", b"", b"", nothing),
+                m.TaskRow(task_id, loose, b"", b"", b"", nothing)):
         with pytest.raises(Malformed):
             merge_rows(made, 1, 1, [good, row])
     with pytest.raises(Malformed, match="another partition"):
@@ -303,6 +308,21 @@ def test_rows_of_several_queues_arrive_whole() -> None:
             for task_id in mint.mint(1, 2, 0)]
     assert merge_rows(made, 1, 1, rows) == []
     assert [row[:2] for row in made.filing.tally.rows(None, 9)] == [("a", 4), ("b", 2)]
+
+
+def test_tasks_with_options_become_equal_and_are_found_by_their_place() -> None:
+    here, there, mint = replica(), replica(), ids.IdMint(1)
+    header = Header("q", headers=(("a", "b"),), retry=Retry(2))
+    bodies = [Body(attrs.evolve(header, priority=number), number % 2, 1 << 40, b"x") for number in range(4)]
+    for body in bodies:
+        here.store_tasks(9, body.header.encode(), mint.mint(1, 1, 0), [body.rest])
+
+    exchange = Line(here, there).run()
+
+    assert exchange.progress.conflicts == 0 and content(here) == content(there)
+    assert [Body.decode(record) for _, record in there.store.scan("body", b"", b"\xff" * 30, 9)] == bodies
+    assert [head[:-20] for head in there.filing.heads("q", None, 9)] == [
+        tables.place_of(body.header) for body in reversed(bodies)]
 
 
 def test_a_body_that_differs_is_reported_in_each_pass_and_kept() -> None:

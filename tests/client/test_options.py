@@ -1,0 +1,83 @@
+"""What options become before they are sent: one value is one task's bytes, however it is said."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.bodies import GIVEN_TIMES, HEADERS, TIMES
+from skuld_py.client import options
+from skuld_py.client.options import Retry, batches_of, header_of, timed
+from skuld_py.errors import Refused
+from skuld_py.model import body as bodies
+from skuld_py.model.body import TIME_MS_MAX, Body, Header, encode_body, is_plain, prelude_of
+from skuld_py.model.ids import IdMint, TaskId
+
+NOW_MS = 1_800_000_000_000
+SOON_MS = NOW_MS + 1_500
+PAYLOADS = [b"a", b"b", b"c", b"d"]
+HEAD = Header("q", 3).encode()
+
+
+@given(HEADERS, st.lists(st.tuples(TIMES, GIVEN_TIMES, st.binary(max_size=4)), min_size=1, max_size=5))
+def test_what_is_sent_is_each_body(header: Header, rows: list[tuple[int, int, bytes]]) -> None:
+    rows = [(min(wake, end - 1), end, payload) for wake, end, payload in rows]
+    ids = [TaskId(task_id) for task_id in IdMint(1).mint(1, len(rows), 0)]
+    heads, rests = timed(header.encode(), [row[2] for row in rows], [row[0] / 1_000 or None for row in rows],
+                         [row[1] / 1_000 for row in rows], TIME_MS_MAX)
+
+    sent = {batch.ids[at : at + 20]: Body.decode(encode_body(batch.header, rest))
+            for batch in batches_of(heads, ids, rests)
+            for at, rest in zip(range(0, len(batch.ids), 20), batch.payloads.unpack(), strict=True)}
+
+    assert sent == {task_id: Body(header, *row) for task_id, row in zip(ids, rows, strict=True)}
+
+
+def test_without_options_there_is_one_batch_of_the_payloads_as_they_are() -> None:
+    heads, rests = timed(HEAD, PAYLOADS, None, None, NOW_MS)
+    (batch,) = batches_of(heads, [TaskId(bytes(20))] * 4, rests)
+
+    assert rests is PAYLOADS
+    assert batch.header == HEAD and is_plain(batch.header)
+
+
+def test_tasks_with_and_without_a_time_are_two_batches_and_different_times_one() -> None:
+    heads, rests = timed(HEAD, PAYLOADS, [SOON_MS / 1_000, None, NOW_MS / 1_000, None], None, NOW_MS)
+
+    made = batches_of(heads, [TaskId(bytes([n]) * 20) for n in range(4)], rests)
+    assert [(Header.decode(batch.header).prelude, batch.ids[::20]) for batch in made] == [
+        (prelude_of(1, 0), bytes([0, 2])), (0, bytes([1, 3]))]
+
+
+def test_a_datetime_and_its_seconds_are_one_time() -> None:
+    said = datetime.fromtimestamp(SOON_MS / 1_000, UTC)
+
+    assert timed(HEAD, [b"x"], said, None, NOW_MS) == timed(HEAD, [b"x"], SOON_MS / 1_000, None, NOW_MS)
+
+
+@pytest.mark.parametrize(("time_ms", "is_taken"), [
+    (1, True), (NOW_MS + options.AHEAD_MS_MAX, True), (NOW_MS + options.AHEAD_MS_MAX + 1, False), (0.4, False)])
+def test_a_time_lies_between_1970_and_ten_years_from_now(time_ms: float, is_taken: bool) -> None:
+    try:
+        timed(HEAD, [b"x"], None, time_ms / 1_000, NOW_MS)
+    except Refused as refusal:
+        assert not is_taken and refusal.code == "bad_time" and "expires" in refusal.message
+    else:
+        assert is_taken
+
+
+def test_the_default_retry_and_no_headers_are_a_plain_task() -> None:
+    assert header_of("q", 3, Retry(), {}) == HEAD == header_of("q", 3, None, None)
+
+
+def test_a_retry_in_seconds_is_one_in_milliseconds_and_percent() -> None:
+    header = Header.decode(header_of("q", 0, Retry(1_000, 0.0015, 9.999, 4_294_967.295, 1), None))
+
+    assert header.retry == bodies.Retry(1_000, 2, 1_000, (1 << 32) - 1, 100)
+
+
+def test_headers_are_sorted_so_that_their_order_says_nothing() -> None:
+    assert header_of("q", 0, None, {"b": "1", "a": "2"}) == header_of("q", 0, None, {"a": "2", "b": "1"})

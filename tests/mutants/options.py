@@ -1,0 +1,63 @@
+"""Mutants of a task's options: the form of its body, what the doors check, and what clients make of them."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant, mutant
+
+BODY, RULES, ASKING = "model/body.py", "wire/rules.py", "node/asking.py"
+OPTIONS, CLAIMS = "client/options.py", "client/claims.py"
+BODIES = "tests/model/test_body.py::"
+WIRE = "tests/wire/test_malformed.py::test_what_is_malformed_is_refused_by_field"
+DOOR = "tests/node/test_asking.py::"
+REFUSED = DOOR + "test_it_is_refused_by_name_and_nothing_is_sent_or_stored"
+CANONICAL = BODIES + "test_a_header_that_is_none_is_refused_by_field"
+SENT = "tests/client/test_options.py"
+VERBS = "tests/client/test_verbs.py::"
+
+MUTANTS: tuple[Mutant, ...] = (
+    mutant("later-flags-taken", "an option of a later version is taken and forgotten", BODY,
+           "    if not flags or flags & ~_KNOWN:\n", "    if not flags:\n", "D3",
+           BODIES + "test_a_flag_of_a_later_version_is_refused", seeds=0),
+    mutant("default-retry-written-out", "one body has two records", BODY,
+           "    if retry == DEFAULT_RETRY:\n", "    if False:\n", "D3", CANONICAL, seeds=0),
+    mutant("header-keys-in-any-order", "one set of headers has several records", BODY,
+           "    if any(key >= following for (key, _), (following, _) in pairwise(headers)):\n", "    if False:\n",
+           "D3", CANONICAL, seeds=0),
+    mutant("headers-without-a-bound", "headers are longer than a batch allows", BODY,
+           "    if len(section) > HEADERS_BYTES_MAX:\n", "    if False:\n", "D3", CANONICAL, seeds=0),
+    mutant("header-length-not-checked", "a record ends before its header", BODY,
+           "    if len(record) < end:\n", "    if False:\n", "D3",
+           BODIES + "test_a_header_that_ends_before_its_length_is_refused", seeds=0),
+    mutant("retry-numbers-unchecked", "a retry that no machine can follow is stored", BODY,
+           "    retry.check()\n", "", "D3", WIRE, seeds=0),
+    mutant("expiry-before-waking", "the two times change places", BODY,
+           "for time in (not_before_ms, expires_ms) if time)", "for time in (expires_ms, not_before_ms) if time)",
+           "D3", BODIES + "test_a_record_with_all_options_is_laid_out_as_the_format_says", seeds=0),
+    mutant("preludes-unchecked-at-the-door", "a payload without its times is stored", RULES,
+           "    if prelude:\n        _check_preludes(", "    if False:\n        _check_preludes(", "D3", WIRE,
+           seeds=0),
+    mutant("peers-preludes-unchecked", "a peer's body without its times is stored", "partition/rows.py",
+           "Body.decode(body).header.queue)", "body[7 : 7 + body[6]].decode())", "D3",
+           "tests/partition/test_exchange.py::test_rows_of_a_stranger_are_checked", seeds=0),
+    mutant("times-measured-as-payload", "a payload within the limit is refused for its times", ASKING,
+           "        payloads.append(rest[size:])\n", "        payloads.append(rest)\n", "A2",
+           DOOR + "test_times_that_make_sense_are_taken_and_are_not_measured", seeds=0),
+    mutant("payloads-with-times-unmeasured", "a payload beyond the limit is taken with a time", ASKING,
+           "        payloads.append(rest[size:])\n", "        payloads.append(b\"\")\n", "A2", REFUSED, seeds=0),
+    mutant("expiry-first", "a task that nobody can ever claim is taken", ASKING,
+           "        if 0 < expires_ms <= not_before_ms:\n", "        if 0 < expires_ms < not_before_ms:\n", "A2",
+           REFUSED, seeds=0),
+    mutant("no-latest-time", "a time in another unit is taken", ASKING,
+           "        if max(not_before_ms, expires_ms) > now_ms + AHEAD_MS_MAX:\n", "        if False:\n", "A2",
+           REFUSED, seeds=0),
+    mutant("one-batch-for-all", "tasks with and without times share a header", OPTIONS,
+           "    if heads.count(heads[0]) == len(heads):\n", "    if True:\n", "D3", SENT, seeds=0),
+    mutant("header-order-told", "the order in which headers are given makes other content", OPTIONS,
+           "    pairs = tuple(sorted(headers.items()))\n", "    pairs = tuple(headers.items())\n", "D3", SENT,
+           seeds=0),
+    mutant("zones-guessed", "a time without a zone is taken for the local one", OPTIONS,
+           "    if isinstance(given, datetime) and given.utcoffset() is None:\n", "    if False:\n", "A2",
+           VERBS + "test_bad_input_is_refused_by_name_and_changes_nothing", seeds=0),
+    mutant("times-shown-as-payload", "a worker gets the times in front of its payload", CLAIMS,
+           "        if header.prelude:\n", "        if False:\n", "A2", VERBS + "test_a_story", seeds=0),
+)
