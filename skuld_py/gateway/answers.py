@@ -130,6 +130,11 @@ class TaskDocument(TypedDict):
     payload_base64: str
     completed_ms: int | None
     completed_token: TokenText | None
+    cancelled_ms: int | None
+    result: NotRequired[Text]
+    result_base64: str | None
+    error: NotRequired[Text]
+    error_base64: str | None
     claims: list[ClaimDocument]
 
 
@@ -224,10 +229,17 @@ def task(view: Task, at_ms: int, *, has_logs: bool) -> TaskDocument:
         id=to_text(view.id), queue=view.queue, priority=view.priority, state=_state_of(view, at_ms),
         enqueued_ms=time_of(view.id), payload_base64=encoded(view.payload), completed_ms=view.completed_ms,
         completed_token=None if view.completed_token is None else str(view.completed_token),
+        cancelled_ms=view.cancelled_ms, result_base64=None if view.result is None else encoded(view.result),
+        error_base64=None if view.error is None else encoded(view.error),
         claims=[_claim(claim, has_logs) for claim in view.claims])
-    text = text_of(view.payload)
+    text, result, error = (None if data is None else text_of(data)
+                           for data in (view.payload, view.result, view.error))
     if text is not None:
         made["payload"] = text
+    if result is not None:
+        made["result"] = result
+    if error is not None:
+        made["error"] = error
     return made
 
 

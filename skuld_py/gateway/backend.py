@@ -65,9 +65,25 @@ class Backend:
         """Add to a claim's log; gives the next number."""
         return await self._client.update(claim, entries, seq=seq, w=w)
 
-    async def complete(self, claim: ClaimKey, w: int | None) -> None:
+    async def complete(self, claim: ClaimKey, result: bytes, w: int | None) -> None:
         """Record that a task is done."""
-        await self._client.complete(claim, w=w)
+        await self._client.complete(claim, result, w=w)
+
+    async def fail(self, claim: ClaimKey, error: str, retry_in_s: float | None) -> None:
+        """Record that an attempt has failed; raises ``Fenced`` when the claim is lost."""
+        await self._client.fail(claim, error, retry_in_s=retry_in_s)
+
+    async def snooze(self, claim: ClaimKey, delay_s: float) -> None:
+        """Give a task back for later; raises ``Fenced`` when the claim is lost."""
+        await self._client.snooze(claim, delay_s)
+
+    async def cancel(self, ids: Sequence[TaskId], w: int | None) -> None:
+        """Let nobody claim these tasks any more."""
+        await self._client.cancel(*ids, w=w)
+
+    async def retry(self, ids: Sequence[TaskId]) -> None:
+        """Let dead tasks begin anew."""
+        await self._client.retry(*ids)
 
     async def complete_many(self, claims: Sequence[ClaimKey], w: int | None) -> None:
         """Record that tasks are done."""

@@ -18,6 +18,7 @@ from skuld_py.gateway.values import (
     Base64,
     Batch,
     Copies,
+    Delay,
     Holder,
     Id,
     Lease,
@@ -126,9 +127,50 @@ class RenewMany(Claims):
 
 
 class Complete(ClaimName):
-    """The end of one task."""
+    """The end of one task, with what came of it."""
 
+    model_config = ConfigDict(json_schema_extra={"not": {"required": ["result", "result_base64"]}})
+    result: Annotated[str | None, Absent, Field(description="As text; or result_base64, or none.")] = None
+    result_base64: Annotated[Base64 | None, Absent, Field(description="As bytes.")] = None
     w: Annotated[Copies | None, Absent] = None
+
+    @model_validator(mode="after")
+    def _has_at_most_one(self) -> Self:
+        if self.result is not None and self.result_base64 is not None:
+            raise PydanticCustomError("bad_result", "result: give result or result_base64, not both")
+        return self
+
+    @property
+    def content(self) -> bytes:
+        """The result's bytes; none is empty."""
+        return self.result.encode() if self.result is not None else self.result_base64 or b""
+
+
+class Fail(ClaimName):
+    """An attempt that came to nothing."""
+
+    error: Annotated[str, Field(description="Why, for readers.")] = ""
+    retry_in_s: Annotated[Delay | None, Absent, Field(
+        description="When to try again; by the task's own policy if left out.")] = None
+
+
+class Snooze(ClaimName):
+    """A task that is to be done later."""
+
+    delay_s: Delay
+
+
+class Cancel(Asked):
+    """Tasks that nobody wants done any more."""
+
+    ids: Annotated[list[Id], Batch]
+    w: Annotated[Copies | None, Absent] = None
+
+
+class Retry(Asked):
+    """Dead tasks that are to begin anew."""
+
+    ids: Annotated[list[Id], Batch]
 
 
 class CompleteMany(Claims):

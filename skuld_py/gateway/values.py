@@ -24,6 +24,7 @@ from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX, REPLICAS_MAX
 from skuld_py.model import ids
 from skuld_py.model.body import PRIORITY_MAX, PRIORITY_MIN
 from skuld_py.model.ids import TaskId
+from skuld_py.model.messages import DELAY_MS_MAX
 
 SAFE_MAX = (1 << 53) - 1
 _ID = re.compile(r"[0-9a-v]{32}", re.ASCII)
@@ -97,6 +98,7 @@ Priority = Annotated[int, Field(ge=PRIORITY_MIN, le=PRIORITY_MAX, description="H
 Copies = Annotated[int, Field(ge=1, le=REPLICAS_MAX, description="Answer when this many nodes have it on disk;"
                               " a majority if left out.")]
 Lease = Annotated[float, Field(ge=0.001, le=LEASE_MS_MAX / 1000, allow_inf_nan=False, description="Seconds.")]
+Delay = Annotated[float, Field(ge=0, le=DELAY_MS_MAX / 1000, allow_inf_nan=False, description="Seconds.")]
 Seq = Annotated[int, Field(ge=0, le=(1 << 32) - 1)]
 Batch = Field(min_length=1, max_length=DEFAULT_LIMITS.batch_tasks)
 

@@ -142,8 +142,32 @@ async def append(call: Call, asked: requests.Append) -> answers.Appended:
 
 async def complete(call: Call, asked: requests.Complete) -> answers.Done:
     """End one task."""
-    await call.backend.complete(ClaimName(asked.id, asked.token), asked.w)
+    await call.backend.complete(ClaimName(asked.id, asked.token), asked.content, asked.w)
     return answers.Done(count=1)
+
+
+async def fail(call: Call, asked: requests.Fail) -> answers.Done:
+    """End an attempt."""
+    await call.backend.fail(ClaimName(asked.id, asked.token), asked.error, asked.retry_in_s)
+    return answers.Done(count=1)
+
+
+async def snooze(call: Call, asked: requests.Snooze) -> answers.Done:
+    """Put off."""
+    await call.backend.snooze(ClaimName(asked.id, asked.token), asked.delay_s)
+    return answers.Done(count=1)
+
+
+async def cancel(call: Call, asked: requests.Cancel) -> answers.Done:
+    """Take back."""
+    await call.backend.cancel(asked.ids, asked.w)
+    return answers.Done(count=len(asked.ids))
+
+
+async def retry(call: Call, asked: requests.Retry) -> answers.Done:
+    """Begin anew."""
+    await call.backend.retry(asked.ids)
+    return answers.Done(count=len(asked.ids))
 
 
 async def complete_many(call: Call, asked: requests.CompleteMany) -> answers.Done:
@@ -284,6 +308,14 @@ VERBS = (
          "Record that a task is done: from any of its claims, however late, and for good."),
     Verb("POST", "/v1/tasks/complete_many", Scope.WORK, complete_many, requests.CompleteMany, answers.Done,
          "Record that many tasks are done."),
+    Verb("POST", "/v1/tasks/fail", Scope.WORK, fail, requests.Fail, answers.Done,
+         "Record that an attempt has failed; the task is tried again, or is dead. 409 when the claim is lost."),
+    Verb("POST", "/v1/tasks/snooze", Scope.WORK, snooze, requests.Snooze, answers.Done,
+         "Give a task back for later; no attempt is counted. 409 when the claim is lost."),
+    Verb("POST", "/v1/tasks/cancel", Scope.ENQUEUE, cancel, requests.Cancel, answers.Done,
+         "Let nobody claim these tasks any more. It cannot be taken back."),
+    Verb("POST", "/v1/tasks/retry", Scope.ADMIN, retry, requests.Retry, answers.Done,
+         "Let dead tasks begin anew; 409 about those that are not dead, the others are retried."),
     Verb("GET", "/v1/tasks/list", Scope.READ, list_tasks, requests.Page, answers.TaskDocument,
          "Tasks in id order, which is the order of their making, one JSON document a line.", is_stream=True),
     Verb("GET", "/v1/tasks/count", Scope.READ, count, requests.Queue, answers.Counted,

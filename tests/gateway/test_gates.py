@@ -33,6 +33,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "renew_many": {"claims": [CLAIM]}, "release": {"claims": [CLAIM]},
     "append": {**CLAIM, "seq": 0, "entries": [{"data": "x"}]}, "complete": CLAIM,
     "complete_many": {"claims": [CLAIM]}, "get_many": {"ids": [ID]},
+    "fail": CLAIM, "snooze": {**CLAIM, "delay_s": 1}, "cancel": {"ids": [ID]}, "retry": {"ids": [ID]},
 }
 WITH_QUEUE = ("enqueue", "enqueue_many", "claim")
 

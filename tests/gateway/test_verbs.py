@@ -212,6 +212,36 @@ def test_the_same_entry_again_is_harmless_and_another_one_is_refused(anybody: As
     refused(other, 409, "conflict", "seq")
 
 
+def test_an_attempt_fails_is_put_off_and_ends_with_a_result(anybody: Asker, queue: str) -> None:
+    task_id = anybody.enqueue(queue)
+    failed = anybody.claim(queue)
+    failure = {"id": task_id, "token": failed["token"], "error": "no", "retry_in_s": 0}
+    assert anybody.post("fail", failure).status == 200
+    put_off = anybody.claim(queue)
+    assert anybody.post("snooze", {"id": task_id, "token": put_off["token"], "delay_s": 0}).status == 200
+    last = anybody.claim(queue)
+    name = {"id": task_id, "token": last["token"]}
+
+    both = anybody.post("complete", {**name, "result": "x", "result_base64": "eA=="})
+    done = anybody.post("complete", {**name, "result": "42"})
+    late = anybody.post("fail", {"id": task_id, "token": failed["token"] + "1"})
+
+    refused(both, 422, "bad_result", "result")
+    assert done.status == 200 and late.status in (409, 422)
+    view = anybody.get(f"/v1/tasks/{task_id}").json
+    assert (view["result"], view["error"], view["state"]) == ("42", "no", "completed")
+
+
+def test_what_is_cancelled_is_marked_so_and_what_lives_is_not_retried(anybody: Asker, queue: str) -> None:
+    ids = [anybody.enqueue(queue) for _ in range(2)]
+
+    alive = anybody.post("retry", {"ids": ids[:1]})
+    assert anybody.post("cancel", {"ids": ids[1:]}).json == {"count": 1}
+
+    refused(alive, 409, "not_dead", "ids")
+    assert anybody.get(f"/v1/tasks/{ids[1]}").json["cancelled_ms"] > 0
+
+
 # -- reading -------------------------------------------------------------------------------------
 
 
