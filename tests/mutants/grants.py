@@ -5,7 +5,7 @@ from __future__ import annotations
 from mutants.mutant import Mutant, mutant
 
 VNODE, GRANTING, REPLICA, HISTORY = "partition/vnode.py", "node/granting.py", "partition/replica.py", "model/history.py"
-FILING = "partition/filing.py"
+FILING, JUDGING = "partition/filing.py", "node/judging.py"
 CLAIMING = "tests/node/test_claiming.py::"
 GRANTINGS = "tests/node/test_granting.py::"
 VNODES = "tests/partition/test_vnode.py::"
@@ -23,9 +23,9 @@ MUTANTS: tuple[Mutant, ...] = (
            "        vetoed: list[int] = []\n        is_accepted = self.promise_to(now_ms, request.epoch, leader)\n",
            "D8", VNODES + "test_a_suspect_neither_votes_nor_records_claims"),
     mutant("amend-below-the-promise", "a follower records renewals of a deposed leader", VNODE,
-           '        """Record the leader\'s renewals or releases."""\n'
+           '        """Record what the leader changed."""\n'
            "        is_accepted = not self.suspicion and self.promise_to(now_ms, request.epoch, leader)\n",
-           '        """Record the leader\'s renewals or releases."""\n        is_accepted = not self.suspicion\n', "C7",
+           '        """Record what the leader changed."""\n        is_accepted = not self.suspicion\n', "C7",
            VNODES + "test_claims_and_renewals_of_an_older_epoch_are_refused_and_not_recorded"),
     mutant("grant-acked-before-commit", "a follower's yes leaves before its commit", "model/node_messages.py",
            '    """Recorded and fsynced, except ``vetoed`` indexes; or refused whole, with the newer epoch."""\n',
@@ -78,19 +78,20 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("late-claim-not-released", "a claim whose answer came too late blocks its task", "node/claiming.py",
            "            self.host.release_unwanted(now_ms, message)\n", "            pass\n", "O3",
            GRANTINGS + "test_an_answer_that_comes_too_late_is_given_back"),
-    mutant("renewed-after-its-end", "a claim is renewed after it lapsed", GRANTING,
-           "        if claim is None or claim.end.value < now_ms:\n", "        if claim is None:\n", "C9",
+    mutant("renewed-after-its-end", "a claim is renewed after it lapsed", JUDGING,
+           "    return None if claim.kind or claim.end.value < now_ms else claim\n",
+           "    return None if claim.kind else claim\n", "C9",
            CLAIMING + "test_a_claim_is_renewed_until_its_end_and_not_a_moment_later"),
     mutant("renewed-by-any-token", "an old token renews", REPLICA,
            "        if history.completion.value is not None or history.newest_token != token:\n            return None\n",
            "        if history.completion.value is not None:\n            return None\n", "C9",
            REPLICAS + "test_only_the_newest_unreleased_claim_of_an_open_task_is_held"),
-    mutant("renewal-moves-back", "a shorter lease moves the end back", GRANTING,
-           "end_ms = max(claim.end.value, wanted_ms) if lease_ms", "end_ms = wanted_ms if lease_ms", "C9",
+    mutant("renewal-moves-back", "a shorter lease moves the end back", JUDGING,
+           "max(claim.end.value, wanted_ms)", "wanted_ms", "C9",
            GRANTINGS + "test_a_shorter_renewal_does_not_move_the_end_back"),
     mutant("renewed-without-majority", "a renewal stands before a majority has recorded it", GRANTING,
-           "        if all(ballot.has_majority() for ballot in self.ballots.values()):\n            self.answer(m.Renewed",
-           "        if True:\n            self.answer(m.Renewed", "C4",
+           "        if all(ballot.has_majority() for ballot in self.ballots.values()):\n            self.answer(self._answer)",
+           "        if True:\n            self.answer(self._answer)", "C4",
            GRANTINGS + "test_a_renewal_that_no_majority_recorded_is_not_told"),
     mutant("beyond-the-horizon", "a claim may end after the document's horizon", VNODE,
            "        if end_ms > document.horizon_ms:\n", "        if False:\n", "X2",

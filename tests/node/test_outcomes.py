@@ -7,13 +7,17 @@ from collections.abc import Callable
 import pytest
 
 from node.machines import Machines
+from skuld_py.crdt import LatticeMap, Max, Min
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header, Retry
-from skuld_py.model.history import FAILED, RELEASED, SNOOZED, History, decode_history
+from skuld_py.model.history import FAILED, RELEASED, SNOOZED, ClaimRecord, History, decode_history, ending_of
 from skuld_py.model.outcomes import RESULT_SEQ, entries_of
 from skuld_py.model.retrying import pause_ms
+from skuld_py.node.judging import open_claim
+from skuld_py.partition.replica import Replica
 from skuld_py.partition.vnode import Vnode
+from skuld_py.simulation.store import MemoryStore
 
 LEASE_MS = 20_000
 POLICY = Retry(max_attempts=2, backoff_ms=3_000, jitter_percent=0)
@@ -150,6 +154,21 @@ def test_a_word_is_for_the_newest_claim_even_while_an_older_lease_would_last(mac
     assert conclude(machines, FAILED, newer, 0)
 
 
+def test_only_the_newest_claim_of_an_open_task_is_open_whatever_leases_are_known() -> None:
+    def claim(kind: int = 0, end_ms: int = 90) -> ClaimRecord:
+        return ClaimRecord(1, Max(end_ms), ending_of(kind), "w")
+
+    def is_open(token: int, done_ms: int = 0, **claims: ClaimRecord) -> bool:
+        known = LatticeMap({int(name[1:]): each for name, each in claims.items()})
+        return open_claim(History(Min((done_ms, 7)) if done_ms else Min(), known), token, 50) is not None
+
+    assert is_open(8, _7=claim(), _8=claim()) and not is_open(7, _7=claim(), _8=claim())
+    assert not is_open(7, _7=claim(), _8=claim(RELEASED)), "a newer claim was granted, though it is over"
+    assert not is_open(8, _8=claim(FAILED))
+    assert not is_open(8, _8=claim(end_ms=49)) and is_open(8, _8=claim(end_ms=50))
+    assert not is_open(8, 40, _8=claim()) and not is_open(9, _8=claim())
+
+
 def test_a_failure_answered_by_too_few_is_not_told_as_done(machines: Machines) -> None:
     enqueue(machines)
     row = claimed(machines)
@@ -207,6 +226,27 @@ def test_of_two_results_of_one_claim_every_copy_keeps_the_same(machines: Machine
     assert entries(machines, task_id) == {(row[1], RESULT_SEQ): b"a"}
     roots = {node.vnodes[0].replica.tree.root for node in machines.nodes.values()}
     assert len(roots) == 1
+
+
+def test_of_two_results_of_one_claim_copies_that_heard_different_ones_agree() -> None:
+    rows = [(bytes(ids.ID_BYTES), 1 << 32)]
+    one, two = (Replica(0, MemoryStore(), 0) for _ in range(2))
+    for replica, results in ((one, (b"b", b"a", b"c")), (two, (b"c", b"b", b"a"))):
+        for result in results:
+            replica.note_outcomes(RESULT_SEQ, [rows[0][0]], [rows[0][1]], [result])
+
+    assert one.tree.root == two.tree.root
+    assert one.outcomes(rows[0][0], [(1 << 32, RESULT_SEQ)]) == [(1 << 32, RESULT_SEQ, b"a")]
+
+
+@pytest.mark.parametrize("kind", [RELEASED, SNOOZED, FAILED])
+def test_nothing_ends_the_claim_of_a_completed_task(machines: Machines, kind: int) -> None:
+    enqueue(machines)
+    row = claimed(machines)
+    complete(machines, row)
+
+    assert conclude(machines, kind, row, 0) == 0
+    assert not columns.unpack_u64(renew(machines, row).ends)[0]
 
 
 # -- cancelling ----------------------------------------------------------------------------------
