@@ -45,6 +45,9 @@ _VERBS = {
         "log": "log:log",
         "list": "list:list_tasks",
         "count": "count:count",
+        "pause": "steering:pause",
+        "resume": "steering:resume",
+        "paused": "steering:paused",
     },
     "Workers": {
         "worker": "worker:worker",

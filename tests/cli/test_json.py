@@ -93,6 +93,20 @@ def test_what_a_claim_verb_did_is_a_document(monkeypatch: pytest.MonkeyPatch) ->
     assert skuld("append", ID, "7", "3", "x").stdout == "entry 3 is stored; the next is 4\n"
 
 
+def test_a_queue_is_paused_in_json_and_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = "skuld_py.client.client.Client"
+    for verb in ("pause", "resume"):
+        monkeypatch.setattr(f"{client}.{verb}", lambda *_: ["node-3:1"])
+    monkeypatch.setattr(f"{client}.paused", lambda *_: ["reports"])
+    of = {"queue": "reports", "missing": ["node-3:1"]}
+
+    assert json.loads(skuld("pause", "reports", "--json").stdout) == {**of, "is_paused": True}
+    assert json.loads(skuld("resume", "reports", "--json").stdout) == {**of, "is_paused": False}
+    assert json.loads(skuld("paused", "--json").stdout) == {"queues": ["reports"]}
+    assert "node-3:1" in skuld("pause", "reports").stdout
+    assert skuld("paused").stdout == "reports\n"
+
+
 PROGRAM = ("import sys; from skuld_py.client.client import Client; from skuld_py.model.task import Task\n"
            "Client.get_many = lambda self, ids: [Task(ids[0], 'q', 0, '\\xe4\\u20ac\\U0001f600'.encode())]\n"
            "Client.list = lambda self, *_, **__: (Task(bytes(20), 'q', 0, b'x' * 100) for _ in range(100_000))\n"

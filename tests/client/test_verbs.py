@@ -283,6 +283,22 @@ def a_queue_is_counted_and_listed(client: Any, queue: str) -> None:
     assert list(client.list(f"{queue}-none")) == []
 
 
+@of("pause", "resume", "paused")
+def a_paused_queue_is_as_an_empty_one(client: Any, queue: str) -> None:
+    client.enqueue_many(queue, [b"a", b"b"])
+    held = client.claim_one(queue)
+
+    assert client.pause(queue) == []
+    assert client.pause(queue) == []
+    assert queue in client.paused()
+    assert client.claim_one(queue) is None
+    client.renew(held)
+    client.enqueue(queue, b"c")
+    assert client.resume(queue) == []
+    assert queue not in client.paused()
+    assert [claim.payload for claim in client.claim(queue, n=5)] == [b"b", b"c"]
+
+
 @of("status")
 def the_cluster_describes_itself(client: Any, queue: str) -> None:
     described = client.status()
@@ -358,6 +374,8 @@ BAD_INPUT: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("cancel", (bytes(20),), {"w": 9}, "bad_w"),
     ("retry", ("no id",), {}, "bad_id"),
     ("results", (["no id"],), {}, "bad_id"),
+    ("pause", ("a b",), {}, "bad_name"),
+    ("resume", ("",), {}, "bad_name"),
 ]
 
 
