@@ -14,6 +14,7 @@ from skuld_py.client.claims import ClaimName
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body
+from skuld_py.model.history import RELEASED
 
 BODY = encode_body(Header("q").encode(), b"x")
 LATE = m.Claimed(0, 0, (m.ClaimBatch(b"1" * 20, 7, 99, columns.pack([BODY])),))
@@ -170,8 +171,8 @@ def test_claims_that_come_for_a_cancelled_call_are_given_back() -> None:
         await eventually(lambda: len(door.asked) == 2)
     back = tell(story, claims_late, is_open=False).asked[1]
 
-    assert isinstance(back, m.Renew)
-    assert (back.lease_ms, back.ids, columns.unpack_u64(back.tokens)) == (0, b"1" * 20, (7,))
+    assert isinstance(back, m.Conclude)
+    assert (back.kind, back.ids, columns.unpack_u64(back.tokens)) == (RELEASED, b"1" * 20, (7,))
 
 
 def test_claims_that_come_after_the_deadline_are_given_back() -> None:
@@ -181,7 +182,7 @@ def test_claims_that_come_after_the_deadline_are_given_back() -> None:
                 await hasty.claim("q")
             door.is_open.set()
             await eventually(lambda: len(door.asked) == 2)
-    assert isinstance(tell(story, claims_late, is_open=False).asked[1], m.Renew)
+    assert isinstance(tell(story, claims_late, is_open=False).asked[1], m.Conclude)
 
 
 def test_claims_that_come_in_the_very_moment_of_the_cancelling_are_given_back() -> None:
@@ -196,7 +197,7 @@ def test_claims_that_come_in_the_very_moment_of_the_cancelling_are_given_back() 
         await eventually(lambda: len(door.asked) == 2)
     silent = tell(story, lambda n, message: None if isinstance(message, m.Claim) else acked(n, message))
 
-    assert isinstance(silent.asked[1], m.Renew)
+    assert isinstance(silent.asked[1], m.Conclude)
 
 
 def test_all_first_calls_share_one_greeting() -> None:

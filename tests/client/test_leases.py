@@ -14,6 +14,7 @@ from skuld_py.client.verbs import Verbs
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body
+from skuld_py.model.history import RELEASED
 from skuld_py.model.ids import TaskId
 from skuld_py.model.leases import holder_deadline
 
@@ -71,7 +72,7 @@ def test_a_claim_that_nobody_awaits_any_more_can_be_given_back() -> None:
     undoing = asked.undo(late)
 
     assert undoing is not None
-    assert undoing.message == m.Renew(0, 0, b"1" * 20 + b"2" * 20, columns.pack_u64([7, 8]))
+    assert undoing.message == m.Conclude(0, RELEASED, 0, b"1" * 20 + b"2" * 20, columns.pack_u64([7, 8]))
     assert asked.undo(m.Claimed(1, 0, ())) is None
     assert asked.undo(m.Failed(1, "busy", "words", True)) is None
 
