@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from skuld_py.model import messages as m
-from skuld_py.model.body import Header
+from skuld_py.model.body import Header, encode_times, prelude_of
 from skuld_py.model.columns import pack, pack_u64, unpack_u64
 from skuld_py.model.ids import IdMint, split
 from skuld_py.simulation.clocks import Clock
@@ -24,6 +24,8 @@ from skuld_py.simulation.scheduler import Scheduler
 Then = Callable[[Operation], None]
 Make = Callable[[int], m.Message]
 REPEATS_MAX = 3
+FAR_MS = 24 * 3600 * 1000
+"""Tasks with a time expire long after the run: they show that bodies with options travel as others do."""
 
 
 class Client:
@@ -118,7 +120,7 @@ class Producer:
 
     def _batch(self) -> m.TaskBatch:
         random, workload = self._random, self._options.workload
-        header = Header(random.choice(workload.queues), random.choice((0, 0, -1, 5))).encode()
+        queue, priority = random.choice(workload.queues), random.choice((0, 0, -1, 5))
         count = random.randint(1, workload.batch_max)
         ids = self._mint.mint(self._client.wall_ms(), count, random.getrandbits(32))
         if random.random() < 0.2:
@@ -126,7 +128,11 @@ class Producer:
         self._made += len(ids)
         payloads = [f"{self._client.name} {self._made} {index}".encode() + bytes(random.choice((0, 1, 60)))
                     for index in range(len(ids))]
-        return m.TaskBatch(header, b"".join(ids), pack(payloads))
+        headers = (("made", str(self._made)),) if self._made % 3 == 0 else ()
+        expires_ms = 0 if self._made % 4 else self._client.wall_ms() + FAR_MS
+        header = Header(queue, priority, headers=headers, prelude=prelude_of(0, expires_ms)).encode()
+        rests = [encode_times(0, expires_ms) + payload for payload in payloads]
+        return m.TaskBatch(header, b"".join(ids), pack(rests))
 
     def _send(self, batches: tuple[m.TaskBatch, ...], w: int, repeats: int) -> None:
         def then(operation: Operation) -> None:
@@ -154,7 +160,7 @@ class Producer:
 
 def _forged(batches: tuple[m.TaskBatch, ...]) -> tuple[m.TaskBatch, ...]:
     """The same ids with other content, which every owner must refuse."""
-    return tuple(m.TaskBatch(batch.header, batch.ids, pack([b"forged " + payload
+    return tuple(m.TaskBatch(batch.header, batch.ids, pack([payload + b" forged"
                                                             for payload in batch.payloads.unpack()]))
                  for batch in batches)
 
