@@ -26,16 +26,20 @@ GET_TASKS = DEFAULT_LIMITS.batch_bytes // (DEFAULT_LIMITS.payload_bytes + DEFAUL
 
 @attrs.frozen
 class Depth:
-    """How many tasks of a queue wait, are claimed, and are completed."""
+    """How many tasks of a queue are in each state."""
 
     waiting: int
     claimed: int
     completed: int
+    scheduled: int = 0
+    blocked: int = 0
+    cancelled: int = 0
+    dead: int = 0
 
     @property
     def total(self) -> int:
         """All of them."""
-        return self.waiting + self.claimed + self.completed
+        return sum(attrs.astuple(self))
 
 
 class Reading:
@@ -72,13 +76,13 @@ class Reading:
     def depths(self) -> Work[dict[str, Depth]]:
         """Counts of every queue."""
         answer = yield from ask(m.Counted, m.Count(0, ""))
-        return {row.queue: Depth(row.waiting, row.claimed, row.completed) for row in answer.message.rows}
+        return {row.queue: Depth(*row.counts) for row in answer.message.rows}
 
     @verb
     def count(self, queue: str | None = None) -> Work[int]:
         """How many tasks exist, completed ones included; of one queue or of all."""
         answer = yield from ask(m.Counted, m.Count(0, queue or ""))
-        return sum(row.waiting + row.claimed + row.completed for row in answer.message.rows)
+        return sum(sum(row.counts) for row in answer.message.rows)
 
     @verb
     def status(self) -> Work[m.Described]:

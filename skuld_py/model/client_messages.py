@@ -226,13 +226,23 @@ class Count(Message):
 
 @attrs.frozen
 class CountRow:
-    """Counts of one queue in one partition."""
+    """Counts of one queue in one partition, by state in the order of ``model.state``."""
 
     partition: int = fields.number()
     queue: str = fields.name()
     waiting: int = fields.number(-U32_MAX)
     claimed: int = fields.number(-U32_MAX)
     completed: int = fields.number(-U32_MAX)
+    scheduled: int = fields.number(-U32_MAX)
+    blocked: int = fields.number(-U32_MAX)
+    cancelled: int = fields.number(-U32_MAX)
+    dead: int = fields.number(-U32_MAX)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """By state."""
+        return (self.waiting, self.claimed, self.completed, self.scheduled, self.blocked, self.cancelled,
+                self.dead)
 
 
 @attrs.frozen

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from xxhash import xxh3_64_digest
 
-TABLES = ("body", "history", "log", "ready", "lease", "counts", "meta")
+TABLES = ("body", "history", "log", "ready", "lease", "time", "expiry", "dead", "counts", "meta")
 
 Row = tuple[bytes, bytes]
 
@@ -31,7 +31,7 @@ def digests_of(keys: Iterable[bytes], values: Iterable[bytes]) -> list[bytes]:
 
 
 class Store(Protocol):
-    """Seven ordered tables of byte keys and values."""
+    """Ten ordered tables of byte keys and values."""
 
     def get(self, table: str, key: bytes) -> bytes | None:
         """The value, or None."""

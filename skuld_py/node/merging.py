@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import add
 
 from skuld_py.model import columns
 from skuld_py.model.history import decode_history
@@ -38,7 +39,6 @@ def sum_counts(rows: Iterable[CountRow]) -> list[CountRow]:
     """Rows summed over partitions, by queue name; ``partition`` is 0 and means nothing."""
     sums: dict[str, list[int]] = {}
     for row in rows:
-        sums.setdefault(row.queue, [0, 0, 0])
-        for at, value in enumerate((row.waiting, row.claimed, row.completed)):
-            sums[row.queue][at] += value
+        known = sums.get(row.queue)
+        sums[row.queue] = list(row.counts) if known is None else list(map(add, known, row.counts))
     return [CountRow(0, queue, *values) for queue, values in sorted(sums.items())]

@@ -166,8 +166,8 @@ class PeerService:
     def _count(self, now_ms: int, peer: str, message: m.Count) -> m.Counted:
         queue = message.queue.encode() if message.queue else None
         owned = self.owned()
-        rows = [m.CountRow(vnode.partition, *row) for vnode in owned
-                for row in vnode.replica.filing.tally.rows(queue, COUNT_ROWS_MAX)]
+        rows = [m.CountRow(vnode.partition, name, *counts) for vnode in owned
+                for name, counts in vnode.replica.filing.tally.rows(queue, COUNT_ROWS_MAX)]
         return m.Counted(message.request, columns.pack_u64([vnode.partition for vnode in owned]),
                          columns.pack_u64([vnode.partition for vnode in owned if vnode.is_leading]),
                          tuple(rows))

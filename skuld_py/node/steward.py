@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from skuld_py.model import messages as m
 from skuld_py.model.events import DocumentRead, ReadDocument
 from skuld_py.model.node_messages import HEAD_BYTES
+from skuld_py.model.state import State
 from skuld_py.node.comparing import Comparing
 from skuld_py.node.household import Household
 from skuld_py.node.moving import Moving
@@ -192,8 +193,8 @@ class Steward:
         """Queues with something to grant, and the heads of the first of them; others are first the next time."""
         settings = self._node.settings
         found = sorted({queue: None for vnode in led
-                        for queue, waiting, *_ in vnode.replica.filing.tally.rows(None, QUEUES_MAX)
-                        if waiting > 0 and not settings.is_paused(queue)})
+                        for queue, counts in vnode.replica.filing.tally.rows(None, QUEUES_MAX)
+                        if counts[State.WAITING] > 0 and not settings.is_paused(queue)})
         count = min(len(found), QUEUES_MAX, max(1, GOSSIP_HEADS_MAX // max(1, len(led))))
         at = self._first_head % len(found) if count < len(found) else 0
         self._first_head = at + count

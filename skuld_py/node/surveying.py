@@ -87,7 +87,7 @@ class SurveyOperation(Operation):
             best: tuple[bool, int, list[m.CountRow]] = (False, -1, [])
             for answer in answers:
                 rows = [row for row in answer.rows if row.partition == partition]
-                total = sum(row.waiting + row.claimed + row.completed for row in rows)
+                total = sum(sum(row.counts) for row in rows)
                 is_led = partition in columns.unpack_u64(answer.led)
                 if (is_led, total) > best[:2]:
                     best = (is_led, total, rows)

@@ -22,6 +22,7 @@ from skuld_py.model.events import (
     Send,
     SwapDocument,
 )
+from skuld_py.model.state import State
 from skuld_py.partition.election import Election, Phase
 from skuld_py.partition.evaluator import Facts, Resign, Rest, Stand, Write, Yield, evaluate, is_frozen
 from skuld_py.partition.standing import Names
@@ -180,7 +181,7 @@ class Candidacy:
         return effects
 
     def _floor(self) -> Floor:
-        claims = sum(row[2] for row in self._vnode.replica.filing.tally.rows(None, 1_000))
+        claims = sum(counts[State.CLAIMED] for _, counts in self._vnode.replica.filing.tally.rows(None, 1_000))
         return Floor(claims=max(0, claims), end_ms=self._election.document.horizon_ms)
 
     def _rise(self, now_ms: int) -> None:

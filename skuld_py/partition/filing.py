@@ -1,38 +1,43 @@
 """Where the tasks of a partition wait: the indexes over its records.
 
-Invariants: the indexes are a function of the replicated data and of which leases this node has seen lapse. A task
-with a body and without a completion is in exactly one of ``ready`` and ``lease``; a completed one is in neither.
-So a claim never scans, memory does not grow with the backlog, and a new leader serves at once.
+Invariants: the indexes are a function of the replicated data and of which times this node has seen pass. A task
+with a body and without a completion is in exactly one of ``ready`` (claimable), ``lease`` (claimed), ``time`` (not
+to be claimed before), and ``dead`` (cancelled or dead); a completed one is in none. One that waits, at once or
+later, and expires is in ``expiry`` besides. So a claim never scans, memory does not grow with the backlog, and a
+new leader serves at once.
 
-Batches take the common case (fresh ids, one claim, one completion) as columns; whatever is odd goes through
-``refile``, which works from decoded values and is correct for every case. The laws tests hold the two against
-each other.
+Batches take the common case as columns: fresh ids without options, one claim, one completion. Whatever is odd goes
+through ``refile``, which takes a task out of wherever it may be and files it by ``state_of``. The laws tests hold
+the two against each other. A value of ``ready`` and the first byte of one of ``lease`` tell the plain from the
+odd, so the columns need not read bodies.
 
-A claim can arrive before its task's body (the copies travel apart). Then the lease entry says so, and the task
-enters ``ready`` only once the body is here.
+A claim can arrive before its task's body (the copies travel apart). Then the lease entry says so, and the task is
+filed only once the body is here.
+
+Every node's own clock moves its tasks on from ``lease`` and ``time``; a leader grants by its own. That a task has
+expired is its leader's word, a mark in the history: no follower's clock makes a task dead.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from enum import Enum
 from operator import add
 
-from skuld_py.model.body import header_of
-from skuld_py.model.history import History
-from skuld_py.model.store import Store
+import attrs
+
+from skuld_py.crdt import Min
+from skuld_py.model.body import Body
+from skuld_py.model.history import CLAIM, EMPTY_HISTORY, HISTORY_HEAD, History, decode_history
+from skuld_py.model.state import State, due_of, state_of
+from skuld_py.model.store import Row, Store
 from skuld_py.partition import tables
-from skuld_py.partition.tables import BODY_KNOWN, BODY_UNKNOWN
-from skuld_py.partition.tally import CLAIMED, COMPLETED, WAITING, Tally
+from skuld_py.partition.tables import BODY_ODD, BODY_PLAIN, BODY_UNKNOWN
+from skuld_py.partition.tally import Tally
 
-
-class Body(Enum):
-    """Whether a task's body is here: not, since before, or since this very change."""
-
-    ABSENT = 0
-    KNOWN = 1
-    NEW = 2
+PLAIN, ODD = b"", b"\x02"
+"""Values of ``ready``: whether the task has options."""
+_ONE_CLAIM = HISTORY_HEAD.size + CLAIM.size
 
 
 class Filing:
@@ -43,14 +48,15 @@ class Filing:
         self._prefix = prefix
         self._skew_ms = skew_ms
         self.tally = Tally(store, prefix)
-        self.next_lapse_ms: int | None = None
-        self.find_next_lapse()
+        self._next_ms: dict[str, int | None] = {table: self._first(table) for table in ("lease", "time", "expiry")}
+
+    # -- columns -------------------------------------------------------------------------------
 
     def await_claim(self, place: bytes, ids: Sequence[bytes]) -> None:
-        """New tasks without a history wait at their place."""
+        """New tasks without options and without a history wait at their place."""
         at = self._prefix + place
-        self._store.put_many("ready", [(at + task_id, b"") for task_id in ids])
-        self.tally.add(tables.queue_of(place), WAITING, len(ids))
+        self._store.put_many("ready", [(at + task_id, PLAIN) for task_id in ids])
+        self.tally.add(tables.queue_of(place), State.WAITING, len(ids))
 
     def heads(self, queue: str, after: bytes | None, limit: int) -> list[bytes]:
         """Waiting tasks of a queue as (place + id), best first, behind ``after``."""
@@ -58,96 +64,202 @@ class Filing:
         start = base if after is None else self._prefix + after + b"\0"
         return [key[2:] for key, _ in self._store.scan("ready", start, tables.end_of(base), limit)]
 
-    def move_to_lease(self, deadline_ms: int, ids: Sequence[bytes], places: Sequence[bytes]) -> None:
-        """Take tasks out of ``ready``; those not in it have no body here yet."""
+    def move_to_lease(self, now_ms: int, deadline_ms: int, ids: Sequence[bytes], places: Sequence[bytes]) -> None:
+        """File tasks that had no history and now have a claim."""
         if not ids:
             return
         found = self._store.pop_many("ready", [self._prefix + head for head in map(add, places, ids)])
-        held = [(BODY_UNKNOWN if was is None else BODY_KNOWN) + place
-                for place, was in zip(places, found, strict=True)]
+        odd = [index for index, was in enumerate(found) if was != PLAIN]
+        if odd:
+            self._claim_odd(now_ms, [(ids[index], places[index], found[index] is not None) for index in odd])
+            ids, places = ([column[index] for index, was in enumerate(found) if was == PLAIN]
+                           for column in (ids, places))
         at = self._prefix + deadline_ms.to_bytes(8, "big")
-        self._store.put_many("lease", [(at + task_id, place) for task_id, place in zip(ids, held, strict=True)])
-        for place, count in Counter(held).items():
-            self.tally.add(tables.queue_of(place[1:]), CLAIMED, count)
-            self.tally.add(tables.queue_of(place[1:]), WAITING, -count * (place[:1] == BODY_KNOWN))
-        self._note_lapse(deadline_ms)
+        self._store.put_many("lease", [(at + task_id, BODY_PLAIN + place)
+                                       for task_id, place in zip(ids, places, strict=True)])
+        for place, count in Counter(places).items():
+            self.tally.add(tables.queue_of(place), State.CLAIMED, count)
+            self.tally.add(tables.queue_of(place), State.WAITING, -count)
+        self._note("lease", deadline_ms)
 
-    def close_leases(self, keys: Sequence[bytes]) -> None:
+    def _claim_odd(self, now_ms: int, rows: Sequence[tuple[bytes, bytes, bool]]) -> None:
+        keys = [self._prefix + task_id for task_id, _, _ in rows]
+        bodies, histories = self._store.get_many("body", keys), self._store.get_many("history", keys)
+        for key, (task_id, place, was_ready) in zip(keys, rows, strict=True):
+            if was_ready:
+                self.tally.add(tables.queue_of(place), State.WAITING, -1)
+            body = bodies.get(key)
+            self.refile(now_ms, task_id, EMPTY_HISTORY, decode_history(histories.get(key)), body, body, place)
+
+    def close_leases(self, now_ms: int, keys: Sequence[bytes]) -> None:
+        """File tasks that were completed, given the keys of their leases."""
         found = self._store.pop_many("lease", keys)
         for held, count in Counter(found).items():
             if held is not None:
-                self.tally.add(tables.queue_of(held[1:]), CLAIMED, -count)
-                self.tally.add(tables.queue_of(held[1:]), COMPLETED, count * (held[:1] == BODY_KNOWN))
+                self.tally.add(tables.queue_of(held[1:]), State.CLAIMED, -count)
+                self.tally.add(tables.queue_of(held[1:]), State.COMPLETED, count * (held[:1] != BODY_UNKNOWN))
         if None not in found:
             return
         lapsed = [self._prefix + key[10:] for key, held in zip(keys, found, strict=True) if held is None]
+        histories = self._store.get_many("history", lapsed)
         for key, body in self._store.get_many("body", lapsed).items():
-            place = tables.place_of(header_of(body))
-            self._leave_ready(place, key[2:])
-            self.tally.add(tables.queue_of(place), COMPLETED, 1)
+            new = decode_history(histories[key])
+            self.refile(now_ms, key[2:], attrs.evolve(new, completion=Min()), new, body, body)
 
-    def _leave_ready(self, place: bytes, task_id: bytes) -> None:
-        if self._store.pop_many("ready", [self._prefix + place + task_id])[0] is not None:
-            self.tally.add(tables.queue_of(place), WAITING, -1)
+    # -- one task ------------------------------------------------------------------------------
 
-    def refile(self, now_ms: int, task_id: bytes, old: History, new: History, place: bytes | None,
-                body: Body) -> None:
-        """Put a task where its new history says, out of wherever its old one had put it."""
-        if old.horizon_ms:
-            lease = tables.lease_key(self._prefix, old.horizon_ms + self._skew_ms, task_id)
-            held = self._store.pop_many("lease", [lease])[0]
-            if held is not None:
-                self.tally.add(tables.queue_of(held[1:]), CLAIMED, -1)
-                place = place or held[1:]
-        if place is None:
+    def refile(self, now_ms: int, task_id: bytes, old: History, new: History, had: bytes | None,
+               body: bytes | None, place: bytes | None = None) -> None:
+        """Put a task where it belongs now, out of wherever it may have been.
+
+        ``had`` and ``body``: its body's record before and now, None without. ``place``: where it waits if the body
+        is not known here.
+        """
+        held = self._take_out(task_id, old, had)
+        if body is None:
+            place = place or held
+            if place is not None:
+                self._file_claim_only(now_ms, task_id, new, place)
             return
-        if body is Body.KNOWN:
-            self._leave_ready(place, task_id)
-        was_counted = body is Body.KNOWN and old.completion.value is not None
-        self._file(now_ms, task_id, new, place, body is not Body.ABSENT, was_counted)
+        self.file(now_ms, task_id, new, Body.decode(body))
 
-    def _file(self, now_ms: int, task_id: bytes, history: History, place: bytes, has_body: bool,
-              was_counted: bool) -> None:
-        queue = tables.queue_of(place)
+    def _take_out(self, task_id: bytes, old: History, had: bytes | None) -> bytes | None:
+        """Remove every entry that the task may have; gives the place that a lease told."""
+        place = None
+        if old.horizon_ms:
+            held = self._pop("lease", tables.lease_key(self._prefix, old.horizon_ms + self._skew_ms, task_id))
+            if held is not None:
+                place = held[1:]
+                self._count(place, State.CLAIMED, -1)
+        if had is None:
+            return place
+        body = Body.decode(had)
+        place = tables.place_of(body.header)
+        if old.completion.value is not None:
+            self._count(place, State.COMPLETED, -1)
+            return place
+        if self._pop("ready", self._prefix + place + task_id) is not None:
+            self._count(place, State.WAITING, -1)
+        due_ms = due_of(old, body)
+        if due_ms and self._pop("time", tables.lease_key(self._prefix, due_ms, task_id)) is not None:
+            self._count(place, State.SCHEDULED, -1)
+        ended = self._pop("dead", self._prefix + task_id)
+        if ended is not None:
+            self._count(place, ended[0], -1)
+        if body.expires_ms:
+            self._pop("expiry", tables.lease_key(self._prefix, body.expires_ms, task_id))
+        return place
+
+    def _file_claim_only(self, now_ms: int, task_id: bytes, history: History, place: bytes) -> None:
         deadline_ms = history.horizon_ms + self._skew_ms
-        if history.completion.value is not None:
-            if has_body and not was_counted:
-                self.tally.add(queue, COMPLETED, 1)
-        elif history.horizon_ms and deadline_ms > now_ms:
-            lease = tables.lease_key(self._prefix, deadline_ms, task_id)
-            self._store.put_many("lease", [(lease, (BODY_KNOWN if has_body else BODY_UNKNOWN) + place)])
-            self.tally.add(queue, CLAIMED, 1)
-            self._note_lapse(deadline_ms)
-        elif has_body:
-            self._store.put_many("ready", [(self._prefix + place + task_id, b"")])
-            self.tally.add(queue, WAITING, 1)
+        if history.completion.value is None and history.horizon_ms and deadline_ms > now_ms:
+            self._put("lease", deadline_ms, task_id, BODY_UNKNOWN + place)
+            self._count(place, State.CLAIMED, 1)
+
+    def file(self, now_ms: int, task_id: bytes, history: History, body: Body) -> None:
+        """Enter a task that has no entry. As of the time 0 whatever depends on time is put in its order of time,
+        and the sweep moves it on."""
+        state, place = state_of(history, body, now_ms, self._skew_ms), tables.place_of(body.header)
+        self._count(place, state, 1)
+        is_odd = bool(body.header.flags)
+        if state is State.CLAIMED:
+            flag = BODY_ODD if is_odd else BODY_PLAIN
+            self._put("lease", history.horizon_ms + self._skew_ms, task_id, flag + place)
+        elif state in (State.CANCELLED, State.DEAD):
+            self._store.put_many("dead", [(self._prefix + task_id, bytes([state]) + place)])
+        elif state is State.SCHEDULED:
+            self._put("time", due_of(history, body), task_id, place)
+        elif state is State.WAITING:
+            self._store.put_many("ready", [(self._prefix + place + task_id, ODD if is_odd else PLAIN)])
+        if body.expires_ms and state in (State.SCHEDULED, State.WAITING):
+            self._put("expiry", body.expires_ms, task_id, place)
+
+    # -- time ----------------------------------------------------------------------------------
+
+    @property
+    def next_lapse_ms(self) -> int | None:
+        """When the next claim lapses, or the next task becomes claimable."""
+        return min((time_ms for table in ("lease", "time") if (time_ms := self._next_ms[table]) is not None),
+                   default=None)
+
+    @property
+    def next_expiry_ms(self) -> int | None:
+        """When the next task expires."""
+        return self._next_ms["expiry"]
 
     def sweep(self, now_ms: int, limit: int) -> bool:
-        """Return lapsed claims to ``ready``; says whether any came back."""
+        """File anew what claims have lapsed and what pauses are over; says whether there was any."""
         if self.next_lapse_ms is None or self.next_lapse_ms > now_ms:
             return False
         stop = self._prefix + (now_ms + 1).to_bytes(8, "big")
-        rows = self._store.scan("lease", self._prefix, stop, limit)
+        lapsed, due = (self._store.scan(table, self._prefix, stop, limit) for table in ("lease", "time"))
+        self._lapse(now_ms, lapsed)
+        self._store.pop_many("time", [key for key, _ in due])
+        for _, place in due:
+            self._count(place, State.SCHEDULED, -1)
+        self._file_again(now_ms, [key[10:] for key, _ in due])
+        for table in ("lease", "time"):
+            self._next_ms[table] = self._first(table)
+        return bool(lapsed or due)
+
+    def _lapse(self, now_ms: int, rows: Sequence[Row]) -> None:
         self._store.pop_many("lease", [key for key, _ in rows])
-        back = [(self._prefix + held[1:] + key[10:], b"") for key, held in rows if held[:1] == BODY_KNOWN]
-        self._store.put_many("ready", back)
-        for _, held in rows:
-            self.tally.add(tables.queue_of(held[1:]), CLAIMED, -1)
-            if held[:1] == BODY_KNOWN:
-                self.tally.add(tables.queue_of(held[1:]), WAITING, 1)
-        self.find_next_lapse()
-        return bool(back)
+        known = [self._prefix + key[10:] for key, held in rows if held[:1] == BODY_PLAIN]
+        histories = self._store.get_many("history", known)
+        plain: list[tuple[bytes, bytes]] = []
+        odd: list[bytes] = []
+        for key, held in rows:
+            self._count(held[1:], State.CLAIMED, -1)
+            record = histories.get(self._prefix + key[10:])
+            if record is not None and len(record) == _ONE_CLAIM + record[_ONE_CLAIM - 1]:
+                plain.append((held[1:], key[10:]))
+            elif held[:1] != BODY_UNKNOWN:
+                odd.append(key[10:])
+        self._store.put_many("ready", [(self._prefix + place + task_id, PLAIN) for place, task_id in plain])
+        for place, count in Counter([place for place, _ in plain]).items():
+            self._count(place, State.WAITING, count)
+        self._file_again(now_ms, odd)
 
-    def _note_lapse(self, deadline_ms: int) -> None:
-        if self.next_lapse_ms is None or deadline_ms < self.next_lapse_ms:
-            self.next_lapse_ms = deadline_ms
+    def _file_again(self, now_ms: int, ids: Sequence[bytes]) -> None:
+        """Tasks with a body that have no entry but, perhaps, that of their expiry."""
+        keys = [self._prefix + task_id for task_id in ids]
+        histories = self._store.get_many("history", keys)
+        for key, body in self._store.get_many("body", keys).items():
+            self.file(now_ms, key[2:], decode_history(histories.get(key)), Body.decode(body))
 
-    def find_next_lapse(self) -> None:
-        rows = self._store.scan("lease", self._prefix, self._prefix + b"\xff" * 8, 1)
-        self.next_lapse_ms = int.from_bytes(rows[0][0][2:10], "big") if rows else None
+    def expired(self, now_ms: int, limit: int) -> list[bytes]:
+        """Tasks that nobody claims and whose time is over; their leader says that they are dead."""
+        if self.next_expiry_ms is None or self.next_expiry_ms > now_ms:
+            return []
+        stop = self._prefix + (now_ms + 1).to_bytes(8, "big")
+        rows = self._store.scan("expiry", self._prefix, stop, limit)
+        if not rows:
+            self._next_ms["expiry"] = self._first("expiry")
+        return [key[10:] for key, _ in rows]
 
     def leases(self, after: bytes, limit: int) -> list[tuple[bytes, bytes, bytes]]:
         """Live claims as (cursor, id, place), in the order of lapsing, behind a cursor."""
         start = self._prefix + after + b"\0" if after else self._prefix
         rows = self._store.scan("lease", start, tables.end_of(self._prefix), limit)
         return [(key[2:], key[10:], held[1:]) for key, held in rows]
+
+    # -- rows ----------------------------------------------------------------------------------
+
+    def _count(self, place: bytes, state: int, change: int) -> None:
+        self.tally.add(tables.queue_of(place), state, change)
+
+    def _pop(self, table: str, key: bytes) -> bytes | None:
+        return self._store.pop_many(table, [key])[0]
+
+    def _put(self, table: str, time_ms: int, task_id: bytes, value: bytes) -> None:
+        self._store.put_many(table, [(tables.lease_key(self._prefix, time_ms, task_id), value)])
+        self._note(table, time_ms)
+
+    def _note(self, table: str, time_ms: int) -> None:
+        known_ms = self._next_ms[table]
+        if known_ms is None or time_ms < known_ms:
+            self._next_ms[table] = time_ms
+
+    def _first(self, table: str) -> int | None:
+        rows = self._store.scan(table, self._prefix, self._prefix + b"\xff" * 8, 1)
+        return int.from_bytes(rows[0][0][2:10], "big") if rows else None

@@ -13,7 +13,7 @@ from itertools import accumulate
 import attrs
 
 from skuld_py.config import DEFAULT_LIMITS
-from skuld_py.model.body import Header, encode_body, header_of
+from skuld_py.model.body import Header, encode_body, is_plain
 from skuld_py.model.history import (
     CLAIM,
     HISTORY_HEAD,
@@ -26,7 +26,7 @@ from skuld_py.model.history import (
 from skuld_py.model.outcomes import LOG_SEQS
 from skuld_py.model.store import TABLES, Row, Store, digests_of
 from skuld_py.partition import merkle, tables
-from skuld_py.partition.filing import Body, Filing
+from skuld_py.partition.filing import Filing
 
 Histories = Mapping[bytes, bytes]
 """History records by key."""
@@ -95,18 +95,19 @@ class Replica:
             rows = [row for row in rows if row[0] not in known]
         if rows:
             self.tree.toggle(merkle.BODY, [key for key, _ in rows], self.store.put_many("body", rows))
-            self._file_new(now_ms, Header.decode(header), [key[2:] for key, _ in rows])
+            self._file_new(now_ms, header, rows)
         return conflicts
 
-    def _file_new(self, now_ms: int, header: Header, ids: Sequence[bytes]) -> None:
-        place = tables.place_of(header)
-        histories = self._existing("history", [self.prefix + task_id for task_id in ids])
-        if histories:
-            for key, record in histories.items():
-                history = decode_history(record)
-                self.filing.refile(now_ms, key[2:], history, history, place, Body.NEW)
-            ids = [task_id for task_id in ids if self.prefix + task_id not in histories]
-        self.filing.await_claim(place, ids)
+    def _file_new(self, now_ms: int, header: bytes, rows: Sequence[Row]) -> None:
+        histories = self._existing("history", [key for key, _ in rows])
+        fresh = [key[2:] for key, _ in rows if key not in histories] if is_plain(header) else []
+        if fresh:
+            self.filing.await_claim(tables.place_of(Header.decode(header)), fresh)
+        if len(fresh) < len(rows):
+            for key, body in rows:
+                if key in histories or not fresh:
+                    history = decode_history(histories.get(key))
+                    self.filing.refile(now_ms, key[2:], history, history, None, body)
 
     def _existing(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """What is stored under the keys; fresh ids cost one seek for the whole batch."""
@@ -150,8 +151,8 @@ class Replica:
         for head in heads if known else ():
             record = known.get(self.prefix + head[-20:], b"")
             if int.from_bytes(record[16:24], "big") + self.skew_ms > now_ms:
-                history = decode_history(record)
-                self.filing.refile(now_ms, head[-20:], history, history, head[:-20], Body.KNOWN)
+                history, body = decode_history(record), self.store.get("body", self.prefix + head[-20:])
+                self.filing.refile(now_ms, head[-20:], history, history, body, body)
                 held[head] = None
         return [head for head in heads if head not in held]
 
@@ -173,7 +174,7 @@ class Replica:
         rows = [(prefix + task_id, head + (first + index).to_bytes(8, "big") + tail)
                 for index, task_id in zip(fresh, ids, strict=True)]
         self.tree.toggle(merkle.HISTORY, [key for key, _ in rows], self.store.put_many("history", rows))
-        self.filing.move_to_lease(grant.end_ms + self.skew_ms, ids, places)
+        self.filing.move_to_lease(now_ms, grant.end_ms + self.skew_ms, ids, places)
 
     def held_claim(self, record: bytes | None, token: int) -> ClaimRecord | None:
         """The claim of this token if it is the task's newest, has not ended, and nothing completed the task."""
@@ -232,7 +233,7 @@ class Replica:
             changed = [key for key, _ in rows]
             before = digests_of(changed, map(known.__getitem__, changed))
             self.tree.toggle(merkle.HISTORY, changed, self.store.put_many("history", rows), before)
-            self.filing.close_leases(leases)
+            self.filing.close_leases(now_ms, leases)
 
     # -- the general case ----------------------------------------------------------------------
 
@@ -251,9 +252,7 @@ class Replica:
         before = [] if stored is None else [digests_of([key], [stored])]
         self.tree.toggle(merkle.HISTORY, [key], self.store.put_many("history", [(key, record)]), *before)
         body = self.store.get("body", key)
-        if body is not None:
-            place = tables.place_of(header_of(body))
-        self.filing.refile(now_ms, task_id, old, new, place, Body.ABSENT if body is None else Body.KNOWN)
+        self.filing.refile(now_ms, task_id, old, new, body, body, place)
 
     def is_empty(self) -> bool:
         """Whether nothing is stored of this partition."""

@@ -2,10 +2,9 @@
 
 Invariants: a chunk touches a bounded number of records and leaves a state from which the whole scrub may begin
 again, so the caller commits after each and a crash costs only time. Nothing unreadable is left behind, and the
-indexes are a function of what is (``Replica``): a task with a body waits in ``ready`` unless it is completed
-or its newest claim has a horizon; then it is in ``lease``, lapsed or not, and the sweep of the next turn sees
-to the rest. So no clock is needed here. A claim whose task's body is gone keeps its place in ``lease``, for a
-voter hands over claims from there.
+indexes are a function of what is (``Filing``): each task with a body is filed as of the time 0, when every claim
+is held and every pause lasts, and the sweep of the next turn sees to the rest. So no clock is needed here. A
+claim whose task's body is gone keeps its place in ``lease``, for a voter hands over claims from there.
 
 What was lost is missing until the replica has filled again from its peers; the partition is suspect meanwhile.
 
@@ -15,18 +14,19 @@ data is found only by walking both); trusting indexes that can still be read, fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from skuld_py.errors import Corrupt
-from skuld_py.model.body import header_of
+from skuld_py.model.body import Body
 from skuld_py.model.history import History, decode_history
+from skuld_py.model.state import State
 from skuld_py.model.store import Row, Store
 from skuld_py.partition import tables
+from skuld_py.partition.filing import Filing
 from skuld_py.partition.suspicion import clear_damaged
-from skuld_py.partition.tables import BODY_KNOWN, BODY_UNKNOWN
-from skuld_py.partition.tally import CLAIMED, COMPLETED, WAITING, Tally
+from skuld_py.partition.tables import BODY_UNKNOWN
 
-_TABLES = ("body", "history", "log", "ready", "lease", "counts")
+_TABLES = ("body", "history", "log", "ready", "lease", "time", "expiry", "dead", "counts")
 
 
 class Scrub:
@@ -41,10 +41,11 @@ class Scrub:
         self._rows = rows
         self._prefix = tables.prefix_of(partition)
         self._stop = tables.end_of(self._prefix)
-        self._tally = Tally(store, self._prefix)
+        self._filed: Filing | None = None
         self._passes: list[tuple[Callable[[str, bytes], bytes | None], str]] = [
             *((self._purge, table) for table in _TABLES), (self._check_histories, "history"),
-            (self._clear, "ready"), (self._clear, "counts"), (self._review_leases, "lease"),
+            *((self._clear, table) for table in ("ready", "time", "expiry", "dead", "counts")),
+            (self._review_leases, "lease"),
             (self._file_tasks, "body")]
         self._start = self._prefix
 
@@ -52,13 +53,21 @@ class Scrub:
         """Stage the next chunk, to be committed; says whether there is more."""
         go_on, table = self._passes[0]
         start = go_on(table, self._start)
-        self._tally.settle()
+        if self._filed is not None:
+            self._filed.tally.settle()
         if start is None:
             self._passes.pop(0)
             if not self._passes:
                 clear_damaged(self._store, self._partition)
         self._start = self._prefix if start is None else start
         return bool(self._passes)
+
+    @property
+    def _filing(self) -> Filing:
+        """Reads the indexes when it is made, so not before they are readable."""
+        if self._filed is None:
+            self._filed = Filing(self._store, self._prefix, self._skew_ms)
+        return self._filed
 
     def _purge(self, table: str, start: bytes) -> bytes | None:
         dropped, following = self._store.purge(table, start, self._stop, self._rows)
@@ -98,28 +107,15 @@ class Scrub:
             if key not in bodies and self._is_claimed(history) and lease == self._lease_key(key, history):
                 kept.append((lease, BODY_UNKNOWN + held[1:]))
         self._store.put_many(table, kept)
-        self._count([held[1:] for _, held in kept], CLAIMED)
+        for _, held in kept:
+            self._filing.tally.add(tables.queue_of(held[1:]), State.CLAIMED, 1)
         return following
 
     def _file_tasks(self, table: str, start: bytes) -> bytes | None:
         rows, following = self._scan(table, start)
         histories = self._store.get_many("history", [key for key, _ in rows])
-        ready: list[Row] = []
-        leases: list[Row] = []
-        done: list[bytes] = []
         for key, body in rows:
-            place, history = tables.place_of(header_of(body)), decode_history(histories.get(key))
-            if history.completion.value is not None:
-                done.append(place)
-            elif self._is_claimed(history):
-                leases.append((self._lease_key(key, history), BODY_KNOWN + place))
-            else:
-                ready.append((self._prefix + place + key[2:], b""))
-        self._store.put_many("ready", ready)
-        self._store.put_many("lease", leases)
-        self._count([key[2:-20] for key, _ in ready], WAITING)
-        self._count([held[1:] for _, held in leases], CLAIMED)
-        self._count(done, COMPLETED)
+            self._filing.file(0, key[2:], decode_history(histories.get(key)), Body.decode(body))
         return following
 
     def _is_claimed(self, history: History) -> bool:
@@ -127,10 +123,6 @@ class Scrub:
 
     def _lease_key(self, key: bytes, history: History) -> bytes:
         return tables.lease_key(self._prefix, history.horizon_ms + self._skew_ms, key[2:])
-
-    def _count(self, places: Iterable[bytes], state: int) -> None:
-        for place in places:
-            self._tally.add(tables.queue_of(place), state, 1)
 
 
 def _history_of(record: bytes) -> History | None:

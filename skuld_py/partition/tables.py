@@ -2,8 +2,9 @@
 
 All keys begin with the partition (u16). ``body`` and ``history`` follow the id, so a scan is in
 age order. ``log`` adds token and seq. ``ready`` follows the *place* (queue, 0, inverted priority)
-and the id: the head of a queue is its first key. ``lease`` follows the deadline: the next claim to
-lapse is its first key, and it remembers the place to return to.
+and the id: the head of a queue is its first key. ``lease``, ``time`` and ``expiry`` follow a moment: the next
+claim to lapse, pause to end, task to expire is the first key, and the value remembers the place. ``dead`` follows
+the id and remembers state and place.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from skuld_py.model.body import PRIORITY_MAX, Header
 _U16 = struct.Struct(">H")
 _LOG = struct.Struct(">QI")
 _END = b"\xff" * 24
-BODY_KNOWN, BODY_UNKNOWN = b"\x01", b"\x00"
+BODY_UNKNOWN, BODY_PLAIN, BODY_ODD = b"\x00", b"\x01", b"\x02"
 
 
 def prefix_of(partition: int) -> bytes:

@@ -1,4 +1,4 @@
-"""How many tasks of a queue wait, are claimed, or are completed: kept, never counted by a scan.
+"""How many tasks of a queue are in each state: kept, never counted by a scan.
 
 Changes of a batch gather in memory and are added to the stored numbers once, when the batch
 settles, so that they cost one record per queue touched. They are a function of the indexes: a
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import struct
 
+from skuld_py.model.state import State
 from skuld_py.model.store import Store
 
-_COUNTS = struct.Struct(">qqq")
-WAITING, CLAIMED, COMPLETED = 0, 1, 2
+_COUNTS = struct.Struct(f">{len(State)}q")
 
 
 class Tally:
@@ -29,9 +29,9 @@ class Tally:
         """Note a change."""
         row = self._changes.get(queue)
         if row is None:
-            row = self._changes[queue] = [0, 0, 0]
+            row = self._changes[queue] = [0] * len(State)
         row[state] += change
-        if state == WAITING and change > 0:
+        if state == State.WAITING and change > 0:
             self.filled[queue] = None
 
     def settle(self) -> None:
@@ -46,12 +46,12 @@ class Tally:
         self._changes = {}
         self._store.put_many("counts", rows)
 
-    def rows(self, queue: bytes | None, limit: int) -> list[tuple[str, int, int, int]]:
-        """(queue, waiting, claimed, completed) of one queue, or of all."""
+    def rows(self, queue: bytes | None, limit: int) -> list[tuple[str, tuple[int, ...]]]:
+        """(queue, counts by state) of one queue, or of all."""
         self.settle()
         if queue is not None:
             found = self._store.get("counts", self._prefix + queue)
             pairs = [] if found is None else [(self._prefix + queue, found)]
         else:
             pairs = self._store.scan("counts", self._prefix, self._prefix + b"\xff", limit)
-        return [(key[2:].decode(), *_COUNTS.unpack(value)) for key, value in pairs]
+        return [(key[2:].decode(), _COUNTS.unpack(value)) for key, value in pairs]

@@ -53,7 +53,7 @@ class StoreFailed(SkuldError):
 
 
 class LmdbStore:
-    """Seven checksummed tables in ``directory``, which it holds alone until ``close``.
+    """Ten checksummed tables in ``directory``, which it holds alone until ``close``.
 
     ``map_bytes`` is address space set aside, the most the data may grow to; it costs nothing until used.
     """

@@ -92,7 +92,7 @@ def situation(*live: str, down: tuple[str, ...] = (), leader: str = "a:1", sessi
     partitions = (m.PartitionRow(0, 1, "a:1" if owners else "", owners, owners),
                   m.PartitionRow(1, 1, leader if owners else "", owners, owners))
     return Situation(greeted, m.Described(2, "a:1", session, nodes, partitions),
-                     (m.CountRow(0, "general", 1, 0, 0),), doubt)
+                     (m.CountRow(0, "general", 1, 0, 0, 0, 0, 0, 0),), doubt)
 
 
 ATTENTION = {

@@ -28,7 +28,7 @@ TOP = Path(__file__).resolve().parents[2]
 
 
 def row(queue: str, waiting: int, claimed: int, completed: int) -> m.CountRow:
-    return m.CountRow(0, queue, waiting, claimed, completed)
+    return m.CountRow(0, queue, waiting, claimed, completed, 0, 0, 0, 0)
 
 
 def seen(*depths: m.CountRow, partitions: int = 2, doubt: str = "", live: bool = True) -> Situation:

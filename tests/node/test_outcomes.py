@@ -14,6 +14,7 @@ from skuld_py.model.body import Header, Retry
 from skuld_py.model.history import FAILED, RELEASED, SNOOZED, ClaimRecord, History, decode_history, ending_of
 from skuld_py.model.outcomes import RESULT_SEQ, entries_of
 from skuld_py.model.retrying import pause_ms
+from skuld_py.model.state import State
 from skuld_py.node.judging import open_claim
 from skuld_py.partition.replica import Replica
 from skuld_py.partition.vnode import Vnode
@@ -214,7 +215,8 @@ def test_completion_goes_before_whatever_else_happened(
     assert entries(machines, task_id) == {(row[1], RESULT_SEQ): b"all the same"}
     assert claim(machines) is None
     assert revive(machines, task_id) is m.Revival.NOT_DEAD
-    assert [node.vnodes[0].replica.filing.tally.rows(b"q", 1)[0][3] for node in machines.nodes.values()] == [1] * 3
+    counts = [node.vnodes[0].replica.filing.tally.rows(b"q", 1)[0][1] for node in machines.nodes.values()]
+    assert [row[State.COMPLETED] for row in counts] == [1] * 3
 
 
 def test_of_two_results_of_one_claim_every_copy_keeps_the_same(machines: Machines) -> None:

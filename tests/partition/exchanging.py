@@ -48,7 +48,7 @@ def content(made: Replica, shared: tuple[str, ...] = SHARED) -> list[list[tuple[
 def indexes(made: Replica) -> list[list[tuple[bytes, bytes]]]:
     """What follows from it once all leases have lapsed."""
     made.filing.sweep(1 << 40, 100_000)
-    return content(made, ("ready", "lease"))
+    return content(made, ("ready", "lease", "time", "expiry", "dead"))
 
 
 def draft(made: Replica, rows: int = 1_000) -> None:

@@ -16,6 +16,7 @@ from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header, Retry, encode_body
 from skuld_py.model.history import HISTORY_HEAD, History, encode_claim
+from skuld_py.model.state import State
 from skuld_py.partition import tables
 from skuld_py.partition.exchange import Exchange, answer_compare, answer_fetch, answer_probe
 from skuld_py.partition.merkle import LEAVES
@@ -296,7 +297,7 @@ def test_rows_of_a_stranger_are_checked() -> None:
         merge_rows(made, 1, 2, [m.TaskRow(task_id[:19] + b"\1", nothing, b"", b"", b"", nothing)])
 
     assert content(made) == [[], [], []]
-    assert indexes(made) == [[], []]
+    assert not any(indexes(made))
     assert History.decode(HISTORY_HEAD.pack(0, 0, 0)) == History()
 
 
@@ -307,7 +308,8 @@ def test_rows_of_several_queues_arrive_whole() -> None:
             for header in (Header("a").encode(), Header("b", 3).encode(), Header("a").encode())
             for task_id in mint.mint(1, 2, 0)]
     assert merge_rows(made, 1, 1, rows) == []
-    assert [row[:2] for row in made.filing.tally.rows(None, 9)] == [("a", 4), ("b", 2)]
+    waiting = [(queue, counts[State.WAITING]) for queue, counts in made.filing.tally.rows(None, 9)]
+    assert waiting == [("a", 4), ("b", 2)]
 
 
 def test_tasks_with_options_become_equal_and_are_found_by_their_place() -> None:

@@ -8,20 +8,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skuld_py.crdt.lattice import LatticeMap, Max
-from skuld_py.model.body import Header
-from skuld_py.model.body import header_of as parsed
-from skuld_py.model.history import RELEASED, ClaimRecord, History, decode_history, ending_of, token_of
+from skuld_py.model.body import Body, Header, Retry, split_body
+from skuld_py.model.history import (
+    CANCELLED,
+    DIED,
+    FAILED,
+    RELEASED,
+    REVIVED,
+    SNOOZED,
+    ClaimRecord,
+    History,
+    decode_history,
+    ending_of,
+    token_of,
+)
+from skuld_py.model.state import State, due_of, state_of
 from skuld_py.partition import tables
-from skuld_py.partition.replica import Amendment, Grant, Replica
+from skuld_py.partition.replica import Amendment, Grant, Mark, Replica
 from skuld_py.simulation.store import MemoryStore
 
 SKEW_MS = 10
-HEADERS = [Header("a", 0), Header("a", 5), Header("b", -3)]
+BODIES = [Body(Header("a", 0), payload=b"payload"), Body(Header("a", 5), payload=b"payload"),
+          Body(Header("b", -3, Retry(max_attempts=2)), payload=b"payload"),
+          Body(Header("a", 5), not_before_ms=1_040, payload=b"payload"),
+          Body(Header("b", -3), expires_ms=1_060, payload=b"payload"),
+          Body(Header("b", 1, Retry(max_attempts=1)), 1_020, 1_030, b"payload")]
+"""One for each id: plain ones, and some with options."""
 IDS = [n.to_bytes(20, "big") for n in range(1, 7)]
-
-
-def header_of(index: int) -> Header:
-    return HEADERS[index % len(HEADERS)]
+INDEXES = ("ready", "lease", "time", "dead")
 
 
 @attrs.frozen
@@ -32,9 +46,17 @@ class Op:
     time: int
 
 
-OPS = st.builds(Op, st.sampled_from(["store", "grant", "renew", "release", "finish", "sweep", "wait"]),
+ENDINGS = {"renew": 0, "release": RELEASED, "snooze": SNOOZED, "fail": FAILED}
+MARKS = {"cancel": CANCELLED, "revive": REVIVED, "die": DIED}
+KINDS = ["store", "store", "grant", "grant", "finish", "sweep", "wait", *ENDINGS, *MARKS]
+OPS = st.builds(Op, st.sampled_from(KINDS),
                 st.lists(st.integers(0, 5), min_size=1, max_size=4, unique=True).map(tuple),
                 st.integers(1, 4), st.integers(1, 40))
+
+
+def store(replica: Replica, now_ms: int, index: int) -> None:
+    header, rest = split_body(BODIES[index].encode())
+    replica.store_tasks(now_ms, header, [IDS[index]], [rest])
 
 
 def apply(replica: Replica, now_ms: int, op: Op) -> None:
@@ -43,59 +65,82 @@ def apply(replica: Replica, now_ms: int, op: Op) -> None:
     token = token_of(1, op.number * 10)
     if op.kind == "store":
         for index in op.tasks:
-            replica.store_tasks(now_ms, header_of(index).encode(), [IDS[index]], [b"payload"])
+            store(replica, now_ms, index)
     elif op.kind == "grant":
-        places = [tables.place_of(header_of(index)) for index in op.tasks]
+        places = [tables.place_of(BODIES[index].header) for index in op.tasks]
         grant = Grant(task_ids, places, token, now_ms, now_ms + op.time, "me")
         replica.apply_grant(now_ms, grant, replica.objections(grant))
     elif op.kind == "finish":
         replica.finish(now_ms, task_ids, [token] * len(task_ids), now_ms)
     elif op.kind == "sweep":
         replica.filing.sweep(now_ms, 100)
-    elif op.kind in ("renew", "release"):
-        for index, task_id in enumerate(task_ids):
-            amendment = Amendment(task_id, token + index, now_ms + op.time, RELEASED * (op.kind == "release"))
-            replica.amend(now_ms, [amendment])
+    elif op.kind in ENDINGS:
+        until_ms = now_ms + op.time if op.kind in ("snooze", "fail") else 0
+        replica.amend(now_ms, [Amendment(task_id, token + index, now_ms + op.time, ENDINGS[op.kind], until_ms)
+                               for index, task_id in enumerate(task_ids)])
+    elif op.kind in MARKS:
+        replica.mark(now_ms, [Mark(task_id, MARKS[op.kind], op.number, 0 if op.kind == "cancel" else op.number)
+                              for task_id in task_ids])
 
 
 def check(replica: Replica, now_ms: int) -> None:
     """Recompute every index from the data and compare."""
     store, prefix = replica.store, replica.prefix
-    end = tables.end_of(prefix)
-    ready = {key[-20:]: key[2:-20] for key, _ in store.scan("ready", prefix, end, 1000)}
-    leases = {key[10:]: (int.from_bytes(key[2:10], "big"), held)
-              for key, held in store.scan("lease", prefix, end, 1000)}
+    rows = {table: store.scan(table, prefix, tables.end_of(prefix), 1000) for table in (*INDEXES, "expiry")}
+    where = {table: {key[-20:]: (key, value) for key, value in rows[table]} for table in rows}
+    assert all(len(where[table]) == len(rows[table]) for table in rows)
     counts: dict[str, list[int]] = {}
-    for task_id in IDS:
-        body = store.get("body", prefix + task_id)
+    for index, task_id in enumerate(IDS):
         history = decode_history(store.get("history", prefix + task_id))
-        held = leases.get(task_id)
-        if history.completion.value is not None:
-            assert task_id not in ready and held is None
-        elif held is not None:
-            assert task_id not in ready
-            assert held[0] == history.horizon_ms + SKEW_MS
-            assert (held[1][:1] == tables.BODY_KNOWN) == (body is not None)
-        elif body is not None:
-            assert ready[task_id] == tables.place_of(parsed(body))
-            assert not history.horizon_ms or history.horizon_ms + SKEW_MS <= now_ms
-        else:
-            assert task_id not in ready
-        _count(counts, body, history, held)
+        has_body = store.get("body", prefix + task_id) is not None
+        found = [table for table in INDEXES if task_id in where[table]]
+        place = tables.place_of(BODIES[index].header)
+        row = counts.setdefault(BODIES[index].header.queue, [0] * 7)
+        if not has_body:
+            assert found in ([], ["lease"]) and task_id not in where["expiry"]
+            if found:
+                row[State.CLAIMED] += 1
+                assert where["lease"][task_id][1] == tables.BODY_UNKNOWN + place
+            continue
+        state = _state(history, index, found, now_ms)
+        row[state] += 1
+        _check_rows(where, task_id, history, index, state)
     replica.filing.tally.settle()
-    stored = {row[0]: list(row[1:]) for row in replica.filing.tally.rows(None, 100) if any(row[1:])}
+    stored = {queue: list(row) for queue, row in replica.filing.tally.rows(None, 100) if any(row)}
     assert stored == {queue: row for queue, row in counts.items() if any(row)}
-    lapses = [deadline for deadline, _ in leases.values()]
-    assert not lapses or (replica.filing.next_lapse_ms is not None and replica.filing.next_lapse_ms <= min(lapses))
+    dues = [int.from_bytes(key[2:10], "big") for table in ("lease", "time") for key, _ in rows[table]]
+    assert not dues or (replica.filing.next_lapse_ms is not None and replica.filing.next_lapse_ms <= min(dues))
 
 
-def _count(counts: dict[str, list[int]], body: bytes | None, history: History,
-           held: tuple[int, bytes] | None) -> None:
-    if held is not None:
-        counts.setdefault(tables.queue_of(held[1][1:]).decode(), [0, 0, 0])[1] += 1
-    elif body is not None:
-        row = counts.setdefault(parsed(body).queue, [0, 0, 0])
-        row[2 if history.completion.value is not None else 0] += 1
+def _state(history: History, index: int, found: list[str], now_ms: int) -> State:
+    """The state by the data, at now or at some earlier time: what has become due may not be swept yet."""
+    possible = {state_of(history, BODIES[index], then_ms, SKEW_MS) for then_ms in range(1_000, now_ms + 1)}
+    states = {State.WAITING: ["ready"], State.CLAIMED: ["lease"], State.SCHEDULED: ["time"], State.DEAD: ["dead"],
+              State.CANCELLED: ["dead"], State.COMPLETED: []}
+    fitting = [state for state in sorted(possible) if states[state] == found]
+    assert fitting, (possible, found)
+    if State.DEAD in fitting and State.CANCELLED in fitting:
+        return State.CANCELLED if history.cancelled.value is not None else State.DEAD
+    return fitting[0]
+
+
+def _check_rows(where: dict[str, dict[bytes, tuple[bytes, bytes]]], task_id: bytes, history: History, index: int,
+                state: State) -> None:
+    body, place = BODIES[index], tables.place_of(BODIES[index].header)
+    if state is State.WAITING:
+        assert where["ready"][task_id][0][2:-20] == place
+        assert bool(where["ready"][task_id][1]) == bool(body.header.flags)
+    elif state is State.CLAIMED:
+        key, held = where["lease"][task_id]
+        assert int.from_bytes(key[2:10], "big") == history.horizon_ms + SKEW_MS
+        assert held == (tables.BODY_ODD if body.header.flags else tables.BODY_PLAIN) + place
+    elif state is State.SCHEDULED:
+        key, value = where["time"][task_id]
+        assert (int.from_bytes(key[2:10], "big"), value) == (due_of(history, body), place)
+    elif state in (State.CANCELLED, State.DEAD):
+        assert where["dead"][task_id][1] == bytes([state]) + place
+    expires = body.expires_ms and state in (State.WAITING, State.SCHEDULED)
+    assert (task_id in where["expiry"]) == bool(expires)
 
 
 @settings(max_examples=400)
@@ -218,7 +263,7 @@ def test_a_lease_swept_by_a_clock_that_ran_ahead_is_a_lease_again() -> None:
     assert len(heads) == 1, "the wrong clock let it wait again"
 
     assert replica.still_waiting(100, heads) == []
-    check(replica, 100)
+    assert [task_id for _, task_id, _ in replica.filing.leases(b"", 9)] == [heads[0][-20:]]
     assert replica.filing.heads("q", None, 10) == [] and replica.filing.next_lapse_ms == 510
 
     replica.filing.sweep(510, 10)

@@ -58,7 +58,7 @@ def records(store: MemoryStore) -> list[tuple[str, bytes]]:
     return [(table, key) for table in TABLES if table != "meta" for key in store.rows(table)]
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(OPS, max_size=20), st.data())
 def test_what_is_left_is_readable_indexed_and_can_be_filled_up(ops: list[Op], data: st.DataObject) -> None:
     store, peer = played(ops), played(ops)

@@ -81,7 +81,7 @@ LARGEST = {
                             for p in range(4_096)), ("q",) * 1_000, heads=b"h" * 24_000, settings=fields.U63_MAX),
     "settings": m.PullSettings(columns.pack([b"k" * 409] * 11_000), b"digest88" * 11_000),
     "rows": m.Got(1, (m.TaskRow(ID, columns.pack([b"b"]), b"h", b"", b"", Column()),) * 1_000),
-    "counts": m.Counted(1, b"", b"", (m.CountRow(0, "q", -fields.U32_MAX, 0, 1),) * 100_000),
+    "counts": m.Counted(1, b"", b"", (m.CountRow(0, "q", -fields.U32_MAX, 0, 1, 0, 0, 0, 0),) * 100_000),
 }
 
 

@@ -105,7 +105,7 @@ CASES: dict[str, tuple[Frames, str, str]] = {
     "an envelope beyond its size": ([b"\x94", b"x" * (32 << 20)], "frames", "more than 33554432"),
     "messages beyond count": (header([[0, 1]] * (codec.MESSAGES_MAX + 1)), "messages", "more than 4096"),
     "items beyond count, together": (
-        header([[m.MESSAGES.index(m.Counted), 1, b"", b"", [[0, "q", 0, 0, 0]] * 70_000]] * 2),
+        header([[m.MESSAGES.index(m.Counted), 1, b"", b"", [[0, "q", 0, 0, 0, 0, 0, 0, 0]] * 70_000]] * 2),
         "Counted.rows", "more than 131072 items"),
     "rows beyond count": (raw(m.Repair, 1, [[]] * 1_001), "Repair.tasks", "1001 items, more than 1000"),
     "names beyond count": (raw(m.Gossip, [], ["q"] * 1_001), "Gossip.queues", "1001 items, more than 1000"),

@@ -36,7 +36,7 @@ HELD = b"\x01" + PLACE
 
 
 def counts(waiting: int = 0, claimed: int = 0, completed: int = 0) -> bytes:
-    return pack_u64([waiting, claimed, completed])
+    return pack_u64([waiting, claimed, completed, 0, 0, 0, 0])
 
 
 def claimed() -> Story:

@@ -1,0 +1,46 @@
+"""Where a task stands: one function of what is known of it and of the time.
+
+What comes first in this list stands: completed, claimed, cancelled, dead, scheduled, waiting. So a completion wins
+over everything, however late it comes; a cancelled task whose claim still runs is claimed until that ends; and a
+task that died may be completed by whoever still works on it.
+
+Time is an argument. Two nodes differ by what their clocks differ, which is at most the skew bound.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from skuld_py.model.body import Body
+from skuld_py.model.history import History
+
+
+class State(IntEnum):
+    """The words that users see. The numbers are the places of the counts, and kept in stores."""
+
+    WAITING = 0
+    CLAIMED = 1
+    COMPLETED = 2
+    SCHEDULED = 3
+    BLOCKED = 4
+    CANCELLED = 5
+    DEAD = 6
+
+
+def state_of(history: History, body: Body, now_ms: int, skew_ms: int) -> State:
+    """The state at a time. A lease counts as held until its end is more than the skew bound ago."""
+    over_ms = now_ms - skew_ms
+    if history.completion.value is not None:
+        return State.COMPLETED
+    if history.horizon_ms > over_ms and history.horizon_ms:
+        return State.CLAIMED
+    if history.cancelled.value is not None:
+        return State.CANCELLED
+    if history.death(body.header.retry.max_attempts, over_ms):
+        return State.DEAD
+    return State.SCHEDULED if due_of(history, body) > now_ms else State.WAITING
+
+
+def due_of(history: History, body: Body) -> int:
+    """Not to be claimed before; 0 for at once."""
+    return max(body.not_before_ms, history.pause_until_ms)
