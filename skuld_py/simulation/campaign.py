@@ -34,6 +34,7 @@ from skuld_py.simulation.history import Status
 from skuld_py.simulation.monitor import NO_NEED_TO_RAISE
 from skuld_py.simulation.nemesis import Nemesis
 from skuld_py.simulation.options import Options, draw_options
+from skuld_py.simulation.pausing import Pauser
 from skuld_py.simulation.reduction import WHOLE, Reduction
 from skuld_py.simulation.scheduler import stream
 from skuld_py.simulation.store import MemoryStore
@@ -121,6 +122,8 @@ class Campaign:
             Producer(client, self.options).begin()
             Worker(client, self.options, self.options.workload.fates).begin()
             Reader(client, self.options).begin()
+        if self.options.workload.pause_ms:
+            Pauser(self._make_client("p0", self.options.workload.patience_ms), self.options).begin()
         self.cluster.scheduler.run(self.safety_ms)
         for client in self.clients[1:]:
             client.is_stopped = True
@@ -210,6 +213,7 @@ class Campaign:
             skew_ms=parameters.skew_ms, skew_excess_ms=self.options.skew_excess_ms,
             wall_start_ms=WALL_START_MS, calm_ms=self.calm_ms, equal_ms=equal_ms,
             bound_ms=LIVENESS_MS, end_ms=cluster.scheduler.now_ms,
+            is_fixed=not self.options.has_churn,
             patience_ms=max(self.options.workload.patience_ms, DRAINER_PATIENCE_MS))
 
     def judge(self, error: str) -> list[Finding]:

@@ -6,6 +6,8 @@ core alone must, in bounded time, lead every partition and claim and complete ev
 owners stores. After that all is healed: all nodes agree on owners and leaders, every task is completed, all
 replicas are equal.
 
+Queues are resumed first; where any was paused, the core also has a majority of all nodes, which settings need.
+
 A node outside the core may still speak, listen or hold its session, so a core must also bear those who
 half work.
 
@@ -22,6 +24,7 @@ from skuld_py.model import messages as m
 from skuld_py.simulation.cluster import Cluster
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.network import between, one_way
+from skuld_py.simulation.pausing import resume_for_good
 from skuld_py.simulation.workload import Client, Worker
 
 DRAIN_LEASE_MS = 1_000
@@ -65,6 +68,8 @@ class Healer:
         cluster = self._cluster
         cohorts = [document.cohort for _, document in cluster.registry.documents.values()]
         cohorts += self._placement().values()
+        if cluster.options.workload.pause_ms:
+            cohorts.append(cluster.options.nodes)
         self.core = draw_core(self._random, cluster.options.nodes, [
             (len(cohort), tuple(filter(cluster.atlas.is_whole, cohort))) for cohort in cohorts])
         return self.core
@@ -107,6 +112,9 @@ class Healer:
 
     def begin(self) -> None:
         """Start to claim and to ask how the nodes see the cluster."""
+        if self._cluster.options.workload.pause_ms:
+            for queue in self._cluster.options.workload.queues:
+                resume_for_good(self._drainer, queue)
         for queue in self._cluster.options.workload.queues:
             self._drain(queue)
         self._describe()

@@ -18,6 +18,7 @@ from skuld_py.model.body import encode_body
 from skuld_py.model.columns import unpack_u64
 from skuld_py.model.history import HISTORY_HEAD, History
 from skuld_py.model.ids import partition_of, split
+from skuld_py.model.setting import SETTING_PREFIX, decode_setting, setting_key
 from skuld_py.partition import tables
 from skuld_py.partition.suspicion import suspects
 from skuld_py.simulation.history import History as ClientHistory
@@ -34,6 +35,7 @@ ONE_CANDIDATE = "C7 a replica promises an epoch to one candidate only"
 ACK_IS_FSYNCED = "D7 an acknowledgement means that so many committed copies exist"
 CLAIM_IS_RECORDED = "C4 a claim answered is committed on a majority"
 DROPPED_IS_ELSEWHERE = "D1 a node drops only what a majority of the voters has, and no voter drops"
+SETTING_RISES = "V3 a setting known to a node never gives way to an older one"
 NO_NEED_TO_RAISE = "R no machine raises"
 
 _DONE = 8
@@ -62,6 +64,11 @@ def _covers(table: str, record: bytes | None, dropped: bytes) -> bool:
     return history.merge(History.decode(dropped)) == history
 
 
+def _rank(key: bytes, record: bytes) -> tuple[int, str, bytes]:
+    row = decode_setting(key, record)
+    return row.version, row.writer, row.value
+
+
 def _same_as(value: bytes) -> Callable[[bytes | None], bool]:
     return lambda record: record == value
 
@@ -87,6 +94,7 @@ class Monitor:
             (m.Complete, m.Acked): self._check_completed,
             (m.Claim, m.Claimed): self._check_claimed,
             (m.Renew, m.Renewed): self._check_renewed,
+            (m.PutSetting, m.SettingPut): self._check_put,
         }
 
     def blame(self, rule: str, evidence: str) -> None:
@@ -119,6 +127,10 @@ class Monitor:
         for _, key, before, after in store.changes("meta"):
             if key.startswith(_PROMISE) and before is not None:
                 self._check_promise(name, key, before, after or b"")
+            elif key.startswith(SETTING_PREFIX) and before is not None:
+                self.counts[SETTING_RISES] += 1
+                if after is None or _rank(key, after) < _rank(key, before):
+                    self.blame(SETTING_RISES, f"{name} {key!r}: {before!r} -> {after!r}")
 
     def _check_dropped(self, name: str, table: str, key: bytes, record: bytes) -> None:
         self.counts[DROPPED_IS_ELSEWHERE] += 1
@@ -195,6 +207,19 @@ class Monitor:
         copies = self._copies(lambda store: is_copy(store.committed(table, key)))
         if copies < max(answer.copies, w or self._majority()):
             self.blame(ACK_IS_FSYNCED, f"{table} {key.hex()} has {copies} copies: {operation}, {answer}")
+
+    def _check_put(self, operation: Operation, answer: m.SettingPut) -> None:
+        message = operation.message
+        assert isinstance(message, m.PutSetting)
+        self.counts[ACK_IS_FSYNCED] += 1
+        key, wanted = setting_key(message.kind, message.name), (message.version, message.writer, message.value)
+
+        def is_copy(store: MemoryStore) -> bool:
+            record = store.committed("meta", key)
+            return record is not None and _rank(key, record) >= wanted
+        copies = self._copies(is_copy)
+        if copies < answer.copies or answer.copies <= len(answer.missing):
+            self.blame(ACK_IS_FSYNCED, f"{key!r} has {copies} copies: {operation}, {answer}")
 
     def _check_enqueued(self, operation: Operation, answer: m.Acked) -> None:
         message = operation.message

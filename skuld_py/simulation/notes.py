@@ -21,7 +21,8 @@ class What(Enum):
     """``node`` sent claims or amendments as the leader of ``epoch``, for the first time."""
     PICKED = "picked"
     """``node`` chose waiting tasks of a queue for request ``request``; ``worst`` is the place and id of the
-    last one taken, ``left`` those of the best one left (empty: none)."""
+    last one taken, ``left`` those of the best one left (empty: none). ``is_paused``: it knew since before that the
+    queue is paused."""
     ACKED = "acked"
     """``node`` recorded the claims ``tokens`` of the leader ``whom``; none: renewals."""
     SEATING = "seating"
@@ -49,3 +50,4 @@ class Note:
     worst: bytes = b""
     left: bytes = b""
     amount: int = 0
+    is_paused: bool = False

@@ -13,6 +13,7 @@ from skuld_py.model.columns import unpack_u64
 from skuld_py.model.events import SwapDocument
 from skuld_py.model.history import History
 from skuld_py.model.ids import split
+from skuld_py.model.setting import PAUSED, YES, decode_setting, setting_key
 from skuld_py.simulation.notes import Note, What
 from skuld_py.simulation.process import Process
 from skuld_py.simulation.scheduler import Scheduler
@@ -65,9 +66,9 @@ class NoteTaker:
 
     def _note(self, process: Process, what: What, partition: int, *, epoch: int = 0, whom: str = "",
               request: int = 0, tokens: frozenset[int] = frozenset(), worst: bytes = b"", left: bytes = b"",
-              amount: int = 0) -> None:
+              amount: int = 0, is_paused: bool = False) -> None:
         self.notes.append(Note(self._scheduler.now_ms, process.name, what, partition, epoch, whom, request, tokens,
-                               worst, left, amount))
+                               worst, left, amount, is_paused))
 
     def _note_ack(self, process: Process, leader: str, message: m.Granted) -> None:
         grant = self._grants.get((leader, message.partition, message.request))
@@ -97,7 +98,7 @@ class NoteTaker:
                  for index, task_id in enumerate(split(grant.ids)))
         left = next(_waiting(process, grant.partition, base), b"")
         self._note(process, What.PICKED, grant.partition, epoch=grant.epoch, whom=str(process.boots),
-                   request=grant.request, worst=max(taken), left=left)
+                   request=grant.request, worst=max(taken), left=left, is_paused=_is_paused(process, grant.queue))
 
 
 def _carried(message: m.Probed | m.Compared | m.Fetched | m.Repair) -> int:
@@ -108,6 +109,13 @@ def _carried(message: m.Probed | m.Compared | m.Fetched | m.Repair) -> int:
         case m.Compared():
             return len(message.units)
     return len(message.tasks)
+
+
+def _is_paused(process: Process, queue: str) -> bool:
+    """Whether a node has known since before this batch that a queue is paused."""
+    key = setting_key(PAUSED, queue)
+    record = process.store.get("meta", key) if key not in process.store.undo["meta"] else None
+    return record is not None and decode_setting(key, record).value == YES
 
 
 def _waiting(process: Process, partition: int, base: bytes) -> Iterator[bytes]:

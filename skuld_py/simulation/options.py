@@ -31,6 +31,8 @@ FAST = 0.05
 """Share of runs in which one clock is wrong, within the bound, just beyond it, or far."""
 TOTAL_LOSS = 0.02
 """Share of runs in which more nodes lose their disks than a majority can make up for; they may stand still."""
+PAUSES = 0.4
+"""Share of runs in which an operator pauses queues and resumes them."""
 _REPLICAS = (1, 2, 3, 3, 3, 3, 4, 5, 5, 7)
 _PACE_OF_FAULTS_MS = (700, 1_200, 2_500)
 
@@ -49,6 +51,8 @@ class Workload:
     fates: tuple[str, ...]
     batch_max: int
     is_logging: bool
+    pause_ms: int = 0
+    """Mean time between pauses of some queue; 0: nobody pauses any."""
 
 
 @attrs.frozen
@@ -108,6 +112,7 @@ class Options:
                 f" faults={'+'.join(self.faults).replace(' ', '-') or 'none'}"
                 f" wire={'yes' if self.is_on_wire else 'no'}"
                 + (" total loss" if self.is_total_loss else "")
+                + (f" pauses={self.workload.pause_ms}" if self.workload.pause_ms else "")
                 + (f" fast={self.fast}+{self.fast_ms}" if self.fast else ""))
 
 
@@ -127,10 +132,14 @@ def draw_options(seed: int) -> Options:
         RegistryOptions(session_ms=random.choice((800, 1_500, 3_000)), leg_ms=random.choice((1, 2, 5)),
                         watch_ms=random.choice((5, 20, 200)), ambiguity=random.choice((0.0, 0.1, 0.5)),
                         failure=random.choice((0.0, 0.05))),
-        _draw_workload(random),
+        attrs.evolve(_draw_workload(random), pause_ms=_draw_pause(stream(seed, "pauses"))),
         kinds + DISK if is_total_loss else kinds,
         random.choice(_PACE_OF_FAULTS_MS), random.choice((0.3, 1.0, 4.0)), random.random() < 0.1,
         random.random() < 0.6, is_total_loss, *_draw_fast(random, nodes, parameters.skew_ms))
+
+
+def _draw_pause(random: Random) -> int:
+    return random.choice((600, 2_000)) if random.random() < PAUSES else 0
 
 
 def _draw_fast(random: Random, nodes: Sequence[str], skew_ms: int) -> tuple[str, int]:

@@ -20,6 +20,7 @@ from skuld_py.model.document import Document
 from skuld_py.model.events import DocumentRead, Session, SessionChanged
 from skuld_py.model.history import History
 from skuld_py.model.ids import partition_of, split
+from skuld_py.model.setting import PAUSED, YES, decode_setting, setting_key
 from skuld_py.partition.tables import suspect_key
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.network import Network
@@ -63,6 +64,9 @@ REQUIRED = (
     "memory found lost", "record found unreadable", "suspect filled again", "candidate is suspected",
     # clocks
     "one clock beyond the bound",
+    # settings
+    "queue paused on all nodes", "setting known to some nodes only", "setting learnt by gossip",
+    "claim asked of a paused queue", "claim woken by a resume",
 )
 OPTIONAL = ("answer: not_ready", "answer: not_leader", "answer: busy", "answer: future_id")
 KNOWN = frozenset(REQUIRED) | frozenset(OPTIONAL)
@@ -94,6 +98,8 @@ class Probes:
         self.counts: Counter[str] = Counter()
         self._scene = scene
         self._asked: dict[tuple[int, int], str] = {}
+        self._held_up: dict[tuple[str, int], None] = {}
+        """Claims that came to a node where their queue was paused."""
         self._elected: dict[int, tuple[int, Document]] = {}
         self._paused: dict[str, tuple[int, list[int]]] = {}
         self._clocks: dict[str, float] = {}
@@ -112,6 +118,8 @@ class Probes:
             m.Delegate: lambda *_: self.hit("claim through another node"),
             m.Abdicate: lambda *_: self.hit("leader abdicates"),
             m.Synced: lambda *_: self.hit("new member filled"),
+            m.Claim: self._on_claim,
+            m.PulledSettings: lambda _, who, whom, pulled: self.hit("setting learnt by gossip", pulled.rows),
         }
 
     def hit(self, name: str, is_met: object = True) -> None:
@@ -233,10 +241,22 @@ class Probes:
             return
         if isinstance(answer, m.Acked) and isinstance(operation.message, m.Enqueue):
             self.hit("enqueue on the least copies", answer.copies <= replicas // 2 + 1 < replicas)
+        elif isinstance(answer, m.SettingPut):
+            is_pause = getattr(operation.message, "value", b"") == YES
+            self.hit("queue paused on all nodes", is_pause and not answer.missing)
+            self.hit("setting known to some nodes only", answer.missing)
         elif isinstance(answer, m.Claimed) and answer.batches:
+            self.hit("claim woken by a resume", (operation.client, operation.request) in self._held_up)
             batch = answer.batches[0]
             copies = self._copies(batch.ids[:20], batch.first_token)
             self.hit("claim on the least copies", copies == replicas // 2 + 1 < replicas)
+
+    def _on_claim(self, now_ms: int, client: str, name: str, claim: m.Claim) -> None:
+        key = setting_key(PAUSED, claim.queue)
+        record = self._scene.processes[name].store.committed("meta", key)
+        if record is not None and decode_setting(key, record).value == YES:
+            self.hit("claim asked of a paused queue")
+            self._held_up[client, claim.request] = None
 
     def _copies(self, task_id: bytes, token: int) -> int:
         partitions = self._scene.options.parameters.partitions

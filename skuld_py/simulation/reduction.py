@@ -51,6 +51,7 @@ SIMPLIFICATIONS: Mapping[str, Simplify] = {
     "one-queue": lambda options: _workload(queues=options.workload.queues[:1])(options),
     "single-tasks": _workload(batch_max=1),
     "no-logs": _workload(is_logging=False),
+    "no-pauses": _workload(pause_ms=0),
     "only-complete": _workload(fates=("complete",)),
     "quick-disks": lambda options: attrs.evolve(options, commit_ms=0.0),
 }

@@ -17,6 +17,7 @@ from skuld_py.model.columns import pack, pack_u64
 from skuld_py.model.document import Document, seats_of
 from skuld_py.model.history import HISTORY_HEAD, encode_claim, token_of
 from skuld_py.model.ids import IdMint
+from skuld_py.model.setting import PAUSED, YES
 from skuld_py.partition import tables
 from skuld_py.simulation.checkers import Evidence
 from skuld_py.simulation.faults import Fault
@@ -99,6 +100,20 @@ class Story:
                         pack_u64([token for token, _, _ in entries]), pack_u64([seq for _, seq, _ in entries]),
                         pack([data for _, _, data in entries]))
         return self.tell(lambda request: m.Get(request, task), m.Got(0, (row,) if is_there else ()), at_ms)
+
+    def put(self, version: int, value: bytes = YES, at_ms: int = 2, copies: int = 3, *, queue: str = "q",
+            answer: m.Message | None = None, kind: str = PAUSED, until_ms: int | None = None) -> Story:
+        """A setting changed, by default paused on all nodes; no answer for 0 copies."""
+        told = answer or (m.SettingPut(0, copies, NODES[copies:]) if copies else None)
+        return self.tell(lambda request: m.PutSetting(request, kind, queue, version, "ops", value), told, at_ms,
+                         until_ms)
+
+    def read_setting(self, at_ms: int, shown: int, value: bytes = YES, *, version: int | None = None,
+                     queue: str = "q") -> Story:
+        """A register read, of version ``shown`` (0: none)."""
+        rows = (m.SettingRow(PAUSED, queue, shown, "ops", value),) if shown else ()
+        return self.tell(lambda request: m.GetSettings(request, PAUSED, queue, b""),
+                         m.GotSettings(0, rows, b"", shown + 1 if version is None else version), at_ms)
 
     def hold(self, token: int, start_ms: int, stop_ms: int, task: bytes = TASK) -> Story:
         self.history.holds.append(Hold(task, token, f"w{token}", start_ms - 1, start_ms, stop_ms))

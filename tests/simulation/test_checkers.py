@@ -10,13 +10,14 @@ import pytest
 
 from simulation.planted_stories import claims, durability, interface, order
 from simulation.planted_stories.cases import Build, Cases
-from simulation.story import BODY, OTHER, REFUSED, TASK, TOKEN, Story, completed, lived, record, stored
+from simulation.story import BODY, OTHER, REFUSED, TASK, TOKEN, UNSURE, Story, completed, lived, record, stored
 from skuld_py.crdt import LatticeMap, Min
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body
 from skuld_py.model.history import HISTORY_HEAD, encode_claim, token_of
 from skuld_py.model.history import History as TaskHistory
 from skuld_py.model.ids import IdMint
+from skuld_py.model.setting import UNSET
 from skuld_py.partition import tables
 from skuld_py.simulation.checkers import ALL, Checker, check
 from skuld_py.simulation.checkers.evidence import EVIDENCE_MAX
@@ -145,6 +146,58 @@ def test_an_unknown_claim_or_a_fault_leaves_the_global_order_unknown() -> None:
     assert verdicts(order.queued(12, claimed=11))["O2"] is False
     assert verdicts(order.queued(12, claimed=11).claim_nothing())["O2"] is None
     assert verdicts(order.queued(12, claimed=11).strike("pause", 5))["O2"] is None
+
+
+@pytest.mark.parametrize(("story", "verdict"), [
+    (lambda story: story.put(5, at_ms=8), None),
+    (lambda story: story.put(5, at_ms=8, copies=0), None),
+    (lambda story: story.put(5, at_ms=8, answer=REFUSED), False),
+    (lambda story: story.put(5, at_ms=8, queue="r"), False),
+    (lambda story: story.put(5, at_ms=8, kind="other"), False),
+    (lambda story: story.put(5, at_ms=2).put(6, UNSET, at_ms=5).put(5, at_ms=8, kind="other"), False),
+    (lambda story: story.put(5, at_ms=2).put(7, at_ms=5), None),
+    (lambda story: story.put(5, at_ms=11), None),
+    (lambda story: story.put(5, at_ms=12), False),
+    (lambda story: story.put(5, at_ms=2).put(6, UNSET, at_ms=8), False),
+    (lambda story: story.put(5, at_ms=2).put(6, UNSET, at_ms=9), None),
+    (lambda story: story.put(5, at_ms=2).put(6, UNSET, at_ms=5, copies=2), None),
+    (lambda story: story.put(5, at_ms=2).put(4, UNSET, at_ms=5), None),
+    (lambda story: story.put(5, at_ms=2).put(6, UNSET, at_ms=5).put(7, at_ms=20), False),
+])
+def test_no_order_is_asked_of_grants_while_the_queue_may_be_paused_on_some_nodes_only(
+        story: Callable[[Story], Story], verdict: bool | None) -> None:
+    """The claim is asked for at 10 and granted at 11."""
+    assert verdicts(story(order.queued(12, claimed=11)))["O2"] is verdict
+
+
+def test_settings_may_differ_as_long_as_the_cluster_is_not_healed() -> None:
+    story = stored().store("meta", b"setting paused/q", b"v", ("n1",))
+
+    assert verdicts(story)["V2"] is False
+    assert verdicts(story.know(owners={}))["V2"] is None
+
+
+def test_a_pause_above_another_ends_neither_the_pause_nor_the_doubt() -> None:
+    """Only a resume does."""
+    story = Story().put(5, at_ms=2).put(7, at_ms=5).claim(at_ms=10)
+    assert verdicts(story)["C12"] is False
+    assert verdicts(order.queued(12, claimed=11).put(5, at_ms=2, copies=2).put(7, at_ms=5))["O2"] is None
+
+
+def test_lost_disks_excuse_a_grant_of_a_paused_queue_but_not_by_a_node_that_knew() -> None:
+    story = Story().put(5).claim(at_ms=20).strike("wipe", 10)
+    assert verdicts(story)["C12"] is True
+
+    story.note(21, "n1", What.PICKED, worst=b"x", is_paused=True)
+    assert verdicts(story)["C12"] is False
+
+
+@pytest.mark.parametrize(("facts", "verdict"), [({"is_fixed": True}, False), ({"is_fixed": False}, None)])
+def test_a_setting_of_a_majority_binds_readers_where_the_same_nodes_were_there_all_the_time(
+        facts: dict[str, bool], verdict: bool | None) -> None:
+    assert verdicts(Story().put(5, copies=2).read_setting(20, 4).know(**facts))["A3"] is verdict
+    assert verdicts(Story().put(5).read_setting(20, 4).know(**facts).strike("wipe", 3))["A3"] is None
+    assert verdicts(Story().put(5, answer=UNSURE).read_setting(20, 4).know(**facts))["A3"] is None
 
 
 def test_clocks_beyond_their_bound_excuse_that_much_and_no_more() -> None:

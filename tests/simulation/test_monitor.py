@@ -10,6 +10,7 @@ from skuld_py.model.body import Header, encode_body
 from skuld_py.model.columns import pack, pack_u64
 from skuld_py.model.history import HISTORY_HEAD, encode_claim
 from skuld_py.model.ids import IdMint
+from skuld_py.model.setting import PAUSED, YES, encode_setting, setting_key
 from skuld_py.partition import tables
 from skuld_py.simulation import monitor as rules
 from skuld_py.simulation.history import History
@@ -22,6 +23,13 @@ TASK = IdMint(1).mint(1_000, 1, 0)[0]
 KEY = tables.prefix_of(0) + TASK
 BODY = encode_body(HEADER, b"payload")
 PROMISE = tables.promise_key(0)
+
+
+REGISTER = setting_key(PAUSED, "q")
+
+
+def register(version: int, value: bytes = YES, writer: str = "w") -> bytes:
+    return encode_setting(m.SettingRow(PAUSED, "q", version, writer, value))
 
 
 class Stage:
@@ -213,3 +221,30 @@ def test_a_renewal_answered_is_recorded_by_a_majority() -> None:
     assert stage().answer(RENEW, m.Renewed(7, pack_u64([99]))) == []
     assert stage().answer(RENEW, m.Renewed(7, pack_u64([0]))) == []
     assert stage().answer(RENEW, m.Renewed(7, pack_u64([120]))) == [rules.CLAIM_IS_RECORDED]
+
+
+# -- settings ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("after", "broken"), [
+    (register(5), []), (register(6, b""), []), (register(5, YES, "x"), []), (register(4), [rules.SETTING_RISES]),
+    (register(5, b""), [rules.SETTING_RISES]), (register(5, YES, "a"), [rules.SETTING_RISES])])
+def test_a_setting_never_gives_way_to_an_older_one(after: bytes, broken: list[str]) -> None:
+    assert Stage().put("meta", REGISTER, register(5), "n1").change("meta", REGISTER, after) == broken
+
+
+def test_a_setting_is_never_dropped() -> None:
+    assert Stage().put("meta", REGISTER, register(5), "n1").drop("meta", REGISTER) == [rules.SETTING_RISES]
+
+
+@pytest.mark.parametrize(("names", "missing", "is_broken"), [
+    (("n1", "n2", "n3"), ("n4",), False), (("n1", "n2"), ("n4",), True), (("n1", "n2", "n3"), ("n3", "n4"), False),
+    (("n1", "n2", "n3"), ("n2", "n3", "n4"), True)])
+def test_a_setting_acknowledged_is_committed_on_a_majority(names: tuple[str, ...], missing: tuple[str, ...],
+                                                           is_broken: bool) -> None:
+    stage = Stage().put("meta", REGISTER, register(4), "n1", "n2", "n3", "n4")
+    stage.put("meta", REGISTER, register(5), names[0]).put("meta", REGISTER, register(7, b""), *names[1:])
+
+    found = stage.answer(m.PutSetting(7, PAUSED, "q", 5, "w", YES), m.SettingPut(7, 3, missing))
+
+    assert found == ([rules.ACK_IS_FSYNCED] if is_broken else [])

@@ -23,6 +23,7 @@ from skuld_py.simulation.checkers.evidence import (
     judge,
     renewals_of,
 )
+from skuld_py.simulation.checkers.settings import granted_though_paused
 from skuld_py.simulation.history import Hold, Operation, Status
 
 
@@ -193,8 +194,9 @@ def holders_are_pessimists(evidence: Evidence) -> Finding:
 
 
 def claims_are_of_the_queue(evidence: Evidence) -> Finding:
-    """[C12] A claim gives tasks of the queue it names, each once, and no more than it asks for."""
-    broken = []
+    """[C12] A claim gives tasks of the queue it names, each once, and no more than it asks for; and none while all
+    nodes know the queue as paused, nor from a node that does."""
+    broken = list(granted_though_paused(evidence))
     for told in evidence.told:
         message = told.operation.message
         assert isinstance(message, m.Claim)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from skuld_py.model.history import EMPTY_HISTORY
 from skuld_py.model.history import History as TaskHistory
 from skuld_py.simulation.checkers.evidence import Evidence, Finding, judge
+from skuld_py.simulation.checkers.settings import unequal_settings
 from skuld_py.simulation.notes import What
 
 REPLICATED = ("body", "history", "log")
@@ -31,7 +32,7 @@ def convergence_is_bounded(evidence: Evidence) -> Finding:
 
 
 def replicas_are_equal(evidence: Evidence) -> Finding:
-    """[V2] Records of a partition are equal, byte for byte, on all its owners."""
+    """[V2] Records of a partition are equal, byte for byte, on all its owners; and settings on all nodes."""
     rows = 0
 
     def broken() -> Iterator[str]:
@@ -45,7 +46,7 @@ def replicas_are_equal(evidence: Evidence) -> Finding:
                     keys = sorted(key for key in {**first, **other} if first.get(key) != other.get(key))
                     yield from (f"{table} {key.hex()}: {owners[0]} has {first.get(key)!r}, {name} has"
                                 f" {other.get(key)!r}" for key in keys)
-    lines = list(broken())
+    lines = [*broken(), *unequal_settings(evidence)]
     return judge("V2 replicas are equal after healing", rows, lines)
 
 

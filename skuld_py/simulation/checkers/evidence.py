@@ -115,6 +115,7 @@ class Evidence:
     ``skew_excess_ms``: by how much faults drove clocks and pauses beyond the bound that leases rest on.
     ``calm_ms``: when the last fault ended; ``equal_ms``: when all replicas were first seen equal after it;
     ``bound_ms``: how long that may take. ``end_ms``: when the run ended; ``patience_ms``: a client's longest wait.
+    ``is_fixed``: whether the same nodes were registered all the time, as far as known.
     ``needs``: task -> tasks it depends on; ``collected``: task -> when all nodes knew it was garbage.
     """
 
@@ -134,6 +135,7 @@ class Evidence:
     bound_ms: int = 0
     end_ms: int = 0
     patience_ms: int = 0
+    is_fixed: bool = False
     needs: Mapping[bytes, Sequence[bytes]] = attrs.field(factory=dict)
     collected: Mapping[bytes, int] = attrs.field(factory=dict)
 

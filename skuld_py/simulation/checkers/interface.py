@@ -23,6 +23,7 @@ from skuld_py.simulation.checkers.evidence import (
     judge,
     rows_of,
 )
+from skuld_py.simulation.checkers.settings import reads_of_settings
 from skuld_py.simulation.history import History, Operation, Status
 
 OVERRUN_MS_MAX = 1_000
@@ -106,7 +107,7 @@ def _is_overdue(evidence: Evidence, operation: Operation) -> bool:
 
 
 def reads_show_what_was_done(evidence: Evidence) -> Finding:
-    """[A3] A read shows every task, entry, claim and completion acknowledged before it was asked for.
+    """[A3] A read shows every task, entry, claim, completion and setting acknowledged before it was asked for.
 
     Reads are of a majority, so this is asked of what was acknowledged on copies that any majority meets.
     """
@@ -120,6 +121,9 @@ def reads_show_what_was_done(evidence: Evidence) -> Finding:
                 count += 1
                 if not _shows(rows.get(task_id), what):
                     broken.append(f"{task_id.hex()} lacks {what}: {operation}")
+    for lacking in reads_of_settings(evidence):
+        count += 1
+        broken += [lacking] if lacking else []
     return judge("A3 reads show what was acknowledged before", count, broken)
 
 

@@ -16,6 +16,7 @@ from skuld_py.simulation.checkers.evidence import (
     completions_of,
     judge,
 )
+from skuld_py.simulation.checkers.settings import doubtful_times, is_in_doubt
 from skuld_py.simulation.history import Operation, Status
 from skuld_py.simulation.notes import Note, What
 
@@ -40,7 +41,8 @@ def order_is_nearly_global(evidence: Evidence) -> Finding:
     """[O2] Few better tasks wait elsewhere when one is granted: of ``P`` partitions and claimers that ask for
     ``m`` tasks together at most ``P + m`` in 99 of 100 grants, never more than four times that.
 
-    Asked only of calm runs: no fault, and no claim of unknown outcome, which may hold tasks nobody sees held.
+    Asked only of calm runs: no fault, and no claim of unknown outcome, which may hold tasks nobody sees held. Nor
+    of grants while the queue may be paused on some nodes only.
     """
     name = "O2 claims follow the order of the whole queue"
     claims = list(evidence.history.of(m.Claim))
@@ -52,7 +54,9 @@ def order_is_nearly_global(evidence: Evidence) -> Finding:
         if _is_at_work(evidence, operation):
             asked[operation.client] = max(operation.message.count, asked.get(operation.client, 0))
     bound = evidence.partitions + sum(asked.values())
-    displaced = sorted(_displacements(evidence), key=lambda pair: pair[0])
+    doubts = doubtful_times(evidence)
+    displaced = sorted((pair for pair in _displacements(evidence) if not is_in_doubt(doubts, pair[1])),
+                       key=lambda pair: pair[0])
     at = max(0, -(-99 * len(displaced) // 100) - 1)
     broken = [f"{count} better tasks waited, {4 * bound} may: {told.operation}"
               for count, told in reversed(displaced) if count > 4 * bound]

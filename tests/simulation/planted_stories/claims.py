@@ -13,6 +13,7 @@ from simulation.story import (
     TASK,
     THIRD,
     TOKEN,
+    UNSURE,
     Story,
     completed,
     log_key,
@@ -21,6 +22,7 @@ from simulation.story import (
 from skuld_py.model.document import Floor, Previous
 from skuld_py.model.history import token_of
 from skuld_py.model.messages import Acked
+from skuld_py.model.setting import UNSET
 from skuld_py.partition import tables
 from skuld_py.simulation.checkers import claims, epochs
 from skuld_py.simulation.notes import What
@@ -231,8 +233,27 @@ CASES: Cases = {
             "no body": (lambda: Story().claim(body=b""), "w#1"),
             "too many": (lambda: Story().claim(task=TASK + OTHER), "2 tasks"),
             "twice the same": (lambda: Story().claim(task=TASK + TASK, count=2), "1 different"),
+            "paused for ever": (lambda: Story().put(5, at_ms=2).claim(at_ms=10), "paused on all nodes"),
+            "paused until later": (
+                lambda: Story().put(5, at_ms=2).put(6, UNSET, at_ms=12).claim(at_ms=10), "paused on all nodes"),
+            "resumed by an older change": (
+                lambda: Story().put(5, at_ms=2).put(4, UNSET, at_ms=5).claim(at_ms=10), "paused on all nodes"),
+            "resumed in vain": (
+                lambda: Story().put(5, at_ms=2).put(6, UNSET, at_ms=5, answer=REFUSED).claim(at_ms=10), "paused"),
+            "paused twice": (
+                lambda: Story().put(5, at_ms=2).put(7, at_ms=5).put(6, UNSET, at_ms=3).claim(at_ms=10), "paused"),
+            "resumed after the second": (
+                lambda: Story().put(5, at_ms=2).put(8, UNSET, at_ms=40).put(6, UNSET, at_ms=3).put(7, at_ms=5)
+                .claim(at_ms=10), "paused on all nodes"),
+            "by a node that knew": (
+                lambda: Story().note(5, "n1", What.PICKED, worst=b"x", is_paused=True), "n1 knew"),
         },
-        lambda: Story().claim(task=TASK + OTHER, count=2).claim(body=BODY)),
+        lambda: Story().claim(task=TASK + OTHER, count=2).claim(body=BODY)
+        .put(5, at_ms=12).claim(at_ms=10, until_ms=30).claim(at_ms=13)
+        .put(6, UNSET, at_ms=15).claim(at_ms=14, until_ms=15).claim(at_ms=20)
+        .put(7, at_ms=30, copies=2).claim(at_ms=40).put(8, UNSET, at_ms=45, copies=0).claim(at_ms=46)
+        .put(9, at_ms=50, queue="r").put(9, at_ms=50, kind="other").put(10, at_ms=50, answer=UNSURE)
+        .claim(at_ms=60).note(61, "n1", What.PICKED, worst=b"x", is_paused=False)),
     claims.dependencies_are_done: (
         {
             "never completed": (lambda: needing().claim(), OTHER.hex()),

@@ -23,6 +23,7 @@ from simulation.story import (
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.columns import pack_u64
+from skuld_py.model.setting import UNSET
 from skuld_py.partition import tables
 from skuld_py.simulation.checkers import indexes, interface
 
@@ -99,12 +100,22 @@ CASES: Cases = {
             "no second entry": (
                 lambda: Story().append().append(seq=4, at_ms=15).read(20, entries=((TOKEN, 3, b"entry"),)),
                 "c3#3"),
+            "no setting": (lambda: Story().put(5).read_setting(20, 0), "c2#2"),
+            "an older setting": (lambda: Story().put(5).read_setting(20, 4), "c2#2"),
+            "another value": (lambda: Story().put(5).read_setting(20, 5, b""), "c2#2"),
+            "an older setting than the newest": (
+                lambda: Story().put(6).put(5, at_ms=9).read_setting(20, 5), "c3#3"),
+            "a version that is taken": (lambda: Story().put(5).read_setting(20, 5, version=5), "c2#2"),
+            "a setting of a majority": (
+                lambda: Story().put(5, copies=2).read_setting(20, 4).know(is_fixed=True), "c2#2"),
             "at the next moment": (lambda: Story().enqueue(at_ms=1).read(3, is_there=False), "c2#2"),
         },
         lambda: lived().read(40, body=BODY, history=record(TOKEN, done=TOKEN), entries=((TOKEN, 3, b"entry"),))
         .enqueue(task=OTHER, at_ms=50).read(51, task=OTHER, is_there=False)
         .complete(60, 1, task=OTHER).enqueue(None, task=THIRD, at_ms=61).read(70, task=OTHER, body=BODY)
-        .read(70, task=THIRD, is_there=False).claim(9, 80, task=THIRD).read(90, task=THIRD, history=record(9))),
+        .read(70, task=THIRD, is_there=False).claim(9, 80, task=THIRD).read(90, task=THIRD, history=record(9))
+        .put(5).read_setting(20, 5).read_setting(20, 9, UNSET).read_setting(20, 0, queue="r").read_setting(3, 0)
+        .put(12, at_ms=25, copies=2).put(13, at_ms=25, answer=UNSURE).read_setting(30, 5)),
     indexes.counts_match: (
         {
             "never counted": (lambda: stored().store("ready", READY, b""), "n1"),

@@ -19,6 +19,7 @@ from simulation.story import (
 from skuld_py.model.body import Header, encode_body
 from skuld_py.model.history import HISTORY_HEAD, encode_claim
 from skuld_py.model.ids import IdMint
+from skuld_py.model.setting import PAUSED, setting_key
 from skuld_py.partition import tables
 from skuld_py.simulation.checkers import convergence, order
 from skuld_py.simulation.notes import What
@@ -110,9 +111,16 @@ CASES: Cases = {
             "a body differs": (lambda: stored().store("body", KEY, b"x", ("n3",)), "n3"),
             "a history differs": (lambda: completed(("n1", "n2")).store("body", KEY, b"", ("n3",))
                                   .store("history", KEY, record(TOKEN), ("n3",)), "history"),
+            "a setting lacks": (
+                lambda: completed().store("meta", setting_key(PAUSED, "q"), b"v", ("n1",)), "n2 has"),
+            "the first lacks a setting": (
+                lambda: completed().store("meta", setting_key(PAUSED, "q"), b"v", ("n3",)), "n3 has"),
+            "a setting differs": (lambda: completed().store("meta", setting_key(PAUSED, "q"), b"v")
+                                  .store("meta", setting_key(PAUSED, "q"), b"w", ("n2",)), "n2 has b'w'"),
             "a log entry lacks": (lambda: stored().store("log", log_key(0), b"entry", ("n1",)), "log"),
         },
         lambda: completed().store("ready", b"\0\0other tables may differ", b"", ("n1",))
+        .store("meta", setting_key(PAUSED, "q"), b"v").store("meta", b"promise\0\0", b"v", ("n1",))
         .store("body", b"\0\1other partitions too", b"", ("n1",))),
     convergence.merge_keeps_its_laws: (
         {
