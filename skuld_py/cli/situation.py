@@ -17,6 +17,9 @@ from skuld_py.client.connection import Connection
 from skuld_py.errors import SkuldError
 from skuld_py.model import messages as m
 
+PAUSED_SHOWN = 8
+"""Paused queues that are named one by one."""
+
 
 @attrs.frozen
 class Situation:
@@ -94,6 +97,10 @@ def _attention(situation: Situation) -> list[str]:
         found.append(f"{many(len(short), 'partition')} {_has(len(short))} no majority of voters"
                      f" ({_numbers(short)}): start the nodes that are down")
     found += _moves(described)
+    found += [f"queue {queue} is paused: nothing of it is granted until 'skuld resume {queue}'"
+              for queue in described.paused[:PAUSED_SHOWN]]
+    if len(described.paused) > PAUSED_SHOWN:
+        found.append(f"{len(described.paused) - PAUSED_SHOWN:,} more queues are paused: see 'skuld paused'")
     if situation.doubt:
         found.append(f"the queues could not be counted: {situation.doubt}")
     return found
@@ -157,6 +164,7 @@ def document(situation: Situation) -> dict[str, Any]:
         "nodes": [attrs.asdict(row) for row in described.nodes],
         "partitions": [attrs.asdict(row) for row in described.partitions],
         "moves": [attrs.asdict(row) for row in described.moves],
+        "paused": list(described.paused),
         "queues": None if situation.doubt else [
             {"queue": row.queue, "waiting": row.waiting, "claimed": row.claimed, "completed": row.completed}
             for row in sorted(situation.depths, key=lambda row: row.queue)],

@@ -200,6 +200,7 @@ class Status(TypedDict):
     nodes: list[NodeStatus]
     partitions: list[PartitionStatus]
     moves: list[MoveStatus]
+    paused: list[str]
 
 
 class Health(TypedDict):

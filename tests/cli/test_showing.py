@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 
+import attrs
 import click
 import pytest
 from click.testing import CliRunner
@@ -112,6 +113,12 @@ ATTENTION = {
         "a:1": ("disagreed", 0), "b:1": ("disagreed", -5_000), "c:1": ("unheard", 0)}),
         ["1 node is down", "no majority of the clocks agrees within 2 s, so no claims are granted:"
          " a:1 0 ms ahead, b:1 5 s behind; set them right"]),
+    "a paused queue": (attrs.evolve(situation("a:1", "b:1", "c:1"), described=attrs.evolve(
+        situation("a:1", "b:1", "c:1").described, paused=("reports",))),
+        ["queue reports is paused: nothing of it is granted until 'skuld resume reports'"]),
+    "many paused queues": (attrs.evolve(situation("a:1", "b:1", "c:1"), described=attrs.evolve(
+        situation("a:1", "b:1", "c:1").described, paused=tuple(f"q{number}" for number in range(11)))),
+        [*(f"queue q{number} is paused" for number in range(8)), "3 more queues are paused"]),
     "no counts": (situation("a:1", "b:1", "c:1", doubt="too slow"), ["could not be counted: too slow"]),
 }
 

@@ -36,7 +36,7 @@ MUTANTS: tuple[Mutant, ...] = (
            REGISTERS + "test_what_was_committed_is_known_after_a_restart"),
     mutant("setting-read-from-one", "one node's word is enough for a read of settings", CONFIGURING,
            "        if has_majority(self.nodes, self._answers):\n", "        if self._answers:\n", "A3",
-           CLUSTER + "test_a_later_change_wins_whichever_nodes_had_the_one_before_and_whatever_their_clocks_show"),
+           CLUSTER + "test_a_read_shows_what_a_majority_stored_at_a_node_that_has_not_heard_of_it"),
     mutant("version-by-the-clock", "a change takes its version from a clock alone", CONFIGURING,
            "        version = max([self._now_ms, *(answer.version for answer in self._answers.values())])\n",
            "        version = self._now_ms\n", "A3",

@@ -8,7 +8,7 @@ from node.machines import Machines
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
-from skuld_py.model.events import MembersChanged, NodesChanged, Received
+from skuld_py.model.events import MembersChanged, NodesChanged
 from skuld_py.model.setting import PAUSED, UNSET, YES
 
 
@@ -49,17 +49,6 @@ def resume(machines: Machines, queue: str = "q", at: int = 0) -> m.Message | Non
 
 def is_paused(machines: Machines, queue: str = "q") -> list[bool]:
     return [machines.nodes[name].settings.is_paused(queue) for name in machines.names]
-
-
-def drop(machines: Machines, *kinds: type[m.Message], to: str = "") -> None:
-    """Lose messages of these kinds, those to one node only if it is named."""
-    deliver = machines.give
-    machines.is_lost = lambda message: not to and isinstance(message, kinds)
-    if to:
-        def give(name: str, event: object) -> None:
-            if not (name == to and isinstance(event, Received) and isinstance(event.message, kinds)):
-                deliver(name, event)  # type: ignore[arg-type]
-        machines.give = give  # type: ignore[method-assign]
 
 
 def give_a_task(machines: Machines, queue: str = "q", count: int = 1) -> None:
@@ -171,6 +160,20 @@ def test_a_later_change_wins_whichever_nodes_had_the_one_before_and_whatever_the
         machines.is_deaf = ""
         got = ask(machines, m.GetSettings(1, PAUSED, "q", b""), at)
         assert isinstance(got, m.GotSettings) and got.rows[0].value == value, turn
+
+
+def test_a_read_shows_what_a_majority_stored_at_a_node_that_has_not_heard_of_it(machines: Machines) -> None:
+    version = version_of(machines, "q")
+    machines.is_deaf = machines.names[2]
+    put(machines, version, wait_ms=4_500)
+    machines.is_deaf = ""
+    machines.is_lost = lambda message: isinstance(message, m.Gossip)
+    assert is_paused(machines) == [True, True, False]
+
+    got = ask(machines, m.GetSettings(1, PAUSED, "q", b""), at=2)
+
+    assert isinstance(got, m.GotSettings) and [row.version for row in got.rows] == [version]
+    assert got.version > version
 
 
 def test_a_request_held_up_for_long_does_not_undo_a_later_one(machines: Machines) -> None:

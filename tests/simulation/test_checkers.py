@@ -179,8 +179,8 @@ def test_settings_may_differ_as_long_as_the_cluster_is_not_healed() -> None:
 
 def test_a_pause_above_another_ends_neither_the_pause_nor_the_doubt() -> None:
     """Only a resume does."""
-    story = Story().put(5, at_ms=2).put(7, at_ms=5).claim(at_ms=10)
-    assert verdicts(story)["C12"] is False
+    story = Story().put(5, at_ms=2).put(7, at_ms=5, until_ms=30)
+    assert verdicts(story.claim(at_ms=10))["C12"] is False
     assert verdicts(order.queued(12, claimed=11).put(5, at_ms=2, copies=2).put(7, at_ms=5))["O2"] is None
 
 

@@ -103,9 +103,10 @@ def doubtful_times(evidence: Evidence) -> dict[str, Latest]:
 
 
 def _doubts(evidence: Evidence, puts: list[Operation]) -> Iterator[tuple[int, int]]:
-    resumes = sorted((put for put in puts if not _is_pause(put) and is_everywhere(evidence, put)), key=rank)
-    ranks = [rank(put) for put in resumes]
-    ends = [*accumulate((put.done_ms for put in reversed(resumes)), min)][::-1]
+    """A change that is known everywhere ends the doubt about older ones; a pause begins one of its own."""
+    settled = sorted((put for put in puts if is_everywhere(evidence, put)), key=rank)
+    ranks = [rank(put) for put in settled]
+    ends = [*accumulate((put.done_ms for put in reversed(settled)), min)][::-1]
     for put in puts:
         if _is_pause(put):
             at = bisect_right(ranks, rank(put))
