@@ -57,9 +57,10 @@ def until(look: Callable[[], Any], within_s: float = 20.0) -> Any:
 class Running:
     """A command that runs until it is told to stop; its output is collected line by line."""
 
-    def __init__(self, *arguments: str, nodes: str = "") -> None:
+    def __init__(self, *arguments: str, nodes: str = "", environment: dict[str, str] | None = None) -> None:
         self.process = subprocess.Popen(
-            [*SKULD, *arguments], cwd=TOP, env={**ENVIRONMENT, "SKULD_NODES": nodes}, stdin=subprocess.PIPE,
+            [*SKULD, *arguments], cwd=TOP, env={**ENVIRONMENT, "SKULD_NODES": nodes, **(environment or {})},
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         self.output = ""
 
@@ -406,11 +407,13 @@ def test_dev_is_ready_in_ten_seconds_and_leaves_no_process(number: signal.Signal
     assert took_s <= 10
 
 
-def test_dev_speaks_json() -> None:
+def test_dev_speaks_json_and_its_nodes_are_not_told_what_is_meant_for_others(tmp_path: Path) -> None:
     port = consecutive_ports(3)
-    with Running("dev", "--port", str(port), "--json") as dev:
+    (tmp_path / "skuld.toml").write_text("[all]\njson = true\n[node]\npartitions = 4096\n")
+    environment = {"SKULD_CONFIG": str(tmp_path / "skuld.toml"), "SKULD_NODE_REPLICAS": "9", "SKULD_JSON": "1"}
+    with Running("dev", "--port", str(port), environment=environment) as dev:
         ready = json.loads(dev.says("\n", within_s=30))
-        assert ready["event"] == "ready"
+        assert ready.get("event") == "ready", dev.output
         assert [node["address"] for node in ready["nodes"]] == [f"127.0.0.1:{port + index}" for index in range(3)]
         os.kill(ready["nodes"][0]["process"], signal.SIGKILL)
         dev.says(f'{{"event": "ended", "who": "node 127.0.0.1:{port}"}}\n')
