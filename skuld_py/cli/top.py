@@ -8,6 +8,7 @@ it: what went wrong stands on top, and the next look asks another node. Only the
 from __future__ import annotations
 
 import os
+import re
 import select
 import sys
 import time
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from skuld_py.cli.stopping import Stopping
 
 QUIT = frozenset("qQ\x04")
+_OTHER_KEY = re.compile(r"\x1b(?:O.|\[[0-9;?]*.)?")
+"""An arrow or a function key, as terminals send it: F2 ends in a Q."""
 LINES_OF_FILES = 10_000
 FIXED_LINES = 12
 """Lines of a screen that are not rows: the head, the heads of tables, and the blanks between them."""
@@ -160,8 +163,7 @@ def _heard(descriptor: int, seconds: float) -> bool:
         if not select.select([descriptor], [], [], left)[0]:
             return True
         typed = os.read(descriptor, 64).decode(errors="replace")
-        is_function_key = typed.startswith("\x1b")  # F2 ends in a Q
-        if not typed or (not is_function_key and not QUIT.isdisjoint(typed)):
+        if not typed or not QUIT.isdisjoint(_OTHER_KEY.sub("", typed)):
             return False
 
 

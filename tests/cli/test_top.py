@@ -161,7 +161,8 @@ def test_a_first_look_that_fails_is_a_failure(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(("typed", "goes_on"), [(b"", True), (b"x", True), (b"\x1bOQ", True), (b"\x1b", True),
-                                                (b"q", False), (b"xxQ", False), (b"\x04", False)])
+                                                (b"\x1b[A", True), (b"\x1b[21;5~", True), (b"q", False),
+                                                (b"xxQ", False), (b"\x1bOQq", False), (b"\x04", False)])
 def test_q_ends_it_and_a_key_that_only_looks_like_one_does_not(typed: bytes, goes_on: bool) -> None:
     screen, keys = os.pipe()
     try:
