@@ -1,4 +1,4 @@
-"""``skuld renew``, ``append``, ``complete``, ``release``: what the holder of a claim does with it.
+"""``skuld renew``, ``append``, ``complete``, ``fail``, ``snooze``, ``release``: what the holder does with a claim.
 
 A claim is named by the task's id and the token, both as ``skuld claim`` printed them, so any process that
 was told them can act for the holder. All of them may be repeated safely.
@@ -12,7 +12,7 @@ import click
 
 from skuld_py.cli.acting import Done, claim_arguments, client_verb
 from skuld_py.cli.options import copies_option
-from skuld_py.cli.values import LEASE, SEQ, said
+from skuld_py.cli.values import DURATION, LEASE, SEQ, said
 
 if TYPE_CHECKING:
     from skuld_py.client.client import ClaimName, Client
@@ -53,15 +53,16 @@ def append(client: Client, claim: ClaimName, seq: int, text: str, copies: int | 
 
 @client_verb
 @claim_arguments
+@click.option("--result", metavar="TEXT", default="", show_default="none", help="What came of it.")
 @copies_option
-def complete(client: Client, claim: ClaimName, copies: int | None) -> Done:
+def complete(client: Client, claim: ClaimName, result: str, copies: int | None) -> Done:
     """Record that the task ID is done, by the claim TOKEN. Counts even when the lease has ended.
 
     \b
     Example:
       skuld complete 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297
     """
-    client.complete(claim, w=copies)
+    client.complete(claim, result.encode("utf-8", "surrogateescape"), w=copies)
     return "completed", {"is_completed": True}
 
 
@@ -76,3 +77,33 @@ def release(client: Client, claim: ClaimName) -> Done:
     """
     client.release(claim)
     return "released", {"is_released": True}
+
+
+@client_verb
+@claim_arguments
+@click.option("--error", metavar="TEXT", default="", show_default="none", help="What went wrong.")
+@click.option("--retry-in", "retry_in_s", type=DURATION, metavar="DURATION", default=None,
+              show_default="as the task's retries say", help="When it may be claimed again.")
+def fail(client: Client, claim: ClaimName, error: str, retry_in_s: float | None) -> Done:
+    """Say that the attempt by the claim ID TOKEN failed: the task waits for the next, or is dead after the last.
+
+    \b
+    Example:
+      skuld fail 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297 --error 'no such day' --retry-in 5m
+    """
+    client.fail(claim, error.encode("utf-8", "surrogateescape"), retry_in_s=retry_in_s)
+    return "failed", {"is_failed": True}
+
+
+@client_verb
+@claim_arguments
+@click.argument("delay_s", metavar="DELAY", type=DURATION)
+def snooze(client: Client, claim: ClaimName, delay_s: float) -> Done:
+    """Give the claim ID TOKEN back for DELAY: until then nobody claims the task. It is no failed attempt.
+
+    \b
+    Example:
+      skuld snooze 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297 10m
+    """
+    client.snooze(claim, delay_s)
+    return f"snoozed for {said(delay_s)}", {"delay_s": delay_s}

@@ -14,13 +14,16 @@ from skuld_py.cli.main import main
 from skuld_py.client.client import Client
 
 VERB_OF = {"enqueue_many": "enqueue", "claim_one": "claim", "renew_many": "renew", "complete_many": "complete",
+           "fail_many": "fail",
            "update": "append", "get_many": "get", "depths": "status"}
 """The verbs of methods that are called otherwise; the many form and the single one share a verb."""
 WITHOUT = {"close", "new_ids"}
 """What makes no sense by itself on a command line."""
-ELSEWHERE = {"w": "w", "n": "n", "lease_s": "lease", "wait_s": "wait", "priority": "priority", "id": "id"}
+ELSEWHERE = {"w": "w", "n": "n", "lease_s": "lease", "retry_in_s": "retry-in", "wait_s": "wait",
+             "priority": "priority", "id": "id"}
 """Arguments of methods that are options of verbs."""
-GIVEN = {"self", "queue", "payload", "payloads", "claim", "claims", "data", "seq", "ids", "page"}
+GIVEN = {"self", "queue", "payload", "payloads", "claim", "claims", "data", "seq", "ids", "page", "delay_s",
+         "results", "errors"}
 """Arguments of methods that are arguments of verbs, or the verb's own affair."""
 
 
