@@ -40,7 +40,7 @@ from skuld_py.simulation.scheduler import stream
 from skuld_py.simulation.store import MemoryStore
 from skuld_py.simulation.trace import Trace
 from skuld_py.simulation.trees import trees_follow_records
-from skuld_py.simulation.workload import Client, Producer, Reader, Worker
+from skuld_py.simulation.workload import Client, Meddler, Producer, Reader, Worker
 
 LIVENESS_MS = 40_000
 SETTLE_MS = 250
@@ -122,6 +122,7 @@ class Campaign:
             Producer(client, self.options).begin()
             Worker(client, self.options, self.options.workload.fates).begin()
             Reader(client, self.options).begin()
+            Meddler(client, self.options).begin()
         if self.options.workload.pause_ms:
             Pauser(self._make_client("p0", self.options.workload.patience_ms), self.options).begin()
         self.cluster.scheduler.run(self.safety_ms)

@@ -21,6 +21,8 @@ from random import Random
 
 from skuld_py.cluster.placement import place
 from skuld_py.model import messages as m
+from skuld_py.model.body import header_of
+from skuld_py.model.history import TIME_MS_MAX, History, decode_history
 from skuld_py.simulation.cluster import Cluster
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.network import between, one_way
@@ -156,8 +158,8 @@ class Healer:
     def _waiting(self, name: str, partition: int) -> list[str]:
         store = self._cluster.processes[name].store
         return [f"{name} still has {key.hex()} uncompleted"
-                for key in store.rows("body", partition.to_bytes(2, "big"))
-                if not any((store.committed("history", key) or b"")[:8])]
+                for key, body in store.rows("body", partition.to_bytes(2, "big")).items()
+                if not _is_over(decode_history(store.committed("history", key)), body)]
 
     def leaders_lacking(self) -> list[str]:
         """Partitions on whose leader the nodes and the registry do not agree."""
@@ -193,3 +195,9 @@ class Healer:
             if is_done():
                 return scheduler.now_ms - begun_ms
         return None
+
+
+def _is_over(history: History, body: bytes) -> bool:
+    """Whether nobody is to claim the task any more: completed, cancelled, or dead once its claims are over."""
+    is_ended = history.completion.value is not None or history.cancelled.value is not None
+    return is_ended or history.death(header_of(body).retry.max_attempts, TIME_MS_MAX) != 0

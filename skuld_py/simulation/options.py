@@ -21,6 +21,7 @@ from skuld_py.simulation.scheduler import stream
 from skuld_py.simulation.sessions import RegistryOptions
 
 FATES = ("complete", "renew", "abandon", "late", "release")
+ENDINGS = ("fail", "snooze")
 LATE = 0.4
 """Share of runs with nodes to spare in which these join late: owners change, and data moves."""
 LEAVE = 0.3
@@ -53,6 +54,11 @@ class Workload:
     is_logging: bool
     pause_ms: int = 0
     """Mean time between pauses of some queue; 0: nobody pauses any."""
+    max_attempts: tuple[int, ...] = ()
+    """Of the retry policies that tasks have; none: the default policy."""
+    cancel_ms: int = 0
+    revive_ms: int = 0
+    """0: nobody cancels, or revives."""
 
 
 @attrs.frozen
@@ -132,7 +138,8 @@ def draw_options(seed: int) -> Options:
         RegistryOptions(session_ms=random.choice((800, 1_500, 3_000)), leg_ms=random.choice((1, 2, 5)),
                         watch_ms=random.choice((5, 20, 200)), ambiguity=random.choice((0.0, 0.1, 0.5)),
                         failure=random.choice((0.0, 0.05))),
-        attrs.evolve(_draw_workload(random), pause_ms=_draw_pause(stream(seed, "pauses"))),
+        attrs.evolve(_draw_outcomes(stream(seed, "outcomes"), _draw_workload(random)),
+                     pause_ms=_draw_pause(stream(seed, "pauses"))),
         kinds + DISK if is_total_loss else kinds,
         random.choice(_PACE_OF_FAULTS_MS), random.choice((0.3, 1.0, 4.0)), random.random() < 0.1,
         random.random() < 0.6, is_total_loss, *_draw_fast(random, nodes, parameters.skew_ms))
@@ -188,3 +195,11 @@ def _draw_workload(random: Random) -> Workload:
         read_ms=random.choice((1_000, 4_000)), patience_ms=random.choice((600, 2_500)),
         lease_ms=(shortest_ms, shortest_ms * random.choice((2, 8))), fates=fates or ("complete",),
         batch_max=random.choice((1, 2, 5)), is_logging=random.random() < 0.5)
+
+
+def _draw_outcomes(random: Random, workload: Workload) -> Workload:
+    """Other ends than completion, in some runs. Drawn apart, so that the rest of a seed stays what it was."""
+    fates = tuple(fate for fate in ENDINGS if random.random() < 0.3)
+    return attrs.evolve(
+        workload, fates=workload.fates + fates, max_attempts=random.choice(((), (), (1, 2, 25), (3,))),
+        cancel_ms=random.choice((0, 0, 1_000)), revive_ms=random.choice((0, 0, 500)))

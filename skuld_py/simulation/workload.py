@@ -9,11 +9,13 @@ whatever the answer said.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 
 from skuld_py.model import messages as m
-from skuld_py.model.body import Header, encode_times, prelude_of
+from skuld_py.model.body import DEFAULT_RETRY, Header, Retry, encode_times, prelude_of
 from skuld_py.model.columns import pack, pack_u64, unpack_u64
+from skuld_py.model.history import FAILED, SNOOZED
 from skuld_py.model.ids import IdMint, split
 from skuld_py.simulation.clocks import Clock
 from skuld_py.simulation.history import History, Hold, Operation, Status
@@ -130,9 +132,13 @@ class Producer:
                     for index in range(len(ids))]
         headers = (("made", str(self._made)),) if self._made % 3 == 0 else ()
         expires_ms = 0 if self._made % 4 else self._client.wall_ms() + FAR_MS
-        header = Header(queue, priority, headers=headers, prelude=prelude_of(0, expires_ms)).encode()
+        header = Header(queue, priority, self._policy(), headers, prelude_of(0, expires_ms)).encode()
         rests = [encode_times(0, expires_ms) + payload for payload in payloads]
         return m.TaskBatch(header, b"".join(ids), pack(rests))
+
+    def _policy(self) -> Retry:
+        attempts = self._options.workload.max_attempts
+        return Retry(self._random.choice(attempts), 50, 200, 400) if attempts else DEFAULT_RETRY
 
     def _send(self, batches: tuple[m.TaskBatch, ...], w: int, repeats: int) -> None:
         def then(operation: Operation) -> None:
@@ -175,7 +181,8 @@ class Worker:
         self._history = client.history
         self._fates: dict[str, Callable[[Sequence[Hold], int], None]] = {
             "complete": self._complete_in_time, "renew": self._renew_on, "release": self._release,
-            "late": self._complete_late, "abandon": lambda holds, lease_ms: None}
+            "late": self._complete_late, "abandon": lambda holds, lease_ms: None,
+            "fail": partial(self._conclude, FAILED), "snooze": partial(self._conclude, SNOOZED)}
         self._likes = tuple(fates)
 
     def begin(self) -> None:
@@ -259,6 +266,19 @@ class Worker:
             self._send_renewal(holds, 0, lambda operation: None)
         self._client.later(self._random.randint(0, lease_ms), release)
 
+    def _conclude(self, kind: int, holds: Sequence[Hold], lease_ms: int) -> None:
+        """Fail or snooze, now and then too late."""
+        is_by_policy = bool(self._options.workload.max_attempts) and self._random.random() < 0.7
+        delay_ms = -1 if is_by_policy else self._random.randint(0, 500)
+        ids, tokens = b"".join(hold.task for hold in holds), pack_u64([hold.token for hold in holds])
+
+        def conclude() -> None:
+            for hold in holds:
+                hold.stop_ms = min(hold.stop_ms, self._client.scheduler.now_ms)
+            self._client.ask(lambda request: m.Conclude(request, kind, delay_ms, ids, tokens),
+                             lambda operation: None)
+        self._client.later(self._random.randint(0, lease_ms), conclude)
+
     def _renew_on(self, holds: Sequence[Hold], lease_ms: int) -> None:
         rounds = self._random.randint(1, 4)
 
@@ -314,3 +334,33 @@ class Reader:
             ids = b"".join(dict.fromkeys(random.choice(known) for _ in range(3)))
             makes.append(lambda request: m.Get(request, ids))
         self._client.ask(random.choice(makes), lambda operation: None)
+
+
+class Meddler:
+    """Cancels tasks, and revives what may be dead; both of tasks that somebody has held."""
+
+    def __init__(self, client: Client, options: Options) -> None:
+        self._client = client
+        self._options = options
+
+    def begin(self) -> None:
+        """Meddle, as far as the run wants it."""
+        workload = self._options.workload
+        if workload.cancel_ms:
+            self._client.repeat(workload.cancel_ms, self._cancel)
+        if workload.revive_ms:
+            self._client.repeat(workload.revive_ms, self._revive)
+
+    def _some(self, count: int) -> bytes:
+        known = [hold.task for hold in self._client.history.holds[-50:]]
+        return b"".join(dict.fromkeys(self._client.random.choice(known) for _ in range(count))) if known else b""
+
+    def _cancel(self) -> None:
+        ids, w = self._some(1), self._client.random.choice((0, 0, self._options.w_min))
+        if ids:
+            self._client.ask(lambda request: m.Cancel(request, w, 0, ids), lambda operation: None)
+
+    def _revive(self) -> None:
+        ids = self._some(5)
+        if ids:
+            self._client.ask(lambda request: m.Revive(request, ids), lambda operation: None)

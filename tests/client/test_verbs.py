@@ -239,6 +239,7 @@ def a_cancelled_task_is_claimed_by_nobody(client: Any, queue: str) -> None:
     held = client.claim_one(queue)
 
     client.cancel(*task_ids)
+    assert client.claim(queue, n=5) == []
     assert not held.is_cancelled
     client.renew(held)
     assert held.is_cancelled
@@ -249,6 +250,11 @@ def a_cancelled_task_is_claimed_by_nobody(client: Any, queue: str) -> None:
 
 @of("retry")
 def only_the_dead_are_retried(client: Any, queue: str) -> None:
+    dead = client.enqueue(queue, b"dead", retry=Retry(max_attempts=1))
+    client.fail(client.claim_one(queue), "for good")
+    assert client.claim_one(queue) is None
+    client.retry(dead)
+    client.complete(client.claim_one(queue))
     task_ids = client.enqueue_many(queue, [b"x"] * 2)
     client.cancel(task_ids[1])
 

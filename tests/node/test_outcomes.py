@@ -12,7 +12,7 @@ from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header, Retry
 from skuld_py.model.history import FAILED, RELEASED, SNOOZED, ClaimRecord, History, decode_history, ending_of
-from skuld_py.model.outcomes import RESULT_SEQ, entries_of
+from skuld_py.model.outcomes import ERROR_SEQ, RESULT_SEQ, entries_of
 from skuld_py.model.retrying import pause_ms
 from skuld_py.model.state import State
 from skuld_py.node.judging import open_claim
@@ -112,6 +112,64 @@ def entries(machines: Machines, task_id: bytes) -> dict[tuple[int, int], bytes]:
 
 
 # -- ending a claim ------------------------------------------------------------------------------
+
+
+def test_a_failed_task_waits_as_its_policy_says_and_is_claimed_again(machines: Machines) -> None:
+    task_id = enqueue(machines)
+    row = claimed(machines)
+    before_ms = machines.now_ms
+
+    until_ms = conclude(machines, FAILED, row, error=b"why")
+
+    assert before_ms <= until_ms - POLICY.backoff_ms <= machines.now_ms
+    for node in machines.nodes.values():
+        found = node.vnodes[0].replica.outcomes(task_id, [(row[1], ERROR_SEQ)])
+        assert found == [(row[1], ERROR_SEQ, b"why")]
+    assert entries(machines, task_id) == {(row[1], ERROR_SEQ): b"why"}
+    assert claim(machines) is None
+    machines.pass_time(until_ms - machines.now_ms)
+    assert claimed(machines)[0] == task_id
+
+
+def test_the_last_failure_leaves_a_task_dead_until_it_is_revived_with_new_attempts(machines: Machines) -> None:
+    task_id = enqueue(machines)
+    for _ in range(POLICY.max_attempts):
+        assert revive(machines, task_id) is m.Revival.NOT_DEAD
+        conclude(machines, FAILED, claimed(machines), 0)
+    assert claim(machines) is None
+
+    assert revive(machines, task_id) is m.Revival.REVIVED
+    assert revive(machines, task_id) is m.Revival.REVIVED, "the same question again, before anybody claimed it"
+    assert history(machines, task_id).round == 1
+    for _ in range(POLICY.max_attempts):
+        assert conclude(machines, FAILED, claimed(machines), 0)
+    assert claim(machines) is None and len(history(machines, task_id).claims.entries) == 4
+
+
+def test_lapsed_leases_use_up_attempts_and_released_and_snoozed_claims_do_not(machines: Machines) -> None:
+    task_id = enqueue(machines)
+    for _ in range(3):
+        conclude(machines, RELEASED, claimed(machines), 0)
+        conclude(machines, SNOOZED, claimed(machines), 0)
+    for _ in range(POLICY.max_attempts):
+        assert claimed(machines)[0] == task_id
+        machines.pass_time(LEASE_MS + machines.parameters.skew_ms)
+
+    assert claim(machines) is None
+    assert revive(machines, task_id) is m.Revival.REVIVED
+    assert claimed(machines)[0] == task_id
+
+
+def test_a_snoozed_task_comes_back_when_it_was_to(machines: Machines) -> None:
+    enqueue(machines)
+    row = claimed(machines)
+
+    until_ms = conclude(machines, SNOOZED, row, 5_000)
+    machines.pass_time(until_ms - machines.now_ms - 300)
+    assert claim(machines) is None
+    machines.pass_time(200)
+
+    assert claimed(machines) == (row[0], row[1] + 1)
 
 
 @pytest.mark.parametrize("kind", [RELEASED, SNOOZED, FAILED])
@@ -261,6 +319,20 @@ def test_a_cancelled_task_is_granted_to_nobody_and_stays_so(machines: Machines) 
     assert claim(machines) is None
     assert revive(machines, task_id) is m.Revival.CANCELLED
     assert claim(machines) is None
+
+
+def test_a_leader_that_missed_the_cancelling_is_told_by_its_followers(machines: Machines) -> None:
+    task_id = enqueue(machines)
+    machines.is_deaf = leader_of(machines)[0]
+    machines.ask(next(name for name in machines.names if name != machines.is_deaf), m.Cancel(6, 2, 0, task_id))
+    machines.pass_time(50)
+    machines.is_deaf = ""
+    _, vnode = leader_of(machines)
+    assert vnode.replica.filing.heads("q", None, 9), "it knows nothing yet"
+
+    machines.is_lost = lambda message: isinstance(message, m.Cancel)
+    assert claim(machines) is None
+    assert not vnode.replica.filing.heads("q", None, 9)
 
 
 def test_the_holder_of_a_cancelled_task_learns_it_by_renewing(machines: Machines) -> None:

@@ -90,6 +90,12 @@ class Story:
             answer = m.Acked(0, w)
         return self.tell(lambda request: m.Complete(request, w, 0, task, pack_u64([token])), answer, at_ms)
 
+    def cancel(self, at_ms: int = 10, w: int = 0, answer: m.Message | None = ACKED, *,
+               task: bytes = TASK) -> Story:
+        if w and answer is ACKED:
+            answer = m.Acked(0, w)
+        return self.tell(lambda request: m.Cancel(request, w, 0, task), answer, at_ms)
+
     def append(self, answer: m.Message | None = ACKED, data: bytes = b"entry", *, token: int = TOKEN,
                seq: int = 3, at_ms: int = 10, w: int = 0) -> Story:
         return self.tell(lambda request: m.Append(request, w, TASK, token, seq, pack([data])), answer, at_ms)

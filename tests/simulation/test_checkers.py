@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from simulation.planted_stories import claims, durability, interface, order
+from simulation.planted_stories import claims, durability, interface, order, outcomes
 from simulation.planted_stories.cases import Build, Cases
 from simulation.story import BODY, OTHER, REFUSED, TASK, TOKEN, UNSURE, Story, completed, lived, record, stored
 from skuld_py.crdt import LatticeMap, Min
@@ -23,8 +23,8 @@ from skuld_py.simulation.checkers import ALL, Checker, check
 from skuld_py.simulation.checkers.evidence import EVIDENCE_MAX
 from skuld_py.simulation.notes import What
 
-CASES: Cases = {**durability.CASES, **claims.CASES, **order.CASES, **interface.CASES}
-IDS = ([f"D{number}" for number in range(1, 12)] + [f"C{number}" for number in range(1, 15)]
+CASES: Cases = {**durability.CASES, **claims.CASES, **outcomes.CASES, **order.CASES, **interface.CASES}
+IDS = ([f"D{number}" for number in range(1, 12)] + [f"C{number}" for number in range(1, 15)] + ["C16"]
        + ["O1", "O2", "O3", "V1", "V2", "V3", "V4", "A1", "A2", "A3", "A6", "X1", "X2"])
 BROKEN = [pytest.param(checker, build, wanted, id=f"{checker.__name__}: {name}")
           for checker, (broken, _) in CASES.items() for name, (build, wanted) in broken.items()]

@@ -2,8 +2,8 @@
 
 True: held, and was put to the test. False: broken, with the offending operations. None: unknown, nothing
 in the run could have broken it; never a pass. A file per family: ``durability`` and ``survival`` (D),
-``claims`` and ``epochs`` (C), ``order`` (O), ``convergence`` (V), ``interface`` and ``indexes`` (A). What concerns
-settings is in ``settings``, and belongs to rules of several families.
+``claims``, ``outcomes`` and ``epochs`` (C), ``order`` (O), ``convergence`` (V), ``interface`` and ``indexes`` (A).
+What concerns settings is in ``settings``, and belongs to rules of several families.
 
 Checkers share no arithmetic with the code they check, and cost at most n log n in the length of a history.
 """
@@ -18,6 +18,7 @@ from skuld_py.simulation.checkers import (
     indexes,
     interface,
     order,
+    outcomes,
     survival,
 )
 from skuld_py.simulation.checkers.evidence import Checker, Evidence, Finding
@@ -33,7 +34,7 @@ ALL: tuple[Checker, ...] = (
     epochs.deposed_leaders_grant_nothing, epochs.epochs_rise, epochs.leaders_know_all_claims,
     epochs.votes_are_kept, claims.completed_is_not_granted, claims.renewals_are_the_holders,
     claims.stale_writers_are_fenced, claims.holders_are_pessimists, claims.claims_are_of_the_queue,
-    claims.dependencies_are_done, claims.tasks_are_mutexes,
+    claims.dependencies_are_done, claims.tasks_are_mutexes, outcomes.attempts_are_bounded,
     order.leaders_take_the_best, order.order_is_nearly_global, order.nobody_starves,
     convergence.convergence_is_bounded, convergence.replicas_are_equal, convergence.merge_keeps_its_laws,
     convergence.quiet_replicas_are_silent,

@@ -17,6 +17,7 @@ from skuld_py.simulation.checkers.evidence import (
     Evidence,
     Finding,
     Told,
+    cancelled_in,
     completions_of,
     entries_of,
     entries_seen,
@@ -104,18 +105,22 @@ def _holds_by_task(evidence: Evidence) -> dict[bytes, list[Hold]]:
 
 
 def completed_is_not_granted(evidence: Evidence) -> Finding:
-    """[C8] What was completed on copies that any majority meets is not granted again."""
+    """[C8] What was completed, or cancelled, on copies that any majority meets is not granted again."""
     done: dict[bytes, int] = {}
     for operation in evidence.history.of(m.Complete, Status.OK):
         if evidence.is_seen_by_majorities(operation):
             for task_id, _ in completions_of(operation):
                 done[task_id] = min(operation.done_ms, done.get(task_id, operation.done_ms))
-    broken = (f"{told.task.hex()} token {told.token:#x}, completed at {done[told.task]} ms: {told.operation}"
+    for operation in evidence.history.of(m.Cancel, Status.OK):
+        if evidence.is_seen_by_majorities(operation):
+            for task_id in cancelled_in(operation):
+                done[task_id] = min(operation.done_ms, done.get(task_id, operation.done_ms))
+    broken = (f"{told.task.hex()} token {told.token:#x}, over at {done[told.task]} ms: {told.operation}"
               for told in evidence.told
               if done.get(told.task, told.operation.invoked_ms) < told.operation.invoked_ms)
     first_ms = min(done.values(), default=0)
     count = sum(1 for told in evidence.told if done and told.operation.invoked_ms > first_ms)
-    return judge("C8 a completed task is not granted again", count, broken)
+    return judge("C8 a completed or cancelled task is not granted again", count, broken)
 
 
 def renewals_are_the_holders(evidence: Evidence) -> Finding:

@@ -258,6 +258,17 @@ def claims_of(history: History) -> Iterator[Told]:
                 yield Told(task_id, batch.first_token + index, body, batch.end_ms, operation)
 
 
+def tokens_told(evidence: Evidence) -> list[tuple[bytes, int]]:
+    """(id, token) of every claim that a client was told of, each once."""
+    return list(dict.fromkeys((told.task, told.token) for told in evidence.told if told.body))
+
+
+def cancelled_in(operation: Operation) -> list[bytes]:
+    """Tasks that a cancelling named."""
+    assert isinstance(operation.message, m.Cancel)
+    return split(operation.message.ids)
+
+
 def holder_of(operation: Operation) -> str:
     """For whom a claim asked."""
     assert isinstance(operation.message, m.Claim)

@@ -8,11 +8,13 @@ from sortedcontainers import SortedList
 
 from skuld_py.model import messages as m
 from skuld_py.model.body import PRIORITY_MAX, header_of
+from skuld_py.model.history import History as TaskHistory
 from skuld_py.simulation.checkers.evidence import (
     Evidence,
     Finding,
     Told,
     bodies_of,
+    cancelled_in,
     completions_of,
     judge,
 )
@@ -75,9 +77,12 @@ def _displacements(evidence: Evidence) -> Iterator[tuple[int, Told]]:
     first: dict[bytes, Told] = {}
     for told in sorted(evidence.told, key=lambda told: told.operation.done_ms):
         first.setdefault(told.task, told)
+    cancelled = {task_id for operation in evidence.history.of(m.Cancel) for task_id in cancelled_in(operation)}
     changes: list[tuple[int, bool, str, Rank]] = []
     for operation in evidence.history.of(m.Enqueue, Status.OK):
         for task_id, body in bodies_of(operation):
+            if task_id in cancelled:
+                continue
             queue, rank = _rank(task_id, body)
             gone_ms = first[task_id].operation.invoked_ms if task_id in first else evidence.end_ms
             if operation.done_ms < gone_ms:
@@ -101,9 +106,18 @@ def _rank(task_id: bytes, body: bytes) -> tuple[str, Rank]:
     return header.queue, (PRIORITY_MAX - header.priority, task_id)
 
 
+def _is_given_up(history: TaskHistory, body: bytes) -> bool:
+    """Whether it is cancelled or out of attempts; who holds it in the end counts as one who will not complete."""
+    if history.completion.value is not None:
+        return False
+    tried = sum(1 for token, claim in history.claims.entries.items()
+                if token > history.base and claim.kind in (0, 3))
+    return history.cancelled.value is not None or tried >= header_of(body).retry.max_attempts
+
+
 def nobody_starves(evidence: Evidence) -> Finding:
     """[O3] Within the bound after the last fault every task stored is claimed or completed; and completed at
-    last, since a worker drains the queues."""
+    last, since a worker drains the queues, unless it was cancelled or is out of attempts."""
     name = "O3 every task gets its turn"
     if evidence.calm_ms is None:
         return Finding(name, None)
@@ -118,9 +132,11 @@ def nobody_starves(evidence: Evidence) -> Finding:
     count, broken = 0, []
     for partition, owners in sorted(evidence.owners.items()):
         for node in owners:
-            for key in evidence.stores[node].rows("body", partition.to_bytes(2, "big")):
+            for key, body in evidence.stores[node].rows("body", partition.to_bytes(2, "big")).items():
                 count += 1
                 history = evidence.histories[node].get(key[2:])
+                if history is not None and _is_given_up(history, body):
+                    continue
                 if history is None or history.completion.value is None:
                     broken.append(f"{node} still has {key.hex()} uncompleted")
                 elif turns.get(key[2:], last_ms + 1) > last_ms:

@@ -187,9 +187,12 @@ CASES: Cases = {
                 lambda: Story().complete(10, 1, answer=completed_by(3)).claim(at_ms=20), "w#2"),
             "completed twice": (lambda: Story().complete(30).complete(10).claim(at_ms=20), "w#3"),
             "at the next moment": (lambda: Story().complete(10).claim(at_ms=12), "w#2"),
+            "cancelled": (lambda: Story().cancel(10).claim(at_ms=20), "w#2"),
+            "cancelled on all": (lambda: Story().cancel(10, 3).claim(at_ms=12), "w#2"),
         },
         lambda: Story().claim(at_ms=5).complete(10).claim(at_ms=8, until_ms=20).claim(at_ms=20, task=OTHER)
-        .complete(10, 1, task=OTHER)),
+        .complete(10, 1, task=OTHER).cancel(10, 1, task=OTHER).cancel(10, answer=UNSURE, task=THIRD)
+        .claim(at_ms=20, task=THIRD)),
     claims.renewals_are_the_holders: (
         {
             "by an old holder": (lambda: Story().claim(5, 10).claim(6, 20).renew(5, 100, 30), "w#3"),
