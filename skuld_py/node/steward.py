@@ -15,6 +15,7 @@ from skuld_py.model.events import DocumentRead, ReadDocument
 from skuld_py.model.node_messages import HEAD_BYTES
 from skuld_py.model.state import State
 from skuld_py.node.comparing import Comparing
+from skuld_py.node.expiring import bury_expired
 from skuld_py.node.household import Household
 from skuld_py.node.moving import Moving
 from skuld_py.node.routing import QUEUES_MAX, UNKNOWN
@@ -59,6 +60,7 @@ class Steward:
             self._next_look_ms = now_ms + self._node.timing.heir_delay_ms
             for vnode in self._node.vnodes:
                 self._see_to_leader(now_ms, vnode)
+            bury_expired(self._node, now_ms, self._node.timing.sweep_rows)
             self._moving.look(now_ms)
             self._moving.drop()
         if now_ms >= self._next_gossip_ms:

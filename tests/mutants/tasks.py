@@ -6,6 +6,8 @@ from mutants.mutant import Mutant, mutant
 
 JUDGING, HISTORY, REFERRING = "node/judging.py", "model/history.py", "node/referring.py"
 OUTCOMES = "tests/node/test_outcomes.py::"
+STATE, FILING = "model/state.py", "partition/filing.py"
+WAITING, REPLICAS = "tests/node/test_waiting.py::", "tests/partition/test_replica.py::"
 OPEN = "    if history.completion.value is not None or history.newest_token != token or claim is None:\n"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -60,4 +62,37 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("unknown-is-lost", "who asked a silent leader is told that the claim is lost", REFERRING,
            "[index for index, verdict in enumerate(known) if verdict is None]", "[]", "A2",
            "tests/node/test_claiming.py", seeds=0),
+    mutant("wake-early", "a task is claimed before its time", STATE,
+           "    return State.SCHEDULED if due_of(history, body) > now_ms else State.WAITING\n",
+           "    return State.WAITING\n", "C12", WAITING + "test_a_task_waits_for_its_time", seeds=0),
+    mutant("wake-never", "a task whose time has come stays where it was", FILING,
+           "        self._file_again(now_ms, [key[10:] for key, _ in due])\n", "", "O3",
+           WAITING + "test_a_task_waits_for_its_time", seeds=0),
+    mutant("cancelled-is-granted", "a cancelled task is filed as one that waits", STATE,
+           "    if history.cancelled.value is not None:\n        return State.CANCELLED\n", "", "C8",
+           OUTCOMES + "test_a_cancelled_task_is_granted_to_nobody_and_stays_so", seeds=0),
+    mutant("cancel-not-vetoed", "a follower agrees to a claim of a cancelled task", HISTORY,
+           " or self.cancelled.value is not None or token", " or token", "C8",
+           REPLICAS + "test_a_cancelled_task_is_vetoed_and_so_is_one_that_died", seeds=0),
+    mutant("death-not-vetoed", "a follower agrees to a claim of a task that has died", HISTORY,
+           "        if self.died.value >> _REASON_BITS == self.round + 1:\n            return False\n", "", "C12",
+           REPLICAS + "test_a_cancelled_task_is_vetoed_and_so_is_one_that_died", seeds=0),
+    mutant("complete-loses-to-cancel", "a completed task is cancelled", STATE,
+           "    if history.completion.value is not None:\n        return State.COMPLETED\n",
+           "    if history.completion.value is not None and history.cancelled.value is None:\n"
+           "        return State.COMPLETED\n", "D4",
+           OUTCOMES + "test_completion_goes_before_whatever_else_happened", seeds=0),
+    mutant("lapse-not-counted", "a claim that ended without a word is no attempt", HISTORY,
+           " or (not claim.kind and (token < newest or claim.end.value <= over_ms))", "", "C16",
+           WAITING + "test_a_task_that_kills_its_workers_stops_when_its_attempts_are_spent", seeds=0),
+    mutant("never-expires", "a leader lets expired tasks wait", "node/expiring.py",
+           "        if change.marks:\n", "        if False:\n", "C12",
+           WAITING + "test_a_task_that_nobody_claimed_in_time_is_dead_on_every_copy", seeds=0),
+    mutant("stray-expiry", "a task that was claimed still expires", FILING,
+           '            self._pop("expiry", tables.lease_key(self._prefix, body.expires_ms, task_id))\n',
+           "            pass\n", "X1", REPLICAS + "test_indexes_and_counts_follow_from_the_data", seeds=0),
+    mutant("not-found-is-no-body", "a task that waits elsewhere is taken for one without a body", FILING,
+           "            body = bodies.get(key)\n            self.refile(",
+           "            body = None\n            self.refile(",
+           "X1", REPLICAS + "test_indexes_and_counts_follow_from_the_data", seeds=0),
 )

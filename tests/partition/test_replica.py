@@ -256,6 +256,18 @@ def test_a_grant_is_vetoed_by_any_other_claim_that_may_be_held(claims: list[tupl
     assert with_claims(*claims).objections(grant) == ([0] if is_vetoed else [])
 
 
+@pytest.mark.parametrize("kind", [CANCELLED, DIED])
+def test_a_cancelled_task_is_vetoed_and_so_is_one_that_died(kind: int) -> None:
+    replica = Replica(0, MemoryStore(), SKEW_MS)
+    replica.store_tasks(1, Header("q").encode(), [IDS[0]], [b""])
+    grant = Grant([IDS[0]], [tables.place_of(Header("q"))], token_of(1, 1), 100, 200, "me")
+    assert replica.objections(grant) == []
+
+    replica.mark(1, [Mark(IDS[0], kind, 1, 0 if kind == CANCELLED else 2)])
+
+    assert replica.objections(grant) == [0]
+
+
 def test_a_lease_swept_by_a_clock_that_ran_ahead_is_a_lease_again() -> None:
     replica = with_claims((NEW, 500, "other", False))
     replica.filing.sweep(10_000, 10)
