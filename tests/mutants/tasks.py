@@ -8,6 +8,7 @@ JUDGING, HISTORY, REFERRING = "node/judging.py", "model/history.py", "node/refer
 OUTCOMES = "tests/node/test_outcomes.py::"
 STATE, FILING = "model/state.py", "partition/filing.py"
 WAITING, REPLICAS = "tests/node/test_waiting.py::", "tests/partition/test_replica.py::"
+STATES = "tests/model/test_state.py::"
 OPEN = "    if history.completion.value is not None or history.newest_token != token or claim is None:\n"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -70,7 +71,7 @@ MUTANTS: tuple[Mutant, ...] = (
            WAITING + "test_a_task_waits_for_its_time", seeds=0),
     mutant("cancelled-is-granted", "a cancelled task is filed as one that waits", STATE,
            "    if history.cancelled.value is not None:\n        return State.CANCELLED\n", "", "C8",
-           OUTCOMES + "test_a_cancelled_task_is_granted_to_nobody_and_stays_so", seeds=0),
+           STATES + "test_the_first_of_the_list_stands", seeds=0),
     mutant("cancel-not-vetoed", "a follower agrees to a claim of a cancelled task", HISTORY,
            " or self.cancelled.value is not None or token", " or token", "C8",
            REPLICAS + "test_a_cancelled_task_is_vetoed_and_so_is_one_that_died", seeds=0),
@@ -81,7 +82,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "    if history.completion.value is not None:\n        return State.COMPLETED\n",
            "    if history.completion.value is not None and history.cancelled.value is None:\n"
            "        return State.COMPLETED\n", "D4",
-           OUTCOMES + "test_completion_goes_before_whatever_else_happened", seeds=0),
+           STATES + "test_the_first_of_the_list_stands", seeds=0),
     mutant("lapse-not-counted", "a claim that ended without a word is no attempt", HISTORY,
            " or (not claim.kind and (token < newest or claim.end.value <= over_ms))", "", "C16",
            WAITING + "test_a_task_that_kills_its_workers_stops_when_its_attempts_are_spent", seeds=0),
