@@ -10,10 +10,11 @@ import json
 import sys
 from collections.abc import Iterator
 from io import BufferedIOBase
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
+from skuld_py.cli.conditions import task_options
 from skuld_py.cli.options import client_options, connected, copies_option
 from skuld_py.cli.values import TASK_ID
 
@@ -32,10 +33,12 @@ CHUNK_BYTES = 1 << 20
 @click.option("--priority", type=int, default=0, help="Higher goes first; 32 bits, signed.")
 @click.option("--id", "task_id", type=TASK_ID, metavar="ID", default=None,
               help="The task's id: the same id and payload again is the same task.")
+@task_options
 @copies_option
 @client_options
 def enqueue(queue: str, payload: str | None, source: IO[bytes] | None, lines: bool, priority: int,
-            task_id: bytes | None, copies: int | None, nodes: str, timeout_s: float, as_json: bool) -> None:
+            task_id: bytes | None, conditions: dict[str, Any], copies: int | None, nodes: str, timeout_s: float,
+            as_json: bool) -> None:
     """Put a task with PAYLOAD into QUEUE and print its id. PAYLOAD '-' reads standard input.
 
     \b
@@ -43,6 +46,7 @@ def enqueue(queue: str, payload: str | None, source: IO[bytes] | None, lines: bo
       skuld enqueue reports 2026-11-20
       skuld enqueue reports '{"day": "2026-11-20"}' --priority 5
       skuld enqueue images --file photo.jpg
+      skuld enqueue mail 'good morning' --not-before 2026-12-01T08:00+01:00 --max-attempts 3 --backoff 1m
       cat days.txt | skuld enqueue reports - --lines
     """
     from skuld_py.cli.showing import print_json
@@ -53,13 +57,14 @@ def enqueue(queue: str, payload: str | None, source: IO[bytes] | None, lines: bo
                                + ("--id." if stream is not None else "PAYLOAD."))
     if stream is not None and lines:
         with connected(nodes, timeout_s) as client:
-            count = _enqueue_lines(client, queue, stream, priority, copies, as_json)
+            options = {"priority": priority, "w": copies, **conditions}
+            count = _enqueue_lines(client, queue, stream, options, as_json)
         done = f"{count} tasks enqueued to {queue}"
         print_json({"queue": queue, "enqueued": count}) if as_json else click.echo(done)
         return
     data = stream.read() if stream is not None else _bytes_of(payload or "")
     with connected(nodes, timeout_s) as client:
-        made = client.enqueue(queue, data, priority=priority, id=task_id, w=copies)
+        made = client.enqueue(queue, data, priority=priority, id=task_id, w=copies, **conditions)
     print_json({"queue": queue, "id": str(made)}) if as_json else click.echo(str(made))
 
 
@@ -77,15 +82,14 @@ def _bytes_of(argument: str) -> bytes:
     return argument.encode("utf-8", "surrogateescape")
 
 
-def _enqueue_lines(client: Client, queue: str, stream: IO[bytes], priority: int, copies: int | None,
-                   as_json: bool) -> int:
+def _enqueue_lines(client: Client, queue: str, stream: IO[bytes], options: dict[str, Any], as_json: bool) -> int:
     """Enqueue every line; a failure says from which line on to go on."""
     tasks = lines_stored = 0
     try:
         for batch in _batches(stream):
             payloads = [line for line in batch if line]
             if payloads:
-                client.enqueue_many(queue, payloads, priority=priority, w=copies)
+                client.enqueue_many(queue, payloads, **options)
             tasks += len(payloads)
             lines_stored += len(batch)
             _report(tasks)

@@ -1,4 +1,4 @@
-"""Kinds of values on the command line: durations, task ids, fencing tokens.
+"""Kinds of values on the command line: durations, times, headers, task ids, fencing tokens.
 
 They are checked before anything is contacted, and what is wrong is answered with what would be right.
 """
@@ -6,6 +6,7 @@ They are checked before anything is contacted, and what is wrong is answered wit
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import click
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
 
     DurationKind = click.ParamType[float, str | float]
     TaskIdKind = click.ParamType[TaskId, str | TaskId]
+    MomentKind = click.ParamType[datetime, str | datetime]
+    HeaderKind = click.ParamType[tuple[str, str], str | tuple[str, str]]
 else:  # older releases of click have no type parameters
-    DurationKind = TaskIdKind = click.ParamType
+    DurationKind = TaskIdKind = MomentKind = HeaderKind = click.ParamType
 
 DAY_S = 24 * 3600.0
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
@@ -46,6 +49,46 @@ class Duration(DurationKind):
         return seconds
 
 
+class Moment(MomentKind):
+    """A time: how long from now, as a duration, or a date and time with its zone, by ISO 8601."""
+
+    name = "when"
+
+    def convert(self, value: str | datetime, param: click.Parameter | None,
+                ctx: click.Context | None) -> datetime:
+        """With its zone. What is too far ahead is the client's to say."""
+        if isinstance(value, datetime):
+            return value
+        text = value.strip()
+        try:
+            span = _DURATION.fullmatch(text)
+            made = (datetime.now(UTC) + timedelta(seconds=float(span[1]) * _UNITS_S[span[2]]) if span is not None
+                    else datetime.fromisoformat(text))
+        except (ValueError, OverflowError):
+            self.fail(f"{value!r} is no time; write 10m for ten minutes from now, or 2026-12-01T08:00+01:00.",
+                      param, ctx)
+        if made.utcoffset() is None:
+            self.fail(f"{value!r} has no time zone; add it, as in 2026-12-01T08:00+01:00, or Z for UTC.",
+                      param, ctx)
+        return made
+
+
+class HeaderText(HeaderKind):
+    """A key and its value."""
+
+    name = "header"
+
+    def convert(self, value: str | tuple[str, str], param: click.Parameter | None,
+                ctx: click.Context | None) -> tuple[str, str]:
+        """The two, split at the first equals sign."""
+        if isinstance(value, tuple):
+            return value
+        key, sign, rest = value.partition("=")
+        if not key or not sign:
+            self.fail(f"{value!r} is no header; write KEY=VALUE.", param, ctx)
+        return key, rest
+
+
 class TaskIdText(TaskIdKind):
     """A task id as ``enqueue`` printed it."""
 
@@ -68,6 +111,8 @@ class TaskIdText(TaskIdKind):
 DURATION = Duration()
 LEASE = Duration(least_s=0.001)
 PATIENCE = Duration(least_s=0.001)
+MOMENT = Moment()
+HEADER = HeaderText()
 TASK_ID = TaskIdText()
 TOKEN = click.IntRange(1, (1 << 64) - 1)
 SEQ = click.IntRange(0, (1 << 32) - 1)

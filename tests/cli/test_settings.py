@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from skuld_py.cli.main import main
 from skuld_py.cli.settings import BYTES_MAX, BadConfig, lines_of, read
 from skuld_py.client.client import Claim
+from skuld_py.client.options import Retry
 from skuld_py.errors import Refused
 
 
@@ -31,6 +33,10 @@ class Asked:
     def claim(self, queue: str, **asked: object) -> list[Claim]:
         self.claims.append(asked)
         return []
+
+    def enqueue(self, queue: str, payload: bytes, **asked: object) -> str:
+        self.claims.append(asked)
+        return "0" * 32
 
     def count(self, queue: str | None) -> int:
         raise Refused("bad_name", f"queue: {queue!r} is not a name")
@@ -119,6 +125,19 @@ def test_flags_lists_and_the_verbs_of_a_group(monkeypatch: pytest.MonkeyPatch) -
     assert (named["scaling"].sharing, named["scaling"].transfer, named["scaling"].schedulers) == (
         True, False, ("h:1", "h:2"))
     assert "partitions: 7" in skuld("cluster", "create", "x").stderr
+
+
+def test_what_a_task_is_enqueued_with_has_twins_and_what_is_not_given_is_left_out(asked: Asked) -> None:
+    assert skuld("enqueue", "q", "x").exit_code == 0
+    assert set(asked.claims[-1]) == {"priority", "id", "w"}
+    write('[enqueue]\nmax-attempts = 3\nheader = ["a=1", "b=x=y"]\nexpires = "2027-01-01T00:00Z"\n')
+
+    assert skuld("enqueue", "q", "x", "--not-before", "10m", env={"SKULD_ENQUEUE_BACKOFF": "2m"}).exit_code == 0
+    made = asked.claims[-1]
+    assert made["retry"] == Retry(max_attempts=3, backoff_s=120)
+    assert (made["headers"], made["expires"]) == ({"a": "1", "b": "x=y"}, datetime(2027, 1, 1, tzinfo=UTC))
+    assert isinstance(made["not_before"], datetime)
+    assert 500 < (made["not_before"] - datetime.now(UTC)).total_seconds() <= 600
 
 
 def test_the_number_of_nodes_of_dev_is_not_their_addresses() -> None:
