@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import attrs
 
@@ -43,7 +43,9 @@ class Depth:
 
 
 class Reading:
-    """Needs nothing but answers."""
+    """Needs the wall's time."""
+
+    _wall_ms: Callable[[], int]
 
     @verb
     def get(self, id: bytes | str) -> Work[Task]:
@@ -69,7 +71,7 @@ class Reading:
         found: list[Task] = []
         for start in range(0, len(wanted), GET_TASKS):
             answer = yield from ask(m.Got, m.Get(0, b"".join(wanted[start : start + GET_TASKS])))
-            found += [_task_of(row) for row in answer.message.tasks if len(row.body)]
+            found += [_task_of(row, self._wall_ms()) for row in answer.message.tasks if len(row.body)]
         return found
 
     @verb
@@ -96,12 +98,12 @@ class Reading:
         while not is_over:
             answer = (yield from ask(m.Listed, m.List(0, queue or "", after, page))).message
             rows = zip(task_ids.split(answer.ids), answer.bodies.unpack(), answer.histories.unpack(), strict=True)
-            yield Part([view(TaskId(task_id), body, decode_history(history or None), [])
+            yield Part([view(TaskId(task_id), body, decode_history(history or None), [], self._wall_ms())
                         for task_id, body, history in rows])
             after, is_over = answer.upto, not answer.upto
 
 
-def _task_of(row: m.TaskRow) -> Task:
+def _task_of(row: m.TaskRow, now_ms: int) -> Task:
     keys = zip(columns.unpack_u64(row.tokens), columns.unpack_u64(row.seqs), row.entries.unpack(), strict=True)
     entries = [LogEntry(token, seq, data) for token, seq, data in keys]
-    return view(TaskId(row.id), row.body.unpack()[0], decode_history(row.history or None), entries)
+    return view(TaskId(row.id), row.body.unpack()[0], decode_history(row.history or None), entries, now_ms)

@@ -9,6 +9,7 @@ import attrs
 from skuld_py.model.body import DEFAULT_RETRY, Body, Retry
 from skuld_py.model.history import FAILED, RELEASED, SNOOZED, History
 from skuld_py.model.outcomes import ERROR_SEQ, LOG_SEQS, RESULT_SEQ
+from skuld_py.model.state import state_of
 
 ENDINGS = {0: "", RELEASED: "released", SNOOZED: "snoozed", FAILED: "failed"}
 
@@ -47,6 +48,7 @@ class Task:
     """A task as readers see it. ``headers`` are what its producer gave besides the payload.
 
     ``result`` is that of the claim that completed it, ``error`` that of the newest one that failed with one.
+    ``state`` is where it stood when it was read, by the reader's clock: a word of ``model.state`` in lower case.
     """
 
     id: bytes
@@ -63,6 +65,7 @@ class Task:
     cancelled_ms: int | None = None
     result: bytes | None = None
     error: bytes | None = None
+    state: str = ""
 
     @property
     def is_completed(self) -> bool:
@@ -70,8 +73,8 @@ class Task:
         return self.completed_ms is not None
 
 
-def view(task_id: bytes, record: bytes, history: History, entries: list[LogEntry]) -> Task:
-    """A task for readers, from its replicated parts."""
+def view(task_id: bytes, record: bytes, history: History, entries: list[LogEntry], now_ms: int = 0) -> Task:
+    """A task for readers, from its replicated parts, read at ``now_ms``."""
     body = Body.decode(record)
     header = body.header
     logs = contiguous(entries)
@@ -87,7 +90,8 @@ def view(task_id: bytes, record: bytes, history: History, entries: list[LogEntry
     return Task(task_id, header.queue, header.priority, body.payload, claims, done_ms, done_token,
                 body.not_before_ms or None, body.expires_ms or None, header.retry, dict(header.headers),
                 history.cancelled.value[0] if history.cancelled.value else None,
-                outcomes.get((done_token, RESULT_SEQ)) if done_token else None, errors[-1] if errors else None)
+                outcomes.get((done_token, RESULT_SEQ)) if done_token else None, errors[-1] if errors else None,
+                state_of(history, body, now_ms, 0).name.lower())
 
 
 def contiguous(entries: list[LogEntry]) -> dict[int, tuple[bytes, ...]]:

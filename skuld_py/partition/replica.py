@@ -17,7 +17,6 @@ from skuld_py.model.body import Header, encode_body, is_plain
 from skuld_py.model.history import (
     CLAIM,
     HISTORY_HEAD,
-    ClaimRecord,
     History,
     decode_history,
     encode_claim,
@@ -175,14 +174,6 @@ class Replica:
                 for index, task_id in zip(fresh, ids, strict=True)]
         self.tree.toggle(merkle.HISTORY, [key for key, _ in rows], self.store.put_many("history", rows))
         self.filing.move_to_lease(now_ms, grant.end_ms + self.skew_ms, ids, places)
-
-    def held_claim(self, record: bytes | None, token: int) -> ClaimRecord | None:
-        """The claim of this token if it is the task's newest, has not ended, and nothing completed the task."""
-        history = decode_history(record)
-        if history.completion.value is not None or history.newest_token != token:
-            return None
-        claim = history.claims.entries.get(token)
-        return claim if claim is not None and not claim.kind else None
 
     def amend(self, now_ms: int, amendments: Sequence[Amendment]) -> None:
         """Apply renewals and endings. A claim unknown here is left to anti-entropy."""

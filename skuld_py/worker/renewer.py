@@ -31,7 +31,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from skuld_py.client.client import ClaimName, Client
+from skuld_py.client.claims import HeldClaim
+from skuld_py.client.client import Client
 from skuld_py.client.steady import steady_s
 from skuld_py.embedded import process, python
 from skuld_py.errors import SkuldError
@@ -47,14 +48,17 @@ _log = logging.getLogger(__name__)
 
 
 class Renewer:
-    """The worker's half. ``on_lost`` and ``on_extended`` are called in a thread of this object's own."""
+    """The worker's half. ``on_lost``, ``on_extended`` and ``on_cancelled`` are called in a thread of this object's
+    own; the last again and again, as long as the claim of a cancelled task is held."""
 
     def __init__(self, nodes: list[str], lease_s: float, log: Path, *, stall_s: float = STALL_S,
-                 on_lost: Callable[[Key, str], None], on_extended: Callable[[Key, float], None]) -> None:
+                 on_lost: Callable[[Key, str], None], on_extended: Callable[[Key, float], None],
+                 on_cancelled: Callable[[Key], None]) -> None:
         self._greeting = {"nodes": nodes, "lease_s": lease_s, "stall_s": stall_s}
         self._path = log
         self._on_lost = on_lost
         self._on_extended = on_extended
+        self._on_cancelled = on_cancelled
         self._held: dict[Key, float] = {}
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
@@ -154,6 +158,8 @@ class Renewer:
                     return
                 self._held[key] = deadline
             self._on_extended(key, deadline)
+        elif "cancelled" in words:
+            self._on_cancelled(_key(words["cancelled"]))
         elif "lost" in words:
             key = _key(words["lost"])
             with self._lock:
@@ -213,14 +219,18 @@ class _Process:
         while True:
             keys = self._requests.get()
             sent = steady_s()
+            claims = [HeldClaim(*key) for key in keys]
             try:
-                held = self._client.renew_many([ClaimName(*key) for key in keys], lease_s=self._lease_s)
+                held = self._client.renew_many(claims, lease_s=self._lease_s)
             except SkuldError as error:
                 sys.stderr.write(f"{len(keys)} claims not renewed: {error}\n")
                 sys.stderr.flush()
                 self._inbox.put(partial(self._keeper.unanswered, steady_s(), keys))
             else:
                 self._inbox.put(partial(self._judge, sent, dict(zip(keys, held, strict=True))))
+                for claim in claims:
+                    if claim.is_cancelled:
+                        self._inbox.put(partial(_tell, cancelled=_named((claim.id, claim.token))))
 
     def _judge(self, sent: float, verdict: dict[Key, bool | None]) -> None:
         extended, lost = self._keeper.answered(sent, verdict, steady_s())

@@ -82,7 +82,8 @@ class Worker:
         self._scribe = Scribe(writing, partial(self._post, self._on_done))
         self._renewer = Renewer(list(nodes), lease_s, renewer_log, stall_s=stall_s,
                                 on_lost=partial(self._post, self._on_lost),
-                                on_extended=partial(self._post, self._on_extended))
+                                on_extended=partial(self._post, self._on_extended),
+                                on_cancelled=partial(self._post, self._on_cancelled))
         self._heart = Heart(engine, self._renewer.beat, stall_s,
                             on_trouble=partial(self._post, self._on_engine_trouble))
         self._ignition = Ignition(engine, partial(self._post, self._on_engine_ready),
@@ -221,6 +222,11 @@ class Worker:
         for run in self._waiting:
             if run.key == key:
                 run.context.extend(deadline)
+
+    def _on_cancelled(self, key: Key) -> None:
+        """Nobody wants the task done any more. What is over already is written as it ended."""
+        if key in self._running:
+            self._give_up(self._running[key], "the task was cancelled")
 
     def _on_lost(self, key: Key, reason: str) -> None:
         if key in self._running:

@@ -217,7 +217,7 @@ def a_failed_task_is_tried_again(client: Any, queue: str) -> None:
     task = client.get(task_id)
     assert [claim.outcome for claim in task.claims] == ["failed", "failed"]
     assert [claim.error for claim in task.claims] == [b"disk full", b"again"]
-    assert task.error == b"again" and task.claims[0].log == ()
+    assert task.error == b"again" and task.state == "waiting" and task.claims[0].log == ()
 
 
 @of("snooze")
@@ -230,6 +230,7 @@ def a_snoozed_claim_is_over(client: Any, queue: str) -> None:
         client.fail(claim)
     seen, = client.get(claim.id).claims
     assert (seen.outcome, seen.is_released) == ("snoozed", True)
+    assert client.get(claim.id).state == "scheduled"
     assert seen.until_ms > claim.end_ms
 
 
@@ -242,19 +243,24 @@ def a_cancelled_task_is_claimed_by_nobody(client: Any, queue: str) -> None:
     assert client.claim(queue, n=5) == []
     assert not held.is_cancelled
     client.renew(held)
-    assert held.is_cancelled
+    assert held.is_cancelled and client.get(held.id).state == "claimed"
+    client.release(held)
+    assert client.claim(queue, n=5) == []
     assert all(task.cancelled_ms and not task.is_completed for task in client.get_many(task_ids))
+    assert {task.state for task in client.list(queue)} == {"cancelled"}
     client.complete(held)
-    assert client.get(held.id).is_completed
+    assert client.get(held.id).state == "completed"
 
 
 @of("retry")
 def only_the_dead_are_retried(client: Any, queue: str) -> None:
     dead = client.enqueue(queue, b"dead", retry=Retry(max_attempts=1))
     client.fail(client.claim_one(queue), "for good")
-    assert client.claim_one(queue) is None
+    assert client.claim_one(queue) is None and client.get(dead).state == "dead"
     client.retry(dead)
-    client.complete(client.claim_one(queue))
+    held = client.claim_one(queue)
+    assert client.get(dead).state == "claimed"
+    client.complete(held)
     task_ids = client.enqueue_many(queue, [b"x"] * 2)
     client.cancel(task_ids[1])
 

@@ -280,18 +280,3 @@ def test_a_lease_swept_by_a_clock_that_ran_ahead_is_a_lease_again() -> None:
 
     replica.filing.sweep(510, 10)
     assert replica.still_waiting(510, replica.filing.heads("q", None, 10)) == heads
-
-
-def test_only_the_newest_unreleased_claim_of_an_open_task_is_held() -> None:
-    replica = with_claims((NEW, 500, "me", False), (NEW + 1, 500, "other", False), (NEW + 2, 500, "third", True))
-    key = replica.prefix + IDS[0]
-
-    def held() -> list[int]:
-        record = replica.histories([IDS[0]])[key]
-        return [token for token in range(NEW, NEW + 4) if replica.held_claim(record, token) is not None]
-    assert held() == []
-
-    replica = with_claims((NEW, 500, "me", False), (NEW + 1, 500, "other", False))
-    assert held() == [NEW + 1]
-    replica.finish(100, [IDS[0]], [NEW], 100)
-    assert held() == []

@@ -342,6 +342,22 @@ def test_what_does_not_end_in_time_is_given_back(
     assert running.engine.cancelled == [f"{task}:{claim.token}"]
 
 
+def test_a_cancelled_task_is_stopped_and_given_back(
+    start: Start, client: Client, queue: str, eventually: Eventually
+) -> None:
+    running = start()
+    task = client.enqueue(queue, pass_gate.call())
+    GATE.arrived.acquire(timeout=20)
+
+    client.cancel(task)
+
+    eventually(lambda: client.get(task).claims[0].outcome == "released")
+    claim, = client.get(task).claims
+    assert decode_entry(claim.log[-1]) | {"reason": "the task was cancelled"} == decode_entry(claim.log[-1])
+    assert running.engine.cancelled == [f"{task}:{claim.token}"]
+    assert not client.get(task).is_completed
+
+
 def test_the_second_stop_is_at_once(start: Start, client: Client, queue: str) -> None:
     running = start(grace_s=60)
     task = client.enqueue(queue, pass_gate.call())
