@@ -1,6 +1,6 @@
 """``skuld count``: a number and nothing else, so that a script can compare it.
 
-How many of them wait and how many are claimed is a question for ``skuld status``.
+How many of them are in which state is a question for ``skuld status``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from skuld_py.cli.options import client_options, connected
 @click.argument("queue", required=False)
 @client_options
 def count(queue: str | None, nodes: str, timeout_s: float, as_json: bool) -> None:
-    """Print how many tasks QUEUE holds, or the whole cluster; completed ones included.
+    """Print how many tasks QUEUE holds, or the whole cluster; whatever their state.
 
     \b
     Examples:

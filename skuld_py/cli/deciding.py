@@ -64,5 +64,5 @@ def results(ids: tuple[bytes, ...], nodes: str, timeout_s: float, as_json: bool)
     for task_id, result in zip(ids, found, strict=True):
         text = to_text(task_id)
         words = text if result is None else f"{text}\t{showing.shown(result)}"
-        showing.print_event(as_json, words, id=text, is_completed=result is not None,
+        showing.print_event(as_json, words, id=text, has_result=result is not None,
                             **showing.bytes_fields("result", result or b""))

@@ -6,6 +6,7 @@ only to within the cluster's skew bound.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -50,18 +51,53 @@ def _show(task: Task, at_ms: int) -> None:
     from skuld_py.cli import showing
     from skuld_py.model.ids import time_of, to_text
 
-    state = showing.state_of(task, at_ms)
-    if task.completed_ms is not None:
-        state += (f" {showing.moment(task.completed_ms)} ({showing.distance(task.completed_ms, at_ms)})"
-                  f" by claim {task.completed_token}")
-    made_ms = time_of(task.id)
     for name, value in (
             ("task", to_text(task.id)), ("queue", task.queue), ("priority", str(task.priority)),
-            ("enqueued", f"{showing.moment(made_ms)} ({showing.distance(made_ms, at_ms)})"), ("state", state),
-            ("payload", showing.shown(task.payload, is_one_line=False))):
+            ("enqueued", _when(time_of(task.id), at_ms)), ("state", _state_said(task, at_ms)),
+            *_options_said(task, at_ms),
+            ("payload", showing.shown(task.payload, is_one_line=False)), *_outcomes_said(task)):
         click.echo(f"{name:<10}{value}")
     _show_claims(task, at_ms)
     _show_logs(task)
+
+
+def _when(then_ms: int, at_ms: int) -> str:
+    from skuld_py.cli import showing
+
+    return f"{showing.moment(then_ms)} ({showing.distance(then_ms, at_ms)})"
+
+
+def _state_said(task: Task, at_ms: int) -> str:
+    """The state, and since when or why."""
+    if task.completed_ms is not None:
+        return f"{task.state} {_when(task.completed_ms, at_ms)} by claim {task.completed_token}"
+    if task.cancelled_ms is not None:
+        is_held = task.state != "cancelled"
+        return f"{task.state}{', cancelled' if is_held else ''} {_when(task.cancelled_ms, at_ms)}"
+    return f"dead: {task.death}" if task.state == "dead" else task.state
+
+
+def _options_said(task: Task, at_ms: int) -> Iterator[tuple[str, str]]:
+    """What it was enqueued with, as far as it is not usual."""
+    from skuld_py.cli import showing
+    from skuld_py.model.body import DEFAULT_RETRY
+
+    if task.due_ms:
+        yield "due", _when(task.due_ms, at_ms)
+    if task.expires_ms is not None:
+        yield "expires", _when(task.expires_ms, at_ms)
+    if task.retry != DEFAULT_RETRY:
+        yield "attempts", f"at most {task.retry.max_attempts}"
+    for key, value in task.headers.items():
+        yield "header", showing.harmless(f"{key}={value}")
+
+
+def _outcomes_said(task: Task) -> Iterator[tuple[str, str]]:
+    from skuld_py.cli import showing
+
+    for name, data in (("result", task.result), ("error", task.error)):
+        if data is not None:
+            yield name, showing.shown(data, is_one_line=False)
 
 
 def _show_claims(task: Task, at_ms: int) -> None:

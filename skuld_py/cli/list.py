@@ -22,7 +22,7 @@ _COLUMNS = "{:<32}  {:<9}  {:>8}  {:>6}  {:<16}  "
               help="How many tasks at most.")
 @client_options
 def list_tasks(queue: str | None, limit: int | None, nodes: str, timeout_s: float, as_json: bool) -> None:
-    """List the tasks of QUEUE, or all, oldest first; completed ones included.
+    """List the tasks of QUEUE, or all, oldest first, whatever their state.
 
     \b
     Examples:
@@ -45,6 +45,6 @@ def list_tasks(queue: str | None, limit: int | None, nodes: str, timeout_s: floa
                 continue
             if number == 0:
                 click.echo(header + "PAYLOAD")
-            line = _COLUMNS.format(to_text(task.id), showing.state_of(task, showing.now_ms()), task.priority,
+            line = _COLUMNS.format(to_text(task.id), task.state, task.priority,
                                    len(task.claims), task.queue)
             click.echo(line + showing.shortened(showing.shown(task.payload), len(line)))

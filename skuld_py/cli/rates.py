@@ -13,7 +13,6 @@ import attrs
 
 from skuld_py.cli import situation
 from skuld_py.cli.situation import Situation
-from skuld_py.model import messages as m
 
 
 @attrs.frozen
@@ -33,6 +32,10 @@ class QueueRow:
     waiting: int
     claimed: int
     completed: int
+    scheduled: int
+    blocked: int
+    cancelled: int
+    dead: int
     enqueued_per_s: float | None
     completed_per_s: float | None
 
@@ -44,15 +47,11 @@ def queue_rows(now: Look, before: Look | None) -> list[QueueRow]:
     made = []
     for row in now.situation.depths:
         past = old.get(row.queue)
-        came = _total(row) - (_total(past) if past else 0)
+        came = sum(row.counts) - (sum(past.counts) if past else 0)
         done = row.completed - (past.completed if past else 0)
-        made.append(QueueRow(row.queue, row.waiting, row.claimed, row.completed, _rate(came, span_s),
-                             _rate(done, span_s)))
+        made.append(QueueRow(row.queue, row.waiting, row.claimed, row.completed, row.scheduled, row.blocked,
+                             row.cancelled, row.dead, _rate(came, span_s), _rate(done, span_s)))
     return sorted(made, key=lambda row: (-row.waiting - row.claimed, row.queue))
-
-
-def _total(row: m.CountRow) -> int:
-    return row.waiting + row.claimed + row.completed
 
 
 def _rate(count: int, span_s: float) -> float | None:

@@ -136,20 +136,14 @@ def distance(at_ms: int, from_ms: int) -> str:
 # -- tasks and claims ----------------------------------------------------------------------------
 
 
-def state_of(task: Task, at_ms: int) -> str:
-    """completed, claimed or waiting, as far as this machine's clock can tell."""
-    if task.is_completed:
-        return "completed"
-    is_held = any(not claim.is_released and claim.end_ms > at_ms for claim in task.claims)
-    return "claimed" if is_held else "waiting"
-
-
 def fate_of(claim: ClaimView, task: Task, at_ms: int) -> str:
     """What became of a claim, in a few words."""
     if claim.completed_ms is not None:
         return f"completed {moment(claim.completed_ms)}"
     if claim.is_released:
-        return "released"
+        why = f": {shown(claim.error)}" if claim.error else ""
+        until = f", rests until {moment(claim.until_ms)}" if claim.until_ms else ""
+        return (claim.outcome or "released") + why + until
     if claim.end_ms > at_ms and not task.is_completed:
         return f"held, ends {distance(claim.end_ms, at_ms)}"
     return f"ended {distance(claim.end_ms, at_ms)}" if claim.end_ms <= at_ms else "superseded"
@@ -160,17 +154,28 @@ def task_document(task: Task, at_ms: int, *, has_logs: bool = True) -> dict[str,
     from skuld_py.model.ids import time_of, to_text
 
     return {"id": to_text(task.id), "queue": task.queue, "priority": task.priority,
-            "state": state_of(task, at_ms), "enqueued_ms": time_of(task.id),
+            "state": task.state, "enqueued_ms": time_of(task.id),
             **bytes_fields("payload", task.payload),
+            "due_ms": task.due_ms or None, "expires_ms": task.expires_ms, "headers": dict(task.headers),
+            "max_attempts": task.retry.max_attempts, "death": task.death or None,
+            "cancelled_ms": task.cancelled_ms,
             "completed_ms": task.completed_ms, "completed_token": task.completed_token,
+            **(_given("result", task.result) if has_logs else {}),
+            **(_given("error", task.error) if has_logs else {}),
             "claims": [_claim_document(claim, has_logs) for claim in task.claims]}
+
+
+def _given(name: str, data: bytes | None) -> dict[str, str | None]:
+    """The fields of bytes that may be none."""
+    return {f"{name}_base64": None} if data is None else {**bytes_fields(name, data)}
 
 
 def _claim_document(claim: ClaimView, has_log: bool) -> dict[str, Any]:
     made = {"token": claim.token, "holder": claim.holder, "start_ms": claim.start_ms, "end_ms": claim.end_ms,
-            "is_released": claim.is_released, "completed_ms": claim.completed_ms}
+            "is_released": claim.is_released, "completed_ms": claim.completed_ms, "outcome": claim.outcome,
+            "until_ms": claim.until_ms}
     log = [{"seq": seq, **bytes_fields("data", data)} for seq, data in enumerate(claim.log)]
-    return {**made, "log": log} if has_log else made
+    return {**made, **_given("error", claim.error), "log": log} if has_log else made
 
 
 def held_document(claim: Claim) -> dict[str, Any]:

@@ -16,7 +16,12 @@ from skuld_py.cli.values import many, said
 from skuld_py.client.connection import Connection
 from skuld_py.errors import SkuldError
 from skuld_py.model import messages as m
+from skuld_py.model.state import State
 
+STATES = tuple(state.name.lower() for state in State)
+"""In the order of the counts."""
+USUAL = 3
+"""States that tables always have; the others, when some queue has tasks in them."""
 PAUSED_SHOWN = 8
 """Paused queues that are named one by one."""
 
@@ -166,9 +171,14 @@ def document(situation: Situation) -> dict[str, Any]:
         "moves": [attrs.asdict(row) for row in described.moves],
         "paused": list(described.paused),
         "queues": None if situation.doubt else [
-            {"queue": row.queue, "waiting": row.waiting, "claimed": row.claimed, "completed": row.completed}
+            {"queue": row.queue, **dict(zip(STATES, row.counts, strict=True))}
             for row in sorted(situation.depths, key=lambda row: row.queue)],
     }
+
+
+def states_shown(depths: tuple[m.CountRow, ...]) -> tuple[str, ...]:
+    """The columns of a table of queues."""
+    return STATES[:USUAL] + tuple(state for state in STATES[USUAL:] if any(getattr(row, state) for row in depths))
 
 
 def node_table(described: m.Described) -> Table:

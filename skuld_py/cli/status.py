@@ -84,10 +84,12 @@ def _show_partitions(situation: Situation) -> None:
 
 def _show_queues(situation: Situation) -> None:
     from skuld_py.cli.showing import print_table, table
+    from skuld_py.cli.situation import states_shown
 
-    rows = table("queue", "waiting>", "claimed>", "completed>")
+    states = states_shown(situation.depths)
+    rows = table("queue", *(f"{state}>" for state in states))
     for row in sorted(situation.depths, key=lambda row: row.queue):
-        rows.add_row(row.queue, str(row.waiting), str(row.claimed), str(row.completed))
+        rows.add_row(row.queue, *(str(getattr(row, state)) for state in states))
     if not situation.depths:
-        rows.add_row("no tasks so far", "", "", "")
+        rows.add_row("no tasks so far", *("" for _ in states))
     print_table(rows)

@@ -190,23 +190,23 @@ def frame(now: Look, before: Look | None, doubt: str, height: int) -> Renderable
         troubles.insert(0, f"the next look failed, this is the one before: {harmless(doubt)}")
     lines = [Text(f"! {line}", style="yellow") for line in troubles] or [Text("all is well", style="green")]
     room = max(6, height - FIXED_LINES - len(lines))
-    queues = queue_rows(now, before)
     nodes, partitions = situations.node_table(seen.described), _partition_table(now, max(2, room // 3))
     for_queues = max(3, room - len(seen.described.nodes) - min(len(seen.described.partitions), room // 3))
-    return Group(head, *lines, Text(""), _queue_table(queues, for_queues), Text(""), nodes, Text(""), partitions)
+    queues = _queue_table(queue_rows(now, before), situations.states_shown(seen.depths), for_queues)
+    return Group(head, *lines, Text(""), queues, Text(""), nodes, Text(""), partitions)
 
 
-def _queue_table(rows: list[Any], most: int) -> RenderableType:
+def _queue_table(rows: list[Any], states: tuple[str, ...], most: int) -> RenderableType:
     from skuld_py.cli.showing import table
 
-    made = table("queue", "waiting>", "claimed>", "completed>", "in/s>", "done/s>")
+    made = table("queue", *(f"{state}>" for state in states), "in/s>", "done/s>")
     for row in rows[:most]:
-        made.add_row(row.queue, f"{row.waiting:,}", f"{row.claimed:,}", f"{row.completed:,}",
+        made.add_row(row.queue, *(f"{getattr(row, state):,}" for state in states),
                      _rate_said(row.enqueued_per_s), _rate_said(row.completed_per_s))
     if len(rows) > most:
-        made.add_row(f"and {len(rows) - most} more", "", "", "", "", "")
+        made.add_row(f"and {len(rows) - most} more")
     if not rows:
-        made.add_row("no tasks so far", "", "", "", "", "")
+        made.add_row("no tasks so far")
     return made
 
 

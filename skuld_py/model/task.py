@@ -7,11 +7,25 @@ from collections.abc import Mapping
 import attrs
 
 from skuld_py.model.body import DEFAULT_RETRY, Body, Retry
-from skuld_py.model.history import FAILED, RELEASED, SNOOZED, History
+from skuld_py.model.history import (
+    DEP_FAILED,
+    DEP_UNKNOWN,
+    EXHAUSTED,
+    EXPIRED,
+    FAILED,
+    RELEASED,
+    SNOOZED,
+    TOO_MANY_CLAIMS,
+    History,
+)
 from skuld_py.model.outcomes import ERROR_SEQ, LOG_SEQS, RESULT_SEQ
-from skuld_py.model.state import state_of
+from skuld_py.model.state import due_of, state_of
 
 ENDINGS = {0: "", RELEASED: "released", SNOOZED: "snoozed", FAILED: "failed"}
+DEATHS = {0: "", EXHAUSTED: "exhausted", EXPIRED: "expired", DEP_FAILED: "dep_failed", DEP_UNKNOWN: "dep_unknown",
+          TOO_MANY_CLAIMS: "too_many_claims"}
+"""Why a task is dead, as readers see it."""
+_EVER_MS = 1 << 64
 
 
 @attrs.frozen
@@ -49,6 +63,7 @@ class Task:
 
     ``result`` is that of the claim that completed it, ``error`` that of the newest one that failed with one.
     ``state`` is where it stood when it was read, by the reader's clock: a word of ``model.state`` in lower case.
+    ``due_ms``: not to be claimed before, 0 for at once. ``death``: why it is dead as soon as no claim is held.
     """
 
     id: bytes
@@ -66,6 +81,8 @@ class Task:
     result: bytes | None = None
     error: bytes | None = None
     state: str = ""
+    due_ms: int = 0
+    death: str = ""
 
     @property
     def is_completed(self) -> bool:
@@ -91,7 +108,8 @@ def view(task_id: bytes, record: bytes, history: History, entries: list[LogEntry
                 body.not_before_ms or None, body.expires_ms or None, header.retry, dict(header.headers),
                 history.cancelled.value[0] if history.cancelled.value else None,
                 outcomes.get((done_token, RESULT_SEQ)) if done_token else None, errors[-1] if errors else None,
-                state_of(history, body, now_ms, 0).name.lower())
+                state_of(history, body, now_ms, 0).name.lower(), due_of(history, body),
+                DEATHS[history.death(header.retry.max_attempts, _EVER_MS)])
 
 
 def contiguous(entries: list[LogEntry]) -> dict[int, tuple[bytes, ...]]:

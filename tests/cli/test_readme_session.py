@@ -214,6 +214,60 @@ def test_a_claim_is_renewed_and_released(place: Place) -> None:
     assert place.json("get", task_id)["claims"][0]["holder"] == "somebody@here"
 
 
+def test_a_task_is_put_off_fails_dies_is_revived_and_another_is_cancelled_before_its_time(place: Place) -> None:
+    later = place.run("enqueue", "fates", "x", "--not-before", "1h", "--header", "trace=7").strip()
+    tried = place.run("enqueue", "fates", "y", "--max-attempts", "1").strip()
+    assert (state_of(place, later), place.json("get", later)["headers"]) == ("scheduled", {"trace": "7"})
+    assert place.run("cancel", later) == "1 task cancelled\n"
+    assert state_of(place, later) == "cancelled"
+
+    failing = ("fail", tried, claimed(place, "fates", tried), "--error", "no such day")
+    assert place.run(*failing) == place.run(*failing) == "failed\n"
+    assert state_of(place, tried) == "dead"
+    shown = place.run("get", tried)
+    assert "dead: exhausted" in shown and "no such day" in shown and "at most 1" in shown
+    until(lambda: depth_of(place, "fates") == {"cancelled": 1, "dead": 1})
+    assert re.search(r"queue.* cancelled +dead\b", place.run("status")) and "dead" in place.run("top", "--once")
+
+    assert place.run("retry", tried) == "1 task revived\n"
+    other = skuld("retry", later, nodes=place.nodes)
+    assert other.returncode == 1 and "[cancelled]" in other.stderr
+    assert place.run("snooze", tried, claimed(place, "fates", tried), "1h") == "snoozed for 1 h\n"
+    assert "snoozed, rests until " in place.run("get", tried)
+    states = [line.split()[1] for line in place.run("list", "fates").splitlines()]
+    assert states == ["STATE", "cancelled", "scheduled"]
+    assert place.run("count", "fates") == "2\n"
+
+
+def test_a_completion_has_a_result_and_who_asks_for_it_is_told(place: Place) -> None:
+    task_id = place.run("enqueue", "worth", "6 * 7").strip()
+    assert place.run("results", task_id) == f"{task_id}\n"
+    assert place.json("results", task_id)["has_result"] is False
+
+    assert place.run("complete", task_id, claimed(place, "worth", task_id), "--result", "42") == "completed\n"
+
+    assert place.run("results", task_id) == f"{task_id}\t42\n"
+    assert (place.json("results", task_id)["result"], place.json("get", task_id)["result"]) == ("42", "42")
+    assert depth_of(place, "worth") == {"completed": 1}
+
+
+def claimed(place: Place, queue: str, task_id: str) -> str:
+    """The token of a claim of the task, which is the one to be claimed."""
+    held, = place.json("claim", queue, "--lease", "1m", "--wait", "5s")["claims"]
+    assert held["id"] == task_id
+    return str(held["token"])
+
+
+def state_of(place: Place, task_id: str) -> str:
+    return str(place.json("get", task_id)["state"])
+
+
+def depth_of(place: Place, queue: str) -> dict[str, int]:
+    """How many of its tasks are in which state; states without any are left out."""
+    row, = (row for row in place.json("status")["queues"] if row["queue"] == queue)
+    return {state: count for state, count in row.items() if state != "queue" and count}
+
+
 def test_the_same_id_again_is_the_same_task(place: Place) -> None:
     task_id = place.run("enqueue", "twice", "x").strip()
 

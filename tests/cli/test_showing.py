@@ -58,7 +58,7 @@ def test_a_payload_shown_whole_keeps_its_lines_but_no_control_characters() -> No
 def task(payload: bytes = b"sup?") -> Task:
     claims = (ClaimView((1 << 32) + 1, "one:1", 1_000, 3_000, False, None, (b"begun", b"\xff")),
               ClaimView((1 << 32) + 2, "two:2", 4_000, 6_000, False, None))
-    return Task(bytes(20), "general", 0, payload, claims)
+    return Task(bytes(20), "general", 0, payload, claims, state="claimed")
 
 
 def test_a_task_as_json() -> None:
@@ -77,7 +77,6 @@ def test_what_became_of_a_claim() -> None:
 
     assert showing.fate_of(first, task(), 5_000) == "ended 2 s ago"
     assert showing.fate_of(second, task(), 5_000) == "held, ends in 1 s"
-    assert showing.state_of(task(), 7_000) == "waiting"
 
 
 # -- status --------------------------------------------------------------------------------------

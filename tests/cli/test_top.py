@@ -91,6 +91,16 @@ def test_what_needs_attention_stands_on_top_then_queues_nodes_and_leaders() -> N
     assert "none" in text and "all is well" not in text
 
 
+def test_states_that_no_queue_has_are_left_out_and_others_are_counted() -> None:
+    rare = m.CountRow(0, "rare", 1, 0, 0, 17, 0, 0, 23)
+    text = drawn(look(2.0, row("reports", 1, 0, 0), rare), look(1.0, row("reports", 1, 0, 0)))
+    first, = [line.split() for line in text.splitlines() if line.startswith("rare")]
+
+    assert "scheduled" in text and "dead" in text and "cancelled" not in text and "blocked" not in text
+    assert first == ["rare", "1", "0", "0", "17", "23", "41.0", "0.0"]
+    assert "scheduled" not in drawn(look(2.0, row("reports", 1, 0, 0)))
+
+
 def test_a_look_that_failed_is_said_and_the_one_before_is_shown() -> None:
     text = drawn(look(2.0, row("reports", 1, 0, 0)), None, "no answer from h:1 before the deadline")
 
@@ -137,6 +147,7 @@ def test_once_is_one_look_for_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "cluster skuld: 3 of 3 nodes live" in shown.output and "\x1b" not in shown.output
     document = json.loads(made.output)
     assert document["queues"] == [{"queue": "q", "waiting": 1, "claimed": 2, "completed": 3,
+                                   "scheduled": 0, "blocked": 0, "cancelled": 0, "dead": 0,
                                    "enqueued_per_s": None, "completed_per_s": None}]
     assert [node["name"] for node in document["nodes"]] == ["h:1", "h:2", "h:3"] and document["partitions"]
 
