@@ -64,6 +64,6 @@ def test_a_life_of_failures_with_the_asynchronous_client(cluster: LocalCluster) 
             assert sorted(claim.id for claim in again) == ids[:11]
             with pytest.raises(Refused, match="not_dead"):
                 await client.retry(*ids[:3])
-            await asyncio.gather(*(client.complete(claim, claim.id) for claim in again))
+            await asyncio.gather(*(client.complete(claim, bytes(claim.id)) for claim in again))
             assert await client.results(ids) == [*ids[:11], *[None] * 9]
     asyncio.run(live())
