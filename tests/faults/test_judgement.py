@@ -59,7 +59,7 @@ def evidence(tmp_path: Path, at_ms: int = 120) -> Evidence:
         store = LmdbStore(tmp_path / name)
         store.put_many("body", [(b"\0\0" + TASK, body)])
         store.put_many("history", [(b"\0\0" + TASK, HISTORY_HEAD.pack(5, token_of(1, 2), 0))])
-        store.put_many("counts", [(b"\0\0work", struct.pack(">qqq", 0, 0, 1))])
+        store.put_many("counts", [(b"\0\0work", struct.pack(">7q", 0, 0, 1, 0, 0, 0, 0))])
         store.commit()
         store.close()
         stores[name], damaged = read_store(tmp_path / name)

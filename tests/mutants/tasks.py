@@ -69,7 +69,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("wake-never", "a task whose time has come stays where it was", FILING,
            "        self._file_again(now_ms, [key[10:] for key, _ in due])\n", "", "O3",
            WAITING + "test_a_task_waits_for_its_time", seeds=0),
-    mutant("cancelled-is-granted", "a cancelled task is filed as one that waits", STATE,
+    mutant("cancelled-is-filed-to-wait", "a cancelled task is filed as one that waits", STATE,
            "    if history.cancelled.value is not None:\n        return State.CANCELLED\n", "", "C8",
            STATES + "test_the_first_of_the_list_stands", seeds=0),
     mutant("cancel-not-vetoed", "a follower agrees to a claim of a cancelled task", HISTORY,
@@ -83,7 +83,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "    if history.completion.value is not None and history.cancelled.value is None:\n"
            "        return State.COMPLETED\n", "D4",
            STATES + "test_the_first_of_the_list_stands", seeds=0),
-    mutant("lapse-not-counted", "a claim that ended without a word is no attempt", HISTORY,
+    mutant("lapse-is-no-attempt", "a claim that ended without a word is no attempt", HISTORY,
            " or (not claim.kind and (token < newest or claim.end.value <= over_ms))", "", "C16",
            WAITING + "test_a_task_that_kills_its_workers_stops_when_its_attempts_are_spent", seeds=0),
     mutant("never-expires", "a leader lets expired tasks wait", "node/expiring.py",
