@@ -13,7 +13,7 @@ from itertools import accumulate
 import attrs
 
 from skuld_py.config import DEFAULT_LIMITS
-from skuld_py.model.body import Header, encode_body, is_plain
+from skuld_py.model.body import Header, encode_body, header_of, is_plain
 from skuld_py.model.history import (
     CLAIM,
     HISTORY_HEAD,
@@ -127,18 +127,25 @@ class Replica:
     # -- claims --------------------------------------------------------------------------------
 
     def objections(self, grant: Grant, known: Histories | None = None) -> list[int]:
-        """Indexes of claims that must not be granted by what this replica knows (``History.allows``). Here and
-        below, ``known`` are the tasks' histories when the caller has just read them."""
+        """Indexes of claims that must not be granted by what this replica knows: ``History.allows``, and attempts
+        that are spent, of which a new leader may have heard less, since it is told only of claims that are held.
+        Here and below, ``known`` are the tasks' histories when the caller has just read them."""
         known = self.histories(grant.ids) if known is None else known
         if not known:
             return []
         vetoed = []
         for index, task_id in enumerate(grant.ids):
             record = known.get(self.prefix + task_id)
-            if record is not None and not decode_history(record).allows(
-                    grant.first_token + index, grant.holder, grant.start_ms - self.skew_ms):
+            if record is not None and not self._allows(decode_history(record), task_id, grant, index):
                 vetoed.append(index)
         return vetoed
+
+    def _allows(self, history: History, task_id: bytes, grant: Grant, index: int) -> bool:
+        over_ms = grant.start_ms - self.skew_ms
+        if not history.allows(grant.first_token + index, grant.holder, over_ms):
+            return False
+        body = self.store.get("body", self.prefix + task_id)
+        return body is None or not history.death(header_of(body).retry.max_attempts, over_ms)
 
     def still_waiting(self, now_ms: int, heads: Sequence[bytes], known: Histories | None = None) -> list[bytes]:
         """The heads whose leases are over by this clock; the others go back among the leases.

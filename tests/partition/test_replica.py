@@ -268,6 +268,20 @@ def test_a_cancelled_task_is_vetoed_and_so_is_one_that_died(kind: int) -> None:
     assert replica.objections(grant) == [0]
 
 
+def test_a_task_whose_attempts_are_spent_is_vetoed_by_a_follower_that_knows_them() -> None:
+    replica = Replica(0, MemoryStore(), SKEW_MS)
+    header = Header("q", retry=Retry(max_attempts=1))
+    replica.store_tasks(1, header.encode(), [IDS[0]], [b""])
+    first, second = (Grant([IDS[0]], [tables.place_of(header)], token_of(epoch, 1), start_ms, start_ms + 50, "me")
+                     for epoch, start_ms in ((1, 100), (2, 200)))
+    assert replica.objections(first) == []
+
+    replica.apply_grant(100, first)
+
+    assert replica.objections(first) == [], "the very claim is no objection"
+    assert replica.objections(second) == [0]
+
+
 def test_a_lease_swept_by_a_clock_that_ran_ahead_is_a_lease_again() -> None:
     replica = with_claims((NEW, 500, "other", False))
     replica.filing.sweep(10_000, 10)

@@ -121,7 +121,7 @@ def leaders_know_all_claims(evidence: Evidence) -> Finding:
 
 
 def _give_ups(evidence: Evidence) -> dict[bytes, list[int]]:
-    """Task -> when somebody asked for its completion, or for the release of a claim of it."""
+    """Task -> when somebody asked for its completion, or for the end of a claim of it."""
     gone: dict[bytes, list[int]] = {}
     for operation in evidence.history.of(m.Complete):
         for task_id, _ in completions_of(operation):
@@ -131,6 +131,10 @@ def _give_ups(evidence: Evidence) -> dict[bytes, list[int]]:
         if not operation.message.lease_ms:
             for task_id in split(operation.message.ids):
                 gone.setdefault(task_id, []).append(operation.invoked_ms)
+    for operation in evidence.history.of(m.Conclude):
+        assert isinstance(operation.message, m.Conclude)
+        for task_id in split(operation.message.ids):
+            gone.setdefault(task_id, []).append(operation.invoked_ms)
     return gone
 
 
