@@ -50,9 +50,9 @@ _VERBS = {
         "log": "log:log",
         "list": "list:list_tasks",
         "count": "count:count",
-        "pause": "steering:pause",
-        "resume": "steering:resume",
-        "paused": "steering:paused",
+        "pause": "pausing:pause",
+        "resume": "pausing:resume",
+        "paused": "pausing:paused",
     },
     "Workers": {
         "worker": "worker:worker",

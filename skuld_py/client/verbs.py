@@ -1,7 +1,7 @@
 """All verbs of a client in one class, for the shells that perform them: sockets that block, sockets that are
 awaited, a node in memory.
 
-A new verb is a method in ``enqueueing``, ``holding``, ``concluding``, ``reading`` or ``steering``, or in another
+A new verb is a method in ``enqueueing``, ``holding``, ``concluding``, ``reading`` or ``pausing``, or in another
 class named here.
 """
 
@@ -15,15 +15,15 @@ from skuld_py.client.concluding import Concluding
 from skuld_py.client.enqueueing import Enqueueing
 from skuld_py.client.holding import Holding
 from skuld_py.client.minting import Minter, wall_ms
+from skuld_py.client.pausing import Pausing
 from skuld_py.client.reading import Reading
 from skuld_py.client.steady import steady_s
-from skuld_py.client.steering import Steering
 from skuld_py.model import names
 
 TIMEOUT_S = 5.0
 
 
-class Verbs(Enqueueing, Holding, Concluding, Reading, Steering):
+class Verbs(Enqueueing, Holding, Concluding, Reading, Pausing):
     """What a client can do. ``holder`` is its name in the claims it makes."""
 
     def __init__(self, holder: str | None, clock: Callable[[], float] = steady_s,

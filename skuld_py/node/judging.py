@@ -14,9 +14,10 @@ import attrs
 
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.model.body import DEFAULT_RETRY, header_of
+from skuld_py.model.body import DEFAULT_RETRY, Body, header_of
 from skuld_py.model.history import FAILED, RELEASED, REVIVED, ClaimRecord, History, decode_history
 from skuld_py.model.retrying import pause_ms
+from skuld_py.model.state import State, state_of
 from skuld_py.node.granting import AmendOperation
 from skuld_py.node.operation import Host, Origin
 from skuld_py.node.referring import ClaimRow, by_partition_of, rows_of
@@ -161,10 +162,9 @@ def judge_revivals(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow]) -> Verdi
         if body is None:
             told[row] = m.Revival.NO_TASK
             continue
-        over_ms = now_ms - replica.skew_ms
         if history.completion.value is None and history.cancelled.value is not None:
             told[row] = m.Revival.CANCELLED
-        elif _is_dead(history, header_of(body).retry.max_attempts, over_ms):
+        elif state_of(history, Body.decode(body), now_ms, replica.skew_ms) is State.DEAD:
             told[row] = m.Revival.REVIVED
             marks.append(Mark(row[0], REVIVED, history.round + 1, history.newest_token))
         elif history.completion.value is None and history.round and history.base == history.newest_token:
@@ -173,8 +173,3 @@ def judge_revivals(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow]) -> Verdi
         else:
             told[row] = m.Revival.NOT_DEAD
     return Verdicts(told, Change((), marks))
-
-
-def _is_dead(history: History, max_attempts: int, over_ms: int) -> bool:
-    is_open = history.completion.value is None and history.horizon_ms <= over_ms
-    return is_open and history.death(max_attempts, over_ms) != 0

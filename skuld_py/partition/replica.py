@@ -133,18 +133,15 @@ class Replica:
         known = self.histories(grant.ids) if known is None else known
         if not known:
             return []
-        vetoed = []
-        for index, task_id in enumerate(grant.ids):
-            record = known.get(self.prefix + task_id)
-            if record is not None and not self._allows(decode_history(record), task_id, grant, index):
-                vetoed.append(index)
-        return vetoed
+        bodies = self.store.get_many("body", list(known))
+        keys = [self.prefix + task_id for task_id in grant.ids]
+        return [index for index, key in enumerate(keys) if key in known
+                and not self._allows(decode_history(known[key]), bodies.get(key), grant, index)]
 
-    def _allows(self, history: History, task_id: bytes, grant: Grant, index: int) -> bool:
+    def _allows(self, history: History, body: bytes | None, grant: Grant, index: int) -> bool:
         over_ms = grant.start_ms - self.skew_ms
         if not history.allows(grant.first_token + index, grant.holder, over_ms):
             return False
-        body = self.store.get("body", self.prefix + task_id)
         return body is None or not history.death(header_of(body).retry.max_attempts, over_ms)
 
     def still_waiting(self, now_ms: int, heads: Sequence[bytes], known: Histories | None = None) -> list[bytes]:

@@ -13,7 +13,7 @@ from skuld_py.model import names
 from skuld_py.model.setting import PAUSED, UNSET, YES
 
 
-class Steering:
+class Pausing:
     """Needs a name to sign changes with."""
 
     holder: str
