@@ -25,22 +25,25 @@ from skuld_py.simulation.checkers import Evidence, Finding
 from skuld_py.simulation.checkers.convergence import replicas_are_equal
 from skuld_py.simulation.checkers.evidence import EVIDENCE_MAX, claims_of
 from skuld_py.simulation.checkers.order import nobody_starves
+from skuld_py.simulation.client import Client
 from skuld_py.simulation.clocks import WALL_START_MS, draw_clock
 from skuld_py.simulation.cluster import Cluster
 from skuld_py.simulation.faults import Fault, draw_faults
 from skuld_py.simulation.healing import Healer
 from skuld_py.simulation.hindsight import Hindsight
 from skuld_py.simulation.history import Status
+from skuld_py.simulation.meddling import Meddler, Reader
 from skuld_py.simulation.monitor import NO_NEED_TO_RAISE
 from skuld_py.simulation.nemesis import Nemesis
 from skuld_py.simulation.options import Options, draw_options
 from skuld_py.simulation.pausing import Pauser
+from skuld_py.simulation.producing import Producer
 from skuld_py.simulation.reduction import WHOLE, Reduction
 from skuld_py.simulation.scheduler import stream
 from skuld_py.simulation.store import MemoryStore
 from skuld_py.simulation.trace import Trace
 from skuld_py.simulation.trees import trees_follow_records
-from skuld_py.simulation.workload import Client, Meddler, Producer, Reader, Worker
+from skuld_py.simulation.working import Worker
 
 LIVENESS_MS = 40_000
 SETTLE_MS = 250

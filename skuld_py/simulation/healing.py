@@ -23,11 +23,12 @@ from skuld_py.cluster.placement import place
 from skuld_py.model import messages as m
 from skuld_py.model.body import header_of
 from skuld_py.model.history import TIME_MS_MAX, History, decode_history
+from skuld_py.simulation.client import Client
 from skuld_py.simulation.cluster import Cluster
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.network import between, one_way
 from skuld_py.simulation.pausing import resume_for_good
-from skuld_py.simulation.workload import Client, Worker
+from skuld_py.simulation.working import Worker
 
 DRAIN_LEASE_MS = 1_000
 DESCRIBE_MS = 100

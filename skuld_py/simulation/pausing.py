@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from skuld_py.model import messages as m
 from skuld_py.model.setting import PAUSED, UNSET, YES
+from skuld_py.simulation.client import REPEATS_MAX, Client
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.options import Options
-from skuld_py.simulation.workload import REPEATS_MAX, Client
 
 PAUSE_MS = (50, 2_000)
 """How long a queue is paused, about."""

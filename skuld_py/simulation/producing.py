@@ -1,0 +1,94 @@
+"""Clients that enqueue: they repeat, with the same ids and at another node, what they do not know the outcome of.
+
+Now and then they also repeat what they know, or send other content under the same ids, which every
+owner must refuse. Batches draw their queue, size, priority and options by chance.
+"""
+
+from __future__ import annotations
+
+from skuld_py.model import messages as m
+from skuld_py.model.body import DEFAULT_RETRY, Header, Retry, encode_times, prelude_of
+from skuld_py.model.columns import pack
+from skuld_py.model.ids import IdMint
+from skuld_py.simulation.client import REPEATS_MAX, Client
+from skuld_py.simulation.history import Operation, Status
+from skuld_py.simulation.options import Options
+
+FAR_MS = 24 * 3600 * 1000
+"""Tasks with a time expire long after the run: they show that bodies with options travel as others do."""
+
+
+class Producer:
+    """Enqueues; repeats what it is not sure of; now and then repeats what it is sure of."""
+
+    def __init__(self, client: Client, options: Options) -> None:
+        self._client = client
+        self._random = client.random
+        self._options = options
+        self._mint = IdMint(client.random.getrandbits(32))
+        self._made = 0
+
+    def begin(self) -> None:
+        """Learn the id floor, then produce."""
+        self._client.ask(m.Greet, self._on_greeted)
+        self._client.repeat(self._options.workload.enqueue_ms, self._enqueue)
+
+    def _on_greeted(self, operation: Operation) -> None:
+        if isinstance(operation.answer, m.Greeted):
+            self._mint.raise_floor(operation.answer.floor_ms)
+
+    def _enqueue(self) -> None:
+        random, replicas = self._random, self._options.parameters.replicas
+        batches = tuple(self._batch() for _ in range(1 + (random.random() < 0.3)))
+        w = random.choice((0, 0, random.randint(self._options.w_min, replicas)))
+        self._send(batches, w, REPEATS_MAX)
+
+    def _batch(self) -> m.TaskBatch:
+        random, workload = self._random, self._options.workload
+        queue, priority = random.choice(workload.queues), random.choice((0, 0, -1, 5))
+        count = random.randint(1, workload.batch_max)
+        ids = self._mint.mint(self._client.wall_ms(), count, random.getrandbits(32))
+        if random.random() < 0.2:
+            ids += self._mint.mint(self._client.wall_ms(), 1, random.getrandbits(32))
+        self._made += len(ids)
+        payloads = [f"{self._client.name} {self._made} {index}".encode() + bytes(random.choice((0, 1, 60)))
+                    for index in range(len(ids))]
+        headers = (("made", str(self._made)),) if self._made % 3 == 0 else ()
+        expires_ms = 0 if self._made % 4 else self._client.wall_ms() + FAR_MS
+        header = Header(queue, priority, self._policy(), headers, prelude_of(0, expires_ms)).encode()
+        rests = [encode_times(0, expires_ms) + payload for payload in payloads]
+        return m.TaskBatch(header, b"".join(ids), pack(rests))
+
+    def _policy(self) -> Retry:
+        attempts = self._options.workload.max_attempts
+        return Retry(self._random.choice(attempts), 50, 200, 400) if attempts else DEFAULT_RETRY
+
+    def _send(self, batches: tuple[m.TaskBatch, ...], w: int, repeats: int) -> None:
+        def then(operation: Operation) -> None:
+            self._on_answer(operation, batches, w, repeats)
+        self._client.ask(lambda request: m.Enqueue(request, w, batches), then)
+
+    def _on_answer(self, operation: Operation, batches: tuple[m.TaskBatch, ...], w: int,
+                   repeats: int) -> None:
+        random = self._random
+        if self._client.is_stopped or not repeats:
+            return
+        if operation.status is Status.INFO and random.random() < 0.8:
+            self._client.later(random.randint(1, 300), self._send, batches, w, repeats - 1)
+        elif operation.is_ok and random.random() < 0.05:
+            self._client.later(random.randint(1, 3_000), self._send, batches, w, 0)
+        elif self._is_everywhere(operation) and random.random() < 0.1:
+            self._client.later(random.randint(1, 3_000), self._send, _forged(batches), 1, 0)
+
+    def _is_everywhere(self, operation: Operation) -> bool:
+        """Whether every owner has it for sure, those to come included: they all must refuse other content."""
+        answer, options = operation.answer, self._options
+        return (isinstance(answer, m.Acked) and answer.copies == options.parameters.replicas
+                and not options.has_churn and not options.has_losses)
+
+
+def _forged(batches: tuple[m.TaskBatch, ...]) -> tuple[m.TaskBatch, ...]:
+    """The same ids with other content, which every owner must refuse."""
+    return tuple(m.TaskBatch(batch.header, batch.ids, pack([payload + b" forged"
+                                                            for payload in batch.payloads.unpack()]))
+                 for batch in batches)

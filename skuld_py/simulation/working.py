@@ -1,0 +1,161 @@
+"""Clients that claim, and then do one of many things with what they hold: the fates.
+
+A worker stops at the time it sent the request plus the lease, by its own clock: never later, whatever
+the answer said. It repeats a completion whose outcome it does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from skuld_py.model import messages as m
+from skuld_py.model.columns import pack, pack_u64, unpack_u64
+from skuld_py.model.history import FAILED, SNOOZED
+from skuld_py.model.ids import split
+from skuld_py.simulation.client import REPEATS_MAX, Client, Then
+from skuld_py.simulation.history import Hold, Operation, Status
+from skuld_py.simulation.options import Options
+
+
+class Worker:
+    """Claims tasks and does one of many things with them."""
+
+    def __init__(self, client: Client, options: Options, fates: Sequence[str]) -> None:
+        self._client = client
+        self._random = client.random
+        self._options = options
+        self._history = client.history
+        self._fates: dict[str, Callable[[Sequence[Hold], int], None]] = {
+            "complete": self._complete_in_time, "renew": self._renew_on, "release": self._release,
+            "late": self._complete_late, "abandon": lambda holds, lease_ms: None,
+            "fail": partial(self._conclude, FAILED), "snooze": partial(self._conclude, SNOOZED)}
+        self._likes = tuple(fates)
+
+    def begin(self) -> None:
+        """Work."""
+        self._client.repeat(self._options.workload.claim_ms, self._claim_some)
+
+    def _claim_some(self) -> None:
+        random, workload = self._random, self._options.workload
+        self.claim(random.choice(workload.queues), random.randint(1, 1 + workload.batch_max),
+                   random.randint(*workload.lease_ms), random.choice((0, 0, 100, 1_000)))
+
+    def claim(self, queue: str, count: int, lease_ms: int, wait_ms: int,
+              after: Callable[[], None] = lambda: None) -> None:
+        """Ask for tasks."""
+        def then(operation: Operation) -> None:
+            self._on_claimed(operation, lease_ms)
+            after()
+        self._client.ask(lambda request: m.Claim(request, queue, count, lease_ms, wait_ms, self._client.name),
+                         then)
+
+    def _stop_of(self, sent_ms: int, lease_ms: int) -> int:
+        clock = self._client.clock
+        return clock.when(clock.read(sent_ms) + lease_ms)
+
+    def _on_claimed(self, operation: Operation, lease_ms: int) -> None:
+        if not isinstance(operation.answer, m.Claimed):
+            return
+        now_ms, stop_ms = self._client.scheduler.now_ms, self._stop_of(operation.invoked_ms, lease_ms)
+        holds = [Hold(task_id, batch.first_token + index, f"{self._client.name}#{operation.request}",
+                      operation.invoked_ms, now_ms, max(now_ms, stop_ms))
+                 for batch in operation.answer.batches for index, task_id in enumerate(split(batch.ids))]
+        self._history.holds += holds
+        if now_ms >= stop_ms or not holds:
+            return
+        at = self._random.randint(0, len(holds)) if self._random.random() < 0.3 else 0
+        for group in (holds[:at], holds[at:]):
+            if group:
+                self._fates[self._random.choice(self._likes)](group, lease_ms)
+
+    # -- fates ---------------------------------------------------------------------------------
+
+    def _left_ms(self, holds: Sequence[Hold]) -> int:
+        return min(hold.stop_ms for hold in holds) - self._client.scheduler.now_ms
+
+    def _log(self, holds: Sequence[Hold], seq: int) -> None:
+        if not self._options.workload.is_logging:
+            return
+        for hold in holds[:2]:
+            entry = pack([f"{hold.token} {seq}".encode(), b"more"][: 1 + seq % 2])
+            self._client.ask(lambda request, hold=hold, entry=entry: m.Append(  # type: ignore[misc]
+                request, 0, hold.task, hold.token, 2 * seq, entry), lambda operation: None)
+
+    def _complete_in_time(self, holds: Sequence[Hold], lease_ms: int) -> None:
+        self._log(holds, 0)
+        delay_ms = self._random.randint(0, max(0, self._left_ms(holds) - 1))
+        self._client.later(delay_ms // 2, self.complete, holds, REPEATS_MAX)
+
+    def _complete_late(self, holds: Sequence[Hold], lease_ms: int) -> None:
+        delay_ms = self._left_ms(holds) + self._random.randint(0, 2 * lease_ms)
+        if self._random.random() < 0.5:
+            self._client.later(delay_ms, self._send_renewal, holds, lease_ms, lambda operation: None)
+        self._client.later(delay_ms, self.complete, holds, REPEATS_MAX)
+
+    def complete(self, holds: Sequence[Hold], repeats: int) -> None:
+        """Say that they are done; again when nobody knows."""
+        for hold in holds:
+            hold.stop_ms = min(hold.stop_ms, self._client.scheduler.now_ms)
+        ids = b"".join(hold.task for hold in holds)
+        tokens = pack_u64([hold.token for hold in holds])
+
+        def then(operation: Operation) -> None:
+            if operation.status is Status.INFO and repeats:
+                self._client.later(self._random.randint(1, 300), self.complete, holds, repeats - 1)
+        w = self._random.choice((0, 0, self._options.w_min))
+        self._client.ask(lambda request: m.Complete(request, w, 0, ids, tokens), then)
+
+    def _release(self, holds: Sequence[Hold], lease_ms: int) -> None:
+        def release() -> None:
+            for hold in holds:
+                hold.stop_ms = min(hold.stop_ms, self._client.scheduler.now_ms)
+            self._send_renewal(holds, 0, lambda operation: None)
+        self._client.later(self._random.randint(0, lease_ms), release)
+
+    def _conclude(self, kind: int, holds: Sequence[Hold], lease_ms: int) -> None:
+        """Fail or snooze, now and then too late."""
+        is_by_policy = bool(self._options.workload.max_attempts) and self._random.random() < 0.7
+        delay_ms = -1 if is_by_policy else self._random.randint(0, 500)
+        ids, tokens = b"".join(hold.task for hold in holds), pack_u64([hold.token for hold in holds])
+
+        def conclude() -> None:
+            for hold in holds:
+                hold.stop_ms = min(hold.stop_ms, self._client.scheduler.now_ms)
+            self._client.ask(lambda request: m.Conclude(request, kind, delay_ms, ids, tokens),
+                             lambda operation: None)
+        self._client.later(self._random.randint(0, lease_ms), conclude)
+
+    def _renew_on(self, holds: Sequence[Hold], lease_ms: int) -> None:
+        rounds = self._random.randint(1, 4)
+
+        def then(operation: Operation) -> None:
+            self._on_renewed(operation, holds, lease_ms)
+
+        def once(left: int) -> None:
+            held = [hold for hold in holds if hold.stop_ms > self._client.scheduler.now_ms]
+            if held and left:
+                self._log(held, rounds - left)
+                self._send_renewal(holds, lease_ms, then)
+                self._client.later(max(1, lease_ms // 3), once, left - 1)
+            elif held:
+                self._fates[self._random.choice(("complete", "abandon"))](held, lease_ms)
+        self._client.later(lease_ms // 3, once, rounds)
+
+    def _send_renewal(self, holds: Sequence[Hold], lease_ms: int, then: Then) -> None:
+        ids = b"".join(hold.task for hold in holds)
+        tokens = pack_u64([hold.token for hold in holds])
+        self._client.ask(lambda request: m.Renew(request, lease_ms, ids, tokens), then)
+
+    def _on_renewed(self, operation: Operation, holds: Sequence[Hold], lease_ms: int) -> None:
+        if not isinstance(operation.answer, m.Renewed):
+            return
+        now_ms, stop_ms = self._client.scheduler.now_ms, self._stop_of(operation.invoked_ms, lease_ms)
+        unknown = unpack_u64(operation.answer.unknown)
+        for index, (hold, end_ms) in enumerate(zip(holds, unpack_u64(operation.answer.ends), strict=True)):
+            if index in unknown:
+                continue
+            if not end_ms:
+                hold.stop_ms = min(hold.stop_ms, now_ms)
+            elif hold.stop_ms > now_ms:
+                hold.stop_ms = max(hold.stop_ms, stop_ms)
