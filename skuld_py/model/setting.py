@@ -14,11 +14,15 @@ import struct
 from collections.abc import Callable
 
 from skuld_py.errors import Refused
-from skuld_py.model.setting_messages import SettingRow
+from skuld_py.model import names
+from skuld_py.model.fields import U63_MAX
+from skuld_py.model.limiting import are_limits
+from skuld_py.model.setting_messages import SETTING_BYTES_MAX, SettingRow
 
 SETTING_PREFIX, SETTINGS_END = b"setting ", b"setting!"
 """Between these stand the keys of all settings, in ``meta``."""
 PAUSED = "paused"
+LIMITS = "limits"
 YES = b"true"
 UNSET = b""
 """The value of a register that says nothing: the default holds. It is kept, so that older rows stay older."""
@@ -46,11 +50,16 @@ def encode_setting(row: SettingRow) -> bytes:
 def decode_setting(key: bytes, record: bytes) -> SettingRow:
     """The row of a stored register; raises ``ValueError`` when it is none."""
     kind, _, name = key.removeprefix(SETTING_PREFIX).decode().partition("/")
-    if len(record) < _HEAD.size or not name:
-        raise ValueError("no setting")
+    if len(record) < _HEAD.size:
+        raise ValueError("too short")
     version, size = _HEAD.unpack_from(record)
     at = _HEAD.size + size
-    return SettingRow(kind, name, version, record[_HEAD.size : at].decode(), record[at:])
+    row = SettingRow(kind, name, version, record[_HEAD.size : at].decode(), record[at:])
+    are_names = (names.NAME.fullmatch(kind) and names.NAME.fullmatch(name)
+                 and names.WIDE_NAME.fullmatch(row.writer))
+    if not (are_names and 1 <= version <= U63_MAX and at <= len(record) <= at + SETTING_BYTES_MAX):
+        raise ValueError("no message could carry it")
+    return row
 
 
 def check_setting(kind: str, value: bytes) -> None:
@@ -63,5 +72,5 @@ def check_setting(kind: str, value: bytes) -> None:
         raise Refused("bad_setting", f"value: {value[:40]!r} does not fit the setting {kind!r}", kind=kind)
 
 
-KINDS: dict[str, Callable[[bytes], bool]] = {PAUSED: lambda value: value == YES}
+KINDS: dict[str, Callable[[bytes], bool]] = {PAUSED: lambda value: value == YES, LIMITS: are_limits}
 """Each kind, and whether a value that is not empty fits it."""

@@ -216,7 +216,8 @@ class ClientService:
         settings, kind, name = self._node.settings, message.kind, message.name
         check_setting(kind, message.value)
         if settings.is_full(kind, name):
-            raise Refused("too_many_settings", f"name: {SETTINGS_MAX} settings are kept already")
+            raise Refused("too_many_settings", f"name: {SETTINGS_MAX} settings are kept already, those of resumed"
+                          " queues and removed limits among them; only these can be set again")
         newest = max(now_ms + self._node.parameters.skew_ms + FUTURE_MS_MAX, settings.version(kind, name) + 1)
         if message.version > newest:
             raise Refused("bad_version", f"version: {message.version} is no successor of {newest - 1}; ask for the"

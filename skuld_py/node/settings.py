@@ -4,6 +4,10 @@ All nodes hold all settings, since any of them may lead any partition. A change 
 travels with the gossip: each carries a digest of all registers, and who sees another digest than its own asks for
 what differs. Joining is taking the greater row, so neither order nor repetition matters.
 
+A stored record that makes no sense is left out, with a reason that the node shows: who restarts would read it
+again, and for ever, while another node's copy of the register comes with the first gossip. A value that does not
+fit its kind sets nothing.
+
 Rejected: the coordination log, since a queue must be paused just then when ZooKeeper is away, and since what users
 write would be in every snapshot; and asking at each grant, since a pause must not cost the claims of other queues.
 """
@@ -15,14 +19,17 @@ from collections.abc import Iterable
 from sortedcontainers import SortedDict
 from xxhash import xxh3_64_intdigest
 
-from skuld_py.errors import Corrupt
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.fields import U63_MAX
+from skuld_py.model.limiting import NO_LIMITS, QueueLimits, decode_limits
 from skuld_py.model.setting import (
+    KINDS,
+    LIMITS,
     PAUSED,
     SETTING_PREFIX,
     SETTINGS_END,
+    UNSET,
     YES,
     decode_setting,
     encode_setting,
@@ -44,12 +51,17 @@ class Settings:
         self._rows: SortedDict[bytes, m.SettingRow] = SortedDict()
         self._paused: dict[str, None] = {}
         self._resumed: dict[str, None] = {}
+        self._limits: dict[str, QueueLimits] = {}
+        self._lent: dict[str, QueueLimits] = {}
+        self._rewidened: dict[str, None] = {}
         self.digest = 0
+        self.ignored: dict[bytes, str] = {}
+        """Stored records that are left out, by key: why."""
         for key, record in store.walk("meta", SETTING_PREFIX, SETTINGS_END):
             try:
                 self._note(key, decode_setting(key, record), record)
-            except ValueError:
-                raise Corrupt("meta", key) from None
+            except ValueError as problem:
+                self.ignored[key] = str(problem)
 
     # -- what they say -------------------------------------------------------------------------
 
@@ -63,9 +75,23 @@ class Settings:
         return sorted(self._paused)
 
     def take_resumed(self) -> list[str]:
-        """The queues resumed since the last call."""
+        """The queues resumed since the last call, or whose limits are others now."""
         resumed, self._resumed = self._resumed, {}
         return [queue for queue in resumed if queue not in self._paused]
+
+    def lent(self, queue: str) -> QueueLimits | None:
+        """The limits of a queue whose claims need a loan; None for all others, at the cost of one look-up."""
+        return self._lent.get(queue)
+
+    def key_concurrency(self, queue: str) -> int:
+        """How many claims of one ordering key may be held at once."""
+        limits = self._limits.get(queue)
+        return limits.key_concurrency or 1 if limits is not None else 1
+
+    def take_rewidened(self) -> list[str]:
+        """The queues whose ``key_concurrency`` is another since the last call; after a start, all but 1."""
+        rewidened, self._rewidened = self._rewidened, {}
+        return list(rewidened)
 
     def is_full(self, kind: str, name: str) -> bool:
         """Whether there is no room for this register."""
@@ -86,6 +112,7 @@ class Settings:
             if known is None or rank_of(row) > rank_of(known):
                 record = encode_setting(row)
                 self._store.put_many("meta", [(key, record)])
+                self.ignored.pop(key, None)
                 self._note(key, row, record)
 
     def _note(self, key: bytes, row: m.SettingRow, record: bytes) -> None:
@@ -99,6 +126,21 @@ class Settings:
         elif row.kind == PAUSED and row.name in self._paused:
             del self._paused[row.name]
             self._resumed[row.name] = None
+        elif row.kind == LIMITS:
+            self._note_limits(row)
+
+    def _note_limits(self, row: m.SettingRow) -> None:
+        was_lent, width = row.name in self._lent, self.key_concurrency(row.name)
+        limits = decode_limits(row.value) if row.value != UNSET and KINDS[LIMITS](row.value) else NO_LIMITS
+        for known, holds in ((self._limits, limits != NO_LIMITS), (self._lent, limits.is_lent)):
+            if holds:
+                known[row.name] = limits
+            else:
+                known.pop(row.name, None)
+        if was_lent:
+            self._resumed[row.name] = None
+        if width != self.key_concurrency(row.name):
+            self._rewidened[row.name] = None
 
     # -- pages ---------------------------------------------------------------------------------
 

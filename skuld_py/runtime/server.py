@@ -154,6 +154,9 @@ class Server:
         jitter = random.Random()
         node = Node(me=me, parameters=self._parameters, store=self._store,
                     jitter_ms=lambda most: jitter.randint(0, most), nonce=secrets.randbits(32))
+        for key, reason in node.settings.ignored.items():
+            _log.error("node %s leaves out the setting stored under %r: %s; set it again", self._address.name, key,
+                       reason)
         membership = Membership(me, lambda: f"{me.name}~{secrets.token_hex(4)}",
                                 lambda most: jitter.randint(0, most),
                                 base=Replica.base(self._parameters),

@@ -8,10 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skuld_py.errors import Corrupt
+from skuld_py.errors import Refused
 from skuld_py.model import columns
 from skuld_py.model import messages as m
-from skuld_py.model.setting import PAUSED, UNSET, YES, rank_of, setting_key
+from skuld_py.model.limiting import QueueLimits, decode_limits
+from skuld_py.model.setting import (
+    LIMITS,
+    PAUSED,
+    UNSET,
+    YES,
+    check_setting,
+    encode_setting,
+    rank_of,
+    setting_key,
+)
+from skuld_py.model.setting_messages import SETTING_BYTES_MAX
 from skuld_py.node.settings import PAGE_ROWS, Settings
 from skuld_py.simulation.store import MemoryStore
 
@@ -101,12 +112,84 @@ def test_what_was_committed_is_known_after_a_restart() -> None:
     assert again.digest == known(paused("a"), paused("b", 7, UNSET)).digest
 
 
-def test_a_record_that_makes_no_sense_is_not_served() -> None:
+@pytest.mark.parametrize(("key", "record"), [
+    (setting_key(PAUSED, "q"), b"short"), (setting_key(PAUSED, "q"), encode_setting(paused(version=0))),
+    (setting_key(PAUSED, ""), encode_setting(paused())), (setting_key(PAUSED, "a b"), encode_setting(paused())),
+    (setting_key("/", "q"), encode_setting(paused())), (b"setting \xff/q", encode_setting(paused())),
+    (setting_key(PAUSED, "q"), encode_setting(paused(writer=" "))),
+    (setting_key(PAUSED, "q"), encode_setting(paused(value=bytes(SETTING_BYTES_MAX + 1)))),
+    (setting_key(PAUSED, "q"), encode_setting(paused())[:8] + b"\xff" + YES),
+])
+def test_a_record_that_makes_no_sense_is_left_out_for_a_reason_and_the_others_serve(key: bytes,
+                                                                                   record: bytes) -> None:
+    """A node that ended by it would find it again at its next start."""
+    store = MemoryStore()
+    store.put_many("meta", [(key, record), (setting_key(PAUSED, "r"), encode_setting(paused("r")))])
+
+    registers = Settings(store)
+
+    assert registers.paused == ["r"]
+    assert registers.digest == known(paused("r")).digest
+    assert list(registers.ignored) == [key] and registers.ignored[key]
+
+
+def test_what_another_node_knows_takes_the_place_of_a_record_without_sense() -> None:
     store = MemoryStore()
     store.put_many("meta", [(setting_key(PAUSED, "q"), b"short")])
+    registers, other = Settings(store), known(paused("q", 3))
 
-    with pytest.raises(Corrupt):
-        Settings(store)
+    registers.join(other.answer(registers.question()).rows)
+
+    assert registers.paused == ["q"]
+    assert registers.ignored == {}
+    assert Settings(store).digest == other.digest
+
+
+def limited(value: bytes, version: int = 1, queue: str = "q") -> m.SettingRow:
+    return m.SettingRow(LIMITS, queue, version, "w", value)
+
+
+def test_limits_hold_from_their_row_until_another_one_stands() -> None:
+    three, wide = QueueLimits(concurrency=3), QueueLimits(key_concurrency=4)
+    registers = known(limited(three.encode()))
+    assert registers.lent("q") == three and registers.lent("r") is None
+    assert registers.key_concurrency("q") == registers.key_concurrency("r") == 1
+
+    registers.join([limited(wide.encode(), 2)])
+    assert registers.lent("q") is None
+    assert registers.key_concurrency("q") == 4
+    assert registers.take_resumed() == ["q"] and registers.take_resumed() == []
+    assert registers.take_rewidened() == ["q"] and registers.take_rewidened() == []
+
+    registers.join([limited(UNSET, 3)])
+    assert registers.key_concurrency("q") == 1
+    assert registers.take_rewidened() == ["q"]
+    assert registers.take_resumed() == []
+
+
+@pytest.mark.parametrize("value", [b"5", b"{}", b"{", b"[" * 2_000, b'{"concurrency":0}', b'{"concurrency":true}',
+                                   b'{"concurrency":1.5}', b'{"rate":5}', b'{"width":1}', b'{"concurrency": 3}',
+                                   b'{"concurrency":1000001}', b'{"burst":1,"concurrency":3}', b"\xff"])
+def test_limits_without_sense_are_refused_and_where_they_stand_limit_nothing(value: bytes) -> None:
+    with pytest.raises(Refused, match="does not fit"):
+        check_setting(LIMITS, value)
+
+    registers = known(limited(QueueLimits(concurrency=3).encode()), limited(value, 2))
+
+    assert registers.lent("q") is None
+    assert registers.version(LIMITS, "q") == 2
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.builds(QueueLimits, st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), st.integers(0, 5),
+                 st.integers(0, 5)))
+def test_limits_are_read_as_they_were_written(limits: QueueLimits) -> None:
+    if limits.problem():
+        with pytest.raises(ValueError, match=r"."):
+            decode_limits(limits.encode())
+    else:
+        assert decode_limits(limits.encode()) == limits
+        check_setting(LIMITS, limits.encode())
 
 
 def test_pages_cover_all_registers_once() -> None:
