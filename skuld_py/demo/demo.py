@@ -14,6 +14,7 @@ Invariants:
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -35,8 +36,7 @@ from skuld_py.embedded import process
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.model.ids import TaskId
-from skuld_py.model.task import ClaimView, Task
-from skuld_py.worker.journal import decode_entry, result_of
+from skuld_py.model.task import Task
 
 QUEUE = "census"
 APP = "skuld_py.demo.census"
@@ -165,8 +165,7 @@ class _Demo:
                           f"{process.tail(log)}")
         tasks = client.get_many(ids)
         for task in tasks:
-            errors = [entry["error"] for claim in task.claims for entry in map(decode_entry, claim.log[-1:])
-                      if entry["kind"] == "error"]
+            errors = [claim.error.decode() for claim in task.claims if claim.error is not None]
             if len(errors) >= ATTEMPTS_MAX:
                 raise Refused("demo_failed", f"task {TaskId(task.id)} failed {len(errors)} times:"
                               f" {errors[-1]}")
@@ -233,13 +232,8 @@ class _Demo:
 
 
 def _result(task: Task) -> dict[str, Any]:
-    result: dict[str, Any] = result_of(completing_claim(task).log)
+    result: dict[str, Any] = json.loads(task.result or b"")
     return result
-
-
-def completing_claim(task: Task) -> ClaimView:
-    """The claim whose word counts."""
-    return next(claim for claim in task.claims if claim.token == task.completed_token)
 
 
 def _jars_of_spark() -> list[Path]:

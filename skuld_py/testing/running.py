@@ -1,11 +1,12 @@
 """Running the tasks of a cluster in memory, one after another, in the test's own thread.
 
 Each waiting task is claimed, the function it names is called with a real ``TaskContext``, inside the worker's
-middleware, and the outcome is written as a worker writes it: log, result, completion. What tasks enqueue while
-they run is run too.
+middleware, and the outcome is written as a worker writes it: its log, then the completion with the result. What
+tasks enqueue while they run is run too.
 
-A task that fails is run once: it is given back when the run is over, so that the test sees it waiting. Spark is
-whatever the test gives, ``None`` by default.
+A task that fails is run once: its claim is failed, with the error, when the run is over. Its retry policy then
+says when it waits again; a test lets that time pass with ``advance``. Spark is whatever the test gives, ``None``
+by default.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from skuld_py.client.claims import Claim
 from skuld_py.errors import SkuldError
 from skuld_py.model.ids import TaskId
 from skuld_py.worker.context import TaskContext
-from skuld_py.worker.journal import encode_entry
 from skuld_py.worker.middleware import Middleware, middleware_added, surround
+from skuld_py.worker.outcome import encode_result, error_of
 from skuld_py.worker.registry import decode_call, lookup
 
 if TYPE_CHECKING:
@@ -43,21 +44,21 @@ class Ran:
 
 def run_until_empty(client: MemoryClient, queues: Sequence[str], spark: Any, middleware: Middlewares | None,
                     raises: bool) -> list[Ran]:
-    """What was run, in order. With ``raises`` the first error is raised, after its task was given back."""
+    """What was run, in order. With ``raises`` the first error is raised, after its claim was failed."""
     around = middleware_added() if middleware is None else middleware
     ran: list[Ran] = []
-    failed: list[Claim] = []
+    failed: list[tuple[Claim, bytes]] = []
     try:
         while claim := _next(client, queues):
             ran.append(_run(client, claim, spark, around))
             error = ran[-1].error
             if error is not None:
-                failed.append(claim)
+                failed.append((claim, error_of(error)))
                 if raises:
                     raise error
     finally:
         if failed:
-            client.release(*failed)
+            client.fail_many([claim for claim, _ in failed], [error for _, error in failed])
     return ran
 
 
@@ -73,18 +74,18 @@ def _run(client: MemoryClient, claim: Claim, spark: Any, middleware: Middlewares
         call = decode_call(claim.payload)
         name = call.name
         value = surround(lookup(name), call, middleware)(spark, context, *call.args, **call.kwargs)
-        encode_entry("result", 0, value=value)
+        result = encode_result(value)
     except Exception as error:
-        _write(client, claim, context, "error", error=f"{type(error).__name__}: {error}", trace="")
+        _write(client, claim, context)
         return Ran(claim.id, claim.queue, name, error=error)
-    _write(client, claim, context, "result", value=value)
-    client.complete(claim)
+    _write(client, claim, context)
+    client.complete(claim, result)
     return Ran(claim.id, claim.queue, name, value)
 
 
-def _write(client: MemoryClient, claim: Claim, context: TaskContext, kind: str, **fields: Any) -> None:
+def _write(client: MemoryClient, claim: Claim, context: TaskContext) -> None:
     at_ms = client.cluster.wall_ms()
-    context.journal.close(kind, at_ms, **fields)
+    context.journal.close(at_ms)
     while (batch := context.journal.take(client.cluster.steady_s(), at_ms)) is not None:
         try:
             client.update(claim, batch.entries, seq=batch.seq)

@@ -5,9 +5,9 @@ read a log without this package:
 
     {"kind": "log", "text": ...}                     what the task said; a dict it gave stands as it is
     {"kind": "progress", "done", "total", "note", "spark": {"jobs", "stages", "tasks": [done, known]}}
-    {"kind": "result", "value": ...}                 what the function returned; always the last entry
-    {"kind": "error", "error", "trace"}              why it failed
-    {"kind": "released", "reason"}                   why the claim was given back
+    {"kind": "released", "reason"}                   why the claim was given back; always the last entry
+
+What a function returned or why it failed is no entry: results and errors are the task's, see ``outcome``.
 
 Invariants:
 
@@ -72,14 +72,6 @@ def decode_entry(data: bytes) -> dict[str, Any]:
     return entry if isinstance(entry, dict) and "kind" in entry else {"kind": "unknown"}
 
 
-def result_of(log: tuple[bytes, ...]) -> Any:
-    """What the function returned, out of the log of the claim that completed its task."""
-    entry = decode_entry(log[-1]) if log else {}
-    if entry.get("kind") != "result":
-        raise Refused("no_result", "this log does not end with a result; did a worker complete its claim?")
-    return entry["value"]
-
-
 def pause_s(age_s: float) -> float:
     """Least time between two entries of progress: a second at first, later a thirtieth of the claim's age."""
     return max(FLUSH_S, age_s / 30)
@@ -125,16 +117,17 @@ class Journal:
         """Note how far Spark is with the task's jobs."""
         self._spark = counts
 
-    def close(self, kind: str, at_ms: int, **fields: Any) -> None:
-        """Put the last entry behind all that is buffered; nothing follows it, whatever is still said."""
-        last = encode_entry(kind, at_ms, **fields)
+    def close(self, at_ms: int, reason: str = "") -> None:
+        """Put behind all that is buffered why the claim is given back, if it is. Nothing follows, whatever is
+        still said."""
         self._collect(at_ms)
         self._is_closed = True
         if self._dropped:
             text = f"{self._dropped} more entries were dropped; a claim's log holds {ENTRIES_MAX}"
             self._pending.append(encode_entry("log", at_ms, text=text))
             self._dropped = 0
-        self._pending.append(last)
+        if reason:
+            self._pending.append(encode_entry("released", at_ms, reason=reason))
 
     def take(self, now_s: float, at_ms: int) -> Batch | None:
         """What to write now: first the batch not yet confirmed, else the next one, else None."""

@@ -9,8 +9,9 @@
     census(spark, context, paths, output="/tmp")                          # call it here and now
 
 A task function is registered under ``MODULE:FUNCTION`` (``acme.jobs:census``) or the name it is given. It
-receives the claim's SparkSession, its ``TaskContext``, and the arguments of the call. What it returns is
-written into the task's log, so it must be plain as well, and small: say where the data is, not the data.
+receives the claim's SparkSession, its ``TaskContext``, and the arguments of the call. What it returns becomes
+the task's result, so it must be plain as well, and small: say where the data is, not the data. What it raises
+becomes the error of a failed attempt; see ``outcome``.
 Who enqueues for it is ``sending``'s business.
 
 Invariants:

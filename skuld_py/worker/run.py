@@ -15,23 +15,17 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
-import traceback
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Protocol
 
 import attrs
 
 from skuld_py.client.client import Claim
-from skuld_py.errors import SkuldError
 from skuld_py.worker.context import ClaimLost, TaskContext
-from skuld_py.worker.journal import encode_entry
 from skuld_py.worker.lease import Key
 from skuld_py.worker.middleware import middleware_added, surround
+from skuld_py.worker.outcome import encode_result, error_of, said
 from skuld_py.worker.registry import Call, decode_call, lookup
-
-ERROR_CHARS_MAX = 600
-TRACE_CHARS_MAX = 8_000
 
 
 class Engine(Protocol):
@@ -64,19 +58,18 @@ class Engine(Protocol):
 
 @attrs.frozen
 class Returned:
-    """The function returned this."""
+    """The function returned; this is its result."""
 
-    value: Any
+    result: bytes
 
 
 @attrs.frozen
 class Failed:
-    """The function raised."""
+    """The function raised: its words for people, and all that is kept of it."""
 
-    error: str
-    trace: str
+    words: str
+    error: bytes
     is_engine_alive: bool = True
-    attempt: int = 1
 
 
 @attrs.frozen
@@ -151,34 +144,8 @@ class Run:
         try:
             call = decode_call(self.claim.payload)
             function = surround(lookup(call.name), call, middleware_added())
-            value = self._engine.call(function, self.context, call)
-            encode_entry("result", 0, value=value)
+            return Returned(encode_result(self._engine.call(function, self.context, call)))
         except ClaimLost:
             return Stopped()
         except BaseException as error:  # also SystemExit: a task does not end the worker
-            return Failed(_said(error), _traced(error), self._engine.is_alive(), self._attempt())
-        return Returned(value)
-
-    def _attempt(self) -> int:
-        try:
-            return self.context.attempt
-        except SkuldError:
-            return 1
-
-
-def _said(error: BaseException) -> str:
-    """Name and words of an error. Java's are asked of the JVM, which may be gone."""
-    try:
-        words = " ".join(str(error).split("\n\tat ")[0].split())
-    except Exception as problem:
-        words = f"(its text is lost: {type(problem).__name__})"
-    return f"{type(error).__name__}: {words}"[:ERROR_CHARS_MAX]
-
-
-def _traced(error: BaseException) -> str:
-    """Where it was raised, from the task's function on."""
-    at: TracebackType | None = error.__traceback__
-    while at is not None and at.tb_next is not None and at.tb_frame.f_globals.get("__name__", "").startswith(
-            ("skuld_py.worker.run", "skuld_py.worker.spark_worker", "skuld_py.worker.middleware")):
-        at = at.tb_next
-    return "".join(traceback.format_tb(at))[-TRACE_CHARS_MAX:]
+            return Failed(said(error), error_of(error), self._engine.is_alive())

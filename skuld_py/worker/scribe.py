@@ -1,15 +1,15 @@
-"""The one thread that writes for a worker: log entries, completions, releases.
+"""The one thread that writes for a worker: log entries, completions with results, failures with errors, releases.
 
 Invariants:
 
-* A claim is completed only after its whole log, the result last, is acknowledged: whoever sees the completion
-  finds the result.
+* A claim is concluded only after its whole log is acknowledged: whoever sees the end sees what was said before
+  it. The result travels in the completion and the error in the failure, so neither is there without the other.
 * A claim that is lost is never completed. When its completion had been sent and no answer came, the cluster
   is asked what became of it before the claim is called lost.
-* What may be retried is retried until the claim is lost; what is refused for good ends in a release.
-* Runs that end together are completed in one request.
-* A failed task is released only after a pause that doubles with each of its claims, and its lease is kept
-  meanwhile, or a task that always fails would be claimed again at once, for ever.
+* What may be retried is retried until the claim is lost. A log that is refused for good makes the run a failure.
+* Runs that end together are concluded in one request of each kind.
+* When a failed task is tried again is its retry policy's business, and the leader's: nothing pauses here, and no
+  lease is kept for it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from enum import Enum
 from functools import partial
-from typing import Any
 
 import attrs
 
@@ -32,35 +32,35 @@ from skuld_py.worker.lease import Key
 from skuld_py.worker.run import Run
 
 RETRY_S = 1.0
-BACK_OFF_S = 1.0
-BACK_OFF_S_MAX = 60.0
 PASSING = ("unreachable", "no_leader", "unavailable", "busy", "not_ready")
 
 _log = logging.getLogger(__name__)
 
 
+class Way(Enum):
+    """How a claim is concluded."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    RELEASED = "released"
+
+
 @attrs.define(eq=False)
 class _Ending:
-    """A run that is over and what is still to be written of it."""
+    """A run that is over and what is still to be written of it: its result, its error, or why it is given back."""
 
     run: Run
-    kind: str
-    fields: dict[str, Any]
-    completes: bool
-    due_s: float = 0.0
+    way: Way
+    entry: bytes = b""
+    reason: str = ""
     is_closed: bool = False
     was_sent: bool = False
-
-
-def back_off_s(attempt: int) -> float:
-    """The pause before a task that failed in this attempt is released."""
-    return min(BACK_OFF_S_MAX, BACK_OFF_S * 2.0 ** min(attempt - 1, 10))
 
 
 class Scribe:
     """Writes for all runs of a worker, by a client of its own.
 
-    ``on_done`` is told the end of each run: completed, released or lost.
+    ``on_done`` is told the end of each run: completed, failed, released or lost.
     """
 
     def __init__(self, client: Client, on_done: Callable[[Run, str], None]) -> None:
@@ -69,7 +69,7 @@ class Scribe:
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._running: dict[Key, Run] = {}
         self._endings: dict[Key, _Ending] = {}
-        self._broken: set[Key] = set()
+        self._broken: dict[Key, str] = {}
         self._flush_at = 0.0
         self._retry_at = 0.0
         self._is_closing = False
@@ -94,26 +94,21 @@ class Scribe:
         """Keep this run's log up to date."""
         self._inbox.put(partial(self._running.__setitem__, run.key, run))
 
-    def complete(self, run: Run, value: Any) -> None:
-        """Record the result, then the completion."""
-        self._inbox.put(partial(self._end, _Ending(run, "result", {"value": value}, completes=True)))
+    def complete(self, run: Run, result: bytes) -> None:
+        """Record the completion and what came of it."""
+        self._inbox.put(partial(self._end, _Ending(run, Way.COMPLETED, result)))
 
-    def release(self, run: Run, kind: str, **fields: str) -> None:
-        """Record why, then give the claim back at once."""
-        self._inbox.put(partial(self._end, _Ending(run, kind, fields, completes=False)))
+    def fail(self, run: Run, error: bytes) -> None:
+        """Record that this attempt failed, and why."""
+        self._inbox.put(partial(self._end, _Ending(run, Way.FAILED, error)))
 
-    def release_later(self, run: Run, pause_s: float, kind: str, **fields: str) -> None:
-        """Record why now, and give the claim back after a pause."""
-        due_s = steady_s() + pause_s
-        self._inbox.put(partial(self._end, _Ending(run, kind, fields, completes=False, due_s=due_s)))
+    def release(self, run: Run, reason: str) -> None:
+        """Record why in the log, then give the claim back."""
+        self._inbox.put(partial(self._end, _Ending(run, Way.RELEASED, reason=reason)))
 
     def forget(self, run: Run) -> None:
         """The claim is lost: write nothing more of it."""
         self._inbox.put(partial(self._forget, run))
-
-    def hurry(self) -> None:
-        """Release now what waits for its pause to end."""
-        self._inbox.put(self._hurry)
 
     # -- the thread ----------------------------------------------------------------------------
 
@@ -139,8 +134,7 @@ class Scribe:
 
     def _wait_s(self) -> float:
         due = [self._flush_at] if self._running else []
-        due += [max(self._retry_at, ending.due_s if ending.is_closed else 0.0)
-                for ending in self._endings.values()]
+        due += [self._retry_at] if self._endings else []
         return max(0.0, min(due, default=steady_s() + FLUSH_S) - steady_s())
 
     def _end(self, ending: _Ending) -> None:
@@ -149,42 +143,38 @@ class Scribe:
 
     def _forget(self, run: Run) -> None:
         self._running.pop(run.key, None)
-        self._broken.discard(run.key)
+        self._broken.pop(run.key, None)
         ending = self._endings.pop(run.key, None)
         if ending is not None:
             was_completed = ending.was_sent and self._is_completed(run)
             self._on_done(run, "completed" if was_completed else "lost")
 
-    def _hurry(self) -> None:
-        for ending in self._endings.values():
-            ending.due_s = 0.0
-
     def _close(self) -> None:
         self._is_closing = True
-        self._hurry()
 
     def _write_endings(self, now: float) -> None:
-        """Logs of all first; then completions, and releases that are due, each in one request."""
+        """Logs of all first; then the ends, each kind in one request."""
         for ending in list(self._endings.values()):
             if now >= ending.run.context.deadline:
                 self._forget(ending.run)
             elif not self._close_log(ending):
                 return
-        self._write(now, [e for e in self._endings.values() if e.completes], self._complete_many, "completed")
-        self._write(now, [e for e in self._endings.values() if not e.completes and e.due_s <= now],
-                    self._release_many, "released")
+        for way in Way:
+            endings = [ending for ending in self._endings.values() if ending.way is way]
+            if endings:
+                self._write(now, way, endings)
 
     def _close_log(self, ending: _Ending) -> bool:
-        """Write the rest of a log and its last entry; False when the cluster cannot take it now.
+        """Write the rest of a log; False when the cluster cannot take it now.
 
-        A log that cannot be written (somebody else wrote into it) has no result: the claim is given back.
+        A log that cannot be written (somebody else wrote into it, or it is full) makes a completion a failure.
         """
         if not ending.is_closed:
             ending.is_closed = True
-            ending.run.context.journal.close(ending.kind, time.time_ns() // 1_000_000, **ending.fields)
+            ending.run.context.journal.close(time.time_ns() // 1_000_000, ending.reason)
         is_written = self._flush(ending.run)
-        if ending.completes and ending.run.key in self._broken:
-            ending.completes, ending.due_s = False, steady_s() + BACK_OFF_S_MAX
+        if ending.run.key in self._broken and ending.way is Way.COMPLETED:
+            ending.way, ending.entry = Way.FAILED, self._broken[ending.run.key].encode()
         return is_written
 
     def _flush(self, run: Run) -> bool:
@@ -201,33 +191,38 @@ class Scribe:
                     _log.warning("the log of task %s is not written yet: %s", run.claim.id, error)
                     return False
                 _log.error("the log of task %s cannot be written: %s", run.claim.id, error)
-                self._broken.add(run.key)
+                self._broken[run.key] = f"the task's log cannot be written: {error}"
                 return True
             journal.confirm()
         return True
 
-    def _write(self, now: float, endings: list[_Ending], write: Callable[[list[ClaimName]], None],
-               outcome: str) -> None:
-        if not endings:
-            return
+    def _write(self, now: float, way: Way, endings: list[_Ending]) -> None:
         for ending in endings:
             ending.was_sent = True
+        claims = [ClaimName(*ending.run.key) for ending in endings]
         try:
-            write([ClaimName(*ending.run.key) for ending in endings])
+            held = self._conclude(way, claims, [ending.entry for ending in endings])
         except SkuldError as error:
-            _log.warning("%d claims are not %s yet: %s", len(endings), outcome, error)
+            _log.warning("%d claims are not %s yet: %s", len(endings), way.value, error)
             self._retry_at = now + RETRY_S
             return
-        for ending in endings:
+        for ending, is_held in zip(endings, held, strict=True):
+            if is_held is None:
+                self._retry_at = now + RETRY_S
+                continue
             del self._endings[ending.run.key]
-            self._broken.discard(ending.run.key)
-            self._on_done(ending.run, outcome)
+            self._broken.pop(ending.run.key, None)
+            self._on_done(ending.run, way.value if is_held else "lost")
 
-    def _complete_many(self, claims: list[ClaimName]) -> None:
-        self._client.complete_many(claims)
-
-    def _release_many(self, claims: Iterable[ClaimName]) -> None:
-        self._client.release(*claims)
+    def _conclude(self, way: Way, claims: list[ClaimName], entries: list[bytes]) -> Sequence[bool | None]:
+        """Of each claim whether it could be; None: nobody knows, ask again."""
+        if way is Way.FAILED:
+            return self._client.fail_many(claims, entries)
+        if way is Way.COMPLETED:
+            self._client.complete_many(claims, entries)
+        else:
+            self._client.release(*claims)
+        return [True] * len(claims)
 
     def _is_completed(self, run: Run) -> bool:
         try:

@@ -9,7 +9,7 @@ Invariants:
   clock) is marked first, then its Spark jobs are cancelled, then its thread is told; it is never completed.
 * A cancellation that the engine does not confirm is made sure of by replacing the engine.
 * When the engine dies, the tasks in it are given back at once: it was not their fault. A task that fails by
-  itself is given back after a growing pause, see ``scribe``; retry policies are not the worker's business.
+  itself is failed with its error: whether and when it is tried again says its retry policy, not the worker.
 * The first SIGTERM or SIGINT stops claiming; running tasks may end within the grace, what does not is
   cancelled and released. The second one stops at once.
 """
@@ -39,12 +39,10 @@ from skuld_py.worker.ignition import Ignition
 from skuld_py.worker.lease import Key
 from skuld_py.worker.renewer import STALL_S, Renewer
 from skuld_py.worker.run import Engine, Failed, Outcome, Returned, Run
-from skuld_py.worker.scribe import Scribe, back_off_s
+from skuld_py.worker.scribe import Scribe
 
 SLOTS, LEASE_S, GRACE_S = 2, 30.0, 30.0
 STOP_S = 5.0
-HELD_MAX = 100
-"""Failed tasks that wait for their release without taking up a slot."""
 WORDS_CHARS_MAX = 200
 
 _log = logging.getLogger(__name__)
@@ -70,7 +68,6 @@ class Worker:
         self._running: dict[Key, Run] = {}
         self._writing: dict[Key, Run] = {}
         self._waiting: list[Run] = []
-        self._keeps_room: set[Key] = set()
         self._is_claiming = True
         self._stop_at: float | None = None
         self._signals = 0
@@ -161,7 +158,6 @@ class Worker:
             return
         self._stop_at = steady_s() + self._grace_s
         self._claimer.close()
-        self._scribe.hurry()
         for run in self._waiting:
             self._write_release(run, "the worker stops")
         self._waiting.clear()
@@ -275,53 +271,44 @@ class Worker:
         if self._running.pop(run.key, None) is None:
             return
         self._heart.forget(run)
-        if not self._settle(run, outcome):
-            self._claimer.give(1)
+        self._settle(run, outcome)
+        self._claimer.give(1)
 
-    def _settle(self, run: Run, outcome: Outcome) -> bool:
-        """Have the scribe write what became of a run; whether it keeps its slot until that is done."""
+    def _settle(self, run: Run, outcome: Outcome) -> None:
+        """Have the scribe write what became of a run."""
         if run.is_lost:
-            return False
+            return
         if isinstance(outcome, Failed) and not outcome.is_engine_alive and run.given_up is None:
             run.given_up = "Spark's JVM ended"
             self._on_engine_trouble("ended")
         if run.given_up is not None:
             self._write_release(run, run.given_up)
-            return False
+            return
         self._writing[run.key] = run
         if isinstance(outcome, Returned):
-            self._scribe.complete(run, outcome.value)
-            return False
+            self._scribe.complete(run, outcome.result)
+            return
         if not isinstance(outcome, Failed):
-            outcome = Failed("the function raised ClaimLost although its claim is not lost", "")
-        pause_s = 0.0 if self._stop_at is not None else back_off_s(outcome.attempt)
-        self._report(f"task {run.claim.id} failed after {run.age_s:.1f} s, released in {pause_s:g} s:"
-                     f" {outcome.error[:WORDS_CHARS_MAX]}")
-        self._scribe.release_later(run, pause_s, "error", error=outcome.error, trace=outcome.trace)
-        if len(self._writing) <= HELD_MAX:
-            return False
-        self._keeps_room.add(run.key)
-        return True
+            outcome = _failed("the function raised ClaimLost although its claim is not lost")
+        self._report(f"task {run.claim.id} failed after {run.age_s:.1f} s: {outcome.words[:WORDS_CHARS_MAX]}")
+        self._scribe.fail(run, outcome.error)
 
     def _write_release(self, run: Run, reason: str) -> None:
         self._writing[run.key] = run
         self._report(f"task {run.claim.id} given back: {reason}")
-        self._scribe.release(run, "released", reason=reason)
+        self._scribe.release(run, reason)
 
     def _on_done(self, run: Run, what: str) -> None:
         self._writing.pop(run.key, None)
         self._renewer.drop(run.key)
-        if run.key in self._keeps_room:
-            self._keeps_room.discard(run.key)
-            self._claimer.give(1)
-        if what != "released":
+        if what not in ("released", "failed"):
             self._report(f"task {run.claim.id} {what} after {run.age_s:.1f} s")
 
     def _on_abandoned(self, run: Run) -> None:
         """Its thread does not end, in a call into C perhaps. It is left alone: its Spark is cancelled."""
         if run.key in self._running:
             _log.warning("the thread of task %s does not end; it is left behind", run.claim.id)
-            self._on_end(run, Failed("the function did not obey the order to stop", ""))
+            self._on_end(run, _failed("the function did not obey the order to stop"))
 
     # -- the engine ----------------------------------------------------------------------------
 
@@ -351,6 +338,10 @@ class Worker:
         if self._stop_at is None:
             self._report(f"Spark's JVM {what}; starting another one")
             self._ignition.replace()
+
+
+def _failed(words: str) -> Failed:
+    return Failed(words, words.encode())
 
 
 def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLOTS, lease_s: float = LEASE_S,

@@ -13,7 +13,6 @@ import skuld_py
 from skuld_py import Fenced, Refused, TaskContext
 from skuld_py.client.reading import Depth
 from skuld_py.testing import AsyncMemoryClient, MemoryClient, MemoryCluster
-from skuld_py.worker.journal import result_of
 
 NOW = 1_900_000_000.0
 
@@ -117,8 +116,8 @@ def test_tasks_are_run_until_none_waits_in_their_order() -> None:
     assert [(each.name.partition(":")[2], each.value) for each in ran] == [
         ("add_again", 2), ("add", 3), ("add", 0), ("add", 2)]
     task = client.get(ids[0])
-    assert task.is_completed and result_of(task.claims[0].log) == 3
-    assert b"adding to 1" in task.claims[0].log[0]
+    assert task.is_completed and task.result == b"3"
+    assert [b"adding to 1" in entry for entry in task.claims[0].log] == [True]
 
 
 def test_a_function_gets_the_spark_of_the_test_and_a_real_context() -> None:
@@ -135,15 +134,20 @@ def test_a_lease_ends_by_the_clock_of_the_test() -> None:
     assert client.run_until_empty("sums", spark=client)[0].value == [False, True]
 
 
-def test_an_error_is_raised_and_its_task_waits_again() -> None:
+def test_an_error_is_raised_and_its_task_is_tried_again_when_its_policy_says() -> None:
     client = MemoryClient()
     failing = fail.send_with(client=client, priority=1)("no such day")
     add.send_with(client=client)(1, 1)
 
     with pytest.raises(ValueError, match="no such day"):
         client.run_until_empty("sums")
-    assert client.depths()["sums"].waiting == 2
-    assert b"ValueError: no such day" in client.get(failing).claims[0].log[-1]
+    assert client.depths()["sums"] == Depth(1, 0, 0, scheduled=1)
+    claim, = client.get(failing).claims
+    assert claim.outcome == "failed" and (claim.error or b"").startswith(b"ValueError: no such day\n")
+    client.advance(2)
+    with pytest.raises(ValueError, match="no such day"):
+        client.run_until_empty("sums")
+    assert len(client.get(failing).claims) == 2
 
 
 def test_or_it_is_told_and_the_others_run() -> None:
@@ -154,7 +158,7 @@ def test_or_it_is_told_and_the_others_run() -> None:
     failed, added = client.run_until_empty("sums", raises=False)
 
     assert isinstance(failed.error, ValueError) and added.value == 2
-    assert client.depths()["sums"] == Depth(1, 0, 1)
+    assert client.depths()["sums"] == Depth(0, 0, 1, scheduled=1)
 
 
 def test_what_is_no_call_is_an_error_of_the_task() -> None:
@@ -164,6 +168,7 @@ def test_what_is_no_call_is_an_error_of_the_task() -> None:
     ran = client.run_until_empty("sums", raises=False)
 
     assert [(each.name, type(each.error)) for each in ran] == [("", Refused)]
+    assert (client.get(ran[0].id).error or b"").startswith(b"Refused: ")
     assert client.depths()["other"].waiting == 1
 
 

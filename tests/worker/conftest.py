@@ -11,7 +11,7 @@ from skuld_py.client.client import Client
 from skuld_py.demo.readiness import what_is_missing
 from skuld_py.embedded.local import LocalCluster
 
-PATIENCE_S = 40.0
+PATIENCE_S = 90.0
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +28,7 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
 
 @pytest.fixture
 def queue(request: pytest.FixtureRequest) -> str:
-    return str(request.node.name)[:200]
+    return "".join(char if char.isalnum() else "-" for char in str(request.node.name))[:200].rstrip("-")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from skuld_py.errors import Refused
 from skuld_py.model.ids import TaskId
 from skuld_py.model.task import ClaimView, Task
 from skuld_py.worker.context import ClaimLost, TaskContext
-from skuld_py.worker.journal import ENTRIES_MAX, Journal, decode_entry, encode_entry, pause_s, result_of
+from skuld_py.worker.journal import ENTRIES_MAX, Journal, decode_entry, encode_entry, pause_s
 
 ID = TaskId(bytes(range(20)))
 
@@ -133,24 +133,24 @@ def test_what_a_task_says_is_kept_in_order_and_bounded() -> None:
     journal = Journal(0.0)
     for number in range(ENTRIES_MAX + 7):
         journal.say({"number": number}, at_ms=1)
-    journal.close("result", 2, value=None)
+    journal.close(2, "the worker stops")
 
     entries = written(journal, 0.0)
 
     assert [entry["number"] for entry in entries[:ENTRIES_MAX]] == list(range(ENTRIES_MAX))
     assert "7 more entries were dropped" in entries[-2]["text"]
-    assert entries[-1] == {"kind": "result", "at_ms": 2, "value": None}
+    assert entries[-1] == {"kind": "released", "at_ms": 2, "reason": "the worker stops"}
 
 
-def test_the_result_is_last_even_when_more_is_said() -> None:
+def test_why_a_claim_is_given_back_is_last_even_when_more_is_said() -> None:
     journal = Journal(0.0)
     journal.progress(1, 2)
     journal.say("almost", at_ms=1)
-    journal.close("result", 2, value={"path": "/data/1"})
+    journal.close(2, "the worker stops")
     journal.say("too late", at_ms=3)
     journal.spark({"jobs": 2})
 
-    assert [entry["kind"] for entry in written(journal, 60.0)] == ["log", "progress", "result"]
+    assert [entry["kind"] for entry in written(journal, 60.0)] == ["log", "progress", "released"]
 
 
 def test_entries_that_may_be_written_are_written_again_unchanged() -> None:
@@ -184,9 +184,10 @@ def test_a_long_text_is_cut() -> None:
     assert len(written(here.journal, 1e9)[0]["text"]) == 4_096
 
 
-def test_a_result_is_read_from_the_end_of_a_log() -> None:
-    log = (encode_entry("log", 1, text="a"), encode_entry("result", 2, value=[1, 2]))
-    assert result_of(log) == [1, 2]
-    for other in ((), log[:1]):
-        with pytest.raises(Refused, match="result"):
-            result_of(other)
+def test_a_log_without_a_reason_ends_with_what_was_said() -> None:
+    journal = Journal(0.0)
+    journal.say("done", at_ms=1)
+    journal.close(2)
+    journal.say("too late", at_ms=3)
+
+    assert [entry["text"] for entry in written(journal, 60.0)] == ["done"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,9 +16,10 @@ import psutil
 import pytest
 
 from skuld_py.client.client import ClaimName, Client
+from skuld_py.client.options import Retry
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model.ids import TaskId
-from skuld_py.worker.journal import decode_entry, result_of
+from skuld_py.worker.journal import decode_entry
 from skuld_py.worker.registry import encode_call
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow]
@@ -45,6 +47,11 @@ def hold_on(pipe):
         said.write("running")
         said.flush()
         time.sleep(60)
+
+
+@skuld_py.task
+def stumble(spark, context):
+    return spark.sparkContext.parallelize(range(2), 1).map(lambda n: 1 // n).sum()
 
 
 @skuld_py.task
@@ -117,12 +124,24 @@ def test_a_task_runs_and_its_log_tells_how_far_it_came(
     eventually(is_completed(client, task))
 
     entries = list(map(decode_entry, client.get(task).claims[0].log))
-    assert entries[-1]["value"] == {"total": 332_833_500, "session": True}
+    assert json.loads(client.get(task).result or b"") == {"total": 332_833_500, "session": True}
     progress = [entry for entry in entries if entry["kind"] == "progress"]
     assert (progress[-1]["done"], progress[-1]["note"]) == (1_000, "squared")
     spark = progress[-1]["spark"]  # Spark's status runs behind: what is done may be a step short at the end
     assert (spark["jobs"], spark["stages"][1], spark["tasks"][1]) == (1, 1, 2)
     assert spark["stages"][0] <= 1 and 1 <= spark["tasks"][0] <= 2
+
+
+def test_an_error_in_spark_ends_the_attempt_with_its_words(
+    worker: subprocess.Popen[bytes], client: Client, eventually: Eventually
+) -> None:
+    task = client.enqueue("jobs", call("stumble"), retry=Retry(2, backoff_s=0.1))
+
+    eventually(lambda: client.get(task).state == "dead")
+
+    dead = client.get(task)
+    assert dead.death == "exhausted" and [claim.outcome for claim in dead.claims] == ["failed", "failed"]
+    assert b"ZeroDivisionError" in (dead.error or b"") and b"in stumble" in (dead.error or b"")
 
 
 def test_a_lost_lease_ends_the_spark_job(
@@ -141,8 +160,8 @@ def test_a_lost_lease_ends_the_spark_job(
     eventually(is_completed(client, task))
     claims = client.get(task).claims
     assert client.get(task).completed_token == claims[1].token
-    assert result_of(claims[1].log) == 2
-    assert all(decode_entry(entry)["kind"] != "result" for entry in claims[0].log)
+    assert client.get(task).result == b"2"
+    assert claims[0].outcome != "completed"
 
 
 def test_a_killed_jvm_is_replaced_and_its_task_done_again(
@@ -156,9 +175,9 @@ def test_a_killed_jvm_is_replaced_and_its_task_done_again(
 
     assert held.has_gone.wait(20)
     eventually(is_completed(client, task))
-    first, second = client.get(task).claims
+    first, _ = client.get(task).claims
     assert decode_entry(first.log[-1])["reason"].startswith("Spark's JVM ended")
-    assert result_of(second.log) == 2
+    assert client.get(task).result == b"2"
 
 
 def test_sigterm_drains_releases_and_leaves_no_process(
@@ -178,7 +197,7 @@ def test_sigterm_drains_releases_and_leaves_no_process(
 
     assert worker.wait(30) == 0
 
-    assert result_of(client.get(short).claims[0].log) == 7
+    assert client.get(short).result == b"7"
     claim = client.get(long).claims[0]
     assert claim.is_released
     assert decode_entry(claim.log[-1])["reason"].startswith("the worker stops")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,14 +15,15 @@ import pytest
 
 import skuld_py
 from skuld_py.client.client import ClaimName, Client
+from skuld_py.client.options import Retry
+from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.errors import Refused
 from skuld_py.model.ids import TaskId
 from skuld_py.worker.apps import load_apps
 from skuld_py.worker.context import TaskContext
-from skuld_py.worker.journal import decode_entry, result_of
+from skuld_py.worker.journal import decode_entry
 from skuld_py.worker.registry import Call
-from skuld_py.worker.scribe import back_off_s
 from skuld_py.worker.worker import Worker
 
 pytestmark = [pytest.mark.cluster]
@@ -94,8 +96,18 @@ def pass_gate(engine: FakeEngine, context: TaskContext) -> dict[str, int]:
 @skuld_py.task(name="test.fail_twice")
 def fail_twice(engine: FakeEngine, context: TaskContext) -> int:
     if context.attempt < 3:
-        raise ValueError(f"attempt {context.attempt} fails")
+        raise ValueError(f"attempt {context.attempt} fails " + "\udc80" + "x" * 100_000 + " at last")
     return context.attempt
+
+
+@skuld_py.task(name="test.give")
+def give(engine: FakeEngine, context: TaskContext, value: Any) -> Any:
+    return value
+
+
+@skuld_py.task(name="test.give_much")
+def give_much(engine: FakeEngine, context: TaskContext, count: int) -> bytes:
+    return bytes(count)
 
 
 @skuld_py.task(name="test.die_once")
@@ -162,6 +174,11 @@ def start(cluster: LocalCluster, queue: str, tmp_path: Path) -> Iterator[Start]:
         yield begin
 
 
+def value_of(client: Client, task_id: TaskId) -> Any:
+    """The result of a function that returned something plain."""
+    return json.loads(client.get(task_id).result or b"null")
+
+
 def is_completed(client: Client, task_id: TaskId) -> Callable[[], bool]:
     return lambda: client.get(task_id).is_completed
 
@@ -174,7 +191,7 @@ def test_tasks_are_run_and_their_results_recorded(
 
     eventually(lambda: all(task.is_completed for task in client.get_many(tasks)))
 
-    assert [result_of(client.get(task).claims[-1].log) for task in tasks] == list(range(1, 21))
+    assert [value_of(client, task) for task in tasks] == list(range(1, 21))
     assert {len(client.get(task).claims) for task in tasks} == {1}
     eventually(lambda: sum("completed" in line for line in running.lines) == 20)
 
@@ -215,7 +232,7 @@ def test_a_renewer_that_is_killed_is_replaced_in_time(
     GATE.open.set()
     eventually(is_completed(client, task))
 
-    assert result_of(client.get(task).claims[0].log) == {"attempt": 1}
+    assert value_of(client, task) == {"attempt": 1}
 
 
 def test_a_lost_claim_is_cancelled_interrupted_and_never_completed(
@@ -234,38 +251,73 @@ def test_a_lost_claim_is_cancelled_interrupted_and_never_completed(
     GATE.open.set()
     eventually(is_completed(client, task))
     claims = client.get(task).claims
-    assert result_of(claims[-1].log) == {"attempt": 2}
-    assert all(decode_entry(entry)["kind"] != "result" for entry in claims[0].log)
+    assert value_of(client, task) == {"attempt": 2}
+    assert [claim.outcome for claim in claims] == ["released", "completed"]
     assert running.has_said("lost")
 
 
-def test_a_failing_task_writes_why_and_is_released_after_a_growing_pause(
+def test_a_failing_task_is_failed_with_its_error_and_rests_as_its_policy_says(
     start: Start, client: Client, queue: str, eventually: Eventually
 ) -> None:
-    task = client.enqueue(queue, fail_twice.call())
+    task = client.enqueue(queue, fail_twice.call(), retry=Retry(3, backoff_s=0.2, factor=3, jitter=0))
+    running = start()
+
+    eventually(is_completed(client, task))
+
+    claims = client.get(task).claims
+    assert [claim.outcome for claim in claims] == ["failed", "failed", "completed"]
+    for number, claim, following, pause_ms in zip((1, 2), claims, claims[1:], (200, 600), strict=False):
+        words, _, trace = (claim.error or b"").decode().partition("\n")
+        assert words.startswith(f"ValueError: attempt {number} fails \\udc80xxx")
+        assert words.endswith("xxx at last") and len(words) < 700
+        assert 'raise ValueError(f"attempt' in trace and "in fail_twice" in trace and "skuld_py" not in trace
+        assert claim.until_ms is not None and claim.until_ms - claim.end_ms <= pause_ms
+        assert following.start_ms >= claim.until_ms
+    assert client.get(task).result == b"3"
+    assert sum(" failed after " in line for line in running.lines) == 2
+
+
+def test_a_task_that_keeps_failing_dies_by_its_policy(
+    start: Start, client: Client, queue: str, eventually: Eventually
+) -> None:
+    task = client.enqueue(queue, give_object.call(), retry=Retry(2, backoff_s=0))
+    start()
+
+    eventually(lambda: client.get(task).state == "dead")
+
+    claims = client.get(task).claims
+    assert [claim.outcome for claim in claims] == ["failed", "failed"]
+    assert all(b"plain JSON" in (claim.error or b"") for claim in claims)
+
+
+@pytest.mark.parametrize(("value", "result"), [
+    (b"\x00\xff", b"\x00\xff"), ("Zürich", "Zürich".encode()), ("", None), (None, None), (False, b"false"),
+    ({"rows": [1, 2.5, "ü"]}, '{"rows":[1,2.5,"ü"]}'.encode())],
+    ids=["bytes", "text", "empty", "none", "false", "plain"])
+def test_what_a_function_returns_is_the_result(
+    start: Start, client: Client, queue: str, eventually: Eventually, value: Any, result: bytes | None
+) -> None:
+    task = client.enqueue(queue, give.call(value))
     start()
 
     eventually(is_completed(client, task))
 
-    first, second, third = client.get(task).claims
-    error = decode_entry(first.log[-1])
-    assert (error["kind"], error["error"]) == ("error", "ValueError: attempt 1 fails")
-    assert 'raise ValueError(f"attempt' in error["trace"]
-    assert result_of(third.log) == 3
-    assert second.start_ms - first.start_ms >= 1_000
-    assert third.start_ms - second.start_ms >= 2_000
-    assert [back_off_s(attempt) for attempt in (1, 2, 3, 7, 99)] == [1, 2, 4, 60, 60]
+    assert client.results([task]) == [result]
+    assert client.get(task).claims[0].log == ()
 
 
-def test_a_result_that_is_no_plain_value_is_a_failure(
+def test_a_result_that_is_too_large_is_a_failure_and_the_largest_is_none(
     start: Start, client: Client, queue: str, eventually: Eventually
 ) -> None:
-    task = client.enqueue(queue, give_object.call())
+    most = DEFAULT_LIMITS.entry_bytes
+    fits = client.enqueue(queue, give_much.call(most))
+    fits_not = client.enqueue(queue, give_much.call(most + 1), retry=Retry(1))
     start()
 
-    eventually(lambda: bool(client.get(task).claims) and client.get(task).claims[0].is_released)
+    eventually(lambda: client.get(fits_not).state == "dead" and client.get(fits).is_completed)
 
-    assert "plain JSON" in decode_entry(client.get(task).claims[0].log[-1])["error"]
+    assert client.get(fits).result == bytes(most)
+    assert b"Write the data elsewhere" in (client.get(fits_not).error or b"")
 
 
 def test_a_payload_that_is_no_call_is_a_failure(
@@ -274,9 +326,25 @@ def test_a_payload_that_is_no_call_is_a_failure(
     task = client.enqueue(queue, b"hello")
     start()
 
-    eventually(lambda: bool(client.get(task).claims) and client.get(task).claims[0].is_released)
+    eventually(lambda: client.get(task).error is not None)
 
-    assert "no call" in decode_entry(client.get(task).claims[0].log[-1])["error"]
+    assert client.get(task).claims[0].outcome == "failed"
+    assert b"no call" in (client.get(task).error or b"")
+
+
+def test_a_log_that_somebody_else_wrote_into_fails_the_attempt(
+    start: Start, client: Client, queue: str, eventually: Eventually
+) -> None:
+    task = client.enqueue(queue, pass_gate.call(), retry=Retry(1))
+    start(slots=1)
+    GATE.arrived.acquire(timeout=20)
+    claim = client.get(task).claims[0]
+    client.update(ClaimName(task, claim.token), [b"a stranger's"] * 50, seq=0)
+    GATE.open.set()
+
+    eventually(lambda: client.get(task).state == "dead")
+
+    assert b"cannot be written" in (client.get(task).error or b"")
 
 
 def test_an_engine_that_dies_is_replaced_and_its_task_done_again_at_once(
@@ -287,9 +355,9 @@ def test_an_engine_that_dies_is_replaced_and_its_task_done_again_at_once(
 
     eventually(is_completed(client, task))
 
-    first, second = client.get(task).claims
+    first, _ = client.get(task).claims
     assert decode_entry(first.log[-1])["reason"] == "Spark's JVM ended"
-    assert result_of(second.log) == 2
+    assert value_of(client, task) == 2
     assert running.engine.starts == 2
 
 
