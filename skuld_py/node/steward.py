@@ -143,7 +143,7 @@ class Steward:
             is_overdue=since_ms is not None and now_ms - since_ms >= node.timing.silence_ms,
             filled=[row.node for row in moves if row.role == Role.LEARNER.value and row.is_done],
             suspects={row.node: row.reason for row in moves if row.role == Role.SUSPECT.value},
-            steady=self._steady(now_ms, vnode),
+            steady=self._steady(now_ms, vnode), strays=self._strays(now_ms, vnode, moves),
             horizon_ms=node.candidacy(vnode).needed_horizon(now_ms))
 
     def _steady(self, now_ms: int, vnode: Vnode) -> list[str]:
@@ -151,11 +151,25 @@ class Steward:
         right after a change of leaders: grants go before balance."""
         def is_long(since_ms: int) -> bool:
             return now_ms - since_ms >= self._node.timing.steady_ms
-        if not is_long(self._led.get(vnode.partition, (0, now_ms))[1]):
+        if not self._is_settled(now_ms, vnode):
             return []
         return [name for name in vnode.election.document.cohort[:1]
                 if is_long(self._since_ms.get(name, now_ms)) and self._is_heard(now_ms, name)
                 and self._node.is_agreed(name)]
+
+    def _is_settled(self, now_ms: int, vnode: Vnode) -> bool:
+        """Whether this node has led the partition for a while."""
+        return now_ms - self._led.get(vnode.partition, (0, now_ms))[1] >= self._node.timing.steady_ms
+
+    def _strays(self, now_ms: int, vnode: Vnode, moves: Sequence[m.MoveRow]) -> list[str]:
+        """Those that have filled to become voters and are not placed here: they count on a cohort that they, or
+        others, stood for."""
+        if not self._is_settled(now_ms, vnode):
+            return []
+        expected = (*self._node.owners(vnode.partition), *vnode.election.cohort)
+        return [row.node for row in moves
+                if row.role == Role.LEARNER.value and row.is_done and row.node not in expected
+                and row.node in self._node.live]
 
     def on_read(self, now_ms: int, event: DocumentRead) -> None:
         """A document came."""

@@ -3,7 +3,9 @@
 The order is fixed: is my role that of the document's epoch? is it frozen? is there upkeep? an
 operator's wish? has placement moved? A later question is not looked at while an earlier one has an
 answer, so no wish is obeyed by a leader that is deposed, and nobody stands because of a document
-that its writer was about to mend. Last comes the balance: a leader gives way to the first of its cohort.
+that its writer was about to mend. Last comes the balance: a leader gives way to the first of its cohort. Before
+that, candidacies of which nothing came are ended: who stood, or voted, for a cohort counts on it until a newer
+epoch has a leader, so the leader takes one.
 
 A dead leader's successor keeps the cohort; only a living leader changes it, once the new members
 have filled. So a change of members and a loss of the leader never happen in one step.
@@ -30,8 +32,8 @@ LEAD = "lead"
 class Facts:
     """What this node knows. ``epoch`` is the one it leads, 0 if none; ``remembered`` the newest it knows to
     have had a leader. ``filled`` are nodes that have taken the data over, ``suspects`` those that fill again,
-    with the reason; ``steady`` those that have been there for a while. ``horizon_ms`` is what the leases asked
-    for need."""
+    with the reason; ``steady`` those that have been there for a while; ``strays`` those that count on a cohort
+    of which nothing came. ``horizon_ms`` is what the leases asked for need."""
 
     me: Member
     live: Mapping[str, Member]
@@ -43,6 +45,7 @@ class Facts:
     filled: Collection[str] = ()
     suspects: Mapping[str, str] = attrs.field(factory=dict)
     steady: Collection[str] = ()
+    strays: Collection[str] = ()
     horizon_ms: int = 0
 
 
@@ -180,7 +183,7 @@ def _quarantine(facts: Facts, document: Document, now_ms: int) -> tuple[Quaranti
 def _move(facts: Facts, document: Document) -> Action:
     cohort = next_cohort(document.cohort, facts.owners, facts.filled, facts.live)
     if sorted(cohort) == sorted(document.cohort):
-        return _hand_back(facts, document)
+        return Stand(document.cohort) if facts.strays else _hand_back(facts, document)
     if not (quorum.has_majority(document.cohort, facts.live) and quorum.has_majority(cohort, facts.live)):
         return Rest("a majority of the voters is not alive")
     if facts.me.name in cohort:

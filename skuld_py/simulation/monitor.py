@@ -87,7 +87,7 @@ class Monitor:
         self.is_excused: Callable[[str], bool] = lambda name: False
         """Whether a node may have lost what it committed."""
         self._told: dict[tuple[str, int], int] = {}
-        self._votes: dict[tuple[str, int, int], str] = {}
+        self._votes: dict[tuple[str, int], dict[int, str]] = {}
         self._checks: dict[tuple[type[m.Message], type[m.Message]], Callable[[Any, Any], None]] = {
             (m.Enqueue, m.Acked): self._check_enqueued,
             (m.Append, m.Acked): self._check_appended,
@@ -148,10 +148,12 @@ class Monitor:
             self.blame(ONE_CANDIDATE, f"{name} {key!r}: {before!r} -> {after!r}")
 
     def on_start(self, process: Process) -> None:
-        """A new boot: what was told before must still be known, or known to be lost."""
+        """A new boot: what was told before must still be known, or known to be lost. What must outlive a loss is
+        for the checkers to say."""
         suspected = suspects(process.store, self._parameters.partitions)
         for partition in suspected:
             self._told.pop((process.name, partition), None)
+            self._votes.pop((process.name, partition), None)
         for partition in range(self._parameters.partitions):
             told = self._told.get((process.name, partition), 0)
             if told:
@@ -176,7 +178,7 @@ class Monitor:
         self._told[where] = max(message.promised, self._told.get(where, 0))
         if isinstance(message, m.Vote) and message.is_granted and not message.is_trial:
             self.counts[ONE_CANDIDATE] += 1
-            voted = self._votes.setdefault((*where, message.epoch), peer)
+            voted = self._votes.setdefault(where, {}).setdefault(message.epoch, peer)
             if voted != peer:
                 self.blame(ONE_CANDIDATE, f"{name} votes for {voted} and for {peer}: {message}")
 

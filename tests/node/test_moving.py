@@ -7,6 +7,7 @@ import pytest
 from node.machines import Machines
 from skuld_py.model import ids
 from skuld_py.model import messages as m
+from skuld_py.model.body import Header
 from skuld_py.model.events import MembersChanged, NodesChanged
 from skuld_py.model.history import History
 from skuld_py.node.node import Node
@@ -96,6 +97,23 @@ def test_a_node_taken_out_hands_everything_over(four: tuple[Machines, list[bytes
     assert all(machines.names[0] not in document.cohort and document.leader != machines.names[0]
                for _, document in machines.documents.values())
     assert missing(machines, made) == []
+
+
+def test_who_stood_in_vain_for_a_cohort_is_let_go_by_a_new_epoch(four: tuple[Machines, list[bytes]]) -> None:
+    machines, made = four
+    outsider = machines.nodes[machines.names[3]]
+    vnode, (_, document) = outsider.vnodes[0], machines.documents[0]
+    task_id = next(task_id for task_id in made if ids.partition_of(task_id, 8) == 0)
+    vnode.replica.store_tasks(0, Header("q").encode(), [task_id], [b""])
+    vnode.expect(document.epoch + 1, (machines.names[3], *document.cohort[1:]), 0)
+    others = [machines.documents[number][1].epoch for number in range(1, 8)]
+
+    machines.pass_time(20_000)
+
+    assert machines.documents[0][1].epoch > document.epoch
+    assert set(machines.documents[0][1].cohort) == set(document.cohort)
+    assert roles(outsider) == [Role.STRANGER] * len(outsider.vnodes)
+    assert others == [machines.documents[number][1].epoch for number in range(1, 8)]
 
 
 def test_a_node_that_is_away_keeps_its_seats_until_those_who_take_over_have_filled(

@@ -78,6 +78,9 @@ CASES: dict[str, tuple[Facts, Document, Action]] = {
     "the first of the cohort is back while frozen": (
         facts(**LEADS_FOR_N1, steady=["n1"]), document(leader="n2", boot="boot of n2", freeze=FROZEN),
         Rest("held by an operator")),
+    "somebody counts on a cohort of which nothing came": (facts(strays=["n4"]), DOCUMENT, Stand(OLD)),
+    "a move ends that too": (
+        facts(owners=NEW, filled=["n4"], strays=["n5"]), document(learners=("n4",)), Stand(NEW)),
     "nothing moves while frozen": (
         facts(owners=NEW, filled=["n4"]), document(learners=("n4",), freeze=FROZEN), Rest("held by an operator")),
     "nothing moves in solo mode": (

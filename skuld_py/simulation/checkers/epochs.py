@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import attrs
+
 from skuld_py.model import messages as m
 from skuld_py.model.document import Document
 from skuld_py.model.history import epoch_of
@@ -140,21 +142,42 @@ def _give_ups(evidence: Evidence) -> dict[bytes, list[int]]:
 
 def votes_are_kept(evidence: Evidence) -> Finding:
     """[C7] A node votes for one in an epoch, follows nobody else in it, and follows no older one. (What is
-    promised is durable, says the monitor.)"""
+    promised is durable, says the monitor.)
+
+    Who has lost its memory and filled again is held to the epochs that had a leader by then, since a majority
+    knows of them. A vote for a candidate that a minority voted for may be forgotten by all: the candidate can
+    win no more by it, as who forgot hands it no claims, and one swap of the document alone can follow another.
+    """
     promised: dict[tuple[str, int], Note] = {}
-    promised_to: dict[tuple[str, int, int], str] = {}
+    followed: dict[tuple[str, int], dict[int, str]] = {}
     count, broken = 0, []
-    for note in evidence.noted(What.VOTED, What.ACKED):
+    for note in evidence.noted(What.VOTED, What.ACKED, What.TRUSTED):
+        where = (note.node, note.partition)
+        if note.what is What.TRUSTED:
+            _forget_the_unled(evidence, note, promised, followed)
+            continue
         count += 1
-        before = promised.setdefault((note.node, note.partition), note)
+        before = promised.setdefault(where, note)
         if note.epoch < before.epoch:
             broken.append(f"{note} after {before}")
         else:
-            promised[note.node, note.partition] = note
-        first = promised_to.setdefault((note.node, note.partition, note.epoch), note.whom)
+            promised[where] = note
+        first = followed.setdefault(where, {}).setdefault(note.epoch, note.whom)
         if first != note.whom:
             broken.append(f"{note}, after it was promised to {first}")
     return judge("C7 votes and promises are kept", count, broken)
+
+
+def _forget_the_unled(evidence: Evidence, trusted: Note, promised: dict[tuple[str, int], Note],
+                      followed: dict[tuple[str, int], dict[int, str]]) -> None:
+    where = (trusted.node, trusted.partition)
+    led = {write.document.epoch: write.document.leader for write in evidence.writes
+           if write.partition == trusted.partition and write.time_ms <= trusted.time_ms}
+    followed[where] = {epoch: whom for epoch, whom in followed.get(where, {}).items() if led.get(epoch) == whom}
+    before = promised.pop(where, None)
+    newest = max(followed[where], default=0)
+    if before is not None and newest:
+        promised[where] = attrs.evolve(before, epoch=newest, whom=followed[where][newest])
 
 
 def claims_end_before_the_horizon(evidence: Evidence) -> Finding:

@@ -162,6 +162,12 @@ CASES: Cases = {
                                .note(2, "n1", What.ACKED, 1, whom="n3"), "epoch=1"),
             "a vote older than a claim": (lambda: Story().note(1, "n1", What.ACKED, 2, whom="n2")
                                           .note(2, "n1", What.VOTED, 1, whom="n3"), "epoch=1"),
+            "another than a leader it forgot": (
+                lambda: Story().note(1, "n1", What.VOTED, 2, whom="n2").write(2, 3, "n2")
+                .note(4, "n1", What.TRUSTED, 0).note(5, "n1", What.VOTED, 2, whom="n3"), "n3"),
+            "an older vote than for a leader it forgot": (
+                lambda: Story().note(1, "n1", What.VOTED, 2, whom="n2").write(2, 3, "n2")
+                .note(4, "n1", What.TRUSTED, 0).note(5, "n1", What.VOTED, 1, whom="n3"), "epoch=1"),
             "an older claim after several": (
                 lambda: Story().note(1, "n1", What.ACKED, 1).note(2, "n1", What.ACKED, 3)
                 .note(3, "n1", What.ACKED, 2), "epoch=2"),
@@ -169,7 +175,8 @@ CASES: Cases = {
         lambda: Story().note(1, "n1", What.VOTED, 2, whom="n2").note(2, "n1", What.VOTED, 2, whom="n2")
         .note(3, "n1", What.ACKED, 2, whom="n2").note(4, "n2", What.VOTED, 1, whom="n3")
         .note(4, "n1", What.LED, 1).note(4, "n1", What.SEATING, 1)
-        .note(5, "n1", What.VOTED, 3, whom="n3")),
+        .note(5, "n1", What.VOTED, 3, whom="n3").note(6, "n1", What.VOTED, 4, whom="n2")
+        .write(3, 7, "n3").note(8, "n1", What.TRUSTED, 0).note(9, "n1", What.VOTED, 4, whom="n3")),
     epochs.claims_end_before_the_horizon: (
         {
             "a claim": (lambda: Story().write(1, 1, horizon_ms=98).claim(), "w#1"),
