@@ -10,6 +10,7 @@ from skuld_py.model.events import Effect
 from skuld_py.node.operation import Host
 from skuld_py.partition.candidacy import Candidacy
 from skuld_py.partition.exchange import Pass
+from skuld_py.partition.tally import Touched
 from skuld_py.partition.vnode import Vnode
 
 
@@ -17,6 +18,7 @@ class Household(Host, Protocol):
     """The node, as its duties see it."""
 
     vnodes: list[Vnode]
+    touched: Touched
 
     def candidacy(self, vnode: Vnode) -> Candidacy:
         """How a vnode comes to lead."""

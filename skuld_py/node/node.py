@@ -51,6 +51,7 @@ from skuld_py.node.timekeeping import Timekeeper, Verdict
 from skuld_py.partition.candidacy import Candidacy
 from skuld_py.partition.exchange import Pass
 from skuld_py.partition.suspicion import suspects
+from skuld_py.partition.tally import Touched
 from skuld_py.partition.vnode import Vnode
 
 FLOOR_KEY = b"floor"
@@ -69,7 +70,8 @@ class Node:
         self.limits = limits
         self.live: dict[str, Member] = {}
         self.session = Session.LOST
-        self.vnodes = [Vnode(partition, me, parameters, store, timing, limits, jitter_ms)
+        self.touched: Touched = {}
+        self.vnodes = [Vnode(partition, me, parameters, store, timing, limits, jitter_ms, self.touched)
                        for partition in range(parameters.partitions)]
         for partition, reason in suspects(store, parameters.partitions).items():
             self.vnodes[partition].suspicion = reason
@@ -176,8 +178,7 @@ class Node:
         self._wake_claims(now_ms)
         self._drain(now_ms)
         self._comparing.look(now_ms)
-        for vnode in self.vnodes:
-            vnode.replica.filing.tally.settle()
+        self._steward.settle()
         self._keep_floor()
 
     def _wake_claims(self, now_ms: int) -> None:

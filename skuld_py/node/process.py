@@ -22,6 +22,7 @@ from skuld_py.node.turn import Machine
 Told = Event | CoordinationEvent
 Wish = Effect | CoordinationEffect
 _OF_THE_LOG = (*COORDINATION_MESSAGES, *DECISION_MESSAGES)
+_ForTheMembership = SessionChanged | CoordinationEvent | Computed
 
 
 class Process:
@@ -38,7 +39,7 @@ class Process:
                 return [*self._membership_step(now_ms, event), *self._node.step(now_ms, event)]
             case Received(message=message) if isinstance(message, _OF_THE_LOG):
                 return self._membership_step(now_ms, event)
-            case _ if isinstance(event, SessionChanged | CoordinationEvent | Computed):
+            case _ if isinstance(event, _ForTheMembership):
                 return self._membership_step(now_ms, event)
             case _:
                 return [*self._node.step(now_ms, event)]

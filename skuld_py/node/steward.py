@@ -25,6 +25,7 @@ from skuld_py.partition.vnode import Role, Vnode
 
 GOSSIP_HEADS_MAX = 512
 """Heads of queues looked up for one gossip, over all partitions led; the other queues' come with the next ones."""
+NEVER_MS = 1 << 62
 
 
 class Steward:
@@ -39,6 +40,8 @@ class Steward:
         self._first_head = 0
         self._next_gossip_ms = 0
         self._next_look_ms = 0
+        self._next_lapse_ms = 0
+        """When the next claim lapses or pause ends on any partition, or earlier."""
         self._led: dict[int, tuple[int, int]] = {}
         """Epoch of each partition led, and since when."""
         self._next_search_ms: dict[int, int] = {}
@@ -48,14 +51,12 @@ class Steward:
 
     def deadline(self) -> int:
         """When duties are due next."""
-        lapses = [vnode.replica.filing.next_lapse_ms for vnode in self._node.vnodes
-                  if vnode.replica.filing.next_lapse_ms is not None]
-        return min(self._next_gossip_ms, self._next_look_ms, *lapses)
+        return min(self._next_gossip_ms, self._next_look_ms, self._next_lapse_ms)
 
     def look(self, now_ms: int) -> None:
         """See to everything that is due."""
-        for vnode in self._node.vnodes:
-            vnode.replica.filing.sweep(now_ms, self._node.timing.sweep_rows)
+        if now_ms >= self._next_lapse_ms:
+            self._sweep(now_ms)
         if now_ms >= self._next_look_ms:
             self._next_look_ms = now_ms + self._node.timing.heir_delay_ms
             for vnode in self._node.vnodes:
@@ -65,6 +66,25 @@ class Steward:
             self._moving.drop()
         if now_ms >= self._next_gossip_ms:
             self._gossip(now_ms)
+
+    def _sweep(self, now_ms: int) -> None:
+        filings = [vnode.replica.filing for vnode in self._node.vnodes]
+        for filing in filings:
+            filing.sweep(now_ms, self._node.timing.sweep_rows)
+        self._next_lapse_ms = min((filing.next_lapse_ms for filing in filings if filing.next_lapse_ms is not None),
+                                  default=NEVER_MS)
+
+    def settle(self) -> None:
+        """The turn ends: stage the counts of what was touched, and note when it wants to be looked at again.
+        Queues that gained work since they were last asked for are looked at in the next turn."""
+        touched = self._node.touched
+        for partition in list(touched):
+            filing = self._node.vnodes[partition].replica.filing
+            filing.tally.settle()
+            if filing.next_lapse_ms is not None and filing.next_lapse_ms < self._next_lapse_ms:
+                self._next_lapse_ms = filing.next_lapse_ms
+            if not filing.tally.filled:
+                del touched[partition]
 
     # -- elections -----------------------------------------------------------------------------
 
@@ -224,11 +244,11 @@ class Steward:
     def note_filled(self, now_ms: int) -> list[str]:
         """Queues that gained work on partitions led here since the last call; gossiped if news."""
         filled: dict[str, None] = {}
-        for vnode in self._node.vnodes:
-            if vnode.replica.filing.tally.filled:
-                if vnode.is_leading:
-                    filled.update((queue.decode(), None) for queue in vnode.replica.filing.tally.filled)
-                vnode.replica.filing.tally.filled = {}
+        for partition in self._node.touched:
+            vnode = self._node.vnodes[partition]
+            if vnode.is_leading:
+                filled.update((queue.decode(), None) for queue in vnode.replica.filing.tally.filled)
+            vnode.replica.filing.tally.filled = {}
         news = [queue for queue in filled if not self._node.settings.is_paused(queue)]
         if not all(self._node.router.is_listed(self._node.me.name, queue) for queue in news):
             self._next_gossip_ms = now_ms

@@ -33,7 +33,7 @@ from skuld_py.model.state import State, due_of, state_of
 from skuld_py.model.store import Row, Store
 from skuld_py.partition import tables
 from skuld_py.partition.tables import BODY_ODD, BODY_PLAIN, BODY_UNKNOWN
-from skuld_py.partition.tally import Tally
+from skuld_py.partition.tally import Tally, Touched
 
 PLAIN, ODD = b"", b"\x02"
 """Values of ``ready``: whether the task has options."""
@@ -43,11 +43,11 @@ _ONE_CLAIM = HISTORY_HEAD.size + CLAIM.size
 class Filing:
     """The indexes of one partition, and its tally."""
 
-    def __init__(self, store: Store, prefix: bytes, skew_ms: int) -> None:
+    def __init__(self, store: Store, prefix: bytes, skew_ms: int, touched: Touched) -> None:
         self._store = store
         self._prefix = prefix
         self._skew_ms = skew_ms
-        self.tally = Tally(store, prefix)
+        self.tally = Tally(store, prefix, touched)
         self._next_ms: dict[str, int | None] = {table: self._first(table) for table in ("lease", "time", "expiry")}
 
     # -- columns -------------------------------------------------------------------------------

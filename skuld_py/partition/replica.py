@@ -26,6 +26,7 @@ from skuld_py.model.outcomes import LOG_SEQS
 from skuld_py.model.store import TABLES, Row, Store, digests_of
 from skuld_py.partition import merkle, tables
 from skuld_py.partition.filing import Filing
+from skuld_py.partition.tally import Touched
 
 Histories = Mapping[bytes, bytes]
 """History records by key."""
@@ -68,12 +69,13 @@ class Mark:
 class Replica:
     """Reads and stages the records of one partition."""
 
-    def __init__(self, partition: int, store: Store, skew_ms: int) -> None:
+    def __init__(self, partition: int, store: Store, skew_ms: int, touched: Touched | None = None) -> None:
         self.partition = partition
         self.prefix = tables.prefix_of(partition)
         self.store = store
         self.skew_ms = skew_ms
-        self.filing = Filing(store, self.prefix, skew_ms)
+        self._touched: Touched = {} if touched is None else touched
+        self.filing = Filing(store, self.prefix, skew_ms, self._touched)
         self.tree = merkle.Tree(store, self.prefix)
 
     # -- tasks ---------------------------------------------------------------------------------
@@ -259,7 +261,7 @@ class Replica:
         for table in PARTITION_TABLES:
             rows = self.store.scan(table, self.prefix, tables.end_of(self.prefix), limit)
             self.store.pop_many(table, [key for key, _ in rows])
-        self.filing = Filing(self.store, self.prefix, self.skew_ms)
+        self.filing = Filing(self.store, self.prefix, self.skew_ms, self._touched)
         self.tree = merkle.Tree(self.store, self.prefix)
 
     # -- logs ----------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ class Scrub:
     def _filing(self) -> Filing:
         """Reads the indexes when it is made, so not before they are readable."""
         if self._filed is None:
-            self._filed = Filing(self._store, self._prefix, self._skew_ms)
+            self._filed = Filing(self._store, self._prefix, self._skew_ms, {})
         return self._filed
 
     def _purge(self, table: str, start: bytes) -> bytes | None:

@@ -3,6 +3,9 @@
 Changes of a batch gather in memory and are added to the stored numbers once, when the batch
 settles, so that they cost one record per queue touched. They are a function of the indexes: a
 task is counted where it is found, which makes the numbers converge with the data.
+
+No index changes without a count, so the tally also says that its partition was ``touched``: a node of many
+partitions then looks at those few that a batch was about.
 """
 
 from __future__ import annotations
@@ -12,15 +15,18 @@ import struct
 from skuld_py.model.state import State
 from skuld_py.model.store import Store
 
+Touched = dict[int, None]
+"""Partitions of which something was filed since their node last cleared this."""
 _COUNTS = struct.Struct(f">{len(State)}q")
 
 
 class Tally:
     """Pending changes of one partition's counts, by queue."""
 
-    def __init__(self, store: Store, prefix: bytes) -> None:
+    def __init__(self, store: Store, prefix: bytes, touched: Touched) -> None:
         self._store = store
         self._prefix = prefix
+        self._touched = touched
         self._changes: dict[bytes, list[int]] = {}
         self.filled: dict[bytes, None] = {}
         """Queues that gained a waiting task since the owner last cleared this."""
@@ -30,6 +36,7 @@ class Tally:
         row = self._changes.get(queue)
         if row is None:
             row = self._changes[queue] = [0] * len(State)
+            self._touched[int.from_bytes(self._prefix, "big")] = None
         row[state] += change
         if state == State.WAITING and change > 0:
             self.filled[queue] = None

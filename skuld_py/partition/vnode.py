@@ -31,6 +31,7 @@ from skuld_py.partition.replica import Grant, Replica
 from skuld_py.partition.standing import Names, Standing, load_standing, save_standing
 from skuld_py.partition.suspicion import clear_suspect, mark_suspect
 from skuld_py.partition.tables import place_of
+from skuld_py.partition.tally import Touched
 
 
 class Role(Enum):
@@ -48,14 +49,14 @@ class Vnode:
     """A partition on this node. ``leader`` is who is known to lead, since ``leader_epoch``."""
 
     def __init__(self, partition: int, me: Member, parameters: Parameters, store: Store, timing: Timing,
-                 limits: Limits, jitter_ms: Callable[[int], int]) -> None:
+                 limits: Limits, jitter_ms: Callable[[int], int], touched: Touched | None = None) -> None:
         self.partition = partition
         self.me = me
         self.parameters = parameters
         self.store = store
         self.limits = limits
         self.timing = timing
-        self.replica = Replica(partition, store, parameters.skew_ms)
+        self.replica = Replica(partition, store, parameters.skew_ms, touched)
         self.promise = load_promise(store, partition)
         self.standing = load_standing(store, partition)
         self.suspicion = ""
