@@ -20,13 +20,12 @@ from skuld_py.model.body import (
     DEFAULT_RETRY,
     PRIORITY_MAX,
     PRIORITY_MIN,
-    TIME_MS_MAX,
+    WINDOW_MS_MAX,
     Header,
     Retry,
-    encode_times,
-    prelude_of,
 )
 from skuld_py.model.outcomes import FIRST_TOKEN, LOG_SEQS
+from skuld_py.model.prelude import TIME_MS_MAX, Prelude
 from skuld_py.wire.codec import Envelope
 
 Integer = Callable[[int, int], int]
@@ -95,13 +94,24 @@ def _bytes(integer: Integer, count: int) -> bytes:
 
 
 def _task_batch(integer: Integer, count: int) -> m.TaskBatch:
-    """Tasks with and without options; their times stand before their payloads."""
-    times = [integer(1, TIME_MS_MAX) if integer(0, 1) else 0 for _ in range(2)]
+    """Tasks with and without options; what each has for itself stands before its payload."""
     retry = Retry(integer(1, 1_000)) if integer(0, 1) else DEFAULT_RETRY
     headers = ((_name(integer, True), _chars(integer, TEXT_CHARS, integer(0, CHARS))),) if integer(0, 1) else ()
-    header = Header(_name(integer, False), integer(PRIORITY_MIN, PRIORITY_MAX), retry, headers, prelude_of(*times))
-    rests = [encode_times(*times) + _bytes(integer, integer(0, CHARS)) for _ in range(count)]
+    prelude = _prelude(integer)
+    header = Header(_name(integer, False), integer(PRIORITY_MIN, PRIORITY_MAX), retry, headers, prelude.flags,
+                    policy=integer(1, 3) if prelude.deps else 0,
+                    dep_wait_ms=integer(0, TIME_MS_MAX) if prelude.deps else 0,
+                    window_ms=integer(1, WINDOW_MS_MAX) if prelude.unique else 0)
+    rests = [prelude.encode() + _bytes(integer, integer(0, CHARS)) for _ in range(count)]
     return m.TaskBatch(header.encode(), _bytes(integer, 20 * count), columns.pack(rests))
+
+
+def _prelude(integer: Integer) -> Prelude:
+    wake_ms, end_ms = (integer(1, TIME_MS_MAX) if integer(0, 1) else 0 for _ in range(2))
+    unique = _name(integer, True) if integer(0, 1) else ""
+    key = _name(integer, True) if integer(0, 1) else ""
+    deps = sorted({_bytes(integer, 20) for _ in range(integer(0, ITEMS))})
+    return Prelude(wake_ms, end_ms, integer(1, TIME_MS_MAX) if unique else 0, unique, key, tuple(deps))
 
 
 def _task_id(integer: Integer, count: int) -> bytes:

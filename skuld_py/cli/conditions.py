@@ -1,4 +1,4 @@
-"""What a task may be enqueued with besides its payload: when, until when, how often, and with which headers.
+"""What a task may be enqueued with besides its payload: when, how often, after what, and under which name.
 
 ``task_options`` gives a verb the options, and hands it all that was given as one mapping: the keyword arguments of
 the client's ``enqueue``. What was left out is left out there, too, so that the defaults have one owner.
@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from skuld_py.cli.values import DAY_S, HEADER, MOMENT, Duration
+from skuld_py.cli.values import DAY_S, HEADER, MOMENT, TASK_ID, Duration
 
 Verb = Callable[..., None]
 BACKOFF = Duration(most_s=45 * DAY_S)
@@ -32,9 +32,22 @@ _OPTIONS = (
                  show_default="1h", help="How long at most."),
     click.option("--jitter", type=click.FloatRange(0, 1), default=None, show_default="0.1",
                  help="Which part of it more or less, at random."),
+    click.option("--key", metavar="KEY", default=None, show_default="none",
+                 help="Tasks of one key are worked on one after another, the oldest first."),
+    click.option("--unique", metavar="NAME", default=None, show_default="none",
+                 help="Of each name there is one task in a window; the second gets the id of the first."),
+    click.option("--unique-window", "unique_window_s", type=Duration(most_s=6 * DAY_S), metavar="DURATION",
+                 default=None, show_default="1h", help="How long a window is; windows follow the clock."),
+    click.option("--dep", "deps", type=TASK_ID, multiple=True, metavar="ID",
+                 help="A task that must end before this one is claimed; may be given several times."),
+    click.option("--on-dep-failure", type=click.Choice(["wait", "fail", "ignore"]), default=None,
+                 show_default="wait", help="What becomes of it when such a task is dead or cancelled."),
+    click.option("--dep-wait", "dep_wait_s", type=Duration(most_s=3_650 * DAY_S), metavar="DURATION", default=None,
+                 show_default="24h", help="How long it waits for such a task that nobody knows."),
     click.option("--header", "headers", type=HEADER, multiple=True, metavar="KEY=VALUE",
                  help="Told to who claims it, besides the payload; may be given several times."),
 )
+_SINGLE = ("not_before", "expires", "key", "unique", "unique_window_s", "on_dep_failure", "dep_wait_s")
 _RETRY = ("max_attempts", "backoff_s", "factor", "max_backoff_s", "jitter")
 
 
@@ -43,7 +56,7 @@ def task_options(verb: Verb) -> Verb:
 
     @wraps(verb)
     def conditioned(**given: Any) -> None:
-        own = {name: given.pop(name) for name in ("not_before", "expires", "headers", *_RETRY)}
+        own = {name: given.pop(name) for name in (*_SINGLE, "headers", "deps", *_RETRY)}
         verb(conditions=_conditions(own), **given)
 
     for option in reversed(_OPTIONS):
@@ -54,10 +67,12 @@ def task_options(verb: Verb) -> Verb:
 def _conditions(own: dict[str, Any]) -> dict[str, Any]:
     from skuld_py.client.options import Retry
 
-    made = {name: own[name] for name in ("not_before", "expires") if own[name] is not None}
+    made = {name: own[name] for name in _SINGLE if own[name] is not None}
     policy = {name: own[name] for name in _RETRY if own[name] is not None}
     if policy:
         made["retry"] = Retry(**policy)
+    if own["deps"]:
+        made["deps"] = list(own["deps"])
     if own["headers"]:
         made["headers"] = _headers(own["headers"])
     return made

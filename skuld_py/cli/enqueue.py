@@ -55,6 +55,8 @@ def enqueue(queue: str, payload: str | None, source: IO[bytes] | None, lines: bo
     if lines and (stream is None or task_id is not None):
         raise click.UsageError("--lines reads '-' or --file, and makes the ids itself: leave out "
                                + ("--id." if stream is not None else "PAYLOAD."))
+    if lines and "unique" in conditions:
+        raise click.UsageError("--lines makes many tasks, and --unique names one: leave out one of them.")
     if stream is not None and lines:
         with connected(nodes, timeout_s) as client:
             options = {"priority": priority, "w": copies, **conditions}

@@ -72,6 +72,16 @@ def as_ms(field: str, seconds: float, *, least: int, most: int = LEASE_MS_MAX) -
     return milliseconds
 
 
+def scaled(value: object, scale: int) -> int | None:
+    """A number in finer units, rounded; None of what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return round(value * scale) if math.isfinite(value) else None
+    except OverflowError:
+        return None
+
+
 def chunks(payloads: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
     """Cut into requests within the limits of tasks and bytes."""
     if len(payloads) <= DEFAULT_LIMITS.batch_tasks and sum(map(len, payloads)) <= DEFAULT_LIMITS.batch_bytes:

@@ -13,9 +13,10 @@ import attrs
 
 from skuld_py.client.steady import steady_s
 from skuld_py.model import ids as task_ids
-from skuld_py.model.body import Header, decode_times, header_of
+from skuld_py.model.body import Header, header_of
 from skuld_py.model.ids import TaskId
 from skuld_py.model.message import ClaimBatch
+from skuld_py.model.prelude import Prelude
 
 
 class ClaimKey(Protocol):
@@ -85,6 +86,6 @@ def claims_of(batch: ClaimBatch, deadline: float, clock: Callable[[], float] = s
             seen = known[body[:size]] = parsed, MappingProxyType(dict(parsed.headers))
         header, headers = seen
         if header.prelude:
-            size += decode_times(header.prelude, body[size:])[2]
+            size += Prelude.decode(header.prelude, body[size:])[1]
         yield Claim(TaskId(task_id), batch.first_token + index, header.queue, header.priority, body[size:],
                     batch.end_ms, deadline, clock=clock, headers=headers)

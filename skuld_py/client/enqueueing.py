@@ -5,6 +5,7 @@ An enqueue carries its ids, given or minted before the first request, so asking 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -12,18 +13,33 @@ from skuld_py.client import checking, options
 from skuld_py.client.asking import Joint, Work, ask, verb
 from skuld_py.client.coalescing import one_by_one
 from skuld_py.client.minting import Minter
-from skuld_py.client.options import Retry, Time, Times
+from skuld_py.client.options import Retry
+from skuld_py.client.preludes import (
+    DEP_WAIT_S,
+    UNIQUE_WINDOW_S,
+    Deps,
+    Given,
+    Ids,
+    Names,
+    OnFailure,
+    Time,
+    Times,
+    prepare,
+)
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.model import messages as m
 from skuld_py.model.ids import TaskId
 
+_NOTHING = (None,) * 5
+
 
 class NewTask(NamedTuple):
-    """A task to be stored; without an id it gets one. A tuple, because each single call makes two."""
+    """A task to be stored, with its id, or the lane that it is to be of, or None. A tuple, because each single
+    call makes two."""
 
     header: bytes
     rest: bytes
-    id: TaskId | None = None
+    id: TaskId | int | None = None
 
 
 class Enqueueing:
@@ -33,18 +49,27 @@ class Enqueueing:
     _wall_ms: Callable[[], int]
 
     @verb
-    def new_ids(self, count: int = 1) -> Work[list[TaskId]]:
-        """Ids for tasks yet to be enqueued, all of one partition."""
-        return (yield from self._mint(count))
+    def new_ids(self, count: int = 1, *, queue: str | None = None, key: str | None = None) -> Work[list[TaskId]]:
+        """Ids for tasks yet to be enqueued, all of one partition; for tasks with a key, name queue and key."""
+        if key is None:
+            return (yield from self._name([None] * count))
+        lane = prepare(checking.header_of(queue or "", 0), [b""], Given(key=key), 0).wanted
+        return (yield from self._name([*lane] * count))
 
-    def _mint(self, count: int) -> Work[list[TaskId]]:
+    def _name(self, wanted: Sequence[TaskId | int | None]) -> Work[list[TaskId]]:
+        """The ids as wanted. Those that may be any are of one partition."""
         greeted = yield from ask(m.Greeted, m.Greet(0))
-        return self._minter.mint(greeted.message.floor_ms, self._wall_ms(), count)
+        floor_ms, now_ms = greeted.message.floor_ms, self._wall_ms()
+        counts = Counter(each for each in wanted if not isinstance(each, TaskId))
+        fresh = {lane: iter(self._minter.mint(floor_ms, now_ms, count, lane)) for lane, count in counts.items()}
+        return [each if isinstance(each, TaskId) else next(fresh[each]) for each in wanted]
 
     @verb
     def enqueue(self, queue: str, payload: bytes, *, priority: int = 0, id: bytes | str | None = None,
                 w: int | None = None, not_before: Time | None = None, expires: Time | None = None,
-                retry: Retry | None = None, headers: Mapping[str, str] | None = None) -> Work[TaskId]:
+                retry: Retry | None = None, headers: Mapping[str, str] | None = None, key: str | None = None,
+                unique: str | None = None, unique_window_s: float = UNIQUE_WINDOW_S, deps: Ids | None = None,
+                on_dep_failure: OnFailure = "wait", dep_wait_s: float = DEP_WAIT_S) -> Work[TaskId]:
         """Store one task on ``w`` owners (a majority by default), fsynced, and give its id.
 
         With ``id`` given the call is idempotent over processes: the same id and content again is
@@ -53,26 +78,26 @@ class Enqueueing:
         """
         header = options.header_of(queue, priority, retry, headers)
         checking.check_payload(payload)
-        rest = payload
-        if not_before is not None or expires is not None:
-            (header,), (rest,) = options.timed(header, [payload], [not_before], [expires], self._wall_ms())
-        task = NewTask(header, rest, None if id is None else checking.as_id(id))
+        task = NewTask(header, payload, None if id is None else checking.as_id(id))
+        if (not_before, expires, key, unique, deps) != _NOTHING:
+            given = Given([not_before], [expires], [key], [unique], [deps], on_dep_failure, dep_wait_s,
+                          unique_window_s)
+            task = _prepared(task, given, self._wall_ms())
 
         def together(tasks: Sequence[NewTask]) -> Work[Sequence[TaskId | SkuldError]]:
             return self._store_each(tasks, w)
-        made: TaskId = yield Joint(("enqueue", w), task, len(rest) + len(header) + 40, together)
+        made: TaskId = yield Joint(("enqueue", w), task, len(task.rest) + len(task.header) + 40, together)
         return made
 
     def _store_each(self, tasks: Sequence[NewTask], w: int | None) -> Work[Sequence[TaskId | SkuldError]]:
         """Ids are given first, so that asking again asks for the same tasks."""
-        fresh = iter((yield from self._mint(sum(1 for task in tasks if task.id is None))))
-        named = [task if task.id is not None else NewTask(task.header, task.rest, next(fresh))
-                 for task in tasks]
+        made = yield from self._name([task.id for task in tasks])
+        named = [NewTask(task.header, task.rest, task_id) for task, task_id in zip(tasks, made, strict=True)]
         return (yield from one_by_one(named, lambda part: self._store(part, w)))
 
     def _store(self, tasks: Sequence[NewTask], w: int | None) -> Work[list[TaskId]]:
         """One request, with a batch for each queue and its options."""
-        made = [task.id for task in tasks if task.id is not None]
+        made = [task.id for task in tasks if isinstance(task.id, TaskId)]
         batches = options.batches_of([task.header for task in tasks], made, [task.rest for task in tasks])
         yield from ask(m.Acked, m.Enqueue(0, w or 0, batches))
         return made
@@ -80,8 +105,10 @@ class Enqueueing:
     @verb
     def enqueue_many(self, queue: str, payloads: Iterable[bytes], *, priority: int = 0,
                      ids: Sequence[bytes | str] | None = None, w: int | None = None, not_before: Times = None,
-                     expires: Times = None, retry: Retry | None = None,
-                     headers: Mapping[str, str] | None = None) -> Work[list[TaskId]]:
+                     expires: Times = None, retry: Retry | None = None, headers: Mapping[str, str] | None = None,
+                     key: Names = None, unique: Names = None, unique_window_s: float = UNIQUE_WINDOW_S,
+                     deps: Deps = None, on_dep_failure: OnFailure = "wait",
+                     dep_wait_s: float = DEP_WAIT_S) -> Work[list[TaskId]]:
         """Store many tasks, in requests of at most 1,000; gives their ids in order.
 
         After an error some may be stored: enqueue again with the same ``ids`` (see ``new_ids``) and the same
@@ -91,15 +118,29 @@ class Enqueueing:
         every = list(payloads)
         if every:
             checking.check_payloads(every)
-        given = None if ids is None else [checking.as_id(task_id) for task_id in ids]
-        if given is not None and len(given) != len(every):
-            raise Refused("bad_ids", f"ids: {len(given)} for {len(every)} payloads")
-        heads, rests = options.timed(header, every, not_before, expires, self._wall_ms())
+        given = Given(not_before, expires, key, unique, deps, on_dep_failure, dep_wait_s, unique_window_s)
+        heads, rests, wanted = prepare(header, every, given, self._wall_ms())
+        if ids is not None:
+            if len(ids) != len(every):
+                raise Refused("bad_ids", f"ids: {len(ids)} for {len(every)} payloads")
+            wanted = [_agreed(checking.as_id(each), named) for each, named in zip(ids, wanted, strict=True)]
         made: list[TaskId] = []
         for part in checking.chunks(rests):
             done, end = len(made), len(made) + len(part)
-            chunk = (yield from self._mint(len(part))) if given is None else given[done:end]
+            chunk = yield from self._name(wanted[done:end])
             batches = options.batches_of(heads[done:end], chunk, part)
             yield from ask(m.Acked, m.Enqueue(0, w or 0, batches))
             made += chunk
         return made
+
+
+def _prepared(task: NewTask, given: Given, now_ms: int) -> NewTask:
+    (head,), (rest,), (wanted,) = prepare(task.header, [task.rest], given, now_ms)
+    return NewTask(head, rest, _agreed(task.id, wanted) if isinstance(task.id, TaskId) else wanted)
+
+
+def _agreed(task_id: TaskId, wanted: TaskId | int | None) -> TaskId:
+    """An id that the caller gave; a unique name gives its own."""
+    if isinstance(wanted, TaskId) and task_id != wanted:
+        raise Refused("bad_id", "id: a task with a unique name has the id of that name; leave id out")
+    return task_id

@@ -22,8 +22,9 @@ class Minter:
         self._mint = IdMint(self._random.getrandbits(32))
         self._lock = threading.Lock()
 
-    def mint(self, floor_ms: int, now_ms: int, count: int) -> list[TaskId]:
-        """Fresh ids, all of one partition."""
+    def mint(self, floor_ms: int, now_ms: int, count: int, lane: int | None = None) -> list[TaskId]:
+        """Fresh ids, all of one partition; of a lane, if one is given."""
         with self._lock:
             self._mint.raise_floor(floor_ms)
-            return list(map(TaskId, self._mint.mint(now_ms, count, self._random.getrandbits(32))))
+            route = self._random.getrandbits(32) if lane is None else lane
+            return list(map(TaskId, self._mint.mint(now_ms, count, route, lane is not None)))

@@ -3,32 +3,35 @@
     client.enqueue("mail", letter, not_before=datetime(2027, 1, 1, tzinfo=UTC), expires=time.time() + 86_400,
                    retry=Retry(max_attempts=3, backoff_s=60), headers={"trace": "7"})
 
-A time is a ``datetime`` with a time zone, or seconds since 1970. Of ``enqueue_many`` each option is one for all,
-or, of times, a list with one for each task, ``None`` for none. All is turned into the header and the prelude of
-``model.body`` before anything is sent; what is wrong is refused by its field: ``bad_time``, ``bad_retry``,
-``bad_headers``. The same options are the same bytes, so that asking again for the same task is harmless.
+* ``not_before``, ``expires``: a ``datetime`` with a time zone, or seconds since 1970.
+* ``key``: tasks of one queue and key are worked on one after another, in the order of their ids.
+* ``unique``: of one queue, name and window there is one task. Windows of ``unique_window_s``, an hour by default,
+  are aligned to the clock. A later call gets the id of the first, which says ``is_duplicate``.
+* ``deps``: ids of tasks that end before this one starts, enqueued or not yet. ``on_dep_failure`` says what becomes
+  of it when one is dead or cancelled: ``wait`` (for a retry, the default), ``fail`` (it dies, too), ``ignore``.
+  Ones that nobody knows are waited for until ``dep_wait_s``, a day by default, after the task was made.
+
+Of ``enqueue_many`` each option is one for all; times, keys, names and dependencies may be a list with one for
+each task, ``None`` for none. All is turned into the header of ``model.body`` and the prelude of
+``model.prelude`` before anything is sent; what is wrong is refused by its field: ``bad_time``, ``bad_retry``,
+``bad_headers``, ``bad_key``, ``bad_unique``, ``bad_deps``, ``bad_policy``. The same options are the same bytes, so
+that asking again for the same task is harmless.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 import attrs
 
 from skuld_py.client import checking
+from skuld_py.client.checking import scaled
 from skuld_py.errors import Refused
 from skuld_py.model import body as bodies
 from skuld_py.model import columns
-from skuld_py.model.body import Body, Header
+from skuld_py.model.body import Header
 from skuld_py.model.ids import TaskId
 from skuld_py.model.message import TaskBatch
-
-Time = datetime | float
-Times = Time | None | Sequence[Time | None]
-AHEAD_MS_MAX = 3_650 * 24 * 3600 * 1000
-"""Ten years; nodes allow some days more, see ``config``."""
 
 
 @attrs.frozen
@@ -76,7 +79,7 @@ def _policy(retry: Retry) -> bodies.Retry:
 
 
 def _number(field: str, value: object, low: int, high: int, scale: int) -> int:
-    number = _scaled(value, scale)
+    number = scaled(value, scale)
     if number is None or not low <= number <= high or (scale == 1 and number != value):
         raise Refused("bad_retry", f"retry: {field}: {value!r} is not in {low / scale:g}..{high / scale:g}")
     return number
@@ -93,55 +96,6 @@ def _pairs(headers: object) -> bodies.Headers:
     except ValueError as problem:
         raise Refused("bad_headers", f"headers: {str(problem).removeprefix('headers: ')}") from None
     return pairs
-
-
-# -- what each task has for itself ------------------------------------------------------------------
-
-
-def timed(head: bytes, payloads: Sequence[bytes], not_before: Times, expires: Times,
-          now_ms: int) -> tuple[list[bytes], Sequence[bytes]]:
-    """Of each task its header, and what stands behind it."""
-    if not_before is None and expires is None:
-        return [head] * len(payloads), payloads
-    wakes = _times("not_before", not_before, len(payloads), now_ms)
-    ends = _times("expires", expires, len(payloads), now_ms)
-    for wake_ms, end_ms in zip(wakes, ends, strict=True):
-        if 0 < end_ms <= wake_ms:
-            raise Refused("bad_time", "expires: is not later than not_before; the task could never be claimed")
-    header = Header.decode(head)
-    made = [Body(header, *row) for row in zip(wakes, ends, payloads, strict=True)]
-    heads = {body.header.prelude: body.header.encode() for body in made}
-    return [heads[body.header.prelude] for body in made], [body.rest for body in made]
-
-
-def _times(field: str, given: Times, count: int, now_ms: int) -> list[int]:
-    if given is None or isinstance(given, datetime | float | int) or not isinstance(given, Sequence):
-        return [_time_ms(field, given, now_ms)] * count
-    if len(given) != count:
-        raise Refused("bad_time", f"{field}: {len(given)} for {count} payloads")
-    return [_time_ms(field, each, now_ms) for each in given]
-
-
-def _time_ms(field: str, given: object, now_ms: int) -> int:
-    if given is None:
-        return 0
-    if isinstance(given, datetime) and given.utcoffset() is None:
-        raise Refused("bad_time", f"{field}: {given} has no time zone; write datetime(..., tzinfo=timezone.utc)")
-    time_ms = _scaled(given.timestamp() if isinstance(given, datetime) else given, 1_000)
-    if time_ms is None or not 1 <= time_ms <= now_ms + AHEAD_MS_MAX:
-        raise Refused("bad_time", f"{field}: {str(given)[:64]} is no time from 1970 to ten years from now; give a"
-                      " datetime, or seconds since 1970")
-    return time_ms
-
-
-def _scaled(value: object, scale: int) -> int | None:
-    """A number in finer units, rounded; None of what is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return round(value * scale) if math.isfinite(value) else None
-    except OverflowError:
-        return None
 
 
 # -- batches ----------------------------------------------------------------------------------------

@@ -3,11 +3,13 @@
     record  = header length u16 | header | prelude | payload
     header  = priority i32 | queue length u8 | queue | [ flags u16 | sections ]
     RETRY   = max attempts u16 | backoff ms u32 | factor percent u16 | longest backoff ms u32 | jitter percent u8
+    POLICY  = on failure u8 | dep wait ms u64                       exactly when the tasks have dependencies
+    WINDOW  = unique window ms u64                                  exactly when the tasks have unique names
     HEADERS = count u8 | (key length u8 | key | value length u16 | value)*
-    prelude = [ WAKE: not before ms u64 ] [ EXPIRES: expires ms u64 ]
+    prelude   see ``model.prelude``
 
 What all tasks of a batch share is in the header, so it is checked and compared once per batch. What differs from
-task to task (times) stands before the payload, so a batch of tasks with as many times is still one batch. A task
+task to task stands before the payload, so a batch of tasks with as many times is still one batch. A task
 without options has neither tail nor prelude, and costs what it costs to have none.
 
 Invariant: one value has one record. A flag is set exactly when its value is not the default, sections keep their
@@ -24,20 +26,25 @@ from itertools import pairwise
 
 import attrs
 
+from skuld_py.model.prelude import DEPS, NAMED, PRELUDE, TIME_MS_MAX, Prelude
+
 HEADER = struct.Struct(">iB")
 PRIORITY_MIN, PRIORITY_MAX = -(1 << 31), (1 << 31) - 1
-TIME_MS_MAX = 253_402_300_799_999
-"""The end of the year 9999, the last that a ``datetime`` can show."""
 HEADERS_BYTES_MAX = 4_096
 HEADERS_MAX, KEY_BYTES_MAX = 255, 255
 
-RETRY, HEADERS, WAKE, EXPIRES = 0x01, 0x08, 0x10, 0x20
-PRELUDE = WAKE | EXPIRES
-"""Flags of what differs from task to task."""
-_KNOWN = RETRY | HEADERS | PRELUDE
+RETRY, POLICY, WINDOW, HEADERS = 0x01, 0x02, 0x04, 0x08
+_KNOWN = RETRY | POLICY | WINDOW | HEADERS | PRELUDE
+_PAIRS = ((POLICY, DEPS, "policy"), (WINDOW, NAMED, "window"))
+"""Sections that are there exactly when something is in the prelude."""
 _FLAGS = struct.Struct(">H")
 _RETRY = struct.Struct(">HIHIB")
-_TIME_BYTES = 8
+_POLICY = struct.Struct(">BQ")
+_WINDOW = struct.Struct(">Q")
+ON_FAILURE_WAIT, ON_FAILURE_FAIL, ON_FAILURE_IGNORE = 1, 2, 3
+"""What becomes of a task whose dependency is dead or cancelled: it waits on, it dies too, it takes it as done."""
+WINDOW_MS_MAX = 6 * 24 * 3_600_000
+"""Less than ended tasks are kept for by default: while a window lasts its first task must be there to be found."""
 
 
 @attrs.frozen
@@ -80,7 +87,9 @@ Headers = tuple[tuple[str, str], ...]
 class Header:
     """What tasks of a batch share. ``queue`` and ``priority`` (i32, higher first) decide a task's place.
 
-    ``headers`` are for applications. ``prelude``: the flags of what stands before each payload.
+    ``headers`` are for applications. ``prelude``: the flags of what stands before each payload. With dependencies:
+    ``policy``, one of ``ON_FAILURE_...``, and ``dep_wait_ms``, how long after a task's id ones that nobody knows
+    are waited for. With unique names: ``window_ms``, within which a name stands for one task.
     """
 
     queue: str
@@ -88,11 +97,15 @@ class Header:
     retry: Retry = DEFAULT_RETRY
     headers: Headers = ()
     prelude: int = 0
+    policy: int = attrs.field(default=0, kw_only=True)
+    dep_wait_ms: int = attrs.field(default=0, kw_only=True)
+    window_ms: int = attrs.field(default=0, kw_only=True)
 
     @property
     def flags(self) -> int:
         """What is there besides the place."""
-        return (RETRY if self.retry != DEFAULT_RETRY else 0) | (HEADERS if self.headers else 0) | self.prelude
+        return ((RETRY if self.retry != DEFAULT_RETRY else 0) | (POLICY if self.policy else 0)
+                | (WINDOW if self.window_ms else 0) | (HEADERS if self.headers else 0) | self.prelude)
 
     def encode(self) -> bytes:
         """The canonical bytes."""
@@ -100,8 +113,11 @@ class Header:
         place = HEADER.pack(self.priority, len(queue)) + queue
         if not flags:
             return place
-        retry = _RETRY.pack(*attrs.astuple(self.retry)) if flags & RETRY else b""
-        return place + _FLAGS.pack(flags) + retry + (encode_headers(self.headers) if flags & HEADERS else b"")
+        sections = [_RETRY.pack(*attrs.astuple(self.retry)) if flags & RETRY else b"",
+                    _POLICY.pack(self.policy, self.dep_wait_ms) if flags & POLICY else b"",
+                    _WINDOW.pack(self.window_ms) if flags & WINDOW else b"",
+                    encode_headers(self.headers) if flags & HEADERS else b""]
+        return b"".join([place, _FLAGS.pack(flags), *sections])
 
     @classmethod
     def decode(cls, raw: bytes) -> Header:
@@ -122,15 +138,24 @@ def _with_tail(place: Header, tail: bytes) -> Header:
     flags = _FLAGS.unpack_from(tail)[0]
     if not flags or flags & ~_KNOWN:
         raise ValueError(f"flags: {flags:#x} are none, or not all known")
-    retry, sections = DEFAULT_RETRY, tail[_FLAGS.size :]
+    for section, prelude, name in _PAIRS:
+        if bool(flags & section) != bool(flags & prelude):
+            raise ValueError(f"{name}: its flag, {section:#x}, goes with {prelude:#x}")
+    retry, at = DEFAULT_RETRY, _FLAGS.size
+    policy = dep_wait_ms = window_ms = 0
     headers: Headers = ()
     if flags & RETRY:
-        retry, sections = _decode_retry(sections[: _RETRY.size]), sections[_RETRY.size :]
+        retry, at = _decode_retry(tail[at : at + _RETRY.size]), at + _RETRY.size
+    if flags & POLICY:
+        (policy, dep_wait_ms), at = _decode_policy(tail[at : at + _POLICY.size]), at + _POLICY.size
+    if flags & WINDOW:
+        window_ms, at = _decode_window(tail[at : at + _WINDOW.size]), at + _WINDOW.size
     if flags & HEADERS:
-        headers, sections = decode_headers(sections), b""
-    if sections:
+        headers, at = decode_headers(tail[at:]), len(tail)
+    if at != len(tail):
         raise ValueError("header has a wrong length")
-    return Header(place.queue, place.priority, retry, headers, flags & PRELUDE)
+    return Header(place.queue, place.priority, retry, headers, flags & PRELUDE, policy=policy,
+                  dep_wait_ms=dep_wait_ms, window_ms=window_ms)
 
 
 def _decode_retry(raw: bytes) -> Retry:
@@ -141,6 +166,20 @@ def _decode_retry(raw: bytes) -> Retry:
     if retry == DEFAULT_RETRY:
         raise ValueError("retry: is the default, which is left out")
     return retry
+
+
+def _decode_policy(raw: bytes) -> tuple[int, int]:
+    policy, dep_wait_ms = _POLICY.unpack(raw) if len(raw) == _POLICY.size else (0, 0)
+    if not ON_FAILURE_WAIT <= policy <= ON_FAILURE_IGNORE or dep_wait_ms > TIME_MS_MAX:
+        raise ValueError(f"policy: is cut short, none of 1..3, or waits longer than {TIME_MS_MAX} ms")
+    return policy, dep_wait_ms
+
+
+def _decode_window(raw: bytes) -> int:
+    window_ms = int.from_bytes(raw, "big")
+    if len(raw) != _WINDOW.size or not 1 <= window_ms <= WINDOW_MS_MAX:
+        raise ValueError(f"window: is cut short, or not in 1..{WINDOW_MS_MAX} ms")
+    return window_ms
 
 
 def is_plain(header: bytes) -> bool:
@@ -197,21 +236,29 @@ def _string(section: bytes, at: int, width: int) -> tuple[str, int]:
 
 @attrs.frozen
 class Body:
-    """A body taken apart. Times are milliseconds of the wall clock, 0 for none.
+    """A body taken apart. What the options mean tell ``Header`` and ``Prelude``.
 
-    Not claimed before ``not_before_ms``, not claimed after ``expires_ms``. The header's ``prelude`` follows
-    from which times are given.
+    The header's ``prelude`` follows from which options are given.
     """
 
     header: Header
     not_before_ms: int = 0
     expires_ms: int = 0
     payload: bytes = b""
+    made_ms: int = attrs.field(default=0, kw_only=True)
+    unique: str = attrs.field(default="", kw_only=True)
+    key: str = attrs.field(default="", kw_only=True)
+    deps: tuple[bytes, ...] = attrs.field(default=(), kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        prelude = prelude_of(self.not_before_ms, self.expires_ms)
-        if prelude != self.header.prelude:
-            object.__setattr__(self, "header", attrs.evolve(self.header, prelude=prelude))
+        flags = self.prelude.flags
+        if flags != self.header.prelude:
+            object.__setattr__(self, "header", attrs.evolve(self.header, prelude=flags))
+
+    @property
+    def prelude(self) -> Prelude:
+        """What stands before the payload."""
+        return Prelude(self.not_before_ms, self.expires_ms, self.made_ms, self.unique, self.key, self.deps)
 
     def encode(self) -> bytes:
         """The canonical record."""
@@ -220,7 +267,7 @@ class Body:
     @property
     def rest(self) -> bytes:
         """What stands behind the header: prelude and payload."""
-        return encode_times(self.not_before_ms, self.expires_ms) + self.payload
+        return self.prelude.encode() + self.payload
 
     @classmethod
     def decode(cls, record: bytes) -> Body:
@@ -229,33 +276,14 @@ class Body:
         header = Header.decode(raw)
         if not header.prelude:
             return cls(header, 0, 0, rest)
-        not_before_ms, expires_ms, size = decode_times(header.prelude, rest)
-        return cls(header, not_before_ms, expires_ms, rest[size:])
+        prelude, size = Prelude.decode(header.prelude, rest)
+        return cls.of(header, prelude, rest[size:])
 
-
-def prelude_of(not_before_ms: int, expires_ms: int) -> int:
-    """The flags of the times that are given."""
-    return (WAKE if not_before_ms else 0) | (EXPIRES if expires_ms else 0)
-
-
-def encode_times(not_before_ms: int, expires_ms: int) -> bytes:
-    """The prelude; a time of 0 takes no bytes."""
-    return b"".join(time.to_bytes(_TIME_BYTES, "big") for time in (not_before_ms, expires_ms) if time)
-
-
-def decode_times(prelude: int, rest: bytes) -> tuple[int, int, int]:
-    """(not before, expires, bytes of the prelude) from prelude and payload; raises ``ValueError``."""
-    not_before_ms, at = _time("not_before", rest, 0) if prelude & WAKE else (0, 0)
-    expires_ms, at = _time("expires", rest, at) if prelude & EXPIRES else (0, at)
-    return not_before_ms, expires_ms, at
-
-
-def _time(field: str, rest: bytes, at: int) -> tuple[int, int]:
-    end = at + _TIME_BYTES
-    time_ms = int.from_bytes(rest[at:end], "big")
-    if len(rest) < end or not 1 <= time_ms <= TIME_MS_MAX:
-        raise ValueError(f"{field}: is cut short, or not in 1..{TIME_MS_MAX} ms")
-    return time_ms, end
+    @classmethod
+    def of(cls, header: Header, prelude: Prelude, payload: bytes) -> Body:
+        """A body of its parts."""
+        return cls(header, prelude.not_before_ms, prelude.expires_ms, payload, made_ms=prelude.made_ms,
+                   unique=prelude.unique, key=prelude.key, deps=prelude.deps)
 
 
 def encode_body(header: bytes, rest: bytes) -> bytes:

@@ -1,13 +1,21 @@
 """Task ids: 160 bits, k-ordered, made by whoever enqueues, before the enqueue.
 
-Layout, big-endian: ``time_ms u64 | seq u32 | nonce u32 | route u32``. Ids sort by time, so the
+Layout, big-endian: ``time_ms u64 | lane bit, seq 31 | nonce u32 | route u32``. Ids sort by time, so the
 oldest task of a priority is the smallest key; the nonce tells processes apart; the route alone
 decides the partition (``route & (partitions - 1)``), so a batch can be sent to one cohort.
 
+Tasks with an ordering key have the lane bit, and the route is a hash of queue and key: the *lane*. So all
+of a key are in one partition, and its order needs no table of keys. Two keys of equal route share a lane:
+one waits for the other, nothing else.
+
+A task with a unique name has an id made of the name (``named_id``), from any node the same, so the second
+to ask for it asks for the same task, without a lock.
+
 Text form is base32hex without padding, 32 characters, which sorts like the bytes.
 
-Invariant of ``IdMint``: ids of one mint rise strictly, whatever the clock does, and start above
-``floor_ms``, the highest id time the cluster has seen, so they also rise over restarts.
+Invariant of ``IdMint``: ids of one mint rise strictly, laned ones and others each among themselves,
+whatever the clock does, and start above ``floor_ms``, the highest id time the cluster has seen, so they
+also rise over restarts.
 
 Source: the Flake ids of Skuld's README ("160-bit Flake ID"). Its host hash and pid are replaced
 by the nonce and the route: the first leaked hardware addresses, the second gave no placement.
@@ -16,13 +24,15 @@ by the nonce and the route: the first leaked hardware addresses, the second gave
 from __future__ import annotations
 
 import base64
+import hashlib
 import struct
 
 from skuld_py.errors import Malformed, Refused
 
 ID_BYTES = 20
 TEXT_CHARS = 32
-SEQ_END = 1 << 32
+SEQ_END = 1 << 31
+LANE = 1 << 31
 TIME_END = 1 << 63
 _TAIL = struct.Struct(">II")
 
@@ -50,13 +60,13 @@ class IdMint:
         if floor_ms > self._time_ms:
             self._time_ms, self._seq = floor_ms, SEQ_END - 1
 
-    def mint(self, now_ms: int, count: int, route: int) -> list[bytes]:
-        """``count`` ids, rising, of one route (u32)."""
+    def mint(self, now_ms: int, count: int, route: int, is_laned: bool = False) -> list[bytes]:
+        """``count`` ids, rising, of one route (u32), which names a lane or not."""
         if now_ms > self._time_ms:
             self._time_ms, self._seq = now_ms, -1
         if self._seq + count >= SEQ_END:
             self._time_ms, self._seq = self._time_ms + 1, -1
-        first = self._seq + 1
+        first = self._seq + 1 + (LANE if is_laned else 0)
         self._seq += count
         tail = _TAIL.pack(self._nonce, route)
         head = self._time_ms.to_bytes(8, "big")
@@ -71,6 +81,40 @@ def time_of(task_id: bytes) -> int:
 def partition_of(task_id: bytes, partitions: int) -> int:
     """The partition of an id; ``partitions`` is a power of two."""
     return int.from_bytes(task_id[16:20], "big") & (partitions - 1)
+
+
+def route_of(task_id: bytes) -> int:
+    """The route of an id, u32; of a laned one it is the lane."""
+    return int.from_bytes(task_id[16:20], "big")
+
+
+def lane_route(queue: str, key: str) -> int:
+    """The route that tasks of an ordering key have."""
+    return int.from_bytes(_hash(queue, key)[:4], "big")
+
+
+def is_laned(task_id: bytes) -> bool:
+    """Whether its task has an ordering key."""
+    return task_id[8] >= 0x80
+
+
+def any_laned(blob: bytes) -> bool:
+    """Whether any id of a column is laned, seen in one stride over it."""
+    return max(blob[8::ID_BYTES], default=0) >= 0x80
+
+
+def named_id(queue: str, name: str, slot_ms: int, key: str) -> bytes:
+    """The id of a task with a unique name, in the window that begins at ``slot_ms``; ``key`` may be empty."""
+    digest = _hash(queue, name, str(slot_ms), key)
+    seq = int.from_bytes(digest[:4], "big") | LANE if key else int.from_bytes(digest[:4], "big") & ~LANE
+    route = lane_route(queue, key).to_bytes(4, "big") if key else digest[8:12]
+    return slot_ms.to_bytes(8, "big") + seq.to_bytes(4, "big") + digest[4:8] + route
+
+
+def _hash(*parts: str) -> bytes:
+    """Of texts; their lengths are hashed too, so that none can be read as two."""
+    data = b"".join(len(raw).to_bytes(2, "big") + raw for raw in (part.encode() for part in parts))
+    return hashlib.blake2b(data, digest_size=12).digest()
 
 
 def split(blob: bytes) -> list[bytes]:

@@ -14,9 +14,10 @@ from skuld_py.config import AHEAD_MS_MAX
 from skuld_py.errors import Refused
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.model.body import Header, decode_times, is_plain
+from skuld_py.model.body import Header, is_plain
 from skuld_py.model.columns import Column
 from skuld_py.model.history import RELEASED
+from skuld_py.model.prelude import DEPS, KEYED, NAMED, Prelude
 from skuld_py.model.setting import check_setting
 from skuld_py.model.setting_messages import SETTINGS_MAX
 from skuld_py.node.claiming import ClaimOperation
@@ -31,6 +32,8 @@ from skuld_py.partition.quorum import majority
 
 FUTURE_MS_MAX = 5_000
 """An id may be this much newer than this node's clock, besides the skew bound."""
+_RESERVED = {NAMED: "unique", KEYED: "key", DEPS: "deps"}
+"""Options with a place in the format, refused because nothing here would act on them."""
 
 
 class ClientService:
@@ -126,7 +129,9 @@ class ClientService:
         for batch in batches:
             payloads = batch.payloads.unpack("payloads")
             if not is_plain(batch.header):
-                payloads = _behind_times(now_ms, Header.decode(batch.header).prelude, payloads)
+                payloads = _behind_preludes(now_ms, Header.decode(batch.header), batch)
+            elif ids.any_laned(batch.ids):
+                raise Refused("bad_id", "id: is of a lane, but the task has no key; give the key, or another id")
             size = max(map(len, payloads), default=0)
             if size > limits.payload_bytes:
                 raise Refused("payload_too_large", f"payload: {size} bytes, the limit is"
@@ -228,19 +233,30 @@ class ClientService:
         self._node.reply(origin, self._node.description(origin.request))
 
 
-def _behind_times(now_ms: int, prelude: int, rests: Sequence[bytes]) -> list[bytes]:
-    """The payloads without the times before them; times that make no sense are refused."""
+def _behind_preludes(now_ms: int, header: Header, batch: m.TaskBatch) -> list[bytes]:
+    """The payloads without what stands before them; options that make no sense are refused."""
+    for flag, field in _RESERVED.items():
+        if header.prelude & flag:
+            raise Refused("unsupported", f"{field}: this node cannot do this yet; leave it out")
     payloads: list[bytes] = []
-    for rest in rests:
-        not_before_ms, expires_ms, size = decode_times(prelude, rest)
-        if 0 < expires_ms <= not_before_ms:
-            raise Refused("bad_time", f"expires: {expires_ms} ms is not later than not_before, {not_before_ms} ms;"
-                          " the task could never be claimed")
-        if max(not_before_ms, expires_ms) > now_ms + AHEAD_MS_MAX:
-            raise Refused("bad_time", f"{'expires' if expires_ms > not_before_ms else 'not_before'}: more than ten"
-                          " years ahead; milliseconds since 1970 are wanted")
+    for task_id, rest in zip(ids.split(batch.ids), batch.payloads.unpack("payloads"), strict=True):
+        prelude, size = Prelude.decode(header.prelude, rest)
+        _check_prelude(now_ms, prelude)
+        problem = prelude.problem_of(task_id, header.queue, header.window_ms)
+        if problem:
+            raise Refused("bad_deps" if problem.startswith("deps") else "bad_id", problem)
         payloads.append(rest[size:])
     return payloads
+
+
+def _check_prelude(now_ms: int, prelude: Prelude) -> None:
+    not_before_ms, expires_ms = prelude.not_before_ms, prelude.expires_ms
+    if 0 < expires_ms <= not_before_ms:
+        raise Refused("bad_time", f"expires: {expires_ms} ms is not later than not_before, {not_before_ms} ms;"
+                      " the task could never be claimed")
+    if max(not_before_ms, expires_ms) > now_ms + AHEAD_MS_MAX:
+        raise Refused("bad_time", f"{'expires' if expires_ms > not_before_ms else 'not_before'}: more than ten"
+                      " years ahead; milliseconds since 1970 are wanted")
 
 
 def _part(batch: m.TaskBatch, task_ids: Sequence[bytes], indexes: Sequence[int]) -> m.TaskBatch:

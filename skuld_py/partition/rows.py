@@ -95,9 +95,13 @@ def _check(row: TaskRow, partition: int, partitions: int) -> tuple[bytes, bytes]
     try:
         if row.history:
             History.decode(row.history)
-        for body in row.body.unpack("TaskRow.body"):
-            check_name("queue", Body.decode(body).header.queue)
-            return split_body(body)
+        for record in row.body.unpack("TaskRow.body"):
+            body = Body.decode(record)
+            check_name("queue", body.header.queue)
+            problem = body.prelude.problem_of(row.id, body.header.queue, body.header.window_ms)
+            if problem:
+                raise ValueError(problem)
+            return split_body(record)
     except (ValueError, Refused) as problem:
         raise Malformed("TaskRow", str(problem)) from None
     return b"", b""

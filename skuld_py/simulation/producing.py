@@ -7,9 +7,10 @@ owner must refuse. Batches draw their queue, size, priority and options by chanc
 from __future__ import annotations
 
 from skuld_py.model import messages as m
-from skuld_py.model.body import DEFAULT_RETRY, Header, Retry, encode_times, prelude_of
+from skuld_py.model.body import DEFAULT_RETRY, Header, Retry
 from skuld_py.model.columns import pack
 from skuld_py.model.ids import IdMint
+from skuld_py.model.prelude import Prelude
 from skuld_py.simulation.client import REPEATS_MAX, Client
 from skuld_py.simulation.history import Operation, Status
 from skuld_py.simulation.options import Options
@@ -55,8 +56,9 @@ class Producer:
                     for index in range(len(ids))]
         headers = (("made", str(self._made)),) if self._made % 3 == 0 else ()
         expires_ms = 0 if self._made % 4 else self._client.wall_ms() + FAR_MS
-        header = Header(queue, priority, self._policy(), headers, prelude_of(0, expires_ms)).encode()
-        rests = [encode_times(0, expires_ms) + payload for payload in payloads]
+        prelude = Prelude(0, expires_ms)
+        header = Header(queue, priority, self._policy(), headers, prelude.flags).encode()
+        rests = [prelude.encode() + payload for payload in payloads]
         return m.TaskBatch(header, b"".join(ids), pack(rests))
 
     def _policy(self) -> Retry:

@@ -2,7 +2,7 @@
 
 Two sorts: that fields which list the same things have equal counts (declared by the message itself, in
 ``columns``), and the few rules below. They are here and not in the machines because a machine takes
-apart what it is handed without asking again: a header that does not parse, a payload without the times that
+apart what it is handed without asking again: a header that does not parse, a payload without the options that
 its header says stand before it, or a log number that does not fit its key, must not get that far.
 
 Bounds on sizes that a cluster may lower (a payload's, a batch's) are not here: they hold for what clients
@@ -15,13 +15,14 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from skuld_py.model.body import Header, decode_times
+from skuld_py.model.body import Header
 from skuld_py.model.columns import Column, unpack_u64
 from skuld_py.model.fields import U32_MAX
 from skuld_py.model.ids import ID_BYTES
 from skuld_py.model.messages import Amend, Append, Complete, Conclude, TaskBatch, TaskRow
 from skuld_py.model.names import NAME
 from skuld_py.model.outcomes import FIRST_TOKEN, LOG_SEQS
+from skuld_py.model.prelude import Prelude
 from skuld_py.wire.stream import Fault
 
 Rule = Callable[[Any], None]
@@ -49,7 +50,7 @@ def _read_header(header: bytes) -> tuple[str, int]:
 def _check_preludes(prelude: int, rests: Column) -> None:
     for index, rest in enumerate(rests.unpack()):
         try:
-            decode_times(prelude, rest)
+            Prelude.decode(prelude, rest)
         except ValueError as problem:
             raise Fault(str(problem), f".payloads[{index}]") from None
 

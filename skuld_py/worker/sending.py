@@ -21,7 +21,8 @@ from contextlib import contextmanager
 from typing import Any, TypedDict, TypeVar, cast
 
 from skuld_py.client.asking import Awaiting, Blocking
-from skuld_py.client.options import Retry, Time
+from skuld_py.client.options import Retry
+from skuld_py.client.preludes import Ids, OnFailure, Time
 from skuld_py.errors import Refused
 from skuld_py.model import names
 
@@ -40,6 +41,12 @@ class Options(TypedDict, total=False):
     expires: Time | None
     retry: Retry | None
     headers: Mapping[str, str] | None
+    key: str | None
+    unique: str | None
+    unique_window_s: float
+    deps: Ids | None
+    on_dep_failure: OnFailure
+    dep_wait_s: float
 
 
 _lock = threading.Lock()

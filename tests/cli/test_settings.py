@@ -16,6 +16,7 @@ from skuld_py.cli.settings import BYTES_MAX, BadConfig, lines_of, read
 from skuld_py.client.client import Claim
 from skuld_py.client.options import Retry
 from skuld_py.errors import Refused
+from skuld_py.model.ids import TaskId
 
 
 class Asked:
@@ -138,6 +139,16 @@ def test_what_a_task_is_enqueued_with_has_twins_and_what_is_not_given_is_left_ou
     assert (made["headers"], made["expires"]) == ({"a": "1", "b": "x=y"}, datetime(2027, 1, 1, tzinfo=UTC))
     assert isinstance(made["not_before"], datetime)
     assert 500 < (made["not_before"] - datetime.now(UTC)).total_seconds() <= 600
+
+
+def test_a_task_is_enqueued_with_a_key_a_name_and_dependencies(asked: Asked) -> None:
+    first, second = TaskId(bytes(20)), TaskId(b"\1" * 20)
+    assert skuld("enqueue", "q", "x", "--key", "k", "--unique", "n", "--unique-window", "90s", "--dep", str(first),
+                 "--dep", str(second), "--on-dep-failure", "fail", "--dep-wait", "2h").exit_code == 0
+
+    wanted = {"key": "k", "unique": "n", "unique_window_s": 90.0, "deps": [first, second],
+              "on_dep_failure": "fail", "dep_wait_s": 7_200.0}
+    assert wanted.items() <= asked.claims[-1].items()
 
 
 def test_the_number_of_nodes_of_dev_is_not_their_addresses() -> None:

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from model.bodies import GIVEN_TIMES, HEADERS, TIMES
-from skuld_py.client import options
-from skuld_py.client.options import Retry, batches_of, header_of, timed
+from skuld_py.client.options import Retry, batches_of, header_of
+from skuld_py.client.preludes import AHEAD_MS_MAX, Given, Times, prepare
 from skuld_py.errors import Refused
 from skuld_py.model import body as bodies
-from skuld_py.model.body import TIME_MS_MAX, Body, Header, encode_body, is_plain, prelude_of
-from skuld_py.model.ids import IdMint, TaskId
+from skuld_py.model.body import Body, Header, encode_body, is_plain
+from skuld_py.model.ids import IdMint, TaskId, lane_route, named_id
+from skuld_py.model.prelude import TIME_MS_MAX, WAKE, Prelude
 
 NOW_MS = 1_800_000_000_000
 SOON_MS = NOW_MS + 1_500
 PAYLOADS = [b"a", b"b", b"c", b"d"]
 HEAD = Header("q", 3).encode()
+
+
+def timed(head: bytes, payloads: Sequence[bytes], not_before: Times, expires: Times,
+          now_ms: int) -> tuple[Sequence[bytes], Sequence[bytes]]:
+    heads, rests, wanted = prepare(head, payloads, Given(not_before, expires), now_ms)
+    assert not any(wanted)
+    return heads, rests
 
 
 @given(HEADERS, st.lists(st.tuples(TIMES, GIVEN_TIMES, st.binary(max_size=4)), min_size=1, max_size=5))
@@ -49,7 +59,31 @@ def test_tasks_with_and_without_a_time_are_two_batches_and_different_times_one()
 
     made = batches_of(heads, [TaskId(bytes([n]) * 20) for n in range(4)], rests)
     assert [(Header.decode(batch.header).prelude, batch.ids[::20]) for batch in made] == [
-        (prelude_of(1, 0), bytes([0, 2])), (0, bytes([1, 3]))]
+        (WAKE, bytes([0, 2])), (0, bytes([1, 3]))]
+
+
+def test_keys_names_and_dependencies_become_the_prelude_and_the_id() -> None:
+    deps = [bytes([n]) * 20 for n in (2, 1, 2)]
+    given = Given(key=["k", None, None, "k"], unique=[None, "n", None, "n"], deps=[None, None, deps, []],
+                  on_dep_failure="ignore", dep_wait_s=1.5, unique_window_s=10)
+    heads, rests, wanted = prepare(HEAD, PAYLOADS, given, NOW_MS + 7)
+    made = [Body.decode(encode_body(head, rest)) for head, rest in zip(heads, rests, strict=True)]
+
+    plain = Header("q", 3)
+    named = attrs.evolve(plain, window_ms=10_000)
+    assert made == [
+        Body(plain, payload=b"a", key="k"), Body(named, payload=b"b", made_ms=NOW_MS + 7, unique="n"),
+        Body(attrs.evolve(plain, policy=3, dep_wait_ms=1_500), payload=b"c", deps=(b"\1" * 20, b"\2" * 20)),
+        Body(named, payload=b"d", made_ms=NOW_MS + 7, unique="n", key="k")]
+    assert wanted == [lane_route("q", "k"), named_id("q", "n", NOW_MS, ""), None, named_id("q", "n", NOW_MS, "k")]
+
+
+def test_one_key_and_one_list_of_dependencies_are_for_all_tasks() -> None:
+    _, rests, wanted = prepare(HEAD, PAYLOADS, Given(key="k", deps=[bytes([2]) * 20, bytes([1]) * 20]), NOW_MS)
+
+    prelude = Prelude(key="k", deps=(bytes([1]) * 20, bytes([2]) * 20))
+    assert rests == [prelude.encode() + payload for payload in PAYLOADS]
+    assert wanted == [lane_route("q", "k")] * 4
 
 
 def test_a_datetime_and_its_seconds_are_one_time() -> None:
@@ -59,7 +93,7 @@ def test_a_datetime_and_its_seconds_are_one_time() -> None:
 
 
 @pytest.mark.parametrize(("time_ms", "is_taken"), [
-    (1, True), (NOW_MS + options.AHEAD_MS_MAX, True), (NOW_MS + options.AHEAD_MS_MAX + 1, False), (0.4, False)])
+    (1, True), (NOW_MS + AHEAD_MS_MAX, True), (NOW_MS + AHEAD_MS_MAX + 1, False), (0.4, False)])
 def test_a_time_lies_between_1970_and_ten_years_from_now(time_ms: float, is_taken: bool) -> None:
     try:
         timed(HEAD, [b"x"], None, time_ms / 1_000, NOW_MS)

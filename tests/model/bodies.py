@@ -10,11 +10,12 @@ from skuld_py.model.body import (
     PRIORITY_MAX,
     PRIORITY_MIN,
     RETRY_RANGES,
-    TIME_MS_MAX,
+    WINDOW_MS_MAX,
     Body,
     Header,
     Retry,
 )
+from skuld_py.model.prelude import DEPS, NAMED, TIME_MS_MAX, Prelude
 
 
 def _ordered(retry: Retry) -> Retry:
@@ -31,4 +32,20 @@ PAIRS = st.dictionaries(st.text(CHARS, min_size=1, max_size=8), st.text(CHARS, m
     lambda pairs: tuple(sorted(pairs.items())))
 HEADERS = st.builds(Header, st.from_regex(r"[a-z][a-z0-9._-]{0,9}", fullmatch=True),
                     st.integers(PRIORITY_MIN, PRIORITY_MAX), RETRIES, PAIRS)
-BODIES = st.builds(Body, HEADERS, TIMES, TIMES, st.binary(max_size=12))
+NAMES = st.text(CHARS, max_size=8)
+DEPENDENCIES = st.sets(st.binary(min_size=20, max_size=20), max_size=3).map(lambda ids: tuple(sorted(ids)))
+
+
+@st.composite
+def _bodies(draw: st.DrawFn) -> Body:
+    unique = draw(st.just("") | NAMES)
+    prelude = Prelude(draw(TIMES), draw(TIMES), draw(GIVEN_TIMES) if unique else 0, unique,
+                      draw(st.just("") | NAMES), draw(st.just(()) | DEPENDENCIES))
+    header = attrs.evolve(
+        draw(HEADERS), policy=draw(st.integers(1, 3)) if prelude.flags & DEPS else 0,
+        dep_wait_ms=draw(TIMES) if prelude.flags & DEPS else 0,
+        window_ms=draw(st.integers(1, WINDOW_MS_MAX)) if prelude.flags & NAMED else 0)
+    return Body.of(header, prelude, draw(st.binary(max_size=12)))
+
+
+BODIES = _bodies()

@@ -10,12 +10,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from model.bodies import BODIES
+from skuld_py.model import ids
 from skuld_py.model.body import (
     DEFAULT_RETRY,
-    EXPIRES,
     HEADERS_BYTES_MAX,
-    TIME_MS_MAX,
-    WAKE,
+    WINDOW_MS_MAX,
     Body,
     Header,
     Retry,
@@ -24,10 +23,12 @@ from skuld_py.model.body import (
     is_plain,
     split_body,
 )
+from skuld_py.model.ids import IdMint
+from skuld_py.model.prelude import DEPS, DEPS_MAX, EXPIRES, KEYED, NAMED, PRELUDE, TIME_MS_MAX, WAKE, Prelude
 
 PLAIN = Header("q").encode()
-KNOWN = 0x39
-"""The flags that this version understands: RETRY, HEADERS, WAKE, EXPIRES."""
+KNOWN = 0x1FF
+"""The flags that this version understands, all nine."""
 
 
 @given(BODIES)
@@ -45,6 +46,7 @@ def test_equal_bodies_are_equal_records(body: Body) -> None:
     others = [attrs.evolve(body, payload=body.payload + b"x"),
               attrs.evolve(body, not_before_ms=body.not_before_ms ^ 1),
               attrs.evolve(body, expires_ms=body.expires_ms ^ 1),
+              attrs.evolve(body, key=body.key + "x"),
               attrs.evolve(body, header=attrs.evolve(body.header, priority=body.header.priority ^ 1)),
               attrs.evolve(body, header=attrs.evolve(body.header, headers=(("other", "x" * 9),)))]
 
@@ -61,7 +63,7 @@ def test_every_record_that_is_taken_is_the_one_that_would_be_given(body: Body, d
     _refused_or_canonical(bytes(record))
 
 
-@given(st.binary(max_size=64), st.integers(0, 1 << 16).map(lambda flags: flags & 0x3FF), st.binary(max_size=40))
+@given(st.binary(max_size=64), st.integers(0, 1 << 16).map(lambda flags: flags & 0x7FF), st.binary(max_size=40))
 @example(b"", 0, b"")
 @example(b"", WAKE, bytes(8))
 def test_any_bytes_are_refused_or_canonical(raw: bytes, flags: int, tail: bytes) -> None:
@@ -108,6 +110,15 @@ def test_a_number_of_a_retry_has_a_range(field: str, value: int) -> None:
 
 
 BAD_HEADERS: dict[str, tuple[bytes, str]] = {
+    "dependencies without a policy": (b"\x01\0", "policy"),
+    "a policy without dependencies": (b"\0\x02\x01" + bytes(8), "policy"),
+    "a policy cut short": (b"\x01\x02\x01" + bytes(7), "policy"),
+    "a policy that is none": (b"\x01\x02\x04" + bytes(8), "policy"),
+    "unique names without a window": (b"\0\x40", "window"),
+    "a window without unique names": (b"\0\x04" + bytes(7) + b"\1", "window"),
+    "a window of nothing": (b"\0\x44" + bytes(8), "window"),
+    "a window that is too long": (b"\0\x44" + (WINDOW_MS_MAX + 1).to_bytes(8, "big"), "window"),
+    "a window cut short": (b"\0\x44" + bytes(6) + b"\1", "window"),
     "no flags": (b"\0\0", "flags"),
     "half of the flags": (b"\0", "length"),
     "bytes behind the sections": (b"\0\x10x", "length"),
@@ -134,14 +145,71 @@ def test_a_header_that_is_none_is_refused_by_field(tail: bytes, problem: str) ->
         Header.decode(PLAIN + tail)
 
 
+NOW = (1).to_bytes(8, "big")
+ONE, TWO = bytes(19) + b"\1", bytes(19) + b"\2"
+
+
 @pytest.mark.parametrize(("flag", "rest", "problem"), [
     (WAKE, bytes(8), "not_before"), (WAKE, bytes(6) + b"\1", "not_before"),
     (EXPIRES, bytes(8), "expires"), (EXPIRES, (TIME_MS_MAX + 1).to_bytes(8, "big"), "expires"),
     (WAKE | EXPIRES, bytes(7) + b"\1" + bytes(8), "expires"),
+    (NAMED, bytes(8) + b"\1a", "made"), (NAMED, NOW, "unique"), (NAMED, NOW + b"\0", "unique"),
+    (NAMED, NOW + b"\2a", "unique"), (KEYED, b"", "key"), (KEYED, b"\0x", "key"), (KEYED, b"\3ab", "key"),
+    (DEPS, b"", "deps"), (DEPS, b"\0\0", "deps"), (DEPS, b"\0\1" + ONE[:19], "deps"),
+    (DEPS, b"\0\2" + TWO + ONE, "rise"), (DEPS, b"\0\2" + ONE + ONE, "rise"),
+    (DEPS, b"\x03\xe9" + b"".join(n.to_bytes(20, "big") for n in range(1_001)), "deps"),
+    (KEYED | DEPS, b"\1a" + b"\0\1", "deps"),
 ])
 def test_a_prelude_that_is_none_is_refused_by_field(flag: int, rest: bytes, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        Body.decode(encode_body(PLAIN + struct.pack(">H", flag), rest))
+        Prelude.decode(flag, rest)
+
+
+def test_a_prelude_with_all_options_is_laid_out_as_the_format_says() -> None:
+    prelude = Prelude(1, 2, 3, "daily", "ship", (ONE, TWO))
+    raw = struct.pack(">QQQ", 1, 2, 3) + b"\x05daily" + b"\x04ship" + b"\0\x02" + ONE + TWO
+
+    assert prelude.encode() == raw
+    assert Prelude.decode(prelude.flags, raw + b"payload") == (prelude, len(raw))
+    header = Header("w", policy=2, dep_wait_ms=7, window_ms=9)
+    assert Body.of(header, prelude, b"").header.encode() == (
+        b"\0\0\0\0\1w" + b"\x01\xf6" + struct.pack(">BQQ", 2, 7, 9))
+
+
+def test_a_task_waits_for_a_thousand_others_at_most() -> None:
+    every = b"".join(number.to_bytes(20, "big") for number in range(1, DEPS_MAX + 1))
+
+    assert len(Prelude.decode(DEPS, b"\x03\xe8" + every)[0].deps) == DEPS_MAX
+
+
+MADE_MS, WINDOW_MS = 10_500, 1_000
+LANED = IdMint(1).mint(5, 1, ids.lane_route("q", "k"), is_laned=True)[0]
+FREE = IdMint(1).mint(5, 1, 7)[0]
+NAMED_ID, KEYED_NAMED_ID = (ids.named_id("q", "n", 10_000, key) for key in ("", "k"))
+NAME, NAME_OF_KEY = Prelude(made_ms=MADE_MS, unique="n"), Prelude(made_ms=MADE_MS, unique="n", key="k")
+FITTING = [(FREE, Prelude()), (FREE, Prelude(deps=(ONE,))), (LANED, Prelude(key="k")), (NAMED_ID, NAME),
+           (KEYED_NAMED_ID, NAME_OF_KEY)]
+UNFIT = [(LANED, Prelude()), (FREE, Prelude(key="k")), (LANED, Prelude(key="j")), (FREE, NAME),
+         (KEYED_NAMED_ID, NAME), (NAMED_ID, NAME_OF_KEY), (LANED, NAME_OF_KEY),
+         (NAMED_ID, attrs.evolve(NAME, made_ms=11_000)), (NAMED_ID, attrs.evolve(NAME, unique="m"))]
+
+
+@pytest.mark.parametrize(("task_id", "prelude"), FITTING)
+def test_an_id_fits_its_task(task_id: bytes, prelude: Prelude) -> None:
+    assert prelude.problem_of(task_id, "q", WINDOW_MS) == ""
+
+
+@pytest.mark.parametrize(("task_id", "prelude"), UNFIT)
+def test_an_id_that_does_not_fit_its_task_is_found(task_id: bytes, prelude: Prelude) -> None:
+    assert prelude.problem_of(task_id, "q", WINDOW_MS).startswith("id: ")
+
+
+def test_a_key_and_a_name_are_of_one_queue() -> None:
+    assert all(prelude.problem_of(task_id, "p", WINDOW_MS) for task_id, prelude in FITTING[2:])
+
+
+def test_a_task_that_waits_for_itself_is_found() -> None:
+    assert Prelude(deps=(ONE, TWO)).problem_of(TWO, "q", 0).startswith("deps: ")
 
 
 def test_a_header_that_ends_before_its_length_is_refused() -> None:
@@ -150,7 +218,8 @@ def test_a_header_that_ends_before_its_length_is_refused() -> None:
 
 
 def test_the_longest_header_fits_a_batch() -> None:
-    longest = Header("q" * 200, 0, Retry(1), (("a", "x" * (HEADERS_BYTES_MAX - 5)),), WAKE | EXPIRES)
+    longest = Header("q" * 200, 0, Retry(1), (("a", "x" * (HEADERS_BYTES_MAX - 5)),), PRELUDE,
+                     policy=1, dep_wait_ms=TIME_MS_MAX, window_ms=WINDOW_MS_MAX)
 
     assert len(longest.encode()) <= 8_192
     assert Header.decode(longest.encode()) == longest

@@ -67,3 +67,44 @@ def test_a_task_id_prints_as_text() -> None:
 
     assert str(task_id) == "0" * 32
     assert repr(task_id) == f"TaskId('{'0' * 32}')"
+
+
+@given(st.lists(st.tuples(st.integers(0, 1 << 40), st.integers(1, 50), st.booleans()), min_size=1, max_size=20))
+def test_laned_ids_and_others_rise_each_among_themselves(calls: list[tuple[int, int, bool]]) -> None:
+    mint = ids.IdMint(nonce=7)
+
+    minted = [task_id for now_ms, count, is_laned in calls for task_id in mint.mint(now_ms, count, 3, is_laned)]
+
+    for wanted in (False, True):
+        kind = [task_id for task_id in minted if ids.is_laned(task_id) == wanted]
+        assert kind == sorted(set(kind))
+        assert ids.any_laned(b"".join(kind)) == (wanted and bool(kind))
+    assert len(set(minted)) == len(minted)
+    assert ids.any_laned(b"".join(minted)) == any(is_laned for _, _, is_laned in calls)
+
+
+def test_all_tasks_of_a_key_are_of_one_lane_of_their_queue() -> None:
+    route = ids.lane_route("work", "user-7")
+
+    assert ids.route_of(ids.IdMint(1).mint(5, 1, route, True)[0]) == route
+    assert route == 0x228aeb8a, "stored ids depend on it"
+    others = [("wor", "kuser-7"), ("work", "user-8")]
+    assert len({route, *(ids.lane_route(*other) for other in others)}) == 3
+
+
+def test_a_unique_name_is_one_id_in_each_window() -> None:
+    made = ids.named_id("work", "daily", 86_400_000, "")
+
+    assert made == ids.named_id("work", "daily", 86_400_000, "")
+    assert ids.time_of(made) == 86_400_000 and not ids.is_laned(made)
+    others = [("other", "daily", 86_400_000, ""), ("work", "weekly", 86_400_000, ""),
+              ("work", "daily", 86_400_001, ""), ("work", "daily", 86_400_000, "k"),
+              ("work", "daily", 8_640_000, "0"), ("workd", "aily", 86_400_000, "")]
+    assert len({made, *(ids.named_id(*other) for other in others)}) == 7
+    assert ids.to_text(made) == "000000054pe006cbvi8evdejubancjsh", "stored ids depend on it"
+
+
+def test_a_unique_name_with_a_key_is_of_the_lane_of_the_key() -> None:
+    made = ids.named_id("work", "daily", 5, "k")
+
+    assert ids.is_laned(made) and ids.route_of(made) == ids.lane_route("work", "k")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,13 @@ def timed(made: Machines, not_before_ms: int, expires_ms: int, payload: bytes = 
     return m.Enqueue(1, 0, (m.TaskBatch(body.header.encode(), task_ids, columns.pack([fine.rest, body.rest])),))
 
 
+def optional(made: Machines, is_laned: bool, **options: Any) -> m.Enqueue:
+    """A task with options, under an id of some lane or of none."""
+    body = Body(Header("q", policy=1 if "deps" in options else 0), **options)
+    task_id, = made.mint.mint(made.now_ms, 1, 1, is_laned)
+    return m.Enqueue(1, 0, (m.TaskBatch(body.header.encode(), task_id, columns.pack([body.rest])),))
+
+
 REFUSED: dict[str, tuple[Callable[[Machines], m.Message], str, str]] = {
     "no tasks": (lambda made: m.Enqueue(1, 0, ()), "empty", "tasks"),
     "a payload too large": (lambda made: enqueue(made, [MIB + 1]), "payload_too_large", "payload"),
@@ -56,6 +64,9 @@ REFUSED: dict[str, tuple[Callable[[Machines], m.Message], str, str]] = {
     "long beyond this life": (lambda made: timed(made, 1_000, AHEAD_MS_MAX + 1), "bad_time", "expires"),
     "a payload too large behind its times": (lambda made: timed(made, 1, 2, bytes(MIB + 1)), "payload_too_large",
                                              f"payload: {MIB + 1} bytes"),
+    "an id of a lane and no key": (lambda made: optional(made, True), "bad_id", "id"),
+    "a key": (lambda made: optional(made, True, key="k"), "unsupported", "key"),
+    "dependencies": (lambda made: optional(made, False, deps=(bytes(20),)), "unsupported", "deps"),
     "no entries": (lambda made: m.Append(1, 0, bytes(20), 1 << 32, 0, columns.pack([])),
                    "entry_too_large", "entries"),
     "an entry too large": (lambda made: m.Append(1, 0, bytes(20), 1 << 32, 0, columns.pack([bytes(1 << 17)])),

@@ -284,12 +284,14 @@ def test_rows_of_a_stranger_are_checked() -> None:
     endless = HISTORY_HEAD.pack(0, 0, 0) + encode_claim(9, 1, (1 << 64) - 1, b"me")
     spaced = columns.pack([(6).to_bytes(2, "big") + b"\0\0\0\0\1 " + b"payload"])
     untimed = columns.pack([encode_body(HEADER + b"\0\x10", b"payload")])
+    unlaned = columns.pack([Body(Header("q"), key="k").encode()])
     loose = columns.pack([encode_body(HEADER, b"")[:-1]])
     good = m.TaskRow(task_id, columns.pack([len(HEADER).to_bytes(2, "big") + HEADER]), b"", b"", b"", nothing)
     for row in (m.TaskRow(task_id, nothing, endless, b"", b"", nothing),
                 m.TaskRow(task_id, nothing, b"short", b"", b"", nothing),
                 m.TaskRow(task_id, spaced, b"", b"", b"", nothing),
                 m.TaskRow(task_id, untimed, b"", b"", b"", nothing),
+                m.TaskRow(task_id, unlaned, b"", b"", b"", nothing),
                 m.TaskRow(task_id, loose, b"", b"", b"", nothing)):
         with pytest.raises(Malformed):
             merge_rows(made, 1, 1, [good, row])

@@ -1,0 +1,189 @@
+"""What each task of a call has for itself: times, an ordering key, a unique name, dependencies.
+
+Of ``enqueue_many`` each is one for all, or a list with one for each task, ``None`` for none; a unique name is
+for one task, so there it is always a list. All becomes the prelude of ``model.prelude``, and what follows from it
+for the id: a task with a unique name has the id of that name, one with a key is to have an id of the key's lane.
+What is wrong is refused by its field: ``bad_time``, ``bad_key``, ``bad_unique``, ``bad_deps``, ``bad_policy``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+import attrs
+
+from skuld_py.client import checking
+from skuld_py.client.checking import scaled
+from skuld_py.errors import Refused
+from skuld_py.model import ids
+from skuld_py.model.body import (
+    ON_FAILURE_FAIL,
+    ON_FAILURE_IGNORE,
+    ON_FAILURE_WAIT,
+    WINDOW_MS_MAX,
+    Header,
+)
+from skuld_py.model.ids import TaskId
+from skuld_py.model.prelude import DEPS, DEPS_MAX, NAME_BYTES_MAX, NAMED, Prelude
+
+Time = datetime | float
+Times = Time | None | Sequence[Time | None]
+Names = str | None | Sequence[str | None]
+Ids = Sequence[bytes | str]
+Deps = Ids | Sequence[Ids | None] | None
+OnFailure = Literal["wait", "fail", "ignore"]
+AHEAD_MS_MAX = 3_650 * 24 * 3600 * 1000
+"""Ten years; nodes allow some days more, see ``config``."""
+DEP_WAIT_S, UNIQUE_WINDOW_S = 86_400.0, 3_600.0
+_POLICIES = {"wait": ON_FAILURE_WAIT, "fail": ON_FAILURE_FAIL, "ignore": ON_FAILURE_IGNORE}
+
+
+@attrs.frozen
+class Given:
+    """The options of a call. The last three say how names and dependencies are meant, where there are any."""
+
+    not_before: Times = None
+    expires: Times = None
+    key: Names = None
+    unique: Names = None
+    deps: Deps = None
+    on_dep_failure: OnFailure = "wait"
+    dep_wait_s: float = DEP_WAIT_S
+    unique_window_s: float = UNIQUE_WINDOW_S
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the tasks have nothing for themselves."""
+        return (self.not_before is None and self.expires is None and self.key is None and self.unique is None
+                and self.deps is None)
+
+
+class Prepared(NamedTuple):
+    """Of each task its header, what stands behind it, and its id, or the lane that the id is to be of, or None."""
+
+    heads: Sequence[bytes]
+    rests: Sequence[bytes]
+    wanted: Sequence[TaskId | int | None]
+
+
+def prepare(head: bytes, payloads: Sequence[bytes], given: Given, now_ms: int) -> Prepared:
+    """Turn options into what is sent; ``head`` is the header without them."""
+    count = len(payloads)
+    if given.is_empty:
+        return Prepared([head] * count, payloads, [None] * count)
+    header, window_ms = Header.decode(head), _window_ms(given.unique_window_s)
+    preludes = [
+        _prelude(now_ms, *row) for row in zip(
+            _each("bad_time", "not_before", given.not_before, count),
+            _each("bad_time", "expires", given.expires, count), _each("bad_unique", "unique", given.unique, count),
+            _each("bad_key", "key", given.key, count), _each_deps(given.deps, count), strict=True)]
+    kinds = dict.fromkeys(prelude.flags for prelude in preludes)
+    heads = {flags: _head(header, flags, given, window_ms) for flags in kinds}
+    return Prepared([heads[prelude.flags] for prelude in preludes],
+                    [prelude.encode() + payload for prelude, payload in zip(preludes, payloads, strict=True)],
+                    [_wanted(header.queue, prelude, window_ms) for prelude in preludes])
+
+
+def _head(header: Header, flags: int, given: Given, window_ms: int) -> bytes:
+    policy, dep_wait_ms = _policy(given) if flags & DEPS else (0, 0)
+    return attrs.evolve(header, prelude=flags, policy=policy, dep_wait_ms=dep_wait_ms,
+                        window_ms=window_ms if flags & NAMED else 0).encode()
+
+
+def _wanted(queue: str, prelude: Prelude, window_ms: int) -> TaskId | int | None:
+    if prelude.unique:
+        slot_ms = prelude.made_ms // window_ms * window_ms
+        return TaskId(ids.named_id(queue, prelude.unique, slot_ms, prelude.key))
+    return ids.lane_route(queue, prelude.key) if prelude.key else None
+
+
+def _prelude(now_ms: int, not_before: Any, expires: Any, unique: Any, key: Any, deps: Ids) -> Prelude:
+    wake_ms, end_ms = _time_ms("not_before", not_before, now_ms), _time_ms("expires", expires, now_ms)
+    if 0 < end_ms <= wake_ms:
+        raise Refused("bad_time", "expires: is not later than not_before; the task could never be claimed")
+    name = _name("bad_unique", "unique", unique)
+    return Prelude(wake_ms, end_ms, now_ms if name else 0, name, _name("bad_key", "key", key), _deps(deps))
+
+
+def _each(code: str, field: str, given: Any, count: int) -> Sequence[Any]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        if field == "unique" and given is not None and count > 1:
+            raise Refused(code, "unique: one name is for one task; give a list with one for each")
+        return [given] * count
+    if len(given) != count:
+        raise Refused(code, f"{field}: {len(given)} for {count} payloads")
+    return given
+
+
+def _time_ms(field: str, given: object, now_ms: int) -> int:
+    if given is None:
+        return 0
+    if isinstance(given, datetime) and given.utcoffset() is None:
+        raise Refused("bad_time", f"{field}: {given} has no time zone; write datetime(..., tzinfo=timezone.utc)")
+    time_ms = scaled(given.timestamp() if isinstance(given, datetime) else given, 1_000)
+    if time_ms is None or not 1 <= time_ms <= now_ms + AHEAD_MS_MAX:
+        raise Refused("bad_time", f"{field}: {str(given)[:64]} is no time from 1970 to ten years from now; give a"
+                      " datetime, or seconds since 1970")
+    return time_ms
+
+
+def _name(code: str, field: str, given: object) -> str:
+    if given is None:
+        return ""
+    size = _size(given) if isinstance(given, str) else 0
+    if not isinstance(given, str) or not 1 <= size <= NAME_BYTES_MAX:
+        raise Refused(code, f"{field}: {str(given)[:64]!r} is no text of 1 to {NAME_BYTES_MAX} bytes of UTF-8")
+    return given
+
+
+def _size(text: str) -> int:
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        return 0
+
+
+def _window_ms(given: object) -> int:
+    window_ms = scaled(given, 1_000)
+    if window_ms is None or not 1 <= window_ms <= WINDOW_MS_MAX:
+        raise Refused("bad_unique", f"unique_window_s: {given!r} is not in 0.001..{WINDOW_MS_MAX // 1_000} s")
+    return window_ms
+
+
+# -- dependencies -----------------------------------------------------------------------------------
+
+
+def _each_deps(given: Deps, count: int) -> Sequence[Ids]:
+    if given is None:
+        return [()] * count
+    if isinstance(given, bytes | str) or not isinstance(given, Sequence):
+        raise Refused("bad_deps", "deps: a list of task ids is wanted")
+    rows: list[Any] = list(given)
+    if all(isinstance(row, bytes | str) for row in rows):
+        return [rows] * count
+    if len(rows) != count:
+        raise Refused("bad_deps", f"deps: {len(rows)} lists for {count} payloads")
+    if not all(row is None or (isinstance(row, Sequence) and not isinstance(row, bytes | str)) for row in rows):
+        raise Refused("bad_deps", "deps: give a list of ids for all, or a list of such lists, one for each task")
+    return [() if row is None else row for row in rows]
+
+
+def _deps(given: Ids) -> tuple[bytes, ...]:
+    if not all(isinstance(dep, bytes | str) for dep in given):
+        raise Refused("bad_deps", "deps: a list of task ids is wanted, as bytes or text")
+    deps = tuple(sorted({checking.as_id(dep) for dep in given}))
+    if len(deps) > DEPS_MAX:
+        raise Refused("bad_deps", f"deps: {len(deps)}, more than {DEPS_MAX}; join some by a task between")
+    return tuple(map(bytes, deps))
+
+
+def _policy(given: Given) -> tuple[int, int]:
+    policy = _POLICIES.get(given.on_dep_failure)
+    if policy is None:
+        raise Refused("bad_policy", f"on_dep_failure: {given.on_dep_failure!r} is none of {', '.join(_POLICIES)}")
+    dep_wait_ms = scaled(given.dep_wait_s, 1_000)
+    if dep_wait_ms is None or not 0 <= dep_wait_ms <= AHEAD_MS_MAX:
+        raise Refused("bad_policy", f"dep_wait_s: {given.dep_wait_s!r} is not in 0..{AHEAD_MS_MAX // 1_000} s")
+    return policy, dep_wait_ms
