@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("ids", metavar="ID...", type=TASK_ID, nargs=-1, required=True)
+@click.option("--min-seq", type=click.IntRange(0), default=0, show_default="none",
+              help="Fail when less is known than the seq that an earlier get --json showed.")
 @client_options
-def get(ids: tuple[bytes, ...], nodes: str, timeout_s: float, as_json: bool) -> None:
+def get(ids: tuple[bytes, ...], min_seq: int, nodes: str, timeout_s: float, as_json: bool) -> None:
     """Show the tasks ID...: payload, all claims and their logs. Fails when one of them does not exist.
 
     \b
@@ -35,7 +37,7 @@ def get(ids: tuple[bytes, ...], nodes: str, timeout_s: float, as_json: bool) -> 
     from skuld_py.model.ids import to_text
 
     with connected(nodes, timeout_s) as client:
-        found = {bytes(task.id): task for task in client.get_many(list(dict.fromkeys(ids)))}
+        found = {bytes(task.id): task for task in client.get_many(list(dict.fromkeys(ids)), min_seq=min_seq)}
     for number, task_id in enumerate(ids):
         if task_id not in found:
             raise Refused("no_such_task", f"id: no task {to_text(task_id)}", id=task_id)

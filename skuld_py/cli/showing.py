@@ -160,6 +160,7 @@ def task_document(task: Task, at_ms: int, *, has_logs: bool = True) -> dict[str,
             "max_attempts": task.retry.max_attempts, "death": task.death or None,
             "cancelled_ms": task.cancelled_ms,
             "completed_ms": task.completed_ms, "completed_token": task.completed_token,
+            **({"seq": task.seq} if has_logs else {}),
             **(_given("result", task.result) if has_logs else {}),
             **(_given("error", task.error) if has_logs else {}),
             "claims": [_claim_document(claim, has_logs) for claim in task.claims]}

@@ -50,9 +50,12 @@ class Duration(DurationKind):
 
 
 class Moment(MomentKind):
-    """A time: how long from now, as a duration, or a date and time with its zone, by ISO 8601."""
+    """A time: how long from now, or ago, as a duration, or a date and time with its zone, by ISO 8601."""
 
     name = "when"
+
+    def __init__(self, is_past: bool = False) -> None:
+        self._is_past = is_past
 
     def convert(self, value: str | datetime, param: click.Parameter | None,
                 ctx: click.Context | None) -> datetime:
@@ -62,15 +65,20 @@ class Moment(MomentKind):
         text = value.strip()
         try:
             span = _DURATION.fullmatch(text)
-            made = (datetime.now(UTC) + timedelta(seconds=float(span[1]) * _UNITS_S[span[2]]) if span is not None
-                    else datetime.fromisoformat(text))
+            made = self._apart(float(span[1]) * _UNITS_S[span[2]]) if span else datetime.fromisoformat(text)
         except (ValueError, OverflowError):
-            self.fail(f"{value!r} is no time; write 10m for ten minutes from now, or 2026-12-01T08:00+01:00.",
+            sense = "ago" if self._is_past else "from now"
+            self.fail(f"{value!r} is no time; write 10m for ten minutes {sense}, or 2026-12-01T08:00+01:00.",
                       param, ctx)
         if made.utcoffset() is None:
             self.fail(f"{value!r} has no time zone; add it, as in 2026-12-01T08:00+01:00, or Z for UTC.",
                       param, ctx)
         return made
+
+
+    def _apart(self, seconds: float) -> datetime:
+        span = timedelta(seconds=seconds)
+        return datetime.now(UTC) - span if self._is_past else datetime.now(UTC) + span
 
 
 class HeaderText(HeaderKind):
@@ -112,6 +120,7 @@ DURATION = Duration()
 LEASE = Duration(least_s=0.001)
 PATIENCE = Duration(least_s=0.001)
 MOMENT = Moment()
+PAST = Moment(is_past=True)
 HEADER = HeaderText()
 TASK_ID = TaskIdText()
 TOKEN = click.IntRange(1, (1 << 64) - 1)

@@ -11,6 +11,7 @@ from skuld_py.errors import Refused
 from skuld_py.model import ids as task_ids
 from skuld_py.model import names
 from skuld_py.model.body import PRIORITY_MAX, PRIORITY_MIN, Header
+from skuld_py.model.fields import U63_MAX
 from skuld_py.model.ids import TaskId
 
 
@@ -61,6 +62,13 @@ def as_id(task_id: bytes | str) -> TaskId:
     if len(task_id) != task_ids.ID_BYTES:
         raise Refused("bad_id", f"id: {len(task_id)} bytes; a task id has {task_ids.ID_BYTES}")
     return TaskId(task_id)
+
+
+def as_seq(field: str, value: object) -> int:
+    """A number of facts."""
+    if type(value) is not int or not 0 <= value <= U63_MAX:
+        raise Refused("bad_seq", f"{field}: {value!r} is not the seq of a task that was read, nor 0")
+    return value
 
 
 def as_ms(field: str, seconds: float, *, least: int, most: int = LEASE_MS_MAX) -> int:

@@ -100,7 +100,7 @@ def _wanted(queue: str, prelude: Prelude, window_ms: int) -> TaskId | int | None
 
 
 def _prelude(now_ms: int, not_before: Any, expires: Any, unique: Any, key: Any, deps: Ids) -> Prelude:
-    wake_ms, end_ms = _time_ms("not_before", not_before, now_ms), _time_ms("expires", expires, now_ms)
+    wake_ms, end_ms = time_ms_of("not_before", not_before, now_ms), time_ms_of("expires", expires, now_ms)
     if 0 < end_ms <= wake_ms:
         raise Refused("bad_time", "expires: is not later than not_before; the task could never be claimed")
     name = _name("bad_unique", "unique", unique)
@@ -117,7 +117,8 @@ def _each(code: str, field: str, given: Any, count: int) -> Sequence[Any]:
     return given
 
 
-def _time_ms(field: str, given: object, now_ms: int) -> int:
+def time_ms_of(field: str, given: object, now_ms: int) -> int:
+    """Milliseconds since 1970; 0 for None. Raises ``Refused``."""
     if given is None:
         return 0
     if isinstance(given, datetime) and given.utcoffset() is None:

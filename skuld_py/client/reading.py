@@ -11,6 +11,7 @@ import attrs
 
 from skuld_py.client import checking
 from skuld_py.client.asking import Flow, Part, Work, ask, stream, verb
+from skuld_py.client.preludes import Time, time_ms_of
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused
 from skuld_py.model import columns
@@ -18,10 +19,14 @@ from skuld_py.model import ids as task_ids
 from skuld_py.model import messages as m
 from skuld_py.model.history import decode_history
 from skuld_py.model.ids import TaskId
+from skuld_py.model.state import State
 from skuld_py.model.task import LogEntry, Task, view
 
 GET_TASKS = DEFAULT_LIMITS.batch_bytes // (DEFAULT_LIMITS.payload_bytes + DEFAULT_LIMITS.log_bytes)
 """Tasks read by one request: as many of the largest as one answer can carry."""
+
+STATES = tuple(state.name.lower() for state in State)
+"""The words for where a task stands."""
 
 
 @attrs.frozen
@@ -48,17 +53,21 @@ class Reading:
     _wall_ms: Callable[[], int]
 
     @verb
-    def get(self, id: bytes | str) -> Work[Task]:
-        """A task with all its claims and their logs, joined over a majority of its owners."""
-        found = yield from self._get([id])
+    def get(self, id: bytes | str, *, min_seq: int = 0) -> Work[Task]:
+        """A task with all its claims and their logs, joined over a majority of its owners.
+
+        What one read showed, no later one lacks, whoever asks. ``min_seq``: the ``seq`` of what was seen before;
+        who knows less is not believed: ``Refused`` as ``unavailable`` when nobody knows as much in time.
+        """
+        found = yield from self._get([id], min_seq)
         if not found:
             raise Refused("no_such_task", f"id: no task {id if isinstance(id, str) else task_ids.to_text(id)}")
         return found[0]
 
     @verb
-    def get_many(self, ids: Sequence[bytes | str]) -> Work[list[Task]]:
-        """The tasks that exist, in id order."""
-        return (yield from self._get(ids))
+    def get_many(self, ids: Sequence[bytes | str], *, min_seq: int = 0) -> Work[list[Task]]:
+        """The tasks that exist, in id order. ``min_seq`` is asked of each, as in ``get``."""
+        return (yield from self._get(ids, min_seq))
 
     @verb
     def results(self, ids: Sequence[bytes | str]) -> Work[list[bytes | None]]:
@@ -66,13 +75,19 @@ class Reading:
         found = {task.id: task.result for task in (yield from self._get(ids))}
         return [found.get(checking.as_id(task_id)) for task_id in ids]
 
-    def _get(self, ids: Sequence[bytes | str]) -> Work[list[Task]]:
+    def _get(self, ids: Sequence[bytes | str], min_seq: int = 0) -> Work[list[Task]]:
         wanted = [checking.as_id(task_id) for task_id in ids]
+        least = checking.as_seq("min_seq", min_seq)
         found: list[Task] = []
         for start in range(0, len(wanted), GET_TASKS):
-            answer = yield from ask(m.Got, m.Get(0, b"".join(wanted[start : start + GET_TASKS])))
-            found += [_task_of(row, self._wall_ms()) for row in answer.message.tasks if len(row.body)]
+            part = wanted[start : start + GET_TASKS]
+            numbers = columns.pack_u64([least] * len(part)) if least else b""
+            found += yield from self._read(m.Get(0, b"".join(part), least=numbers))
         return found
+
+    def _read(self, question: m.Get) -> Work[list[Task]]:
+        answer = yield from ask(m.Got, question)
+        return [_task_of(row, self._wall_ms()) for row in answer.message.tasks if len(row.body)]
 
     @verb
     def depths(self) -> Work[dict[str, Depth]]:
@@ -81,10 +96,12 @@ class Reading:
         return {row.queue: Depth(*row.counts) for row in answer.message.rows}
 
     @verb
-    def count(self, queue: str | None = None) -> Work[int]:
-        """How many tasks exist, completed ones included; of one queue or of all."""
+    def count(self, queue: str | None = None, *, states: Sequence[str] = ()) -> Work[int]:
+        """How many tasks exist, completed ones included; of one queue or of all, in some states or in any."""
+        mask = _mask(states)
         answer = yield from ask(m.Counted, m.Count(0, queue or ""))
-        return sum(sum(row.counts) for row in answer.message.rows)
+        return sum(number for row in answer.message.rows for state, number in enumerate(row.counts)
+                   if not mask or mask >> state & 1)
 
     @verb
     def status(self) -> Work[m.Described]:
@@ -92,15 +109,43 @@ class Reading:
         return (yield from ask(m.Described, m.Describe(0))).message
 
     @stream
-    def list(self, queue: str | None = None, *, page: int = 500) -> Flow[Task]:
-        """All tasks, or a queue's, in id order; one page in memory. Logs are left out (see ``get``)."""
-        after, is_over = b"", False
+    def list(self, queue: str | None = None, *, states: Sequence[str] = (), since: Time | None = None,
+             until: Time | None = None, page: int = 500) -> Flow[Task]:
+        """All tasks, or a queue's, in id order, which is the order of their making; one page in memory. Logs are
+        left out (see ``get``).
+
+        ``states``: only those in one of them, such as ``("dead", "cancelled")``. ``since``, ``until``: only those
+        made then or later, and before then; a ``datetime`` with a time zone, or seconds since 1970. It is no
+        snapshot: a task that changes meanwhile is listed as it was, or as it is.
+        """
+        now_ms = self._wall_ms()
+        bounds = time_ms_of("since", since, now_ms), time_ms_of("until", until, now_ms)
+        mask, after, is_over = _mask(states), b"", False
         while not is_over:
-            answer = (yield from ask(m.Listed, m.List(0, queue or "", after, page))).message
-            rows = zip(task_ids.split(answer.ids), answer.bodies.unpack(), answer.histories.unpack(), strict=True)
-            yield Part([view(TaskId(task_id), body, decode_history(history or None), [], self._wall_ms())
-                        for task_id, body, history in rows])
+            question = m.List(0, queue or "", after, page, mask, *bounds)
+            answer = (yield from ask(m.Listed, question)).message
+            if mask and answer.ids:
+                found = yield from self._read(m.Get(0, answer.ids, is_bare=True))
+                yield Part([task for task in found if mask >> State[task.state.upper()] & 1])
+            else:
+                yield Part(_tasks_of(answer, self._wall_ms()))
             after, is_over = answer.upto, not answer.upto
+
+
+def _mask(states: Sequence[str]) -> int:
+    """A bit for each state; 0 for none."""
+    mask = 0
+    for state in (states,) if isinstance(states, str) else states:
+        if state not in STATES:
+            raise Refused("bad_state", f"states: {state!r} is no state; use {', '.join(STATES)}")
+        mask |= 1 << State[state.upper()]
+    return mask
+
+
+def _tasks_of(answer: m.Listed, now_ms: int) -> list[Task]:
+    rows = zip(task_ids.split(answer.ids), answer.bodies.unpack(), answer.histories.unpack(), strict=True)
+    return [view(TaskId(task_id), body, decode_history(history or None), [], now_ms)
+            for task_id, body, history in rows]
 
 
 def _task_of(row: m.TaskRow, now_ms: int) -> Task:

@@ -182,13 +182,19 @@ class Complete(Message):
 
 @attrs.frozen
 class Get(Message):
-    """Tasks by id; to a node, then to the owners."""
+    """Tasks by id; to a node, then to the owners.
+
+    ``least``: none, or for each task how many facts (``model.outcomes.facts_of``) an answer must show.
+    ``is_bare``: without logs, results and errors.
+    """
 
     roles = ROLE_CLIENT | ROLE_NODE
     is_promise = False
     request: int = fields.number()
     ids: bytes = fields.ids()
     eras: bytes = fields.u64s(PARTITIONS_MAX * 2, default=b"")
+    least: bytes = fields.u64s(default=b"")
+    is_bare: bool = fields.truth(default=False)
 
 
 @attrs.frozen
@@ -257,7 +263,11 @@ class Counted(Message):
 
 @attrs.frozen
 class List(Message):
-    """A page of tasks in id order, behind ``after``; of a queue, or of all."""
+    """A page of tasks in id order, behind ``after``; of a queue, or of all.
+
+    ``states``: of which, a bit for each number of ``model.state``; 0 for any. ``since_ms`` and ``until_ms``: made
+    then or later, and before (0: whenever).
+    """
 
     roles = ROLE_CLIENT | ROLE_NODE
     is_promise = False
@@ -265,11 +275,14 @@ class List(Message):
     queue: str = fields.name(is_optional=True)
     after: bytes = fields.blob(20, 20)
     limit: int = fields.number(1, 1_000)
+    states: int = fields.number(0, 127, default=0)
+    since_ms: int = fields.number(default=0)
+    until_ms: int = fields.number(default=0)
 
 
 @attrs.frozen
 class Listed(Message):
-    """The page. ``upto``: complete up to this id (empty: to the end) on every partition named."""
+    """The page, perhaps empty. ``upto``: complete up to this id (empty: to the end) on every partition named."""
 
     columns = ("ids", "bodies", "histories")
     request: int = fields.number()

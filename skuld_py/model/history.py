@@ -126,6 +126,14 @@ class History:
         return max(self.claims.entries, default=0)
 
     @property
+    def facts(self) -> int:
+        """How many facts it holds: claims, endings, completion, cancelling, deaths, revivals. It never falls."""
+        claims = self.claims.entries.values()
+        ends = (self.completion.value is not None) + (self.cancelled.value is not None)
+        return (len(claims) + sum(1 for claim in claims if claim.kind) + ends + self.round
+                + (self.died.value >> _REASON_BITS))
+
+    @property
     def round(self) -> int:
         """How often it was revived."""
         return self.revived.value >> _BASE_BITS

@@ -1,8 +1,8 @@
 """Every message by name, and the table that numbers them on the wire.
 
 Requests are verbs, answers their participles. Work is in columns: a message names many tasks, never one.
-The messages stand in ``client_messages``, ``outcome_messages``, ``node_messages``, ``setting_messages``,
-``coordination_messages`` and ``decision_messages``; everyone imports them from here.
+The messages stand in ``client_messages``, ``outcome_messages``, ``reading_messages``, ``node_messages``,
+``setting_messages``, ``coordination_messages`` and ``decision_messages``; everyone imports them from here.
 """
 
 from __future__ import annotations
@@ -85,6 +85,7 @@ from skuld_py.model.outcome_messages import (
     Revive,
     Revived,
 )
+from skuld_py.model.reading_messages import READING_MESSAGES, Mend
 from skuld_py.model.setting_messages import (
     GetSettings,
     GotSettings,
@@ -102,7 +103,7 @@ MESSAGES: tuple[type[Message], ...] = (
     Compared, Repair, Sync, Synced, Abdicate, AskTime, ToldTime,
     Probe, Probed, Fetch, Fetched, *COORDINATION_MESSAGES, *DECISION_MESSAGES,
     GetSettings, GotSettings, PutSetting, SettingPut, PullSettings, PulledSettings,
-    *OUTCOME_MESSAGES,
+    *OUTCOME_MESSAGES, *READING_MESSAGES,
 )
 """The operation table: a message's code on the wire is its index here."""
 
@@ -159,6 +160,7 @@ __all__ = [
     "List",
     "Listed",
     "MemberRow",
+    "Mend",
     "Message",
     "MoveRow",
     "NodeRow",

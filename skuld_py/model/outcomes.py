@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from skuld_py.model import columns
 from skuld_py.model.client_messages import TaskRow
 from skuld_py.model.fields import U32_MAX
-from skuld_py.model.history import TOKEN_COUNTER_BITS
+from skuld_py.model.history import TOKEN_COUNTER_BITS, decode_history
 
 RESULT_SEQ, ERROR_SEQ = U32_MAX, U32_MAX - 1
 LOG_SEQS = U32_MAX + 1 - 256
@@ -40,3 +40,8 @@ def join_entries(mine: Entries, theirs: Entries) -> dict[tuple[int, int], bytes]
         if key in theirs and key[1] >= LOG_SEQS:
             joined[key] = min(mine[key], theirs[key])
     return joined
+
+
+def facts_of(row: TaskRow) -> int:
+    """How much a row knows: of two rows of a task, the one that covers the other has no fewer facts."""
+    return decode_history(row.history or None).facts + len(row.entries)

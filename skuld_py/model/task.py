@@ -64,6 +64,7 @@ class Task:
     ``result`` is that of the claim that completed it, ``error`` that of the newest one that failed with one.
     ``state`` is where it stood when it was read, by the reader's clock: a word of ``model.state`` in lower case.
     ``due_ms``: not to be claimed before, 0 for at once. ``death``: why it is dead as soon as no claim is held.
+    ``seq``: how many facts this view shows (claims and how they ended, log entries, a completion); it never falls.
     """
 
     id: bytes
@@ -83,6 +84,7 @@ class Task:
     state: str = ""
     due_ms: int = 0
     death: str = ""
+    seq: int = 0
 
     @property
     def is_completed(self) -> bool:
@@ -109,7 +111,7 @@ def view(task_id: bytes, record: bytes, history: History, entries: list[LogEntry
                 history.cancelled.value[0] if history.cancelled.value else None,
                 outcomes.get((done_token, RESULT_SEQ)) if done_token else None, errors[-1] if errors else None,
                 state_of(history, body, now_ms, 0).name.lower(), due_of(history, body),
-                DEATHS[history.death(header.retry.max_attempts, _EVER_MS)])
+                DEATHS[history.death(header.retry.max_attempts, _EVER_MS)], history.facts + len(entries))
 
 
 def contiguous(entries: list[LogEntry]) -> dict[int, tuple[bytes, ...]]:

@@ -24,9 +24,10 @@ from skuld_py.node.claiming import ClaimOperation
 from skuld_py.node.configuring import ReadSettings, WriteSetting
 from skuld_py.node.household import Household
 from skuld_py.node.operation import Operation, Origin
+from skuld_py.node.reading import GetOperation
 from skuld_py.node.referring import ConcludeOperation, RenewOperation, ReviveOperation
 from skuld_py.node.serving import PeerService
-from skuld_py.node.storing import GetOperation, WriteOperation
+from skuld_py.node.storing import WriteOperation
 from skuld_py.node.surveying import SurveyOperation
 from skuld_py.partition.quorum import majority
 
@@ -211,8 +212,10 @@ class ClientService:
 
     def _get(self, now_ms: int, origin: Origin, message: m.Get) -> Operation:
         def make(request: int, partitions: list[int]) -> m.Get:
-            return m.Get(request, message.ids, self._eras(partitions))
-        return GetOperation(self._node, origin, now_ms, self._group(ids.split(message.ids)), make)
+            return m.Get(request, message.ids, self._eras(partitions), is_bare=message.is_bare)
+        task_ids, least = ids.split(message.ids), columns.unpack_u64(message.least)
+        return GetOperation(self._node, origin, now_ms, task_ids, self._group(task_ids), make,
+                            dict(zip(task_ids, least, strict=False)))
 
     def _survey(self, now_ms: int, origin: Origin, message: m.Count | m.List) -> Operation:
         return SurveyOperation(self._node, origin, now_ms, message)

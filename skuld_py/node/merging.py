@@ -16,7 +16,7 @@ def merge_task_rows(rows: Iterable[TaskRow]) -> list[TaskRow]:
     merged: dict[bytes, TaskRow] = {}
     for row in rows:
         mine = merged.get(row.id)
-        merged[row.id] = row if mine is None else _join(mine, row)
+        merged[row.id] = row if mine is None or mine == row else _join(mine, row)
     return [merged[task_id] for task_id in sorted(merged)]
 
 

@@ -19,16 +19,15 @@ from skuld_py.node.claiming import lead_claim
 from skuld_py.node.comparing import Comparing
 from skuld_py.node.household import Household
 from skuld_py.node.judging import lead_conclusion, lead_renewal, lead_revival
+from skuld_py.node.listing import listed
 from skuld_py.node.moving import Moving
 from skuld_py.node.operation import Host, Origin
 from skuld_py.node.steward import Steward
-from skuld_py.partition import tables
 from skuld_py.partition.exchange import answer_compare, answer_fetch, answer_probe
 from skuld_py.partition.replica import Mark
 from skuld_py.partition.rows import merge_rows, read_rows
 from skuld_py.partition.vnode import Vnode
 
-SCAN_PAGES = 20
 COUNT_ROWS_MAX = 1_000
 
 
@@ -59,7 +58,7 @@ class PeerService:
             m.PullSettings: lambda now, peer, msg: self._node.settings.answer(msg),
             m.PulledSettings: lambda now, peer, msg: self._node.settings.join(msg.rows),
             m.Probe: self._probe,
-            m.Compare: self._compare, m.Fetch: self._fetch, m.Repair: self._repair,
+            m.Compare: self._compare, m.Fetch: self._fetch, m.Repair: self._repair, m.Mend: self._mend,
             m.Probed: comparing.on_answer, m.Compared: comparing.on_answer, m.Fetched: comparing.on_answer,
         }
 
@@ -155,8 +154,20 @@ class PeerService:
         rows: list[m.TaskRow] = []
         task_ids = ids.split(message.ids)
         for partition, indexes in self.group(task_ids).items():
-            rows += read_rows(self._node.vnodes[partition].replica, [task_ids[index] for index in indexes])
+            rows += read_rows(self._node.vnodes[partition].replica, [task_ids[index] for index in indexes],
+                              message.is_bare)
         return m.Got(message.request, tuple(rows), *self._standings(message.eras))
+
+    def _mend(self, now_ms: int, peer: str, message: m.Mend) -> m.Kept:
+        """As ``_repair``, but its sender waits for it. What conflicts stays as it is, and one is shown."""
+        unkept, cohorts = self._standings(message.eras)
+        rows = {row.id: row for row in message.tasks}
+        for partition, indexes in self.group(list(rows)).items():
+            vnode = self._node.vnodes[partition]
+            if self._takes_writes(vnode):
+                merge_rows(vnode.replica, now_ms, self._node.parameters.partitions,
+                           [list(rows.values())[index] for index in indexes])
+        return m.Kept(message.request, b"", unkept, cohorts)
 
     def owned(self) -> list[Vnode]:
         """Partitions that this node can speak for."""
@@ -173,45 +184,9 @@ class PeerService:
                          tuple(rows))
 
     def _list(self, now_ms: int, peer: str, message: m.List) -> m.Listed:
-        found: dict[bytes, bytes] = {}
-        upto = b""
-        for vnode in self.owned():
-            page, end = self._scan(vnode, message)
-            found.update(page)
-            if end and (not upto or end < upto):
-                upto = end
-        page_ids = [task_id for task_id in sorted(found) if not upto or task_id <= upto]
-        if len(page_ids) > message.limit:
-            page_ids = page_ids[: message.limit]
-            upto = page_ids[-1]
-        histories: dict[bytes, bytes] = {}
-        for indexes in self.group(page_ids).values():
-            group = [page_ids[index] for index in indexes]
-            histories.update(self._vnode_of(group[0]).replica.histories(group))
-        return m.Listed(message.request, columns.pack_u64([vnode.partition for vnode in self.owned()]), upto,
-                        b"".join(page_ids), columns.pack([found[task_id] for task_id in page_ids]),
-                        columns.pack([histories.get(tables.prefix_of(ids.partition_of(
-                            task_id, self._node.parameters.partitions)) + task_id, b"")
-                            for task_id in page_ids]))
-
-    def _scan(self, vnode: Vnode, message: m.List) -> tuple[dict[bytes, bytes], bytes]:
-        """Up to ``limit`` matching bodies behind ``after``, and the id they are complete up to."""
-        replica, found = vnode.replica, dict[bytes, bytes]()
-        wanted = message.queue.encode()
-        start = replica.prefix + message.after + b"\0" if message.after else replica.prefix
-        last = b""
-        for _ in range(SCAN_PAGES):
-            rows = replica.store.scan("body", start, tables.end_of(replica.prefix), message.limit)
-            for key, body in rows:
-                if not wanted or body[7 : 7 + body[6]] == wanted:
-                    found[key[2:]] = body
-                    if len(found) == message.limit:
-                        return found, key[2:]
-            if len(rows) < message.limit:
-                return found, b""
-            last = rows[-1][0][2:]
-            start = rows[-1][0] + b"\0"
-        return found, last
+        owned = self.owned()
+        return listed(now_ms, [vnode.partition for vnode in owned], [vnode.replica for vnode in owned],
+                      self._node.limits, message)
 
     # -- leading -------------------------------------------------------------------------------
 

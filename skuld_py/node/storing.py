@@ -1,4 +1,4 @@
-"""Writes that any owner takes: enqueue, log entries, completions. And reads over all owners.
+"""Writes that any owner takes: enqueue, log entries, completions.
 
 A write goes to every live keeper of its partitions and is answered when each partition has ``w``
 fsynced copies among its voters. It needs no leader and no registry, so it works with any ``w`` voters
@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 import attrs
 
 from skuld_py.model import columns, ids
-from skuld_py.model.messages import Acked, Append, CohortRow, Failed, Got, Kept, Message
-from skuld_py.node.merging import merge_task_rows
+from skuld_py.model.messages import Acked, Append, CohortRow, Failed, Kept, Message
 from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.partition.quorum import has_majority
 from skuld_py.partition.standing import Names
@@ -85,6 +84,16 @@ class QuorumOperation(Operation):
         for partition in self.asked[peer]:
             if partition not in excepted:
                 self.needs[partition].have[peer] = None
+        self.learn(now_ms, rows)
+
+    def uncount(self, peer: str, partitions: bytes) -> None:
+        """What it said of these does not count any more."""
+        for partition in columns.unpack_u64(partitions):
+            if partition in self.needs:
+                self.needs[partition].have.pop(peer, None)
+
+    def learn(self, now_ms: int, rows: Iterable[CohortRow]) -> None:
+        """Who counts besides; ask those too."""
         for row in rows:
             if row.partition in self.needs:
                 self.needs[row.partition].learn(row)
@@ -163,28 +172,3 @@ def _conflict(refused: list[bytes], is_log: bool) -> str:
     if is_log:
         return f"seq: the log of {listed} has other content under this number; number entries on from the last"
     return f"id: {len(refused)} exist with other content: {listed}; use a fresh id for other content"
-
-
-class GetOperation(QuorumOperation):
-    """A read of tasks from all live keepers; answers when a majority of each partition's voters has."""
-
-    def __init__(self, host: Host, origin: Origin, now_ms: int, partitions: Iterable[int], make: Make) -> None:
-        super().__init__(host, origin, now_ms, partitions, make)
-        self._answers: dict[str, Got] = {}
-
-    def on_reply(self, now_ms: int, peer: str, message: Message) -> None:
-        """Join an answer in."""
-        if not isinstance(message, Got) or peer not in self.pending:
-            return
-        del self.pending[peer]
-        self._answers[peer] = message
-        self.count(now_ms, peer, message.lacking, message.cohorts)
-        if all(need.is_met() for need in self.needs.values()):
-            rows = merge_task_rows([row for answer in self._answers.values() for row in answer.tasks])
-            self.answer(Got(self.origin.request, tuple(rows)))
-            self.end()
-
-    def on_deadline(self, now_ms: int) -> None:
-        """Too few voters answered."""
-        self.refuse("unavailable", "fewer than a majority of a task's owners answered; try again")
-        self.end()

@@ -6,6 +6,8 @@ Pages of a listing are joined over the owners, so a task missing on one copy is 
 
 from __future__ import annotations
 
+import attrs
+
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.node.merging import join_histories, sum_counts
@@ -50,7 +52,7 @@ class SurveyOperation(Operation):
         question = self._question
         if isinstance(question, m.Count):
             return m.Count(self.request, question.queue)
-        return m.List(self.request, question.queue, question.after, question.limit)
+        return attrs.evolve(question, request=self.request)
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
         """Note an answer."""
@@ -106,9 +108,13 @@ class SurveyOperation(Operation):
                 if not upto or task_id <= upto:
                     old = found.get(task_id, (body, b""))
                     found[task_id] = (body, join_histories(old[1], history))
-        page = sorted(found)[: question.limit]
-        if len(page) < len(found):
-            upto = page[-1]
+        page, size = list[bytes](), 0
+        for task_id in sorted(found):
+            if len(page) == question.limit or size >= self.host.limits.page_bytes:
+                upto = page[-1]
+                break
+            page.append(task_id)
+            size += sum(map(len, found[task_id]))
         return m.Listed(self.origin.request, b"", upto, b"".join(page),
                         columns.pack([found[task_id][0] for task_id in page]),
                         columns.pack([found[task_id][1] for task_id in page]))

@@ -25,14 +25,14 @@ Entry = tuple[int, int, bytes]
 """Token, seq, content."""
 
 
-def read_rows(replica: Replica, task_ids: Sequence[bytes]) -> list[TaskRow]:
-    """What a replica has of these tasks; tasks it has nothing of are left out."""
+def read_rows(replica: Replica, task_ids: Sequence[bytes], is_bare: bool = False) -> list[TaskRow]:
+    """What a replica has of these tasks, bare: without logs; tasks it has nothing of are left out."""
     prefix = replica.prefix
     histories = replica.histories(task_ids)
     rows = []
     for task_id, body in zip(task_ids, replica.bodies(task_ids), strict=True):
         history = histories.get(prefix + task_id, b"")
-        entries = replica.entries(task_id)
+        entries = [] if is_bare else replica.entries(task_id)
         if entries:
             entries = _with_outcomes(replica, task_id, decode_history(history or None), entries)
         if body is None and not history and not entries:

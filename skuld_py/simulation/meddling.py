@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from skuld_py.model import messages as m
+from skuld_py.model.columns import pack_u64
+from skuld_py.model.ids import split
+from skuld_py.model.outcomes import facts_of
 from skuld_py.simulation.client import Client, Make
+from skuld_py.simulation.history import Operation
 from skuld_py.simulation.options import Options
+
+AHEAD_EVERY = 5
+"""Every so many tasks read, one is asked to show more than was seen of it; mostly nobody can."""
 
 
 class Reader:
-    """Looks at tasks, counts and pages."""
+    """Looks at tasks, counts and pages; of tasks it wants to see no less than before."""
 
     def __init__(self, client: Client, options: Options) -> None:
         self._client = client
         self._options = options
+        self._seen: dict[bytes, int] = {}
+        self._asked = 0
 
     def begin(self) -> None:
         """Look around."""
@@ -25,8 +34,18 @@ class Reader:
                              lambda request: m.List(request, queue, b"", random.choice((1, 5, 100)))]
         if known:
             ids = b"".join(dict.fromkeys(random.choice(known) for _ in range(3)))
-            makes.append(lambda request: m.Get(request, ids))
-        self._client.ask(random.choice(makes), lambda operation: None)
+            least = pack_u64([self._least(task_id) for task_id in split(ids)])
+            makes.append(lambda request: m.Get(request, ids, least=least))
+        self._client.ask(random.choice(makes), self._note)
+
+    def _least(self, task_id: bytes) -> int:
+        """What was seen of it, and now and then more than that."""
+        self._asked += 1
+        return self._seen.get(task_id, 0) + (self._asked % AHEAD_EVERY == 0)
+
+    def _note(self, operation: Operation) -> None:
+        if isinstance(operation.answer, m.Got):
+            self._seen.update({row.id: facts_of(row) for row in operation.answer.tasks})
 
 
 class Meddler:

@@ -19,7 +19,7 @@ from skuld_py.model.body import Header
 from skuld_py.model.columns import Column, unpack_u64
 from skuld_py.model.fields import U32_MAX
 from skuld_py.model.ids import ID_BYTES
-from skuld_py.model.messages import Amend, Append, Complete, Conclude, TaskBatch, TaskRow
+from skuld_py.model.messages import Amend, Append, Complete, Conclude, Get, TaskBatch, TaskRow
 from skuld_py.model.names import NAME
 from skuld_py.model.outcomes import FIRST_TOKEN, LOG_SEQS
 from skuld_py.model.prelude import Prelude
@@ -74,6 +74,12 @@ def check_conclude(request: Conclude) -> None:
     _check_one_for_each(request.ids, request.errors, ".errors")
 
 
+def check_get(request: Get) -> None:
+    """A least number of facts for each task, or none at all."""
+    if len(request.least) not in (0, 8 * (len(request.ids) // ID_BYTES)):
+        raise Fault(f"lists {len(request.least) // 8}, but ids lists {len(request.ids) // ID_BYTES}", ".least")
+
+
 def check_amend(request: Amend) -> None:
     """Errors come with the tokens they are of."""
     _check_one_for_each(request.ids, request.errors, ".errors")
@@ -104,5 +110,6 @@ RULES: dict[type, Rule] = {
     Amend: check_amend,
     Complete: check_complete,
     Conclude: check_conclude,
+    Get: check_get,
     TaskRow: check_task_row,
 }

@@ -125,7 +125,7 @@ HOSTILE = "\x1b]0;owned\x07\x1b[2J\r\n\x9b31m\u202etxt.exe"
 def test_nothing_in_a_task_reaches_a_terminal_as_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     task = Task(bytes(20), "q", 0, HOSTILE.encode(), (ClaimView(1, "w", 1, 2, False, None, (HOSTILE.encode(),)),))
     monkeypatch.setattr(clients.Client, "get", lambda *_: task)
-    monkeypatch.setattr(clients.Client, "get_many", lambda *_: [task])
+    monkeypatch.setattr(clients.Client, "get_many", lambda *_, **__: [task])
     monkeypatch.setattr(clients.Client, "list", lambda *_, **__: iter([task]))
 
     for arguments in (("get", ID), ("log", ID), ("list",)):
@@ -137,7 +137,7 @@ def test_nothing_in_a_task_reaches_a_terminal_as_a_command(monkeypatch: pytest.M
 
 
 def test_nothing_that_a_node_says_reaches_a_terminal_as_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: object, queue: str | None) -> int:
+    def refuse(self: object, queue: str | None, **_: object) -> int:
         raise Refused("odd", HOSTILE)
 
     monkeypatch.setattr(clients.Client, "count", refuse)
@@ -150,7 +150,8 @@ def test_several_tasks_are_got_in_the_order_wanted_and_a_missing_one_is_named(
         monkeypatch: pytest.MonkeyPatch) -> None:
     one, two, three = ("0" * 31 + digit for digit in "123")
     tasks = [Task(from_text(text), "q", 0, text[-1].encode()) for text in (one, two)]
-    monkeypatch.setattr(clients.Client, "get_many", lambda self, ids: [task for task in tasks if task.id in ids])
+    monkeypatch.setattr(clients.Client, "get_many",
+                        lambda self, ids, **_: [task for task in tasks if task.id in ids])
 
     made = [json.loads(line) for line in skuld("get", two, one, two, "--json").output.splitlines()]
     assert [each["id"] for each in made] == [two, one, two]

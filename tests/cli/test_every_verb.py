@@ -22,7 +22,7 @@ VERB_OF = {"enqueue_many": "enqueue", "claim_one": "claim", "renew_many": "renew
 WITHOUT = {"close", "new_ids"}
 """What makes no sense by itself on a command line."""
 ELSEWHERE = {"w": "w", "n": "n", "lease_s": "lease", "retry_in_s": "retry-in", "wait_s": "wait",
-             "priority": "priority", "id": "id", "headers": "header",
+             "priority": "priority", "id": "id", "headers": "header", "states": "state",
              "deps": "dep", "dep_wait_s": "dep-wait", "unique_window_s": "unique-window"}
 """Arguments of methods that are options of verbs."""
 GIVEN = {"self", "queue", "payload", "payloads", "claim", "claims", "data", "seq", "ids", "page", "delay_s",

@@ -108,7 +108,7 @@ def test_a_queue_is_paused_in_json_and_in_words(monkeypatch: pytest.MonkeyPatch)
 
 
 PROGRAM = ("import sys; from skuld_py.client.client import Client; from skuld_py.model.task import Task\n"
-           "Client.get_many = lambda self, ids: [Task(ids[0], 'q', 0, '\\xe4\\u20ac\\U0001f600'.encode())]\n"
+           "Client.get_many = lambda self, ids, **_: [Task(ids[0], 'q', 0, '\\xe4\\u20ac\\U0001f600'.encode())]\n"
            "Client.list = lambda self, *_, **__: (Task(bytes(20), 'q', 0, b'x' * 100) for _ in range(100_000))\n"
            "from skuld_py.cli.main import main; main(sys.argv[1:], prog_name='skuld')")
 

@@ -19,6 +19,7 @@ from skuld_py.client.asking import stream, verb
 from skuld_py.client.claims import ClaimName
 from skuld_py.client.reading import Depth
 from skuld_py.client.verbs import Verbs
+from skuld_py.model.ids import time_of
 from skuld_py.testing import AsyncMemoryClient, MemoryClient
 
 VERBS = {name for of in Verbs.__mro__ for name, value in vars(of).items() if isinstance(value, verb | stream)}
@@ -75,13 +76,13 @@ def queue(request: pytest.FixtureRequest) -> str:
 
 
 Story = Callable[[Any, str], None]
-STORIES: dict[str, Story] = {}
+STORIES: dict[Story, tuple[str, ...]] = {}
 
 
 def of(*verbs: str) -> Callable[[Story], Story]:
     """Say which verbs a story is about."""
     def note(story: Story) -> Story:
-        STORIES.update(dict.fromkeys(verbs, story))
+        STORIES[story] = verbs
         return story
     return note
 
@@ -311,6 +312,46 @@ def a_paused_queue_is_as_an_empty_one(client: Any, queue: str) -> None:
     assert [claim.payload for claim in client.claim(queue, n=5)] == [b"b", b"c"]
 
 
+@of("list", "count")
+def tasks_are_listed_by_state_and_by_time(client: Any, queue: str) -> None:
+    first, = client.enqueue_many(queue, [b"first"])
+    second, third, later = (client.enqueue(queue, b"x"), client.enqueue(queue, b"y"),
+                            client.enqueue(queue, b"z", not_before=datetime.now(UTC) + timedelta(days=1)))
+    client.complete(client.claim_one(queue), b"done")
+    client.cancel(second)
+
+    def listed(**options: Any) -> list[bytes]:
+        return [task.id for task in client.list(queue, page=1, **options)]
+    assert listed(states=["completed"]) == [first]
+    assert listed(states=["cancelled"]) == listed(states=["dead", "cancelled"]) == [second]
+    assert listed(states=["waiting"]) == [third]
+    assert listed(states="scheduled") == [later]
+    assert listed(states=["waiting", "scheduled", "completed"]) == [first, third, later]
+    assert listed(states=["dead"]) == listed(states=["claimed"]) == []
+    assert client.count(queue, states=["cancelled", "waiting"]) == 2
+    assert [task.state for task in client.list(queue)] == ["completed", "cancelled", "waiting", "scheduled"]
+
+    at = time_of(second) / 1000
+    assert listed(since=at) == [task for task in (first, second, third, later) if time_of(task) >= time_of(second)]
+    assert listed(until=at) == [task for task in (first, second, third, later) if time_of(task) < time_of(second)]
+    assert listed(since=at, until=datetime.fromtimestamp(at, UTC)) == []
+    assert listed(states=["cancelled"], until=time_of(later) / 1000 + 1) == [second]
+
+
+@of("get", "get_many")
+def a_read_shows_no_less_than_was_asked_for(client: Any, queue: str) -> None:
+    task_id = client.enqueue(queue, b"x")
+    assert client.get(task_id).seq == 0
+    held = client.claim_one(queue)
+    client.update(held, b"entry")
+    seen = client.get(task_id)
+    assert seen.seq == 2
+
+    client.complete(held, b"result")
+    assert client.get(task_id, min_seq=seen.seq).seq == 4
+    assert [task.seq for task in client.get_many([task_id], min_seq=4)] == [4]
+
+
 @of("status")
 def the_cluster_describes_itself(client: Any, queue: str) -> None:
     described = client.status()
@@ -318,13 +359,13 @@ def the_cluster_describes_itself(client: Any, queue: str) -> None:
     assert [row.leader for row in described.partitions] == [described.node]
 
 
-@pytest.mark.parametrize("story", dict.fromkeys(STORIES.values()), ids=lambda story: str(story.__name__))
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: str(story.__name__))
 def test_a_story(story: Story, client: Any, queue: str) -> None:
     story(client, queue)
 
 
 def test_every_verb_has_a_story() -> None:
-    assert STORIES.keys() == VERBS
+    assert {verb for verbs in STORIES.values() for verb in verbs} == VERBS
 
 
 BAD_INPUT: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
@@ -402,6 +443,10 @@ BAD_INPUT: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("claim", ("q",), {"wait_s": -1}, "bad_duration"),
     ("renew", (ClaimName(bytes(20), 1),), {"lease_s": 90_000}, "bad_duration"),
     ("get", (b"short",), {}, "bad_id"),
+    ("get", (bytes(20),), {"min_seq": -1}, "bad_seq"),
+    ("get_many", ([bytes(20)],), {"min_seq": True}, "bad_seq"),
+    ("count", (), {"states": ["WAITING"]}, "bad_state"),
+    ("count", (), {"states": [7]}, "bad_state"),
     ("fail", (ClaimName(bytes(20), 1), b"x" * ((1 << 16) + 1)), {}, "entry_too_large"),
     ("fail", (ClaimName(bytes(20), 1), 7), {}, "bad_entry"),
     ("fail", (ClaimName(bytes(20), 1),), {"retry_in_s": -1}, "bad_duration"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutants.mutant import Mutant, mutant
 
 STORING, REPLICA, HISTORY, LATTICE = "node/storing.py", "partition/replica.py", "model/history.py", "crdt/lattice.py"
+READING, READS = "node/reading.py", "tests/node/test_reading.py::"
 FILING, TASK = "partition/filing.py", "model/task.py"
 EXCHANGE, MERKLE, STORE = "partition/exchange.py", "partition/merkle.py", "runtime/lmdb_store.py"
 LAWS = "tests/crdt/test_laws.py"
@@ -34,12 +35,24 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("timeout-is-failure", "what nobody knows is told as refused", "node/operation.py",
            'self.answer(Failed(self.origin.request, "uncertain", text, False))',
            'self.answer(Failed(self.origin.request, "uncertain", text, True))', "A2"),
-    mutant("minority-reads", "one answer is enough for a read", STORING,
-           "        if all(need.is_met() for need in self.needs.values()):\n            rows =",
-           "        if True:\n            rows =", "A3"),
-    mutant("read-forgets-answers", "a read shows one replica's answer", STORING,
-           "merge_task_rows([row for answer in self._answers.values() for row in answer.tasks])",
-           "merge_task_rows([row for answer in [message] for row in answer.tasks])", "A3"),
+    mutant("minority-reads", "one answer is enough for a read", READING,
+           "            if not all(has_majority(group, sure) for group in need.groups):\n",
+           "            if not sure:\n", "A3"),
+    mutant("read-forgets-answers", "a read shows one replica's answer", READING,
+           "row for known in self._known.values() for row in known.values())}",
+           "row for known in [*self._known.values()][-1:] for row in known.values())}", "A3"),
+    mutant("read-without-repair", "what one copy knows is shown before a majority has it", READING,
+           "            sure = [name for name in need.have if partition not in behind.get(name, ())]\n",
+           "            sure = [name for name in need.have]\n", "A3",
+           READS + "test_what_one_copy_knows_is_given_to_a_majority_before_it_is_shown"),
+    mutant("mended-unheard", "a copy that was sent what it lacks is taken to have it", READING,
+           "                self.host.start(mending, now_ms)\n",
+           "                self.host.start(mending, now_ms)\n"
+           "                self._known[peer].update({row.id: row for row in rows})\n", "A3",
+           READS + "test_nothing_is_shown_that_a_majority_could_not_be_given", seeds=0),
+    mutant("min-seq-ignored", "less is shown than was seen before", READING,
+           "facts_of(merged[task_id]) >= least", "facts_of(merged[task_id]) >= 0", "A3",
+           READS + "test_less_than_was_seen_before_is_never_shown"),
     mutant("completion-merge-dropped", "merging keeps one's own completion, or none", HISTORY,
            "return History(self.completion.merge(other.completion), ", "return History(self.completion, ", "D4"),
     mutant("claims-merge-dropped", "merging keeps one's own claims", HISTORY,

@@ -101,11 +101,13 @@ class Story:
         return self.tell(lambda request: m.Append(request, w, TASK, token, seq, pack([data])), answer, at_ms)
 
     def read(self, at_ms: int, *, task: bytes = TASK, body: bytes = b"", history: bytes = b"",
-             entries: tuple[tuple[int, int, bytes], ...] = (), is_there: bool = True) -> Story:
+             entries: tuple[tuple[int, int, bytes], ...] = (), is_there: bool = True, least: int = 0,
+             is_bare: bool = False) -> Story:
         row = m.TaskRow(task, pack([body] if body else []), history,
                         pack_u64([token for token, _, _ in entries]), pack_u64([seq for _, seq, _ in entries]),
                         pack([data for _, _, data in entries]))
-        return self.tell(lambda request: m.Get(request, task), m.Got(0, (row,) if is_there else ()), at_ms)
+        return self.tell(lambda request: m.Get(request, task, least=pack_u64([least] if least else []),
+                                               is_bare=is_bare), m.Got(0, (row,) if is_there else ()), at_ms)
 
     def put(self, version: int, value: bytes = YES, at_ms: int = 2, copies: int = 3, *, queue: str = "q",
             answer: m.Message | None = None, kind: str = PAUSED, until_ms: int | None = None) -> Story:

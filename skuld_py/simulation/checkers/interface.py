@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import chain, product
 
 from skuld_py.model import messages as m
 from skuld_py.model.history import History as TaskHistory
@@ -23,6 +23,7 @@ from skuld_py.simulation.checkers.evidence import (
     judge,
     rows_of,
 )
+from skuld_py.simulation.checkers.reading import question_of, reads_of_tasks, whole_reads
 from skuld_py.simulation.checkers.settings import reads_of_settings
 from skuld_py.simulation.history import History, Operation, Status
 
@@ -107,21 +108,21 @@ def _is_overdue(evidence: Evidence, operation: Operation) -> bool:
 
 
 def reads_show_what_was_done(evidence: Evidence) -> Finding:
-    """[A3] A read shows every task, entry, claim, completion and setting acknowledged before it was asked for.
+    """[A3] A read shows every task, entry, claim, completion and setting acknowledged before it was asked for,
+    whatever reads that were answered before had shown, and as many facts as were asked for.
 
     Reads are of a majority, so this is asked of what was acknowledged on copies that any majority meets.
     """
     done = _Done(evidence)
     count, broken = 0, []
-    for operation in evidence.history.of(m.Get, Status.OK):
+    for operation in whole_reads(evidence):
         rows = {row.id: row for row in rows_of(operation)}
-        assert isinstance(operation.message, m.Get)
-        for task_id in split(operation.message.ids):
+        for task_id in split(question_of(operation).ids):
             for what in done.before(operation.invoked_ms, task_id):
                 count += 1
                 if not _shows(rows.get(task_id), what):
                     broken.append(f"{task_id.hex()} lacks {what}: {operation}")
-    for lacking in reads_of_settings(evidence):
+    for lacking in chain(reads_of_settings(evidence), reads_of_tasks(evidence)):
         count += 1
         broken += [lacking] if lacking else []
     return judge("A3 reads show what was acknowledged before", count, broken)

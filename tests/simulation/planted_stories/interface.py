@@ -23,6 +23,7 @@ from simulation.story import (
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.columns import pack_u64
+from skuld_py.model.history import CANCELLED, DIED, REVIVED, encode_mark
 from skuld_py.model.setting import UNSET
 from skuld_py.partition import tables
 from skuld_py.simulation.checkers import indexes, interface
@@ -47,6 +48,23 @@ def claimed() -> Story:
 
 def counted(value: bytes) -> Story:
     return stored().store("ready", READY, b"").store("counts", COUNTS, value)
+
+
+ENTRIES = ((TOKEN, 3, b"entry"),)
+
+
+def seen() -> Story:
+    """A task that was shown with all it had."""
+    return Story().read(40, history=record(TOKEN, done=TOKEN), entries=ENTRIES)
+
+
+def mark(kind: int, a: int) -> bytes:
+    return encode_mark(kind, a, 1)
+
+
+def marked(kind: int, a: int) -> Story:
+    """A task that was shown with a mark."""
+    return Story().read(40, history=mark(kind, a))
 
 
 def twice(client: str, request: int) -> Story:
@@ -108,6 +126,23 @@ CASES: Cases = {
             "a version that is taken": (lambda: Story().put(5).read_setting(20, 5, version=5), "c2#2"),
             "a setting of a majority": (
                 lambda: Story().put(5, copies=2).read_setting(20, 4).know(is_fixed=True), "c2#2"),
+            "a claim that was seen": (
+                lambda: seen().read(60, history=record(done=TOKEN), entries=ENTRIES), "lacks ('claimed'"),
+            "an end that was seen": (
+                lambda: Story().read(4, history=record(TOKEN, flags=1)).read(9, history=record(TOKEN)), "'ended'"),
+            "an entry that was seen": (
+                lambda: seen().read(60, history=record(TOKEN, done=TOKEN)), "lacks ('entry'"),
+            "a completion that was seen": (
+                lambda: seen().read(60, history=record(TOKEN), entries=ENTRIES), "lacks ('completed'"),
+            "a cancelling that was seen": (
+                lambda: marked(CANCELLED, 5).read(60, history=record()), "lacks ('cancelled'"),
+            "a revival that was seen": (
+                lambda: marked(REVIVED, 2).read(60, history=mark(REVIVED, 1)), "lacks ('revived', 1"),
+            "a death that was seen": (lambda: marked(DIED, 2).read(60, history=mark(DIED, 1)), "lacks ('died', 1"),
+            "all that was seen": (lambda: seen().read(60, is_there=False), "lacks"),
+            "less than was asked for": (
+                lambda: Story().read(60, history=record(TOKEN, done=TOKEN), entries=ENTRIES, least=4), "3 facts"),
+            "nothing of what was asked for": (lambda: Story().read(60, is_there=False, least=1), "0 facts"),
             "at the next moment": (lambda: Story().enqueue(at_ms=1).read(3, is_there=False), "c2#2"),
         },
         lambda: lived().read(40, body=BODY, history=record(TOKEN, done=TOKEN), entries=((TOKEN, 3, b"entry"),))
@@ -115,7 +150,12 @@ CASES: Cases = {
         .complete(60, 1, task=OTHER).enqueue(None, task=THIRD, at_ms=61).read(70, task=OTHER, body=BODY)
         .read(70, task=THIRD, is_there=False).claim(9, 80, task=THIRD).read(90, task=THIRD, history=record(9))
         .put(5).read_setting(20, 5).read_setting(20, 9, UNSET).read_setting(20, 0, queue="r").read_setting(3, 0)
-        .put(12, at_ms=25, copies=2).put(13, at_ms=25, answer=UNSURE).read_setting(30, 5)),
+        .put(12, at_ms=25, copies=2).put(13, at_ms=25, answer=UNSURE).read_setting(30, 5)
+        .read(95, body=BODY, history=record(TOKEN, done=TOKEN), entries=ENTRIES, least=3)
+        .read(96, body=BODY, history=record(TOKEN, done=TOKEN), entries=((TOKEN, 4, b"x"), *ENTRIES))
+        .read(97, body=BODY, history=record(TOKEN, done=TOKEN), entries=ENTRIES)
+        .read(99, is_bare=True).read(101, entries=((TOKEN, 5, b"x"), (TOKEN, 4, b"x"), *ENTRIES), body=BODY,
+                                     history=record(TOKEN, done=TOKEN))),
     indexes.counts_match: (
         {
             "never counted": (lambda: stored().store("ready", READY, b""), "n1"),

@@ -1,0 +1,100 @@
+"""A page of a listing: the tasks that one node has, in id order, which is the order of their making.
+
+The tables of the node's partitions are walked side by side, one record of each in memory besides the page. A page
+ends at its number of tasks, at ``page_bytes``, or after ``SCAN_ROWS`` records, whether or not they were wanted: no
+question holds a node up for long, however few of a million tasks it is after. So a page may be empty; who asks
+goes on behind ``upto``.
+
+Dead and cancelled tasks are found by their index. Those in other states are looked for among all, since an index
+is in an order of its own that moves as one reads: a claim that is renewed would be listed again and again.
+
+A state is that of this copy. Who asks for one must see what a majority knows of the tasks found.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+
+from skuld_py.config import Limits
+from skuld_py.model import columns
+from skuld_py.model import messages as m
+from skuld_py.model.body import Body
+from skuld_py.model.history import decode_history
+from skuld_py.model.state import State, state_of
+from skuld_py.partition import tables
+from skuld_py.partition.replica import Replica
+
+SCAN_ROWS = 5_000
+"""Records looked at for a page: some tens of milliseconds."""
+_INDEXED = 1 << State.CANCELLED | 1 << State.DEAD
+_NEVER = bytes(8)
+
+Found = tuple[bytes, int, bytes]
+"""Id, which replica, and the record walked over."""
+
+
+class Lister:
+    """One question, asked of some replicas."""
+
+    def __init__(self, now_ms: int, replicas: Sequence[Replica], limits: Limits, question: m.List) -> None:
+        self._now_ms = now_ms
+        self._replicas = replicas
+        self._limits = limits
+        self._question = question
+        self._queue = question.queue.encode()
+        self._is_indexed = bool(question.states) and not question.states & ~_INDEXED
+        self._table = "dead" if self._is_indexed else "body"
+
+    def page(self) -> tuple[bytes, list[tuple[bytes, bytes, bytes]]]:
+        """Up to where it is complete (empty: to the end), and id, body and history of each."""
+        rows: list[tuple[bytes, bytes, bytes]] = []
+        size, last = 0, b""
+        for scanned, (task_id, at, record) in enumerate(heapq.merge(*map(self._walk, range(len(self._replicas))))):
+            if len(rows) >= self._question.limit or size >= self._limits.page_bytes or scanned >= SCAN_ROWS:
+                return last, rows
+            last = task_id
+            row = self._wanted(self._replicas[at], task_id, record)
+            if row is not None:
+                rows.append((task_id, *row))
+                size += len(row[0]) + len(row[1])
+        return b"", rows
+
+    def _walk(self, at: int) -> Iterator[Found]:
+        question, prefix = self._question, self._replicas[at].prefix
+        start = question.since_ms.to_bytes(8, "big")
+        if question.after >= start:
+            start = question.after + b"\0"
+        stop = prefix + question.until_ms.to_bytes(8, "big") if question.until_ms else tables.end_of(prefix)
+        for key, record in self._replicas[at].store.walk(self._table, prefix + start, stop):
+            yield key[2:], at, record
+
+    def _wanted(self, replica: Replica, task_id: bytes, record: bytes) -> tuple[bytes, bytes] | None:
+        """Body and history of a task that is asked for."""
+        key = replica.prefix + task_id
+        if self._is_indexed:
+            if not self._question.states >> record[0] & 1 or (
+                    self._queue and tables.queue_of(record[1:]) != self._queue):
+                return None
+            record = replica.store.get("body", key) or b""
+            return (record, replica.store.get("history", key) or b"") if record else None
+        if self._queue and record[7 : 7 + record[6]] != self._queue:
+            return None
+        history = replica.store.get("history", key) or b""
+        states = self._question.states
+        if states and not states >> self._state(replica, record, history) & 1:
+            return None
+        return record, history
+
+    def _state(self, replica: Replica, body: bytes, history: bytes) -> State:
+        if history[:8] > _NEVER:
+            return State.COMPLETED
+        return state_of(decode_history(history or None), Body.decode(body), self._now_ms, replica.skew_ms)
+
+
+def listed(now_ms: int, numbers: Sequence[int], replicas: Sequence[Replica], limits: Limits,
+           question: m.List) -> m.Listed:
+    """A node's answer, which speaks for these partitions."""
+    upto, rows = Lister(now_ms, replicas, limits, question).page()
+    return m.Listed(question.request, columns.pack_u64(numbers), upto, b"".join([row[0] for row in rows]),
+                    columns.pack([row[1] for row in rows]), columns.pack([row[2] for row in rows]))

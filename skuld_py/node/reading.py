@@ -1,0 +1,159 @@
+"""Reads of tasks over their owners: what a majority knows, and from then on every majority.
+
+All live keepers are asked, and what a majority of each partition's voters answers is joined. Where the answers
+differ, the join is first given to those that lack it (``Mend``): it is shown only when a majority has it. So reads
+are monotone, whoever asks whichever node: what was shown once, no later read lacks, however few copies the write
+itself had reached. Copies that agree, the common case, cost no second round.
+
+A reader may say besides how many facts it must be shown (``least``). Then copies are asked again until they know
+as much, and what is less is never shown: the read is ``unavailable``.
+
+Rejected: answering first and mending behind the reader's back, which leaves two reads in a row to chance.
+Source: ABD, Attiya, Bar-Noy and Dolev, 1995: a reader writes back what it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from skuld_py.model import columns, ids
+from skuld_py.model.messages import Got, Kept, Mend, Message, TaskRow
+from skuld_py.model.outcomes import facts_of
+from skuld_py.node.merging import merge_task_rows
+from skuld_py.node.operation import Host, Operation, Origin
+from skuld_py.node.storing import Make, QuorumOperation
+from skuld_py.partition.quorum import has_majority
+
+Rows = dict[bytes, TaskRow]
+
+
+class Mending(Operation):
+    """Gives a peer what it lacks. The number is its own, so an answer is to these rows."""
+
+    def __init__(self, read: ReadOperation, peer: str, rows: Sequence[TaskRow], eras: bytes, now_ms: int) -> None:
+        super().__init__(read.host, Origin(0), now_ms)
+        self.deadline_ms = read.deadline_ms
+        self.rows = rows
+        self._read = read
+        self._peer = peer
+        self._eras = eras
+
+    def begin(self, now_ms: int) -> None:
+        """Send until answered."""
+        self.ask(now_ms, {self._peer: Mend(self.request, tuple(self.rows), self._eras)})
+
+    def on_reply(self, now_ms: int, peer: str, message: Message) -> None:
+        """It has them, but for partitions whose copies do not count there."""
+        if peer == self._peer and isinstance(message, Kept):
+            self.end()
+            self._read.on_mended(now_ms, peer, self, message)
+
+    def on_deadline(self, now_ms: int) -> None:
+        """The read has the same deadline and says so."""
+        self.end()
+
+
+class ReadOperation(QuorumOperation):
+    """A read; what is done with the rows is a subclass's. ``least``: facts that must be shown of a task."""
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int, task_ids: Sequence[bytes],
+                 partitions: Iterable[int], make: Make, least: Mapping[bytes, int] | None = None) -> None:
+        super().__init__(host, origin, now_ms, partitions, make)
+        self._least = least or {}
+        self._ids_of: dict[int, list[bytes]] = {}
+        for task_id in dict.fromkeys(task_ids):
+            partition = ids.partition_of(task_id, host.parameters.partitions)
+            self._ids_of.setdefault(partition, []).append(task_id)
+        self._known: dict[str, Rows] = {}
+        self._mending: dict[str, Mending] = {}
+
+    def conclude(self, now_ms: int, rows: Rows) -> None:
+        """What a majority has of the tasks that exist."""
+        raise NotImplementedError
+
+    def on_reply(self, now_ms: int, peer: str, message: Message) -> None:
+        """What a copy knows."""
+        if not isinstance(message, Got) or peer not in self.pending:
+            return
+        del self.pending[peer]
+        self._known[peer] = {row.id: row for row in message.tasks}
+        self.count(now_ms, peer, message.lacking, message.cohorts)
+        self._look(now_ms)
+
+    def on_mended(self, now_ms: int, peer: str, mending: Mending, message: Kept) -> None:
+        """A copy knows more; nothing for certain where it does not count."""
+        del self._mending[peer]
+        self.uncount(peer, message.unkept)
+        for row in mending.rows:
+            self._known[peer][row.id] = row
+        self.learn(now_ms, message.cohorts)
+        self._look(now_ms)
+
+    def _look(self, now_ms: int) -> None:
+        """Show what a majority has, or give more of them what some know."""
+        if self.is_closed:
+            return
+        merged = {row.id: row for row in merge_task_rows(
+            row for known in self._known.values() for row in known.values())}
+        behind = {peer: rows for peer in self._known if (rows := self._lacking(peer, merged))}
+        if not self._is_settled(behind):
+            self._mend(now_ms, behind)
+        elif all(task_id in merged and facts_of(merged[task_id]) >= least
+                 for task_id, least in self._least.items() if least):
+            self.conclude(now_ms, merged)
+            self.end()
+
+    def _lacking(self, peer: str, merged: Rows) -> dict[int, list[TaskRow]]:
+        """What a peer should be given of each partition that it was asked about and counts for."""
+        known, lacking = self._known[peer], dict[int, list[TaskRow]]()
+        for partition in self.asked[peer]:
+            if peer in self.needs[partition].have:
+                rows = [merged[task_id] for task_id in self._ids_of[partition]
+                        if task_id in merged and known.get(task_id) != merged[task_id]]
+                if rows:
+                    lacking[partition] = rows
+        return lacking
+
+    def _is_settled(self, behind: Mapping[str, Mapping[int, object]]) -> bool:
+        """Whether of each partition a majority of each cohort that counts knows all."""
+        for partition, need in self.needs.items():
+            sure = [name for name in need.have if partition not in behind.get(name, ())]
+            if not all(has_majority(group, sure) for group in need.groups):
+                return False
+        return True
+
+    def _mend(self, now_ms: int, behind: Mapping[str, Mapping[int, Sequence[TaskRow]]]) -> None:
+        for peer, lacking in behind.items():
+            if peer not in self._mending:
+                eras = columns.pack_u64([number for partition in lacking
+                                         for number in (partition, self.needs[partition].era)])
+                rows = [row for part in lacking.values() for row in part]
+                mending = self._mending[peer] = Mending(self, peer, rows, eras, now_ms)
+                self.host.start(mending, now_ms)
+
+    def on_timer(self, now_ms: int) -> None:
+        """All have answered and know too little: ask again."""
+        if not (self.is_closed or self.pending or self._mending) and now_ms < self.deadline_ms:
+            self.pending = {name: self._make(self.request, partitions) for name, partitions in self.asked.items()}
+        super().on_timer(now_ms)
+
+    def on_deadline(self, now_ms: int) -> None:
+        """Too few voters answered, or they know too little."""
+        is_behind = all(need.is_met() for need in self.needs.values()) and not self._mending
+        self.refuse("unavailable", "min_seq: fewer facts than that are known of a task; try again" if is_behind
+                    else "fewer than a majority of a task's owners answered; try again")
+        self.end()
+
+    def end(self) -> None:
+        """Stop mending too."""
+        super().end()
+        for mending in self._mending.values():
+            mending.end()
+
+
+class GetOperation(ReadOperation):
+    """A client's read of tasks."""
+
+    def conclude(self, now_ms: int, rows: Rows) -> None:
+        """Show them, in id order."""
+        self.answer(Got(self.origin.request, tuple(rows[task_id] for task_id in sorted(rows))))
