@@ -41,6 +41,10 @@ class Store(Protocol):
         """The values of the keys that exist."""
         ...
 
+    def get_digested(self, table: str, keys: Sequence[bytes]) -> tuple[dict[bytes, bytes], list[bytes]]:
+        """As ``get_many``, with the digest of each record found, in the order of the keys."""
+        ...
+
     def put_many(self, table: str, rows: Sequence[Row]) -> list[bytes]:
         """Stage writes; gives the digest of each."""
         ...

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from operator import add, itemgetter
 
 import attrs
 
@@ -30,6 +31,9 @@ from skuld_py.partition.tally import Touched
 
 Histories = Mapping[bytes, bytes]
 """History records by key."""
+_NEVER = bytes(8)
+_COMPLETED, _HORIZON = itemgetter(slice(0, 8)), itemgetter(slice(16, 24))
+"""Parts of a history's record."""
 PARTITION_TABLES = tuple(table for table in TABLES if table != "meta")
 
 
@@ -112,9 +116,10 @@ class Replica:
 
     def _existing(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """What is stored under the keys; fresh ids cost one seek for the whole batch."""
-        if not keys or not self.store.is_any_between(table, min(keys), max(keys)):
-            return {}
-        return self.store.get_many(table, keys)
+        return self.store.get_many(table, keys) if self._is_any(table, keys) else {}
+
+    def _is_any(self, table: str, keys: Sequence[bytes]) -> bool:
+        return bool(keys) and self.store.is_any_between(table, min(keys), max(keys))
 
     def histories(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
         """Stored history records by key (prefix + id)."""
@@ -204,33 +209,34 @@ class Replica:
 
     def finish(self, now_ms: int, ids: Sequence[bytes], tokens: Sequence[int], at_ms: int) -> None:
         """Record completions at ``at_ms``; the earliest wins, and it dominates every claim."""
-        if len(set(ids)) < len(ids):
-            for task_id, token in zip(ids, tokens, strict=True):
-                self.finish(now_ms, [task_id], [token], at_ms)
-            return
         keys = [self.prefix + task_id for task_id in ids]
-        known = self._existing("history", keys)
-        at, never = at_ms.to_bytes(8, "big"), bytes(8)
-        deadlines: dict[bytes, bytes] = {}
-        rows: list[Row] = []
-        leases: list[bytes] = []
-        for key, token in zip(keys, tokens, strict=True):
-            old = known.get(key, b"")
-            horizon = old[16:24]
-            if old[:8] != never or horizon == never:
-                self._merge(now_ms, key[2:], History.decode(HISTORY_HEAD.pack(at_ms, token, 0)), None)
-                continue
-            deadline = deadlines.get(horizon)
-            if deadline is None:
-                deadline = deadlines[horizon] = tables.lease_key(
-                    self.prefix, int.from_bytes(horizon, "big") + self.skew_ms, b"")
-            rows.append((key, at + token.to_bytes(8, "big") + old[16:]))
-            leases.append(deadline + key[2:])
-        if rows:
-            changed = [key for key, _ in rows]
-            before = digests_of(changed, map(known.__getitem__, changed))
-            self.tree.toggle(merkle.HISTORY, changed, self.store.put_many("history", rows), before)
-            self.filing.close_leases(now_ms, leases)
+        known, digests = self.store.get_digested("history", keys) if self._is_any("history", keys) else ({}, [])
+        olds = known.values()
+        horizons = list(map(_HORIZON, olds))
+        ends = {horizon: tables.lease_key(self.prefix, int.from_bytes(horizon, "big") + self.skew_ms, b"")
+                for horizon in dict.fromkeys(horizons)}
+        if len(known) < len(keys) or _NEVER in ends or {*map(_COMPLETED, olds)} != {_NEVER}:
+            self._finish_odd(now_ms, ids, tokens, at_ms, known)
+            return
+        at = at_ms.to_bytes(8, "big")
+        rows = [(key, at + token.to_bytes(8, "big") + old[16:])
+                for key, token, old in zip(keys, tokens, olds, strict=True)]
+        fresh = self.store.put_many("history", rows)
+        self.tree.toggle(merkle.HISTORY, keys, fresh, digests)
+        self.filing.close_leases(now_ms, list(map(add, map(ends.__getitem__, horizons), ids)))
+
+    def _finish_odd(self, now_ms: int, ids: Sequence[bytes], tokens: Sequence[int], at_ms: int,
+                    known: Histories) -> None:
+        """Some have no claim here, are completed already, or are named twice: those one by one."""
+        plain: dict[bytes, int] = {}
+        for task_id, token in zip(ids, tokens, strict=True):
+            old = known.get(self.prefix + task_id, b"")
+            if task_id in plain or old[:8] != _NEVER or old[16:24] == _NEVER:
+                self._merge(now_ms, task_id, History.decode(HISTORY_HEAD.pack(at_ms, token, 0)), None)
+            else:
+                plain[task_id] = token
+        if plain:
+            self.finish(now_ms, list(plain), list(plain.values()), at_ms)
 
     # -- the general case ----------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from operator import add
+from operator import add, itemgetter
 from pathlib import Path
 
 import lmdb
@@ -41,6 +41,7 @@ from skuld_py.runtime.resident import MappedFile
 COMMITS_PER_RELEASE = 16
 """After so many commits the map is let go of: a few megabytes; mapping the hot pages again is microseconds."""
 _SUM_BYTES = 8
+_VALUE, _SUM = itemgetter(slice(None, -_SUM_BYTES)), itemgetter(slice(-_SUM_BYTES, None))
 
 
 class StoreFailed(SkuldError):
@@ -92,16 +93,23 @@ class LmdbStore:
             record = self._cursor(table).get(key)
         except (lmdb.Error, OSError) as problem:
             raise self._failed(problem) from problem
-        return None if record is None else _values(table, [key], [record])[0]
+        return None if record is None else _checked(table, [key], [record])[0][0]
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """The values of the keys that exist."""
+        return self.get_digested(table, keys)[0]
+
+    def get_digested(self, table: str, keys: Sequence[bytes]) -> tuple[dict[bytes, bytes], list[bytes]]:
+        """As ``get_many``, with the digest of each record found, in the order of the keys."""
         try:
             records = self._cursor(table).getmulti(keys)
         except (lmdb.Error, OSError) as problem:
             raise self._failed(problem) from problem
-        found = [key for key, _ in records]
-        return dict(zip(found, _values(table, found, [record for _, record in records]), strict=True))
+        if not records:
+            return {}, []
+        found, stored = zip(*records, strict=True)
+        values, digests = _checked(table, found, stored)
+        return dict(zip(found, values, strict=True)), digests
 
     def put_many(self, table: str, rows: Sequence[Row]) -> list[bytes]:
         """Stage writes; gives the digest of each."""
@@ -121,8 +129,8 @@ class LmdbStore:
             raise self._failed(problem) from problem
         present = [record for record in records if record is not None]
         if len(present) == len(records):
-            return [*_values(table, keys, present)]
-        return [None if record is None else _values(table, [key], [record])[0]
+            return [*_checked(table, keys, present)[0]]
+        return [None if record is None else _checked(table, [key], [record])[0][0]
                 for key, record in zip(keys, records, strict=True)]
 
     def is_any_between(self, table: str, low: bytes, high: bytes) -> bool:
@@ -238,13 +246,14 @@ class LmdbStore:
         return self._failure
 
 
-def _values(table: str, keys: Sequence[bytes], records: Sequence[bytes]) -> list[bytes]:
-    """What is in records, each checked."""
-    values = [record[:-_SUM_BYTES] for record in records]
-    for key, digest, record in zip(keys, digests_of(keys, values), records, strict=True):
-        if digest != record[-_SUM_BYTES:]:
-            raise Corrupt(table, key)
-    return values
+def _checked(table: str, keys: Sequence[bytes], records: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
+    """The values and the digests that are in records, each checked."""
+    values, stored = list(map(_VALUE, records)), list(map(_SUM, records))
+    digests = digests_of(keys, values)
+    if digests != stored:
+        raise Corrupt(table, next(key for key, one, other in zip(keys, digests, stored, strict=True)
+                                  if one != other))
+    return values, digests
 
 
 def _lock(directory: Path) -> int:
