@@ -7,7 +7,7 @@ where it is said so.
 from __future__ import annotations
 
 import time
-from typing import Annotated, Literal, NotRequired
+from typing import Annotated, Literal, NotRequired, cast
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -17,7 +17,7 @@ from skuld_py.gateway.values import encoded, text_of
 from skuld_py.model.ids import time_of, to_text
 from skuld_py.model.task import ClaimView, Task
 
-State = Literal["waiting", "claimed", "completed"]
+State = Literal["waiting", "claimed", "completed", "scheduled", "blocked", "cancelled", "dead"]
 IdText = Annotated[str, Field(min_length=32, max_length=32, description="A task's id.")]
 TokenText = Annotated[str, Field(description="A fencing token: decimal text, for it may need more bits than a"
                                  " JSON number keeps.")]
@@ -85,6 +85,20 @@ class RenewedMany(TypedDict):
     valid_s: float
 
 
+class Failure(TypedDict):
+    """What became of one claim. False: it was lost before; null: nobody knows in time, fail it again."""
+
+    id: IdText
+    token: TokenText
+    is_failed: bool | None
+
+
+class FailedMany(TypedDict):
+    """In the order of the request."""
+
+    claims: list[Failure]
+
+
 class Done(TypedDict):
     """All of it is done."""
 
@@ -115,11 +129,16 @@ class ClaimDocument(TypedDict):
     end_ms: int
     is_released: bool
     completed_ms: int | None
+    outcome: Annotated[str, Field(description="completed, failed, snoozed or released; empty while it is held, and"
+                                  " for ever if it lapsed.")]
+    until_ms: Annotated[int | None, Field(description="Its task was to rest until then.")]
+    error: NotRequired[Text]
+    error_base64: NotRequired[str | None]
     log: NotRequired[list[LogLine]]
 
 
 class TaskDocument(TypedDict):
-    """A task. Lists leave the logs out."""
+    """A task. Lists leave logs, results and errors out."""
 
     id: IdText
     queue: str
@@ -128,13 +147,18 @@ class TaskDocument(TypedDict):
     enqueued_ms: int
     payload: NotRequired[Text]
     payload_base64: str
+    due_ms: Annotated[int | None, Field(description="Not to be claimed before.")]
+    expires_ms: int | None
+    headers: dict[str, str]
+    max_attempts: int
+    death: Annotated[str | None, Field(description="Why it is dead: exhausted, expired or another word.")]
+    cancelled_ms: int | None
     completed_ms: int | None
     completed_token: TokenText | None
-    cancelled_ms: int | None
     result: NotRequired[Text]
-    result_base64: str | None
+    result_base64: NotRequired[str | None]
     error: NotRequired[Text]
-    error_base64: str | None
+    error_base64: NotRequired[str | None]
     claims: list[ClaimDocument]
 
 
@@ -151,6 +175,24 @@ class QueueDepth(TypedDict):
     waiting: int
     claimed: int
     completed: int
+    scheduled: int
+    blocked: int
+    cancelled: int
+    dead: int
+
+
+class Paused(TypedDict):
+    """What holds for the queue now; ``missing`` are the nodes that have not confirmed it."""
+
+    queue: str
+    is_paused: bool
+    missing: list[str]
+
+
+class PausedQueues(TypedDict):
+    """The queues that are paused, by name."""
+
+    queues: list[str]
 
 
 class Queues(TypedDict):
@@ -224,37 +266,40 @@ def held(claim: Claim, valid_s: float) -> Held:
     return made
 
 
-def task(view: Task, at_ms: int, *, has_logs: bool) -> TaskDocument:
-    """A task; without the logs where they were not read."""
+def task(view: Task, *, has_logs: bool) -> TaskDocument:
+    """A task; without logs, results and errors where they were not read."""
     made = TaskDocument(
-        id=to_text(view.id), queue=view.queue, priority=view.priority, state=_state_of(view, at_ms),
-        enqueued_ms=time_of(view.id), payload_base64=encoded(view.payload), completed_ms=view.completed_ms,
+        id=to_text(view.id), queue=view.queue, priority=view.priority, state=cast(State, view.state),
+        enqueued_ms=time_of(view.id), payload_base64=encoded(view.payload), due_ms=view.due_ms or None,
+        expires_ms=view.expires_ms, headers=dict(view.headers), max_attempts=view.retry.max_attempts,
+        death=view.death or None, cancelled_ms=view.cancelled_ms, completed_ms=view.completed_ms,
         completed_token=None if view.completed_token is None else str(view.completed_token),
-        cancelled_ms=view.cancelled_ms, result_base64=None if view.result is None else encoded(view.result),
-        error_base64=None if view.error is None else encoded(view.error),
         claims=[_claim(claim, has_logs) for claim in view.claims])
-    text, result, error = (None if data is None else text_of(data)
-                           for data in (view.payload, view.result, view.error))
+    text = text_of(view.payload)
     if text is not None:
         made["payload"] = text
-    if result is not None:
-        made["result"] = result
-    if error is not None:
-        made["error"] = error
+    if has_logs:
+        made["result_base64"] = None if view.result is None else encoded(view.result)
+        result = None if view.result is None else text_of(view.result)
+        if result is not None:
+            made["result"] = result
+        _add_error(made, view.error)
     return made
 
 
-def _state_of(view: Task, at_ms: int) -> State:
-    if view.is_completed:
-        return "completed"
-    is_held = any(not claim.is_released and claim.end_ms > at_ms for claim in view.claims)
-    return "claimed" if is_held else "waiting"
+def _add_error(made: TaskDocument | ClaimDocument, error: bytes | None) -> None:
+    made["error_base64"] = None if error is None else encoded(error)
+    text = None if error is None else text_of(error)
+    if text is not None:
+        made["error"] = text
 
 
 def _claim(claim: ClaimView, has_log: bool) -> ClaimDocument:
     made = ClaimDocument(token=str(claim.token), holder=claim.holder, start_ms=claim.start_ms, end_ms=claim.end_ms,
-                         is_released=claim.is_released, completed_ms=claim.completed_ms)
+                         is_released=claim.is_released, completed_ms=claim.completed_ms, outcome=claim.outcome,
+                         until_ms=claim.until_ms)
     if has_log:
+        _add_error(made, claim.error)
         made["log"] = log_lines(claim, 0)
     return made
 

@@ -42,10 +42,11 @@ from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.gateway import access, openapi, strict_json
 from skuld_py.gateway.backend import Backend
+from skuld_py.gateway.call import Call
 from skuld_py.gateway.limits import Limits
 from skuld_py.gateway.problems import Problem, internal, refusal
 from skuld_py.gateway.values import Asked
-from skuld_py.gateway.verbs import Call, Verb, by_path, problem_for
+from skuld_py.gateway.verbs import Verb, by_path, problem_for
 from skuld_py.model.ids import TaskId, from_text
 
 JSON = "application/json"

@@ -8,6 +8,7 @@ comes. A task costs the gateway no thread, so a worker that waits for work costs
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 from skuld_py.client.async_client import AsyncClient
 from skuld_py.client.claims import Claim, ClaimKey
@@ -35,14 +36,14 @@ class Backend:
         """Ids for tasks yet to be enqueued."""
         return await self._client.new_ids(count)
 
-    async def enqueue(self, queue: str, payload: bytes, id: TaskId, *, priority: int, w: int | None) -> None:
-        """Store a task under this id; doing it again changes nothing."""
-        await self._client.enqueue(queue, payload, priority=priority, id=id, w=w)
+    async def enqueue(self, queue: str, payload: bytes, id: TaskId, options: dict[str, Any]) -> None:
+        """Store a task under this id; doing it again changes nothing. Options are those of the client."""
+        await self._client.enqueue(queue, payload, id=id, **options)
 
-    async def enqueue_many(self, queue: str, payloads: Sequence[bytes], ids: Sequence[TaskId], *, priority: int,
-                           w: int | None) -> None:
+    async def enqueue_many(self, queue: str, payloads: Sequence[bytes], ids: Sequence[TaskId],
+                           options: dict[str, Any]) -> None:
         """Store tasks under these ids; doing it again changes nothing."""
-        await self._client.enqueue_many(queue, payloads, priority=priority, ids=ids, w=w)
+        await self._client.enqueue_many(queue, payloads, ids=ids, **options)
 
     async def claim(self, queue: str, *, n: int, lease_s: float, wait_s: float, holder: str) -> list[Claim]:
         """Hold tasks. The holder is read before anything is awaited, so that no other claim can change it."""
@@ -85,9 +86,28 @@ class Backend:
         """Let dead tasks begin anew."""
         await self._client.retry(*ids)
 
-    async def complete_many(self, claims: Sequence[ClaimKey], w: int | None) -> None:
-        """Record that tasks are done."""
-        await self._client.complete_many(claims, w=w)
+    async def complete_many(self, claims: Sequence[ClaimKey], results: Sequence[bytes], w: int | None) -> None:
+        """Record that tasks are done, with what came of each."""
+        await self._client.complete_many(claims, results, w=w)
+
+    async def fail_many(self, claims: Sequence[ClaimKey], errors: Sequence[str],
+                        retry_in_s: float | None) -> list[bool | None]:
+        """Whether each was still held; None where nobody knows."""
+        return await self._client.fail_many(claims, errors, retry_in_s=retry_in_s)
+
+    # -- settings ------------------------------------------------------------------------------
+
+    async def pause(self, queue: str) -> list[str]:
+        """Let nothing more be claimed from a queue; gives the nodes that have not confirmed it."""
+        return await self._client.pause(queue)
+
+    async def resume(self, queue: str) -> list[str]:
+        """Let a queue's tasks be claimed again; gives the nodes that have not confirmed it."""
+        return await self._client.resume(queue)
+
+    async def paused(self) -> list[str]:
+        """The queues that are paused."""
+        return await self._client.paused()
 
     # -- reading -------------------------------------------------------------------------------
 

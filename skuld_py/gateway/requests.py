@@ -1,12 +1,13 @@
 """What each verb may be asked, as models: their JSON schemas are the published ones.
 
 A request is checked whole before anything is asked of the cluster, so what is refused for its form has done
-nothing. What only the cluster can know (whether an id exists, how many copies there are) it refuses itself.
+nothing. What only the cluster can know (whether an id exists, how many copies there are) it refuses itself. What
+makes tasks is in ``enqueue_requests``.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -23,70 +24,18 @@ from skuld_py.gateway.values import (
     Id,
     Lease,
     Name,
-    Priority,
     Seq,
     Token,
+    either,
 )
 
 LEASE_S = 60.0
 LOG_WAIT_S = 30.0
 
 
-def _either(name: str) -> dict[str, Any]:
-    """One of two fields, and not both."""
-    return {"oneOf": [{"required": [name]}, {"required": [f"{name}_base64"]}]}
-
 
 class NoInput(Asked):
     """Nothing can be asked for."""
-
-
-class Content(Asked):
-    """A task's content, and its id if the caller has chosen one."""
-
-    model_config = ConfigDict(json_schema_extra=_either("payload"))
-    id: Annotated[Id | None, Absent, Field(
-        description="Chosen by the caller (see GET /v1/ids); then the request may be sent again and again, and"
-        " makes one task. Other content under a used id is refused with 409.")] = None
-    payload: Annotated[str | None, Absent, Field(description="The content as text; or payload_base64.")] = None
-    payload_base64: Annotated[Base64 | None, Absent, Field(description="The content as bytes.")] = None
-
-    @model_validator(mode="after")
-    def _has_one(self) -> Self:
-        if (self.payload is None) == (self.payload_base64 is None):
-            raise PydanticCustomError("bad_payload", "payload: give either payload or payload_base64")
-        return self
-
-    @property
-    def content(self) -> bytes:
-        """The payload's bytes."""
-        return self.payload.encode() if self.payload is not None else self.payload_base64 or b""
-
-
-class Enqueue(Content):
-    """One task."""
-
-    queue: Name
-    priority: Priority = 0
-    w: Annotated[Copies | None, Absent] = None
-
-
-class EnqueueMany(Asked):
-    """Many tasks of one queue and priority. After an error some may be stored: send it again, with ids."""
-
-    queue: Name
-    priority: Priority = 0
-    w: Annotated[Copies | None, Absent] = None
-    tasks: Annotated[list[Content], Batch]
-
-    @model_validator(mode="after")
-    def _has_different_ids_or_none(self) -> Self:
-        if len({task.id is None for task in self.tasks}) > 1:
-            raise PydanticCustomError("bad_ids", "tasks: give all of them ids, or none")
-        given = [task.id for task in self.tasks if task.id is not None]
-        if len(set(given)) < len(given):
-            raise PydanticCustomError("bad_ids", "tasks: an id is given twice")
-        return self
 
 
 class Claim(Asked):
@@ -126,13 +75,12 @@ class RenewMany(Claims):
     lease_s: Lease = LEASE_S
 
 
-class Complete(ClaimName):
-    """The end of one task, with what came of it."""
+class Completion(ClaimName):
+    """The end of a task, with what came of it."""
 
     model_config = ConfigDict(json_schema_extra={"not": {"required": ["result", "result_base64"]}})
     result: Annotated[str | None, Absent, Field(description="As text; or result_base64, or none.")] = None
     result_base64: Annotated[Base64 | None, Absent, Field(description="As bytes.")] = None
-    w: Annotated[Copies | None, Absent] = None
 
     @model_validator(mode="after")
     def _has_at_most_one(self) -> Self:
@@ -146,10 +94,21 @@ class Complete(ClaimName):
         return self.result.encode() if self.result is not None else self.result_base64 or b""
 
 
-class Fail(ClaimName):
-    """An attempt that came to nothing."""
+class Complete(Completion):
+    """The end of one task, with what came of it."""
+
+    w: Annotated[Copies | None, Absent] = None
+
+
+class Failed(ClaimName):
+    """An attempt that came to nothing, and why."""
 
     error: Annotated[str, Field(description="Why, for readers.")] = ""
+
+
+class Fail(Failed):
+    """An attempt that came to nothing."""
+
     retry_in_s: Annotated[Delay | None, Absent, Field(
         description="When to try again; by the task's own policy if left out.")] = None
 
@@ -160,29 +119,25 @@ class Snooze(ClaimName):
     delay_s: Delay
 
 
-class Cancel(Asked):
-    """Tasks that nobody wants done any more."""
+class FailMany(Asked):
+    """Attempts that came to nothing."""
 
-    ids: Annotated[list[Id], Batch]
-    w: Annotated[Copies | None, Absent] = None
-
-
-class Retry(Asked):
-    """Dead tasks that are to begin anew."""
-
-    ids: Annotated[list[Id], Batch]
+    claims: Annotated[list[Failed], Batch]
+    retry_in_s: Annotated[Delay | None, Absent, Field(
+        description="When to try again; by each task's own policy if left out.")] = None
 
 
-class CompleteMany(Claims):
+class CompleteMany(Asked):
     """The end of many tasks."""
 
+    claims: Annotated[list[Completion], Batch]
     w: Annotated[Copies | None, Absent] = None
 
 
 class Entry(Asked):
     """One entry of a log."""
 
-    model_config = ConfigDict(json_schema_extra=_either("data"))
+    model_config = ConfigDict(json_schema_extra=either("data"))
     data: Annotated[str | None, Absent, Field(description="The entry as text; or data_base64.")] = None
     data_base64: Annotated[Base64 | None, Absent, Field(description="The entry as bytes.")] = None
 
@@ -225,10 +180,10 @@ class Queue(Asked):
     queue: Annotated[Name | None, Absent, Field(description="Of this queue; of all if left out.")] = None
 
 
-class Mint(Asked):
-    """How many ids to make."""
+class QueueName(Asked):
+    """A queue."""
 
-    count: Annotated[int, Field(ge=1, le=DEFAULT_LIMITS.batch_tasks)] = 1
+    queue: Name
 
 
 class Follow(Asked):

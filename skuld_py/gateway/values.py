@@ -99,8 +99,14 @@ Copies = Annotated[int, Field(ge=1, le=REPLICAS_MAX, description="Answer when th
                               " a majority if left out.")]
 Lease = Annotated[float, Field(ge=0.001, le=LEASE_MS_MAX / 1000, allow_inf_nan=False, description="Seconds.")]
 Delay = Annotated[float, Field(ge=0, le=DELAY_MS_MAX / 1000, allow_inf_nan=False, description="Seconds.")]
+Time = Annotated[int, Field(ge=1, le=SAFE_MAX, description="Milliseconds since 1970, at most ten years ahead.")]
 Seq = Annotated[int, Field(ge=0, le=(1 << 32) - 1)]
 Batch = Field(min_length=1, max_length=DEFAULT_LIMITS.batch_tasks)
+
+
+def either(name: str) -> dict[str, Any]:
+    """One of two fields, and not both."""
+    return {"oneOf": [{"required": [name]}, {"required": [f"{name}_base64"]}]}
 
 
 def text_of(data: bytes) -> str | None:

@@ -34,6 +34,26 @@ FIELDS: list[tuple[str, dict[str, Any], str]] = [
     *(("enqueue", {**ENQUEUE, "payload": value}, "payload") for value in (None, 1, True, [], {})),
     *(("enqueue", {"queue": "bad-input", "payload_base64": value}, "payload_base64")
       for value in ("=", "a", "ab", "abc", "ab=c", "ab==x", "a-_=", "YQ ==", "YQ==\n", "é", None, 1, [])),
+    *(("enqueue", {**ENQUEUE, name: value}, name) for name in ("not_before_ms", "expires_ms")
+      for value in (0, -1, 1 << 53, 1 << 64, 4_000_000_000_000, 1.5, "2027-01-01", True, None, [])),
+    ("enqueue", {**ENQUEUE, "not_before_ms": 7, "expires_ms": 7}, "expires_ms"),
+    *(("enqueue", {**ENQUEUE, "retry": value}, "retry") for value in (None, 3, [], "x")),
+    *(("enqueue", {**ENQUEUE, "retry": {name: value}}, f"retry.{name}") for name, values in {
+        "max_attempts": (0, 1_001, 1.0, "3", None, True), "backoff_s": (-0.1, 1 << 32, "1", None),
+        "factor": (0.9, 656, "2"), "max_backoff_s": (-1, 1 << 32), "jitter": (-0.1, 1.1), "attempts": (3,),
+    }.items() for value in values),
+    ("enqueue", {**ENQUEUE, "retry": {"backoff_s": 2, "max_backoff_s": 1}}, "retry"),
+    *(("enqueue", {**ENQUEUE, "headers": value}, "headers") for value in (
+        None, [], "x", {"": "x"}, {"k" * 256: ""}, {"k": "x" * 4_097}, {str(n): "" for n in range(256)})),
+    *(("enqueue", {**ENQUEUE, "headers": {"k": value}}, "headers.k") for value in (1, None, ["x"], {})),
+    ("enqueue_many", {"queue": "bad-input", "tasks": [{"payload": "x", "not_before_ms": 2, "expires_ms": 1}]},
+     "tasks.0"),
+    *(("fail", {**CLAIM, "error": value}, "error") for value in (None, 1, {}, ["x"])),
+    *(("fail", {**CLAIM, "retry_in_s": value}, "retry_in_s") for value in (-1, "1", None, 1e308)),
+    ("fail_many", {"claims": [CLAIM, {**CLAIM, "error": 1}]}, "claims.1.error"),
+    *(("snooze", {**CLAIM, "delay_s": value}, "delay_s") for value in (-1, "1", None, 1e308)),
+    ("snooze", CLAIM, "delay_s"),
+    ("complete_many", {"claims": [{**CLAIM, "result": "x", "result_base64": ""}]}, "claims.0"),
     ("enqueue", {"queue": "bad-input"}, "payload"),
     ("enqueue", {**ENQUEUE, "payload_base64": "YQ=="}, "payload"),
     ("enqueue", {"payload": "x"}, "queue"),

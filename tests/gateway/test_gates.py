@@ -33,9 +33,10 @@ BODIES: dict[str, dict[str, Any]] = {
     "renew_many": {"claims": [CLAIM]}, "release": {"claims": [CLAIM]},
     "append": {**CLAIM, "seq": 0, "entries": [{"data": "x"}]}, "complete": CLAIM,
     "complete_many": {"claims": [CLAIM]}, "get_many": {"ids": [ID]},
-    "fail": CLAIM, "snooze": {**CLAIM, "delay_s": 1}, "cancel": {"ids": [ID]}, "retry": {"ids": [ID]},
+    "fail": CLAIM, "fail_many": {"claims": [CLAIM]}, "snooze": {**CLAIM, "delay_s": 1}, "cancel": {"ids": [ID]},
+    "retry": {"ids": [ID]}, "pause": {}, "resume": {},
 }
-WITH_QUEUE = ("enqueue", "enqueue_many", "claim")
+WITH_QUEUE = ("enqueue", "enqueue_many", "claim", "pause", "resume")
 
 
 def body_of(verb: Verb, queue: str) -> bytes:
@@ -53,7 +54,7 @@ def ask(asker: Asker, verb: Verb, queue: str, **headers: str) -> Answer:
 
 def everything(asker: Asker) -> list[Any]:
     """What a state that has not changed looks like."""
-    return [asker.get("/v1/queues").json, asker.get("/v1/tasks/list").lines]
+    return [asker.get("/v1/queues").json, asker.get("/v1/tasks/list").lines, asker.get("/v1/queues/paused").json]
 
 
 @pytest.fixture

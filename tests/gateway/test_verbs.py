@@ -21,6 +21,7 @@ from skuld_py.model.leases import RATE
 
 pytestmark = pytest.mark.cluster
 NO_ID = "0" * TEXT_CHARS
+STATES = ("waiting", "claimed", "completed", "scheduled", "blocked", "cancelled", "dead")
 
 
 def refused(answer: Answer, status: int, code: str, field: str | None) -> dict[str, Any]:
@@ -197,7 +198,7 @@ def test_many_are_completed_at_once_and_again(anybody: Asker, queue: str) -> Non
     assert [answer.json for answer in answers] == [{"count": 10}] * 2
     assert {claim["id"] for claim in held} == {*ids}
     row = next(row for row in anybody.get("/v1/queues").json["queues"] if row["queue"] == queue)
-    assert row == {"queue": queue, "waiting": 0, "claimed": 0, "completed": 10}
+    assert row == {"queue": queue, **dict.fromkeys(STATES, 0), "completed": 10}
 
 
 def test_the_same_entry_again_is_harmless_and_another_one_is_refused(anybody: Asker, queue: str) -> None:
@@ -232,14 +233,133 @@ def test_an_attempt_fails_is_put_off_and_ends_with_a_result(anybody: Asker, queu
     assert (view["result"], view["error"], view["state"]) == ("42", "no", "completed")
 
 
-def test_what_is_cancelled_is_marked_so_and_what_lives_is_not_retried(anybody: Asker, queue: str) -> None:
-    ids = [anybody.enqueue(queue) for _ in range(2)]
+def test_what_is_cancelled_can_be_claimed_by_nobody_and_what_lives_is_not_retried(
+    anybody: Asker, queue: str
+) -> None:
+    living, cancelled = [anybody.enqueue(queue) for _ in range(2)]
 
-    alive = anybody.post("retry", {"ids": ids[:1]})
-    assert anybody.post("cancel", {"ids": ids[1:]}).json == {"count": 1}
+    alive = anybody.post("retry", {"ids": [living]})
+    assert anybody.post("cancel", {"ids": [cancelled]}).json == {"count": 1}
 
     refused(alive, 409, "not_dead", "ids")
-    assert anybody.get(f"/v1/tasks/{ids[1]}").json["cancelled_ms"] > 0
+    assert anybody.claim(queue)["id"] == living
+    assert anybody.post("claim", {"queue": queue, "n": 10, "wait_s": 0.3}).json == {"claims": []}
+    view = anybody.get(f"/v1/tasks/{cancelled}").json
+    assert (view["state"], view["claims"]) == ("cancelled", []) and view["cancelled_ms"] > 0
+
+
+def test_what_runs_when_it_is_cancelled_goes_to_nobody_else(anybody: Asker, queue: str) -> None:
+    task_id = anybody.enqueue(queue)
+    held = anybody.claim(queue)
+    anybody.post("cancel", {"ids": [task_id]})
+    running = anybody.get(f"/v1/tasks/{task_id}").json["state"]
+
+    anybody.post("release", {"claims": [{"id": task_id, "token": held["token"]}]})
+
+    assert (running, anybody.get(f"/v1/tasks/{task_id}").json["state"]) == ("claimed", "cancelled")
+    assert anybody.post("claim", {"queue": queue, "wait_s": 0.3}).json == {"claims": []}
+
+
+# -- options -------------------------------------------------------------------------------------
+
+
+def test_what_a_task_is_enqueued_with_is_what_is_read(anybody: Asker, queue: str) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    due_ms, expires_ms = now_ms + 3_600_000, now_ms + 7_200_000
+    answer = anybody.post("enqueue", {
+        "queue": queue, "payload": "x", "not_before_ms": due_ms, "expires_ms": expires_ms,
+        "headers": {"trace": "7"}, "retry": {"max_attempts": 3, "backoff_s": 0.5, "jitter": 0}})
+
+    view = anybody.get(f"/v1/tasks/{answer.json['id']}").json
+    assert (view["state"], view["due_ms"], view["expires_ms"]) == ("scheduled", due_ms, expires_ms)
+    assert (view["headers"], view["max_attempts"], view["death"]) == ({"trace": "7"}, 3, None)
+    assert anybody.post("claim", {"queue": queue}).json == {"claims": []}
+    row = next(row for row in anybody.get("/v1/queues").json["queues"] if row["queue"] == queue)
+    assert row == {"queue": queue, **dict.fromkeys(STATES, 0), "scheduled": 1}
+
+
+def test_each_of_many_has_times_of_its_own(anybody: Asker, queue: str) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    times: list[dict[str, int]] = [{}, {"not_before_ms": now_ms + 3_600_000}, {"expires_ms": now_ms + 3_600_000}]
+    ids = anybody.post("enqueue_many", {"queue": queue, "retry": {"max_attempts": 7}, "tasks": [
+        {"payload": "x", **time_ms} for time_ms in times]}).json["ids"]
+
+    views = {view["id"]: view for view in anybody.post("get_many", {"ids": ids}).lines}
+
+    assert [(views[made]["state"], views[made]["due_ms"], views[made]["expires_ms"]) for made in ids] == [
+        ("waiting", None, None), ("scheduled", times[1]["not_before_ms"], None),
+        ("waiting", None, times[2]["expires_ms"])]
+    assert {view["max_attempts"] for view in views.values()} == {7}
+
+
+def test_a_task_that_has_no_attempt_left_is_dead_until_it_is_retried(anybody: Asker, queue: str) -> None:
+    answer = anybody.post("enqueue", {"queue": queue, "payload": "x",
+                                      "retry": {"max_attempts": 1, "backoff_s": 0}})
+    task_id = answer.json["id"]
+    held = anybody.claim(queue)
+    name = {"id": task_id, "token": held["token"]}
+
+    failed = anybody.post("fail_many", {"claims": [{**name, "error": "no disk"}]})
+    dead = anybody.get(f"/v1/tasks/{task_id}").json
+    again = anybody.post("fail_many", {"claims": [{**name, "token": str(int(held["token"]) + 1)}]})
+    assert anybody.post("retry", {"ids": [task_id]}).json == {"count": 1}
+
+    assert [row["is_failed"] for row in failed.json["claims"]] == [True]
+    assert (dead["state"], dead["death"], dead["error"]) == ("dead", "exhausted", "no disk")
+    assert (dead["claims"][0]["outcome"], dead["claims"][0]["error"]) == ("failed", "no disk")
+    assert again.json["claims"] == [{"id": task_id, "token": str(int(held["token"]) + 1), "is_failed": False}]
+    assert anybody.claim(queue)["id"] == task_id
+
+
+def test_a_task_that_has_expired_is_claimed_by_nobody(anybody: Asker, queue: str) -> None:
+    expires_ms = time.time_ns() // 1_000_000 + 200
+    task_id = anybody.post("enqueue", {"queue": queue, "payload": "x", "expires_ms": expires_ms}).json["id"]
+
+    until = time.monotonic() + 20
+    while (view := anybody.get(f"/v1/tasks/{task_id}").json)["state"] != "dead":
+        assert time.monotonic() < until, view
+        for held in anybody.post("claim", {"queue": queue, "wait_s": 0.2}).json["claims"]:
+            anybody.post("release", {"claims": [{"id": held["id"], "token": held["token"]}]})
+    assert view["death"] == "expired"
+
+
+def test_each_of_many_completions_has_its_result(anybody: Asker, queue: str) -> None:
+    ids = anybody.post("enqueue_many", {"queue": queue, "tasks": [{"payload": "x"}] * 3}).json["ids"]
+    held = anybody.post("claim", {"queue": queue, "n": 3, "wait_s": 10}).json["claims"]
+    while len(held) < 3:
+        held += anybody.post("claim", {"queue": queue, "n": 3, "wait_s": 10}).json["claims"]
+    results: dict[str, dict[str, str]] = dict(zip(ids, [{"result": "42"}, {"result_base64": "/w=="}, {}],
+                                                  strict=True))
+
+    done = anybody.post("complete_many", {"claims": [
+        {"id": claim["id"], "token": claim["token"], **results[claim["id"]]} for claim in held]})
+
+    assert done.json == {"count": 3}
+    views = {view["id"]: view for view in anybody.post("get_many", {"ids": ids}).lines}
+    assert [(views[made].get("result"), views[made]["result_base64"]) for made in ids] == [
+        ("42", "NDI="), (None, "/w=="), (None, None)]
+
+
+# -- queues --------------------------------------------------------------------------------------
+
+
+def test_nothing_is_claimed_from_a_paused_queue(anybody: Asker, cluster: LocalCluster, queue: str) -> None:
+    def ask(verb: str) -> Answer:
+        body = b'{"queue": "%s"}' % queue.encode()
+        return anybody.ask("POST", f"/v1/queues/{verb}", body, content_type="application/json")
+    task_id = anybody.enqueue(queue)
+
+    pausing = ask("pause")
+    while_paused = anybody.post("claim", {"queue": queue, "wait_s": 0.3}).json["claims"]
+    paused = anybody.get("/v1/queues/paused").json["queues"]
+    with Client(cluster.addresses) as client:
+        same = client.paused()
+    resuming = ask("resume")
+
+    assert pausing.json == {"queue": queue, "is_paused": True, "missing": []}
+    assert while_paused == [] and queue in paused and same == paused
+    assert resuming.json == {"queue": queue, "is_paused": False, "missing": []}
+    assert anybody.claim(queue)["id"] == task_id and queue not in anybody.get("/v1/queues/paused").json["queues"]
 
 
 # -- reading -------------------------------------------------------------------------------------

@@ -1,0 +1,119 @@
+"""The verbs of a holder: to claim tasks, to hold on to them, to note how far they are, and to end each claim.
+
+A caller may go while its claim waits. That is noticed, the claim is cancelled, and what comes for it all the same
+is given back at once instead of lying idle until its lease ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+
+from skuld_py.client.claims import ClaimName
+from skuld_py.errors import SkuldError
+from skuld_py.gateway import answers, requests
+from skuld_py.gateway.call import Call
+from skuld_py.model.ids import to_text
+from skuld_py.model.leases import RATE, holder_deadline
+
+
+async def claim(call: Call, asked: requests.Claim) -> answers.Claimed:
+    """Hold tasks, waiting for the first."""
+    wait_s = min(asked.wait_s, call.limits.wait_s)
+    claiming = asyncio.ensure_future(call.backend.claim(
+        asked.queue, n=asked.n, lease_s=asked.lease_s, wait_s=wait_s,
+        holder=asked.holder or f"gateway:{call.bearer.name}"[:200]))
+    going = asyncio.ensure_future(call.gone())
+    try:
+        await asyncio.wait((claiming, going), return_when=asyncio.FIRST_COMPLETED)
+        if claiming.done():
+            found = claiming.result()
+        else:  # what comes for it yet, the client gives back
+            found = []
+        if found and going.done():
+            with suppress(SkuldError):  # then they lapse
+                await call.backend.release(found)
+            found = []
+    finally:
+        claiming.cancel()
+        going.cancel()
+    return answers.Claimed(claims=[answers.held(held, _floor_ms((held.deadline - call.arrived) * (1 - 2 * RATE)))
+                                   for held in found])
+
+
+async def renew(call: Call, asked: requests.Renew) -> answers.Renewed:
+    """Hold on to one claim."""
+    await call.backend.renew(ClaimName(asked.id, asked.token), asked.lease_s)
+    return answers.Renewed(id=to_text(asked.id), token=str(asked.token), valid_s=_valid_s(asked.lease_s))
+
+
+async def renew_many(call: Call, asked: requests.RenewMany) -> answers.RenewedMany:
+    """Hold on to many."""
+    held = await call.backend.renew_many(_names(asked.claims), asked.lease_s)
+    rows = [answers.Renewal(id=to_text(claim.id), token=str(claim.token), is_held=is_held)
+            for claim, is_held in zip(asked.claims, held, strict=True)]
+    return answers.RenewedMany(claims=rows, valid_s=_valid_s(asked.lease_s))
+
+
+async def release(call: Call, asked: requests.Claims) -> answers.Done:
+    """Give back."""
+    await call.backend.release(_names(asked.claims))
+    return answers.Done(count=len(asked.claims))
+
+
+async def append(call: Call, asked: requests.Append) -> answers.Appended:
+    """Add to a log."""
+    entries = [entry.content for entry in asked.entries]
+    next_seq = await call.backend.append(ClaimName(asked.id, asked.token), entries, seq=asked.seq, w=asked.w)
+    return answers.Appended(next_seq=next_seq)
+
+
+async def complete(call: Call, asked: requests.Complete) -> answers.Done:
+    """End one task."""
+    await call.backend.complete(ClaimName(asked.id, asked.token), asked.content, asked.w)
+    return answers.Done(count=1)
+
+
+async def fail(call: Call, asked: requests.Fail) -> answers.Done:
+    """End an attempt."""
+    await call.backend.fail(ClaimName(asked.id, asked.token), asked.error, asked.retry_in_s)
+    return answers.Done(count=1)
+
+
+async def snooze(call: Call, asked: requests.Snooze) -> answers.Done:
+    """Put off."""
+    await call.backend.snooze(ClaimName(asked.id, asked.token), asked.delay_s)
+    return answers.Done(count=1)
+
+
+async def complete_many(call: Call, asked: requests.CompleteMany) -> answers.Done:
+    """End many."""
+    await call.backend.complete_many(_names(asked.claims), [claim.content for claim in asked.claims], asked.w)
+    return answers.Done(count=len(asked.claims))
+
+
+async def fail_many(call: Call, asked: requests.FailMany) -> answers.FailedMany:
+    """End many attempts."""
+    failed = await call.backend.fail_many(_names(asked.claims), [claim.error for claim in asked.claims],
+                                          asked.retry_in_s)
+    return answers.FailedMany(claims=[
+        answers.Failure(id=to_text(claim.id), token=str(claim.token), is_failed=is_failed)
+        for claim, is_failed in zip(asked.claims, failed, strict=True)])
+
+
+def _names(claims: Sequence[requests.ClaimName]) -> list[ClaimName]:
+    return [ClaimName(claim.id, claim.token) for claim in claims]
+
+
+def _valid_s(lease_s: float) -> float:
+    """How long a renewal holds, from when the caller sent it: it arrived here before the lease was counted.
+
+    The caller's clock is one more whose rate may be wrong, beside the three that the deadline allows for.
+    """
+    return _floor_ms(holder_deadline(0.0, lease_s) * (1 - 2 * RATE))
+
+
+def _floor_ms(seconds: float) -> float:
+    return max(0.0, math.floor(seconds * 1000) / 1000)
