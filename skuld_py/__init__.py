@@ -19,6 +19,7 @@ _PUBLIC = {
     "AsyncClient": "skuld_py.client.async_client",
     "Claim": "skuld_py.client.claims",
     "Retry": "skuld_py.client.options",
+    "Schedule": "skuld_py.client.scheduling",
     "Task": "skuld_py.model.task",
     "TaskId": "skuld_py.model.ids",
     "task": "skuld_py.worker.registry",
@@ -32,14 +33,16 @@ _PUBLIC = {
     "Uncertain": "skuld_py.errors",
 }
 
-__all__ = ["AsyncClient", "Claim", "Client", "Fenced", "Middleware", "Refused", "Retry", "SkuldError",
-           "Task", "TaskContext", "TaskId", "Uncertain", "__version__", "add_middleware", "task", "using"]
+__all__ = ["AsyncClient", "Claim", "Client", "Fenced", "Middleware", "Refused", "Retry", "Schedule",
+           "SkuldError", "Task", "TaskContext", "TaskId", "Uncertain", "__version__", "add_middleware", "task",
+           "using"]
 
 if TYPE_CHECKING:
     from skuld_py.client.async_client import AsyncClient
     from skuld_py.client.claims import Claim
     from skuld_py.client.client import Client
     from skuld_py.client.options import Retry
+    from skuld_py.client.scheduling import Schedule
     from skuld_py.errors import Fenced, Refused, SkuldError, Uncertain
     from skuld_py.model.ids import TaskId
     from skuld_py.model.task import Task

@@ -53,6 +53,7 @@ _VERBS = {
         "pause": "pausing:pause",
         "resume": "pausing:resume",
         "paused": "pausing:paused",
+        "schedule": "schedule:schedule",
     },
     "Workers": {
         "worker": "worker:worker",

@@ -24,7 +24,7 @@ def pause(client: Any, queue: str) -> Done:
       skuld pause reports
     """
     missing = client.pause(queue)
-    return f"{queue} is paused{_except_at(missing)}", {"queue": queue, "is_paused": True, "missing": missing}
+    return f"{queue} is paused{except_at(missing)}", {"queue": queue, "is_paused": True, "missing": missing}
 
 
 @client_verb
@@ -37,7 +37,7 @@ def resume(client: Any, queue: str) -> Done:
       skuld resume reports
     """
     missing = client.resume(queue)
-    return f"{queue} is resumed{_except_at(missing)}", {"queue": queue, "is_paused": False, "missing": missing}
+    return f"{queue} is resumed{except_at(missing)}", {"queue": queue, "is_paused": False, "missing": missing}
 
 
 @client_verb
@@ -52,5 +52,6 @@ def paused(client: Any) -> Done:
     return "\n".join(queues) or "no queue is paused", {"queues": queues}
 
 
-def _except_at(missing: list[str]) -> str:
+def except_at(missing: list[str]) -> str:
+    """Who is still to confirm it."""
     return f", but these nodes have not confirmed it: {', '.join(missing)}" if missing else ""

@@ -13,6 +13,7 @@ from typing import Any
 from skuld_py.client.async_client import AsyncClient
 from skuld_py.client.claims import Claim, ClaimKey
 from skuld_py.client.reading import GET_TASKS, Depth
+from skuld_py.client.scheduling import Schedule
 from skuld_py.model import messages as m
 from skuld_py.model.ids import TaskId
 from skuld_py.model.task import Task
@@ -108,6 +109,22 @@ class Backend:
     async def paused(self) -> list[str]:
         """The queues that are paused."""
         return await self._client.paused()
+
+    # -- periodic tasks ------------------------------------------------------------------------
+
+    async def put_schedule(self, name: str, queue: str, payload: bytes, *, cron: str | None, every_s: float | None,
+                           zone: str, priority: int, catch_up: int) -> Sequence[str]:
+        """Have a task enqueued at each tick; gives the nodes that have not confirmed it."""
+        return await self._client.put_schedule(name, queue, payload, cron=cron, every_s=every_s, zone=zone,
+                                               priority=priority, catch_up=catch_up)
+
+    async def remove_schedule(self, name: str) -> Sequence[str]:
+        """End it; gives the nodes that have not confirmed it."""
+        return await self._client.remove_schedule(name)
+
+    async def schedules(self) -> Sequence[Schedule]:
+        """All of them."""
+        return await self._client.schedules()
 
     # -- reading -------------------------------------------------------------------------------
 

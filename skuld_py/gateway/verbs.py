@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from skuld_py.errors import SkuldError
-from skuld_py.gateway import answers, enqueue_requests, enqueueing, holding, pausing, reading, requests
+from skuld_py.gateway import answers, enqueue_requests, enqueueing, holding, pausing, periodic, reading, requests
 from skuld_py.gateway.access import Scope
 from skuld_py.gateway.call import Call
 from skuld_py.gateway.problems import Problem, problem_of
@@ -92,6 +92,13 @@ VERBS = (
          "Let nothing more be claimed from a queue. Claims that are held stay, tasks may be added."),
     Verb("POST", "/v1/queues/resume", Scope.ADMIN, pausing.resume, requests.QueueName, answers.Paused,
          "Let a queue's tasks be claimed again."),
+    Verb("POST", "/v1/schedules/put", Scope.ADMIN, periodic.put_schedule, periodic.PutSchedule, periodic.Scheduled,
+         "Have a task enqueued at each tick of a cron line, or every so many seconds."),
+    Verb("POST", "/v1/schedules/remove", Scope.ADMIN, periodic.remove_schedule, periodic.RemoveSchedule,
+         periodic.Scheduled, "Have no more tasks enqueued by a schedule; 404 when there is none.",
+         is_repeatable=False),
+    Verb("GET", "/v1/schedules", Scope.READ, periodic.schedules, requests.NoInput, periodic.Schedules,
+         "The periodic tasks."),
     Verb("GET", "/v1/queues/paused", Scope.READ, pausing.paused, requests.NoInput, answers.PausedQueues,
          "The queues that are paused."),
     Verb("POST", "/v1/tasks/get_many", Scope.READ, reading.get_many, requests.GetMany, answers.TaskDocument,

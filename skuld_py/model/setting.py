@@ -17,6 +17,7 @@ from skuld_py.errors import Refused
 from skuld_py.model import names
 from skuld_py.model.fields import U63_MAX
 from skuld_py.model.limiting import are_limits
+from skuld_py.model.schedule import SCHEDULE, is_schedule
 from skuld_py.model.setting_messages import SETTING_BYTES_MAX, SettingRow
 
 SETTING_PREFIX, SETTINGS_END = b"setting ", b"setting!"
@@ -72,5 +73,6 @@ def check_setting(kind: str, value: bytes) -> None:
         raise Refused("bad_setting", f"value: {value[:40]!r} does not fit the setting {kind!r}", kind=kind)
 
 
-KINDS: dict[str, Callable[[bytes], bool]] = {PAUSED: lambda value: value == YES, LIMITS: are_limits}
-"""Each kind, and whether a value that is not empty fits it."""
+KINDS: dict[str, Callable[[bytes], bool]] = {PAUSED: lambda value: value == YES, LIMITS: are_limits,
+                                             SCHEDULE: is_schedule}
+"""Each kind, and whether a value that is not empty fits it; it may say itself what is wrong, by ``Refused``."""

@@ -18,7 +18,8 @@ from skuld_py.model.body import Header, is_plain
 from skuld_py.model.columns import Column
 from skuld_py.model.history import RELEASED
 from skuld_py.model.prelude import DEPS, KEYED, NAMED, Prelude
-from skuld_py.model.setting import check_setting
+from skuld_py.model.schedule import SCHEDULE, Schedule
+from skuld_py.model.setting import UNSET, check_setting
 from skuld_py.model.setting_messages import SETTINGS_MAX
 from skuld_py.node.claiming import ClaimOperation
 from skuld_py.node.configuring import ReadSettings, WriteSetting
@@ -26,6 +27,7 @@ from skuld_py.node.household import Household
 from skuld_py.node.operation import Operation, Origin
 from skuld_py.node.reading import GetOperation
 from skuld_py.node.referring import ConcludeOperation, RenewOperation, ReviveOperation
+from skuld_py.node.scheduling import Scheduling
 from skuld_py.node.serving import PeerService
 from skuld_py.node.storing import WriteOperation
 from skuld_py.node.surveying import SurveyOperation
@@ -40,9 +42,10 @@ _RESERVED = {NAMED: "unique", KEYED: "key", DEPS: "deps"}
 class ClientService:
     """Clients' requests, by message class."""
 
-    def __init__(self, node: Household, peers: PeerService) -> None:
+    def __init__(self, node: Household, peers: PeerService, scheduling: Scheduling) -> None:
         self._node = node
         self._peers = peers
+        self._scheduling = scheduling
         self._handlers: dict[type[m.Message], Callable[[int, Origin, Any], Operation | None]] = {
             m.Greet: self._greet, m.Enqueue: self._enqueue, m.Claim: self._claim, m.Renew: self._renew,
             m.Append: self._append, m.Complete: self._complete, m.Get: self._get, m.Count: self._survey,
@@ -223,6 +226,8 @@ class ClientService:
     def _put_setting(self, now_ms: int, origin: Origin, message: m.PutSetting) -> Operation:
         settings, kind, name = self._node.settings, message.kind, message.name
         check_setting(kind, message.value)
+        if kind == SCHEDULE and message.value != UNSET:
+            self._scheduling.check(Schedule.decode(message.value), now_ms)
         if settings.is_full(kind, name):
             raise Refused("too_many_settings", f"name: {SETTINGS_MAX} settings are kept already, those of resumed"
                           " queues and removed limits among them; only these can be set again")

@@ -37,6 +37,7 @@ from skuld_py.model.events import (
     SessionChanged,
     Settled,
 )
+from skuld_py.model.schedule import Almanac, no_almanac
 from skuld_py.model.store import Store
 from skuld_py.node.asking import ClientService
 from skuld_py.node.claiming import ClaimOperation
@@ -44,6 +45,7 @@ from skuld_py.node.comparing import Comparing
 from skuld_py.node.moving import Moving
 from skuld_py.node.operation import Operation, Origin, Waiter
 from skuld_py.node.routing import Router
+from skuld_py.node.scheduling import Scheduling
 from skuld_py.node.serving import PeerService
 from skuld_py.node.settings import Settings
 from skuld_py.node.steward import Steward
@@ -60,10 +62,11 @@ FLOOR_STEP_MS = 1_000
 
 
 class Node:
-    """One node. ``jitter_ms(n)`` gives 0..n; ``nonce`` numbers this start (u32)."""
+    """One node. ``jitter_ms(n)`` gives 0..n; ``nonce`` numbers this start (u32); ``almanac`` reads cron lines."""
 
     def __init__(self, me: Member, parameters: Parameters, store: Store, jitter_ms: Callable[[int], int],
-                 nonce: int, *, timing: Timing = DEFAULT_TIMING, limits: Limits = DEFAULT_LIMITS) -> None:
+                 nonce: int, *, timing: Timing = DEFAULT_TIMING, limits: Limits = DEFAULT_LIMITS,
+                 almanac: Almanac = no_almanac) -> None:
         self.me = me
         self.parameters = parameters
         self.timing = timing
@@ -94,7 +97,8 @@ class Node:
         self._moving = Moving(self, self._comparing)
         self._steward = Steward(self, self._comparing, self._moving)
         self._peers = PeerService(self, self._steward, self._comparing, self._moving)
-        self._clients = ClientService(self, self._peers)
+        self._scheduling = Scheduling(self, almanac)
+        self._clients = ClientService(self, self._peers, self._scheduling)
         self._stored_floor_ms = int.from_bytes(store.get("meta", FLOOR_KEY) or b"", "big")
         self._peers.floor_ms = self._stored_floor_ms
 
@@ -111,6 +115,8 @@ class Node:
     def deadline(self) -> int:
         """When it next wants a ``Ticked``."""
         due_ms = min(self._steward.deadline(), self.timekeeper.deadline(), self._comparing.deadline())
+        tick_ms = self._scheduling.deadline()
+        due_ms = due_ms if tick_ms is None else min(due_ms, tick_ms)
         return min(due_ms, self._timers[0][0]) if self._timers else due_ms
 
     def _take(self, now_ms: int, event: Event) -> None:
@@ -171,6 +177,7 @@ class Node:
         if not self.timekeeper.may_lead:
             self._resign(now_ms)
         self._steward.look(now_ms)
+        self._scheduling.look(now_ms)
         while self._timers and self._timers[0][0] <= now_ms:
             operation = heapq.heappop(self._timers)[2]
             operation.on_timer(now_ms)

@@ -15,14 +15,17 @@ write would be in every snapshot; and asking at each grant, since a pause must n
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from sortedcontainers import SortedDict
 from xxhash import xxh3_64_intdigest
 
+from skuld_py.errors import Refused
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.fields import U63_MAX
 from skuld_py.model.limiting import NO_LIMITS, QueueLimits, decode_limits
+from skuld_py.model.schedule import SCHEDULE, Schedule
 from skuld_py.model.setting import (
     KINDS,
     LIMITS,
@@ -54,6 +57,9 @@ class Settings:
         self._limits: dict[str, QueueLimits] = {}
         self._lent: dict[str, QueueLimits] = {}
         self._rewidened: dict[str, None] = {}
+        self.schedules: dict[str, Schedule] = {}
+        """By name; a definition that this program cannot read is left out."""
+        self._rescheduled: dict[str, None] = {}
         self.digest = 0
         self.ignored: dict[bytes, str] = {}
         """Stored records that are left out, by key: why."""
@@ -93,6 +99,11 @@ class Settings:
         rewidened, self._rewidened = self._rewidened, {}
         return list(rewidened)
 
+    def take_rescheduled(self) -> list[str]:
+        """The schedules that came, went or changed since the last call."""
+        names, self._rescheduled = self._rescheduled, {}
+        return list(names)
+
     def is_full(self, kind: str, name: str) -> bool:
         """Whether there is no room for this register."""
         return len(self._rows) >= SETTINGS_MAX and setting_key(kind, name) not in self._rows
@@ -128,6 +139,8 @@ class Settings:
             self._resumed[row.name] = None
         elif row.kind == LIMITS:
             self._note_limits(row)
+        elif row.kind == SCHEDULE:
+            self._note_schedule(row)
 
     def _note_limits(self, row: m.SettingRow) -> None:
         was_lent, width = row.name in self._lent, self.key_concurrency(row.name)
@@ -141,6 +154,13 @@ class Settings:
             self._resumed[row.name] = None
         if width != self.key_concurrency(row.name):
             self._rewidened[row.name] = None
+
+    def _note_schedule(self, row: m.SettingRow) -> None:
+        self._rescheduled[row.name] = None
+        self.schedules.pop(row.name, None)
+        if row.value != UNSET:
+            with suppress(Refused):
+                self.schedules[row.name] = Schedule.decode(row.value)
 
     # -- pages ---------------------------------------------------------------------------------
 

@@ -149,11 +149,13 @@ class Server:
         loop.finish(process.depart(self._clock.now_ms()), lambda: process.is_out, _DEPART_MS)
 
     def _make_process(self, me: Member) -> Process:
+        from skuld_py.almanac import next_tick
         from skuld_py.node.node import Node
 
         jitter = random.Random()
         node = Node(me=me, parameters=self._parameters, store=self._store,
-                    jitter_ms=lambda most: jitter.randint(0, most), nonce=secrets.randbits(32))
+                    jitter_ms=lambda most: jitter.randint(0, most), nonce=secrets.randbits(32),
+                    almanac=next_tick)
         for key, reason in node.settings.ignored.items():
             _log.error("node %s leaves out the setting stored under %r: %s; set it again", self._address.name, key,
                        reason)

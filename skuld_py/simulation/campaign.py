@@ -41,6 +41,7 @@ from skuld_py.simulation.producing import Producer
 from skuld_py.simulation.reduction import WHOLE, Reduction
 from skuld_py.simulation.scheduler import stream
 from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.ticking import Calm, Ticker
 from skuld_py.simulation.trace import Trace
 from skuld_py.simulation.trees import trees_follow_records
 from skuld_py.simulation.working import Worker
@@ -107,11 +108,14 @@ class Campaign:
         self.calm_ms: int | None = None
         """When the last fault was over."""
         self.healed_ms: int | None = None
+        self.led_ms: int | None = None
+        """Since when, after that, all partitions were led."""
         self._seed = seed
         self._reduction = reduction
         drainer = self._make_client(DRAINER, DRAINER_PATIENCE_MS)
         self.healer = Healer(self.cluster, stream(seed, "healer"), drainer,
                              Worker(drainer, self.options, ("complete",)))
+        self.calm = Calm(drainer, self.options)
         faults = draw_faults(stream(seed, "faults"), drawn.faults, drawn.fault_every_ms, drawn.nodes,
                              seconds * 1_000)
         self.nemesis = Nemesis(self.cluster, reduction.keep(faults, self.options.nodes), self.options.weather)
@@ -126,6 +130,8 @@ class Campaign:
             Worker(client, self.options, self.options.workload.fates).begin()
             Reader(client, self.options).begin()
             Meddler(client, self.options).begin()
+        if self.options.workload.schedule_ms:
+            Ticker(self._make_client("t0", self.options.workload.patience_ms), self.options).begin()
         if self.options.workload.pause_ms:
             Pauser(self._make_client("p0", self.options.workload.patience_ms), self.options).begin()
         self.cluster.scheduler.run(self.safety_ms)
@@ -198,6 +204,10 @@ class Campaign:
         leaders = self.healer.leaders_lacking()
         if leaders:
             return leaders
+        if not self.calm.is_over:
+            self.led_ms = self.cluster.scheduler.now_ms if self.led_ms is None else self.led_ms
+            self.calm.begin()
+            return ["a schedule still ticks"]
         findings = [nobody_starves(evidence), replicas_are_equal(evidence)]
         strays = self.healer.strays(evidence.owners)
         if strays:
@@ -215,7 +225,7 @@ class Campaign:
             {name: process.store for name, process in cluster.processes.items()}, owners,
             parameters.replicas, parameters.partitions, faults=self.nemesis.struck, notes=cluster.notetaker.notes,
             skew_ms=parameters.skew_ms, skew_excess_ms=self.options.skew_excess_ms,
-            wall_start_ms=WALL_START_MS, calm_ms=self.calm_ms, equal_ms=equal_ms,
+            wall_start_ms=WALL_START_MS, calm_ms=self.calm_ms, equal_ms=equal_ms, led_ms=self.led_ms,
             bound_ms=LIVENESS_MS, end_ms=cluster.scheduler.now_ms,
             is_fixed=not self.options.has_churn,
             patience_ms=max(self.options.workload.patience_ms, DRAINER_PATIENCE_MS))

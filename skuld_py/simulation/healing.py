@@ -6,7 +6,8 @@ core alone must, in bounded time, lead every partition and claim and complete ev
 owners stores. After that all is healed: all nodes agree on owners and leaders, every task is completed, all
 replicas are equal.
 
-Queues are resumed first; where any was paused, the core also has a majority of all nodes, which settings need.
+Queues are resumed and schedules removed first; where there were any, the core also has a majority of all nodes,
+which settings need.
 
 A node outside the core may still speak, listen or hold its session, so a core must also bear those who
 half work.
@@ -28,6 +29,7 @@ from skuld_py.simulation.cluster import Cluster
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.network import between, one_way
 from skuld_py.simulation.pausing import resume_for_good
+from skuld_py.simulation.ticking import NAMES, remove_for_good
 from skuld_py.simulation.working import Worker
 
 DRAIN_LEASE_MS = 1_000
@@ -71,7 +73,7 @@ class Healer:
         cluster = self._cluster
         cohorts = [document.cohort for _, document in cluster.registry.documents.values()]
         cohorts += self._placement().values()
-        if cluster.options.workload.pause_ms:
+        if cluster.options.workload.pause_ms or cluster.options.workload.schedule_ms:
             cohorts.append(cluster.options.nodes)
         self.core = draw_core(self._random, cluster.options.nodes, [
             (len(cohort), tuple(filter(cluster.atlas.is_whole, cohort))) for cohort in cohorts])
@@ -118,6 +120,9 @@ class Healer:
         if self._cluster.options.workload.pause_ms:
             for queue in self._cluster.options.workload.queues:
                 resume_for_good(self._drainer, queue)
+        if self._cluster.options.workload.schedule_ms:
+            for name in NAMES:
+                remove_for_good(self._drainer, name)
         for queue in self._cluster.options.workload.queues:
             self._drain(queue)
         self._describe()

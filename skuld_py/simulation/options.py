@@ -34,6 +34,8 @@ TOTAL_LOSS = 0.02
 """Share of runs in which more nodes lose their disks than a majority can make up for; they may stand still."""
 PAUSES = 0.4
 """Share of runs in which an operator pauses queues and resumes them."""
+SCHEDULES = 0.3
+"""Share of runs in which tasks are periodic, too."""
 _REPLICAS = (1, 2, 3, 3, 3, 3, 4, 5, 5, 7)
 _PACE_OF_FAULTS_MS = (700, 1_200, 2_500)
 
@@ -54,6 +56,8 @@ class Workload:
     is_logging: bool
     pause_ms: int = 0
     """Mean time between pauses of some queue; 0: nobody pauses any."""
+    schedule_ms: int = 0
+    """The period of schedules; 0: nobody puts any."""
     max_attempts: tuple[int, ...] = ()
     """Of the retry policies that tasks have; none: the default policy."""
     cancel_ms: int = 0
@@ -119,6 +123,7 @@ class Options:
                 f" wire={'yes' if self.is_on_wire else 'no'}"
                 + (" total loss" if self.is_total_loss else "")
                 + (f" pauses={self.workload.pause_ms}" if self.workload.pause_ms else "")
+                + (f" schedules={self.workload.schedule_ms}" if self.workload.schedule_ms else "")
                 + (f" fast={self.fast}+{self.fast_ms}" if self.fast else ""))
 
 
@@ -139,7 +144,8 @@ def draw_options(seed: int) -> Options:
                         watch_ms=random.choice((5, 20, 200)), ambiguity=random.choice((0.0, 0.1, 0.5)),
                         failure=random.choice((0.0, 0.05))),
         attrs.evolve(_draw_outcomes(stream(seed, "outcomes"), _draw_workload(random)),
-                     pause_ms=_draw_pause(stream(seed, "pauses"))),
+                     pause_ms=_draw_pause(stream(seed, "pauses")),
+                     schedule_ms=_draw_schedule(stream(seed, "schedules"))),
         kinds + DISK if is_total_loss else kinds,
         random.choice(_PACE_OF_FAULTS_MS), random.choice((0.3, 1.0, 4.0)), random.random() < 0.1,
         random.random() < 0.6, is_total_loss, *_draw_fast(random, nodes, parameters.skew_ms))
@@ -147,6 +153,10 @@ def draw_options(seed: int) -> Options:
 
 def _draw_pause(random: Random) -> int:
     return random.choice((600, 2_000)) if random.random() < PAUSES else 0
+
+
+def _draw_schedule(random: Random) -> int:
+    return random.choice((500, 900)) if random.random() < SCHEDULES else 0
 
 
 def _draw_fast(random: Random, nodes: Sequence[str], skew_ms: int) -> tuple[str, int]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import random
 from collections import deque
 
+from skuld_py.almanac import next_tick
 from skuld_py.config import Parameters, Timing
 from skuld_py.model.document import NOBODY, Document, Member
 from skuld_py.model.events import (
@@ -61,7 +62,7 @@ class SingleNode:
         self._document: tuple[int, Document] = (-1, NOBODY)
         parameters = Parameters("memory", "memory", partitions=1, replicas=1, skew_ms=SKEW_MS)
         self._node = Node(me, parameters, self._store, lambda most: self._random.randint(0, most), nonce=1,
-                          timing=TIMING)
+                          timing=TIMING, almanac=next_tick)
         for event in (SessionChanged(Session.CONNECTED), NodesChanged((me.name,)), MembersChanged((me,))):
             self._give(event)
         self.pass_until(now_ms)

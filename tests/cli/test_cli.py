@@ -27,9 +27,12 @@ TOP = Path(__file__).resolve().parents[2]
 ID = "0" * 32
 VERBS = ("dev", "demo", "zookeeper", "cluster", "node", "status", "top", "members", "ring", "enqueue", "claim",
          "renew", "append", "complete", "fail", "snooze", "release", "cancel", "retry", "results",
-         "get", "log", "list", "count", "pause", "resume", "paused", "worker", "gateway", "token", "completion")
+         "get", "log", "list", "count", "pause", "resume", "paused", "schedule",
+         "worker", "gateway", "token", "completion")
 OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster forget", "cluster log")
-EVERY_VERB = (*(verb for verb in VERBS if verb != "cluster"), *OF_CLUSTER)
+OF_SCHEDULE = ("schedule put", "schedule list", "schedule remove")
+GROUPS = {"cluster": OF_CLUSTER, "schedule": OF_SCHEDULE}
+EVERY_VERB = (*(verb for verb in VERBS if verb not in GROUPS), *OF_CLUSTER, *OF_SCHEDULE)
 
 
 def skuld(*arguments: str, typed: str | bytes | None = None, env: dict[str, str] | None = None) -> Result:
@@ -63,12 +66,12 @@ def test_help_lists_every_verb_by_what_it_is_about() -> None:
     assert [title for title in ("Clusters:", "Tasks:", "Workers:") if title not in answer.output] == []
 
 
-@pytest.mark.parametrize("verb", [*VERBS, *OF_CLUSTER])
+@pytest.mark.parametrize("verb", [*VERBS, *OF_CLUSTER, *OF_SCHEDULE])
 def test_the_help_of_every_verb_has_an_example(verb: str) -> None:
     answer = skuld(*verb.split(), "--help")
 
     assert answer.exit_code == 0, answer.output
-    assert verb == "cluster" or f" skuld {verb}" in answer.output or f"$(skuld {verb}" in answer.output
+    assert verb in GROUPS or f" skuld {verb}" in answer.output or f"$(skuld {verb}" in answer.output
 
 
 def command_of(verb: str) -> click.Command:
@@ -92,10 +95,11 @@ def test_every_option_is_explained_and_has_a_twin_in_the_environment(verb: str) 
 
 def test_no_verb_is_missing_above() -> None:
     known = [verb for verb in main.list_commands(click.Context(main)) if verb not in VERBS]
-    inner = command_of("cluster")
-    assert isinstance(inner, click.Group)
-
-    assert known == [] and sorted(f"cluster {name}" for name in inner.commands) == sorted(OF_CLUSTER)
+    assert known == []
+    for group, verbs in GROUPS.items():
+        inner = command_of(group)
+        assert isinstance(inner, click.Group)
+        assert sorted(f"{group} {name}" for name in inner.commands) == sorted(verbs)
 
 
 @pytest.mark.parametrize("verb", EVERY_VERB)

@@ -17,16 +17,18 @@ from skuld_py.client.options import Retry
 
 VERB_OF = {"enqueue_many": "enqueue", "claim_one": "claim", "renew_many": "renew", "complete_many": "complete",
            "fail_many": "fail",
-           "update": "append", "get_many": "get", "depths": "status"}
+           "update": "append", "get_many": "get", "depths": "status",
+           "put_schedule": "schedule put", "schedules": "schedule list", "remove_schedule": "schedule remove"}
 """The verbs of methods that are called otherwise; the many form and the single one share a verb."""
 WITHOUT = {"close", "new_ids"}
 """What makes no sense by itself on a command line."""
 ELSEWHERE = {"w": "w", "n": "n", "lease_s": "lease", "retry_in_s": "retry-in", "wait_s": "wait",
              "priority": "priority", "id": "id", "headers": "header", "states": "state",
-             "deps": "dep", "dep_wait_s": "dep-wait", "unique_window_s": "unique-window"}
+             "deps": "dep", "dep_wait_s": "dep-wait", "unique_window_s": "unique-window",
+             "every_s": "every"}
 """Arguments of methods that are options of verbs."""
 GIVEN = {"self", "queue", "payload", "payloads", "claim", "claims", "data", "seq", "ids", "page", "delay_s",
-         "results", "errors"}
+         "results", "errors", "name"}
 """Arguments of methods that are arguments of verbs, or the verb's own affair."""
 
 
@@ -35,7 +37,10 @@ def methods() -> list[str]:
 
 
 def verb_of(method: str) -> click.Command | None:
-    return main.get_command(click.Context(main), VERB_OF.get(method, method))
+    found: click.Command | None = main
+    for word in VERB_OF.get(method, method).split():
+        found = found.get_command(click.Context(found), word) if isinstance(found, click.Group) else None
+    return found
 
 
 @pytest.mark.parametrize("method", [method for method in methods() if method not in WITHOUT])

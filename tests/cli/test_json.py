@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skuld_py.cli.main import main
+from skuld_py.client.scheduling import Schedule
 from skuld_py.errors import Fenced, Refused, Uncertain
 
 TOP = Path(__file__).resolve().parents[2]
@@ -105,6 +106,29 @@ def test_a_queue_is_paused_in_json_and_in_words(monkeypatch: pytest.MonkeyPatch)
     assert json.loads(skuld("paused", "--json").stdout) == {"queues": ["reports"]}
     assert "node-3:1" in skuld("pause", "reports").stdout
     assert skuld("paused").stdout == "reports\n"
+
+
+def test_schedules_in_json_and_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    client, given = "skuld_py.client.client.Client", {}
+    made = [Schedule("beat", "q", b"x", None, "UTC", 30.0, 0, 0, 5, {}),
+            Schedule("night", "r", b"\xff", "30 2 29 2 *", "Europe/Berlin", None, 1, 2, 5, {"a": "b"})]
+    monkeypatch.setattr(f"{client}.put_schedule", lambda *_, **options: given.update(options) or ["node-3:1"])
+    monkeypatch.setattr(f"{client}.remove_schedule", lambda *_: [])
+    monkeypatch.setattr(f"{client}.schedules", lambda *_: made)
+
+    put = skuld("schedule", "put", "beat", "q", "x", "--every", "30s", "--max-attempts", "3", "--header", "a=b",
+                "--json")
+    assert json.loads(put.stdout) == {"name": "beat", "queue": "q", "missing": ["node-3:1"]}
+    assert (given["every_s"], given["cron"], given["headers"]) == (30.0, None, {"a": "b"})
+    assert given["retry"].max_attempts == 3
+    assert json.loads(skuld("schedule", "remove", "beat", "--json").stdout) == {"name": "beat", "missing": []}
+    beat, night = json.loads(skuld("schedule", "list", "--json").stdout)["schedules"]
+    assert (beat["payload"], beat["every_s"], beat["when"]) == ("x", 30.0, "every 30 s")
+    assert night["payload_base64"] == "/w==" and night["next"].endswith("-02-29T01:30:00+00:00")
+    listed = skuld("schedule", "list").stdout.splitlines()
+    assert listed[1].startswith("night  cron 30 2 29 2 * Europe/Berlin  queue r  next 20")
+    made.clear()
+    assert skuld("schedule", "list").stdout == "there are no schedules\n"
 
 
 PROGRAM = ("import sys; from skuld_py.client.client import Client; from skuld_py.model.task import Task\n"

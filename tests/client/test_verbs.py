@@ -352,6 +352,30 @@ def a_read_shows_no_less_than_was_asked_for(client: Any, queue: str) -> None:
     assert [task.seq for task in client.get_many([task_id], min_seq=4)] == [4]
 
 
+@of("put_schedule", "schedules", "remove_schedule")
+def a_schedule_is_put_seen_and_removed(client: Any, queue: str) -> None:
+    retry = Retry(max_attempts=3)
+    assert client.put_schedule(queue, queue, b"x", cron="30 2 * * *", zone="Europe/Berlin", priority=5, catch_up=2,
+                               retry=retry, headers={"trace": "7"}) == []
+    first, = (found for found in client.schedules() if found.name == queue)
+    client.put_schedule(queue, queue, b"x", cron="30 2 * * *", zone="Europe/Berlin", priority=5, catch_up=2,
+                        retry=retry, headers={"trace": "7"})
+    again, = (found for found in client.schedules() if found.name == queue)
+    client.put_schedule(queue, queue, every_s=0.5)
+    other, = (found for found in client.schedules() if found.name == queue)
+
+    assert again == first == attrs.evolve(
+        first, queue=queue, payload=b"x", cron="30 2 * * *", zone="Europe/Berlin", every_s=None, priority=5,
+        catch_up=2, headers={"trace": "7"})
+    assert (other.cron, other.zone, other.every_s, other.payload) == (None, "UTC", 0.5, b"")
+    assert other.since_ms >= first.since_ms
+    assert client.remove_schedule(queue) == []
+    assert queue not in [found.name for found in client.schedules()]
+    with pytest.raises(Refused, match="no schedule") as refused:
+        client.remove_schedule(queue)
+    assert refused.value.code == "no_such_schedule"
+
+
 @of("status")
 def the_cluster_describes_itself(client: Any, queue: str) -> None:
     described = client.status()
@@ -460,6 +484,31 @@ BAD_INPUT: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("results", (["no id"],), {}, "bad_id"),
     ("pause", ("a b",), {}, "bad_name"),
     ("resume", ("",), {}, "bad_name"),
+    ("put_schedule", ("a b", "q"), {"every_s": 1}, "bad_name"),
+    ("put_schedule", ("s", "a b"), {"every_s": 1}, "bad_name"),
+    ("put_schedule", ("s", "q", "text"), {"every_s": 1}, "bad_payload"),
+    ("put_schedule", ("s", "q", b"x" * 40_000), {"every_s": 1}, "payload_too_large"),
+    ("put_schedule", ("s", "q"), {}, "bad_schedule"),
+    ("put_schedule", ("s", "q"), {"every_s": 1, "cron": "* * * * *"}, "bad_schedule"),
+    ("put_schedule", ("s", "q"), {"every_s": 0}, "bad_schedule"),
+    ("put_schedule", ("s", "q"), {"every_s": 0.05}, "bad_schedule"),
+    ("put_schedule", ("s", "q"), {"every_s": float("nan")}, "bad_schedule"),
+    ("put_schedule", ("s", "q"), {"every_s": 10**400}, "bad_schedule"),
+    ("put_schedule", ("s", "q"), {"every_s": 1, "zone": "Europe/Berlin"}, "bad_schedule"),
+    ("put_schedule", ("s", "q"), {"every_s": 1, "catch_up": 101}, "bad_schedule"),
+    ("put_schedule", ("s", "q"), {"every_s": 1, "catch_up": True}, "bad_schedule"),
+    ("put_schedule", ("s", "q"), {"every_s": 1, "priority": 1 << 31}, "bad_priority"),
+    ("put_schedule", ("s", "q"), {"every_s": 1, "retry": Retry(0)}, "bad_retry"),
+    ("put_schedule", ("s", "q"), {"cron": 5}, "bad_cron"),
+    ("put_schedule", ("s", "q"), {"cron": ""}, "bad_cron"),
+    ("put_schedule", ("s", "q"), {"cron": "61 * * * *"}, "bad_cron"),
+    ("put_schedule", ("s", "q"), {"cron": "* " * 200}, "bad_cron"),
+    ("put_schedule", ("s", "q"), {"cron": "\ud800 * * * *"}, "bad_cron"),
+    ("put_schedule", ("s", "q"), {"cron": "* * * * *", "zone": "Mars"}, "bad_zone"),
+    ("put_schedule", ("s", "q"), {"cron": "* * * * *", "zone": 7}, "bad_zone"),
+    ("put_schedule", ("s", "q"), {"cron": "* * * * *", "zone": "\ud800"}, "bad_zone"),
+    ("remove_schedule", ("a b",), {}, "bad_name"),
+    ("remove_schedule", ("none",), {}, "no_such_schedule"),
 ]
 
 

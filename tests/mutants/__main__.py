@@ -23,14 +23,26 @@ from pathlib import Path
 
 import attrs
 
-from mutants import clauses, coordination, elections, grants, membership, moves, options, records, settings, tasks
+from mutants import (
+    clauses,
+    coordination,
+    elections,
+    grants,
+    membership,
+    moves,
+    options,
+    records,
+    schedules,
+    settings,
+    tasks,
+)
 from mutants.campaign import Campaign
 from mutants.mutant import Mutant, Rotten
 from mutants.workshop import TOP, Broken, Workshop
 
 LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTANTS, *moves.MUTANTS,
                                *coordination.MUTANTS, *membership.MUTANTS, *settings.MUTANTS,
-                               *options.MUTANTS, *tasks.MUTANTS)
+                               *options.MUTANTS, *tasks.MUTANTS, *schedules.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 

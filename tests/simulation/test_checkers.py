@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from simulation.planted_stories import claims, durability, interface, order, outcomes
+from simulation.planted_stories import claims, durability, interface, order, outcomes, ticks
 from simulation.planted_stories.cases import Build, Cases
 from simulation.story import BODY, OTHER, REFUSED, TASK, TOKEN, UNSURE, Story, completed, lived, record, stored
 from skuld_py.crdt import LatticeMap, Min
@@ -23,8 +23,9 @@ from skuld_py.simulation.checkers import ALL, Checker, check
 from skuld_py.simulation.checkers.evidence import EVIDENCE_MAX
 from skuld_py.simulation.notes import What
 
-CASES: Cases = {**durability.CASES, **claims.CASES, **outcomes.CASES, **order.CASES, **interface.CASES}
-IDS = ([f"D{number}" for number in range(1, 12)] + [f"C{number}" for number in range(1, 15)] + ["C16"]
+CASES: Cases = {**durability.CASES, **claims.CASES, **outcomes.CASES, **ticks.CASES, **order.CASES,
+                **interface.CASES}
+IDS = ([f"D{number}" for number in range(1, 12)] + [f"C{number}" for number in range(1, 15)] + ["C16", "C20"]
        + ["O1", "O2", "O3", "V1", "V2", "V3", "V4", "A1", "A2", "A3", "A6", "X1", "X2"])
 BROKEN = [pytest.param(checker, build, wanted, id=f"{checker.__name__}: {name}")
           for checker, (broken, _) in CASES.items() for name, (build, wanted) in broken.items()]
@@ -208,6 +209,13 @@ def test_clocks_beyond_their_bound_excuse_that_much_and_no_more() -> None:
     for rule in ("C3", "C14"):
         assert verdicts(story(5))[rule] is True
         assert verdicts(story(4))[rule] is False
+
+
+@pytest.mark.parametrize("story", [
+    lambda: ticks.calm(copies=2), lambda: ticks.calm(1_100, removed_ms=3_200), lambda: ticks.calm().know(led_ms=6),
+    lambda: ticks.calm().know(led_ms=None)])
+def test_a_tick_is_not_missed_where_something_may_have_kept_it(story: Build) -> None:
+    assert verdicts(story())["C20"] is not False
 
 
 UNTRIED = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from skuld_py.model import messages as m
+from skuld_py.model.body import Body
 from skuld_py.simulation.checkers.evidence import (
     Entry,
     Evidence,
@@ -24,6 +25,7 @@ from skuld_py.simulation.checkers.evidence import (
     judge,
     rows_of,
 )
+from skuld_py.simulation.checkers.ticks import definitions_of, is_tick
 from skuld_py.simulation.history import Operation, Status
 
 
@@ -41,7 +43,8 @@ def acked_enqueues_survive(evidence: Evidence) -> Finding:
 
 
 def nothing_from_nowhere(evidence: Evidence) -> Finding:
-    """[D2] Every body, claim, log entry and completion seen or stored was sent by somebody."""
+    """[D2] Every body, claim, log entry and completion seen or stored was sent by somebody, or is a schedule's."""
+    schedules = definitions_of(evidence)
     bodies = {sent for operation in evidence.history.of(m.Enqueue) for sent in bodies_of(operation)}
     entries = {sent for operation in evidence.history.of(m.Append) for sent in entries_of(operation)}
     completions = {sent for operation in evidence.history.of(m.Complete) for sent in completions_of(operation)}
@@ -54,7 +57,7 @@ def nothing_from_nowhere(evidence: Evidence) -> Finding:
         if not is_known:
             broken.append(f"nobody sent {what}: {where}")
     for where, task_id, body in bodies_seen(evidence):
-        know((task_id, body) in bodies, where, (task_id.hex(), body))
+        know((task_id, body) in bodies or is_tick(schedules, Body.decode(body)), where, (task_id.hex(), body))
     for where, entry in entries_seen(evidence):
         know(entry in entries, where, entry)
     for where, task_id, history in histories_seen(evidence):

@@ -115,6 +115,7 @@ class Evidence:
     ``skew_excess_ms``: by how much faults drove clocks and pauses beyond the bound that leases rest on.
     ``calm_ms``: when the last fault ended; ``equal_ms``: when all replicas were first seen equal after it;
     ``bound_ms``: how long that may take. ``end_ms``: when the run ended; ``patience_ms``: a client's longest wait.
+    ``led_ms``: since when, after the last fault, all partitions were seen led.
     ``is_fixed``: whether the same nodes were registered all the time, as far as known.
     ``needs``: task -> tasks it depends on; ``collected``: task -> when all nodes knew it was garbage.
     """
@@ -132,6 +133,7 @@ class Evidence:
     wall_start_ms: int = 0
     calm_ms: int | None = None
     equal_ms: int | None = None
+    led_ms: int | None = None
     bound_ms: int = 0
     end_ms: int = 0
     patience_ms: int = 0
