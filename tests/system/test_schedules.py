@@ -1,0 +1,59 @@
+"""A schedule on real nodes: the leaders of its home are killed in turn; no tick is missed, none is there twice."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from skuld_py import Client
+from skuld_py.embedded.local import LocalCluster
+from skuld_py.model.ids import time_of
+from skuld_py.model.schedule import home_of
+from system.conftest import await_leaders
+
+pytestmark = pytest.mark.cluster
+EVERY_S = 0.5
+QUEUE = "beats"
+
+
+def leader(client: Client) -> str:
+    """Of the schedule's home partition."""
+    partitions = client.status().partitions
+    return partitions[home_of("beat", len(partitions))].leader
+
+
+def take_ticks(client: Client, seen: list[int], count: int, timeout_s: float = 60) -> None:
+    """Work on ``count`` more of them as they come."""
+    deadline = time.monotonic() + timeout_s
+    wanted = len(seen) + count
+    while len(seen) < wanted:
+        assert time.monotonic() < deadline, seen
+        claims = client.claim(QUEUE, n=20, lease_s=30, wait_s=2)
+        client.complete_many(claims)
+        seen += [time_of(claim.id) for claim in claims]
+
+
+def test_ticks_go_on_when_the_leader_of_their_home_is_killed(cluster: LocalCluster) -> None:
+    seen: list[int] = []
+    with Client(cluster.addresses, timeout_s=30) as client:
+        client.put_schedule("beat", QUEUE, b"x", every_s=EVERY_S, catch_up=100)
+        take_ticks(client, seen, 3)
+        leaders = []
+        for _ in range(2):
+            leaders.append(leader(client))
+            index = cluster.addresses.index(leaders[-1])
+            cluster.kill_node(index)
+            take_ticks(client, seen, 6)
+            await_leaders(client)
+            assert leader(client) != leaders[-1]
+            cluster.start_node(index)
+        client.remove_schedule("beat")
+        await_leaders(client)
+        tasks = list(client.list(QUEUE))
+
+    ticks = [time_of(task.id) for task in tasks]
+    step_ms = round(EVERY_S * 1_000)
+    assert ticks == list(range(ticks[0], ticks[-1] + 1, step_ms)), "each tick is one task, and none is missed"
+    assert ticks[0] % step_ms == 0 and len(ticks) >= 15 and {task.payload for task in tasks} == {b"x"}
+    assert len(set(leaders)) == 2
