@@ -116,6 +116,12 @@ class Timing:
     """Between two such steps, for everything else: a million tasks are drafted in about a minute."""
     sweep_rows: int = 2_000
     """Lapsed claims returned to the ready index per step."""
+    watch_ms: int = 50
+    """Between two steps of the walk over what blocked tasks wait for."""
+    watch_rows: int = 1_000
+    """Rows of such a step."""
+    rewatch_ms: int = 30_000
+    """A pass of that walk begins no sooner after the last: the longest that a lost word delays a dependent."""
 
 
 @attrs.frozen

@@ -89,6 +89,10 @@ class Reading:
         answer = yield from ask(m.Got, question)
         return [_task_of(row, self._wall_ms()) for row in answer.message.tasks if len(row.body)]
 
+    def _bare(self, ids: Sequence[bytes]) -> Work[list[Task]]:
+        """Tasks without logs; what they wait for and have met is known of these."""
+        return (yield from self._read(m.Get(0, b"".join(ids), is_bare=True))) if ids else []
+
     @verb
     def depths(self) -> Work[dict[str, Depth]]:
         """Counts of every queue."""
@@ -125,10 +129,13 @@ class Reading:
             question = m.List(0, queue or "", after, page, mask, *bounds)
             answer = (yield from ask(m.Listed, question)).message
             if mask and answer.ids:
-                found = yield from self._read(m.Get(0, answer.ids, is_bare=True))
+                found = yield from self._bare(task_ids.split(answer.ids))
                 yield Part([task for task in found if mask >> State[task.state.upper()] & 1])
             else:
-                yield Part(_tasks_of(answer, self._wall_ms()))
+                found = _tasks_of(answer, self._wall_ms())
+                blocked = [task.id for task in found if task.state == "blocked"]
+                known = {task.id: task for task in (yield from self._bare(blocked))}
+                yield Part([known.get(task.id, task) for task in found])
             after, is_over = answer.upto, not answer.upto
 
 

@@ -2,7 +2,8 @@
 
 Requests are verbs, answers their participles. Work is in columns: a message names many tasks, never one.
 The messages stand in ``client_messages``, ``outcome_messages``, ``reading_messages``, ``node_messages``,
-``setting_messages``, ``coordination_messages`` and ``decision_messages``; everyone imports them from here.
+``setting_messages``, ``coordination_messages``, ``decision_messages`` and ``dependency_messages``; everyone
+imports them from here.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from skuld_py.model.coordination_messages import (
     Welcomed,
 )
 from skuld_py.model.decision_messages import DECISION_MESSAGES, Decide, Decided, Undecided
+from skuld_py.model.dependency_messages import DEPENDENCY_MESSAGES, Note, Tell, Told, Watch, Watched
 from skuld_py.model.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
 from skuld_py.model.node_messages import (
     Abdicate,
@@ -103,13 +105,14 @@ MESSAGES: tuple[type[Message], ...] = (
     Compared, Repair, Sync, Synced, Abdicate, AskTime, ToldTime,
     Probe, Probed, Fetch, Fetched, *COORDINATION_MESSAGES, *DECISION_MESSAGES,
     GetSettings, GotSettings, PutSetting, SettingPut, PullSettings, PulledSettings,
-    *OUTCOME_MESSAGES, *READING_MESSAGES,
+    *OUTCOME_MESSAGES, *READING_MESSAGES, *DEPENDENCY_MESSAGES,
 )
 """The operation table: a message's code on the wire is its index here."""
 
 __all__ = [
     "COORDINATION_MESSAGES",
     "DECISION_MESSAGES",
+    "DEPENDENCY_MESSAGES",
     "DELAY_MS_MAX",
     "MESSAGES",
     "ROLE_CLIENT",
@@ -165,6 +168,7 @@ __all__ = [
     "MoveRow",
     "NodeRow",
     "NotNow",
+    "Note",
     "PartitionRow",
     "Probe",
     "Probed",
@@ -189,8 +193,12 @@ __all__ = [
     "Synced",
     "TaskBatch",
     "TaskRow",
+    "Tell",
+    "Told",
     "ToldTime",
     "Undecided",
     "Vote",
+    "Watch",
+    "Watched",
     "Welcomed",
 ]

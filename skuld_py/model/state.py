@@ -1,8 +1,8 @@
 """Where a task stands: one function of what is known of it and of the time.
 
-What comes first in this list stands: completed, claimed, cancelled, dead, scheduled, waiting. So a completion wins
-over everything, however late it comes; a cancelled task whose claim still runs is claimed until that ends; and a
-task that died may be completed by whoever still works on it.
+What comes first in this list stands: completed, claimed, cancelled, dead, blocked, scheduled, waiting. So a
+completion wins over everything, however late it comes; a cancelled task whose claim still runs is claimed until
+that ends; and a task that died may be completed by whoever still works on it.
 
 Time is an argument. Two nodes differ by what their clocks differ, which is at most the skew bound.
 """
@@ -27,8 +27,9 @@ class State(IntEnum):
     DEAD = 6
 
 
-def state_of(history: History, body: Body, now_ms: int, skew_ms: int) -> State:
-    """The state at a time. A lease counts as held until its end is more than the skew bound ago."""
+def state_of(history: History, body: Body, now_ms: int, skew_ms: int, is_blocked: bool = False) -> State:
+    """The state at a time. A lease counts as held until its end is more than the skew bound ago. ``is_blocked``:
+    whether the task waits for others (``notes.unmet``)."""
     over_ms = now_ms - skew_ms
     if history.completion.value is not None:
         return State.COMPLETED
@@ -38,6 +39,8 @@ def state_of(history: History, body: Body, now_ms: int, skew_ms: int) -> State:
         return State.CANCELLED
     if history.death(body.header.retry.max_attempts, over_ms):
         return State.DEAD
+    if is_blocked:
+        return State.BLOCKED
     return State.SCHEDULED if due_of(history, body) > now_ms else State.WAITING
 
 

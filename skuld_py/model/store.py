@@ -17,7 +17,7 @@ from typing import Protocol
 
 from xxhash import xxh3_64_digest
 
-TABLES = ("body", "history", "log", "ready", "lease", "time", "expiry", "dead", "counts", "meta")
+TABLES = ("body", "history", "log", "ready", "lease", "time", "expiry", "dead", "dep", "tell", "counts", "meta")
 
 Row = tuple[bytes, bytes]
 
@@ -31,7 +31,7 @@ def digests_of(keys: Iterable[bytes], values: Iterable[bytes]) -> list[bytes]:
 
 
 class Store(Protocol):
-    """Ten ordered tables of byte keys and values."""
+    """Twelve ordered tables of byte keys and values."""
 
     def get(self, table: str, key: bytes) -> bytes | None:
         """The value, or None."""

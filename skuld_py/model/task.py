@@ -18,6 +18,7 @@ from skuld_py.model.history import (
     TOO_MANY_CLAIMS,
     History,
 )
+from skuld_py.model.notes import MET, unmet
 from skuld_py.model.outcomes import ERROR_SEQ, LOG_SEQS, RESULT_SEQ
 from skuld_py.model.state import due_of, state_of
 
@@ -110,8 +111,13 @@ def view(task_id: bytes, record: bytes, history: History, entries: list[LogEntry
                 body.not_before_ms or None, body.expires_ms or None, header.retry, dict(header.headers),
                 history.cancelled.value[0] if history.cancelled.value else None,
                 outcomes.get((done_token, RESULT_SEQ)) if done_token else None, errors[-1] if errors else None,
-                state_of(history, body, now_ms, 0).name.lower(), due_of(history, body),
+                state_of(history, body, now_ms, 0, _is_blocked(body, entries)).name.lower(), due_of(history, body),
                 DEATHS[history.death(header.retry.max_attempts, _EVER_MS)], history.facts + len(entries))
+
+
+def _is_blocked(body: Body, entries: list[LogEntry]) -> bool:
+    met = [entry.seq for entry in entries if entry.token == MET]
+    return bool(unmet(len(body.deps), body.header.policy, met))
 
 
 def contiguous(entries: list[LogEntry]) -> dict[int, tuple[bytes, ...]]:

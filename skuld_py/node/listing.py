@@ -82,14 +82,16 @@ class Lister:
             return None
         history = replica.store.get("history", key) or b""
         states = self._question.states
-        if states and not states >> self._state(replica, record, history) & 1:
+        if states and not states >> self._state(replica, task_id, record, history) & 1:
             return None
         return record, history
 
-    def _state(self, replica: Replica, body: bytes, history: bytes) -> State:
+    def _state(self, replica: Replica, task_id: bytes, record: bytes, history: bytes) -> State:
         if history[:8] > _NEVER:
             return State.COMPLETED
-        return state_of(decode_history(history or None), Body.decode(body), self._now_ms, replica.skew_ms)
+        body = Body.decode(record)
+        is_blocked = bool(replica.filing.waiting.unmet(task_id, body))
+        return state_of(decode_history(history or None), body, self._now_ms, replica.skew_ms, is_blocked)
 
 
 def listed(now_ms: int, numbers: Sequence[int], replicas: Sequence[Replica], limits: Limits,

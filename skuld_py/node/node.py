@@ -42,6 +42,7 @@ from skuld_py.model.store import Store
 from skuld_py.node.asking import ClientService
 from skuld_py.node.claiming import ClaimOperation
 from skuld_py.node.comparing import Comparing
+from skuld_py.node.depending import Depending
 from skuld_py.node.moving import Moving
 from skuld_py.node.operation import Operation, Origin, Waiter
 from skuld_py.node.routing import Router
@@ -96,6 +97,7 @@ class Node:
         self._comparing = Comparing(self)
         self._moving = Moving(self, self._comparing)
         self._steward = Steward(self, self._comparing, self._moving)
+        self._depending = Depending(self)
         self._peers = PeerService(self, self._steward, self._comparing, self._moving)
         self._scheduling = Scheduling(self, almanac)
         self._clients = ClientService(self, self._peers, self._scheduling)
@@ -114,7 +116,8 @@ class Node:
 
     def deadline(self) -> int:
         """When it next wants a ``Ticked``."""
-        due_ms = min(self._steward.deadline(), self.timekeeper.deadline(), self._comparing.deadline())
+        due_ms = min(self._steward.deadline(), self.timekeeper.deadline(), self._comparing.deadline(),
+                     self._depending.deadline())
         tick_ms = self._scheduling.deadline()
         due_ms = due_ms if tick_ms is None else min(due_ms, tick_ms)
         return min(due_ms, self._timers[0][0]) if self._timers else due_ms
@@ -182,6 +185,7 @@ class Node:
             operation = heapq.heappop(self._timers)[2]
             operation.on_timer(now_ms)
         self._drain(now_ms)
+        self._depending.look(now_ms, self._drain)
         self._wake_claims(now_ms)
         self._drain(now_ms)
         self._comparing.look(now_ms)

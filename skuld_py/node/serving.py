@@ -23,6 +23,7 @@ from skuld_py.node.listing import listed
 from skuld_py.node.moving import Moving
 from skuld_py.node.operation import Host, Origin
 from skuld_py.node.steward import Steward
+from skuld_py.node.telling import lead_tell, lead_watch
 from skuld_py.partition.exchange import answer_compare, answer_fetch, answer_probe
 from skuld_py.partition.replica import Mark
 from skuld_py.partition.rows import merge_rows, read_rows
@@ -54,6 +55,7 @@ class PeerService:
             m.ClaimsKept: self._advance("on_kept"), m.Synced: self._advance("on_synced"),
             m.Sync: self._sync, m.Abdicate: self._abdicate,
             m.Gossip: self._gossip, m.Invite: self._invite,
+            m.Watch: self._lead(lead_watch), m.Tell: self._lead(lead_tell), m.Note: self._note,
             m.GetSettings: self._get_settings, m.PutSetting: self._put_setting,
             m.PullSettings: lambda now, peer, msg: self._node.settings.answer(msg),
             m.PulledSettings: lambda now, peer, msg: self._node.settings.join(msg.rows),
@@ -148,6 +150,17 @@ class PeerService:
             vnode = self._vnode_of(task_id)
             if self._takes_writes(vnode):
                 vnode.replica.mark(now_ms, [Mark(task_id, CANCELLED, message.at_ms)])
+        return m.Kept(message.request, b"", unkept, cohorts)
+
+    def _note(self, now_ms: int, peer: str, message: m.Note) -> m.Kept:
+        unkept, cohorts = self._standings(message.eras)
+        task_ids = ids.split(message.ids)
+        tokens, seqs = columns.unpack_u64(message.tokens), columns.unpack_u64(message.seqs)
+        notes = list(zip(task_ids, tokens, seqs, strict=True))
+        for partition, indexes in self.group(task_ids).items():
+            vnode = self._node.vnodes[partition]
+            if self._takes_writes(vnode):
+                vnode.replica.note(now_ms, [notes[index] for index in indexes])
         return m.Kept(message.request, b"", unkept, cohorts)
 
     def _get(self, now_ms: int, peer: str, message: m.Get) -> m.Got:

@@ -83,7 +83,7 @@ class Steward:
             filing.tally.settle()
             if filing.next_lapse_ms is not None and filing.next_lapse_ms < self._next_lapse_ms:
                 self._next_lapse_ms = filing.next_lapse_ms
-            if not filing.tally.filled:
+            if not filing.tally.filled and not filing.waiting.is_stirred:
                 del touched[partition]
 
     # -- elections -----------------------------------------------------------------------------

@@ -12,16 +12,21 @@ from skuld_py.partition.replica import Amendment, Mark, Replica
 
 @attrs.frozen
 class Change:
-    """Renewed and ended claims, marks of tasks, and why claims failed (by id and token)."""
+    """Renewed and ended claims, marks of tasks, and why claims failed (by id and token).
+
+    ``known``: tasks of which nothing changes, and a majority shall know what the leader knows.
+    """
 
     amendments: Sequence[Amendment] = ()
     marks: Sequence[Mark] = ()
     errors: Mapping[tuple[bytes, int], bytes] = attrs.field(factory=dict)
+    known: Sequence[bytes] = ()
 
     @property
     def ids(self) -> list[bytes]:
-        """The tasks that change, each once."""
-        return list(dict.fromkeys([row.id for row in self.amendments] + [mark.id for mark in self.marks]))
+        """The tasks that it is about, each once."""
+        return list(dict.fromkeys([*(row.id for row in self.amendments), *(mark.id for mark in self.marks),
+                                   *self.known]))
 
     def apply(self, now_ms: int, replica: Replica) -> None:
         """Record it on one copy."""

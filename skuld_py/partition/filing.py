@@ -2,9 +2,9 @@
 
 Invariants: the indexes are a function of the replicated data and of which times this node has seen pass. A task
 with a body and without a completion is in exactly one of ``ready`` (claimable), ``lease`` (claimed), ``time`` (not
-to be claimed before), and ``dead`` (cancelled or dead); a completed one is in none. One that waits, at once or
-later, and expires is in ``expiry`` besides. So a claim never scans, memory does not grow with the backlog, and a
-new leader serves at once.
+to be claimed before), ``dep`` (blocked by its dependencies; see ``waiting``), and ``dead`` (cancelled or dead); a
+completed one is in none. One that waits in any way and expires is in ``expiry`` besides. So a claim never scans,
+memory does not grow with the backlog, and a new leader serves at once.
 
 Batches take the common case as columns: fresh ids without options, one claim, one completion. Whatever is odd goes
 through ``refile``, which takes a task out of wherever it may be and files it by ``state_of``. The laws tests hold
@@ -29,11 +29,13 @@ import attrs
 from skuld_py.crdt import Min
 from skuld_py.model.body import Body
 from skuld_py.model.history import CLAIM, EMPTY_HISTORY, HISTORY_HEAD, History, decode_history
+from skuld_py.model.notes import MET, SUB, TOLD, End, lets_go, split_met
 from skuld_py.model.state import State, due_of, state_of
 from skuld_py.model.store import Row, Store
 from skuld_py.partition import tables
 from skuld_py.partition.tables import BODY_ODD, BODY_PLAIN, BODY_UNKNOWN
 from skuld_py.partition.tally import Tally, Touched
+from skuld_py.partition.waiting import Waiting
 
 PLAIN, ODD = b"", b"\x02"
 """Values of ``ready``: whether the task has options."""
@@ -48,6 +50,7 @@ class Filing:
         self._prefix = prefix
         self._skew_ms = skew_ms
         self.tally = Tally(store, prefix, touched)
+        self.waiting = Waiting(store, prefix, touched)
         self._next_ms: dict[str, int | None] = {table: self._first(table) for table in ("lease", "time", "expiry")}
 
     # -- columns -------------------------------------------------------------------------------
@@ -57,6 +60,11 @@ class Filing:
         at = self._prefix + place
         self._store.put_many("ready", [(at + task_id, PLAIN) for task_id in ids])
         self.tally.add(tables.queue_of(place), State.WAITING, len(ids))
+
+    def await_dependencies(self, place: bytes, tasks: Sequence[tuple[bytes, Body]]) -> None:
+        """New tasks without a history or anything met wait for all their dependencies, and for no time."""
+        self.waiting.block([(task_id, body, range(len(body.deps))) for task_id, body in tasks])
+        self.tally.add(tables.queue_of(place), State.BLOCKED, len(tasks))
 
     def heads(self, queue: str, after: bytes | None, limit: int) -> list[bytes]:
         """Waiting tasks of a queue as (place + id), best first, behind ``after``."""
@@ -98,6 +106,7 @@ class Filing:
             if held is not None:
                 self.tally.add(tables.queue_of(held[1:]), State.CLAIMED, -count)
                 self.tally.add(tables.queue_of(held[1:]), State.COMPLETED, count * (held[:1] != BODY_UNKNOWN))
+        self.waiting.finish([key[10:] for key in keys])
         if None not in found:
             return
         lapsed = [self._prefix + key[10:] for key, held in zip(keys, found, strict=True) if held is None]
@@ -118,6 +127,8 @@ class Filing:
         held = self._take_out(task_id, old, had)
         if body is None:
             place = place or held
+            if new.completion.value is not None:
+                self.waiting.end(task_id, End.DONE, 0)
             if place is not None:
                 self._file_claim_only(now_ms, task_id, new, place)
             return
@@ -140,12 +151,15 @@ class Filing:
             return place
         if self._pop("ready", self._prefix + place + task_id) is not None:
             self._count(place, State.WAITING, -1)
+        if self.waiting.unblock(task_id, body):
+            self._count(place, State.BLOCKED, -1)
         due_ms = due_of(old, body)
         if due_ms and self._pop("time", tables.lease_key(self._prefix, due_ms, task_id)) is not None:
             self._count(place, State.SCHEDULED, -1)
         ended = self._pop("dead", self._prefix + task_id)
         if ended is not None:
             self._count(place, ended[0], -1)
+            self.waiting.reopen(task_id)
         if body.expires_ms:
             self._pop("expiry", tables.lease_key(self._prefix, body.expires_ms, task_id))
         return place
@@ -159,7 +173,9 @@ class Filing:
     def file(self, now_ms: int, task_id: bytes, history: History, body: Body) -> None:
         """Enter a task that has no entry. As of the time 0 whatever depends on time is put in its order of time,
         and the sweep moves it on."""
-        state, place = state_of(history, body, now_ms, self._skew_ms), tables.place_of(body.header)
+        missing = self.waiting.unmet(task_id, body)
+        state = state_of(history, body, now_ms, self._skew_ms, bool(missing))
+        place = tables.place_of(body.header)
         self._count(place, state, 1)
         is_odd = bool(body.header.flags)
         if state is State.CLAIMED:
@@ -167,12 +183,41 @@ class Filing:
             self._put("lease", history.horizon_ms + self._skew_ms, task_id, flag + place)
         elif state in (State.CANCELLED, State.DEAD):
             self._store.put_many("dead", [(self._prefix + task_id, bytes([state]) + place)])
+            self.waiting.end(task_id, End.FAILED, history.round)
+        elif state is State.COMPLETED:
+            self.waiting.end(task_id, End.DONE, 0)
+        elif state is State.BLOCKED:
+            self.waiting.block([(task_id, body, missing)])
         elif state is State.SCHEDULED:
             self._put("time", due_of(history, body), task_id, place)
         elif state is State.WAITING:
             self._store.put_many("ready", [(self._prefix + place + task_id, ODD if is_odd else PLAIN)])
-        if body.expires_ms and state in (State.SCHEDULED, State.WAITING):
+        if body.expires_ms and state in (State.BLOCKED, State.SCHEDULED, State.WAITING):
             self._put("expiry", body.expires_ms, task_id, place)
+
+    # -- notes ---------------------------------------------------------------------------------
+
+    def note(self, now_ms: int, task_id: bytes, token: int, seq: int, history: History,
+             body: bytes | None) -> None:
+        """A note (``model.notes``) that is new here, about a task of which so much is known."""
+        if token == MET and body is not None:
+            self._meet(now_ms, task_id, seq, history, Body.decode(body))
+        elif token == SUB:
+            self.waiting.subscribe(task_id, seq, self.end_of(task_id, history), history.round)
+        elif token == TOLD:
+            self.waiting.told(task_id, seq, history.round)
+
+    def _meet(self, now_ms: int, task_id: bytes, seq: int, history: History, body: Body) -> None:
+        index, end = split_met(seq)
+        if index < len(body.deps) and lets_go(end, body.header.policy) and self.waiting.meet(task_id, body, index):
+            self._count(tables.place_of(body.header), State.BLOCKED, -1)
+            self.file(now_ms, task_id, history, body)
+
+    def end_of(self, task_id: bytes, history: History) -> End:
+        """How a task has ended, by where it is filed."""
+        if history.completion.value is not None:
+            return End.DONE
+        return End.OPEN if self._store.get("dead", self._prefix + task_id) is None else End.FAILED
 
     # -- time ----------------------------------------------------------------------------------
 

@@ -12,11 +12,13 @@ from itertools import groupby
 
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model import columns, ids
-from skuld_py.model.body import Body, split_body
+from skuld_py.model.body import Body, header_of, split_body
 from skuld_py.model.history import EMPTY_HISTORY, FAILED, History, decode_history
 from skuld_py.model.messages import TaskRow
 from skuld_py.model.names import check_name
-from skuld_py.model.outcomes import ERROR_SEQ, RESULT_SEQ, entries_of, join_entries
+from skuld_py.model.notes import MET, check_note
+from skuld_py.model.outcomes import ERROR_SEQ, FIRST_TOKEN, RESULT_SEQ, entries_of, join_entries
+from skuld_py.model.prelude import DEPS
 from skuld_py.partition.replica import Replica
 from skuld_py.partition.tables import split_number
 from skuld_py.partition.units import Unit
@@ -26,14 +28,15 @@ Entry = tuple[int, int, bytes]
 
 
 def read_rows(replica: Replica, task_ids: Sequence[bytes], is_bare: bool = False) -> list[TaskRow]:
-    """What a replica has of these tasks, bare: without logs; tasks it has nothing of are left out."""
+    """What a replica has of these tasks, bare: without logs, but with what lets dependents go; tasks it has
+    nothing of are left out."""
     prefix = replica.prefix
     histories = replica.histories(task_ids)
     rows = []
     for task_id, body in zip(task_ids, replica.bodies(task_ids), strict=True):
         history = histories.get(prefix + task_id, b"")
-        entries = [] if is_bare else replica.entries(task_id)
-        if entries:
+        entries = _met(replica, task_id, body) if is_bare else replica.entries(task_id)
+        if entries and not is_bare:
             entries = _with_outcomes(replica, task_id, decode_history(history or None), entries)
         if body is None and not history and not entries:
             continue
@@ -42,6 +45,11 @@ def read_rows(replica: Replica, task_ids: Sequence[bytes], is_bare: bool = False
                             columns.pack_u64([entry[1] for entry in entries]),
                             columns.pack([entry[2] for entry in entries])))
     return rows
+
+
+def _met(replica: Replica, task_id: bytes, body: bytes | None) -> list[Entry]:
+    has_deps = body is not None and header_of(body).prelude & DEPS
+    return [(MET, seq, b"") for seq in replica.filing.waiting.met(task_id)] if has_deps else []
 
 
 def _with_outcomes(replica: Replica, task_id: bytes, history: History, entries: list[Entry]) -> list[Entry]:
@@ -84,7 +92,7 @@ def merge_rows(replica: Replica, now_ms: int, partitions: int, rows: Sequence[Ta
     for row in rows:
         if row.history:
             replica.merge_history(now_ms, row.id, row.history, None)
-        conflicts += _merge_log(replica, row)
+        conflicts += _merge_log(replica, now_ms, row)
     return conflicts
 
 
@@ -95,6 +103,9 @@ def _check(row: TaskRow, partition: int, partitions: int) -> tuple[bytes, bytes]
     try:
         if row.history:
             History.decode(row.history)
+        for token, seq in zip(columns.unpack_u64(row.tokens), columns.unpack_u64(row.seqs), strict=True):
+            if token < FIRST_TOKEN:
+                check_note(token, seq)
         for record in row.body.unpack("TaskRow.body"):
             body = Body.decode(record)
             check_name("queue", body.header.queue)
@@ -107,8 +118,9 @@ def _check(row: TaskRow, partition: int, partitions: int) -> tuple[bytes, bytes]
     return b"", b""
 
 
-def _merge_log(replica: Replica, row: TaskRow) -> list[bytes]:
+def _merge_log(replica: Replica, now_ms: int, row: TaskRow) -> list[bytes]:
     entries = row.entries.unpack("TaskRow.entries")
-    tokens, seqs = columns.unpack_u64(row.tokens), columns.unpack_u64(row.seqs)
-    return [row.id for token, seq, entry in zip(tokens, seqs, entries, strict=True)
-            if not replica.append(row.id, token, seq, [entry])]
+    numbers = list(zip(columns.unpack_u64(row.tokens), columns.unpack_u64(row.seqs), strict=True))
+    replica.note(now_ms, [(row.id, *number) for number in numbers if number[0] < FIRST_TOKEN])
+    return [row.id for (token, seq), entry in zip(numbers, entries, strict=True)
+            if token >= FIRST_TOKEN and not replica.append(row.id, token, seq, [entry])]

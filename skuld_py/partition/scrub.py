@@ -19,6 +19,7 @@ from collections.abc import Callable
 from skuld_py.errors import Corrupt
 from skuld_py.model.body import Body
 from skuld_py.model.history import History, decode_history
+from skuld_py.model.notes import SUB
 from skuld_py.model.state import State
 from skuld_py.model.store import Row, Store
 from skuld_py.partition import tables
@@ -26,7 +27,8 @@ from skuld_py.partition.filing import Filing
 from skuld_py.partition.suspicion import clear_damaged
 from skuld_py.partition.tables import BODY_UNKNOWN
 
-_TABLES = ("body", "history", "log", "ready", "lease", "time", "expiry", "dead", "counts")
+_INDEXES = ("ready", "time", "expiry", "dead", "dep", "tell", "counts")
+_TABLES = ("body", "history", "log", "lease", *_INDEXES)
 
 
 class Scrub:
@@ -44,9 +46,8 @@ class Scrub:
         self._filed: Filing | None = None
         self._passes: list[tuple[Callable[[str, bytes], bytes | None], str]] = [
             *((self._purge, table) for table in _TABLES), (self._check_histories, "history"),
-            *((self._clear, table) for table in ("ready", "time", "expiry", "dead", "counts")),
-            (self._review_leases, "lease"),
-            (self._file_tasks, "body")]
+            *((self._clear, table) for table in _INDEXES), (self._review_leases, "lease"),
+            (self._file_tasks, "body"), (self._file_subscriptions, "log")]
         self._start = self._prefix
 
     def step(self) -> bool:
@@ -116,6 +117,17 @@ class Scrub:
         histories = self._store.get_many("history", [key for key, _ in rows])
         for key, body in rows:
             self._filing.file(0, key[2:], decode_history(histories.get(key)), Body.decode(body))
+        return following
+
+    def _file_subscriptions(self, table: str, start: bytes) -> bytes | None:
+        """Whom a task is waited for by, now that each stands where it has ended, or not."""
+        rows, following = self._scan(table, start)
+        notes = [tables.split_log_key(key) for key, _ in rows]
+        notes = [note for note in notes if note[1] == SUB]
+        histories = self._store.get_many("history", [self._prefix + task_id for task_id, _, _ in notes])
+        for task_id, token, seq in notes:
+            history = decode_history(histories.get(self._prefix + task_id))
+            self._filing.note(0, task_id, token, seq, history, None)
         return following
 
     def _is_claimed(self, history: History) -> bool:

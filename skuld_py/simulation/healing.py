@@ -27,6 +27,7 @@ from skuld_py.model.history import TIME_MS_MAX, History, decode_history
 from skuld_py.simulation.client import Client
 from skuld_py.simulation.cluster import Cluster
 from skuld_py.simulation.history import Operation
+from skuld_py.simulation.hopeless import LOOK_MS, cancel_hopeless
 from skuld_py.simulation.network import between, one_way
 from skuld_py.simulation.pausing import resume_for_good
 from skuld_py.simulation.ticking import NAMES, remove_for_good
@@ -125,11 +126,17 @@ class Healer:
                 remove_for_good(self._drainer, name)
         for queue in self._cluster.options.workload.queues:
             self._drain(queue)
+        if self._cluster.options.workload.needs:
+            self._cancel_hopeless()
         self._describe()
 
     def _drain(self, queue: str) -> None:
         self._worker.claim(queue, 100, DRAIN_LEASE_MS, 100, lambda: self._cluster.scheduler.after(
             20, self._drain, queue))
+
+    def _cancel_hopeless(self) -> None:
+        cancel_hopeless(self._drainer, [self._cluster.processes[name].store for name in self._drainer.nodes])
+        self._drainer.later(LOOK_MS, self._cancel_hopeless)
 
     def _describe(self) -> None:
         def then(operation: Operation) -> None:

@@ -32,6 +32,8 @@ FAST = 0.05
 """Share of runs in which one clock is wrong, within the bound, just beyond it, or far."""
 TOTAL_LOSS = 0.02
 """Share of runs in which more nodes lose their disks than a majority can make up for; they may stand still."""
+NEVER_MS = 24 * 3600 * 1000
+"""Longer than any run."""
 PAUSES = 0.4
 """Share of runs in which an operator pauses queues and resumes them."""
 SCHEDULES = 0.3
@@ -63,6 +65,10 @@ class Workload:
     cancel_ms: int = 0
     revive_ms: int = 0
     """0: nobody cancels, or revives."""
+    needs: float = 0.0
+    """Share of batches whose tasks wait for others."""
+    dep_wait_ms: tuple[int, ...] = ()
+    """How long those may wait for tasks that nobody knows."""
 
 
 @attrs.frozen
@@ -137,13 +143,15 @@ def draw_options(seed: int) -> Options:
     parameters = Parameters("sim", "sim-1", random.choice((1, 2, 4)), replicas,
                             random.choice((20, 100, 400, 1_000)))
     kinds = _draw_kinds(random)
+    needs = stream(seed, "needs")
     is_total_loss = random.random() < TOTAL_LOSS
     return Options(
-        parameters, nodes, late, _draw_timing(random), _draw_limits(random), _draw_weather(random),
+        parameters, nodes, late, _draw_walk(needs, _draw_timing(random)), _draw_limits(random),
+        _draw_weather(random),
         RegistryOptions(session_ms=random.choice((800, 1_500, 3_000)), leg_ms=random.choice((1, 2, 5)),
                         watch_ms=random.choice((5, 20, 200)), ambiguity=random.choice((0.0, 0.1, 0.5)),
                         failure=random.choice((0.0, 0.05))),
-        attrs.evolve(_draw_outcomes(stream(seed, "outcomes"), _draw_workload(random)),
+        attrs.evolve(_draw_needs(needs, _draw_outcomes(stream(seed, "outcomes"), _draw_workload(random))),
                      pause_ms=_draw_pause(stream(seed, "pauses")),
                      schedule_ms=_draw_schedule(stream(seed, "schedules"))),
         kinds + DISK if is_total_loss else kinds,
@@ -213,3 +221,14 @@ def _draw_outcomes(random: Random, workload: Workload) -> Workload:
     return attrs.evolve(
         workload, fates=workload.fates + fates, max_attempts=random.choice(((), (), (1, 2, 25), (3,))),
         cancel_ms=random.choice((0, 0, 1_000)), revive_ms=random.choice((0, 0, 500)))
+
+
+def _draw_needs(random: Random, workload: Workload) -> Workload:
+    """Tasks that wait for others, in half of the runs."""
+    return attrs.evolve(workload, needs=random.choice((0.0, 0.0, 0.3, 0.6)),
+                        dep_wait_ms=random.choice(((300, 2_000), (2_000, NEVER_MS))))
+
+
+def _draw_walk(random: Random, timing: Timing) -> Timing:
+    return attrs.evolve(timing, watch_ms=random.choice((10, 50)), watch_rows=random.choice((2, 1_000)),
+                        rewatch_ms=random.choice((200, 2_000)))

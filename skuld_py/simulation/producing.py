@@ -15,6 +15,12 @@ from skuld_py.simulation.client import REPEATS_MAX, Client
 from skuld_py.simulation.history import Operation, Status
 from skuld_py.simulation.options import Options
 
+POLICIES = (1, 1, 2, 3)
+"""What becomes of a task when one that it needs fails: it waits on, it dies, it takes it as done."""
+RECENT = 20
+"""Tasks of before that others may need."""
+KEPT = 0.5
+"""How often an id that was promised is the next one enqueued, if any is."""
 FAR_MS = 24 * 3600 * 1000
 """Tasks with a time expire long after the run: they show that bodies with options travel as others do."""
 
@@ -26,8 +32,12 @@ class Producer:
         self._client = client
         self._random = client.random
         self._options = options
-        self._mint = IdMint(client.random.getrandbits(32))
+        nonce = client.random.getrandbits(32)
+        self._mint, self._mint_of_later = IdMint(nonce), IdMint(nonce ^ 1)
         self._made = 0
+        self._recent: list[bytes] = []
+        self._promised: list[bytes] = []
+        """Ids that tasks wait for and that are not enqueued; some never are."""
 
     def begin(self) -> None:
         """Learn the id floor, then produce."""
@@ -37,6 +47,7 @@ class Producer:
     def _on_greeted(self, operation: Operation) -> None:
         if isinstance(operation.answer, m.Greeted):
             self._mint.raise_floor(operation.answer.floor_ms)
+            self._mint_of_later.raise_floor(operation.answer.floor_ms)
 
     def _enqueue(self) -> None:
         random, replicas = self._random, self._options.parameters.replicas
@@ -49,6 +60,7 @@ class Producer:
         queue, priority = random.choice(workload.queues), random.choice((0, 0, -1, 5))
         count = random.randint(1, workload.batch_max)
         ids = self._mint.mint(self._client.wall_ms(), count, random.getrandbits(32))
+        deps = self._deps()
         if random.random() < 0.2:
             ids += self._mint.mint(self._client.wall_ms(), 1, random.getrandbits(32))
         self._made += len(ids)
@@ -56,10 +68,28 @@ class Producer:
                     for index in range(len(ids))]
         headers = (("made", str(self._made)),) if self._made % 3 == 0 else ()
         expires_ms = 0 if self._made % 4 else self._client.wall_ms() + FAR_MS
-        prelude = Prelude(0, expires_ms)
-        header = Header(queue, priority, self._policy(), headers, prelude.flags).encode()
+        prelude = Prelude(0, expires_ms, deps=deps)
+        policy, wait_ms = (random.choice(POLICIES), random.choice(workload.dep_wait_ms)) if deps else (0, 0)
+        header = Header(queue, priority, self._policy(), headers, prelude.flags, policy=policy,
+                        dep_wait_ms=wait_ms)
         rests = [prelude.encode() + payload for payload in payloads]
-        return m.TaskBatch(header, b"".join(ids), pack(rests))
+        if workload.needs and not deps and self._promised and random.random() < KEPT:
+            ids[-1] = self._promised.pop(0)
+        self._recent = [*self._recent, *ids][-RECENT:]
+        return m.TaskBatch(header.encode(), b"".join(ids), pack(rests))
+
+    def _deps(self) -> tuple[bytes, ...]:
+        """Mostly tasks of before; now and then one that is enqueued later, or never. Those of later need nothing,
+        so that nobody waits in a circle."""
+        random, now_ms = self._random, self._client.wall_ms()
+        if not self._options.workload.needs or random.random() >= self._options.workload.needs:
+            return ()
+        found = [random.choice(self._recent) for _ in range(random.randint(1, 4)) if self._recent]
+        if random.random() < 0.2 or not found:
+            promised = self._mint_of_later.mint(now_ms, 1, random.getrandbits(32))
+            self._promised += promised
+            found += promised
+        return tuple(sorted({*found}))
 
     def _policy(self) -> Retry:
         attempts = self._options.workload.max_attempts

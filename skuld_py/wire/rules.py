@@ -19,8 +19,9 @@ from skuld_py.model.body import Header
 from skuld_py.model.columns import Column, unpack_u64
 from skuld_py.model.fields import U32_MAX
 from skuld_py.model.ids import ID_BYTES
-from skuld_py.model.messages import Amend, Append, Complete, Conclude, Get, TaskBatch, TaskRow
+from skuld_py.model.messages import Amend, Append, Complete, Conclude, Get, Note, TaskBatch, TaskRow
 from skuld_py.model.names import NAME
+from skuld_py.model.notes import check_note
 from skuld_py.model.outcomes import FIRST_TOKEN, LOG_SEQS
 from skuld_py.model.prelude import Prelude
 from skuld_py.wire.stream import Fault
@@ -92,6 +93,15 @@ def _check_one_for_each(ids: bytes, column: Column, path: str) -> None:
         raise Fault(f"lists {len(column)}, but ids lists {len(ids) // ID_BYTES}", path)
 
 
+def check_note_rows(request: Note) -> None:
+    """Notes as there are."""
+    for index, note in enumerate(zip(unpack_u64(request.tokens), unpack_u64(request.seqs), strict=True)):
+        try:
+            check_note(*note)
+        except ValueError as problem:
+            raise Fault(str(problem), f".seqs[{index}]") from None
+
+
 def check_task_row(row: TaskRow) -> None:
     """One task, and log numbers that fit a key."""
     _check_one_id(row.id)
@@ -112,4 +122,5 @@ RULES: dict[type, Rule] = {
     Conclude: check_conclude,
     Get: check_get,
     TaskRow: check_task_row,
+    Note: check_note_rows,
 }

@@ -458,7 +458,6 @@ BAD_INPUT: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("enqueue", ("q", b"x"), {"id": bytes(8) + b"\x80" + bytes(11)}, "bad_id"),
     ("enqueue", ("q", b"x"), {"key": "k"}, "unsupported"),
     ("enqueue", ("q", b"x"), {"unique": "n"}, "unsupported"),
-    ("enqueue", ("q", b"x"), {"deps": [bytes(20)]}, "unsupported"),
     ("new_ids", (1,), {"key": "k"}, "bad_name"),
     ("claim", ("q",), {"n": 0}, "bad_count"),
     ("claim", ("q",), {"n": 1_001}, "bad_count"),

@@ -66,7 +66,6 @@ REFUSED: dict[str, tuple[Callable[[Machines], m.Message], str, str]] = {
                                              f"payload: {MIB + 1} bytes"),
     "an id of a lane and no key": (lambda made: optional(made, True), "bad_id", "id"),
     "a key": (lambda made: optional(made, True, key="k"), "unsupported", "key"),
-    "dependencies": (lambda made: optional(made, False, deps=(bytes(20),)), "unsupported", "deps"),
     "no entries": (lambda made: m.Append(1, 0, bytes(20), 1 << 32, 0, columns.pack([])),
                    "entry_too_large", "entries"),
     "an entry too large": (lambda made: m.Append(1, 0, bytes(20), 1 << 32, 0, columns.pack([bytes(1 << 17)])),

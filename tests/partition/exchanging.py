@@ -13,6 +13,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.events import Effect, Send
 from skuld_py.model.ids import IdMint
+from skuld_py.model.outcomes import FIRST_TOKEN
 from skuld_py.partition import tables
 from skuld_py.partition.exchange import Exchange, answer_compare, answer_fetch, answer_probe
 from skuld_py.partition.replica import Grant, Replica
@@ -144,5 +145,6 @@ def fill(dice: random.Random, made: list[Replica], tasks: int, now_ms: int = 1) 
             each.finish(1, [task_id], [number + 9], dice.choice((50, 60)))
         for each in dice.sample(made, dice.randrange(len(made) + 1)):
             first = dice.choice((0, 3, 255))
-            each.append(task_id, number + 1, first, [b"%d" % (first + i) for i in range(dice.choice((1, 2, 300)))])
+            each.append(task_id, FIRST_TOKEN + number, first,
+                        [b"%d" % (first + i) for i in range(dice.choice((1, 2, 300)))])
     return task_ids

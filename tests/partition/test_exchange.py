@@ -16,6 +16,7 @@ from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header, Retry, encode_body
 from skuld_py.model.history import HISTORY_HEAD, History, encode_claim
+from skuld_py.model.outcomes import FIRST_TOKEN
 from skuld_py.model.state import State
 from skuld_py.partition import tables
 from skuld_py.partition.exchange import Exchange, answer_compare, answer_fetch, answer_probe
@@ -195,7 +196,7 @@ def test_no_message_holds_more_than_its_limits() -> None:
     dice, mint = random.Random(1), ids.IdMint(1)
     for made in (here, there):
         made.store_tasks(1, HEADER, mint.mint(1, 40, 0), [dice.randbytes(1_000) for _ in range(40)])
-    made.append(mint.mint(1, 1, 0)[0], 1, 0, [dice.randbytes(50) for _ in range(1_000)])
+    made.append(mint.mint(1, 1, 0)[0], FIRST_TOKEN, 0, [dice.randbytes(50) for _ in range(1_000)])
     limits = attrs.evolve(limits_of(10), page_bytes=5_000)
     line = Line(here, there, limits)
     line.run()

@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skuld_py.crdt.lattice import LatticeMap, Max
-from skuld_py.model.body import Body, Header, Retry, split_body
+from skuld_py.model.body import (
+    ON_FAILURE_FAIL,
+    ON_FAILURE_IGNORE,
+    ON_FAILURE_WAIT,
+    Body,
+    Header,
+    Retry,
+    split_body,
+)
 from skuld_py.model.history import (
     CANCELLED,
     DIED,
@@ -22,19 +30,24 @@ from skuld_py.model.history import (
     ending_of,
     token_of,
 )
+from skuld_py.model.notes import MET, SUB, TOLD, End, met_seq, told_seq
 from skuld_py.model.state import State, due_of, state_of
 from skuld_py.partition import tables
 from skuld_py.partition.replica import Amendment, Grant, Mark, Replica
 from skuld_py.simulation.store import MemoryStore
 
 SKEW_MS = 10
+IDS = [n.to_bytes(20, "big") for n in range(1, 10)]
+OUTSIDE = b"\xee" * 20
 BODIES = [Body(Header("a", 0), payload=b"payload"), Body(Header("a", 5), payload=b"payload"),
           Body(Header("b", -3, Retry(max_attempts=2)), payload=b"payload"),
           Body(Header("a", 5), not_before_ms=1_040, payload=b"payload"),
           Body(Header("b", -3), expires_ms=1_060, payload=b"payload"),
-          Body(Header("b", 1, Retry(max_attempts=1)), 1_020, 1_030, b"payload")]
-"""One for each id: plain ones, and some with options."""
-IDS = [n.to_bytes(20, "big") for n in range(1, 7)]
+          Body(Header("b", 1, Retry(max_attempts=1)), 1_020, 1_030, b"payload"),
+          Body(Header("a", policy=ON_FAILURE_IGNORE, dep_wait_ms=9), payload=b"payload", deps=(IDS[0],)),
+          Body(Header("b", policy=ON_FAILURE_WAIT, dep_wait_ms=9), deps=(IDS[0], IDS[1], OUTSIDE)),
+          Body(Header("a", 1, policy=ON_FAILURE_FAIL, dep_wait_ms=9), 1_020, 1_060, deps=(IDS[1], IDS[5]))]
+"""One for each id: plain ones, some with options, some that wait for others."""
 INDEXES = ("ready", "lease", "time", "dead")
 
 
@@ -48,9 +61,10 @@ class Op:
 
 ENDINGS = {"renew": 0, "release": RELEASED, "snooze": SNOOZED, "fail": FAILED}
 MARKS = {"cancel": CANCELLED, "revive": REVIVED, "die": DIED}
-KINDS = ["store", "store", "grant", "grant", "finish", "sweep", "wait", *ENDINGS, *MARKS]
+NOTES = {"meet": MET, "subscribe": SUB, "tell": TOLD}
+KINDS = ["store", "store", "grant", "grant", "finish", "sweep", "wait", *ENDINGS, *MARKS, *NOTES, *NOTES]
 OPS = st.builds(Op, st.sampled_from(KINDS),
-                st.lists(st.integers(0, 5), min_size=1, max_size=4, unique=True).map(tuple),
+                st.lists(st.integers(0, 8), min_size=1, max_size=4, unique=True).map(tuple),
                 st.integers(1, 4), st.integers(1, 40))
 
 
@@ -81,6 +95,14 @@ def apply(replica: Replica, now_ms: int, op: Op) -> None:
     elif op.kind in MARKS:
         replica.mark(now_ms, [Mark(task_id, MARKS[op.kind], op.number, 0 if op.kind == "cancel" else op.number)
                               for task_id in task_ids])
+    elif op.kind in NOTES:
+        replica.note(now_ms, [note_of(op, task_id) for task_id in task_ids])
+
+
+def note_of(op: Op, task_id: bytes) -> tuple[bytes, int, int]:
+    end = End(1 + op.time % 3)
+    seqs = {MET: met_seq(op.number - 1, end), SUB: op.number, TOLD: told_seq(op.number, end, op.time % 3)}
+    return task_id, NOTES[op.kind], seqs[NOTES[op.kind]]
 
 
 def check(replica: Replica, now_ms: int) -> None:
@@ -90,19 +112,23 @@ def check(replica: Replica, now_ms: int) -> None:
     where = {table: {key[-20:]: (key, value) for key, value in rows[table]} for table in rows}
     assert all(len(where[table]) == len(rows[table]) for table in rows)
     counts: dict[str, list[int]] = {}
+    waits = _waits(replica)
     for index, task_id in enumerate(IDS):
         history = decode_history(store.get("history", prefix + task_id))
         has_body = store.get("body", prefix + task_id) is not None
-        found = [table for table in INDEXES if task_id in where[table]]
+        found = [table for table in INDEXES if task_id in where[table]] + ["dep"] * (task_id in waits)
+        _check_tell(replica, history, task_id, found)
         place = tables.place_of(BODIES[index].header)
         row = counts.setdefault(BODIES[index].header.queue, [0] * 7)
         if not has_body:
-            assert found in ([], ["lease"]) and task_id not in where["expiry"]
+            assert found in ([], ["lease"]) and task_id not in where["expiry"] and task_id not in waits
             if found:
                 row[State.CLAIMED] += 1
                 assert where["lease"][task_id][1] == tables.BODY_UNKNOWN + place
             continue
-        state = _state(history, index, found, now_ms)
+        missing = _missing(replica, index)
+        state = _state(history, index, found, now_ms, bool(missing))
+        assert waits.get(task_id, {}) == (missing if state is State.BLOCKED else {})
         row[state] += 1
         _check_rows(where, task_id, history, index, state)
     replica.filing.tally.settle()
@@ -112,11 +138,56 @@ def check(replica: Replica, now_ms: int) -> None:
     assert not dues or (replica.filing.next_lapse_ms is not None and replica.filing.next_lapse_ms <= min(dues))
 
 
-def _state(history: History, index: int, found: list[str], now_ms: int) -> State:
+def _numbers(replica: Replica, task_id: bytes, token: int) -> list[int]:
+    """The notes of a task under a token."""
+    return [seq for number, seq, _ in replica.entries(task_id) if number == token]
+
+
+def _missing(replica: Replica, index: int) -> dict[bytes, int]:
+    """What a task waits for, by its body and its notes."""
+    body = BODIES[index]
+    enough = (1, 2, 3) if body.header.policy == ON_FAILURE_IGNORE else (1,)
+    met = {seq >> 2 for seq in _numbers(replica, IDS[index], MET) if seq & 3 in enough}
+    return {dep: at for at, dep in enumerate(body.deps) if at not in met}
+
+
+def _waits(replica: Replica) -> dict[bytes, dict[bytes, int]]:
+    """Task -> what it waits for, by the table; several have a row that counts them."""
+    store, prefix = replica.store, replica.prefix
+    waits: dict[bytes, dict[bytes, int]] = {}
+    left = {}
+    for key, value in store.scan("dep", prefix, tables.end_of(prefix), 1000):
+        if key[2]:
+            left[key[3:]] = int.from_bytes(value, "big")
+        else:
+            waits.setdefault(key[-20:], {})[key[3:23]] = int.from_bytes(value, "big")
+    assert left == {task_id: len(deps) for task_id, deps in waits.items()
+                    if len(BODIES[IDS.index(task_id)].deps) > 1}
+    return waits
+
+
+def _check_tell(replica: Replica, history: History, task_id: bytes, found: list[str]) -> None:
+    """Who waits for a task, by its notes: until it ends, and from then on until told."""
+    rows = {key[2:3] + key[23:] for key, _ in replica.store.scan(
+        "tell", replica.prefix, tables.end_of(replica.prefix), 1000) if key[3:23] == task_id}
+    end = 1 if history.completion.value is not None else 2 if "dead" in found else 0
+    told = {(seq >> 2 & 0xFFF, seq & 3, seq >> 14) for seq in _numbers(replica, task_id, TOLD)}
+    wanted = set()
+    for partition in _numbers(replica, task_id, SUB):
+        where = partition.to_bytes(2, "big")
+        if not end:
+            wanted.add(b"\x00" + where)
+        elif (partition, end, history.round if end == 2 else 0) not in told:
+            wanted.add(b"\x01" + where + bytes([end]))
+    assert rows == wanted
+
+
+def _state(history: History, index: int, found: list[str], now_ms: int, is_blocked: bool) -> State:
     """The state by the data, at now or at some earlier time: what has become due may not be swept yet."""
-    possible = {state_of(history, BODIES[index], then_ms, SKEW_MS) for then_ms in range(1_000, now_ms + 1)}
-    states = {State.WAITING: ["ready"], State.CLAIMED: ["lease"], State.SCHEDULED: ["time"], State.DEAD: ["dead"],
-              State.CANCELLED: ["dead"], State.COMPLETED: []}
+    possible = {state_of(history, BODIES[index], then_ms, SKEW_MS, is_blocked)
+                for then_ms in range(1_000, now_ms + 1)}
+    states = {State.WAITING: ["ready"], State.BLOCKED: ["dep"], State.CLAIMED: ["lease"],
+              State.SCHEDULED: ["time"], State.DEAD: ["dead"], State.CANCELLED: ["dead"], State.COMPLETED: []}
     fitting = [state for state in sorted(possible) if states[state] == found]
     assert fitting, (possible, found)
     if State.DEAD in fitting and State.CANCELLED in fitting:
@@ -139,7 +210,7 @@ def _check_rows(where: dict[str, dict[bytes, tuple[bytes, bytes]]], task_id: byt
         assert (int.from_bytes(key[2:10], "big"), value) == (due_of(history, body), place)
     elif state in (State.CANCELLED, State.DEAD):
         assert where["dead"][task_id][1] == bytes([state]) + place
-    expires = body.expires_ms and state in (State.WAITING, State.SCHEDULED)
+    expires = body.expires_ms and state in (State.WAITING, State.SCHEDULED, State.BLOCKED)
     assert (task_id in where["expiry"]) == bool(expires)
 
 

@@ -11,6 +11,7 @@ from skuld_py.errors import Corrupt
 from skuld_py.model import ids
 from skuld_py.model.body import Header
 from skuld_py.model.history import decode_history
+from skuld_py.model.outcomes import FIRST_TOKEN
 from skuld_py.model.store import TABLES
 from skuld_py.partition import tables
 from skuld_py.partition.replica import Grant, Replica
@@ -30,7 +31,7 @@ def played(ops: list[Op]) -> MemoryStore:
         now_ms += op.time if op.kind == "wait" else 1
         apply(replica, now_ms, op)
     for index in range(2):
-        replica.append(IDS[index], 1, 0, [b"entry"])
+        replica.append(IDS[index], FIRST_TOKEN, 0, [b"entry"])
     replica.filing.tally.settle()
     assert isinstance(replica.store, MemoryStore)
     replica.store.commit()

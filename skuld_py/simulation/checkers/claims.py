@@ -1,4 +1,4 @@
-"""C1 to C3, C8 to C14: one holder at a time, under a token that only rises, for a task that may be claimed.
+"""C1 to C3, C8 to C12, C14: one holder at a time, under a token that only rises, for a task that may be claimed.
 
 Who leads and who may grant at all is in ``epochs``. A hold is what a worker believes, in true time; a
 claim is what it was told.
@@ -214,29 +214,6 @@ def claims_are_of_the_queue(evidence: Evidence) -> Finding:
         if len(tasks) > operation.message.count or len({*tasks}) < len(tasks):
             broken.append(f"{len(tasks)} tasks, {len({*tasks})} different: {operation}")
     return judge("C12 a claim gives what it asks for", len(evidence.told), broken)
-
-
-def dependencies_are_done(evidence: Evidence) -> Finding:
-    """[C13] A task is claimed only after a completion of each task it needs was sent, and that one stays.
-
-    Tasks have no dependencies yet, so nothing fills ``needs`` and the verdict is unknown.
-    """
-    sent: dict[bytes, int] = {}
-    for operation in evidence.history.of(m.Complete):
-        if operation.status is not Status.FAIL:
-            for task_id, _ in completions_of(operation):
-                sent[task_id] = min(operation.invoked_ms, sent.get(task_id, operation.invoked_ms))
-    pairs = [(told, need) for told in evidence.told for need in evidence.needs.get(told.task, ())]
-
-    def broken() -> Iterator[str]:
-        for told, need in pairs:
-            if sent.get(need, told.operation.done_ms) >= told.operation.done_ms:
-                yield f"{need.hex()} was not completed before {told.operation}"
-            for name, _ in evidence.owners_of(need):
-                history = evidence.histories[name].get(need)
-                if history is None or history.completion.value is None:
-                    yield f"{need.hex()} is not completed on {name}: {told.operation}"
-    return judge("C13 what a task needs is done before it", len(pairs), broken())
 
 
 def tasks_are_mutexes(evidence: Evidence) -> Finding:

@@ -141,21 +141,22 @@ def garbage_stays_away(evidence: Evidence) -> Finding:
 
 
 def ids_are_unique(evidence: Evidence) -> Finding:
-    """[D11] No two clients make the same id, and the ids of each rise in the order of their making.
+    """[D11] No two clients make the same id, and those of each mint of a client rise in the order of their making.
 
     A client may send an id again, and another one may do that for it with the same body; then it is the
     same task. Tokens, the other ids of the project, are C1 and C2.
     """
     makers: dict[bytes, tuple[Operation, bytes]] = {}
-    newest: dict[str, bytes] = {}
+    newest: dict[tuple[str, bytes], bytes] = {}
     broken = []
     for operation in sorted(evidence.history.of(m.Enqueue), key=lambda each: each.invoked_ms):
         for task_id, body in bodies_of(operation):
             maker, first_body = makers.setdefault(task_id, (operation, body))
             if maker is operation:
-                if task_id <= newest.get(operation.client, b""):
-                    broken.append(f"{task_id.hex()} is not above {newest[operation.client].hex()}: {operation}")
-                newest[operation.client] = task_id
+                mint = operation.client, task_id[12:16]
+                if task_id <= newest.get(mint, b""):
+                    broken.append(f"{task_id.hex()} is not above {newest[mint].hex()}: {operation}")
+                newest[mint] = task_id
             elif maker.client != operation.client and first_body != body:
                 broken.append(f"{task_id.hex()} is made by {maker} and by {operation}")
     return judge("D11 ids are unique and rise", len(makers) - len(newest), broken)

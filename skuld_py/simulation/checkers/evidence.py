@@ -17,15 +17,18 @@ from typing import Protocol
 import attrs
 
 from skuld_py.model import messages as m
-from skuld_py.model.body import encode_body
+from skuld_py.model.body import Body, encode_body, header_of
 from skuld_py.model.columns import unpack_u64
 from skuld_py.model.document import Document
 from skuld_py.model.history import History as TaskHistory
 from skuld_py.model.ids import partition_of, split
+from skuld_py.model.prelude import DEPS
 from skuld_py.simulation.history import History, Operation, Status
 from skuld_py.simulation.notes import Note, What
 
 EVIDENCE_MAX = 5
+NOTES_MAX = 3
+"""Entries under tokens up to this are notes. Written out, as all numbers here."""
 LINE_CHARS_MAX = 700
 
 DEATHS = frozenset({"crash", "crash before commit", "crash after commit", "blackout", "clock step", "disk full",
@@ -108,6 +111,15 @@ class Entry:
 
 
 @attrs.frozen
+class Need:
+    """What a task needs: other tasks, what becomes of it when one fails, how long it waits for unknown ones."""
+
+    deps: tuple[bytes, ...]
+    policy: int
+    wait_ms: int
+
+
+@attrs.frozen
 class Evidence:
     """What is left of a run.
 
@@ -117,7 +129,7 @@ class Evidence:
     ``bound_ms``: how long that may take. ``end_ms``: when the run ended; ``patience_ms``: a client's longest wait.
     ``led_ms``: since when, after the last fault, all partitions were seen led.
     ``is_fixed``: whether the same nodes were registered all the time, as far as known.
-    ``needs``: task -> tasks it depends on; ``collected``: task -> when all nodes knew it was garbage.
+    ``collected``: task -> when all nodes knew it was garbage.
     """
 
     history: History = attrs.field(factory=History)
@@ -138,7 +150,6 @@ class Evidence:
     end_ms: int = 0
     patience_ms: int = 0
     is_fixed: bool = False
-    needs: Mapping[bytes, Sequence[bytes]] = attrs.field(factory=dict)
     collected: Mapping[bytes, int] = attrs.field(factory=dict)
 
     def partition(self, task_id: bytes) -> int:
@@ -172,6 +183,14 @@ class Evidence:
         return tuple(claims_of(self.history))
 
     @cached_property
+    def needs(self) -> dict[bytes, Need]:
+        """Task -> what it needs, of all that were sent."""
+        bodies = {task_id: Body.decode(record) for operation in self.history.of(m.Enqueue)
+                  for task_id, record in bodies_of(operation) if header_of(record).prelude & DEPS}
+        return {task_id: Need(body.deps, body.header.policy, body.header.dep_wait_ms)
+                for task_id, body in bodies.items()}
+
+    @cached_property
     def histories(self) -> dict[str, dict[bytes, TaskHistory]]:
         """Node -> task -> its history there."""
         return {name: {key[2:]: TaskHistory.decode(record) for key, record in store.rows("history").items()}
@@ -179,9 +198,11 @@ class Evidence:
 
     @cached_property
     def logged(self) -> dict[str, list[Entry]]:
-        """Node -> the log entries it stores."""
-        return {name: [Entry(key[2:22], int.from_bytes(key[22:30], "big"), int.from_bytes(key[30:34], "big"), data)
-                       for key, data in store.rows("log").items()] for name, store in self.stores.items()}
+        """Node -> the log entries it stores. Notes are none: nodes write them, not clients."""
+        return {name: [entry for key, data in store.rows("log").items()
+                       if (entry := Entry(key[2:22], int.from_bytes(key[22:30], "big"),
+                                          int.from_bytes(key[30:34], "big"), data)).token > NOTES_MAX]
+                for name, store in self.stores.items()}
 
     def copies(self, operation: Operation) -> int:
         """How many fsynced copies the answer to a write stands for."""
@@ -291,9 +312,10 @@ def rows_of(operation: Operation) -> Iterator[m.TaskRow]:
 
 
 def entries_in(row: m.TaskRow) -> Iterator[Entry]:
-    """The log of a task as a read showed it."""
+    """The log of a task as a read showed it, without notes."""
     for token, seq, data in zip(unpack_u64(row.tokens), unpack_u64(row.seqs), row.entries.unpack(), strict=True):
-        yield Entry(row.id, token, seq, data)
+        if token > NOTES_MAX:
+            yield Entry(row.id, token, seq, data)
 
 
 def bodies_seen(evidence: Evidence) -> Iterator[tuple[Where, bytes, bytes]]:

@@ -7,31 +7,37 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
-from skuld_py.model.body import header_of
+from skuld_py.model.body import Body, header_of
 from skuld_py.model.history import History
 from skuld_py.simulation.checkers.evidence import Evidence, Finding, Records, judge
 
 _COUNTS = struct.Struct(">7q")
+MET, SUB, TOLD = 1, 2, 3
+IGNORE = 3
 _STATES = ("waiting", "claimed", "completed", "scheduled", "blocked", "cancelled", "dead")
 
 
 def indexes_match(evidence: Evidence) -> Finding:
-    """[X1] A task with a body and no completion is in one of ready, lease, time and dead, all else in none."""
+    """[X1] A task with a body and no completion is in one of ready, lease, time, dep and dead, all else in none;
+    and who waits for a task is told of once, by where that stands and by its notes."""
     count, broken = 0, []
     for name, store in evidence.stores.items():
         timed = Counter(key[:2] + key[10:] for table in ("lease", "time") for key in store.rows(table))
-        ended = store.rows("dead")
+        ended, waits, notes = store.rows("dead"), waits_of(store), notes_of(store)
         for key, body in store.rows("body").items():
             count += 1
             record = store.get("history", key)
             history = History.decode(record) if record else History()
-            places = timed[key] + _is_ready(store, key, body) + (key in ended)
+            places = timed[key] + _is_ready(store, key, body) + (key in ended) + (key in waits)
             wanted = 0 if history.completion.value is not None else 1
             if places != wanted:
                 broken.append(f"{name}: {key.hex()} is in {places} places, not {wanted}: {history}")
-        broken += _strays(name, store)
+            missing = _missing(body, notes.get((key, MET), ())) if key in waits else {}
+            if waits.get(key, {}) != missing:
+                broken.append(f"{name}: {key.hex()} waits for {waits[key]}, its notes leave {missing}")
+        broken += [*_strays(name, store), *_stray_waits(name, store, waits), *_untold(name, store, notes)]
     return judge("X1 indexes match the records", count, broken)
 
 
@@ -62,6 +68,63 @@ def _strays(name: str, store: Records) -> Iterator[str]:
             yield f"{name}: lease entry {key.hex()} of {record!r}"
 
 
+def waits_of(store: Records) -> dict[bytes, dict[bytes, int]]:
+    """Blocked task -> the tasks it waits for, with their indexes; by its key."""
+    waits: dict[bytes, dict[bytes, int]] = {}
+    for key, value in store.rows("dep").items():
+        if not key[2]:
+            waits.setdefault(key[:2] + key[23:], {})[key[3:23]] = int.from_bytes(value, "big")
+    return waits
+
+
+def notes_of(store: Records) -> dict[tuple[bytes, int], list[int]]:
+    """The notes of a task, by its key and their token."""
+    notes: dict[tuple[bytes, int], list[int]] = {}
+    for key in store.rows("log"):
+        token, seq = int.from_bytes(key[22:30], "big"), int.from_bytes(key[30:34], "big")
+        if token <= TOLD:
+            notes.setdefault((key[:22], token), []).append(seq)
+    return notes
+
+
+def _missing(record: bytes, met: Sequence[int]) -> dict[bytes, int]:
+    body = Body.decode(record)
+    enough = (1, 2, 3) if body.header.policy == IGNORE else (1,)
+    known = {seq >> 2 for seq in met if seq & 3 in enough}
+    return {dep: index for index, dep in enumerate(body.deps) if index not in known}
+
+
+def _stray_waits(name: str, store: Records, waits: Mapping[bytes, Mapping[bytes, int]]) -> Iterator[str]:
+    left = {key[:2] + key[3:]: int.from_bytes(value, "big") for key, value in store.rows("dep").items() if key[2]}
+    bodies = store.rows("body")
+    for key, deps in waits.items():
+        if key not in bodies:
+            yield f"{name}: dep entries of {key.hex()}, which is no task"
+        elif left.pop(key, 1) != len(deps):
+            yield f"{name}: {key.hex()} waits for {len(deps)}, another number is kept"
+    for key in left:
+        yield f"{name}: {key.hex()} waits for nothing, a number is kept"
+
+
+def _untold(name: str, store: Records, notes: Mapping[tuple[bytes, int], Sequence[int]]) -> Iterator[str]:
+    """Rows of ``tell`` that are not as the notes, and where tasks stand, make them."""
+    ended = store.rows("dead")
+    wanted: set[bytes] = set()
+    for (key, token), partitions in notes.items():
+        if token == SUB:
+            history = History.decode(store.get("history", key) or bytes(24))
+            end = 1 if history.completion.value is not None else 2 if key in ended else 0
+            told = {(seq >> 2 & 0xFFF, seq & 3, seq >> 14) for seq in notes.get((key, TOLD), ())}
+            for partition in partitions:
+                number = history.revived.value >> 64 if end == 2 else 0
+                if (partition, end, number) not in told:
+                    row = key[:2] + bytes([end > 0]) + key[2:] + partition.to_bytes(2, "big")
+                    wanted.add(row + bytes([end] if end else []))
+    found = {*store.rows("tell")}
+    for row in sorted(found ^ wanted):
+        yield f"{name}: tell entry {row.hex()} is {'not made by' if row in found else 'lacking for'} the notes"
+
+
 def counts_match(evidence: Evidence) -> Finding:
     """[A6] The counts kept are those a scan would give."""
     count, broken = 0, []
@@ -78,6 +141,9 @@ def counts_match(evidence: Evidence) -> Finding:
             found.setdefault(key[:2] + held[1:-5], Counter())["claimed"] += 1
         for key, place in store.rows("time").items():
             found.setdefault(key[:2] + place[:-5], Counter())["scheduled"] += 1
+        for key in waits_of(store):
+            blocked = key[:2] + header_of(store.get("body", key) or b"").queue.encode()
+            found.setdefault(blocked, Counter())["blocked"] += 1
         for key, value in store.rows("dead").items():
             found.setdefault(key[:2] + value[1:-5], Counter())[_STATES[value[0]]] += 1
         for queue, numbers in found.items():

@@ -81,7 +81,7 @@ def _displacements(evidence: Evidence) -> Iterator[tuple[int, Told]]:
     changes: list[tuple[int, bool, str, Rank]] = []
     for operation in evidence.history.of(m.Enqueue, Status.OK):
         for task_id, body in bodies_of(operation):
-            if task_id in cancelled:
+            if task_id in cancelled or task_id in evidence.needs:
                 continue
             queue, rank = _rank(task_id, body)
             gone_ms = first[task_id].operation.invoked_ms if task_id in first else evidence.end_ms
@@ -107,17 +107,18 @@ def _rank(task_id: bytes, body: bytes) -> tuple[str, Rank]:
 
 
 def _is_given_up(history: TaskHistory, body: bytes) -> bool:
-    """Whether it is cancelled or out of attempts; who holds it in the end counts as one who will not complete."""
+    """Whether it is cancelled, dead or out of attempts; who holds it in the end counts as one who will not."""
     if history.completion.value is not None:
         return False
     tried = sum(1 for token, claim in history.claims.entries.items()
                 if token > history.base and claim.kind in (0, 3))
-    return history.cancelled.value is not None or tried >= header_of(body).retry.max_attempts
+    is_dead = history.died.value >> 8 == (history.revived.value >> 64) + 1
+    return history.cancelled.value is not None or is_dead or tried >= header_of(body).retry.max_attempts
 
 
 def nobody_starves(evidence: Evidence) -> Finding:
     """[O3] Within the bound after the last fault every task stored is claimed or completed; and completed at
-    last, since a worker drains the queues, unless it was cancelled or is out of attempts."""
+    last, since a worker drains the queues, unless it was cancelled or is dead or out of attempts."""
     name = "O3 every task gets its turn"
     if evidence.calm_ms is None:
         return Finding(name, None)

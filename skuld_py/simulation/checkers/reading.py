@@ -13,7 +13,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.columns import unpack_u64
 from skuld_py.model.history import History as TaskHistory
 from skuld_py.model.ids import split
-from skuld_py.simulation.checkers.evidence import Evidence, entries_in, rows_of
+from skuld_py.simulation.checkers.evidence import Evidence, rows_of
 from skuld_py.simulation.history import Operation, Status
 
 Fact = tuple[object, ...]
@@ -22,8 +22,8 @@ Shown = dict[bytes, dict[Fact, Operation]]
 
 
 def facts_in(row: m.TaskRow) -> dict[Fact, None]:
-    """What a row says, each fact once."""
-    facts: list[Fact] = [("entry", entry.token, entry.seq) for entry in entries_in(row)]
+    """What a row says, each fact once; notes are facts as well."""
+    facts: list[Fact] = [("entry", *key) for key in zip(unpack_u64(row.tokens), unpack_u64(row.seqs), strict=True)]
     history = TaskHistory.decode(row.history) if row.history else TaskHistory()
     facts += [("claimed", token) for token in history.claims.entries]
     facts += [("ended", token) for token, claim in history.claims.entries.items() if claim.ending.value]

@@ -15,7 +15,6 @@ from simulation.story import (
     TOKEN,
     UNSURE,
     Story,
-    completed,
     log_key,
     record,
 )
@@ -44,11 +43,6 @@ def seated(*tokens: int, at_ms: int = 30, node: str = "n2") -> Story:
 
 def completed_by(copies: int) -> Acked:
     return Acked(0, copies)
-
-
-def needing() -> Story:
-    """The task needs the other one, which is completed on all nodes."""
-    return completed().store("history", OTHERS_KEY, record(TOKEN, done=TOKEN)).know(needs={TASK: [OTHER]})
 
 
 CASES: Cases = {
@@ -264,21 +258,6 @@ CASES: Cases = {
         .put(7, at_ms=30, copies=2).claim(at_ms=40).put(8, UNSET, at_ms=45, copies=0).claim(at_ms=46)
         .put(9, at_ms=50, queue="r").put(9, at_ms=50, kind="other").put(10, at_ms=50, answer=UNSURE)
         .claim(at_ms=60).note(61, "n1", What.PICKED, worst=b"x", is_paused=False)),
-    claims.dependencies_are_done: (
-        {
-            "never completed": (lambda: needing().claim(), OTHER.hex()),
-            "completed later": (lambda: needing().claim().complete(11, task=OTHER), OTHER.hex()),
-            "completed in vain": (
-                lambda: needing().complete(5, task=OTHER, answer=REFUSED).claim(), OTHER.hex()),
-            "one of two": (
-                lambda: needing().complete(5, task=OTHER).claim().know(needs={TASK: [OTHER, THIRD]}), THIRD.hex()),
-            "not completed in the end": (
-                lambda: needing().complete(5, task=OTHER).claim().drop("history", OTHERS_KEY, "n3"), "n3"),
-            "claimed in the end": (
-                lambda: needing().complete(5, task=OTHER).claim()
-                .store("history", OTHERS_KEY, record(TOKEN), ("n2",)), "n2"),
-        },
-        lambda: needing().complete(5, task=OTHER).claim().claim(NEWER, task=OTHER)),
     claims.tasks_are_mutexes: (
         {
             "not given up": (lambda: Story().claim(5, 10).hold(5, 11, 60).claim(6, 20), hex(6)),

@@ -21,7 +21,7 @@ from simulation.story import (
     stored,
 )
 from skuld_py.model import messages as m
-from skuld_py.model.body import Header
+from skuld_py.model.body import Body, Header
 from skuld_py.model.columns import pack_u64
 from skuld_py.model.history import CANCELLED, DIED, REVIVED, encode_mark
 from skuld_py.model.setting import UNSET
@@ -48,6 +48,32 @@ def claimed() -> Story:
 
 def counted(value: bytes) -> Story:
     return stored().store("ready", READY, b"").store("counts", COUNTS, value)
+
+
+NEEDY = Body(Header("q", policy=1, dep_wait_ms=9), deps=(TASK,)).encode()
+NEEDY_OF_TWO = Body(Header("q", policy=1, dep_wait_ms=9), deps=(TASK, OTHER)).encode()
+
+
+def note(task: bytes, token: int, seq: int) -> bytes:
+    return tables.log_key(PREFIX, task, token, seq)
+
+
+def blocked() -> Story:
+    """A task that waits for another one, which nobody has enqueued."""
+    return Story().store("body", PREFIX + THIRD, NEEDY).store("dep", PREFIX + b"\0" + TASK + THIRD, b"\0\0")
+
+
+def twice_blocked() -> Story:
+    """One that waits for two."""
+    return (Story().store("body", PREFIX + THIRD, NEEDY_OF_TWO)
+            .store("dep", PREFIX + b"\0" + TASK + THIRD, b"\0\0")
+            .store("dep", PREFIX + b"\0" + OTHER + THIRD, b"\0\1"))
+
+
+def subscribed(family: int) -> Story:
+    """A task that partition 5 waits for, or is to be told of as done."""
+    row = PREFIX + bytes([family]) + TASK + b"\0\5" + b"\1" * family
+    return stored().store("log", note(TASK, 2, 5), b"").store("tell", row, b"")
 
 
 ENTRIES = ((TOKEN, 3, b"entry"),)
@@ -164,9 +190,12 @@ CASES: Cases = {
             "a claim not counted": (lambda: claimed().store("counts", COUNTS, counts(1)), "n1"),
             "a completion not counted": (lambda: completed().store("counts", COUNTS, counts(0, 1)), "n1"),
             "on one node": (lambda: counted(counts(1)).store("counts", COUNTS, counts(), NODES[2:]), "n3"),
+            "one that waits not counted": (lambda: blocked().store("counts", COUNTS, counts()), "n1"),
         },
         lambda: claimed().store("counts", COUNTS, counts(1, 1, 1)).store("ready", READY[:-20] + OTHER, b"")
-        .store("body", PREFIX + OTHER, BODY).store("history", PREFIX + OTHER, record(done=TOKEN))),
+        .store("body", PREFIX + OTHER, BODY).store("history", PREFIX + OTHER, record(done=TOKEN))
+        .store("body", PREFIX + THIRD, NEEDY).store("dep", PREFIX + b"\0" + TASK + THIRD, b"\0\0")
+        .store("counts", COUNTS, pack_u64([1, 1, 1, 0, 1, 0, 0]))),
     indexes.indexes_match: (
         {
             "nowhere": (stored, "n1"),
@@ -182,6 +211,32 @@ CASES: Cases = {
             "a lease of what is done": (
                 lambda: Story().store("lease", LEASE, b"\x00").store("history", KEY, record(done=TOKEN)),
                 "lease entry"),
+            "waits for what is met": (lambda: blocked().store("log", note(THIRD, 1, 1), b""), "its notes leave"),
+            "waits and is ready": (
+                lambda: blocked().store("ready", READY[:-20] + THIRD, b"\2"), "2 places"),
+            "waits for one of two": (
+                lambda: Story().store("body", PREFIX + THIRD, NEEDY_OF_TWO)
+                .store("dep", PREFIX + b"\0" + TASK + THIRD, b"\0\0")
+                .store("dep", PREFIX + b"\1" + THIRD, b"\0\1"), "its notes leave"),
+            "a number of what is waited for is wrong": (
+                lambda: twice_blocked().store("dep", PREFIX + b"\1" + THIRD, b"\0\1"), "another number"),
+            "a number of nothing": (
+                lambda: Story().store("dep", PREFIX + b"\1" + THIRD, b"\0\1"), "waits for nothing"),
+            "who waits is no task": (
+                lambda: Story().store("dep", PREFIX + b"\0" + TASK + THIRD, b"\0\0"), "is no task"),
+            "who waits for a task is not known": (
+                lambda: Story().store("log", note(TASK, 2, 5), b""), "lacking for"),
+            "a partition waits for what is done": (
+                lambda: subscribed(0).store("history", KEY, record(done=TOKEN)), "not made by"),
+            "who was told is to be told": (
+                lambda: subscribed(1).store("history", KEY, record(done=TOKEN))
+                .store("log", note(TASK, 3, 5 << 2 | 1), b""), "not made by"),
+            "told of another end": (
+                lambda: Story().store("log", note(TASK, 2, 5), b"").store("history", KEY, record(done=TOKEN))
+                .store("log", note(TASK, 3, 5 << 2 | 2), b""), "lacking for"),
         },
-        lambda: claimed().store("body", PREFIX + OTHER, BODY).store("ready", READY[:-20] + OTHER, b"")),
+        lambda: claimed().store("body", PREFIX + OTHER, BODY).store("ready", READY[:-20] + OTHER, b"")
+        .store("log", note(TASK, 2, 5), b"").store("tell", PREFIX + b"\0" + TASK + b"\0\5", b"")
+        .store("body", PREFIX + THIRD, NEEDY_OF_TWO).store("log", note(THIRD, 1, 1), b"")
+        .store("dep", PREFIX + b"\0" + OTHER + THIRD, b"\0\1").store("dep", PREFIX + b"\1" + THIRD, b"\0\1")),
 }

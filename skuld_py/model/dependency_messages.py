@@ -1,0 +1,71 @@
+"""What leaders tell each other so that a task waits for tasks of other partitions.
+
+The dependent's leader asks again until it knows (``Watch``), and the dependency's leader tells as soon as there is
+something to tell (``Tell``); both go by data that a majority keeps. See ``node.watching`` and ``node.telling``.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from skuld_py.config import PARTITIONS_MAX
+from skuld_py.model import fields
+from skuld_py.model.message import Message
+
+
+@attrs.frozen
+class Watch(Message):
+    """Tasks of ``partition`` wait for these: the receiver shall lead them, and tell when one has ended.
+
+    ``is_last``: whoever waits has waited long enough for those that nobody knows; the receiver asks a majority.
+    """
+
+    is_promise = False
+    request: int = fields.number()
+    partition: int = fields.number(0, PARTITIONS_MAX - 1)
+    is_last: bool = fields.truth()
+    ids: bytes = fields.ids()
+
+
+@attrs.frozen
+class Watched(Message):
+    """One ``notes.End`` for each task asked about, as a byte, and a majority knows it. ``OPEN``: it will be told
+    when there is more. ``UNKNOWN``: the leader knows no such task; none of a majority does, if it was the last
+    question."""
+
+    request: int = fields.number()
+    ends: bytes = fields.blob(1, 1_000)
+
+
+@attrs.frozen
+class Tell(Message):
+    """These tasks, which ``partition`` waits for, have ended so, and a majority knows it."""
+
+    columns = ("ids", "ends")
+    request: int = fields.number()
+    partition: int = fields.number(0, PARTITIONS_MAX - 1)
+    ids: bytes = fields.ids()
+    ends: bytes = fields.blob(1, 1_000)
+
+
+@attrs.frozen
+class Told(Message):
+    """A majority of the partition told has recorded it for all that wait."""
+
+    request: int = fields.number()
+
+
+@attrs.frozen
+class Note(Message):
+    """Keep these notes (``model.notes``). ``eras``: see ``CohortRow``."""
+
+    is_promise = False
+    columns = ("ids", "tokens", "seqs")
+    request: int = fields.number()
+    ids: bytes = fields.ids()
+    tokens: bytes = fields.u64s()
+    seqs: bytes = fields.u64s()
+    eras: bytes = fields.u64s(PARTITIONS_MAX * 2, default=b"")
+
+
+DEPENDENCY_MESSAGES: tuple[type[Message], ...] = (Watch, Watched, Tell, Told, Note)

@@ -1,0 +1,220 @@
+"""Who waits for whom: a partition's index over its dependents, and over those that other partitions wait for.
+
+Two tables, each with two families of rows, told apart by their first byte behind the partition:
+
+    dep    0 dependency dependent -> index u16     a dependency that a blocked task still waits for
+           1 dependent -> how many are left u16    of dependents with several dependencies
+    tell   0 dependency partition u16              a partition waits for this task, which has not ended
+           1 dependency partition u16 end u8       it has ended so, and the partition has not been told
+
+Invariant: the rows are a function of the bodies, of the notes (``model.notes``), and of where the tasks are filed.
+A blocked task has one row for each dependency not met; any other task has none. A subscribed dependency has one
+row for each partition that was not told its end. So to meet a dependency takes one look for its dependents, a join
+of a thousand meets each of them once, and nothing about dependencies is kept in memory: a new leader knows who is
+to be told, and whom to ask about.
+
+``fresh`` and ``has_news`` are hints to the leader that something is new, so that it need not look for it. They may
+be lost; the leader's walk over ``dep`` and the rows of ``tell`` do not rest on them. """
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from skuld_py.model.body import Body
+from skuld_py.model.ids import ID_BYTES
+from skuld_py.model.notes import MET, SUB, TOLD, End, split_told, told_seq, unmet
+from skuld_py.model.store import Row, Store
+from skuld_py.partition import tables
+from skuld_py.partition.tally import Touched
+
+FRESH_MAX = 10_000
+_OPEN, _TO_TELL = b"\x00", b"\x01"
+_WAITS, _LEFT = b"\x00", b"\x01"
+_U16_BYTES = 2
+_PARTITIONS_END = 1 << 12
+
+Blocked = tuple[bytes, Body, Sequence[int]]
+"""A task, its body, and the indexes of the dependencies it waits for."""
+News = tuple[bytes, int, End]
+"""A task that has ended, a partition that waits for it, and how it ended."""
+
+
+class Waiting:
+    """The rows of ``dep`` and ``tell`` of one partition."""
+
+    def __init__(self, store: Store, prefix: bytes, touched: Touched) -> None:
+        self._store = store
+        self._prefix = prefix
+        self._touched = touched
+        self.fresh: dict[bytes, None] = {}
+        """Dependencies that tasks began to wait for, since the owner last cleared this."""
+        self.is_overfull = False
+        """Whether there were more of them than are kept."""
+        self.has_news = False
+        """Whether an end is to be told that was not when the owner last cleared this."""
+
+    @property
+    def is_stirred(self) -> bool:
+        """Whether there is anything new; then the partition is ``touched``."""
+        return self.has_news or self.is_overfull or bool(self.fresh)
+
+    def _stir(self) -> None:
+        self._touched[int.from_bytes(self._prefix, "big")] = None
+
+    # -- dependents ----------------------------------------------------------------------------
+
+    def unmet(self, task_id: bytes, body: Body) -> list[int]:
+        """The indexes of the dependencies that a task still waits for, by its notes."""
+        return unmet(len(body.deps), body.header.policy, self.met(task_id)) if body.deps else []
+
+    def met(self, task_id: bytes) -> list[int]:
+        """The numbers of a task's MET notes."""
+        return self._seqs(task_id, MET)
+
+    def has_notes(self, ids: Sequence[bytes]) -> bool:
+        """Whether any of these tasks may have a dependency met: one seek, so that fresh ids skip look-ups."""
+        return self._store.is_any_between("log", tables.log_key(self._prefix, min(ids), MET, 0),
+                                          tables.log_key(self._prefix, max(ids), MET + 1, 0))
+
+    def block(self, tasks: Sequence[Blocked]) -> None:
+        """Enter tasks that wait."""
+        rows: list[Row] = []
+        for task_id, body, missing in tasks:
+            deps = body.deps
+            rows += [(self._wait_key(deps[index], task_id), index.to_bytes(_U16_BYTES, "big"))
+                     for index in missing]
+            if len(deps) > 1:
+                rows.append((self._left_key(task_id), len(missing).to_bytes(_U16_BYTES, "big")))
+            self._note_fresh([deps[index] for index in missing])
+        self._store.put_many("dep", rows)
+
+    def _note_fresh(self, deps: Sequence[bytes]) -> None:
+        self._stir()
+        if len(self.fresh) + len(deps) > FRESH_MAX:
+            self.is_overfull = True
+        else:
+            self.fresh.update(dict.fromkeys(deps))
+
+    def unblock(self, task_id: bytes, body: Body) -> bool:
+        """Take a task out; says whether it was there."""
+        deps = body.deps
+        if not deps or (len(deps) > 1 and self._pop("dep", self._left_key(task_id)) is None):
+            return False
+        found = self._store.pop_many("dep", [self._wait_key(dep, task_id) for dep in deps])
+        return any(row is not None for row in found)
+
+    def meet(self, task_id: bytes, body: Body, index: int) -> bool:
+        """A dependency is met; says whether it was the last that the task waited for."""
+        if self._pop("dep", self._wait_key(body.deps[index], task_id)) is None:
+            return False
+        if len(body.deps) == 1:
+            return True
+        key = self._left_key(task_id)
+        left = int.from_bytes(self._store.get("dep", key) or b"", "big") - 1
+        if left > 0:
+            self._store.put_many("dep", [(key, left.to_bytes(_U16_BYTES, "big"))])
+            return False
+        self._pop("dep", key)
+        return True
+
+    def dependents(self, dependency: bytes, after: bytes, limit: int) -> list[tuple[bytes, int]]:
+        """Tasks that wait for this one, with its index among their dependencies, behind ``after``."""
+        base = self._prefix + _WAITS + dependency
+        rows = self._store.scan("dep", base + after + b"\0" * bool(after), tables.end_of(base), limit)
+        return [(key[-ID_BYTES:], int.from_bytes(value, "big")) for key, value in rows]
+
+    def dependencies(self, after: bytes, limit: int) -> tuple[list[bytes], bytes]:
+        """Tasks that others wait for, behind ``after``, and where to go on; empty at the end."""
+        base = self._prefix + _WAITS
+        start = tables.end_of(base + after) if after else base
+        rows = self._store.scan("dep", start, self._prefix + _LEFT, limit)
+        found = list(dict.fromkeys(key[-2 * ID_BYTES : -ID_BYTES] for key, _ in rows))
+        return found, found[-1] if len(rows) == limit else b""
+
+    # -- dependencies --------------------------------------------------------------------------
+
+    def subscribe(self, task_id: bytes, partition: int, end: End, round_number: int) -> None:
+        """A partition waits for a task, which has ended so or has not."""
+        if end is End.OPEN:
+            self._store.put_many("tell", [(self._open_key(task_id, partition), b"")])
+        else:
+            self._put_news(task_id, [partition], end, round_number)
+
+    def end(self, task_id: bytes, end: End, round_number: int) -> None:
+        """A task has ended: tell all that wait for it and do not know."""
+        base = self._prefix + _OPEN + task_id
+        keys = [key for key, _ in self._store.scan("tell", base, tables.end_of(base), _PARTITIONS_END)]
+        if keys:
+            self._store.pop_many("tell", keys)
+            self._put_news(task_id, [int.from_bytes(key[-_U16_BYTES:], "big") for key in keys], end, round_number)
+
+    def finish(self, ids: Sequence[bytes]) -> None:
+        """Many tasks are done, of which mostly nobody waits for any: one seek."""
+        if ids and self._store.is_any_between("tell", self._open_key(min(ids), 0),
+                                              self._open_key(max(ids), _PARTITIONS_END)):
+            for task_id in ids:
+                self.end(task_id, End.DONE, 0)
+
+    def reopen(self, task_id: bytes) -> None:
+        """A task that had ended has not: who waits for it shall hear of its next end."""
+        base = self._prefix + _TO_TELL + task_id
+        self._store.pop_many("tell", [key for key, _ in self._store.scan(
+            "tell", base, tables.end_of(base), _PARTITIONS_END)])
+        self._store.put_many("tell", [(self._open_key(task_id, partition), b"")
+                                      for partition in self._seqs(task_id, SUB)])
+
+    def told(self, task_id: bytes, seq: int, round_number: int) -> None:
+        """A partition knows the end that a TOLD note speaks of."""
+        partition, end = split_told(seq)
+        if told_seq(partition, end, round_number) == seq:
+            self._pop("tell", self._news_key(task_id, partition, end))
+
+    def is_told(self, task_id: bytes, end: End, round_number: int) -> bool:
+        """Whether any partition has been told this end, and so a majority of this one knows it."""
+        return any(told_seq(split_told(seq)[0], end, round_number) == seq for seq in self._seqs(task_id, TOLD))
+
+    def subscribed(self, task_ids: Sequence[bytes], partition: int) -> list[bytes]:
+        """Those that the partition is known to wait for."""
+        keys = {tables.log_key(self._prefix, task_id, SUB, partition): task_id for task_id in task_ids}
+        known = self._store.get_many("log", list(keys))
+        return [task_id for key, task_id in keys.items() if key in known]
+
+    def news(self, after: bytes, limit: int) -> tuple[list[News], bytes]:
+        """What is to be told, behind a cursor, and where to go on; empty at the end."""
+        start = self._prefix + _TO_TELL + after + b"\0" * bool(after)
+        rows = self._store.scan("tell", start, self._prefix + _TO_TELL + b"\xff" * 24, limit)
+        cursor = rows[-1][0][3:] if len(rows) == limit else b""
+        found = [(key[3 : 3 + ID_BYTES], int.from_bytes(key[-3:-1], "big"), End(key[-1])) for key, _ in rows]
+        return found, cursor
+
+    # -- rows ----------------------------------------------------------------------------------
+
+    def _put_news(self, task_id: bytes, partitions: Sequence[int], end: End, round_number: int) -> None:
+        notes = {tables.log_key(self._prefix, task_id, TOLD, told_seq(partition, end, round_number)): partition
+                 for partition in partitions}
+        told = self._store.get_many("log", list(notes))
+        rows = [(self._news_key(task_id, partition, end), b"")
+                for key, partition in notes.items() if key not in told]
+        self._store.put_many("tell", rows)
+        if rows:
+            self.has_news = True
+            self._stir()
+
+    def _seqs(self, task_id: bytes, token: int) -> list[int]:
+        start, stop = (tables.log_key(self._prefix, task_id, number, 0) for number in (token, token + 1))
+        return [tables.split_log_key(key)[2] for key, _ in self._store.walk("log", start, stop)]
+
+    def _pop(self, table: str, key: bytes) -> bytes | None:
+        return self._store.pop_many(table, [key])[0]
+
+    def _wait_key(self, dependency: bytes, task_id: bytes) -> bytes:
+        return self._prefix + _WAITS + dependency + task_id
+
+    def _left_key(self, task_id: bytes) -> bytes:
+        return self._prefix + _LEFT + task_id
+
+    def _open_key(self, task_id: bytes, partition: int) -> bytes:
+        return self._prefix + _OPEN + task_id + partition.to_bytes(_U16_BYTES, "big")
+
+    def _news_key(self, task_id: bytes, partition: int, end: End) -> bytes:
+        return self._prefix + _TO_TELL + task_id + partition.to_bytes(_U16_BYTES, "big") + bytes([end])

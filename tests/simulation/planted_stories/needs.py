@@ -1,0 +1,92 @@
+"""Stories that break C13 or C17, and for each one that does not."""
+
+from __future__ import annotations
+
+from simulation.planted_stories.cases import Cases
+from simulation.story import NODES, OTHER, REFUSED, TASK, THIRD, TOKEN, Story, completed, record
+from skuld_py.model import messages as m
+from skuld_py.model.body import ON_FAILURE_FAIL, ON_FAILURE_IGNORE, ON_FAILURE_WAIT, Body, Header, split_body
+from skuld_py.model.columns import pack
+from skuld_py.model.history import DEP_FAILED, DIED, encode_mark
+from skuld_py.partition import tables
+from skuld_py.simulation.checkers import needs
+
+NEWER = TOKEN + 1
+PREFIX = tables.prefix_of(0)
+OTHERS_KEY = PREFIX + OTHER
+WAIT_MS = 100
+DONE = record(TOKEN, done=TOKEN)
+ROW = PREFIX + b"\0" + OTHER + TASK
+
+
+def body_of(policy: int, *deps: bytes) -> bytes:
+    return Body(Header("q", policy=policy, dep_wait_ms=WAIT_MS), payload=b"payload", deps=deps).encode()
+
+
+def enqueued(story: Story, policy: int = ON_FAILURE_WAIT, *deps: bytes) -> Story:
+    """The task is enqueued, and needs these; by default the other one."""
+    header, rest = split_body(body_of(policy, *(deps or (OTHER,))))
+    return story.tell(lambda request: m.Enqueue(request, 0, (m.TaskBatch(header, TASK, pack([rest])),)),
+                      m.Acked(0, 2), 1)
+
+
+def needing(policy: int = ON_FAILURE_WAIT, *deps: bytes) -> Story:
+    """The task needs the other one, which is completed on all nodes."""
+    return enqueued(completed().store("history", OTHERS_KEY, DONE), policy, *deps)
+
+
+def blocked(names: tuple[str, ...] = NODES) -> Story:
+    """The task waits for the other one, when all faults are over and all is well."""
+    return (enqueued(Story()).store("dep", ROW, b"\0\0", names)
+            .know(calm_ms=100, equal_ms=200, end_ms=300, bound_ms=1_000))
+
+
+CASES: Cases = {
+    needs.dependencies_are_done: (
+        {
+            "never completed": (lambda: needing().claim(), OTHER.hex()),
+            "completed later": (lambda: needing().claim().complete(11, task=OTHER), OTHER.hex()),
+            "completed in vain": (lambda: needing().complete(5, task=OTHER, answer=REFUSED).claim(), OTHER.hex()),
+            "one of two": (
+                lambda: needing(ON_FAILURE_WAIT, OTHER, THIRD).complete(5, task=OTHER).claim(), THIRD.hex()),
+            "not completed in the end": (
+                lambda: needing().complete(5, task=OTHER).claim().drop("history", OTHERS_KEY, "n3"), "n3"),
+            "claimed in the end": (
+                lambda: needing().complete(5, task=OTHER).claim()
+                .store("history", OTHERS_KEY, record(TOKEN), ("n2",)), "n2"),
+            "cancelled, of one that dies of that": (
+                lambda: needing(ON_FAILURE_FAIL).cancel(5, task=OTHER).claim(), "was not completed"),
+            "unknown, of one that waits": (
+                lambda: needing().claim(at_ms=5_000), "was not completed"),
+            "cancelled later": (
+                lambda: needing(ON_FAILURE_IGNORE).claim().cancel(12, task=OTHER), "nor been waited for"),
+            "unknown, too early": (
+                lambda: needing(ON_FAILURE_IGNORE).know(wall_start_ms=1_000, skew_ms=5).claim(at_ms=90),
+                "nor been waited for"),
+        },
+        lambda: needing().complete(5, task=OTHER).claim().claim(NEWER, task=OTHER)),
+    needs.nobody_waits_in_vain: (
+        {
+            "on all": (lambda: blocked().store("history", OTHERS_KEY, DONE), OTHER.hex()),
+            "on one": (lambda: blocked(("n2",)).store("history", OTHERS_KEY, DONE), "n2: "),
+            "known to another one": (lambda: blocked().store("history", OTHERS_KEY, DONE, ("n3",)), "n1: "),
+            "never well": (
+                lambda: blocked().store("history", OTHERS_KEY, DONE).know(equal_ms=None, end_ms=1_100), "n1: "),
+        },
+        lambda: blocked().store("history", OTHERS_KEY, record(TOKEN))
+        .store("dep", PREFIX + b"\1" + TASK, b"\0\1")),
+}
+
+IGNORED = (
+    lambda: needing(ON_FAILURE_IGNORE).complete(5, task=OTHER).claim(),
+    lambda: needing(ON_FAILURE_IGNORE).cancel(5, task=OTHER).claim(),
+    lambda: needing(ON_FAILURE_IGNORE).store("history", OTHERS_KEY, encode_mark(DIED, 1, DEP_FAILED)).claim(),
+    lambda: needing(ON_FAILURE_IGNORE).know(wall_start_ms=1_000, skew_ms=5).claim(at_ms=95),
+    lambda: needing(ON_FAILURE_IGNORE, OTHER).claim(at_ms=1_200).drop("history", OTHERS_KEY, "n1"),
+)
+"""Sound lives of a task that takes what fails for done."""
+UNDECIDED = (
+    lambda: blocked().store("history", OTHERS_KEY, DONE).know(calm_ms=None),
+    lambda: blocked().store("history", OTHERS_KEY, DONE).know(equal_ms=None, end_ms=1_099),
+)
+"""Nobody can say yet that a task waits in vain."""
