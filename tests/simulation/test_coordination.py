@@ -19,7 +19,7 @@ from skuld_py.simulation.coordination.poison import Poison
 from skuld_py.simulation.coordination.shell import Shell
 from skuld_py.simulation.coordination.weather import Weather
 
-SEEDS, CHUNK = 300, 50
+SEEDS, CHUNK = 150, 50
 SEEDS_FOR_BROKEN = 150
 KEPT = Path(__file__).with_name("coordination_seeds.txt")
 OURS = World()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,26 @@ SKEW_MS = 300
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
-    with LocalCluster(tmp_path, nodes=3, partitions=8, replicas=3, skew_ms=SKEW_MS, session_ms=2_000) as made:
+    """A cluster that a test may break."""
+    with a_cluster(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """One cluster for all tests of a file that leave it whole; each has queues of its own."""
+    with a_cluster(tmp_path_factory.mktemp("shared")) as made:
+        yield made
+
+
+@pytest.fixture
+def queue(request: pytest.FixtureRequest) -> str:
+    return "".join(char if char.isalnum() else "-" for char in str(request.node.name))[:200].rstrip("-")
+
+
+@contextmanager
+def a_cluster(directory: Path) -> Iterator[LocalCluster]:
+    with LocalCluster(directory, nodes=3, partitions=8, replicas=3, skew_ms=SKEW_MS, session_ms=2_000) as made:
         with Client(made.addresses, timeout_s=30) as client:
             await_leaders(client)
         yield made

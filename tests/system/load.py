@@ -13,6 +13,9 @@ from skuld_py import Claim, Client, SkuldError, Uncertain
 from skuld_py.client.client import Depth
 from system.conftest import await_leaders
 
+PACE_S = 0.05
+"""Between two batches of one producer: there is always load, and time for what is tested under it."""
+
 
 @attrs.define
 class Load:
@@ -29,7 +32,7 @@ class Load:
     def enqueue(self) -> None:
         """Enqueue small batches until told to stop."""
         with Client(self.addresses, timeout_s=15) as client:
-            while not self.is_over.is_set():
+            while not self.is_over.wait(PACE_S):
                 ids = client.new_ids(20)
                 try:
                     client.enqueue_many("load", [bytes(task_id) for task_id in ids], ids=ids)

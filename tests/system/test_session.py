@@ -39,17 +39,17 @@ def test_the_readme_session(cluster: LocalCluster) -> None:
         assert client.depths()["general"].completed == 1
 
 
-def test_renew_update_release_and_the_fence(cluster: LocalCluster) -> None:
-    with Client(cluster.addresses) as client:
-        task_id = client.enqueue("jobs", b"work")
-        first = client.claim_one("jobs", lease_s=1)
+def test_renew_update_release_and_the_fence(shared: LocalCluster, queue: str) -> None:
+    with Client(shared.addresses) as client:
+        task_id = client.enqueue(queue, b"work")
+        first = client.claim_one(queue, lease_s=1)
         assert first is not None
         assert client.update(first, [b"a", b"b"]) == 2
         client.renew(first, lease_s=30)
         assert first.remaining_s > 25
 
         client.release(first)
-        second = client.claim_one("jobs", wait_s=5)
+        second = client.claim_one(queue, wait_s=5)
         assert second is not None and second.token > first.token
         with pytest.raises(Fenced):
             client.renew(first)
@@ -67,61 +67,61 @@ def test_renew_update_release_and_the_fence(cluster: LocalCluster) -> None:
             client.renew(second)
 
 
-def test_order_priority_and_batches(cluster: LocalCluster) -> None:
-    with Client(cluster.addresses) as client:
+def test_order_priority_and_batches(shared: LocalCluster, queue: str) -> None:
+    with Client(shared.addresses) as client:
         ids = client.new_ids(6)
         for task_id, priority in zip(ids, [0, 0, 7, -7, 7, 0], strict=True):
-            client.enqueue("order", b"", priority=priority, id=task_id)
+            client.enqueue(queue, b"", priority=priority, id=task_id)
 
-        claims = client.claim("order", n=10)
+        claims = client.claim(queue, n=10)
 
         assert [ids.index(claim.id) for claim in claims] == [2, 4, 0, 1, 5, 3]
         client.complete_many(claims)
-        assert client.depths()["order"].completed == 6
+        assert client.depths()[queue].completed == 6
 
 
-def test_enqueue_is_idempotent_by_id_and_refuses_other_content(cluster: LocalCluster) -> None:
-    with Client(cluster.addresses) as client:
+def test_enqueue_is_idempotent_by_id_and_refuses_other_content(shared: LocalCluster, queue: str) -> None:
+    with Client(shared.addresses) as client:
         task_id = client.new_ids()[0]
         for _ in range(3):
-            assert client.enqueue("q", b"one", id=task_id, w=3) == task_id
+            assert client.enqueue(queue, b"one", id=task_id, w=3) == task_id
         with pytest.raises(Refused, match="other content"):
-            client.enqueue("q", b"two", id=task_id)
+            client.enqueue(queue, b"two", id=task_id)
 
-        assert client.count("q") == 1
+        assert client.count(queue) == 1
         assert client.get(str(task_id)).payload == b"one"
 
 
-def test_a_parked_claim_is_woken_by_an_enqueue_elsewhere(cluster: LocalCluster) -> None:
+def test_a_parked_claim_is_woken_by_an_enqueue_elsewhere(shared: LocalCluster, queue: str) -> None:
     """A long poll needs no polling: it ends soon after the task is there, whoever leads its partition."""
     from concurrent.futures import ThreadPoolExecutor
 
-    with Client(cluster.addresses[:1]) as waiting, Client(cluster.addresses[2:]) as other, \
+    with Client(shared.addresses[:1]) as waiting, Client(shared.addresses[2:]) as other, \
             ThreadPoolExecutor(1) as pool:
         for _ in range(6):
-            parked = pool.submit(waiting.claim, "poll", wait_s=20)
+            parked = pool.submit(waiting.claim, queue, wait_s=20)
             start = time.monotonic()
-            other.enqueue("poll", b"x")
+            other.enqueue(queue, b"x")
             claims = parked.result(timeout=10)
             assert len(claims) == 1 and time.monotonic() - start < 3
             waiting.complete_many(claims)
 
 
-def test_bad_input_is_refused_by_name_and_the_nodes_stay_up(cluster: LocalCluster) -> None:
-    with Client(cluster.addresses) as client:
+def test_bad_input_is_refused_by_name_and_the_nodes_stay_up(shared: LocalCluster, queue: str) -> None:
+    with Client(shared.addresses) as client:
         task_id = client.new_ids()[0]
         for call, code in (
             (lambda: client.enqueue("no spaces", b""), "bad_name"),
             (lambda: client.enqueue("", b""), "bad_name"),
-            (lambda: client.enqueue("q", "text"), "bad_payload"),  # type: ignore[arg-type]
-            (lambda: client.enqueue("q", bytes((1 << 20) + 1)), "payload_too_large"),
-            (lambda: client.enqueue("q", b"", priority=1 << 31), "bad_priority"),
-            (lambda: client.enqueue("q", b"", w=9), "bad_w"),
-            (lambda: client.enqueue("q", b"", id=b"\xff" * 20), "future_id"),
-            (lambda: client.enqueue("q", b"", id="short"), "bad_id"),
-            (lambda: client.claim("q", n=0), "bad_count"),
-            (lambda: client.claim("q", lease_s=float("nan")), "bad_duration"),
-            (lambda: client.claim("q", lease_s=10 * 86_400), "bad_duration"),
+            (lambda: client.enqueue(queue, "text"), "bad_payload"),  # type: ignore[arg-type]
+            (lambda: client.enqueue(queue, bytes((1 << 20) + 1)), "payload_too_large"),
+            (lambda: client.enqueue(queue, b"", priority=1 << 31), "bad_priority"),
+            (lambda: client.enqueue(queue, b"", w=9), "bad_w"),
+            (lambda: client.enqueue(queue, b"", id=b"\xff" * 8 + bytes(12)), "future_id"),
+            (lambda: client.enqueue(queue, b"", id="short"), "bad_id"),
+            (lambda: client.claim(queue, n=0), "bad_count"),
+            (lambda: client.claim(queue, lease_s=float("nan")), "bad_duration"),
+            (lambda: client.claim(queue, lease_s=10 * 86_400), "bad_duration"),
             (lambda: client.get(task_id), "no_such_task"),
             (lambda: client.renew(ClaimName(task_id, 1)), "fenced"),
         ):
@@ -129,16 +129,16 @@ def test_bad_input_is_refused_by_name_and_the_nodes_stay_up(cluster: LocalCluste
                 call()  # type: ignore[no-untyped-call]
             assert refusal.value.code == code
 
-        assert client.count() == 0
-        assert client.enqueue("q", bytes(1 << 20)), "the largest payload is taken"
+        assert client.count(queue) == 0
+        assert client.enqueue(queue, bytes(1 << 20)), "the largest payload is taken"
 
 
-def test_a_full_mebibyte_travels_both_ways(cluster: LocalCluster) -> None:
+def test_a_full_mebibyte_travels_both_ways(shared: LocalCluster, queue: str) -> None:
     payload = bytes(range(256)) * 4096
-    with Client(cluster.addresses) as client:
-        client.enqueue_many("big", [payload] * 30)
+    with Client(shared.addresses) as client:
+        client.enqueue_many(queue, [payload] * 30)
 
-        claims = [claim for _ in range(30) for claim in client.claim("big", n=3)]
+        claims = [claim for _ in range(30) for claim in client.claim(queue, n=3)]
 
         assert len(claims) == 30 and all(claim.payload == payload for claim in claims)
 
