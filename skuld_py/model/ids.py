@@ -26,6 +26,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import struct
+from collections.abc import Sequence
+from functools import lru_cache
 
 from skuld_py.errors import Malformed, Refused
 
@@ -125,10 +127,17 @@ def split(blob: bytes) -> list[bytes]:
     return list(struct.unpack(f"{ID_BYTES}s" * count, blob))
 
 
-def is_of_one_route(blob: bytes) -> bool:
-    """Whether all ids of a column have the same route, seen in four strides over it."""
-    count = len(blob) // ID_BYTES
-    return all(blob[at::ID_BYTES] == blob[at : at + 1] * count for at in range(16, ID_BYTES))
+def partitions_of(blob: bytes, partitions: int) -> Sequence[int]:
+    """The partition of each id of a column, from a stride or two over it; there are at most 2^16 partitions."""
+    mask, low = partitions - 1, blob[ID_BYTES - 1 :: ID_BYTES]
+    if mask <= 0xFF:
+        return low.translate(_masked(mask))
+    return [(high << 8 | each) & mask for high, each in zip(blob[ID_BYTES - 2 :: ID_BYTES], low, strict=True)]
+
+
+@lru_cache(8)
+def _masked(mask: int) -> bytes:
+    return bytes(number & mask for number in range(256))
 
 
 def to_text(task_id: bytes) -> str:

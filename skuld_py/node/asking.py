@@ -68,8 +68,8 @@ class ClientService:
         if operation is not None:
             self._node.start(operation, now_ms)
 
-    def _group(self, task_ids: Sequence[bytes]) -> dict[int, list[int]]:
-        """Indexes of the ids by partition; refused before each partition has had its first leader."""
+    def _group(self, task_ids: bytes) -> dict[int, Sequence[int]]:
+        """Indexes of a column of ids by partition; refused before each partition has had its first leader."""
         groups = self._peers.group(task_ids)
         if not groups:
             raise Refused("empty", "ids: none given")
@@ -104,17 +104,16 @@ class ClientService:
         self._check_tasks(now_ms, message.batches)
         newest_ms = now_ms + self._node.parameters.skew_ms + FUTURE_MS_MAX
         parts: dict[int, list[m.TaskBatch]] = {}
-        every: list[bytes] = []
         for batch in message.batches:
             task_ids = ids.split(batch.ids)
-            every += task_ids
             if ids.time_of(max(task_ids)) > newest_ms:
                 raise Refused("future_id", "id: made in the future by this node's clock; check the clock")
-            groups = self._peers.group(task_ids)
+            groups = self._peers.group(batch.ids)
             for partition, indexes in groups.items():
                 part = batch if len(groups) == 1 else _part(batch, task_ids, indexes)
                 parts.setdefault(partition, []).append(part)
-        sizes = {partition: len(indexes) for partition, indexes in self._group(every).items()}
+        sizes = {partition: len(indexes) for partition, indexes in self._group(
+            b"".join([batch.ids for batch in message.batches])).items()}
 
         def make(request: int, partitions: list[int]) -> m.Replicate:
             batches = tuple(batch for partition in partitions for batch in parts[partition])
@@ -145,7 +144,7 @@ class ClientService:
         limit = self._node.limits.entry_bytes
         if max(map(len, message.entries.unpack("entries")), default=limit + 1) > limit:
             raise Refused("entry_too_large", f"entries: one to many entries of at most {limit} bytes each")
-        sizes = dict.fromkeys(self._group([message.id]), 1)
+        sizes = dict.fromkeys(self._group(message.id), 1)
 
         def make(request: int, partitions: list[int]) -> m.Append:
             return attrs.evolve(message, request=request, eras=self._eras(partitions))
@@ -153,15 +152,15 @@ class ClientService:
 
     def _complete(self, now_ms: int, origin: Origin, message: m.Complete) -> Operation:
         self._check_entries("results", message.results)
-        task_ids, tokens = ids.split(message.ids), columns.unpack_u64(message.tokens)
-        results = message.results.unpack("results")
-        groups = self._group(task_ids)
+        groups = self._group(message.ids)
 
         def make(request: int, partitions: list[int]) -> m.Complete:
             eras = self._eras(partitions)
             if len(partitions) == len(groups):
                 return attrs.evolve(message, request=request, at_ms=now_ms, eras=eras)
             kept = [index for partition in partitions for index in groups[partition]]
+            task_ids, tokens = ids.split(message.ids), columns.unpack_u64(message.tokens)
+            results = message.results.unpack("results")
             return m.Complete(request, message.w, now_ms, b"".join([task_ids[index] for index in kept]),
                               columns.pack_u64([tokens[index] for index in kept]), eras,
                               columns.pack([results[index] for index in kept] if results else []))
@@ -170,7 +169,7 @@ class ClientService:
 
     def _cancel(self, now_ms: int, origin: Origin, message: m.Cancel) -> Operation:
         task_ids = ids.split(message.ids)
-        groups = self._group(task_ids)
+        groups = self._group(message.ids)
 
         def make(request: int, partitions: list[int]) -> m.Cancel:
             kept = b"".join(task_ids[index] for partition in partitions for index in groups[partition])
@@ -194,16 +193,16 @@ class ClientService:
         return ClaimOperation(self._node, origin, now_ms, message)
 
     def _renew(self, now_ms: int, origin: Origin, message: m.Renew) -> Operation:
-        self._group(ids.split(message.ids))
+        self._group(message.ids)
         return RenewOperation(self._node, origin, now_ms, message)
 
     def _conclude(self, now_ms: int, origin: Origin, message: m.Conclude) -> Operation:
         self._check_entries("errors", message.errors)
-        self._group(ids.split(message.ids))
+        self._group(message.ids)
         return ConcludeOperation(self._node, origin, now_ms, message)
 
     def _revive(self, now_ms: int, origin: Origin, message: m.Revive) -> Operation:
-        self._group(ids.split(message.ids))
+        self._group(message.ids)
         return ReviveOperation(self._node, origin, now_ms, message)
 
     def release(self, now_ms: int, task_ids: bytes, tokens: bytes) -> None:
@@ -217,7 +216,7 @@ class ClientService:
         def make(request: int, partitions: list[int]) -> m.Get:
             return m.Get(request, message.ids, self._eras(partitions), is_bare=message.is_bare)
         task_ids, least = ids.split(message.ids), columns.unpack_u64(message.least)
-        return GetOperation(self._node, origin, now_ms, task_ids, self._group(task_ids), make,
+        return GetOperation(self._node, origin, now_ms, task_ids, self._group(message.ids), make,
                             dict(zip(task_ids, least, strict=False)))
 
     def _survey(self, now_ms: int, origin: Origin, message: m.Count | m.List) -> Operation:

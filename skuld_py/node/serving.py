@@ -80,19 +80,15 @@ class PeerService:
     def _vnode_of(self, task_id: bytes) -> Vnode:
         return self._node.vnodes[ids.partition_of(task_id, self._node.parameters.partitions)]
 
-    def group(self, task_ids: Sequence[bytes]) -> dict[int, list[int]]:
-        """Indexes of ids by partition; a batch of one route, the common case, is seen as such."""
-        routes: dict[bytes, list[int]] = {}
-        if task_ids and ids.is_of_one_route(b"".join(task_ids)):
-            routes[task_ids[0][16:]] = list(range(len(task_ids)))
-        else:
-            for index, task_id in enumerate(task_ids):
-                routes.setdefault(task_id[16:], []).append(index)
+    def group(self, task_ids: bytes) -> dict[int, Sequence[int]]:
+        """Indexes of a column of ids by partition; a batch of one partition, the common case, is seen as such."""
+        partitions = ids.partitions_of(task_ids, self._node.parameters.partitions)
+        if partitions and partitions.count(partitions[0]) == len(partitions):
+            return {partitions[0]: range(len(partitions))}
         groups: dict[int, list[int]] = {}
-        mask = self._node.parameters.partitions - 1
-        for route, indexes in routes.items():
-            groups.setdefault(int.from_bytes(route, "big") & mask, []).extend(indexes)
-        return groups
+        for index, partition in enumerate(partitions):
+            groups.setdefault(partition, []).append(index)
+        return dict(groups)
 
     # -- data ----------------------------------------------------------------------------------
 
@@ -101,7 +97,7 @@ class PeerService:
         unkept, cohorts = self._standings(message.eras)
         for batch in message.batches:
             task_ids, payloads = ids.split(batch.ids), batch.payloads.unpack("payloads")
-            if len(self.group(task_ids)) != 1:
+            if len(self.group(batch.ids)) != 1:
                 raise Malformed("Replicate.ids", "a batch holds tasks of one partition")
             vnode = self._vnode_of(task_ids[0])
             if self._takes_writes(vnode):
@@ -135,7 +131,7 @@ class PeerService:
         task_ids, tokens = ids.split(message.ids), columns.unpack_u64(message.tokens)
         results = message.results.unpack("results")
         unkept, cohorts = self._standings(message.eras)
-        for partition, indexes in self.group(task_ids).items():
+        for partition, indexes in self.group(message.ids).items():
             vnode = self._node.vnodes[partition]
             if self._takes_writes(vnode):
                 done, by = [task_ids[index] for index in indexes], [tokens[index] for index in indexes]
@@ -157,7 +153,7 @@ class PeerService:
         task_ids = ids.split(message.ids)
         tokens, seqs = columns.unpack_u64(message.tokens), columns.unpack_u64(message.seqs)
         notes = list(zip(task_ids, tokens, seqs, strict=True))
-        for partition, indexes in self.group(task_ids).items():
+        for partition, indexes in self.group(message.ids).items():
             vnode = self._node.vnodes[partition]
             if self._takes_writes(vnode):
                 vnode.replica.note(now_ms, [notes[index] for index in indexes])
@@ -166,7 +162,7 @@ class PeerService:
     def _get(self, now_ms: int, peer: str, message: m.Get) -> m.Got:
         rows: list[m.TaskRow] = []
         task_ids = ids.split(message.ids)
-        for partition, indexes in self.group(task_ids).items():
+        for partition, indexes in self.group(message.ids).items():
             rows += read_rows(self._node.vnodes[partition].replica, [task_ids[index] for index in indexes],
                               message.is_bare)
         return m.Got(message.request, tuple(rows), *self._standings(message.eras))
@@ -174,12 +170,12 @@ class PeerService:
     def _mend(self, now_ms: int, peer: str, message: m.Mend) -> m.Kept:
         """As ``_repair``, but its sender waits for it. What conflicts stays as it is, and one is shown."""
         unkept, cohorts = self._standings(message.eras)
-        rows = {row.id: row for row in message.tasks}
-        for partition, indexes in self.group(list(rows)).items():
+        rows = list({row.id: row for row in message.tasks}.values())
+        for partition, indexes in self.group(b"".join([row.id for row in rows])).items():
             vnode = self._node.vnodes[partition]
             if self._takes_writes(vnode):
                 merge_rows(vnode.replica, now_ms, self._node.parameters.partitions,
-                           [list(rows.values())[index] for index in indexes])
+                           [rows[index] for index in indexes])
         return m.Kept(message.request, b"", unkept, cohorts)
 
     def owned(self) -> list[Vnode]:

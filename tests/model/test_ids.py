@@ -62,6 +62,13 @@ def test_the_route_alone_decides_the_partition(route: int, power: int) -> None:
     assert ids.partition_of(task_id, 1 << power) == route % (1 << power)
 
 
+@given(st.lists(st.binary(min_size=20, max_size=20)), st.integers(0, 12))
+def test_the_partitions_of_a_column_are_those_of_its_ids(task_ids: list[bytes], power: int) -> None:
+    found = ids.partitions_of(b"".join(task_ids), 1 << power)
+
+    assert list(found) == [ids.partition_of(task_id, 1 << power) for task_id in task_ids]
+
+
 def test_a_task_id_prints_as_text() -> None:
     task_id = ids.TaskId(bytes(20))
 
