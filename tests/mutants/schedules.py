@@ -14,7 +14,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("tick-of-now", "a task is made for the moment at which it is enqueued", SCHEDULING,
            "            plan.owed[tick_ms] = False\n        for",
            "            plan.owed[now_ms] = False\n        for", "C20",
-           NODES + "test_every_tick_from_the_definition_on_becomes_a_task_in_time"),
+           NODES + "test_of_missed_ticks_the_newest_is_made_up_for_and_as_many_more_as_wanted"),
     mutant("ticks-from-the-beginning", "a definition makes ticks from before it was made", SCHEDULING,
            "Plan(schedule, schedule.since_ms)", "Plan(schedule, 0)", "C20",
            NODES + "test_a_changed_definition_holds_from_its_making_on_and_makes_no_old_tick_anew"),
