@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from skuld_py.client.concluding import Concluding
 from skuld_py.client.enqueueing import Enqueueing
+from skuld_py.client.groups import Grouping
 from skuld_py.client.holding import Holding
 from skuld_py.client.minting import Minter, wall_ms
 from skuld_py.client.pausing import Pausing
@@ -24,7 +25,7 @@ from skuld_py.model import names
 TIMEOUT_S = 5.0
 
 
-class Verbs(Enqueueing, Holding, Concluding, Reading, Pausing, Scheduling):
+class Verbs(Enqueueing, Holding, Concluding, Reading, Pausing, Scheduling, Grouping):
     """What a client can do. ``holder`` is its name in the claims it makes."""
 
     def __init__(self, holder: str | None, clock: Callable[[], float] = steady_s,

@@ -18,6 +18,7 @@ from skuld_py.model.history import (
     TOO_MANY_CLAIMS,
     History,
 )
+from skuld_py.model.ids import TaskId
 from skuld_py.model.notes import MET, unmet
 from skuld_py.model.outcomes import ERROR_SEQ, LOG_SEQS, RESULT_SEQ
 from skuld_py.model.state import due_of, state_of
@@ -65,6 +66,7 @@ class Task:
     ``result`` is that of the claim that completed it, ``error`` that of the newest one that failed with one.
     ``state`` is where it stood when it was read, by the reader's clock: a word of ``model.state`` in lower case.
     ``due_ms``: not to be claimed before, 0 for at once. ``death``: why it is dead as soon as no claim is held.
+    ``deps``: the tasks that it waits for, or waited for.
     ``seq``: how many facts this view shows (claims and how they ended, log entries, a completion); it never falls.
     """
 
@@ -86,6 +88,7 @@ class Task:
     due_ms: int = 0
     death: str = ""
     seq: int = 0
+    deps: tuple[TaskId, ...] = ()
 
     @property
     def is_completed(self) -> bool:
@@ -112,7 +115,8 @@ def view(task_id: bytes, record: bytes, history: History, entries: list[LogEntry
                 history.cancelled.value[0] if history.cancelled.value else None,
                 outcomes.get((done_token, RESULT_SEQ)) if done_token else None, errors[-1] if errors else None,
                 state_of(history, body, now_ms, 0, _is_blocked(body, entries)).name.lower(), due_of(history, body),
-                DEATHS[history.death(header.retry.max_attempts, _EVER_MS)], history.facts + len(entries))
+                DEATHS[history.death(header.retry.max_attempts, _EVER_MS)], history.facts + len(entries),
+                tuple(map(TaskId, body.deps)))
 
 
 def _is_blocked(body: Body, entries: list[LogEntry]) -> bool:

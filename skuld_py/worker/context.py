@@ -10,7 +10,8 @@ Invariants:
 * ``is_lost`` turns true once and stays; from then on nothing of this claim may become visible. It turns true
   by the worker's word or by this machine's clock, whichever is earlier.
 * ``ClaimLost`` is no ``Exception``: the order to stop is not to be swallowed by a task that forgives errors.
-* Nothing here talks to the cluster except ``history`` and ``attempt``, which read once, when first asked.
+* Nothing here talks to the cluster except ``history`` and ``attempt``, which read once, when first asked, and
+  ``results``, which reads when it is called.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class TaskContext:
     """A task's view of its claim. Its methods may be called from any thread."""
 
     def __init__(self, task_id: TaskId, token: int, queue: str, deadline: float,
-                 read: Callable[[TaskId], Task], clock: Callable[[], float] = steady_s) -> None:
+                 read: Callable[[TaskId], Task], results_of: Callable[[TaskId], list[bytes | None]],
+                 clock: Callable[[], float] = steady_s) -> None:
         self.id = task_id
         self.token = token
         self.queue = queue
@@ -53,6 +55,7 @@ class TaskContext:
         self._clock = clock
         self._deadline = deadline
         self._read = read
+        self._results_of = results_of
         self._task: Task | None = None
         self._lost: str | None = None
 
@@ -98,6 +101,11 @@ class TaskContext:
     def attempt(self) -> int:
         """How often the task was claimed so far, this time included, and claims that reached nobody."""
         return len(self._earlier()) + 1
+
+    def results(self) -> list[bytes | None]:
+        """What the tasks gave that this one waited for, in the order of their making, as bytes: text in UTF-8,
+        other values in JSON. None of one without a result. Behind a join, what that waited for."""
+        return self._results_of(self.id)
 
     def _earlier(self) -> list[ClaimView]:
         if self._task is None:

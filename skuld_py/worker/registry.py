@@ -5,6 +5,7 @@
 
     census.send(paths, output="/data/census")                             # enqueue a call of it
     census.send_with(priority=9)(paths, output="/data/census")            # with options of this one call
+    client.chain([census.step(paths), report.step()])                     # one call behind the other
     client.enqueue("census", census.call(paths, output="/data/census"))   # the same by hand
     census(spark, context, paths, output="/tmp")                          # call it here and now
 
@@ -66,6 +67,9 @@ class TaskFunction(Protocol[P, R_co]):
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> bytes:
         """The payload of a task that runs it with these arguments."""
+
+    def step(self, *args: P.args, **kwargs: P.kwargs) -> tuple[str, bytes]:
+        """A step of a chain, a group or a chord: the function's queue, and the payload of a call of it."""
 
     def send(self, *args: P.args, **kwargs: P.kwargs) -> TaskId:
         """Enqueue a task that runs it with these arguments, by the client in use; gives the task's id."""
@@ -183,10 +187,17 @@ def _register(function: Callable[..., Any], name: str | None, options: Options) 
     def call(*args: Any, **kwargs: Any) -> bytes:
         return encode_call(function, *args, **kwargs)
 
+    def step(*args: Any, **kwargs: Any) -> tuple[str, bytes]:
+        if "queue" not in options:
+            raise Refused("no_queue", f"{name} has no queue; give it one, @task(queue=...), or write the step as"
+                          " (queue, function.call(...))")
+        return options["queue"], call(*args, **kwargs)
+
     def send_with(client: Any = None, **overrides: Unpack[Options]) -> Callable[..., Any]:
         return sender(name, call, client, options, overrides)
 
-    vars(function).update(task_name=name, task_options=options, call=call, send_with=send_with, send=send_with())
+    vars(function).update(task_name=name, task_options=options, call=call, step=step, send_with=send_with,
+                          send=send_with())
     return function
 
 
@@ -262,3 +273,8 @@ def _bad_value(where: str, problem: str) -> Refused:
 
 def _no_call(problem: str) -> Refused:
     return Refused("bad_call", f"the payload is no call of a task function: {problem}")
+
+
+@task(name="skuld:join")
+def join(spark: Any, context: TaskContext) -> None:
+    """What tasks between the parts of a large group call (``client.groups``): waiting was all they were for."""

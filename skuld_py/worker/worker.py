@@ -188,7 +188,8 @@ class Worker:
         for claim in claims:
             for older in [run for run in self._running.values() if run.claim.id == claim.id]:
                 self._lose(older, "the task was claimed again")
-            context = TaskContext(claim.id, claim.token, claim.queue, claim.deadline, self._reading.get)
+            context = TaskContext(claim.id, claim.token, claim.queue, claim.deadline, self._reading.get,
+                                  self._reading.results_of)
             run = Run(claim, context, self._engine, partial(self._post, self._on_end))
             self._renewer.hold(run.key, claim.deadline)
             if self._stop_at is not None:

@@ -20,8 +20,8 @@ VERB_OF = {"enqueue_many": "enqueue", "claim_one": "claim", "renew_many": "renew
            "update": "append", "get_many": "get", "depths": "status",
            "put_schedule": "schedule put", "schedules": "schedule list", "remove_schedule": "schedule remove"}
 """The verbs of methods that are called otherwise; the many form and the single one share a verb."""
-WITHOUT = {"close", "new_ids"}
-"""What makes no sense by itself on a command line."""
+WITHOUT = {"close", "new_ids", "chain", "group", "chord", "join", "results_of"}
+"""What makes no sense by itself on a command line. Groups are made there by ``enqueue --dep``."""
 ELSEWHERE = {"w": "w", "n": "n", "lease_s": "lease", "retry_in_s": "retry-in", "wait_s": "wait",
              "priority": "priority", "id": "id", "headers": "header", "states": "state",
              "deps": "dep", "dep_wait_s": "dep-wait", "unique_window_s": "unique-window",

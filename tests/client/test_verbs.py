@@ -376,6 +376,24 @@ def a_schedule_is_put_seen_and_removed(client: Any, queue: str) -> None:
     assert refused.value.code == "no_such_schedule"
 
 
+@of("chain", "group", "chord", "join", "results_of")
+def steps_wait_for_each_other(client: Any, queue: str) -> None:
+    before, behind = f"{queue}-before", f"{queue}-behind"
+    first, second = client.chain([(before, b"1"), (behind, b"2")])
+    steps, then = client.chord([(before, b"3"), (before, b"4")], (behind, b"5"), deps=[first])
+    beside = client.group([(behind, b"6"), (behind, b"7")], deps=[then])
+    last = client.join([second, *beside], (behind, b"8"))
+
+    done: list[bytes] = []
+    while len(done) < 8:
+        claims = [claim for queue in (before, behind) for claim in client.claim(queue, n=10, wait_s=0.1)]
+        client.complete_many(claims, [b"result " + claim.payload for claim in claims])
+        done += [claim.payload for claim in claims]
+    assert done[0] == b"1" and {*done[-3:-1]} == {b"6", b"7"} and done[-1] == b"8"
+    assert client.results_of(then) == [b"result 3", b"result 4"] == client.results(steps)
+    assert client.results_of(last) == [b"result 2", b"result 6", b"result 7"]
+
+
 @of("status")
 def the_cluster_describes_itself(client: Any, queue: str) -> None:
     described = client.status()

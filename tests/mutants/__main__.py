@@ -28,6 +28,7 @@ from mutants import (
     coordination,
     elections,
     grants,
+    groups,
     membership,
     moves,
     options,
@@ -42,7 +43,8 @@ from mutants.workshop import TOP, Broken, Workshop
 
 LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTANTS, *moves.MUTANTS,
                                *coordination.MUTANTS, *membership.MUTANTS, *settings.MUTANTS,
-                               *options.MUTANTS, *tasks.MUTANTS, *schedules.MUTANTS)
+                               *options.MUTANTS, *tasks.MUTANTS, *schedules.MUTANTS,
+                               *groups.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 

@@ -47,6 +47,22 @@ def sleep(client: Any, context: TaskContext) -> list[bool]:
     return [before, context.is_lost]
 
 
+@skuld_py.task(queue="sums")
+def add_all(spark: Any, context: TaskContext) -> int:
+    return sum(int(result or b"0") for result in context.results())
+
+
+def test_functions_are_steps_and_read_the_results_of_those_before() -> None:
+    client = MemoryClient(now=NOW)
+    _, total = client.chord([add.step(number, 1) for number in range(1_100)], add_all.step())
+    doubled, = client.chain([add_all.step()], deps=[total])
+
+    names = [ran.name for ran in client.run_until_empty("sums")]
+    assert names.count("skuld:join") == 2 and len(names) == 1_100 + 2 + 2
+    assert client.results([total, doubled]) == [str(sum(range(1, 1_101))).encode()] * 2
+    assert add.step(1, 2) == ("sums", add.call(1, 2))
+
+
 def test_time_stands_still_until_it_is_moved() -> None:
     client = MemoryClient(now=NOW)
     client.enqueue("q", b"x")

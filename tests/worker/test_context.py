@@ -25,7 +25,7 @@ def context(*earlier: ClaimView, token: int = 9, deadline_s: float = 60.0) -> Ta
         own = ClaimView(token, "me", 3, 4, is_released=False, completed_ms=None)
         return Task(task_id, "q", 0, b"", (*earlier, own))
 
-    return TaskContext(ID, token, "q", time.monotonic() + deadline_s, read)
+    return TaskContext(ID, token, "q", time.monotonic() + deadline_s, read, lambda task_id: [b"1", None])
 
 
 def claim(token: int, *log: bytes) -> ClaimView:
@@ -47,6 +47,10 @@ def test_a_context_names_its_claim() -> None:
     assert here.claim_path("/data/") == f"/data/{ID}/9"
     assert not here.is_lost
     here.check()
+
+
+def test_a_context_reads_what_the_tasks_before_gave() -> None:
+    assert context().results() == [b"1", None]
 
 
 def test_a_lost_claim_raises_what_except_exception_does_not_catch() -> None:

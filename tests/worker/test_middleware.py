@@ -105,10 +105,11 @@ def test_a_worker_runs_a_task_inside_those_added(monkeypatch: pytest.MonkeyPatch
     named.send_with(client=client)(4)
     claim = client.claim_one("q")
     assert claim is not None
-    context = TaskContext(claim.id, claim.token, claim.queue, claim.deadline, client.get, claim.clock)
+    context = TaskContext(claim.id, claim.token, claim.queue, claim.deadline, client.get, client.results_of,
+                          claim.clock)
     engine: Any = Direct()
 
-    assert Run(claim, context, engine, lambda *_: None)._outcome() == Returned(8)
+    assert Run(claim, context, engine, lambda *_: None)._outcome() == Returned(b"8")
     assert notes == ["a before [4]", "a after 8"]
 
 
