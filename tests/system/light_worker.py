@@ -1,0 +1,83 @@
+"""A worker without Spark, and the task functions of a group: what a test can kill and start again in a second.
+
+It is the real worker with an engine that calls functions in Python. As a process: ``python light_worker.py NODES
+QUEUE``; it runs until it is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import skuld_py
+from skuld_py.worker.context import TaskContext
+from skuld_py.worker.registry import Call
+from skuld_py.worker.worker import Worker
+
+SLOTS = 8
+LEASE_S = 3.0
+
+
+@skuld_py.task(name="test.spell", queue="group")
+def spell(spark: object, context: TaskContext, letter: str) -> str:
+    """The letter behind what the step before has spelt."""
+    before = context.results()
+    return (before[0] or b"").decode() + letter if before else letter
+
+
+@skuld_py.task(name="test.square", queue="group")
+def square(spark: object, context: TaskContext, number: int) -> int:
+    return number * number
+
+
+@skuld_py.task(name="test.total", queue="group")
+def total(spark: object, context: TaskContext) -> list[int]:
+    """How many numbers were given, and their sum."""
+    found = [json.loads(result or b"null") for result in context.results()]
+    return [len(found), sum(found)]
+
+
+@skuld_py.task(name="test.report", queue="group")
+def report(spark: object, context: TaskContext) -> list[str]:
+    return [(result or b"").decode() for result in context.results()]
+
+
+class PlainEngine:
+    """Calls functions, and is always there."""
+
+    def start(self) -> None:
+        """There is nothing to start."""
+
+    restart = start
+
+    def stop(self, grace_s: float) -> None:
+        """There is nothing to stop."""
+
+    def is_alive(self) -> bool:
+        return True
+
+    def is_gone(self) -> bool:
+        return False
+
+    def call(self, function: Callable[..., Any], context: TaskContext, call: Call) -> Any:
+        return function(None, context, *call.args, **call.kwargs)
+
+    def cancel(self, name: str) -> bool:
+        return True
+
+    def counts(self, name: str) -> dict[str, Any] | None:
+        return None
+
+
+def main(nodes: str, queue: str) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        Worker(nodes.split(","), queue, PlainEngine(), slots=SLOTS, lease_s=LEASE_S,
+               renewer_log=Path(directory) / "renewer.log").run()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
