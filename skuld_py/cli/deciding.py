@@ -11,7 +11,7 @@ import click
 
 from skuld_py.cli.acting import Done, client_verb
 from skuld_py.cli.options import client_options, connected, copies_option
-from skuld_py.cli.values import TASK_ID, many
+from skuld_py.cli.values import DURATION, TASK_ID, many
 
 if TYPE_CHECKING:
     from skuld_py.client.client import Client
@@ -48,21 +48,31 @@ def retry(client: Client, ids: tuple[bytes, ...]) -> Done:
 
 @click.command()
 @_ids
+@click.option("--wait", "wait_s", type=DURATION, metavar="DURATION", default="0s",
+              help="Wait until all of them have ended, for so long; fail if they have not by then.")
 @client_options
-def results(ids: tuple[bytes, ...], nodes: str, timeout_s: float, as_json: bool) -> None:
+def results(ids: tuple[bytes, ...], wait_s: float, nodes: str, timeout_s: float, as_json: bool) -> None:
     """Show the results of the tasks ID..., tab-separated behind their ids; of those without one, the id alone.
 
+    With --json how each has ended, too: completed, cancelled or dead, and the last error.
+
     \b
-    Example:
+    Examples:
+      skuld results 000006cvl5s5o0000000e1k0g5u3k7qh --wait 10m
       skuld results 000006cvl5s5o0000000e1k0g5u3k7qh --json
     """
     from skuld_py.cli import showing
+    from skuld_py.errors import Refused
     from skuld_py.model.ids import to_text
 
     with connected(nodes, timeout_s) as client:
-        found = client.results(ids)
-    for task_id, result in zip(ids, found, strict=True):
-        text = to_text(task_id)
-        words = text if result is None else f"{text}\t{showing.shown(result)}"
-        showing.print_event(as_json, words, id=text, has_result=result is not None,
-                            **showing.bytes_fields("result", result or b""))
+        found = client.ends(ids, wait_s=wait_s)
+    for end in found:
+        text = to_text(end.id)
+        words = text if end.result is None else f"{text}\t{showing.shown(end.result)}"
+        showing.print_event(as_json, words, id=text, state=end.state or None, has_result=end.result is not None,
+                            **showing.bytes_fields("result", end.result or b""),
+                            **showing.bytes_fields("error", end.error or b""))
+    left = sum(1 for end in found if not end.state)
+    if wait_s and left:
+        raise Refused("not_ended", f"ids: {left} of {len(found)} have not ended by now; wait longer")

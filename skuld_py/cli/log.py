@@ -7,29 +7,21 @@ earlier one was lost.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import math
 
 import click
 
 from skuld_py.cli.options import client_options, connected
-from skuld_py.cli.values import TASK_ID, TOKEN, Duration
-
-if TYPE_CHECKING:
-    from skuld_py.client.client import Client
+from skuld_py.cli.values import TASK_ID, TOKEN
 
 
 @click.command()
 @click.argument("task_id", metavar="ID", type=TASK_ID)
 @click.option("--token", type=TOKEN, default=None, show_default="all claims", help="Only the log of this claim.")
 @click.option("-f", "--follow", is_flag=True, show_default=False,
-              help="Go on with what is added, until the task is completed or Ctrl-C.")
-@click.option("--every", "every_s", type=Duration(least_s=0.1, most_s=3600), metavar="DURATION", default="1s",
-              help="How often to look, with --follow.")
+              help="Go on with what is added, as it comes, until the task has ended or Ctrl-C.")
 @client_options
-def log(task_id: bytes, token: int | None, follow: bool, every_s: float, nodes: str, timeout_s: float,
-        as_json: bool) -> None:
+def log(task_id: bytes, token: int | None, follow: bool, nodes: str, timeout_s: float, as_json: bool) -> None:
     """Show the log of the task ID: token, number and text of each entry, tab-separated.
 
     Texts that are no UTF-8 are shown as base64:...; --json has them exactly.
@@ -43,22 +35,6 @@ def log(task_id: bytes, token: int | None, follow: bool, every_s: float, nodes: 
     from skuld_py.cli import showing
 
     with connected(nodes, timeout_s) as client:
-        for of, seq, data in _entries(client, task_id, token, every_s if follow else None):
-            showing.print_event(as_json, f"{of}\t{seq}\t{showing.shown(data)}", token=of, seq=seq,
-                                **showing.bytes_fields("data", data))
-
-
-def _entries(client: Client, task_id: bytes, token: int | None,
-             every_s: float | None) -> Iterator[tuple[int, int, bytes]]:
-    """Token, number and text of each entry, once; again and again if it is followed."""
-    shown: dict[int, int] = {}
-    while True:
-        task = client.get(task_id)
-        for claim in task.claims:
-            if token in (None, claim.token):
-                first = shown.get(claim.token, 0)
-                yield from ((claim.token, first + at, data) for at, data in enumerate(claim.log[first:]))
-                shown[claim.token] = max(first, len(claim.log))
-        if every_s is None or task.is_completed:
-            return
-        time.sleep(every_s)
+        for entry in client.log(task_id, token=token, follow_s=math.inf if follow else 0):
+            showing.print_event(as_json, f"{entry.token}\t{entry.seq}\t{showing.shown(entry.data)}",
+                                token=entry.token, seq=entry.seq, **showing.bytes_fields("data", entry.data))

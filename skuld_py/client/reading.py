@@ -69,12 +69,6 @@ class Reading:
         """The tasks that exist, in id order. ``min_seq`` is asked of each, as in ``get``."""
         return (yield from self._get(ids, min_seq))
 
-    @verb
-    def results(self, ids: Sequence[bytes | str]) -> Work[list[bytes | None]]:
-        """What the tasks' completions gave, in the order asked; None where there is none, or not yet."""
-        found = {task.id: task.result for task in (yield from self._get(ids))}
-        return [found.get(checking.as_id(task_id)) for task_id in ids]
-
     def _get(self, ids: Sequence[bytes | str], min_seq: int = 0) -> Work[list[Task]]:
         wanted = [checking.as_id(task_id) for task_id in ids]
         least = checking.as_seq("min_seq", min_seq)

@@ -1,8 +1,8 @@
 """All verbs of a client in one class, for the shells that perform them: sockets that block, sockets that are
 awaited, a node in memory.
 
-A new verb is a method in ``enqueueing``, ``holding``, ``concluding``, ``reading``, ``pausing`` or
-``scheduling``, or in another class named here.
+A new verb is a method in ``enqueueing``, ``holding``, ``concluding``, ``reading``, ``waiting``,
+``pausing`` or ``scheduling``, or in another class named here.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from skuld_py.client.pausing import Pausing
 from skuld_py.client.reading import Reading
 from skuld_py.client.scheduling import Scheduling
 from skuld_py.client.steady import steady_s
+from skuld_py.client.waiting import Waiting
 from skuld_py.model import names
 
 TIMEOUT_S = 5.0
 
 
-class Verbs(Enqueueing, Holding, Concluding, Reading, Pausing, Scheduling, Grouping):
+class Verbs(Enqueueing, Holding, Concluding, Reading, Waiting, Pausing, Scheduling, Grouping):
     """What a client can do. ``holder`` is its name in the claims it makes."""
 
     def __init__(self, holder: str | None, clock: Callable[[], float] = steady_s,

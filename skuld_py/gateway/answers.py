@@ -13,9 +13,10 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from skuld_py.client.claims import Claim
+from skuld_py.client.waiting import End
 from skuld_py.gateway.values import encoded, text_of
 from skuld_py.model.ids import time_of, to_text
-from skuld_py.model.task import ClaimView, Task
+from skuld_py.model.task import ClaimView, LogEntry, Task
 
 State = Literal["waiting", "claimed", "completed", "scheduled", "blocked", "cancelled", "dead"]
 IdText = Annotated[str, Field(min_length=32, max_length=32, description="A task's id.")]
@@ -159,7 +160,25 @@ class TaskDocument(TypedDict):
     result_base64: NotRequired[str | None]
     error: NotRequired[Text]
     error_base64: NotRequired[str | None]
+    seq: NotRequired[int]
     claims: list[ClaimDocument]
+
+
+class EndDocument(TypedDict):
+    """How a task has ended: completed, cancelled or dead; null while it has not."""
+
+    id: IdText
+    state: str | None
+    result: NotRequired[Text]
+    result_base64: str | None
+    error: NotRequired[Text]
+    error_base64: str | None
+
+
+class Ends(TypedDict):
+    """In the order asked."""
+
+    ends: list[EndDocument]
 
 
 class Counted(TypedDict):
@@ -279,6 +298,7 @@ def task(view: Task, *, has_logs: bool) -> TaskDocument:
     if text is not None:
         made["payload"] = text
     if has_logs:
+        made["seq"] = view.seq
         made["result_base64"] = None if view.result is None else encoded(view.result)
         result = None if view.result is None else text_of(view.result)
         if result is not None:
@@ -287,7 +307,7 @@ def task(view: Task, *, has_logs: bool) -> TaskDocument:
     return made
 
 
-def _add_error(made: TaskDocument | ClaimDocument, error: bytes | None) -> None:
+def _add_error(made: TaskDocument | ClaimDocument | EndDocument, error: bytes | None) -> None:
     made["error_base64"] = None if error is None else encoded(error)
     text = None if error is None else text_of(error)
     if text is not None:
@@ -300,18 +320,25 @@ def _claim(claim: ClaimView, has_log: bool) -> ClaimDocument:
                          until_ms=claim.until_ms)
     if has_log:
         _add_error(made, claim.error)
-        made["log"] = log_lines(claim, 0)
+        made["log"] = [log_line(LogEntry(claim.token, seq, data)) for seq, data in enumerate(claim.log)]
     return made
 
 
-def log_lines(claim: ClaimView, start: int) -> list[LogLine]:
-    """The entries of a claim from number ``start`` on."""
-    return [_line(claim.token, seq, data) for seq, data in enumerate(claim.log[start:], start)]
-
-
-def _line(token: int, seq: int, data: bytes) -> LogLine:
-    made = LogLine(token=str(token), seq=seq, data_base64=encoded(data))
-    text = text_of(data)
+def log_line(entry: LogEntry) -> LogLine:
+    """An entry of a claim's log."""
+    made = LogLine(token=str(entry.token), seq=entry.seq, data_base64=encoded(entry.data))
+    text = text_of(entry.data)
     if text is not None:
         made["data"] = text
+    return made
+
+
+def end(found: End) -> EndDocument:
+    """How a task has ended."""
+    made = EndDocument(id=to_text(found.id), state=found.state or None,
+                       result_base64=None if found.result is None else encoded(found.result), error_base64=None)
+    result = None if found.result is None else text_of(found.result)
+    if result is not None:
+        made["result"] = result
+    _add_error(made, found.error)
     return made

@@ -159,7 +159,7 @@ class Gateway:
         _check_accept(request, NDJSON if verb.is_stream else JSON)
         task_id = _path_id(request) if verb.has_id else None
         call = Call(self._backend, self.limits, bearer, request.state.arrived, task_id,
-                    lambda: self._gone(request), self.stopping.is_set)
+                    lambda: self._gone(request), self.stopping.wait)
         asked = await self.read(request, verb)
         if verb.is_stream:
             return await _streamed(request, verb, verb.handler(call, asked))

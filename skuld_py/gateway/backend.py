@@ -14,9 +14,10 @@ from skuld_py.client.async_client import AsyncClient
 from skuld_py.client.claims import Claim, ClaimKey
 from skuld_py.client.reading import GET_TASKS, Depth
 from skuld_py.client.scheduling import Schedule
+from skuld_py.client.waiting import End
 from skuld_py.model import messages as m
 from skuld_py.model.ids import TaskId
-from skuld_py.model.task import Task
+from skuld_py.model.task import LogEntry, Task
 
 PAGE = 500
 
@@ -128,20 +129,36 @@ class Backend:
 
     # -- reading -------------------------------------------------------------------------------
 
-    async def get(self, id: TaskId) -> Task:
-        """One task, with its logs."""
-        return await self._client.get(id)
+    async def get(self, id: TaskId, min_seq: int) -> Task:
+        """One task, with its logs, showing no less than that many facts."""
+        return await self._client.get(id, min_seq=min_seq)
 
     async def get_many(self, ids: Sequence[TaskId]) -> AsyncIterator[list[Task]]:
         """Those that exist, a few at a time: as many as may come in one answer."""
         for start in range(0, len(ids), GET_TASKS):
             yield await self._client.get_many(ids[start : start + GET_TASKS])
 
-    async def list(self, queue: str | None, limit: int | None) -> AsyncIterator[list[Task]]:
+    async def log(self, id: TaskId, token: int | None, after: LogEntry | None,
+                  follow_s: float) -> AsyncIterator[list[LogEntry]]:
+        """What claims have noted, a page at a time; then, one by one, what they note."""
+        page: list[LogEntry] = []
+        async for entry in self._client.log(id, token=token, after=after, follow_s=follow_s):
+            page.append(entry)
+            if follow_s or len(page) == PAGE:
+                yield page
+                page = []
+        yield page
+
+    async def ends(self, ids: Sequence[TaskId], wait_s: float) -> list[End]:
+        """How tasks have ended."""
+        return await self._client.ends(ids, wait_s=wait_s)
+
+    async def list(self, queue: str | None, limit: int | None, *, states: Sequence[str], since: float | None,
+                   until: float | None) -> AsyncIterator[list[Task]]:
         """Tasks in id order, a page at a time; one page in memory."""
         size, left = min(PAGE, limit or PAGE), limit
         page: list[Task] = []
-        async for task in self._client.list(queue, page=size):
+        async for task in self._client.list(queue, states=states, since=since, until=until, page=size):
             page.append(task)
             left = None if left is None else left - 1
             if len(page) == size or left == 0:
@@ -156,9 +173,9 @@ class Backend:
         """Counts of every queue."""
         return await self._client.depths()
 
-    async def count(self, queue: str | None) -> int:
+    async def count(self, queue: str | None, states: Sequence[str]) -> int:
         """How many tasks exist."""
-        return await self._client.count(queue)
+        return await self._client.count(queue, states=states)
 
     async def status(self) -> m.Described:
         """The cluster as one of its nodes sees it."""

@@ -26,7 +26,8 @@ class Call:
     id: TaskId | None
     gone: Callable[[], Awaitable[None]]
     """Returns once nobody is there any more to take the answer, or the gateway stops."""
-    is_stopping: Callable[[], bool]
+    stopping: Callable[[], Awaitable[object]]
+    """Returns once the gateway stops."""
 
     @property
     def task_id(self) -> TaskId:

@@ -14,15 +14,27 @@ import attrs
 from skuld_py.client.steady import steady_s
 from skuld_py.gateway import answers, requests
 from skuld_py.gateway.call import Call
-from skuld_py.gateway.problems import refusal
-
-LOG_PAUSE_S = 0.5
-"""Between two looks at a log that is followed."""
+from skuld_py.model.task import LogEntry
 
 
-async def get(call: Call, _: requests.NoInput) -> answers.TaskDocument:
+async def get(call: Call, asked: requests.Get) -> answers.TaskDocument:
     """One task."""
-    return answers.task(await call.backend.get(call.task_id), has_logs=True)
+    return answers.task(await call.backend.get(call.task_id, asked.min_seq), has_logs=True)
+
+
+async def results(call: Call, asked: requests.Results) -> answers.Ends:
+    """How tasks have ended, once they have."""
+    if not asked.wait_s:
+        return answers.Ends(ends=[answers.end(end) for end in await call.backend.ends(asked.ids, 0)])
+    waiting = asyncio.ensure_future(call.backend.ends(asked.ids, min(asked.wait_s, call.limits.wait_s)))
+    going = asyncio.ensure_future(call.gone())
+    try:
+        await asyncio.wait((waiting, going), return_when=asyncio.FIRST_COMPLETED)
+        ends = waiting.result() if waiting.done() else await call.backend.ends(asked.ids, 0)
+    finally:
+        waiting.cancel()
+        going.cancel()
+    return answers.Ends(ends=[answers.end(end) for end in ends])
 
 
 async def get_many(call: Call, asked: requests.GetMany) -> AsyncIterator[list[answers.TaskDocument]]:
@@ -33,29 +45,43 @@ async def get_many(call: Call, asked: requests.GetMany) -> AsyncIterator[list[an
 
 async def list_tasks(call: Call, asked: requests.Page) -> AsyncIterator[list[answers.TaskDocument]]:
     """All, in order."""
-    async for found in call.backend.list(asked.queue, asked.limit):
+    async for found in call.backend.list(asked.queue, asked.limit, states=asked.states, since=asked.since_s,
+                                         until=asked.until_s):
         yield [answers.task(view, has_logs=False) for view in found]
 
 
 async def log(call: Call, asked: requests.Follow) -> AsyncIterator[list[answers.LogLine]]:
     """What claims have noted; then what they note."""
-    until = steady_s() + min(asked.wait_s, call.limits.wait_s)
-    shown: dict[int, int] = {}
-    while True:
-        view = await call.backend.get(call.task_id)
-        claims = [claim for claim in view.claims if asked.token in (None, claim.token)]
-        if asked.token is not None and not claims:
-            raise refusal("no_such_claim", f"token: the task was never claimed with {asked.token}", field="token")
-        yield [line for claim in claims for line in answers.log_lines(claim, shown.get(claim.token, 0))]
-        shown |= {claim.token: len(claim.log) for claim in claims}
-        if not asked.follow or view.is_completed or steady_s() >= until or call.is_stopping():
-            return
-        await asyncio.sleep(max(0.0, min(LOG_PAUSE_S, until - steady_s())))
+    until, last = steady_s() + min(asked.wait_s, call.limits.wait_s), None
+    async for entries in call.backend.log(call.task_id, asked.token, None, 0):
+        yield [answers.log_line(entry) for entry in entries]
+        last = entries[-1] if entries else last
+    if asked.follow:
+        async for entries in _until_stopping(call, call.backend.log(call.task_id, asked.token, last,
+                                                                    max(0.0, until - steady_s()))):
+            yield [answers.log_line(entry) for entry in entries]
 
 
-async def count(call: Call, asked: requests.Queue) -> answers.Counted:
+async def _until_stopping(call: Call, pages: AsyncIterator[list[LogEntry]]) -> AsyncIterator[list[LogEntry]]:
+    """Pages as they come, as long as the gateway runs."""
+    stopping = asyncio.ensure_future(call.stopping())
+    coming: asyncio.Future[list[LogEntry] | None] = asyncio.ensure_future(anext(pages, None))
+    try:
+        while True:
+            await asyncio.wait((coming, stopping), return_when=asyncio.FIRST_COMPLETED)
+            page = coming.result() if coming.done() else None
+            if page is None:
+                return
+            yield page
+            coming = asyncio.ensure_future(anext(pages, None))
+    finally:
+        stopping.cancel()
+        coming.cancel()
+
+
+async def count(call: Call, asked: requests.Count) -> answers.Counted:
     """How many."""
-    return answers.Counted(count=await call.backend.count(asked.queue))
+    return answers.Counted(count=await call.backend.count(asked.queue, asked.states))
 
 
 async def queues(call: Call, _: requests.NoInput) -> answers.Queues:

@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.gateway.values import (
+    SAFE_MAX,
     Absent,
     Asked,
     Base64,
@@ -25,6 +26,7 @@ from skuld_py.gateway.values import (
     Lease,
     Name,
     Seq,
+    States,
     Token,
     either,
 )
@@ -167,17 +169,48 @@ class GetMany(Asked):
     ids: Annotated[list[Id], Batch]
 
 
+class Get(Asked):
+    """What a task must show at least."""
+
+    min_seq: Annotated[int, Field(ge=0, le=SAFE_MAX, description="The seq of what was seen before: who knows less"
+                                  " is not believed.")] = 0
+
+
+class Results(Asked):
+    """Tasks by their ids, and how long to wait until all of them have ended."""
+
+    ids: Annotated[list[Id], Batch]
+    wait_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False, description="The gateway waits no longer"
+                                   " than its own limit.")] = 0.0
+
+
 class Page(Asked):
     """Which tasks to list."""
 
     queue: Annotated[Name | None, Absent, Field(description="Of this queue; of all if left out.")] = None
     limit: Annotated[int | None, Absent, Field(ge=1, description="At most so many; all if left out.")] = None
+    state: States = ""
+    since_s: Annotated[float | None, Absent, Field(gt=0, allow_inf_nan=False, description="Only what was enqueued"
+                                                   " then or later, in seconds since 1970.")] = None
+    until_s: Annotated[float | None, Absent, Field(gt=0, allow_inf_nan=False, description="Only what was enqueued"
+                                                   " before then, in seconds since 1970.")] = None
+
+    @property
+    def states(self) -> list[str]:
+        """Each by itself."""
+        return self.state.split(",") if self.state else []
 
 
-class Queue(Asked):
+class Count(Asked):
     """Which tasks to count."""
 
     queue: Annotated[Name | None, Absent, Field(description="Of this queue; of all if left out.")] = None
+    state: States = ""
+
+    @property
+    def states(self) -> list[str]:
+        """Each by itself."""
+        return self.state.split(",") if self.state else []
 
 
 class QueueName(Asked):

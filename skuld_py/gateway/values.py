@@ -25,6 +25,7 @@ from skuld_py.model import ids
 from skuld_py.model.body import PRIORITY_MAX, PRIORITY_MIN
 from skuld_py.model.ids import TaskId
 from skuld_py.model.messages import DELAY_MS_MAX
+from skuld_py.model.state import State
 
 SAFE_MAX = (1 << 53) - 1
 _ID = re.compile(r"[0-9a-v]{32}", re.ASCII)
@@ -101,6 +102,10 @@ Lease = Annotated[float, Field(ge=0.001, le=LEASE_MS_MAX / 1000, allow_inf_nan=F
 Delay = Annotated[float, Field(ge=0, le=DELAY_MS_MAX / 1000, allow_inf_nan=False, description="Seconds.")]
 Time = Annotated[int, Field(ge=1, le=SAFE_MAX, description="Milliseconds since 1970, at most ten years ahead.")]
 Seq = Annotated[int, Field(ge=0, le=(1 << 32) - 1)]
+_STATE = "(?:" + "|".join(state.name.lower() for state in State) + ")"
+States = Annotated[str, Field(
+    pattern=f"^(?:{_STATE}(?:,{_STATE})*)?$", max_length=200, examples=["dead,cancelled"],
+    description="Only tasks in one of these states, separated by commas; in any if left out.")]
 Batch = Field(min_length=1, max_length=DEFAULT_LIMITS.batch_tasks)
 
 

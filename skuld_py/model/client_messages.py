@@ -212,12 +212,14 @@ class TaskRow:
 
 @attrs.frozen
 class Got(Message):
-    """The tasks that exist. The sender cannot speak for the partitions ``lacking``."""
+    """The tasks that exist. The sender cannot speak for the partitions ``lacking``. ``headers``: to ``Interest``,
+    of each task that of its body, or nothing."""
 
     request: int = fields.number()
     tasks: tuple[TaskRow, ...] = fields.rows(TaskRow)
     lacking: bytes = fields.u64s(PARTITIONS_MAX, default=b"")
     cohorts: tuple[CohortRow, ...] = fields.rows(CohortRow, PARTITIONS_MAX, default=())
+    headers: Column = fields.strings(default=Column())
 
 
 @attrs.frozen

@@ -87,7 +87,20 @@ from skuld_py.model.outcome_messages import (
     Revive,
     Revived,
 )
-from skuld_py.model.reading_messages import READING_MESSAGES, Mend
+from skuld_py.model.reading_messages import (
+    ENDS_MAX,
+    NOT_ENDED,
+    PAGE_ENTRIES_MAX,
+    READING_MESSAGES,
+    WAITING_MESSAGES,
+    Await,
+    Awaited,
+    Interest,
+    Logged,
+    Mend,
+    ReadLog,
+    Stirred,
+)
 from skuld_py.model.setting_messages import (
     GetSettings,
     GotSettings,
@@ -105,7 +118,7 @@ MESSAGES: tuple[type[Message], ...] = (
     Compared, Repair, Sync, Synced, Abdicate, AskTime, ToldTime,
     Probe, Probed, Fetch, Fetched, *COORDINATION_MESSAGES, *DECISION_MESSAGES,
     GetSettings, GotSettings, PutSetting, SettingPut, PullSettings, PulledSettings,
-    *OUTCOME_MESSAGES, *READING_MESSAGES, *DEPENDENCY_MESSAGES,
+    *OUTCOME_MESSAGES, *READING_MESSAGES, *DEPENDENCY_MESSAGES, *WAITING_MESSAGES,
 )
 """The operation table: a message's code on the wire is its index here."""
 
@@ -201,4 +214,13 @@ __all__ = [
     "Watch",
     "Watched",
     "Welcomed",
+    "ENDS_MAX",
+    "NOT_ENDED",
+    "PAGE_ENTRIES_MAX",
+    "Await",
+    "Awaited",
+    "Interest",
+    "Logged",
+    "ReadLog",
+    "Stirred",
 ]

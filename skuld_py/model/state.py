@@ -30,18 +30,26 @@ class State(IntEnum):
 def state_of(history: History, body: Body, now_ms: int, skew_ms: int, is_blocked: bool = False) -> State:
     """The state at a time. A lease counts as held until its end is more than the skew bound ago. ``is_blocked``:
     whether the task waits for others (``notes.unmet``)."""
+    ended = end_of(history, body.header.retry.max_attempts, now_ms, skew_ms)
+    if ended is not None:
+        return ended
+    if history.horizon_ms > now_ms - skew_ms and history.horizon_ms:
+        return State.CLAIMED
+    if is_blocked:
+        return State.BLOCKED
+    return State.SCHEDULED if due_of(history, body) > now_ms else State.WAITING
+
+
+def end_of(history: History, max_attempts: int, now_ms: int, skew_ms: int) -> State | None:
+    """How the task has ended; None while it has not. What is dead may be revived."""
     over_ms = now_ms - skew_ms
     if history.completion.value is not None:
         return State.COMPLETED
     if history.horizon_ms > over_ms and history.horizon_ms:
-        return State.CLAIMED
+        return None
     if history.cancelled.value is not None:
         return State.CANCELLED
-    if history.death(body.header.retry.max_attempts, over_ms):
-        return State.DEAD
-    if is_blocked:
-        return State.BLOCKED
-    return State.SCHEDULED if due_of(history, body) > now_ms else State.WAITING
+    return State.DEAD if history.death(max_attempts, over_ms) else None
 
 
 def due_of(history: History, body: Body) -> int:

@@ -21,6 +21,7 @@ from skuld_py.model.prelude import KEYED, NAMED, Prelude
 from skuld_py.model.schedule import SCHEDULE, Schedule
 from skuld_py.model.setting import UNSET, check_setting
 from skuld_py.model.setting_messages import SETTINGS_MAX
+from skuld_py.node.awaiting import AwaitOperation, ReadLogOperation
 from skuld_py.node.claiming import ClaimOperation
 from skuld_py.node.configuring import ReadSettings, WriteSetting
 from skuld_py.node.household import Household
@@ -50,7 +51,7 @@ class ClientService:
             m.Greet: self._greet, m.Enqueue: self._enqueue, m.Claim: self._claim, m.Renew: self._renew,
             m.Append: self._append, m.Complete: self._complete, m.Get: self._get, m.Count: self._survey,
             m.List: self._survey, m.Describe: self._describe, m.Conclude: self._conclude,
-            m.Cancel: self._cancel, m.Revive: self._revive,
+            m.Cancel: self._cancel, m.Revive: self._revive, m.Await: self._await, m.ReadLog: self._read_log,
             m.GetSettings: lambda now_ms, origin, message: ReadSettings(node, origin, now_ms, message),
             m.PutSetting: self._put_setting,
         }
@@ -218,6 +219,16 @@ class ClientService:
         task_ids, least = ids.split(message.ids), columns.unpack_u64(message.least)
         return GetOperation(self._node, origin, now_ms, task_ids, self._group(message.ids), make,
                             dict(zip(task_ids, least, strict=False)))
+
+    def _await(self, now_ms: int, origin: Origin, message: m.Await) -> Operation:
+        self._group(message.ids)
+        if len(message.ids) > m.ENDS_MAX * ids.ID_BYTES:
+            raise Refused("too_large", f"ids: a request awaits at most {m.ENDS_MAX} tasks; send several")
+        return AwaitOperation(self._node, origin, now_ms, message)
+
+    def _read_log(self, now_ms: int, origin: Origin, message: m.ReadLog) -> Operation:
+        self._group(message.id)
+        return ReadLogOperation(self._node, origin, now_ms, message)
 
     def _survey(self, now_ms: int, origin: Origin, message: m.Count | m.List) -> Operation:
         return SurveyOperation(self._node, origin, now_ms, message)

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from skuld_py.model import messages as m
 from skuld_py.model.events import Effect
+from skuld_py.node.interests import Interests
 from skuld_py.node.operation import Host
 from skuld_py.partition.candidacy import Candidacy
 from skuld_py.partition.exchange import Pass
@@ -18,6 +19,7 @@ class Household(Host, Protocol):
     """The node, as its duties see it."""
 
     vnodes: list[Vnode]
+    interests: Interests
     touched: Touched
 
     def candidacy(self, vnode: Vnode) -> Candidacy:

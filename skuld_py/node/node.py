@@ -13,13 +13,13 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 from skuld_py.cluster.placement import Placement, place
 from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Limits, Parameters, Timing
 from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.model.client_messages import PAUSED_MAX
 from skuld_py.model.document import Member
 from skuld_py.model.events import (
     Answer,
@@ -43,6 +43,8 @@ from skuld_py.node.asking import ClientService
 from skuld_py.node.claiming import ClaimOperation
 from skuld_py.node.comparing import Comparing
 from skuld_py.node.depending import Depending
+from skuld_py.node.describing import described
+from skuld_py.node.interests import Interests
 from skuld_py.node.moving import Moving
 from skuld_py.node.operation import Operation, Origin, Waiter
 from skuld_py.node.routing import Router
@@ -82,6 +84,7 @@ class Node:
         self._candidacies = [Candidacy(vnode) for vnode in self.vnodes]
         self._store = store
         self.settings = Settings(store)
+        self.interests = Interests([vnode.replica for vnode in self.vnodes])
         self.router = Router(me.name, timing.gossip_ms)
         self._registered: tuple[str, ...] = ()
         self._placement: Placement = ((),) * parameters.partitions
@@ -188,6 +191,7 @@ class Node:
         self._depending.look(now_ms, self._drain)
         self._wake_claims(now_ms)
         self._drain(now_ms)
+        self.interests.tell(self.send, partial(self._drain, now_ms))
         self._comparing.look(now_ms)
         self._steward.settle()
         self._keep_floor()
@@ -383,17 +387,5 @@ class Node:
 
     def description(self, request: int) -> m.Described:
         """The cluster as seen from here."""
-        names = sorted({*self._registered, *self.live})
-        leaders = [self.leader_of(partition) for partition in range(self.parameters.partitions)]
-        clocks = self.timekeeper.agreement
-        nodes = tuple(m.NodeRow(name, name in self.live, leaders.count(name),
-                                sum(1 for owners in self._placement if name in owners),
-                                clocks.verdict(name).value, clocks.offset_ms(name), clocks.error_ms(name))
-                      for name in names)
-        partitions = tuple(m.PartitionRow(vnode.partition, max(vnode.leader_epoch, vnode.promise.epoch),
-                                          leaders[vnode.partition], self._placement[vnode.partition],
-                                           vnode.standing.cohort)
-                           for vnode in self.vnodes)
         moves = (*self._moving.rows(), *self._steward.moves())
-        return m.Described(request, self.me.name, self.session.value, nodes, partitions, moves,
-                           tuple(self.settings.paused[:PAUSED_MAX]))
+        return described(self, request, self.session.value, self.timekeeper.agreement, moves)

@@ -24,6 +24,9 @@ from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.node.storing import Make, QuorumOperation
 from skuld_py.partition.quorum import has_majority
 
+LEAST_MS = 1_000
+"""So long copies are asked for what a reader says was seen: shorter than a client waits for a silent node."""
+
 Rows = dict[bytes, TaskRow]
 
 
@@ -60,6 +63,7 @@ class ReadOperation(QuorumOperation):
                  partitions: Iterable[int], make: Make, least: Mapping[bytes, int] | None = None) -> None:
         super().__init__(host, origin, now_ms, partitions, make)
         self._least = least or {}
+        self._hopes_until_ms = now_ms + LEAST_MS
         self._ids_of: dict[int, list[bytes]] = {}
         for task_id in dict.fromkeys(task_ids):
             partition = ids.partition_of(task_id, host.parameters.partitions)
@@ -132,16 +136,18 @@ class ReadOperation(QuorumOperation):
                 self.host.start(mending, now_ms)
 
     def on_timer(self, now_ms: int) -> None:
-        """All have answered and know too little: ask again."""
-        if not (self.is_closed or self.pending or self._mending) and now_ms < self.deadline_ms:
+        """Those who can have answered, and they know too little: ask again, but not for ever."""
+        is_behind = self._is_settled({}) and not self._mending
+        if is_behind and now_ms >= self._hopes_until_ms and not self.is_closed:
+            self.refuse("unavailable", "min_seq: fewer facts than that are known of a task; try again")
+            self.end()
+        elif is_behind or not (self.pending or self._mending):
             self.pending = {name: self._make(self.request, partitions) for name, partitions in self.asked.items()}
         super().on_timer(now_ms)
 
     def on_deadline(self, now_ms: int) -> None:
-        """Too few voters answered, or they know too little."""
-        is_behind = all(need.is_met() for need in self.needs.values()) and not self._mending
-        self.refuse("unavailable", "min_seq: fewer facts than that are known of a task; try again" if is_behind
-                    else "fewer than a majority of a task's owners answered; try again")
+        """Too few voters answered."""
+        self.refuse("unavailable", "fewer than a majority of a task's owners answered; try again")
         self.end()
 
     def end(self) -> None:

@@ -26,7 +26,7 @@ from skuld_py.node.steward import Steward
 from skuld_py.node.telling import lead_tell, lead_watch
 from skuld_py.partition.exchange import answer_compare, answer_fetch, answer_probe
 from skuld_py.partition.replica import Mark
-from skuld_py.partition.rows import merge_rows, read_rows
+from skuld_py.partition.rows import merge_rows, read_ends, read_rows
 from skuld_py.partition.vnode import Vnode
 
 COUNT_ROWS_MAX = 1_000
@@ -61,6 +61,7 @@ class PeerService:
             m.PulledSettings: lambda now, peer, msg: self._node.settings.join(msg.rows),
             m.Probe: self._probe,
             m.Compare: self._compare, m.Fetch: self._fetch, m.Repair: self._repair, m.Mend: self._mend,
+            m.Interest: self._interest,
             m.Probed: comparing.on_answer, m.Compared: comparing.on_answer, m.Fetched: comparing.on_answer,
         }
 
@@ -166,6 +167,16 @@ class PeerService:
             rows += read_rows(self._node.vnodes[partition].replica, [task_ids[index] for index in indexes],
                               message.is_bare)
         return m.Got(message.request, tuple(rows), *self._standings(message.eras))
+
+    def _interest(self, now_ms: int, peer: str, message: m.Interest) -> m.Got:
+        rows: list[tuple[m.TaskRow, bytes]] = []
+        task_ids = ids.split(message.ids)
+        for partition, indexes in self.group(message.ids).items():
+            rows += read_ends(self._node.vnodes[partition].replica, [task_ids[index] for index in indexes],
+                              message.token, message.after, message.limit)
+        self._node.interests.add(now_ms, (peer, message.watcher), task_ids)
+        return m.Got(message.request, tuple(row for row, _ in rows), *self._standings(message.eras),
+                     columns.pack([header for _, header in rows]))
 
     def _mend(self, now_ms: int, peer: str, message: m.Mend) -> m.Kept:
         """As ``_repair``, but its sender waits for it. What conflicts stays as it is, and one is shown."""

@@ -27,11 +27,12 @@ a node for each key costs to send).
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import islice
 from operator import xor
 
+import attrs
 from xxhash import xxh3_64_digest
 
 from skuld_py.model.store import Store
@@ -119,12 +120,29 @@ class Nodes:
                 for number in self.leaves[parent * FANOUT : (parent + 1) * FANOUT]]
 
 
-class Tree:
-    """The tree that follows a replica's records, and the draft that will replace it."""
+@attrs.define
+class Watch:
+    """Tasks of which somebody wants to hear when a record of them changes, and those that did. The owner fills the
+    one and clears the other."""
 
-    def __init__(self, store: Store, prefix: bytes) -> None:
+    watched: Mapping[bytes, object] = attrs.field(factory=dict)
+    stirred: dict[bytes, None] = attrs.field(factory=dict)
+
+    def look(self, keys: Iterable[bytes]) -> None:
+        """Note the tasks of changed records."""
+        for key in keys:
+            if key[2:22] in self.watched:
+                self.stirred[key[2:22]] = None
+
+
+class Tree:
+    """The tree that follows a replica's records, and the draft that will replace it. Every change of a record
+    passes here, so here it is also noted for those who watch."""
+
+    def __init__(self, store: Store, prefix: bytes, watch: Watch | None = None) -> None:
         self._store = store
         self._prefix = prefix
+        self._watch = watch or Watch()
         self._nodes: Nodes | None = None
         self._draft: Nodes | None = None
         self._position = (b"", -1)
@@ -162,6 +180,8 @@ class Tree:
         them: what a record is now, and what it was."""
         if not keys:
             return
+        if self._watch.watched:
+            self._watch.look(keys)
         if self._draft is None and _slice_of(min(keys)) == _slice_of(max(keys)):
             self.nodes.change(leaf_of(keys[0][2:]), reduce(xor, map(_joined, columns)))
             return

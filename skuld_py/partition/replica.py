@@ -81,7 +81,8 @@ class Replica:
         self.skew_ms = skew_ms
         self._touched: Touched = {} if touched is None else touched
         self.filing = Filing(store, self.prefix, skew_ms, self._touched)
-        self.tree = merkle.Tree(store, self.prefix)
+        self.watch = merkle.Watch()
+        self.tree = merkle.Tree(store, self.prefix, self.watch)
 
     # -- tasks ---------------------------------------------------------------------------------
 
@@ -279,7 +280,7 @@ class Replica:
             rows = self.store.scan(table, self.prefix, tables.end_of(self.prefix), limit)
             self.store.pop_many(table, [key for key, _ in rows])
         self.filing = Filing(self.store, self.prefix, self.skew_ms, self._touched)
-        self.tree = merkle.Tree(self.store, self.prefix)
+        self.tree = merkle.Tree(self.store, self.prefix, self.watch)
 
     # -- logs ----------------------------------------------------------------------------------
 
@@ -329,10 +330,19 @@ class Replica:
         keys = {tables.log_key(self.prefix, task_id, *number): number for number in wanted}
         return [(*keys[key], value) for key, value in self.store.get_many("log", list(keys)).items()]
 
+    def page(self, task_id: bytes, token: int, after: int, limit: int) -> list[tuple[int, int, bytes]]:
+        """(token, seq, data) of a claim's log from number ``after`` on."""
+        start, stop = (tables.log_key(self.prefix, task_id, token, seq) for seq in (after, LOG_SEQS))
+        return _within_bytes(self.store.scan("log", start, stop, limit))
+
     def entries(self, task_id: bytes) -> list[tuple[int, int, bytes]]:
         """(token, seq, data) of a task's log, from its beginning, as far as the limits of reading go."""
         base = self.prefix + task_id
-        rows = self.store.scan("log", base, tables.end_of(base), DEFAULT_LIMITS.log_entries)
-        sizes = accumulate(len(entry) for _, entry in rows)
-        return [(*tables.split_log_key(key)[1:], entry)
-                for (key, entry), size in zip(rows, sizes, strict=True) if size <= DEFAULT_LIMITS.log_bytes]
+        return _within_bytes(self.store.scan("log", base, tables.end_of(base), DEFAULT_LIMITS.log_entries))
+
+
+def _within_bytes(rows: Sequence[Row]) -> list[tuple[int, int, bytes]]:
+    """As much of a log as one answer shows."""
+    sizes = accumulate(len(entry) for _, entry in rows)
+    return [(*tables.split_log_key(key)[1:], entry)
+            for (key, entry), size in zip(rows, sizes, strict=True) if size <= DEFAULT_LIMITS.log_bytes]

@@ -52,6 +52,23 @@ def _met(replica: Replica, task_id: bytes, body: bytes | None) -> list[Entry]:
     return [(MET, seq, b"") for seq in replica.filing.waiting.met(task_id)] if has_deps else []
 
 
+def read_ends(replica: Replica, task_ids: Sequence[bytes], token: int, after: int,
+              limit: int) -> list[tuple[TaskRow, bytes]]:
+    """What a replica has of the ends of tasks, and of the log of the claim ``token`` from ``after`` on: rows
+    without bodies, each with the header of its body, or nothing."""
+    histories, rows = replica.histories(task_ids), list[tuple[TaskRow, bytes]]()
+    for task_id, body in zip(task_ids, replica.bodies(task_ids), strict=True):
+        history = histories.get(replica.prefix + task_id, b"")
+        entries = replica.page(task_id, token, after, limit) if token else []
+        entries = _with_outcomes(replica, task_id, decode_history(history or None), entries)
+        if body is not None or history or entries:
+            row = TaskRow(task_id, columns.pack([]), history, columns.pack_u64([entry[0] for entry in entries]),
+                          columns.pack_u64([entry[1] for entry in entries]),
+                          columns.pack([entry[2] for entry in entries]))
+            rows.append((row, b"" if body is None else split_body(body)[0]))
+    return rows
+
+
 def _with_outcomes(replica: Replica, task_id: bytes, history: History, entries: list[Entry]) -> list[Entry]:
     """The result and the last error belong to a task even where its log is too long to be read to the end."""
     done = history.completion.value

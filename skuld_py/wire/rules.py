@@ -19,7 +19,7 @@ from skuld_py.model.body import Header
 from skuld_py.model.columns import Column, unpack_u64
 from skuld_py.model.fields import U32_MAX
 from skuld_py.model.ids import ID_BYTES
-from skuld_py.model.messages import Amend, Append, Complete, Conclude, Get, Note, TaskBatch, TaskRow
+from skuld_py.model.messages import Amend, Append, Complete, Conclude, Get, Note, ReadLog, TaskBatch, TaskRow
 from skuld_py.model.names import NAME
 from skuld_py.model.notes import check_note
 from skuld_py.model.outcomes import FIRST_TOKEN, LOG_SEQS
@@ -81,6 +81,11 @@ def check_get(request: Get) -> None:
         raise Fault(f"lists {len(request.least) // 8}, but ids lists {len(request.ids) // ID_BYTES}", ".least")
 
 
+def check_read_log(request: ReadLog) -> None:
+    """One task."""
+    _check_one_id(request.id)
+
+
 def check_amend(request: Amend) -> None:
     """Errors come with the tokens they are of."""
     _check_one_for_each(request.ids, request.errors, ".errors")
@@ -121,6 +126,7 @@ RULES: dict[type, Rule] = {
     Complete: check_complete,
     Conclude: check_conclude,
     Get: check_get,
+    ReadLog: check_read_log,
     TaskRow: check_task_row,
     Note: check_note_rows,
 }

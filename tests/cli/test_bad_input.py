@@ -7,8 +7,10 @@ would have been done.
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,11 +18,12 @@ from click.testing import CliRunner, Result
 
 from skuld_py.cli.main import main
 from skuld_py.client import client as clients
+from skuld_py.client.waiting import End
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
 from skuld_py.model.ids import from_text
-from skuld_py.model.task import ClaimView, Task
+from skuld_py.model.task import ClaimView, LogEntry, Task
 
 TOP = Path(__file__).resolve().parents[2]
 ID = "0" * 32
@@ -124,7 +127,7 @@ HOSTILE = "\x1b]0;owned\x07\x1b[2J\r\n\x9b31m\u202etxt.exe"
 
 def test_nothing_in_a_task_reaches_a_terminal_as_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     task = Task(bytes(20), "q", 0, HOSTILE.encode(), (ClaimView(1, "w", 1, 2, False, None, (HOSTILE.encode(),)),))
-    monkeypatch.setattr(clients.Client, "get", lambda *_: task)
+    monkeypatch.setattr(clients.Client, "log", lambda *_, **__: iter([LogEntry(1, 0, HOSTILE.encode())]))
     monkeypatch.setattr(clients.Client, "get_many", lambda *_, **__: [task])
     monkeypatch.setattr(clients.Client, "list", lambda *_, **__: iter([task]))
 
@@ -160,19 +163,40 @@ def test_several_tasks_are_got_in_the_order_wanted_and_a_missing_one_is_named(
     assert skuld("get", one, two).output.count("payload") == 2
 
 
-def test_a_log_is_followed_until_the_task_is_completed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def task(*logs: tuple[bytes, ...], completed_ms: int | None = None) -> Task:
-        claims = tuple(ClaimView(token, "w", 1, 2, False, None, log) for token, log in enumerate(logs, 1))
-        return Task(bytes(20), "q", 0, b"", claims, completed_ms)
+def test_a_log_is_followed_until_the_task_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int | None, float]] = []
 
-    states = [task((b"a",)), task((b"a", b"b")), task((b"a", b"b"), (b"c",), completed_ms=5)]
-    monkeypatch.setattr(clients.Client, "get", lambda *_: states.pop(0))
-    followed = skuld("log", ID, "--follow", "--every", "100ms")
+    def log(self: object, id: bytes, *, token: int | None, follow_s: float) -> Iterator[LogEntry]:
+        asked.append((token, follow_s))
+        return iter([LogEntry(1, 0, b"a"), LogEntry(2, 0, b"\xff")])
 
-    assert (followed.exit_code, followed.output) == (0, "1\t0\ta\n1\t1\tb\n2\t0\tc\n")
-    assert states == []
-    states.append(task((b"a",), (b"c", b"d")))
-    assert skuld("log", ID, "--token", "2").output == "2\t0\tc\n2\t1\td\n"
+    monkeypatch.setattr(clients.Client, "log", log)
+    followed = skuld("log", ID, "--follow")
+
+    assert (followed.exit_code, followed.output) == (0, "1\t0\ta\n2\t0\tbase64:/w==\n")
+    assert json.loads(skuld("log", ID, "--token", "2", "--json").output.splitlines()[0])["data"] == "a"
+    assert asked == [(None, math.inf), (2, 0)]
+
+
+def test_results_are_waited_for_and_it_is_a_failure_if_they_do_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = from_text(ID[:-1] + "1"), from_text(ID[:-1] + "2")
+    ends = [End(one, "completed", b"result"), End(two, "", None, b"why")]
+    waited: list[float] = []
+
+    def told(self: object, ids: list[bytes], *, wait_s: float) -> list[End]:
+        waited.append(wait_s)
+        return ends
+
+    monkeypatch.setattr(clients.Client, "ends", told)
+    named = [str(one), str(two)]
+    assert skuld("results", *named).output == f"{one}\tresult\n{two}\n"
+    late = skuld("results", *named, "--wait", "2m", "--json")
+    assert late.exit_code == 1 and "not_ended" in late.stderr
+    assert [(json.loads(line)["state"], json.loads(line)["has_result"], json.loads(line)["error"])
+            for line in late.stdout.splitlines()] == [("completed", True, ""), (None, False, "why")]
+    ends.pop()
+    assert skuld("results", *named[:1], "--wait", "2m").exit_code == 0
+    assert waited == [0, 120, 120]
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -19,7 +20,10 @@ from skuld_py.client.asking import stream, verb
 from skuld_py.client.claims import ClaimName
 from skuld_py.client.reading import Depth
 from skuld_py.client.verbs import Verbs
-from skuld_py.model.ids import time_of
+from skuld_py.client.waiting import End
+from skuld_py.model.ids import time_of, to_text
+from skuld_py.model.messages import ENDS_MAX
+from skuld_py.model.task import LogEntry
 from skuld_py.testing import AsyncMemoryClient, MemoryClient
 
 VERBS = {name for of in Verbs.__mro__ for name, value in vars(of).items() if isinstance(value, verb | stream)}
@@ -394,6 +398,51 @@ def steps_wait_for_each_other(client: Any, queue: str) -> None:
     assert client.results_of(last) == [b"result 2", b"result 6", b"result 7"]
 
 
+@of("ends", "results")
+def ends_are_awaited(client: Any, queue: str) -> None:
+    done, dead, cancelled, waits = (
+        client.enqueue(queue, b"a"), client.enqueue(queue, b"b", retry=Retry(max_attempts=1)),
+        client.enqueue(queue, b"c"), client.enqueue(f"{queue}-other", b"d"))
+    client.complete(client.claim_one(queue), "result")
+    client.fail(client.claim_one(queue), "why")
+    client.cancel(cancelled)
+    task_ids = [done, dead, cancelled]
+
+    assert client.ends(task_ids, wait_s=30) == [
+        End(done, "completed", b"result"), End(dead, "dead", None, b"why"), End(cancelled, "cancelled")]
+    assert client.results([*task_ids, done], wait_s=30) == [b"result", None, None, b"result"]
+    assert client.ends([waits, done], wait_s=0.1) == [End(waits, ""), End(done, "completed", b"result")]
+    assert client.ends([to_text(waits)]) == [End(waits, "")]
+    assert client.ends([]) == []
+    many = client.enqueue_many(queue, [b"x"] * (ENDS_MAX + 1))
+    assert [end.id for end in client.ends(many)] == many
+
+
+@of("log")
+def a_log_is_read_claim_by_claim(client: Any, queue: str) -> None:
+    task_id = client.enqueue(queue, b"x")
+    assert list(client.log(task_id)) == list(client.log(task_id, follow_s=0.05)) == []
+    first = client.claim_one(queue)
+    client.update(first, [b"a", b"b"])
+    client.release(first)
+    second = client.claim_one(queue)
+    client.update(second, b"c")
+    written = [LogEntry(first.token, 0, b"a"), LogEntry(first.token, 1, b"b"), LogEntry(second.token, 0, b"c")]
+
+    assert list(client.log(task_id)) == list(client.log(to_text(task_id), follow_s=0.05)) == written
+    assert list(client.log(task_id, token=first.token, follow_s=math.inf)) == written[:2]
+    assert list(client.log(task_id, after=written[0])) == written[1:]
+    assert list(client.log(task_id, after=written[2], follow_s=0.05)) == []
+    client.complete(second)
+    assert list(client.log(task_id, follow_s=math.inf)) == written
+    with pytest.raises(Refused) as refusal:
+        list(client.log(task_id, token=second.token + 1))
+    assert refusal.value.code == "no_such_claim"
+    with pytest.raises(Refused) as refusal:
+        list(client.log(bytes(20)))
+    assert refusal.value.code == "no_such_task"
+
+
 @of("status")
 def the_cluster_describes_itself(client: Any, queue: str) -> None:
     described = client.status()
@@ -488,6 +537,10 @@ BAD_INPUT: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("get_many", ([bytes(20)],), {"min_seq": True}, "bad_seq"),
     ("count", (), {"states": ["WAITING"]}, "bad_state"),
     ("count", (), {"states": [7]}, "bad_state"),
+    ("ends", ([b"short"],), {}, "bad_id"),
+    ("ends", ([bytes(20)],), {"wait_s": -1}, "bad_duration"),
+    ("results", ([bytes(20)],), {"wait_s": float("nan")}, "bad_duration"),
+    ("results", ([bytes(20)],), {"wait_s": "1"}, "bad_duration"),
     ("fail", (ClaimName(bytes(20), 1), b"x" * ((1 << 16) + 1)), {}, "entry_too_large"),
     ("fail", (ClaimName(bytes(20), 1), 7), {}, "bad_entry"),
     ("fail", (ClaimName(bytes(20), 1),), {"retry_in_s": -1}, "bad_duration"),

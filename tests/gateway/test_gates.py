@@ -34,7 +34,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "append": {**CLAIM, "seq": 0, "entries": [{"data": "x"}]}, "complete": CLAIM,
     "complete_many": {"claims": [CLAIM]}, "get_many": {"ids": [ID]},
     "fail": CLAIM, "fail_many": {"claims": [CLAIM]}, "snooze": {**CLAIM, "delay_s": 1}, "cancel": {"ids": [ID]},
-    "retry": {"ids": [ID]}, "pause": {}, "resume": {},
+    "retry": {"ids": [ID]}, "pause": {}, "resume": {}, "results": {"ids": [ID]},
     "put_schedule": {"name": "yearly", "queue": "yearly", "cron": "0 0 1 1 *"},
     "remove_schedule": {"name": "none"},
 }

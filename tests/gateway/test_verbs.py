@@ -434,6 +434,48 @@ def test_what_is_uncertain_is_told_apart_from_what_is_refused(cluster: LocalClus
 # -- the catalogue of the original ---------------------------------------------------------------
 
 
+def test_ends_are_awaited(anybody: Asker, queue: str) -> None:
+    done, cancelled, waits = (anybody.enqueue(queue, text) for text in ("a", "b", "c"))
+    held = anybody.claim(queue, lease_s=60)
+    anybody.post("cancel", {"ids": [cancelled]})
+    asked = {"ids": [done, cancelled], "wait_s": 30}
+    waiting: list[Answer] = []
+    thread = threading.Thread(target=lambda: waiting.append(anybody.post("results", asked)))
+    thread.start()
+    anybody.post("complete", {"id": held["id"], "token": held["token"], "result": "42"})
+    thread.join(20)
+
+    first, second = waiting[0].json["ends"]
+    assert (first["id"], first["state"], first["result"], first["error_base64"]) == (done, "completed", "42", None)
+    assert (second["state"], second["result_base64"]) == ("cancelled", None)
+    late = anybody.post("results", {"ids": [waits], "wait_s": 0.2}).json["ends"]
+    assert late == [{"id": waits, "state": None, "result_base64": None, "error_base64": None}]
+    assert anybody.post("results", {"ids": [waits]}).json["ends"] == late
+
+
+def test_tasks_are_listed_and_counted_by_state_and_time(anybody: Asker, queue: str) -> None:
+    first, second, third = (anybody.enqueue(queue) for _ in range(3))
+    anybody.post("cancel", {"ids": [second]})
+
+    def listed(query: str) -> list[str]:
+        return [line["id"] for line in anybody.get(f"/v1/tasks/list?queue={queue}&{query}").lines]
+    assert listed("state=cancelled") == [second] == listed("state=dead,cancelled&limit=1")
+    assert listed("state=waiting") == [first, third]
+    made_s = anybody.get(f"/v1/tasks/{third}").json["enqueued_ms"] / 1000
+    assert third in listed(f"since_s={made_s}") and listed(f"until_s={made_s}&since_s={made_s}") == []
+    assert anybody.get(f"/v1/tasks/count?queue={queue}&state=waiting").json["count"] == 2
+    refused(anybody.get(f"/v1/tasks/list?queue={queue}&state=waiting,asleep"), 422, "bad_field", "state")
+
+
+def test_a_read_shows_no_less_than_was_seen(anybody: Asker, queue: str) -> None:
+    task_id = anybody.enqueue(queue)
+    anybody.claim(queue, lease_s=60)
+
+    assert anybody.get(f"/v1/tasks/{task_id}?min_seq=1").json["seq"] == 1
+    refused(anybody.get(f"/v1/tasks/{task_id}?min_seq=-1"), 422, "bad_field", "min_seq")
+    assert anybody.get(f"/v1/tasks/{task_id}?min_seq=2").status == 503
+
+
 def test_the_routes_of_the_original(anybody: Asker, queue: str) -> None:
     """C3, C5 to C12 of its suite, with what it did wrong put right."""
     ids = [anybody.enqueue(queue, "sup") for _ in range(10)]

@@ -6,6 +6,7 @@ from mutants.mutant import Mutant, mutant
 
 STORING, REPLICA, HISTORY, LATTICE = "node/storing.py", "partition/replica.py", "model/history.py", "crdt/lattice.py"
 READING, READS = "node/reading.py", "tests/node/test_reading.py::"
+WAITS = "tests/node/test_awaiting.py::"
 FILING, TASK = "partition/filing.py", "model/task.py"
 EXCHANGE, MERKLE, STORE = "partition/exchange.py", "partition/merkle.py", "runtime/lmdb_store.py"
 LAWS = "tests/crdt/test_laws.py"
@@ -53,6 +54,27 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("min-seq-ignored", "less is shown than was seen before", READING,
            "facts_of(merged[task_id]) >= least", "facts_of(merged[task_id]) >= 0", "A3",
            READS + "test_less_than_was_seen_before_is_never_shown"),
+    mutant("end-told-too-early", "a cancelled task has ended though its claim still runs", "model/state.py",
+           "    if history.horizon_ms > over_ms and history.horizon_ms:\n        return None\n", "", "A3",
+           WAITS + "test_a_cancelled_task_has_not_ended_while_its_claim_runs", seeds=0),
+    mutant("change-not-told", "who waits is not told of a change", MERKLE,
+           "        if self._watch.watched:\n", "        if False:\n", "A3",
+           WAITS + "test_who_waits_is_told_when_the_last_task_has_ended_and_not_before", seeds=0),
+    mutant("word-left-too-late", "a keeper takes word only for tasks that it knows", "node/serving.py",
+           "self._node.interests.add(now_ms, (peer, message.watcher), task_ids)",
+           "self._node.interests.add(now_ms, (peer, message.watcher), [row.id for row, _ in rows])", "A3",
+           WAITS + "test_a_task_may_be_awaited_before_it_exists", seeds=0),
+    mutant("lost-word-never-made-good", "a wait whose word is lost lasts to its end", "node/awaiting.py",
+           "(PACE_MS if self._stirred else LOOK_MS)", "(PACE_MS if self._stirred else 1 << 40)", "A3",
+           WAITS + "test_lost_word_costs_time_and_nothing_else"),
+    mutant("all-but-one-have-ended", "a wait is over when some task has ended", "node/awaiting.py",
+           "        return not self.wanted\n", "        return bool(self._ends)\n", "A3",
+           WAITS + "test_who_waits_is_told_when_the_last_task_has_ended_and_not_before", seeds=0),
+    mutant("page-behind-a-gap", "a page of a log goes on behind a gap", "node/awaiting.py",
+           "        while len(found) < request.limit and (request.token, request.after + len(found)) in entries:\n"
+           "            found.append(entries[request.token, request.after + len(found)])\n",
+           "        found = [data for number, data in sorted(entries.items()) if number[0] == request.token]\n", "D5",
+           WAITS + "test_a_log_is_read_in_pages_without_a_gap_and_then_followed", seeds=0),
     mutant("completion-merge-dropped", "merging keeps one's own completion, or none", HISTORY,
            "return History(self.completion.merge(other.completion), ", "return History(self.completion, ", "D4"),
     mutant("claims-merge-dropped", "merging keeps one's own claims", HISTORY,

@@ -16,6 +16,7 @@ from skuld_py.model.outcomes import facts_of
 from skuld_py.model.state import State
 from skuld_py.node import listing
 from skuld_py.node.listing import listed
+from skuld_py.node.reading import LEAST_MS
 from skuld_py.partition.replica import Mark, Replica
 from skuld_py.simulation.store import MemoryStore
 
@@ -124,7 +125,8 @@ def test_less_than_was_seen_before_is_never_shown(machines: Machines) -> None:
     seen = facts_of(answer.tasks[0])
 
     assert isinstance(read(machines, machines.names[1], task_id, seen), m.Got)
-    refused = read(machines, machines.names[1], task_id, seen + 1, wait_ms=6_000)
+    patience_ms = LEAST_MS + machines.nodes[knows].timing.resend_ms
+    refused = read(machines, machines.names[1], task_id, seen + 1, wait_ms=patience_ms)
     assert isinstance(refused, m.Failed) and refused.code == "unavailable" and "min_seq" in refused.text
 
 

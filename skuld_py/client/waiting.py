@@ -1,0 +1,110 @@
+"""The verbs that wait for what is to come: how tasks end, and what their holders note.
+
+A wait is one request that a node answers when there is something to say; nobody asks again and again. It lasts
+``SLICE_S`` at most, so that a node which died meanwhile is noticed, and is then taken up by the next request.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from skuld_py.client import checking
+from skuld_py.client.asking import Flow, Part, Work, ask, stream, verb
+from skuld_py.errors import Refused
+from skuld_py.model import messages as m
+from skuld_py.model.fields import U63_MAX
+from skuld_py.model.ids import TaskId
+from skuld_py.model.state import State
+from skuld_py.model.task import LogEntry
+
+SLICE_S = 10.0
+NONE_YET = (m.NOT_ENDED, b"", b"")
+
+
+@attrs.frozen
+class End:
+    """How a task ended: ``completed``, ``cancelled`` or ``dead``; an empty ``state`` while it has not.
+
+    ``result`` is what its completion gave, ``error`` that of the last claim that failed with one.
+    """
+
+    id: TaskId
+    state: str
+    result: bytes | None = None
+    error: bytes | None = None
+
+
+class Waiting:
+    """Needs a steady clock."""
+
+    _clock: Callable[[], float]
+
+    @verb
+    def ends(self, ids: Sequence[bytes | str], *, wait_s: float = 0.0) -> Work[list[End]]:
+        """How tasks have ended, in the order asked; waits until all of them have, or ``wait_s`` are over.
+
+        What is told of an end is on a majority of the task's owners. A dead task can be retried; the others stay
+        what they are, but that a late completion wins over a cancelling.
+        """
+        return (yield from self._ends(ids, wait_s))
+
+    @verb
+    def results(self, ids: Sequence[bytes | str], *, wait_s: float = 0.0) -> Work[list[bytes | None]]:
+        """What the tasks' completions gave, in the order asked; None where there is none, or not yet. Waits as
+        ``ends`` does, also for those that are cancelled or die."""
+        return [end.result for end in (yield from self._ends(ids, wait_s))]
+
+    def _ends(self, ids: Sequence[bytes | str], wait_s: float) -> Work[list[End]]:
+        wanted = [checking.as_id(task_id) for task_id in ids]
+        until = self._clock() + _seconds("wait_s", wait_s)
+        known = dict.fromkeys(wanted, NONE_YET)
+        for start in range(0, len(wanted), m.ENDS_MAX):
+            part = list(dict.fromkeys(wanted[start : start + m.ENDS_MAX]))
+            while part:
+                left = min(SLICE_S, max(0.0, until - self._clock()))
+                question = m.Await(0, b"".join(part), round(left * 1000))
+                answer = (yield from ask(m.Awaited, question, wait_s=left)).message
+                known.update(zip(part, zip(answer.ends, answer.results.unpack(), answer.errors.unpack(),
+                                           strict=True), strict=True))
+                part = [task_id for task_id in part if known[task_id][0] == m.NOT_ENDED] if left else []
+        return [_end_of(task_id, *known[task_id]) for task_id in wanted]
+
+    @stream
+    def log(self, id: bytes | str, *, token: int | None = None, after: LogEntry | None = None,
+            follow_s: float = 0.0) -> Flow[LogEntry]:
+        """What the holders of a task noted, claim by claim, each log from its beginning and without a gap; or one
+        claim's. ``after``: only what comes behind this entry. With ``follow_s`` what they note meanwhile as well,
+        for so many seconds (``math.inf``: however long) or until the task has ended.
+
+        Once a later claim has been granted, what an earlier one still adds is shown to those only who ask anew.
+        """
+        task_id, until = checking.as_id(id), self._clock() + _seconds("follow_s", follow_s)
+        if token is not None and (type(token) is not int or not 1 <= token <= U63_MAX):
+            raise Refused("bad_token", f"token: {token!r} is no claim's")
+        at, seq = (token or 0, 0) if after is None else (after.token, after.seq + 1)
+        while True:
+            left = min(SLICE_S, max(0.0, until - self._clock()))
+            question = m.ReadLog(0, task_id, at, seq, m.PAGE_ENTRIES_MAX, round(left * 1000))
+            answer = (yield from ask(m.Logged, question, wait_s=left)).message
+            entries = answer.entries.unpack()
+            if entries:
+                yield Part([LogEntry(at, number, data) for number, data in enumerate(entries, seq)])
+                seq += len(entries)
+            elif answer.next_token and token is None:
+                at, seq = answer.next_token, 0
+            elif answer.next_token or answer.is_over or not left:
+                return
+
+
+def _seconds(field: str, given: object) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float) or math.isnan(given) or given < 0:
+        raise Refused("bad_duration", f"{field}: {given!r} is no number of seconds from 0 on")
+    return given
+
+
+def _end_of(task_id: TaskId, number: int, result: bytes, error: bytes) -> End:
+    state = "" if number == m.NOT_ENDED else State(number).name.lower()
+    return End(task_id, state, result or None, error or None)

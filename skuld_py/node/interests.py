@@ -1,0 +1,69 @@
+"""Who wants to hear that a task has changed: the keeper's side of waiting.
+
+A coordinator that waits leaves word, once for each task; the first change of any record of the task is told behind
+its commit, and the word is used up. Who wants to hear of the next one reads, and leaves word by the same question,
+so nothing can happen between the two unheard. Word that is lost, is not taken because there is too much of it, or
+is left with a node that is no keeper any more, costs only time: coordinators look again by themselves
+(``awaiting``).
+
+Without any word a change costs one look at an empty dict (``merkle.Watch``).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from skuld_py.model.messages import Message, Stirred
+from skuld_py.partition.replica import Replica
+
+TASKS_MAX = 10_000
+KEPT_MS = 15_000
+"""Word is forgotten after this; who still waits has looked again and left it anew."""
+
+Watcher = tuple[str, int]
+"""A peer, and the number of its operation."""
+
+
+class Interests:
+    """By task; of all that these replicas hold, who fill ``stirred``."""
+
+    def __init__(self, replicas: Iterable[Replica] = ()) -> None:
+        self.watchers: dict[bytes, dict[Watcher, int]] = {}
+        self.stirred: dict[bytes, None] = {}
+        self._ends: deque[tuple[int, bytes, Watcher]] = deque()
+        for replica in replicas:
+            replica.watch.watched, replica.watch.stirred = self.watchers, self.stirred
+
+    def add(self, now_ms: int, watcher: Watcher, task_ids: Iterable[bytes]) -> None:
+        """Take word about tasks."""
+        self._forget(now_ms)
+        for task_id in task_ids:
+            if task_id in self.watchers or len(self.watchers) < TASKS_MAX:
+                self.watchers.setdefault(task_id, {})[watcher] = now_ms + KEPT_MS
+                self._ends.append((now_ms + KEPT_MS, task_id, watcher))
+
+    def tell(self, send: Callable[[str, Message], None], drain: Callable[[], None]) -> None:
+        """Wake whoever left word; what that leads to on this node may stir others."""
+        while self.stirred:
+            for (peer, number), task_ids in self.take().items():
+                send(peer, Stirred(number, b"".join(task_ids)))
+            drain()
+
+    def take(self) -> dict[Watcher, list[bytes]]:
+        """Whom to tell of which tasks."""
+        told: dict[Watcher, list[bytes]] = {}
+        for task_id in self.stirred:
+            for watcher in self.watchers.pop(task_id, {}):
+                told.setdefault(watcher, []).append(task_id)
+        self.stirred.clear()
+        return told
+
+    def _forget(self, now_ms: int) -> None:
+        while self._ends and self._ends[0][0] <= now_ms:
+            end_ms, task_id, watcher = self._ends.popleft()
+            known = self.watchers.get(task_id, {})
+            if known.get(watcher) == end_ms:
+                del known[watcher]
+                if not known:
+                    del self.watchers[task_id]
