@@ -21,6 +21,7 @@ from skuld_py.model.events import Effect, Event
 from skuld_py.node.node import Node
 from skuld_py.node.turn import Machine
 from skuld_py.simulation import checkers
+from skuld_py.simulation.awaiting import Awaiter
 from skuld_py.simulation.checkers import Evidence, Finding
 from skuld_py.simulation.checkers.convergence import replicas_are_equal
 from skuld_py.simulation.checkers.evidence import EVIDENCE_MAX, claims_of
@@ -116,6 +117,7 @@ class Campaign:
         self.healer = Healer(self.cluster, stream(seed, "healer"), drainer,
                              Worker(drainer, self.options, ("complete",)))
         self.calm = Calm(drainer, self.options)
+        self.awaiter = Awaiter(drainer, self.options)
         faults = draw_faults(stream(seed, "faults"), drawn.faults, drawn.fault_every_ms, drawn.nodes,
                              seconds * 1_000)
         self.nemesis = Nemesis(self.cluster, reduction.keep(faults, self.options.nodes), self.options.weather)
@@ -132,6 +134,8 @@ class Campaign:
             Meddler(client, self.options).begin()
         if self.options.workload.schedule_ms:
             Ticker(self._make_client("t0", self.options.workload.patience_ms), self.options).begin()
+        if self.options.workload.await_ms:
+            Awaiter(self._make_client("a0", self.options.workload.patience_ms), self.options).begin()
         if self.options.workload.pause_ms:
             Pauser(self._make_client("p0", self.options.workload.patience_ms), self.options).begin()
         self.cluster.scheduler.run(self.safety_ms)
@@ -182,6 +186,7 @@ class Campaign:
         if not self.options.has_core_phase:
             healer.begin()
         self.calm_ms = self.cluster.scheduler.now_ms
+        self.awaiter.await_all()
         self.healed_ms = healer.wait(self.calm_ms + LIVENESS_MS, lambda: not self.lacks(), SETTLE_MS)
         self._be_quiet()
 
@@ -212,7 +217,8 @@ class Campaign:
         strays = self.healer.strays(evidence.owners)
         if strays:
             return strays
-        return [f"{finding.invariant}: {line}" for finding in findings for line in finding.evidence]
+        lacking = [f"{finding.invariant}: {line}" for finding in findings for line in finding.evidence]
+        return lacking or self.awaiter.lacks()
 
     # -- judgement -----------------------------------------------------------------------------
 

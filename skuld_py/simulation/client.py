@@ -50,7 +50,7 @@ class Client:
         operation = self.history.invoke(self.scheduler.now_ms, self.name, node, request, message)
         self._then[request] = then
         self._network.send(self.name, node, (message,))
-        wait_ms = message.wait_ms if isinstance(message, m.Claim) else 0
+        wait_ms = getattr(message, "wait_ms", 0)
         self.scheduler.after(self.patience_ms + wait_ms, self._give_up, operation)
         return operation
 

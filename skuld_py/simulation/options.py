@@ -65,6 +65,8 @@ class Workload:
     cancel_ms: int = 0
     revive_ms: int = 0
     """0: nobody cancels, or revives."""
+    await_ms: int = 0
+    """Mean time between waits for ends and logs; 0: nobody waits before all is healed."""
     needs: float = 0.0
     """Share of batches whose tasks wait for others."""
     dep_wait_ms: tuple[int, ...] = ()
@@ -153,6 +155,7 @@ def draw_options(seed: int) -> Options:
                         failure=random.choice((0.0, 0.05))),
         attrs.evolve(_draw_needs(needs, _draw_outcomes(stream(seed, "outcomes"), _draw_workload(random))),
                      pause_ms=_draw_pause(stream(seed, "pauses")),
+                     await_ms=stream(seed, "awaits").choice((0, 700)),
                      schedule_ms=_draw_schedule(stream(seed, "schedules"))),
         kinds + DISK if is_total_loss else kinds,
         random.choice(_PACE_OF_FAULTS_MS), random.choice((0.3, 1.0, 4.0)), random.random() < 0.1,

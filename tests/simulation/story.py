@@ -109,6 +109,14 @@ class Story:
         return self.tell(lambda request: m.Get(request, task, least=pack_u64([least] if least else []),
                                                is_bare=is_bare), m.Got(0, (row,) if is_there else ()), at_ms)
 
+    def await_end(self, end: int, at_ms: int, task: bytes = TASK) -> Story:
+        return self.tell(lambda request: m.Await(request, task, 0),
+                         m.Awaited(0, bytes([end]), pack([b""]), pack([b""])), at_ms)
+
+    def read_log(self, after: int, count: int, at_ms: int) -> Story:
+        return self.tell(lambda request: m.ReadLog(request, TASK, TOKEN, after, 9, 0),
+                         m.Logged(0, pack([b"entry"] * count), 0, False), at_ms)
+
     def put(self, version: int, value: bytes = YES, at_ms: int = 2, copies: int = 3, *, queue: str = "q",
             answer: m.Message | None = None, kind: str = PAUSED, until_ms: int | None = None) -> Story:
         """A setting changed, by default paused on all nodes; no answer for 0 copies."""

@@ -103,7 +103,7 @@ def _is_overdue(evidence: Evidence, operation: Operation) -> bool:
     if not evidence.patience_ms:
         return False
     end_ms = evidence.end_ms if operation.status is Status.OPEN else operation.done_ms
-    wait_ms = operation.message.wait_ms if isinstance(operation.message, m.Claim) else 0
+    wait_ms = getattr(operation.message, "wait_ms", 0)
     return end_ms - operation.invoked_ms > evidence.patience_ms + wait_ms + OVERRUN_MS_MAX
 
 

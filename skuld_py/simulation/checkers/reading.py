@@ -17,17 +17,21 @@ from skuld_py.simulation.checkers.evidence import Evidence, rows_of
 from skuld_py.simulation.history import Operation, Status
 
 Fact = tuple[object, ...]
+Facts = dict[Fact, None]
+COMPLETED: Fact = ("completed",)
+ENDS: dict[int, Fact] = {2: COMPLETED, 5: ("cancelled",)}
+"""Ends by their numbers, but death, from which a task may come back."""
 Shown = dict[bytes, dict[Fact, Operation]]
 """Task -> fact -> a read that showed it."""
 
 
-def facts_in(row: m.TaskRow) -> dict[Fact, None]:
+def facts_in(row: m.TaskRow) -> Facts:
     """What a row says, each fact once; notes are facts as well."""
     facts: list[Fact] = [("entry", *key) for key in zip(unpack_u64(row.tokens), unpack_u64(row.seqs), strict=True)]
     history = TaskHistory.decode(row.history) if row.history else TaskHistory()
     facts += [("claimed", token) for token in history.claims.entries]
     facts += [("ended", token) for token, claim in history.claims.entries.items() if claim.ending.value]
-    facts += [("completed",)] * (history.completion.value is not None)
+    facts += [COMPLETED] * (history.completion.value is not None)
     facts += [("cancelled",)] * (history.cancelled.value is not None)
     facts += [("revived", number) for number in range(history.revived.value >> 64)]
     facts += [("died", number) for number in range(history.died.value >> 8)]
@@ -35,15 +39,44 @@ def facts_in(row: m.TaskRow) -> dict[Fact, None]:
 
 
 def reads_of_tasks(evidence: Evidence) -> Iterator[str]:
-    """What each read lacks that earlier ones, or its own least number, bind; nothing when it lacks nothing."""
+    """What each read lacks that earlier ones, or its own least number, bind; nothing when it lacks nothing. What
+    was told of an end or of a log is a read as well."""
     reads = whole_reads(evidence)
-    ended, shown = deque(sorted(reads, key=lambda operation: operation.done_ms)), Shown()
-    for operation in sorted(reads, key=lambda operation: operation.invoked_ms):
+    waits = [*evidence.history.of(m.Await, Status.OK), *evidence.history.of(m.ReadLog, Status.OK)]
+    asked = sorted(reads + waits, key=lambda operation: operation.invoked_ms)
+    ended, shown = deque(sorted(asked, key=lambda operation: operation.done_ms)), Shown()
+    for operation in asked:
         while ended[0].done_ms < operation.invoked_ms:
             earlier = ended.popleft()
-            for row in rows_of(earlier):
-                shown.setdefault(row.id, {}).update(dict.fromkeys(facts_in(row), earlier))
-        yield from _lacking(operation, shown)
+            for task_id, facts in facts_shown(earlier).items():
+                shown.setdefault(task_id, {}).update(dict.fromkeys(facts, earlier))
+        yield from _unheard(operation, shown) if isinstance(operation.answer, m.Awaited) else ()
+        yield from _lacking(operation, shown) if isinstance(operation.answer, m.Got) else ()
+
+
+def facts_shown(operation: Operation) -> dict[bytes, Facts]:
+    """By task, what an answer showed."""
+    question, answer = operation.message, operation.answer
+    if isinstance(question, m.Await) and isinstance(answer, m.Awaited):
+        ends = zip(split(question.ids), answer.ends, strict=True)
+        return {task_id: {ENDS[end]: None} for task_id, end in ends if end in ENDS}
+    if isinstance(question, m.ReadLog) and isinstance(answer, m.Logged):
+        return {question.id: {("entry", question.token, seq): None
+                              for seq in range(question.after, question.after + len(answer.entries))}}
+    return {row.id: facts_in(row) for row in rows_of(operation)}
+
+
+def _unheard(operation: Operation, shown: Shown) -> Iterator[str]:
+    """A completion, once shown, is how the task has ended, for whoever asks later."""
+    for task_id in split(_awaited(operation).ids):
+        if COMPLETED in shown.get(task_id, {}):
+            is_told = COMPLETED in facts_shown(operation).get(task_id, {})
+            yield "" if is_told else f"{task_id.hex()} was completed: {shown[task_id][COMPLETED]}: {operation}"
+
+
+def _awaited(operation: Operation) -> m.Await:
+    assert isinstance(operation.message, m.Await)
+    return operation.message
 
 
 def whole_reads(evidence: Evidence) -> list[Operation]:

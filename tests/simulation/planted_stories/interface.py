@@ -166,6 +166,15 @@ CASES: Cases = {
                 lambda: marked(REVIVED, 2).read(60, history=mark(REVIVED, 1)), "lacks ('revived', 1"),
             "a death that was seen": (lambda: marked(DIED, 2).read(60, history=mark(DIED, 1)), "lacks ('died', 1"),
             "all that was seen": (lambda: seen().read(60, is_there=False), "lacks"),
+            "an end that was told": (
+                lambda: Story().await_end(2, 40).read(50, history=record(TOKEN)), "lacks ('completed'"),
+            "a cancelling that was told": (
+                lambda: Story().await_end(5, 40).read(50, history=record(TOKEN)), "lacks ('cancelled'"),
+            "a completion that nobody is told of": (
+                lambda: seen().await_end(255, 60), "was completed"),
+            "a completion that is told as a cancelling": (lambda: seen().await_end(5, 60), "was completed"),
+            "an entry that was told": (
+                lambda: Story().read_log(3, 1, 40).read(50, history=record(TOKEN)), "lacks ('entry'"),
             "less than was asked for": (
                 lambda: Story().read(60, history=record(TOKEN, done=TOKEN), entries=ENTRIES, least=4), "3 facts"),
             "nothing of what was asked for": (lambda: Story().read(60, is_there=False, least=1), "0 facts"),
@@ -180,6 +189,7 @@ CASES: Cases = {
         .read(95, body=BODY, history=record(TOKEN, done=TOKEN), entries=ENTRIES, least=3)
         .read(96, body=BODY, history=record(TOKEN, done=TOKEN), entries=((TOKEN, 4, b"x"), *ENTRIES))
         .read(97, body=BODY, history=record(TOKEN, done=TOKEN), entries=ENTRIES)
+        .await_end(2, 98).await_end(255, 98, task=OTHER).await_end(6, 98, task=THIRD).read_log(3, 1, 98)
         .read(99, is_bare=True).read(101, entries=((TOKEN, 5, b"x"), (TOKEN, 4, b"x"), *ENTRIES), body=BODY,
                                      history=record(TOKEN, done=TOKEN))),
     indexes.counts_match: (

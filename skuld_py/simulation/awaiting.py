@@ -1,0 +1,61 @@
+"""Clients that wait for tasks to end and follow their logs; and one that must be woken once all is healed."""
+
+from __future__ import annotations
+
+from skuld_py.model import messages as m
+from skuld_py.model.ids import split
+from skuld_py.simulation.client import Client
+from skuld_py.simulation.history import Operation
+from skuld_py.simulation.options import Options
+
+WAITS_MS = (0, 500, 3_000)
+LONG_MS = 10_000
+AGAIN_MS = 50
+PAGE = 100
+
+
+class Awaiter:
+    """Waits for some of the tasks that were held of late, or for the log of one of their claims."""
+
+    def __init__(self, client: Client, options: Options) -> None:
+        self._client = client
+        self._options = options
+        self._left: bytes = b""
+
+    def begin(self) -> None:
+        """Wait."""
+        self._client.repeat(self._options.workload.await_ms, self._await)
+
+    def _await(self) -> None:
+        random, known = self._client.random, self._client.history.holds[-50:]
+        wait_ms = random.choice(WAITS_MS)
+        if known and random.random() < 0.7:
+            ids = b"".join(dict.fromkeys(random.choice(known).task for _ in range(3)))
+            self._client.ask(lambda request: m.Await(request, ids, wait_ms), lambda operation: None)
+        elif known:
+            hold, after = random.choice(known), random.choice((0, 0, 1))
+            self._client.ask(lambda request: m.ReadLog(request, hold.task, hold.token, after, PAGE, wait_ms),
+                             lambda operation: None)
+
+    # -- after healing -------------------------------------------------------------------------
+
+    def await_all(self) -> None:
+        """Wait for the ends of all that was held of late, until they are told."""
+        held = dict.fromkeys(hold.task for hold in self._client.history.holds[-m.ENDS_MAX :])
+        self._left = b"".join(held)
+        self._await_left()
+
+    def _await_left(self) -> None:
+        if self._left:
+            self._client.ask(lambda request: m.Await(request, self._left, LONG_MS), self._on_told)
+
+    def _on_told(self, operation: Operation) -> None:
+        answer, question = operation.answer, operation.message
+        if isinstance(answer, m.Awaited) and isinstance(question, m.Await):
+            self._left = b"".join(task_id for task_id, end in zip(split(question.ids), answer.ends, strict=True)
+                                  if end == m.NOT_ENDED)
+        self._client.later(AGAIN_MS, self._await_left)
+
+    def lacks(self) -> list[str]:
+        """Of whose ends it has not been told."""
+        return [f"nobody was told of the end of {task_id.hex()}" for task_id in split(self._left)]
