@@ -90,6 +90,8 @@ def _options_said(task: Task, at_ms: int) -> Iterator[tuple[str, str]]:
         yield "expires", _when(task.expires_ms, at_ms)
     if task.retry != DEFAULT_RETRY:
         yield "attempts", f"at most {task.retry.max_attempts}"
+    for dep in task.deps:
+        yield "waits for" if task.state == "blocked" else "waited for", str(dep)
     for key, value in task.headers.items():
         yield "header", showing.harmless(f"{key}={value}")
 

@@ -151,6 +151,7 @@ class TaskDocument(TypedDict):
     due_ms: Annotated[int | None, Field(description="Not to be claimed before.")]
     expires_ms: int | None
     headers: dict[str, str]
+    deps: Annotated[list[IdText], Field(description="The tasks that it waits for, or waited for.")]
     max_attempts: int
     death: Annotated[str | None, Field(description="Why it is dead: exhausted, expired or another word.")]
     cancelled_ms: int | None
@@ -290,7 +291,8 @@ def task(view: Task, *, has_logs: bool) -> TaskDocument:
     made = TaskDocument(
         id=to_text(view.id), queue=view.queue, priority=view.priority, state=cast(State, view.state),
         enqueued_ms=time_of(view.id), payload_base64=encoded(view.payload), due_ms=view.due_ms or None,
-        expires_ms=view.expires_ms, headers=dict(view.headers), max_attempts=view.retry.max_attempts,
+        expires_ms=view.expires_ms, headers=dict(view.headers), deps=[to_text(dep) for dep in view.deps],
+        max_attempts=view.retry.max_attempts,
         death=view.death or None, cancelled_ms=view.cancelled_ms, completed_ms=view.completed_ms,
         completed_token=None if view.completed_token is None else str(view.completed_token),
         claims=[_claim(claim, has_logs) for claim in view.claims])

@@ -114,10 +114,10 @@ class Backend:
     # -- periodic tasks ------------------------------------------------------------------------
 
     async def put_schedule(self, name: str, queue: str, payload: bytes, *, cron: str | None, every_s: float | None,
-                           zone: str, priority: int, catch_up: int) -> Sequence[str]:
+                           zone: str, catch_up: int, **options: Any) -> Sequence[str]:
         """Have a task enqueued at each tick; gives the nodes that have not confirmed it."""
         return await self._client.put_schedule(name, queue, payload, cron=cron, every_s=every_s, zone=zone,
-                                               priority=priority, catch_up=catch_up)
+                                               catch_up=catch_up, **options)
 
     async def remove_schedule(self, name: str) -> Sequence[str]:
         """End it; gives the nodes that have not confirmed it."""

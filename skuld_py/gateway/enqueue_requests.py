@@ -89,12 +89,11 @@ class Policy(Asked):
         return self
 
 
-class Options(Asked):
-    """What all tasks of a request have in common."""
+class Kind(Asked):
+    """What tasks may have in common: where they go, how often they are tried, what is told besides."""
 
     queue: Name
     priority: Priority = 0
-    w: Annotated[Copies | None, Absent] = None
     retry: Annotated[Policy | None, Absent] = None
     headers: Annotated[dict[str, str] | None, Absent, Field(
         description="Words for readers and workers beside the payload; at most 4 KiB.")] = None
@@ -103,7 +102,18 @@ class Options(Asked):
     def options(self) -> dict[str, Any]:
         """The client's options of that name."""
         policy = None if self.retry is None else options.Retry(**self.retry.model_dump())
-        return {"priority": self.priority, "w": self.w, "retry": policy, "headers": self.headers}
+        return {"priority": self.priority, "retry": policy, "headers": self.headers}
+
+
+class Options(Kind):
+    """What all tasks of a request have in common."""
+
+    w: Annotated[Copies | None, Absent] = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The client's options of that name."""
+        return {**super().options, "w": self.w}
 
 
 class Enqueue(Content, Options):

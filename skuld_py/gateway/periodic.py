@@ -14,22 +14,22 @@ from typing_extensions import TypedDict
 from skuld_py.client.scheduling import UTC, Schedule
 from skuld_py.gateway.answers import Text
 from skuld_py.gateway.call import Call
+from skuld_py.gateway.enqueue_requests import Kind
 from skuld_py.gateway.requests import NoInput
-from skuld_py.gateway.values import Absent, Asked, Base64, Name, Priority, encoded, text_of
+from skuld_py.gateway.values import Absent, Asked, Base64, Name, encoded, text_of
 from skuld_py.model.schedule import CATCH_UP_MAX, EVERY_MS_MAX, EVERY_MS_MIN
 
 Every = Annotated[float, Field(ge=EVERY_MS_MIN / 1000, le=EVERY_MS_MAX / 1000, allow_inf_nan=False,
                                description="Instead of cron: at the multiples of so many seconds since 1970.")]
 
 
-class PutSchedule(Asked):
+class PutSchedule(Kind):
     """A periodic task; the schedule of this name that there was is replaced."""
 
     model_config = ConfigDict(json_schema_extra={
         "oneOf": [{"required": ["cron"]}, {"required": ["every_s"]}],
         "not": {"required": ["payload", "payload_base64"]}})
     name: Name
-    queue: Name
     payload: Annotated[str | None, Absent, Field(description="Each task's content as text; or payload_base64, or"
                                                  " none.")] = None
     payload_base64: Annotated[Base64 | None, Absent, Field(description="As bytes.")] = None
@@ -38,7 +38,6 @@ class PutSchedule(Asked):
         description="Minute, hour, day of the month, month, day of the week.")] = None
     zone: Annotated[str, Field(max_length=255, description="The time zone of cron.")] = UTC
     every_s: Annotated[Every | None, Absent] = None
-    priority: Priority = 0
     catch_up: Annotated[int, Field(ge=0, le=CATCH_UP_MAX, description="How many missed ticks are made up for,"
                                    " besides the newest.")] = 0
 
@@ -94,8 +93,8 @@ class Schedules(TypedDict):
 async def put_schedule(call: Call, asked: PutSchedule) -> Scheduled:
     """Begin, or change."""
     missing = await call.backend.put_schedule(asked.name, asked.queue, asked.content, cron=asked.cron,
-                                              every_s=asked.every_s, zone=asked.zone, priority=asked.priority,
-                                              catch_up=asked.catch_up)
+                                              every_s=asked.every_s, zone=asked.zone, catch_up=asked.catch_up,
+                                              **asked.options)
     return Scheduled(name=asked.name, missing=[*missing])
 
 

@@ -174,8 +174,8 @@ class Scheduling:
 
         def then(answer: m.Message) -> None:
             self._under_way -= 1
-            if isinstance(answer, m.Acked) or (isinstance(answer, m.Failed) and answer.is_definite):
-                plan.owed.pop(tick_ms, None)
+            if not isinstance(answer, m.Failed) or answer.is_definite or answer.code == "conflict":
+                plan.owed.pop(tick_ms, None)  # of a conflict, somebody has a task of this tick, or had one
             elif tick_ms in plan.owed:
                 plan.owed[tick_ms] = False
         plan.owed[tick_ms] = True

@@ -264,7 +264,7 @@ def test_a_port_in_use_is_said_before_anything_starts(taken: int, tmp_path: Path
 
 
 def test_uncertain_is_another_status_than_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def doubt(self: object, queue: str | None = None) -> int:
+    def doubt(self: object, queue: str | None = None, **_: object) -> int:
         raise Uncertain("deadline", "no answer from 127.0.0.1:13000 before the deadline")
 
     monkeypatch.setattr("skuld_py.client.client.Client.count", doubt)
@@ -300,7 +300,7 @@ def test_a_node_is_told_which_options_for_large_clusters_are_on(monkeypatch: pyt
 
 
 def test_an_interrupt_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(self: object, queue: str | None = None) -> int:
+    def interrupt(self: object, queue: str | None = None, **_: object) -> int:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("skuld_py.client.client.Client.count", interrupt)

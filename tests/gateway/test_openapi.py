@@ -13,6 +13,7 @@ import pytest
 
 from gateway.asking import Asker
 from gateway.conftest import write_tokens
+from skuld_py.client.client import Client
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.gateway import openapi
 from skuld_py.gateway.access import Scope, new_token
@@ -90,7 +91,12 @@ def test_the_document_and_the_gateway_agree(cluster: LocalCluster, tmp_path: Pat
                f"Authorization: Bearer {token}", "--max-examples", EXAMPLES or "5", "--seed", "7", "--no-color",
                "--phases", "examples,coverage,fuzzing" if EXAMPLES else "examples,fuzzing"]
 
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    try:
+        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    finally:
+        with Client(cluster.addresses) as client:  # or the cluster enqueues for the tests behind this one
+            for made in client.schedules():
+                client.remove_schedule(made.name)
 
     assert ran.returncode == 0, ran.stdout[-20_000:] + ran.stderr[-2_000:]
     assert process.poll() is None and Asker(url).get("/v1/health").status == 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import signal
 import socket
@@ -360,6 +361,37 @@ def test_nothing_is_claimed_from_a_paused_queue(anybody: Asker, cluster: LocalCl
     assert while_paused == [] and queue in paused and same == paused
     assert resuming.json == {"queue": queue, "is_paused": False, "missing": []}
     assert anybody.claim(queue)["id"] == task_id and queue not in anybody.get("/v1/queues/paused").json["queues"]
+
+
+# -- periodic tasks ------------------------------------------------------------------------------
+
+
+def test_a_schedule_enqueues_until_it_is_removed(anybody: Asker, queue: str) -> None:
+    def ask(verb: str, **document: Any) -> Answer:
+        return anybody.ask("POST", f"/v1/schedules/{verb}", json.dumps(document).encode(),
+                           content_type="application/json")
+    put = ask("put", name=queue, queue=queue, payload="tick", every_s=0.2, priority=2, headers={"trace": "7"},
+              retry={"max_attempts": 3})
+    listed = {row["name"]: row for row in anybody.get("/v1/schedules").json["schedules"]}
+    first, second = (anybody.claim(queue) for _ in range(2))
+    removed = ask("remove", name=queue)
+    count = anybody.get(f"/v1/tasks/count?queue={queue}").json
+
+    assert put.json == removed.json == {"name": queue, "missing": []}
+    shown = listed[queue]
+    assert (shown["queue"], shown["payload"], shown["every_s"], shown["cron"], shown["priority"]) == (
+        queue, "tick", 0.2, None, 2)
+    assert shown["headers"] == {"trace": "7"}
+    assert (first["payload"], first["priority"]) == ("tick", 2) and first["id"] < second["id"]
+    task = anybody.get(f"/v1/tasks/{first['id']}").json
+    assert (task["max_attempts"], task["headers"]) == (3, {"trace": "7"})
+    assert queue not in {row["name"] for row in anybody.get("/v1/schedules").json["schedules"]}
+    assert anybody.post("claim", {"queue": queue, "n": 100, "wait_s": 0}).status == 200
+    assert anybody.get(f"/v1/tasks/count?queue={queue}").json["count"] <= count["count"] + 1
+    refused(ask("remove", name=queue), 404, "no_such_schedule", "name")
+    refused(ask("put", name=queue, queue=queue, cron="61 * * * *"), 422, "bad_cron", "cron")
+    refused(ask("put", name=queue, queue=queue, cron="* * * * *", zone="Mars"), 422, "bad_zone", "zone")
+    assert ask("put", name=queue, queue=queue).status == ask("put", name=queue, queue=queue, cron="").status == 422
 
 
 # -- reading -------------------------------------------------------------------------------------

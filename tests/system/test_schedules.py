@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
+from click.testing import CliRunner
 
 from skuld_py import Client
+from skuld_py.cli.main import main
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model.ids import time_of
 from skuld_py.model.schedule import home_of
@@ -48,7 +51,10 @@ def test_ticks_go_on_when_the_leader_of_their_home_is_killed(cluster: LocalClust
             await_leaders(client)
             assert leader(client) != leaders[-1]
             cluster.start_node(index)
-        client.remove_schedule("beat")
+        at = ["--nodes", ",".join(cluster.addresses), "--json"]
+        listed = json.loads(CliRunner().invoke(main, ["schedule", "list", *at]).stdout)["schedules"]
+        assert [(row["name"], row["every_s"], row["catch_up"]) for row in listed] == [("beat", EVERY_S, 100)]
+        assert CliRunner().invoke(main, ["schedule", "remove", "beat", *at]).exit_code == 0
         await_leaders(client)
         tasks = list(client.list(QUEUE))
 
