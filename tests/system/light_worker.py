@@ -30,8 +30,9 @@ def spell(spark: object, context: TaskContext, letter: str) -> str:
 
 
 @skuld_py.task(name="test.square", queue="group")
-def square(spark: object, context: TaskContext, number: int) -> int:
-    return number * number
+def square(spark: Any, context: TaskContext, number: int) -> int:
+    """By a Spark job, where there is Spark."""
+    return number * number if spark is None else number * spark.range(number).count()
 
 
 @skuld_py.task(name="test.total", queue="group")
