@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from operator import add
 from typing import Any, Literal, NamedTuple
 
 import attrs
@@ -26,7 +27,7 @@ from skuld_py.model.body import (
     Header,
 )
 from skuld_py.model.ids import TaskId
-from skuld_py.model.prelude import DEPS, DEPS_MAX, NAME_BYTES_MAX, NAMED, Prelude
+from skuld_py.model.prelude import DEPS, DEPS_MAX, NAME_BYTES_MAX, NAMED, Prelude, front_of
 
 Time = datetime | float
 Times = Time | None | Sequence[Time | None]
@@ -74,6 +75,8 @@ def prepare(head: bytes, payloads: Sequence[bytes], given: Given, now_ms: int) -
     if given.is_empty:
         return Prepared([head] * count, payloads, [None] * count)
     header, window_ms = Header.decode(head), _window_ms(given.unique_window_s)
+    if given.deps is not None and attrs.evolve(given, deps=None).is_empty:
+        return _with_deps(header, payloads, given)
     preludes = [
         _prelude(now_ms, *row) for row in zip(
             _each("bad_time", "not_before", given.not_before, count),
@@ -84,6 +87,25 @@ def prepare(head: bytes, payloads: Sequence[bytes], given: Given, now_ms: int) -
     return Prepared([heads[prelude.flags] for prelude in preludes],
                     [prelude.encode() + payload for prelude, payload in zip(preludes, payloads, strict=True)],
                     [_wanted(header.queue, prelude, window_ms) for prelude in preludes])
+
+
+def _with_deps(header: Header, payloads: Sequence[bytes], given: Given) -> Prepared:
+    """Tasks with nothing but dependencies; those that all have the same are taken apart once."""
+    rows = _each_deps(given.deps, len(payloads))
+    if all(row is rows[0] for row in rows):
+        fronts = [_front(rows[0])] * len(rows) if rows else []
+    else:
+        fronts = [_front(row) for row in rows]
+    with_deps, without = (_head(header, flags, given, 0) for flags in (DEPS, 0))
+    return Prepared([with_deps if front else without for front in fronts], list(map(add, fronts, payloads)),
+                    [None] * len(rows))
+
+
+def _front(deps: Ids) -> bytes:
+    """The prelude; of the common case without taking anything apart."""
+    if len(deps) == 1 and isinstance(deps[0], bytes) and len(deps[0]) == ids.ID_BYTES:
+        return front_of(deps[0])
+    return Prelude(deps=_deps(deps)).encode()
 
 
 def _head(header: Header, flags: int, given: Given, window_ms: int) -> bytes:

@@ -12,6 +12,7 @@ Whether names and dependencies fit the task's id is told by ``problem_of``, once
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import attrs
@@ -87,6 +88,27 @@ class Prelude:
         if self.key and ids.route_of(task_id) != ids.lane_route(queue, self.key):
             return "id: is of another key's lane; let the client make it"
         return ""
+
+
+_ONE = (1).to_bytes(2, "big")
+ONE_DEP_BYTES = len(_ONE) + ids.ID_BYTES
+"""The prelude of a task with one dependency and no other option."""
+
+
+def have_one_dep(flags: int, rests: Sequence[bytes]) -> bool:
+    """Whether each task of a batch has one dependency and no other option: so common that it is seen in one pass.
+    Then ``dep_of`` tells which."""
+    return flags == DEPS and all(rest.startswith(_ONE) and len(rest) >= ONE_DEP_BYTES for rest in rests)
+
+
+def front_of(dep: bytes) -> bytes:
+    """The prelude of such a task."""
+    return _ONE + dep
+
+
+def dep_of(rest: bytes) -> bytes:
+    """The dependency of such a task."""
+    return rest[len(_ONE) : ONE_DEP_BYTES]
 
 
 def _time_bytes(time_ms: int) -> bytes:

@@ -6,6 +6,7 @@ A refusal here is definite: nothing was sent anywhere yet. Bad input names the f
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import eq
 from typing import Any
 
 import attrs
@@ -17,7 +18,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header, is_plain
 from skuld_py.model.columns import Column
 from skuld_py.model.history import RELEASED
-from skuld_py.model.prelude import KEYED, NAMED, Prelude
+from skuld_py.model.prelude import KEYED, NAMED, ONE_DEP_BYTES, Prelude, dep_of, have_one_dep
 from skuld_py.model.schedule import SCHEDULE, Schedule
 from skuld_py.model.setting import UNSET, check_setting
 from skuld_py.model.setting_messages import SETTINGS_MAX
@@ -257,7 +258,11 @@ def _behind_preludes(now_ms: int, header: Header, batch: m.TaskBatch) -> list[by
         if header.prelude & flag:
             raise Refused("unsupported", f"{field}: this node cannot do this yet; leave it out")
     payloads: list[bytes] = []
-    for task_id, rest in zip(ids.split(batch.ids), batch.payloads.unpack("payloads"), strict=True):
+    task_ids, rests = ids.split(batch.ids), batch.payloads.unpack("payloads")
+    if (have_one_dep(header.prelude, rests) and not ids.any_laned(batch.ids)
+            and not any(map(eq, task_ids, map(dep_of, rests)))):
+        return [rest[ONE_DEP_BYTES:] for rest in rests]
+    for task_id, rest in zip(task_ids, rests, strict=True):
         prelude, size = Prelude.decode(header.prelude, rest)
         _check_prelude(now_ms, prelude)
         problem = prelude.problem_of(task_id, header.queue, header.window_ms)

@@ -310,8 +310,9 @@ def ends_known(replica: Replica, task_ids: Sequence[bytes]) -> dict[bytes, End]:
     known = replica.histories(task_ids)
     ends: dict[bytes, End] = {}
     for task_id, body in zip(task_ids, replica.bodies(task_ids), strict=True):
-        history = decode_history(known.get(replica.prefix + task_id))
-        end = replica.filing.end_of(task_id, history)
+        record = known.get(replica.prefix + task_id)
+        history = decode_history(record)
+        end = End.OPEN if record is None else replica.filing.end_of(task_id, history)
         if end is End.OPEN:
             ends[task_id] = End.UNKNOWN if body is None else End.OPEN
         else:

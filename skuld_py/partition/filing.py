@@ -21,15 +21,18 @@ expired is its leader's word, a mark in the history: no follower's clock makes a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from operator import add
 
 import attrs
 
 from skuld_py.crdt import Min
-from skuld_py.model.body import Body
+from skuld_py.model.body import Body, Header, split_body
 from skuld_py.model.history import CLAIM, EMPTY_HISTORY, HISTORY_HEAD, History, decode_history
-from skuld_py.model.notes import MET, SUB, TOLD, End, lets_go, split_met
+from skuld_py.model.ids import ID_BYTES
+from skuld_py.model.notes import MET, SUB, End, lets_go, met_seq, split_met
+from skuld_py.model.prelude import dep_of, have_one_dep
 from skuld_py.model.state import State, due_of, state_of
 from skuld_py.model.store import Row, Store
 from skuld_py.partition import tables
@@ -39,7 +42,15 @@ from skuld_py.partition.waiting import Waiting
 
 PLAIN, ODD = b"", b"\x02"
 """Values of ``ready``: whether the task has options."""
+_ONLY_ONE_DONE = met_seq(0, End.DONE)
 _ONE_CLAIM = HISTORY_HEAD.size + CLAIM.size
+
+
+@lru_cache(maxsize=1_024)
+def _place_of(header: bytes) -> tuple[int, bytes]:
+    """The flags of the preludes of a header's tasks, and where they wait. Tasks share few headers: kept."""
+    parsed = Header.decode(header)
+    return parsed.prelude, tables.place_of(parsed)
 
 
 class Filing:
@@ -61,10 +72,10 @@ class Filing:
         self._store.put_many("ready", [(at + task_id, PLAIN) for task_id in ids])
         self.tally.add(tables.queue_of(place), State.WAITING, len(ids))
 
-    def await_dependencies(self, place: bytes, tasks: Sequence[tuple[bytes, Body]]) -> None:
-        """New tasks without a history or anything met wait for all their dependencies, and for no time."""
-        self.waiting.block([(task_id, body, range(len(body.deps))) for task_id, body in tasks])
-        self.tally.add(tables.queue_of(place), State.BLOCKED, len(tasks))
+    def await_dependency(self, place: bytes, ids: Sequence[bytes], deps: Sequence[bytes]) -> None:
+        """New tasks without a history wait for one other task each, not met yet, and for no time."""
+        self.waiting.block_by_one(ids, deps)
+        self.tally.add(tables.queue_of(place), State.BLOCKED, len(ids))
 
     def heads(self, queue: str, after: bytes | None, limit: int) -> list[bytes]:
         """Waiting tasks of a queue as (place + id), best first, behind ``after``."""
@@ -187,7 +198,7 @@ class Filing:
         elif state is State.COMPLETED:
             self.waiting.end(task_id, End.DONE, 0)
         elif state is State.BLOCKED:
-            self.waiting.block([(task_id, body, missing)])
+            self.waiting.block(task_id, body, missing)
         elif state is State.SCHEDULED:
             self._put("time", due_of(history, body), task_id, place)
         elif state is State.WAITING:
@@ -197,15 +208,48 @@ class Filing:
 
     # -- notes ---------------------------------------------------------------------------------
 
-    def note(self, now_ms: int, task_id: bytes, token: int, seq: int, history: History,
-             body: bytes | None) -> None:
-        """A note (``model.notes``) that is new here, about a task of which so much is known."""
-        if token == MET and body is not None:
-            self._meet(now_ms, task_id, seq, history, Body.decode(body))
-        elif token == SUB:
-            self.waiting.subscribe(task_id, seq, self.end_of(task_id, history), history.round)
-        elif token == TOLD:
-            self.waiting.told(task_id, seq, history.round)
+    def note(self, now_ms: int, notes: Sequence[tuple[bytes, int, int]], histories: Mapping[bytes, bytes]) -> None:
+        """Notes (``model.notes``) that are new here, about tasks of these histories."""
+        met: list[tuple[bytes, int]] = []
+        fresh: list[tuple[bytes, int]] = []
+        for task_id, token, seq in notes:
+            record = histories.get(self._prefix + task_id)
+            if token == MET:
+                met.append((task_id, seq))
+            elif token == SUB and record is None:
+                fresh.append((task_id, seq))
+            else:
+                history = decode_history(record)
+                if token == SUB:
+                    self.waiting.subscribe(task_id, seq, self.end_of(task_id, history), history.round)
+                else:
+                    self.waiting.told(task_id, seq, history.round)
+        self.waiting.subscribe_many(fresh)
+        if met:
+            self._let_go(now_ms, met, histories)
+
+    def _let_go(self, now_ms: int, notes: Sequence[tuple[bytes, int]], histories: Mapping[bytes, bytes]) -> None:
+        """Columns of tasks whose only dependency is done and that wait for no time; the others one by one."""
+        bodies = self._store.get_many("body", [self._prefix + task_id for task_id, _ in notes])
+        simple: list[tuple[bytes, bytes]] = []
+        places: list[bytes] = []
+        for task_id, seq in notes:
+            key = self._prefix + task_id
+            if key not in bodies:
+                continue
+            raw, rest = split_body(bodies[key])
+            prelude, place = _place_of(raw)
+            if seq == _ONLY_ONE_DONE and key not in histories and have_one_dep(prelude, (rest,)):
+                simple.append((dep_of(rest), task_id))
+                places.append(place)
+            else:
+                self._meet(now_ms, task_id, seq, decode_history(histories.get(key)), Body.decode(bodies[key]))
+        found = self.waiting.meet_only(simple)
+        heads = [place + task_id for (_, task_id), place, was in zip(simple, places, found, strict=True) if was]
+        self._store.put_many("ready", [(self._prefix + head, ODD) for head in heads])
+        for place, count in Counter(head[:-ID_BYTES] for head in heads).items():
+            self._count(place, State.BLOCKED, -count)
+            self._count(place, State.WAITING, count)
 
     def _meet(self, now_ms: int, task_id: bytes, seq: int, history: History, body: Body) -> None:
         index, end = split_met(seq)

@@ -14,7 +14,7 @@ from operator import add, itemgetter
 import attrs
 
 from skuld_py.config import DEFAULT_LIMITS
-from skuld_py.model.body import HEADERS, POLICY, RETRY, Body, Header, encode_body, header_of, is_plain
+from skuld_py.model.body import Header, encode_body, header_of, is_plain
 from skuld_py.model.history import (
     CLAIM,
     HISTORY_HEAD,
@@ -24,7 +24,7 @@ from skuld_py.model.history import (
     encode_mark,
 )
 from skuld_py.model.outcomes import LOG_SEQS
-from skuld_py.model.prelude import DEPS
+from skuld_py.model.prelude import ONE_DEP_BYTES, dep_of, have_one_dep
 from skuld_py.model.store import TABLES, Row, Store, digests_of
 from skuld_py.partition import merkle, tables
 from skuld_py.partition.filing import Filing
@@ -110,9 +110,7 @@ class Replica:
         fresh = [key[2:] for key, _ in rows if key not in histories] if is_plain(header) else []
         if fresh:
             self.filing.await_claim(tables.place_of(Header.decode(header)), fresh)
-        elif not histories and self._are_only_blocked(header, rows):
-            place = tables.place_of(Header.decode(header))
-            self.filing.await_dependencies(place, [(key[2:], Body.decode(body)) for key, body in rows])
+        elif not histories and self._await_one_each(header, rows):
             return
         if len(fresh) < len(rows):
             for key, body in rows:
@@ -120,11 +118,15 @@ class Replica:
                     history = decode_history(histories.get(key))
                     self.filing.refile(now_ms, key[2:], history, history, None, body)
 
-    def _are_only_blocked(self, header: bytes, rows: Sequence[Row]) -> bool:
-        """Whether new tasks wait for others and for no time, and nothing has been met yet."""
-        flags = 0 if is_plain(header) else Header.decode(header).flags
-        is_simple = flags & DEPS and not flags & ~(DEPS | POLICY | RETRY | HEADERS)
-        return bool(is_simple) and not self.filing.waiting.has_notes([key[2:] for key, _ in rows])
+    def _await_one_each(self, header: bytes, rows: Sequence[Row]) -> bool:
+        """New tasks that wait for one other task each, and for no time; says whether they are such."""
+        parsed, size = Header.decode(header), len(header) + 2
+        rests = [body[size : size + ONE_DEP_BYTES] for _, body in rows]
+        ids = [key[2:] for key, _ in rows]
+        if not have_one_dep(parsed.prelude, rests) or self.filing.waiting.has_notes(ids):
+            return False
+        self.filing.await_dependency(tables.place_of(parsed), ids, [dep_of(rest) for rest in rests])
+        return True
 
     def _existing(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """What is stored under the keys; fresh ids cost one seek for the whole batch."""
@@ -303,10 +305,8 @@ class Replica:
         known = self._existing("log", list(rows))
         fresh = {key: note for key, note in rows.items() if key not in known}
         self.tree.toggle(merkle.ENTRY, list(fresh), self.store.put_many("log", [(key, b"") for key in fresh]))
-        keys = [self.prefix + note[0] for note in fresh.values()]
-        histories, bodies = self._existing("history", keys), self.store.get_many("body", keys)
-        for key, note in zip(keys, fresh.values(), strict=True):
-            self.filing.note(now_ms, *note, decode_history(histories.get(key)), bodies.get(key))
+        histories = self._existing("history", [self.prefix + note[0] for note in fresh.values()])
+        self.filing.note(now_ms, list(fresh.values()), histories)
 
     def note_outcomes(self, seq: int, ids: Sequence[bytes], tokens: Sequence[int],
                       values: Sequence[bytes]) -> None:

@@ -125,9 +125,7 @@ class Scrub:
         notes = [tables.split_log_key(key) for key, _ in rows]
         notes = [note for note in notes if note[1] == SUB]
         histories = self._store.get_many("history", [self._prefix + task_id for task_id, _, _ in notes])
-        for task_id, token, seq in notes:
-            history = decode_history(histories.get(self._prefix + task_id))
-            self._filing.note(0, task_id, token, seq, history, None)
+        self._filing.note(0, notes, histories)
         return following
 
     def _is_claimed(self, history: History) -> bool:

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from skuld_py.model.body import Body
 from skuld_py.model.ids import ID_BYTES
 from skuld_py.model.notes import MET, SUB, TOLD, End, split_told, told_seq, unmet
-from skuld_py.model.store import Row, Store
+from skuld_py.model.store import Store
 from skuld_py.partition import tables
 from skuld_py.partition.tally import Touched
 
@@ -33,8 +33,6 @@ _WAITS, _LEFT = b"\x00", b"\x01"
 _U16_BYTES = 2
 _PARTITIONS_END = 1 << 12
 
-Blocked = tuple[bytes, Body, Sequence[int]]
-"""A task, its body, and the indexes of the dependencies it waits for."""
 News = tuple[bytes, int, End]
 """A task that has ended, a partition that waits for it, and how it ended."""
 
@@ -76,24 +74,27 @@ class Waiting:
         return self._store.is_any_between("log", tables.log_key(self._prefix, min(ids), MET, 0),
                                           tables.log_key(self._prefix, max(ids), MET + 1, 0))
 
-    def block(self, tasks: Sequence[Blocked]) -> None:
-        """Enter tasks that wait."""
-        rows: list[Row] = []
-        for task_id, body, missing in tasks:
-            deps = body.deps
-            rows += [(self._wait_key(deps[index], task_id), index.to_bytes(_U16_BYTES, "big"))
-                     for index in missing]
-            if len(deps) > 1:
-                rows.append((self._left_key(task_id), len(missing).to_bytes(_U16_BYTES, "big")))
-            self._note_fresh([deps[index] for index in missing])
+    def block(self, task_id: bytes, body: Body, missing: Sequence[int]) -> None:
+        """Enter a task that waits for those of its dependencies."""
+        deps = body.deps
+        rows = [(self._wait_key(deps[index], task_id), index.to_bytes(_U16_BYTES, "big")) for index in missing]
+        if len(deps) > 1:
+            rows.append((self._left_key(task_id), len(missing).to_bytes(_U16_BYTES, "big")))
         self._store.put_many("dep", rows)
+        self._note_fresh([deps[index] for index in missing])
+
+    def block_by_one(self, ids: Sequence[bytes], deps: Sequence[bytes]) -> None:
+        """Enter tasks that wait for the only one that they need."""
+        base, first = self._prefix + _WAITS, bytes(_U16_BYTES)
+        self._store.put_many("dep", [(base + dep + task_id, first)
+                                     for dep, task_id in zip(deps, ids, strict=True)])
+        self._note_fresh(deps)
 
     def _note_fresh(self, deps: Sequence[bytes]) -> None:
         self._stir()
-        if len(self.fresh) + len(deps) > FRESH_MAX:
-            self.is_overfull = True
-        else:
-            self.fresh.update(dict.fromkeys(deps))
+        self.fresh.update(dict.fromkeys(deps))
+        if len(self.fresh) > FRESH_MAX:
+            self.fresh, self.is_overfull = {}, True
 
     def unblock(self, task_id: bytes, body: Body) -> bool:
         """Take a task out; says whether it was there."""
@@ -117,6 +118,11 @@ class Waiting:
         self._pop("dep", key)
         return True
 
+    def meet_only(self, pairs: Sequence[tuple[bytes, bytes]]) -> list[bool]:
+        """For tasks that need one other task only, as (dependency, task): it is met; says which waited for it."""
+        rows = self._store.pop_many("dep", [self._wait_key(dep, task_id) for dep, task_id in pairs])
+        return [row is not None for row in rows]
+
     def dependents(self, dependency: bytes, after: bytes, limit: int) -> list[tuple[bytes, int]]:
         """Tasks that wait for this one, with its index among their dependencies, behind ``after``."""
         base = self._prefix + _WAITS + dependency
@@ -139,6 +145,10 @@ class Waiting:
             self._store.put_many("tell", [(self._open_key(task_id, partition), b"")])
         else:
             self._put_news(task_id, [partition], end, round_number)
+
+    def subscribe_many(self, rows: Sequence[tuple[bytes, int]]) -> None:
+        """Partitions wait for tasks, by id and partition, to which nothing has happened."""
+        self._store.put_many("tell", [(self._open_key(*row), b"") for row in rows])
 
     def end(self, task_id: bytes, end: End, round_number: int) -> None:
         """A task has ended: tell all that wait for it and do not know."""

@@ -26,6 +26,7 @@ import attrs
 from mutants import (
     clauses,
     coordination,
+    deps,
     elections,
     grants,
     groups,
@@ -43,7 +44,7 @@ from mutants.workshop import TOP, Broken, Workshop
 
 LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTANTS, *moves.MUTANTS,
                                *coordination.MUTANTS, *membership.MUTANTS, *settings.MUTANTS,
-                               *options.MUTANTS, *tasks.MUTANTS, *schedules.MUTANTS,
+                               *options.MUTANTS, *tasks.MUTANTS, *deps.MUTANTS, *schedules.MUTANTS,
                                *groups.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 

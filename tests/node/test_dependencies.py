@@ -274,6 +274,7 @@ def test_what_fails_does_what_the_policy_says(world: World, end: Callable[[World
 
     assert world.states(then) == {state}
     assert world.reason(then) == (DEP_FAILED if policy == ON_FAILURE_FAIL else 0)
+    assert end is World.cancel or world.history(first).died.value, "a majority knows it, whatever their clocks say"
     assert (TOLD, told_seq(HERE, End.FAILED, 0)) in world.notes(first) and world.tells(first) == 0
 
 
@@ -356,7 +357,7 @@ def test_what_somebody_else_knows_is_not_unknown(world: World) -> None:
     assert world.leader_of(THERE).me.name == leader
     assert world.leader_of(THERE).replica.bodies([first]) == [None]
 
-    world.lose(m.Probe)
+    world.lose(m.Probe, m.Replicate)
     world.pass_time(ONE_PASS_MS)
 
     assert world.states(then) == {State.BLOCKED}
@@ -396,6 +397,57 @@ def test_a_new_leader_goes_on(world: World, partition: int) -> None:
 
     assert world.leader_of(partition).is_leading
     assert world.claim() == [then]
+
+
+def test_a_new_leader_asks_what_the_old_one_had_no_answer_to(world: World) -> None:
+    apart = next(route for route in range(4) if world.leader_of(route).me != world.leader_of(HERE).me)
+    first = world.enqueue(route=apart)
+    world.lose(m.Watch)
+    then = world.enqueue([first])
+    assert world.notes(first) == set()
+
+    restart_all(world)
+    world.complete(first)
+    world.pass_time(15_000)
+
+    assert world.claim() == [then]
+
+
+def test_a_new_leader_tells_what_the_old_one_could_not(world: World) -> None:
+    first = world.enqueue(route=THERE)
+    then = world.enqueue([first])
+    world.lose(m.Tell, m.Told, m.Amended)
+    world.complete(first)
+    world.pass_time(1_000)
+    assert world.states(then) == {State.BLOCKED} and world.tells(first) == 3
+
+    restart_all(world)
+    world.pass_time(15_000)
+
+    assert world.claim() == [then] and world.tells(first) == 0
+
+
+def restart_all(world: World) -> None:
+    """All processes die, and what they had in memory; nothing is lost any more."""
+    world.flying.clear()
+    for name in world.names:
+        world.restart(name)
+    world.lose()
+    world.pass_time(8_000)
+
+
+def test_what_could_not_be_told_is_told_somewhat_later(world: World) -> None:
+    first = world.enqueue(route=THERE)
+    then = world.enqueue([first])
+    world.lose(m.Amended)
+    world.complete(first)
+    world.pass_time(3_000)
+    assert world.states(then) == {State.BLOCKED}
+
+    world.lose()
+    world.pass_time(3_000)
+
+    assert world.states(then) == {State.WAITING}
 
 
 def test_one_node_needs_no_other() -> None:

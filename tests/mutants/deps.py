@@ -1,0 +1,93 @@
+"""Mutants of dependencies: what lets a task go too early, and what leaves it waiting for good."""
+
+from __future__ import annotations
+
+from mutants.mutant import Edit, Mutant, mutant
+
+WATCHING, TELLING, WAITING = "node/watching.py", "node/telling.py", "partition/waiting.py"
+NOTES, FILING, DEPENDING = "model/notes.py", "partition/filing.py", "node/depending.py"
+DEPS = "tests/node/test_dependencies.py::"
+REPLICAS = "tests/partition/test_replica.py::test_indexes_and_counts_follow_from_the_data"
+WAITS = DEPS + "test_a_task_waits_until_what_it_needs_is_completed"
+POLICIES = DEPS + "test_what_fails_does_what_the_policy_says"
+UNKNOWN = DEPS + "test_what_nobody_knows_is_waited_for_until_the_deadline"
+OVERDUE = "            now_ms > deadline_of(task_id, header)\n            for"
+
+MUTANTS: tuple[Mutant, ...] = (
+    mutant("blocked-is-granted", "a task is claimed before what it needs has ended", "model/state.py",
+           "    if is_blocked:\n", "    if False:\n", "C13",
+           DEPS + "test_a_task_whose_time_has_not_come_waits_for_that_as_well"),
+    mutant("told-before-a-majority-knows", "an end is told that one copy alone may know", TELLING,
+           "        self.host.start(AmendOperation(self.host, self.origin_of_parts, now_ms, {self._vnode: change}"
+           ",\n                                       m.Told(self.request)), now_ms)\n",
+           "        self.on_reply(now_ms, '', m.Told(self.request))\n        assert change\n", "C13",
+           DEPS + "test_a_completion_that_no_majority_knows_is_told_to_nobody", seeds=0),
+    Mutant("failed-counts-as-done", "what failed lets everybody go", (
+        Edit(NOTES, "    return end is End.DONE or (policy == ON_FAILURE_IGNORE and end is not End.OPEN)\n",
+             "    return end is not End.OPEN and (policy == ON_FAILURE_IGNORE or True)\n"),
+        Edit(WATCHING, "{ON_FAILURE_IGNORE: 0, ON_FAILURE_FAIL: DEP_FAILED}.get(policy)",
+             "{ON_FAILURE_IGNORE: 0, ON_FAILURE_FAIL: DEP_FAILED}.get(policy, 0)")), "C13", (POLICIES,)),
+    mutant("failure-kills-nobody", "a task that is to die with what it needs waits on", WATCHING,
+           "{ON_FAILURE_IGNORE: 0, ON_FAILURE_FAIL: DEP_FAILED}", "{ON_FAILURE_IGNORE: 0}", "C17", POLICIES,
+           seeds=0),
+    Mutant("one-of-several-is-enough", "a task goes when one of what it needs has ended", (
+        Edit(WAITING, "        if left > 0:\n", "        if False:\n"),
+        Edit(NOTES, "    return [index for index in range(count) if index not in met]\n",
+             "    return [index for index in range(count) if not met]\n")), "C13",
+        (DEPS + "test_one_that_needs_several_waits_for_the_last",)),
+    Mutant("unknown-before-the-deadline", "a task dies, or goes, of what nobody knows yet", (
+        Edit(WATCHING, OVERDUE, "            True\n            for"),
+        Edit(WATCHING, "    if end is End.OPEN or not is_overdue:\n", "    if end is End.OPEN:\n")), "C13",
+        (UNKNOWN,)),
+    mutant("unknown-to-the-leader-is-unknown", "a task is unknown by the word of one copy", TELLING,
+           "        if not unknown or not self._question.is_last:\n", "        if True:\n", "C13",
+           DEPS + "test_what_somebody_else_knows_is_not_unknown", seeds=0),
+    mutant("never-unknown", "what nobody knows is waited for whatever the deadline", WATCHING, OVERDUE,
+           "            False\n            for", "C17", UNKNOWN),
+    mutant("told-without-notes", "who was told that a task is done does not note it", WATCHING,
+           "                notes.append((task_id, MET, met_seq(index, end)))\n", "                pass\n", "C17",
+           WAITS),
+    mutant("no-walk", "what was lost is never asked for again", WATCHING,
+           "        if now_ms < self._next_ms or not self._walks:\n", "        if True:\n", "C17",
+           DEPS + "test_a_new_leader_asks_what_the_old_one_had_no_answer_to", UNKNOWN),
+    mutant("new-leader-asks-nobody", "a new leader does not ask what its tasks wait for", DEPENDING,
+           "                self._watching.begin(now_ms, partition)\n                self._telling",
+           "                self._telling", "C17",
+           DEPS + "test_a_new_leader_asks_what_the_old_one_had_no_answer_to"),
+    mutant("new-leader-tells-nobody", "a new leader does not tell what the old one had to", DEPENDING,
+           "                self._telling.begin(now_ms, partition)\n        self._led = led\n",
+           "        self._led = led\n", "C17",
+           DEPS + "test_a_new_leader_tells_what_the_old_one_could_not"),
+    mutant("told-once-only", "what could not be told is not told again", TELLING,
+           "        turn.due_ms = now_ms if turn.after else now_ms + self._node.timing.resend_ms\n",
+           "        turn.due_ms = now_ms if turn.after else FOREVER_MS\n", "C17",
+           DEPS + "test_what_could_not_be_told_is_told_somewhat_later"),
+    mutant("second-death-not-told", "who was told of a failure is not told of the next one", NOTES,
+           "    number = min(round_number, _ROUNDS_END - 1) if end is End.FAILED else 0\n", "    number = 0\n",
+           "X1", "tests/partition/test_waiting.py::test_a_second_death_is_told_again", seeds=0),
+    mutant("revived-is-not-watched", "nobody hears of the end of a revived task", FILING,
+           "            self.waiting.reopen(task_id)\n", "", "X1", REPLICAS,
+           DEPS + "test_who_waits_for_a_dead_task_is_told_when_it_is_done_after_all"),
+    mutant("completion-tells-nobody", "who waits for a claimed task does not hear of its completion", FILING,
+           "        self.waiting.finish([key[10:] for key in keys])\n", "", "X1", WAITS),
+    mutant("told-row-stays", "who was told is told for ever", FILING,
+           "                    self.waiting.told(task_id, seq, history.round)\n", "                    pass\n",
+           "X1", WAITS, seeds=0),
+    mutant("wait-row-stays", "a task that is not blocked any more is still waited with", FILING,
+           "        if self.waiting.unblock(task_id, body):\n", "        if False:\n", "X1", REPLICAS),
+    mutant("death-not-sealed", "a failure is told that each copy's clock may see otherwise", TELLING,
+           "            marks.append(Mark(task_id, DIED, history.round + 1, reason))\n", "            pass\n",
+           "C13", POLICIES, seeds=0),
+    mutant("notes-stay-where-they-are", "a copy that missed a note does not get it by an exchange",
+           "partition/rows.py",
+           "    replica.note(now_ms, [(row.id, *number) for number in numbers if number[0] < FIRST_TOKEN])\n", "",
+           "V2", "tests/partition/test_waiting.py::test_a_copy_that_missed_a_note_gets_it_with_the_rest"),
+    mutant("scrubbed-without-subscriptions", "after a scrub nobody knows who waits for a task",
+           "partition/scrub.py", "        notes = [note for note in notes if note[1] == SUB]\n",
+           "        notes = []\n", "X1",
+           "tests/partition/test_scrub.py::test_what_is_left_is_readable_indexed_and_can_be_filled_up"),
+    mutant("bare-reads-show-blocked", "a read without logs shows a task as blocked that is not",
+           "partition/rows.py",
+           "if has_deps else []\n", "if has_deps and False else []\n", "A3",
+           "tests/partition/test_waiting.py::test_a_bare_row_tells_what_is_met", seeds=0),
+)
