@@ -125,6 +125,18 @@ class Timing:
 
 
 @attrs.frozen
+class Retention:
+    """How long tasks that have ended are kept."""
+
+    keep_ms: int = 0
+    """What ended longer ago is deleted, once every replica knows that; 0: everything is kept."""
+    slice_ms: int = 600_000
+    """How seldom a partition's watermarks rise: each rise costs two comparisons with every replica."""
+    page_tasks: int = 200
+    """Tasks that are deleted at a time."""
+
+
+@attrs.frozen
 class Scaling:
     """What large clusters switch on beside the plain coordination log; all off by default.
 

@@ -14,6 +14,8 @@ from skuld_py.cli.options import json_option, zookeeper_option
 from skuld_py.cli.twins import SharedOption
 from skuld_py.cli.values import Duration
 
+RETENTION_S_MAX = 3_660 * 24 * 3600.0
+
 
 @click.command()
 @click.option("--cluster", required=True, metavar="NAME", cls=SharedOption,
@@ -31,6 +33,10 @@ from skuld_py.cli.values import Duration
               help="Refuse to start unless the cluster keeps so many copies of each task.")
 @click.option("--skew", "skew_s", type=Duration(least_s=0.001, most_s=3600), metavar="DURATION", default=None,
               show_default="any", help="Refuse to start unless the cluster's clocks may differ by this.")
+@click.option("--retention", "retention_s", type=Duration(least_s=1, most_s=RETENTION_S_MAX), metavar="DURATION",
+              default=None, show_default="for ever", envvar="SKULD_RETENTION",
+              help="Delete tasks that ended longer ago, once every replica knows it. Say the same on every node:"
+                   " that of a partition's leader counts.")
 @click.option("--direct-join", is_flag=True, envvar="SKULD_DIRECT_JOIN",
               help="Ask a member to be let in, and let others in, with one entry in the log for many.")
 @click.option("--transfer", is_flag=True, envvar="SKULD_TRANSFER",
@@ -44,8 +50,8 @@ from skuld_py.cli.values import Duration
                    " Implies --versions.")
 @json_option
 def node(cluster: str, hosts: str, host: str, port: int, data: Path, session_s: float, partitions: int | None,
-         replicas: int | None, skew_s: float | None, direct_join: bool, transfer: bool, sharing: bool,
-         versions: bool, schedulers: tuple[str, ...], as_json: bool) -> None:
+         replicas: int | None, skew_s: float | None, retention_s: float | None, direct_join: bool, transfer: bool,
+         sharing: bool, versions: bool, schedulers: tuple[str, ...], as_json: bool) -> None:
     """Run a node of a cluster until SIGTERM or Ctrl-C.
 
     It says "node HOST:PORT of cluster NAME is ready" once it takes requests. Its name is HOST:PORT: started
@@ -61,7 +67,7 @@ def node(cluster: str, hosts: str, host: str, port: int, data: Path, session_s: 
       skuld node --cluster skuld --zookeeper 127.0.0.1:2181 --port 13001 --data /var/lib/skuld/13001
     """
     from skuld_py.cli.showing import print_event
-    from skuld_py.config import Scaling
+    from skuld_py.config import Retention, Scaling
     from skuld_py.model.names import WIDE_NAME, check_name
     from skuld_py.runtime.server import serve
 
@@ -75,4 +81,5 @@ def node(cluster: str, hosts: str, host: str, port: int, data: Path, session_s: 
     expected = {"partitions": partitions, "replicas": replicas,
                 "skew_ms": None if skew_s is None else round(skew_s * 1000)}
     serve(hosts, cluster, host, port, data, session_ms=round(session_s * 1000), on_ready=say_ready,
-          expected=expected, scaling=Scaling(direct_join, transfer, sharing, schedulers, versions))
+          expected=expected, scaling=Scaling(direct_join, transfer, sharing, schedulers, versions),
+          retention=Retention(round((retention_s or 0) * 1000)))

@@ -21,7 +21,8 @@ from skuld_py.model.history import FAILED, RELEASED, SNOOZED
 from skuld_py.model.messages import Revival
 
 BY_POLICY = -1
-NOT_REVIVED = {Revival.NOT_DEAD: "not_dead", Revival.CANCELLED: "cancelled", Revival.NO_TASK: "no_such_task"}
+NOT_REVIVED = {Revival.NOT_DEAD: "not_dead", Revival.CANCELLED: "cancelled", Revival.NO_TASK: "no_such_task",
+               Revival.TOO_OLD: "too_old"}
 """Codes of what cannot be retried."""
 UNANSWERED = "a leader did not answer in time; try again"
 
@@ -72,8 +73,8 @@ class Concluding:
     def retry(self, *ids: bytes | str) -> Work[None]:
         """Let dead tasks begin anew, their attempts counted from 0; what they went through stays on record.
 
-        Raises ``Refused`` about those that are not dead (``not_dead``, ``cancelled``, ``no_such_task``); the
-        others are retried.
+        Raises ``Refused`` about those that are not dead (``not_dead``, ``cancelled``, ``no_such_task``), or have
+        been for longer than ended tasks are kept (``too_old``); the others are retried.
         """
         refused: dict[Revival, list[bytes]] = {}
         for part in _ids_in_parts(ids):

@@ -21,7 +21,7 @@ _STATUS = {
     "unauthorized": 401, "forbidden_scope": 403,
     "no_such_route": 404, "no_such_task": 404, "no_such_claim": 404, "no_such_schedule": 404,
     "method_not_allowed": 405, "not_acceptable": 406, "body_timeout": 408,
-    "conflict": 409, "fenced": 409, "not_dead": 409, "cancelled": 409,
+    "conflict": 409, "fenced": 409, "not_dead": 409, "cancelled": 409, "too_old": 409,
     "body_too_large": 413, "payload_too_large": 413, "entry_too_large": 413, "too_large": 413,
     "unsupported_media_type": 415,
     "too_many_failures": 429, "header_too_large": 431,

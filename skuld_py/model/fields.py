@@ -123,9 +123,9 @@ def blob(unit: int = 1, bytes_max: int = 1 << 20, **options: Any) -> Any:
     return _field(Blob(unit, bytes_max), **options)
 
 
-def ids() -> Any:
+def ids(**options: Any) -> Any:
     """A column of task ids, 20 bytes each."""
-    return _field(Blob(20, 20 * DEFAULT_LIMITS.batch_tasks))
+    return _field(Blob(20, 20 * DEFAULT_LIMITS.batch_tasks), **options)
 
 
 def u64s(count_max: int = DEFAULT_LIMITS.batch_tasks, **options: Any) -> Any:

@@ -121,6 +121,11 @@ class History:
         return max((claim.end.value for claim in self.claims.entries.values() if not claim.kind), default=0)
 
     @property
+    def is_completed(self) -> bool:
+        """Whether somebody has done it."""
+        return self.completion.value is not None
+
+    @property
     def newest_token(self) -> int:
         """The highest token granted, 0 without one."""
         return max(self.claims.entries, default=0)

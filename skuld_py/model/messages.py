@@ -2,8 +2,8 @@
 
 Requests are verbs, answers their participles. Work is in columns: a message names many tasks, never one.
 The messages stand in ``client_messages``, ``outcome_messages``, ``reading_messages``, ``node_messages``,
-``setting_messages``, ``coordination_messages``, ``decision_messages`` and ``dependency_messages``; everyone
-imports them from here.
+``setting_messages``, ``garbage_messages``, ``coordination_messages``, ``decision_messages`` and
+``dependency_messages``; everyone imports them from here.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ from skuld_py.model.coordination_messages import (
 )
 from skuld_py.model.decision_messages import DECISION_MESSAGES, Decide, Decided, Undecided
 from skuld_py.model.dependency_messages import DEPENDENCY_MESSAGES, Note, Tell, Told, Watch, Watched
+from skuld_py.model.garbage_messages import GARBAGE_MESSAGES, Collect, Collected, Ebb, Ebbed
 from skuld_py.model.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
 from skuld_py.model.node_messages import (
     Abdicate,
@@ -118,7 +119,7 @@ MESSAGES: tuple[type[Message], ...] = (
     Compared, Repair, Sync, Synced, Abdicate, AskTime, ToldTime,
     Probe, Probed, Fetch, Fetched, *COORDINATION_MESSAGES, *DECISION_MESSAGES,
     GetSettings, GotSettings, PutSetting, SettingPut, PullSettings, PulledSettings,
-    *OUTCOME_MESSAGES, *READING_MESSAGES, *DEPENDENCY_MESSAGES, *WAITING_MESSAGES,
+    *OUTCOME_MESSAGES, *READING_MESSAGES, *DEPENDENCY_MESSAGES, *WAITING_MESSAGES, *GARBAGE_MESSAGES,
 )
 """The operation table: a message's code on the wire is its index here."""
 
@@ -143,6 +144,8 @@ __all__ = [
     "Claimed",
     "ClaimsKept",
     "CohortRow",
+    "Collect",
+    "Collected",
     "Compare",
     "Compared",
     "Complete",
@@ -155,6 +158,8 @@ __all__ = [
     "Delegate",
     "Describe",
     "Described",
+    "Ebb",
+    "Ebbed",
     "Enqueue",
     "Failed",
     "Fetch",

@@ -33,12 +33,14 @@ class Replicate(Message):
 @attrs.frozen
 class Kept(Message):
     """Fsynced; except ``refused`` ids, which exist with other content, and ``unkept`` partitions, which
-    the sender may no longer add to. ``cohorts``: see ``CohortRow``."""
+    the sender may no longer add to. ``cohorts``: see ``CohortRow``. ``old``: ids to which nothing is added any
+    more; their partitions are unkept."""
 
     request: int = fields.number()
     refused: bytes = fields.ids()
     unkept: bytes = fields.u64s(PARTITIONS_MAX, default=b"")
     cohorts: tuple[CohortRow, ...] = fields.rows(CohortRow, PARTITIONS_MAX, default=())
+    old: bytes = fields.ids(default=b"")
 
 
 @attrs.frozen
@@ -284,12 +286,15 @@ class Probe(Message):
 
 @attrs.frozen
 class Probed(Message):
-    """Which of these nodes differ at the receiver, by number in their level; none while it ``is_building``."""
+    """Which of these nodes differ at the receiver, by number in their level; none while it ``is_building``. Its
+    watermarks: see ``partition.watermark``."""
 
     partition: int = fields.number()
     turn: int = fields.number()
     is_building: bool = fields.truth()
     differing: bytes = fields.u64s(4_096)
+    closed_ms: int = fields.number(default=0)
+    sealed_ms: int = fields.number(default=0)
 
 
 @attrs.frozen
@@ -319,7 +324,8 @@ class Compared(Message):
 
 @attrs.frozen
 class Fetch(Message):
-    """The sender has these digests of these units (0: nothing), and wants what is otherwise."""
+    """The sender has these digests of these units (0: nothing), and wants what is otherwise. ``gone``: indexes of
+    those whose tasks it has collected."""
 
     is_promise = False
     columns = ("units", "digests")
@@ -327,16 +333,19 @@ class Fetch(Message):
     turn: int = fields.number()
     units: Column = fields.strings()
     digests: bytes = fields.u64s()
+    gone: bytes = fields.u64s(default=b"")
 
 
 @attrs.frozen
 class Fetched(Message):
-    """The receiver's digests of the first of these units, as many as an answer holds, and those that differ."""
+    """The receiver's digests of the first of these units, as many as an answer holds, and those that differ.
+    ``gone``: as in ``Fetch``."""
 
     partition: int = fields.number()
     turn: int = fields.number()
     digests: bytes = fields.u64s()
     tasks: tuple[TaskRow, ...] = fields.rows(TaskRow)
+    gone: bytes = fields.u64s(default=b"")
 
 
 @attrs.frozen

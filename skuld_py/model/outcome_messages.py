@@ -20,13 +20,15 @@ DELAY_MS_MAX = 10 * 366 * 86_400_000
 
 
 class Revival(IntEnum):
-    """What became of a task that was to be revived. ``UNKNOWN``: its leader did not answer in time."""
+    """What became of a task that was to be revived. ``UNKNOWN``: its leader did not answer in time; ``TOO_OLD``:
+    it died so long ago that it is being collected."""
 
     UNKNOWN = 0
     REVIVED = 1
     NOT_DEAD = 2
     CANCELLED = 3
     NO_TASK = 4
+    TOO_OLD = 5
 
 
 @attrs.frozen

@@ -12,7 +12,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from skuld_py.model.body import Body
-from skuld_py.model.history import History
+from skuld_py.model.history import EXPIRED, History
 
 
 class State(IntEnum):
@@ -55,3 +55,19 @@ def end_of(history: History, max_attempts: int, now_ms: int, skew_ms: int) -> St
 def due_of(history: History, body: Body) -> int:
     """Not to be claimed before; 0 for at once."""
     return max(body.not_before_ms, history.pause_until_ms)
+
+
+def has_ended(history: History, body: Body | None, upto_ms: int) -> bool:
+    """Whether a task is over since a time, for good unless it is revived. What has no body by then gets none any
+    more, so it is over with its last lease."""
+    done = history.completion.value
+    if done is not None:
+        return done[0] <= upto_ms
+    if body is None:
+        return history.horizon_ms <= upto_ms
+    if any(claim.end.value > upto_ms for claim in history.claims.entries.values()):
+        return False
+    if history.cancelled.value is not None:
+        return history.cancelled.value[0] <= upto_ms
+    reason = history.death(body.header.retry.max_attempts, upto_ms)
+    return bool(reason) and (reason != EXPIRED or body.expires_ms <= upto_ms)

@@ -182,7 +182,7 @@ class Comparing:
         self._node.carry_out(exchange.on_answer(now_ms, answer))
         if exchange.is_done:
             self._end(key)
-            self._node.on_pass(now_ms, Pass(*key, self._serials.pop(key), exchange.is_clean, exchange.progress))
+            self._node.on_pass(now_ms, Pass(*key, self._serials.pop(key), exchange.oldest, exchange.progress))
         elif exchange.is_resting:
             del self._running[key]
             self._waiting[key] = exchange

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from skuld_py.config import Retention
 from skuld_py.model import messages as m
 from skuld_py.model.events import Effect
 from skuld_py.node.interests import Interests
@@ -21,6 +22,7 @@ class Household(Host, Protocol):
     vnodes: list[Vnode]
     interests: Interests
     touched: Touched
+    retention: Retention
 
     def candidacy(self, vnode: Vnode) -> Candidacy:
         """How a vnode comes to lead."""

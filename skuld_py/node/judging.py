@@ -22,6 +22,7 @@ from skuld_py.node.granting import AmendOperation
 from skuld_py.node.operation import Host, Origin
 from skuld_py.node.referring import ClaimRow, by_partition_of, rows_of
 from skuld_py.partition.change import Change
+from skuld_py.partition.garbage import shut
 from skuld_py.partition.replica import Amendment, Mark
 from skuld_py.partition.vnode import Vnode
 
@@ -155,6 +156,7 @@ def judge_revivals(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow]) -> Verdi
     replica = vnode.replica
     task_ids = [row[0] for row in rows]
     known = replica.histories(task_ids)
+    over = shut(replica, task_ids)
     told: dict[ClaimRow, int] = {}
     marks: list[Mark] = []
     for row, body in zip(rows, replica.bodies(task_ids), strict=True):
@@ -164,6 +166,8 @@ def judge_revivals(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow]) -> Verdi
             continue
         if history.completion.value is None and history.cancelled.value is not None:
             told[row] = m.Revival.CANCELLED
+        elif row[0] in over:
+            told[row] = m.Revival.TOO_OLD
         elif state_of(history, Body.decode(body), now_ms, replica.skew_ms) is State.DEAD:
             told[row] = m.Revival.REVIVED
             marks.append(Mark(row[0], REVIVED, history.round + 1, history.newest_token))

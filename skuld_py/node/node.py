@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from skuld_py.cluster.placement import Placement, place
-from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Limits, Parameters, Timing
+from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Limits, Parameters, Retention, Timing
 from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
@@ -69,11 +69,12 @@ class Node:
 
     def __init__(self, me: Member, parameters: Parameters, store: Store, jitter_ms: Callable[[int], int],
                  nonce: int, *, timing: Timing = DEFAULT_TIMING, limits: Limits = DEFAULT_LIMITS,
-                 almanac: Almanac = no_almanac) -> None:
+                 almanac: Almanac = no_almanac, retention: Retention | None = None) -> None:
         self.me = me
         self.parameters = parameters
         self.timing = timing
         self.limits = limits
+        self.retention = retention or Retention()
         self.live: dict[str, Member] = {}
         self.session = Session.LOST
         self.touched: Touched = {}
@@ -343,7 +344,7 @@ class Node:
 
     def on_pass(self, now_ms: int, ended: Pass) -> None:
         """An exchange that this node began is through."""
-        self._moving.on_pass(now_ms, ended)
+        self._steward.on_pass(now_ms, ended)
 
     def await_horizon(self, now_ms: int, operation: Waiter) -> None:
         """Have the horizon moved for an operation, which is called when it was."""

@@ -98,7 +98,8 @@ class ReadOperation(QuorumOperation):
         if self.is_closed:
             return
         merged = {row.id: row for row in merge_task_rows(
-            row for known in self._known.values() for row in known.values())}
+            row for peer, known in self._known.items() for row in known.values()
+            if self._speaks_for(peer, row.id))}
         behind = {peer: rows for peer in self._known if (rows := self._lacking(peer, merged))}
         if not self._is_settled(behind):
             self._mend(now_ms, behind)
@@ -106,6 +107,11 @@ class ReadOperation(QuorumOperation):
                  for task_id, least in self._least.items() if least):
             self.conclude(now_ms, merged)
             self.end()
+
+    def _speaks_for(self, peer: str, task_id: bytes) -> bool:
+        """Whether a copy counts. One that does not may still hold what the voters have collected."""
+        need = self.needs[ids.partition_of(task_id, self.host.parameters.partitions)]
+        return peer in need.have and any(peer in group for group in need.groups)
 
     def _lacking(self, peer: str, merged: Rows) -> dict[int, list[TaskRow]]:
         """What a peer should be given of each partition that it was asked about and counts for."""

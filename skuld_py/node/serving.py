@@ -16,6 +16,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.history import CANCELLED
 from skuld_py.model.outcomes import RESULT_SEQ
 from skuld_py.node.claiming import lead_claim
+from skuld_py.node.collecting import delete, ebb
 from skuld_py.node.comparing import Comparing
 from skuld_py.node.household import Household
 from skuld_py.node.judging import lead_conclusion, lead_renewal, lead_revival
@@ -25,6 +26,7 @@ from skuld_py.node.operation import Host, Origin
 from skuld_py.node.steward import Steward
 from skuld_py.node.telling import lead_tell, lead_watch
 from skuld_py.partition.exchange import answer_compare, answer_fetch, answer_probe
+from skuld_py.partition.garbage import shut, unknown_below
 from skuld_py.partition.replica import Mark
 from skuld_py.partition.rows import merge_rows, read_ends, read_rows
 from skuld_py.partition.vnode import Vnode
@@ -62,6 +64,8 @@ class PeerService:
             m.Probe: self._probe,
             m.Compare: self._compare, m.Fetch: self._fetch, m.Repair: self._repair, m.Mend: self._mend,
             m.Interest: self._interest,
+            m.Ebb: lambda now, peer, msg: ebb(node, self._vnode(msg.partition), msg),
+            m.Collect: lambda now, peer, msg: delete(node, self._vnode(msg.partition), msg),
             m.Probed: comparing.on_answer, m.Compared: comparing.on_answer, m.Fetched: comparing.on_answer,
         }
 
@@ -95,16 +99,28 @@ class PeerService:
 
     def _replicate(self, now_ms: int, peer: str, message: m.Replicate) -> m.Kept:
         refused: list[bytes] = []
+        old: list[bytes] = []
         unkept, cohorts = self._standings(message.eras)
         for batch in message.batches:
             task_ids, payloads = ids.split(batch.ids), batch.payloads.unpack("payloads")
             if len(self.group(batch.ids)) != 1:
                 raise Malformed("Replicate.ids", "a batch holds tasks of one partition")
             vnode = self._vnode_of(task_ids[0])
-            if self._takes_writes(vnode):
-                refused += vnode.replica.store_tasks(now_ms, batch.header, task_ids, payloads)
             self.floor_ms = max(self.floor_ms, ids.time_of(max(task_ids)))
-        return m.Kept(message.request, b"".join(refused), unkept, cohorts)
+            late = unknown_below(vnode.replica, task_ids)
+            if late:
+                old += late
+                rows = [row for row in zip(task_ids, payloads, strict=True) if row[0] not in late]
+                task_ids, payloads = [row[0] for row in rows], [row[1] for row in rows]
+            if task_ids and self._takes_writes(vnode):
+                refused += vnode.replica.store_tasks(now_ms, batch.header, task_ids, payloads)
+        return m.Kept(message.request, b"".join(refused), self._without(unkept, old), cohorts, b"".join(old))
+
+    def _without(self, unkept: bytes, old: Sequence[bytes]) -> bytes:
+        """The partitions not to be counted, with those of tasks that were too old."""
+        if not old:
+            return unkept
+        return columns.pack_u64(list(dict.fromkeys([*columns.unpack_u64(unkept), *self.group(b"".join(old))])))
 
     def _takes_writes(self, vnode: Vnode) -> bool:
         return vnode.takes_writes(self._node.owners(vnode.partition))
@@ -124,6 +140,8 @@ class PeerService:
         entries = message.entries.unpack("entries")
         unkept, cohorts = self._standings(message.eras)
         vnode = self._vnode_of(message.id)
+        if shut(vnode.replica, [message.id]):
+            return m.Kept(message.request, b"", self._without(unkept, [message.id]), cohorts, message.id)
         is_kept = (not self._takes_writes(vnode)
                    or vnode.replica.append(message.id, message.token, message.seq, entries))
         return m.Kept(message.request, b"" if is_kept else message.id, unkept, cohorts)
@@ -132,22 +150,31 @@ class PeerService:
         task_ids, tokens = ids.split(message.ids), columns.unpack_u64(message.tokens)
         results = message.results.unpack("results")
         unkept, cohorts = self._standings(message.eras)
+        old: list[bytes] = []
         for partition, indexes in self.group(message.ids).items():
             vnode = self._node.vnodes[partition]
-            if self._takes_writes(vnode):
+            over = shut(vnode.replica, [task_ids[index] for index in indexes])
+            if over:
+                old += [task_id for task_id, history in over.items()
+                        if history is None or not history.is_completed]
+                indexes = [index for index in indexes if task_ids[index] not in over]
+            if indexes and self._takes_writes(vnode):
                 done, by = [task_ids[index] for index in indexes], [tokens[index] for index in indexes]
                 vnode.replica.finish(now_ms, done, by, message.at_ms)
                 if results:
                     vnode.replica.note_outcomes(RESULT_SEQ, done, by, [results[index] for index in indexes])
-        return m.Kept(message.request, b"", unkept, cohorts)
+        return m.Kept(message.request, b"", self._without(unkept, old), cohorts, b"".join(old))
 
     def _cancel(self, now_ms: int, peer: str, message: m.Cancel) -> m.Kept:
         unkept, cohorts = self._standings(message.eras)
+        old: list[bytes] = []
         for task_id in ids.split(message.ids):
             vnode = self._vnode_of(task_id)
-            if self._takes_writes(vnode):
+            if shut(vnode.replica, [task_id]):
+                old.append(task_id)
+            elif self._takes_writes(vnode):
                 vnode.replica.mark(now_ms, [Mark(task_id, CANCELLED, message.at_ms)])
-        return m.Kept(message.request, b"", unkept, cohorts)
+        return m.Kept(message.request, b"", self._without(unkept, old), cohorts, b"".join(old))
 
     def _note(self, now_ms: int, peer: str, message: m.Note) -> m.Kept:
         unkept, cohorts = self._standings(message.eras)

@@ -14,12 +14,14 @@ from skuld_py.model import messages as m
 from skuld_py.model.events import DocumentRead, ReadDocument
 from skuld_py.model.node_messages import HEAD_BYTES
 from skuld_py.model.state import State
+from skuld_py.node.collecting import Collecting
 from skuld_py.node.comparing import Comparing
 from skuld_py.node.expiring import bury_expired
 from skuld_py.node.household import Household
 from skuld_py.node.moving import Moving
 from skuld_py.node.routing import QUEUES_MAX, UNKNOWN
 from skuld_py.partition.evaluator import Facts
+from skuld_py.partition.exchange import Pass
 from skuld_py.partition.quorum import has_majority
 from skuld_py.partition.vnode import Role, Vnode
 
@@ -35,6 +37,7 @@ class Steward:
         self._node = node
         self._comparing = comparing
         self._moving = moving
+        self._collecting = Collecting(node, comparing)
         self._heard_ms: dict[str, int] = {}
         self._since_ms: dict[str, int] = {}
         self._first_head = 0
@@ -64,6 +67,7 @@ class Steward:
             bury_expired(self._node, now_ms, self._node.timing.sweep_rows)
             self._moving.look(now_ms)
             self._moving.drop()
+            self._collecting.look(now_ms)
         if now_ms >= self._next_gossip_ms:
             self._gossip(now_ms)
 
@@ -85,6 +89,11 @@ class Steward:
                 self._next_lapse_ms = filing.next_lapse_ms
             if not filing.tally.filled and not filing.waiting.is_stirred:
                 del touched[partition]
+
+    def on_pass(self, now_ms: int, ended: Pass) -> None:
+        """An exchange is through."""
+        self._moving.on_pass(now_ms, ended)
+        self._collecting.on_pass(now_ms, ended)
 
     # -- elections -----------------------------------------------------------------------------
 

@@ -122,6 +122,7 @@ class WriteOperation(QuorumOperation):
         self._w = w
         self._sizes = sizes
         self._refused: dict[bytes, None] = {}
+        self._old: dict[bytes, None] = {}
         self._is_kept_somewhere = False
 
     def on_reply(self, now_ms: int, peer: str, message: Message) -> None:
@@ -129,9 +130,10 @@ class WriteOperation(QuorumOperation):
         if not isinstance(message, Kept) or peer not in self.pending:
             return
         asked = self.pending.pop(peer)
-        refused = ids.split(message.refused)
+        refused, old = ids.split(message.refused), ids.split(message.old)
         self._refused.update(dict.fromkeys(refused))
-        if len(refused) < sum(self._sizes[partition] for partition in self.asked[peer]):
+        self._old.update(dict.fromkeys(old))
+        if len(refused) + len(old) < sum(self._sizes[partition] for partition in self.asked[peer]):
             self._is_kept_somewhere = True
         self.count(now_ms, peer, message.unkept, message.cohorts)
         if not self._refused and self._copies() >= self._w:
@@ -143,10 +145,12 @@ class WriteOperation(QuorumOperation):
         return min(need.copies() for need in self.needs.values())
 
     def _round_up(self, is_log: bool) -> None:
+        is_definite = not self._is_kept_somewhere and all(name in self.host.live for name in self.asked)
         if self._refused:
-            is_definite = not self._is_kept_somewhere and all(name in self.host.live for name in self.asked)
             self.answer(Failed(self.origin.request, "conflict", _conflict(list(self._refused), is_log),
                                is_definite))
+        elif self._copies() < self._w and self._old:
+            self.answer(Failed(self.origin.request, "too_old", _too_old(list(self._old)), is_definite))
         elif self._copies() < self._w:
             self._fall_short()
         self.end()
@@ -165,6 +169,12 @@ class WriteOperation(QuorumOperation):
     def owe(self, peer: str) -> None:
         """The copies are to be caught up on by an exchange."""
         self.host.owe(peer, self.asked[peer])
+
+
+def _too_old(old: list[bytes]) -> str:
+    listed = ", ".join(ids.to_text(task_id) for task_id in old[:5])
+    return (f"id: {len(old)} older than ended tasks are kept here: {listed}; they are collected or will be, and"
+            " nothing is added to them any more; enqueue with fresh ids")
 
 
 def _conflict(refused: list[bytes], is_log: bool) -> str:

@@ -26,6 +26,10 @@ task then waits for its end, as it must, since somebody may hold it; a release o
 side dominates at both. Pulling from the leader alone would be no better: no replica's claim is ever false,
 some are only unknown elsewhere.
 
+**What was collected** (``partition.watermark``) is lacking for good: a sealed side says so of units that it does
+not have (``gone``), and the other deletes the task instead of giving it. The seal that a peer told at the start
+of a pass is taken over at its end and no sooner: then all is here that the peer had.
+
 The answering side keeps nothing between questions. A question is repeated until its answer comes; the
 answer carries the question's ``turn``, and one that is late or comes twice is dropped.
 
@@ -45,6 +49,8 @@ from skuld_py.errors import Malformed
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.events import Effect, Send
+from skuld_py.model.ids import ID_BYTES
+from skuld_py.partition.garbage import collect
 from skuld_py.partition.merkle import FANOUT, LEAVES
 from skuld_py.partition.replica import Replica
 from skuld_py.partition.rows import covers, merge_rows, row_of
@@ -82,13 +88,18 @@ class Progress:
 @attrs.frozen
 class Pass:
     """An exchange that ended: nothing that the peer held when it began is lacking here. ``serial`` counts the
-    passes that this node began."""
+    passes that this node began. ``oldest``: the first unit that differed; none when it is clean."""
 
     partition: int
     peer: str
     serial: int
-    is_clean: bool
+    oldest: bytes
     progress: Progress
+
+    @property
+    def is_clean(self) -> bool:
+        """Neither side had anything to give."""
+        return not self.oldest
 
 
 @attrs.define
@@ -102,7 +113,8 @@ class Exchange:
     partitions: int
     number: Callable[[], int]
     phase: Phase = Phase.PROBING
-    has_given: bool = False
+    oldest: bytes = b""
+    """The first unit in which the sides differed, so far."""
     is_leaving: bool = False
     """Only give: this replica is to be dropped, and takes nothing any more."""
     progress: Progress = attrs.field(factory=Progress)
@@ -117,6 +129,8 @@ class Exchange:
     _upto: bytes = b""
     _noted: list[bytes] = attrs.field(factory=list)
     _asked: list[Unit] = attrs.field(factory=list)
+    _sealed_ms: int = 0
+    """What the peer told when the pass began."""
 
     @property
     def is_done(self) -> bool:
@@ -126,7 +140,7 @@ class Exchange:
     @property
     def is_clean(self) -> bool:
         """It ended, and neither side had anything to give."""
-        return self.is_done and not self.has_given
+        return self.is_done and not self.oldest
 
     @property
     def is_resting(self) -> bool:
@@ -185,7 +199,7 @@ class Exchange:
         self._asked = list(_units(self.replica, self._noted, self.limits))
         return self._ask(now_ms, Phase.FETCHING, m.Fetch(
             self.replica.partition, self._next_turn(), columns.pack([unit.key for unit in self._asked]),
-            columns.pack_u64([unit.digest for unit in self._asked])))
+            columns.pack_u64([unit.digest for unit in self._asked]), _gone(self.replica, self._asked)))
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -207,10 +221,12 @@ class Exchange:
         if answer.is_building or not self.replica.tree.is_built:
             self._expires_ms = now_ms
             return []
+        if not self._level:
+            self._sealed_ms = answer.sealed_ms
+            self.replica.watermark.close(answer.closed_ms)
         differing = sorted(columns.unpack_u64(answer.differing))
         if not differing:
-            self.phase = Phase.DONE
-            return []
+            return self._finish()
         if self._level < LEAF_LEVEL:
             if differing[-1] >= FANOUT ** self._level:
                 raise Malformed("Probed.differing", "there is no such node")
@@ -234,8 +250,7 @@ class Exchange:
         if upto and len(self._noted) < self.timing.exchange_units:
             return self._compare(now_ms)
         if not self._noted:
-            self.phase = Phase.DONE
-            return []
+            return self._finish()
         self.phase = Phase.PAUSING
         self.deadline_ms = now_ms + self.timing.confirm_ms
         return []
@@ -247,7 +262,8 @@ class Exchange:
             raise Malformed("Fetched.digests", "answers another question")
         digests = {unit.key: digest for unit, digest in zip(self._asked, theirs, strict=False)}
         differing = [unit.key for unit in self._asked if digests.get(unit.key, unit.digest) != unit.digest]
-        self.has_given = self.has_given or bool(differing)
+        self.oldest = min(filter(None, [self.oldest, *differing[:1]]), default=b"")
+        _drop(self.replica, [unit.key for unit in self._asked], answer.gone)
         if not self.is_leaving:
             self.progress.conflicts += len(merge_rows(self.replica, now_ms, self.partitions, answer.tasks))
             self.progress.fetched_rows += len(answer.tasks)
@@ -264,7 +280,18 @@ class Exchange:
             return effects + self._fetch(now_ms)
         self._asked, self._question = [], None
         self.phase = Phase.RESTING if self._after else Phase.DONE
+        self._take_seal()
         return effects
+
+    def _finish(self) -> list[Effect]:
+        self.phase = Phase.DONE
+        self._take_seal()
+        return []
+
+    def _take_seal(self) -> None:
+        """All that the peer had is here, so what it has collected is lacking here for good, too."""
+        if self.is_done and not self.is_leaving:
+            self.replica.watermark.seal(self._sealed_ms)
 
 
 _AWAITING = (Phase.PROBING, Phase.WALKING, Phase.FETCHING)
@@ -294,7 +321,9 @@ def answer_probe(replica: Replica, question: m.Probe) -> m.Probed:
         raise Malformed("Probe.digests", "are not those of the nodes below the parents")
     mine = replica.tree.nodes.level(question.level, parents)
     differing = [number for number, a, b in zip(numbers, mine, theirs, strict=True) if a != b]
-    return m.Probed(question.partition, question.turn, False, columns.pack_u64(differing))
+    watermark = replica.watermark
+    return m.Probed(question.partition, question.turn, False, columns.pack_u64(differing), watermark.closed_ms,
+                    watermark.sealed_ms)
 
 
 def answer_compare(replica: Replica, limits: Limits, question: m.Compare) -> m.Compared:
@@ -315,14 +344,28 @@ def answer_fetch(replica: Replica, limits: Limits, question: m.Fetch) -> m.Fetch
     """My digests of the units asked for, and those units that are otherwise here."""
     keys = question.units.unpack("Fetch.units")
     check_units("Fetch.units", keys)
+    _drop(replica, keys, question.gone)
     theirs = columns.unpack_u64(question.digests)
-    digests: list[int] = []
-    rows: list[m.TaskRow] = []
-    for unit, digest in zip(_units(replica, keys, limits), theirs, strict=False):
-        digests.append(unit.digest)
-        if unit.digest not in (digest, 0):
-            rows.append(row_of(unit))
-    return m.Fetched(question.partition, question.turn, columns.pack_u64(digests), tuple(rows))
+    mine = [unit for unit, _ in zip(_units(replica, keys, limits), theirs, strict=False)]
+    rows = [row_of(unit) for unit, digest in zip(mine, theirs, strict=False) if unit.digest not in (digest, 0)]
+    digests = columns.pack_u64([unit.digest for unit in mine])
+    return m.Fetched(question.partition, question.turn, digests, tuple(rows), _gone(replica, mine))
+
+
+def _gone(replica: Replica, units: Sequence[Unit]) -> bytes:
+    """Indexes of units of which nothing is here because their tasks were collected."""
+    lacking = {index: unit.key[:ID_BYTES] for index, unit in enumerate(units) if not unit.digest}
+    gone = replica.gone(list(lacking.values()))
+    return columns.pack_u64([index for index, task_id in lacking.items() if task_id in gone])
+
+
+def _drop(replica: Replica, keys: Sequence[bytes], gone: bytes) -> None:
+    """Delete what a peer has collected."""
+    indexes = columns.unpack_u64(gone)
+    if any(index >= len(keys) for index in indexes):
+        raise Malformed("gone", "there is no such unit")
+    if indexes:
+        collect(replica, list(dict.fromkeys(keys[index][:ID_BYTES] for index in indexes)))
 
 
 def _units(replica: Replica, keys: Sequence[bytes], limits: Limits) -> Iterator[Unit]:

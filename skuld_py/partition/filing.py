@@ -145,6 +145,11 @@ class Filing:
             return
         self.file(now_ms, task_id, new, Body.decode(body))
 
+    def remove(self, task_id: bytes, history: History, body: bytes | None) -> None:
+        """A task goes for good."""
+        self._take_out(task_id, history, body)
+        self.waiting.forget(task_id)
+
     def _take_out(self, task_id: bytes, old: History, had: bytes | None) -> bytes | None:
         """Remove every entry that the task may have; gives the place that a lease told."""
         place = None

@@ -29,6 +29,7 @@ from skuld_py.model.store import TABLES, Row, Store, digests_of
 from skuld_py.partition import merkle, tables
 from skuld_py.partition.filing import Filing
 from skuld_py.partition.tally import Touched
+from skuld_py.partition.watermark import Watermark
 
 Histories = Mapping[bytes, bytes]
 """History records by key."""
@@ -83,6 +84,7 @@ class Replica:
         self.filing = Filing(store, self.prefix, skew_ms, self._touched)
         self.watch = merkle.Watch()
         self.tree = merkle.Tree(store, self.prefix, self.watch)
+        self.watermark = Watermark(store, partition)
 
     # -- tasks ---------------------------------------------------------------------------------
 
@@ -100,6 +102,9 @@ class Replica:
         if known:
             conflicts = [key[2:] for key, body in rows if known.get(key, body) != body]
             rows = [row for row in rows if row[0] not in known]
+        gone = self.gone([row[0][2:] for row in rows]) if self.watermark.sealed_ms else ()
+        if gone:
+            rows = [row for row in rows if row[0][2:] not in gone]
         if rows:
             self.tree.toggle(merkle.BODY, [key for key, _ in rows], self.store.put_many("body", rows))
             self._file_new(now_ms, header, rows)
@@ -149,15 +154,17 @@ class Replica:
 
     def objections(self, grant: Grant, known: Histories | None = None) -> list[int]:
         """Indexes of claims that must not be granted by what this replica knows: ``History.allows``, and attempts
-        that are spent, of which a new leader may have heard less, since it is told only of claims that are held.
-        Here and below, ``known`` are the tasks' histories when the caller has just read them."""
+        that are spent, of which a new leader may have heard less, since it is told only of claims that are held;
+        and of tasks that were collected. Here and below, ``known`` are the tasks' histories when the caller has
+        just read them."""
         known = self.histories(grant.ids) if known is None else known
-        if not known:
+        gone = self.gone(grant.ids) if self.watermark.sealed_ms else {}
+        if not known and not gone:
             return []
         bodies = self.store.get_many("body", list(known))
         keys = [self.prefix + task_id for task_id in grant.ids]
-        return [index for index, key in enumerate(keys) if key in known
-                and not self._allows(decode_history(known[key]), bodies.get(key), grant, index)]
+        return [index for index, key in enumerate(keys) if grant.ids[index] in gone or (
+                key in known and not self._allows(decode_history(known[key]), bodies.get(key), grant, index))]
 
     def _allows(self, history: History, body: bytes | None, grant: Grant, index: int) -> bool:
         over_ms = grant.start_ms - self.skew_ms
@@ -261,6 +268,8 @@ class Replica:
     def _merge(self, now_ms: int, task_id: bytes, change: History, place: bytes | None) -> None:
         key = self.prefix + task_id
         stored = self.store.get("history", key)
+        if stored is None and self.gone([task_id]):
+            return
         old = decode_history(stored)
         new = old.merge(change)
         if stored is not None and new == old:
@@ -283,11 +292,26 @@ class Replica:
             self.store.pop_many(table, [key for key, _ in rows])
         self.filing = Filing(self.store, self.prefix, self.skew_ms, self._touched)
         self.tree = merkle.Tree(self.store, self.prefix, self.watch)
+        self.watermark.forget()
+
+    # -- garbage -------------------------------------------------------------------------------
+
+    def gone(self, task_ids: Sequence[bytes]) -> dict[bytes, None]:
+        """Of these tasks those that were collected: at or below the seal, and nothing is here of them."""
+        old = self.watermark.sealed_to(task_ids)
+        if not old:
+            return {}
+        keys = [self.prefix + task_id for task_id in old]
+        known = {**self.store.get_many("body", keys), **self.store.get_many("history", keys)}
+        return {key[2:]: None for key in keys if key not in known
+                and not self.store.is_any_between("log", key, tables.end_of(key))}
 
     # -- logs ----------------------------------------------------------------------------------
 
     def append(self, task_id: bytes, token: int, seq: int, entries: Sequence[bytes]) -> bool:
         """Add log entries ``seq``, ``seq + 1``...; False when one exists with other content."""
+        if self.gone([task_id]):
+            return True
         rows = [(tables.log_key(self.prefix, task_id, token, at), entry) for at, entry in enumerate(entries, seq)]
         if seq >= LOG_SEQS:
             self._put_outcomes(rows)
@@ -301,7 +325,8 @@ class Replica:
 
     def note(self, now_ms: int, notes: Sequence[tuple[bytes, int, int]]) -> None:
         """Add notes (``model.notes``), as (task id, token, seq)."""
-        rows = {tables.log_key(self.prefix, *note): note for note in notes}
+        gone = self.gone([note[0] for note in notes])
+        rows = {tables.log_key(self.prefix, *note): note for note in notes if note[0] not in gone}
         known = self._existing("log", list(rows))
         fresh = {key: note for key, note in rows.items() if key not in known}
         self.tree.toggle(merkle.ENTRY, list(fresh), self.store.put_many("log", [(key, b"") for key in fresh]))
@@ -311,8 +336,10 @@ class Replica:
     def note_outcomes(self, seq: int, ids: Sequence[bytes], tokens: Sequence[int],
                       values: Sequence[bytes]) -> None:
         """Keep results or errors of claims (``seq`` says which); an empty one is none."""
+        gone = self.gone(ids)
         self._put_outcomes([(tables.log_key(self.prefix, task_id, token, seq), value)
-                            for task_id, token, value in zip(ids, tokens, values, strict=True) if value])
+                            for task_id, token, value in zip(ids, tokens, values, strict=True)
+                            if value and task_id not in gone])
 
     def _put_outcomes(self, rows: Sequence[Row]) -> None:
         """Of two under one key the smaller stands."""

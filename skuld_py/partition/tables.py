@@ -81,9 +81,14 @@ def scrub_key(partition: int) -> bytes:
     return b"scrub" + _U16.pack(partition)
 
 
+def watermark_key(partition: int) -> bytes:
+    """Key, in ``meta``, of the times up to which this replica takes nothing new."""
+    return b"watermark" + _U16.pack(partition)
+
+
 def partition_of_meta(key: bytes) -> int | None:
     """The partition that a record of ``meta`` belongs to; None when it is the node's, or nothing known."""
     return _U16.unpack(key[-2:])[0] if key[:-2] in _META else None
 
 
-_META = (b"promise", b"standing", b"suspect", b"scrub")
+_META = (b"promise", b"standing", b"suspect", b"scrub", b"watermark")

@@ -59,7 +59,7 @@ class Vnode:
         self.replica = Replica(partition, store, parameters.skew_ms, touched)
         self.promise = load_promise(store, partition)
         self.standing = load_standing(store, partition)
-        self.suspicion = ""
+        self._suspicion = ""
         self.election = Election(partition, me, timing, jitter_ms)
         self.live: Mapping[str, Member] = {}
         self.leader = ""
@@ -73,6 +73,16 @@ class Vnode:
         """No new grants: the leadership is about to change hands, and what is open shall end first."""
         self.wanted_horizon_ms = 0
         """Where leases asked for would end; the document's horizon must be moved beyond it first."""
+
+    @property
+    def suspicion(self) -> str:
+        """Why its memory is not to be trusted; nothing when it is."""
+        return self._suspicion
+
+    @suspicion.setter
+    def suspicion(self, reason: str) -> None:
+        self._suspicion = reason
+        self.replica.watermark.is_trusted = not reason
 
     # -- epochs --------------------------------------------------------------------------------
 

@@ -173,6 +173,17 @@ class Waiting:
         self._store.put_many("tell", [(self._open_key(task_id, partition), b"")
                                       for partition in self._seqs(task_id, SUB)])
 
+    def has_news_of(self, task_id: bytes) -> bool:
+        """Whether a partition that waits for a task is still to be told of its end."""
+        base = self._prefix + _TO_TELL + task_id
+        return self._store.is_any_between("tell", base, tables.end_of(base))
+
+    def forget(self, task_id: bytes) -> None:
+        """A task goes for good."""
+        for base in (self._prefix + _OPEN + task_id, self._prefix + _TO_TELL + task_id):
+            self._store.pop_many("tell", [key for key, _ in self._store.scan(
+                "tell", base, tables.end_of(base), _PARTITIONS_END)])
+
     def told(self, task_id: bytes, seq: int, round_number: int) -> None:
         """A partition knows the end that a TOLD note speaks of."""
         partition, end = split_told(seq)

@@ -28,7 +28,7 @@ from pathlib import Path
 from skuld_py.cluster.deriving import scheme_of
 from skuld_py.cluster.membership import Membership
 from skuld_py.cluster.replica import Replica
-from skuld_py.config import PLAIN, Parameters, Scaling
+from skuld_py.config import PLAIN, Parameters, Retention, Scaling
 from skuld_py.errors import Corrupt, Refused
 from skuld_py.model.coordination import CoordinationEvent
 from skuld_py.model.document import Member
@@ -57,10 +57,11 @@ _log = logging.getLogger(__name__)
 
 def serve(hosts: str, cluster: str, host: str, port: int, data: Path, *, session_ms: int = 4_000,
           on_ready: Callable[[], None] = lambda: None, expected: Mapping[str, int | None] | None = None,
-          scaling: Scaling = PLAIN) -> None:
+          scaling: Scaling = PLAIN, retention: Retention | None = None) -> None:
     """Be a node until SIGTERM or SIGINT; raises ``Refused`` when it cannot be one, anything else when it
     must not go on. ``on_ready`` is called once it is a member and takes requests. ``expected``: what the cluster's
-    parameters must be. ``scaling``: what it does with other nodes beside the coordination log."""
+    parameters must be. ``scaling``: what it does with other nodes beside the coordination log. ``retention``: how
+    long the partitions that it leads keep what has ended; for ever without."""
     parameters = read_parameters(hosts, cluster)
     check_expected(parameters, expected or {})
     with ExitStack() as held:
@@ -71,7 +72,7 @@ def serve(hosts: str, cluster: str, host: str, port: int, data: Path, *, session
         transport = Transport(name, cluster, host, port)
         held.callback(transport.close)
         server = Server(hosts, parameters, Member(name, host, port, ""), store, transport, session_ms, on_ready,
-                        scaling)
+                        scaling, retention)
         held.enter_context(_stopped_by_signals(server))
         held.callback(server.leave)
         server.run(data)
@@ -83,9 +84,11 @@ class Server:
 
     def __init__(self, hosts: str, parameters: Parameters, address: Member, store: LmdbStore,
                  transport: Transport, session_ms: int,
-                 on_ready: Callable[[], None] = lambda: None, scaling: Scaling = PLAIN) -> None:
+                 on_ready: Callable[[], None] = lambda: None, scaling: Scaling = PLAIN,
+                 retention: Retention | None = None) -> None:
         self._hosts = hosts
         self._scaling = scaling
+        self._retention = retention
         self._parameters = parameters
         self._address = address
         self._store = store
@@ -155,7 +158,7 @@ class Server:
         jitter = random.Random()
         node = Node(me=me, parameters=self._parameters, store=self._store,
                     jitter_ms=lambda most: jitter.randint(0, most), nonce=secrets.randbits(32),
-                    almanac=next_tick)
+                    almanac=next_tick, retention=self._retention)
         for key, reason in node.settings.ignored.items():
             _log.error("node %s leaves out the setting stored under %r: %s; set it again", self._address.name, key,
                        reason)

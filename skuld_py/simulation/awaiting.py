@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from skuld_py.model import messages as m
 from skuld_py.model.ids import split
 from skuld_py.simulation.client import Client
@@ -56,6 +58,7 @@ class Awaiter:
                                   if end == m.NOT_ENDED)
         self._client.later(AGAIN_MS, self._await_left)
 
-    def lacks(self) -> list[str]:
-        """Of whose ends it has not been told."""
-        return [f"nobody was told of the end of {task_id.hex()}" for task_id in split(self._left)]
+    def lacks(self, going: Collection[bytes]) -> list[str]:
+        """Of whose ends it has not been told; of what is collected nobody is told any more."""
+        return [f"nobody was told of the end of {task_id.hex()}" for task_id in split(self._left)
+                if task_id not in going]

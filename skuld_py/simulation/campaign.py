@@ -92,7 +92,8 @@ class Verdict:
 def make_node(options: Options, member: Member, store: MemoryStore, random: Random) -> Machine[Event, Effect]:
     """The real node."""
     return Node(member, options.parameters, store, lambda most_ms: random.randint(0, most_ms),
-                random.getrandbits(32), timing=options.timing, limits=options.limits)
+                random.getrandbits(32), timing=options.timing, limits=options.limits,
+                retention=options.retention)
 
 
 class Campaign:
@@ -217,8 +218,11 @@ class Campaign:
         strays = self.healer.strays(evidence.owners)
         if strays:
             return strays
+        uncollected = self.healer.uncollected() if self.options.retention.keep_ms else []
+        if uncollected:
+            return uncollected
         lacking = [f"{finding.invariant}: {line}" for finding in findings for line in finding.evidence]
-        return lacking or self.awaiter.lacks()
+        return lacking or self.awaiter.lacks(evidence.going)
 
     # -- judgement -----------------------------------------------------------------------------
 
@@ -234,7 +238,8 @@ class Campaign:
             wall_start_ms=WALL_START_MS, calm_ms=self.calm_ms, equal_ms=equal_ms, led_ms=self.led_ms,
             bound_ms=LIVENESS_MS, end_ms=cluster.scheduler.now_ms,
             is_fixed=not self.options.has_churn,
-            patience_ms=max(self.options.workload.patience_ms, DRAINER_PATIENCE_MS))
+            patience_ms=max(self.options.workload.patience_ms, DRAINER_PATIENCE_MS),
+            collected=cluster.notetaker.collected, going=cluster.monitor.going)
 
     def judge(self, error: str) -> list[Finding]:
         """All verdicts: of the checkers, the monitor, the liveness phase."""

@@ -65,8 +65,9 @@ class Cluster:
         self.registry = Registry(self.scheduler, stream(seed, "registry"), options.registry)
         self.history = History()
         self.processes: dict[str, Process] = {}
-        self.monitor = Monitor(options.parameters, self.processes, self.history, self._voters_of)
-        self.notetaker = NoteTaker(self.scheduler)
+        self.monitor = Monitor(options.parameters, self.processes, self.history, self._voters_of,
+                               lambda: self.scheduler.now_ms)
+        self.notetaker = NoteTaker(self.scheduler, self.processes)
         self.atlas = Atlas(options.parameters, self.processes, self.registry,
                            is_off=options.is_total_loss)
         self.monitor.is_excused = self.atlas.is_hurt

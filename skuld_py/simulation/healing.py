@@ -200,6 +200,12 @@ class Healer:
                 if name not in cohort for table in ("body", "history", "log")
                 if (rows := process.store.rows(table, partition.to_bytes(2, "big")))]
 
+    def uncollected(self) -> list[str]:
+        """What is still stored of tasks, all of which have ended."""
+        return [f"{name} still has {len(rows)} records of table {table} to be collected"
+                for name, process in self._cluster.processes.items() for table in ("body", "history", "log")
+                if (rows := process.store.rows(table))]
+
     def wait(self, until_ms: int, is_done: Callable[[], bool], step_ms: int) -> int | None:
         """Let time pass until it is done; gives how long that took, None if it is not done by then."""
         scheduler, begun_ms = self._cluster.scheduler, self._cluster.scheduler.now_ms

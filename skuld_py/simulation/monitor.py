@@ -14,7 +14,7 @@ from typing import Any
 
 from skuld_py.config import Parameters
 from skuld_py.model import messages as m
-from skuld_py.model.body import encode_body
+from skuld_py.model.body import encode_body, header_of
 from skuld_py.model.columns import unpack_u64
 from skuld_py.model.history import HISTORY_HEAD, History
 from skuld_py.model.ids import partition_of, split
@@ -36,8 +36,10 @@ ACK_IS_FSYNCED = "D7 an acknowledgement means that so many committed copies exis
 CLAIM_IS_RECORDED = "C4 a claim answered is committed on a majority"
 DROPPED_IS_ELSEWHERE = "D1 a node drops only what a majority of the voters has, and no voter drops"
 SETTING_RISES = "V3 a setting known to a node never gives way to an older one"
+GARBAGE_IS_AGREED = "D10 what is deleted had ended, and every voter was sealed and held the same"
 NO_NEED_TO_RAISE = "R no machine raises"
 
+FIRST_TOKEN = (1 << 32).to_bytes(8, "big")
 _DONE = 8
 _COMPLETION = 16
 _PROMISE = tables.promise_key(0)[:-2]
@@ -64,6 +66,28 @@ def _covers(table: str, record: bytes | None, dropped: bytes) -> bool:
     return history.merge(History.decode(dropped)) == history
 
 
+def _partition(key: bytes) -> int:
+    return int.from_bytes(key[:2], "big")
+
+
+def _remains(store: MemoryStore, key: bytes) -> dict[tuple[str, bytes], bytes]:
+    """All committed records of a task but its notes, which come late and are then told again."""
+    logged = {row: None for rows in (store.rows("log", key), store.undo["log"]) for row in rows
+              if row[:22] == key and row[22:30] >= FIRST_TOKEN}
+    found = ((table, row, store.committed(table, row)) for table, rows in
+             (("body", [key]), ("history", [key]), ("log", sorted(logged))) for row in rows)
+    return {(table, row): record for table, row, record in found if record is not None}
+
+
+def _has_ended(history: History, body: bytes) -> bool:
+    """By its marks and claims alone, whatever the time."""
+    if history.completion.value is not None or history.cancelled.value is not None or history.died.value:
+        return True
+    spent = [claim for token, claim in history.claims.entries.items()
+             if token > history.base and claim.kind in (0, 3)]
+    return len(spent) >= header_of(body).retry.max_attempts
+
+
 def _rank(key: bytes, record: bytes) -> tuple[int, str, bytes]:
     row = decode_setting(key, record)
     return row.version, row.writer, row.value
@@ -77,13 +101,17 @@ class Monitor:
     """Watches one run; ``violations`` and ``counts`` go by the name of the rule."""
 
     def __init__(self, parameters: Parameters, processes: Mapping[str, Process], history: ClientHistory,
-                 voters_of: Callable[[int], Sequence[str]] = lambda partition: ()) -> None:
+                 voters_of: Callable[[int], Sequence[str]] = lambda partition: (),
+                 clock: Callable[[], int] = lambda: 0) -> None:
         self.counts: Counter[str] = Counter()
         self.violations: dict[str, list[str]] = {}
         self._parameters = parameters
         self._processes = processes
         self._history = history
         self._voters_of = voters_of
+        self._clock = clock
+        self.going: dict[bytes, int] = {}
+        """Task -> when the first node deleted it as garbage."""
         self.is_excused: Callable[[str], bool] = lambda name: False
         """Whether a node may have lost what it committed."""
         self._told: dict[tuple[str, int], int] = {}
@@ -133,12 +161,39 @@ class Monitor:
                     self.blame(SETTING_RISES, f"{name} {key!r}: {before!r} -> {after!r}")
 
     def _check_dropped(self, name: str, table: str, key: bytes, record: bytes) -> None:
+        if key[2:] in self.going:
+            return
+        if self._is_sealed(self._processes[name].store.get("meta", tables.watermark_key(_partition(key))), key):
+            self.going[key[2:]] = self._clock()
+            self._check_garbage(name, key)
+            return
         self.counts[DROPPED_IS_ELSEWHERE] += 1
         voters = self._voters_of(int.from_bytes(key[:2], "big"))
         holders = [voter for voter in voters
                    if _covers(table, self._processes[voter].store.committed(table, key), record)]
         if name in voters or 2 * len(holders) <= len(voters):
             self.blame(DROPPED_IS_ELSEWHERE, f"{name} drops {table} {key.hex()}; of {voters} {holders} have it")
+
+    def _is_sealed(self, record: bytes | None, key: bytes) -> bool:
+        return record is not None and key[2:10] <= record[8:16]
+
+    def _check_garbage(self, name: str, key: bytes) -> None:
+        """The first replica deletes a task."""
+        self.counts[GARBAGE_IS_AGREED] += 1
+        store = self._processes[name].store
+        mine = _remains(store, key)
+        history = mine.get(("history", key))
+        if ("body", key) in mine and not _has_ended(History.decode(history or bytes(24)), mine["body", key]):
+            self.blame(GARBAGE_IS_AGREED, f"{name} deletes {key.hex()}, which has not ended: {history!r}")
+        for voter in self._voters_of(_partition(key)):
+            other = self._processes[voter].store
+            if voter == name or self.is_excused(voter):
+                continue
+            if not self._is_sealed(other.committed("meta", tables.watermark_key(_partition(key))), key):
+                self.blame(GARBAGE_IS_AGREED, f"{name} deletes {key.hex()} and {voter} is not sealed above it")
+            elif _remains(other, key) != mine:
+                self.blame(GARBAGE_IS_AGREED, f"{name} deletes {key.hex()} as {mine}, {voter} has"
+                                              f" {_remains(other, key)}")
 
     def _check_promise(self, name: str, key: bytes, before: bytes, after: bytes) -> None:
         self.counts[PROMISE_RISES] += 1
@@ -206,6 +261,8 @@ class Monitor:
     def _check_copies(self, operation: Operation, answer: m.Acked, w: int, table: str, key: bytes,
                       is_copy: Callable[[bytes | None], bool]) -> None:
         self.counts[ACK_IS_FSYNCED] += 1
+        if key[2:22] in self.going:
+            return
         copies = self._copies(lambda store: is_copy(store.committed(table, key)))
         if copies < max(answer.copies, w or self._majority()):
             self.blame(ACK_IS_FSYNCED, f"{table} {key.hex()} has {copies} copies: {operation}, {answer}")

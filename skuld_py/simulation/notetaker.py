@@ -6,7 +6,7 @@ what is wrong at the moment itself is the monitor's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from skuld_py.model import messages as m
 from skuld_py.model.columns import unpack_u64
@@ -24,9 +24,12 @@ _SUSPECT = b"suspect"
 class NoteTaker:
     """Writes ``notes`` in the order of true time."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, processes: Mapping[str, Process]) -> None:
         self.notes: list[Note] = []
+        self.collected: dict[bytes, int] = {}
+        """Task -> when the last copy went."""
         self._scheduler = scheduler
+        self._processes = processes
         self._grants: dict[tuple[str, int, int], m.Grant] = {}
         self._amends: dict[tuple[str, int, int], int] = {}
         self._led: dict[tuple[str, int, int], None] = {}
@@ -63,6 +66,13 @@ class NoteTaker:
             if key.startswith(_SUSPECT):
                 what = What.TRUSTED if after is None else What.DISTRUSTED
                 self._note(process, what, int.from_bytes(key[-2:], "big"))
+        for _, key, _, after in process.store.changes("body"):
+            if after is None and not self._is_anywhere(process, key):
+                self.collected.setdefault(key[2:], self._scheduler.now_ms)
+
+    def _is_anywhere(self, process: Process, key: bytes) -> bool:
+        return any(other is not process and other.store.committed("body", key) is not None
+                   for other in self._processes.values())
 
     def _note(self, process: Process, what: What, partition: int, *, epoch: int = 0, whom: str = "",
               request: int = 0, tokens: frozenset[int] = frozenset(), worst: bytes = b"", left: bytes = b"",

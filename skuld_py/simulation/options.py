@@ -14,7 +14,7 @@ from random import Random
 
 import attrs
 
-from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Limits, Parameters, Timing
+from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Limits, Parameters, Retention, Timing
 from skuld_py.simulation.faults import CHURN, DISK, NETWORK, PROCESS, REGISTRY
 from skuld_py.simulation.network import Weather
 from skuld_py.simulation.scheduler import stream
@@ -38,6 +38,8 @@ PAUSES = 0.4
 """Share of runs in which an operator pauses queues and resumes them."""
 SCHEDULES = 0.3
 """Share of runs in which tasks are periodic, too."""
+COLLECTS = 0.35
+"""Share of runs in which what has ended is collected after some seconds."""
 _REPLICAS = (1, 2, 3, 3, 3, 3, 4, 5, 5, 7)
 _PACE_OF_FAULTS_MS = (700, 1_200, 2_500)
 
@@ -98,6 +100,7 @@ class Options:
     fast: str
     """The node whose clock is ahead of all others by ``fast_ms``, which all show the true time; or none."""
     fast_ms: int
+    retention: Retention = Retention()
 
     @property
     def has_losses(self) -> bool:
@@ -132,7 +135,8 @@ class Options:
                 + (" total loss" if self.is_total_loss else "")
                 + (f" pauses={self.workload.pause_ms}" if self.workload.pause_ms else "")
                 + (f" schedules={self.workload.schedule_ms}" if self.workload.schedule_ms else "")
-                + (f" fast={self.fast}+{self.fast_ms}" if self.fast else ""))
+                + (f" fast={self.fast}+{self.fast_ms}" if self.fast else "")
+                + (f" keep={self.retention.keep_ms}" if self.retention.keep_ms else ""))
 
 
 def draw_options(seed: int) -> Options:
@@ -159,7 +163,13 @@ def draw_options(seed: int) -> Options:
                      schedule_ms=_draw_schedule(stream(seed, "schedules"))),
         kinds + DISK if is_total_loss else kinds,
         random.choice(_PACE_OF_FAULTS_MS), random.choice((0.3, 1.0, 4.0)), random.random() < 0.1,
-        random.random() < 0.6, is_total_loss, *_draw_fast(random, nodes, parameters.skew_ms))
+        random.random() < 0.6, is_total_loss, *_draw_fast(random, nodes, parameters.skew_ms),
+        _draw_retention(stream(seed, "retention")))
+
+
+def _draw_retention(random: Random) -> Retention:
+    retention = Retention(random.randint(3_000, 8_000), random.choice((300, 1_000)), random.choice((10, 200)))
+    return retention if random.random() < COLLECTS else Retention()
 
 
 def _draw_pause(random: Random) -> int:

@@ -67,6 +67,9 @@ REQUIRED = (
     # settings
     "queue paused on all nodes", "setting known to some nodes only", "setting learnt by gossip",
     "claim asked of a paused queue", "claim woken by a resume",
+    # garbage
+    "partition sealed", "seal refused", "garbage deleted", "garbage that one keeps",
+    "garbage told of to one that has it", "answer: too_old",
 )
 OPTIONAL = ("answer: not_ready", "answer: not_leader", "answer: busy", "answer: future_id")
 KNOWN = frozenset(REQUIRED) | frozenset(OPTIONAL)
@@ -118,7 +121,9 @@ class Probes:
             m.Delegate: lambda *_: self.hit("claim through another node"),
             m.Abdicate: lambda *_: self.hit("leader abdicates"),
             m.Synced: lambda *_: self.hit("new member filled"),
-            m.Claim: self._on_claim,
+            m.Claim: self._on_claim, m.Ebb: self._on_ebb, m.Ebbed: self._on_ebbed,
+            m.Collect: lambda _, who, whom, collect: self.hit("garbage deleted", not collect.is_trial),
+            m.Collected: lambda _, who, whom, told: self.hit("garbage that one keeps", told.kept),
             m.PulledSettings: lambda _, who, whom, pulled: self.hit("setting learnt by gossip", pulled.rows),
         }
 
@@ -275,6 +280,13 @@ class Probes:
 
     def _on_fetched(self, now_ms: int, who: str, peer: str, fetched: m.Fetched) -> None:
         self.hit("exchange repairs this side", fetched.tasks)
+        self.hit("garbage told of to one that has it", fetched.gone)
+
+    def _on_ebb(self, now_ms: int, leader: str, whom: str, ebb: m.Ebb) -> None:
+        self.hit("partition sealed", ebb.life)
+
+    def _on_ebbed(self, now_ms: int, who: str, leader: str, ebbed: m.Ebbed) -> None:
+        self.hit("seal refused", not ebbed.is_accepted)
 
     # -- processes -----------------------------------------------------------------------------
 

@@ -108,7 +108,8 @@ class Producer:
         if operation.status is Status.INFO and random.random() < 0.8:
             self._client.later(random.randint(1, 300), self._send, batches, w, repeats - 1)
         elif operation.is_ok and random.random() < 0.05:
-            self._client.later(random.randint(1, 3_000), self._send, batches, w, 0)
+            keep_ms = self._options.retention.keep_ms
+            self._client.later(random.randint(1, 3_000) + keep_ms, self._send, batches, w, 0)
         elif self._is_everywhere(operation) and random.random() < 0.1:
             self._client.later(random.randint(1, 3_000), self._send, _forged(batches), 1, 0)
 

@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 
 from skuld_py import __version__
 from skuld_py.cli.main import main
-from skuld_py.config import PLAIN, Scaling
+from skuld_py.config import PLAIN, Retention, Scaling
 from skuld_py.errors import Refused, Uncertain
 
 TOP = Path(__file__).resolve().parents[2]
@@ -297,6 +297,18 @@ def test_a_node_is_told_which_options_for_large_clusters_are_on(monkeypatch: pyt
     assert given == [Scaling(**{name: True}) for name in switches.values()]
     assert skuld(*plain, "--scheduler", "h:1", "--scheduler", "h:2").exit_code == skuld(*plain).exit_code == 0
     assert given[-2:] == [Scaling(schedulers=("h:1", "h:2")), PLAIN]
+
+
+def test_a_node_keeps_what_has_ended_for_ever_unless_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Retention] = []
+    monkeypatch.setattr("skuld_py.runtime.server.serve", lambda *_, **named: given.append(named["retention"]))
+    plain = ("node", "--cluster", "c", "--data", "d")
+
+    assert skuld(*plain).exit_code == skuld(*plain, "--retention", "168h").exit_code == 0
+    monkeypatch.setenv("SKULD_RETENTION", "90s")
+    assert skuld(*plain).exit_code == 0
+    assert [retention.keep_ms for retention in given] == [0, 168 * 3_600_000, 90_000]
+    assert skuld(*plain, "--retention", "0s").exit_code == 2
 
 
 def test_an_interrupt_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

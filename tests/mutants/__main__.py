@@ -28,6 +28,7 @@ from mutants import (
     coordination,
     deps,
     elections,
+    garbage,
     grants,
     groups,
     membership,
@@ -45,7 +46,7 @@ from mutants.workshop import TOP, Broken, Workshop
 LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTANTS, *moves.MUTANTS,
                                *coordination.MUTANTS, *membership.MUTANTS, *settings.MUTANTS,
                                *options.MUTANTS, *tasks.MUTANTS, *deps.MUTANTS, *schedules.MUTANTS,
-                               *groups.MUTANTS)
+                               *groups.MUTANTS, *garbage.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 

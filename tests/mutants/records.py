@@ -16,8 +16,8 @@ STORES = "tests/runtime/test_lmdb_store.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("copy-acked-before-commit", "a copy is acknowledged before its fsync", "model/node_messages.py",
-           '    the sender may no longer add to. ``cohorts``: see ``CohortRow``."""\n',
-           '    the sender may no longer add to. ``cohorts``: see ``CohortRow``."""\n\n    is_promise = False\n', "D7"),
+           '    more; their partitions are unkept."""\n',
+           '    more; their partitions are unkept."""\n\n    is_promise = False\n', "D7"),
     mutant("w-ignored", "one copy is enough, whatever was asked for", "node/asking.py",
            "return w or majority(replicas)", "return 1", "D7"),
     mutant("answers-counted-not-nodes", "a repeated acknowledgement counts again", STORING,
@@ -40,8 +40,8 @@ MUTANTS: tuple[Mutant, ...] = (
            "            if not all(has_majority(group, sure) for group in need.groups):\n",
            "            if not sure:\n", "A3"),
     mutant("read-forgets-answers", "a read shows one replica's answer", READING,
-           "row for known in self._known.values() for row in known.values())}",
-           "row for known in [*self._known.values()][-1:] for row in known.values())}", "A3"),
+           "row for peer, known in self._known.items() for row in known.values()\n",
+           "row for peer, known in [*self._known.items()][-1:] for row in known.values()\n", "A3"),
     mutant("read-without-repair", "what one copy knows is shown before a majority has it", READING,
            "            sure = [name for name in need.have if partition not in behind.get(name, ())]\n",
            "            sure = [name for name in need.have]\n", "A3",

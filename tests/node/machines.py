@@ -12,7 +12,7 @@ from collections.abc import Callable
 import attrs
 
 from skuld_py.cluster.placement import place
-from skuld_py.config import Parameters
+from skuld_py.config import Parameters, Retention
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
@@ -43,12 +43,14 @@ from skuld_py.simulation.store import MemoryStore
 class Machines:
     """``count`` nodes of one cluster, and what clients were answered."""
 
-    def __init__(self, count: int = 3, *, partitions: int = 8, replicas: int = 3, skew_ms: int = 200) -> None:
+    def __init__(self, count: int = 3, *, partitions: int = 8, replicas: int = 3, skew_ms: int = 200,
+                 retention: Retention | None = None) -> None:
         self.random = random.Random(1)
         self.names = [f"127.0.0.1:{13000 + index}" for index in range(count)]
         self.members = tuple(Member(name, "127.0.0.1", 13000 + index, f"boot-{index}", f"data-{index}")
                              for index, name in enumerate(self.names))
         self.parameters = Parameters("test", "id", partitions, replicas, skew_ms)
+        self.retention = retention
         self.stores = {name: MemoryStore() for name in self.names}
         self.nodes = {member.name: self._make(member) for member in self.members}
         self.documents: dict[int, tuple[int, Document]] = {}
@@ -66,7 +68,8 @@ class Machines:
 
     def _make(self, member: Member) -> Node:
         return Node(member, self.parameters, self.stores[member.name],
-                    lambda most: self.random.randint(0, most), self.names.index(member.name))
+                    lambda most: self.random.randint(0, most), self.names.index(member.name),
+                    retention=self.retention)
 
     def _introduce(self, name: str) -> None:
         for event in (SessionChanged(Session.CONNECTED), NodesChanged(tuple(self.names)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from skuld_py.model import messages as m
-from skuld_py.model.body import Body
+from skuld_py.model.body import Body, header_of
 from skuld_py.simulation.checkers.evidence import (
     Entry,
     Evidence,
@@ -17,6 +17,7 @@ from skuld_py.simulation.checkers.evidence import (
     Where,
     bodies_of,
     bodies_seen,
+    cancelled_in,
     completions_of,
     entries_of,
     entries_seen,
@@ -28,11 +29,14 @@ from skuld_py.simulation.checkers.evidence import (
 from skuld_py.simulation.checkers.ticks import definitions_of, is_tick
 from skuld_py.simulation.history import Operation, Status
 
+ATTEMPTS_UNHEARD = 25
+
 
 def acked_enqueues_survive(evidence: Evidence) -> Finding:
-    """[D1] A task acknowledged is on every owner at last, as it was sent."""
+    """[D1] A task acknowledged is on every owner at last, as it was sent; unless it was collected (D10)."""
     acked = [(task_id, body, operation) for operation in evidence.history.of(m.Enqueue, Status.OK)
-             if evidence.is_binding(operation) for task_id, body in bodies_of(operation)]
+             if evidence.is_binding(operation) for task_id, body in bodies_of(operation)
+             if task_id not in evidence.collected]
 
     def broken() -> Iterator[str]:
         for task_id, body, operation in acked:
@@ -87,7 +91,8 @@ def acked_completions_stay(evidence: Evidence) -> Finding:
     """[D4] A completion acknowledged is on every owner at last. (That no replica ever lets one go is the
     monitor's to see, that later reads show it is A3.)"""
     acked = [(task_id, operation) for operation in evidence.history.of(m.Complete, Status.OK)
-             if evidence.is_binding(operation) for task_id, _ in completions_of(operation)]
+             if evidence.is_binding(operation) for task_id, _ in completions_of(operation)
+             if task_id not in evidence.collected]
 
     def broken() -> Iterator[str]:
         for task_id, operation in acked:
@@ -101,7 +106,8 @@ def acked_completions_stay(evidence: Evidence) -> Finding:
 def acked_entries_stay(evidence: Evidence) -> Finding:
     """[D5] A log entry acknowledged is on every owner at last; one number of a claim has one content."""
     acked = [(operation, entry) for operation in evidence.history.of(m.Append, Status.OK)
-             if evidence.is_binding(operation) for entry in entries_of(operation)]
+             if evidence.is_binding(operation) for entry in entries_of(operation)
+             if entry.task not in evidence.collected]
     first: dict[tuple[bytes, int, int], tuple[bytes, Where]] = {}
 
     def broken() -> Iterator[str]:
@@ -119,16 +125,17 @@ def acked_entries_stay(evidence: Evidence) -> Finding:
 
 
 def garbage_stays_away(evidence: Evidence) -> Finding:
-    """[D10] A task that all nodes knew to be collected is in no later claim or read and in no store.
-
-    Nothing is collected yet, so nothing fills ``collected`` and the verdict is unknown.
-    """
-    gone = evidence.collected
+    """[D10] A task that was collected had been ended by somebody, is in no later claim or read, and in no store.
+    (That all replicas were sealed and equal when the first one deleted it is the monitor's to see.)"""
+    gone, going = evidence.collected, {**evidence.collected, **evidence.going}
 
     def broken() -> Iterator[str]:
+        for task_id, enqueued in _open(evidence).items() if going else ():
+            if task_id in going:
+                yield f"collected at {going[task_id]} ms, and nobody had ended it: {enqueued}"
         for told in evidence.told:
-            if gone.get(told.task, told.operation.invoked_ms) < told.operation.invoked_ms:
-                yield f"collected at {gone[told.task]} ms and claimed: {told.operation}"
+            if going.get(told.task, told.operation.invoked_ms) < told.operation.invoked_ms:
+                yield f"collected at {going[told.task]} ms and claimed: {told.operation}"
         for operation in evidence.history.of(m.Get, Status.OK):
             for row in rows_of(operation):
                 if gone.get(row.id, operation.invoked_ms) < operation.invoked_ms:
@@ -138,6 +145,18 @@ def garbage_stays_away(evidence: Evidence) -> Finding:
                 if store.get("body", evidence.key(task_id)) is not None:
                     yield f"{task_id.hex()} was collected at {at_ms} ms and is on {name}"
     return judge("D10 what was collected does not come back", len(gone), broken())
+
+
+def _open(evidence: Evidence) -> dict[bytes, Operation]:
+    """Tasks that nobody has ended, as far as clients know: acknowledged, never completed, cancelled or claimed,
+    waiting for no other, and with more attempts than can have been made unheard."""
+    ended = {task_id for operation in evidence.history.of(m.Complete) for task_id, _ in completions_of(operation)}
+    ended |= {task_id for operation in evidence.history.of(m.Cancel) for task_id in cancelled_in(operation)}
+    ended |= {told.task for told in evidence.told}
+    return {task_id: operation for operation in evidence.history.of(m.Enqueue, Status.OK)
+            for task_id, body in bodies_of(operation)
+            if task_id not in ended and not (header := header_of(body)).policy
+            and header.retry.max_attempts >= ATTEMPTS_UNHEARD}
 
 
 def ids_are_unique(evidence: Evidence) -> Finding:

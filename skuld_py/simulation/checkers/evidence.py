@@ -129,7 +129,8 @@ class Evidence:
     ``bound_ms``: how long that may take. ``end_ms``: when the run ended; ``patience_ms``: a client's longest wait.
     ``led_ms``: since when, after the last fault, all partitions were seen led.
     ``is_fixed``: whether the same nodes were registered all the time, as far as known.
-    ``collected``: task -> when all nodes knew it was garbage.
+    ``going``: task -> when the first node deleted it as garbage, all knowing that it was; ``collected``: task ->
+    when the last one had.
     """
 
     history: History = attrs.field(factory=History)
@@ -151,6 +152,7 @@ class Evidence:
     patience_ms: int = 0
     is_fixed: bool = False
     collected: Mapping[bytes, int] = attrs.field(factory=dict)
+    going: Mapping[bytes, int] = attrs.field(factory=dict)
 
     def partition(self, task_id: bytes) -> int:
         """Where a task lives."""

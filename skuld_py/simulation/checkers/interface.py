@@ -111,7 +111,8 @@ def reads_show_what_was_done(evidence: Evidence) -> Finding:
     """[A3] A read shows every task, entry, claim, completion and setting acknowledged before it was asked for,
     whatever reads that were answered before had shown, and as many facts as were asked for.
 
-    Reads are of a majority, so this is asked of what was acknowledged on copies that any majority meets.
+    Reads are of a majority, so this is asked of what was acknowledged on copies that any majority meets. A task
+    that was being collected by then may be missing, as a whole.
     """
     done = _Done(evidence)
     count, broken = 0, []
@@ -120,6 +121,8 @@ def reads_show_what_was_done(evidence: Evidence) -> Finding:
         for task_id in split(question_of(operation).ids):
             for what in done.before(operation.invoked_ms, task_id):
                 count += 1
+                if task_id not in rows and evidence.going.get(task_id, operation.done_ms) < operation.done_ms:
+                    continue
                 if not _shows(rows.get(task_id), what):
                     broken.append(f"{task_id.hex()} lacks {what}: {operation}")
     for lacking in chain(reads_of_settings(evidence), reads_of_tasks(evidence)):

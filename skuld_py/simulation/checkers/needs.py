@@ -38,7 +38,7 @@ def dependencies_are_done(evidence: Evidence) -> Finding:
     """[C13] A task is claimed only after a completion of each task it needs was sent, and that one stays.
 
     Of one that takes what fails as done: or after it was cancelled, or has died; or, where nobody knows it, after
-    the time that the task gives to that.
+    the time that the task gives to that. Of what was collected nobody can say more than that it had ended.
     """
     done, cancelled = _first_asked(evidence, m.Complete), _first_asked(evidence, m.Cancel)
     known = known_anywhere(evidence)
@@ -52,7 +52,8 @@ def dependencies_are_done(evidence: Evidence) -> Finding:
             elif need.policy != IGNORE:
                 yield f"{dep.hex()} was not completed before {told.operation}"
             elif not (cancelled.get(dep, told.operation.done_ms) < told.operation.done_ms
-                      or _was_dead(known.get(dep)) or _is_overdue(evidence, told, need)):
+                      or dep in evidence.collected or _was_dead(known.get(dep))
+                      or _is_overdue(evidence, told, need)):
                 yield f"{dep.hex()} had neither ended nor been waited for long enough before {told.operation}"
     return judge("C13 what a task needs is done before it", len(pairs), broken())
 
@@ -72,7 +73,8 @@ def _first_asked(evidence: Evidence, kind: type[m.Complete] | type[m.Cancel]) ->
 def _unmade(evidence: Evidence, told: Told, dep: bytes) -> Iterator[str]:
     """Owners on which what was needed is not completed in the end: unless it was not needed to be."""
     need = evidence.needs[told.task]
-    for name, _ in evidence.owners_of(dep) if need.policy != IGNORE else ():
+    is_shown = need.policy != IGNORE and dep not in evidence.collected
+    for name, _ in evidence.owners_of(dep) if is_shown else ():
         history = evidence.histories[name].get(dep)
         if history is None or history.completion.value is None:
             yield f"{dep.hex()} is not completed on {name}: {told.operation}"

@@ -7,7 +7,7 @@ to the task as a whole.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from skuld_py.model import messages as m
 from skuld_py.model.columns import unpack_u64
@@ -50,8 +50,8 @@ def reads_of_tasks(evidence: Evidence) -> Iterator[str]:
             earlier = ended.popleft()
             for task_id, facts in facts_shown(earlier).items():
                 shown.setdefault(task_id, {}).update(dict.fromkeys(facts, earlier))
-        yield from _unheard(operation, shown) if isinstance(operation.answer, m.Awaited) else ()
-        yield from _lacking(operation, shown) if isinstance(operation.answer, m.Got) else ()
+        yield from _unheard(operation, shown, evidence.going) if isinstance(operation.answer, m.Awaited) else ()
+        yield from _lacking(operation, shown, evidence.going) if isinstance(operation.answer, m.Got) else ()
 
 
 def facts_shown(operation: Operation) -> dict[bytes, Facts]:
@@ -66,10 +66,10 @@ def facts_shown(operation: Operation) -> dict[bytes, Facts]:
     return {row.id: facts_in(row) for row in rows_of(operation)}
 
 
-def _unheard(operation: Operation, shown: Shown) -> Iterator[str]:
-    """A completion, once shown, is how the task has ended, for whoever asks later."""
+def _unheard(operation: Operation, shown: Shown, going: Mapping[bytes, int]) -> Iterator[str]:
+    """A completion, once shown, is how the task has ended, for whoever asks later and before it is collected."""
     for task_id in split(_awaited(operation).ids):
-        if COMPLETED in shown.get(task_id, {}):
+        if COMPLETED in shown.get(task_id, {}) and going.get(task_id, operation.done_ms) >= operation.done_ms:
             is_told = COMPLETED in facts_shown(operation).get(task_id, {})
             yield "" if is_told else f"{task_id.hex()} was completed: {shown[task_id][COMPLETED]}: {operation}"
 
@@ -91,13 +91,13 @@ def question_of(operation: Operation) -> m.Get:
     return operation.message
 
 
-def _lacking(operation: Operation, shown: Shown) -> Iterator[str]:
+def _lacking(operation: Operation, shown: Shown, going: Mapping[bytes, int]) -> Iterator[str]:
     question, rows = question_of(operation), {row.id: facts_in(row) for row in rows_of(operation)}
     task_ids = split(question.ids)
     for task_id, least in zip(task_ids, unpack_u64(question.least) or [0] * len(task_ids), strict=True):
         facts, known = rows.get(task_id, {}), shown.get(task_id, {})
         if least:
             yield f"{task_id.hex()} has {len(facts)} facts, not {least}: {operation}" if len(facts) < least else ""
-        if known:
+        if known and (task_id in rows or going.get(task_id, operation.done_ms) >= operation.done_ms):
             lost = [fact for fact in known if fact not in facts]
             yield f"{task_id.hex()} lacks {lost[0]}, shown by {known[lost[0]]}: {operation}" if lost else ""

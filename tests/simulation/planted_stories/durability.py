@@ -142,8 +142,12 @@ CASES: Cases = {
             "claimed": (lambda: Story().know(collected={TASK: 5}).claim(at_ms=6), "w#1"),
             "read": (lambda: Story().know(collected={TASK: 5}).read(6), "c1#1"),
             "stored": (lambda: stored(("n3",)).know(collected={TASK: 5}), "n3"),
+            "claimed while it goes": (lambda: Story().know(collected={TASK: 9}, going={TASK: 5}).claim(at_ms=6),
+                                      "w#1"),
+            "nobody had ended it": (lambda: Story().enqueue().know(going={TASK: 5}), "c1#1"),
         },
-        lambda: Story().know(collected={TASK: 20}).claim(at_ms=10).read(15).read(20).read(30, is_there=False)),
+        lambda: Story().enqueue().complete().know(collected={TASK: 20}, going={TASK: 15}).claim(at_ms=10)
+        .read(15).read(20).read(30, is_there=False)),
     durability.ids_are_unique: (
         {
             "made twice": (lambda: Story().enqueue().enqueue(payload=b"other").enqueue(task=OTHER), "c2#2"),

@@ -1,0 +1,327 @@
+"""Garbage: what ended long ago is deleted everywhere, and nothing of it comes back.
+
+The leader of a partition drives a *slice*: all ids up to a time that lies ``Retention.keep_ms`` back.
+
+1. *Closing*: ``Ebb`` to every node; none takes new tasks up to then any more. Who kept a task that the others lack
+   still has it, so
+2. *pulling*: a pass with each replica, all begun after the last has closed. Then everything below is on the
+   leader. And *checking*: a second pass with each, begun after the last of the first. Whoever shows no difference
+   below has it all too.
+3. *Sealing*: ``Ebb`` with the lives that were compared. What a sealed replica lacks, it takes from nobody.
+4. *Collecting*, a page at a time: a trial asks all who of them holds each task, with this digest, ended by then,
+   and only what all agree on is deleted by all. A replica that misses the last word keeps the task until an
+   exchange with another tells it (``gone``).
+
+**All replicas**, not a majority: those who keep the partition, all registered nodes and all live ones. Whoever is
+silent, in doubt about its memory, or still has records to hand off stops it: collection waits, and a status shows
+for whom. So a node that was away for long has missed no deletion that others count on; and what an old disk brings
+back finds every other replica sealed.
+
+Nothing here rests on there being one leader: each step is true of the replicas whoever asks. The epoch is only
+compared so that new voters are known: who has voted for a newer leader refuses, and a new member of a cohort reads
+the watermarks of its voters before it counts.
+
+Rejected: a majority (its deletions come back from the rest); a leader's list of what may go, trusted without
+digests (a late mark on one replica would be lost on all); whole components of tasks that depend on each other.
+Source: Skuld's collector, which deletes at its own clock's word; Cassandra's rule that a node away for longer than
+the grace period must not come back as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from enum import Enum
+
+import attrs
+
+from skuld_py.model import columns, ids
+from skuld_py.model import messages as m
+from skuld_py.node.comparing import Comparing
+from skuld_py.node.household import Household
+from skuld_py.node.operation import Operation, Origin
+from skuld_py.partition.exchange import Pass
+from skuld_py.partition.garbage import Remains, collect, may_collect, page_of, remains_of
+from skuld_py.partition.records import TABLES
+from skuld_py.partition.vnode import Role, Vnode
+
+RETRY_MS = 1_000
+"""After a slice had to be given up."""
+
+Then = Callable[[int, Mapping[str, m.Message]], None]
+
+
+class Stage(Enum):
+    """What a slice waits for."""
+
+    CLOSING = "closing"
+    PULLING = "pulling"
+    CHECKING = "checking"
+    SEALING = "sealing"
+    COLLECTING = "collecting"
+
+
+@attrs.define
+class Slice:
+    """A partition's way to one time. ``lives``: the replicas, each with the life that it told; ``through``: those
+    compared with in this stage, by passes from number ``first`` on; ``after``: how far it has collected."""
+
+    epoch: int
+    upto_ms: int
+    names: Collection[str]
+    stage: Stage = Stage.CLOSING
+    lives: Mapping[str, int] = attrs.field(factory=dict)
+    first: int = 0
+    through: dict[str, None] = attrs.field(factory=dict)
+    after: bytes = b""
+    is_asking: bool = False
+
+
+Next = Callable[[int, int, Slice, Mapping[str, m.Message]], None]
+
+
+class Round(Operation):
+    """One question to several nodes. ``then`` gets the answers of all, or none."""
+
+    def __init__(self, node: Household, now_ms: int, make: Callable[[int, str], m.Message], names: Collection[str],
+                 then: Then) -> None:
+        super().__init__(node, Origin(0), now_ms)
+        self._make = make
+        self._names = names
+        self._then = then
+        self._answers: dict[str, m.Message] = {}
+
+    def begin(self, now_ms: int) -> None:
+        """Ask all."""
+        self.ask(now_ms, {name: self._make(self.request, name) for name in self._names})
+
+    def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
+        """One more."""
+        if self.pending.pop(peer, None) is not None:
+            self._answers[peer] = message
+            if not self.pending:
+                self._finish(now_ms, self._answers)
+
+    def on_deadline(self, now_ms: int) -> None:
+        """Somebody is silent."""
+        self._finish(now_ms, {})
+
+    def on_gone(self, now_ms: int, gone: Collection[str]) -> None:
+        """Somebody is no member any more."""
+        if any(name in self.pending for name in gone):
+            self._finish(now_ms, {})
+
+    def _finish(self, now_ms: int, answers: Mapping[str, m.Message]) -> None:
+        if not self.is_closed:
+            self.end()
+            self._then(now_ms, answers)
+
+
+class Collecting:
+    """The slices of the partitions that a node leads."""
+
+    def __init__(self, node: Household, comparing: Comparing) -> None:
+        self._node = node
+        self._comparing = comparing
+        self._slices: dict[int, Slice] = {}
+        self._next_ms: dict[int, int] = {}
+
+    def look(self, now_ms: int) -> None:
+        """Begin what is due, go on with what is under way, give up what cannot end."""
+        if not self._node.retention.keep_ms:
+            return
+        led = {vnode.partition: vnode for vnode in self._node.led()}
+        for partition in [*self._slices]:
+            if not self._may_go_on(partition, led.get(partition)):
+                self._give_up(now_ms, partition)
+        for partition, vnode in led.items():
+            under_way = self._slices.get(partition)
+            if under_way is not None:
+                self._pursue(now_ms, partition, under_way)
+            elif now_ms >= self._next_ms.get(partition, 0):
+                self._begin(now_ms, vnode)
+
+    def _may_go_on(self, partition: int, vnode: Vnode | None) -> bool:
+        under_way = self._slices[partition]
+        return vnode is not None and vnode.epoch == under_way.epoch and self._names(partition) == under_way.names
+
+    def _give_up(self, now_ms: int, partition: int) -> None:
+        if self._slices.pop(partition, None) is not None:
+            self._next_ms[partition] = now_ms + RETRY_MS
+
+    def _names(self, partition: int) -> list[str]:
+        """All who may keep anything; none while one of them is away."""
+        names = sorted({*self._node.keepers(partition), *self._node.nodes, *self._node.live})
+        return names if all(name in self._node.live for name in names) else []
+
+    # -- closing, comparing, sealing -----------------------------------------------------------
+
+    def _begin(self, now_ms: int, vnode: Vnode) -> None:
+        retention, watermark = self._node.retention, vnode.replica.watermark
+        upto_ms = max(now_ms - retention.keep_ms, watermark.closed_ms)
+        names = self._names(vnode.partition)
+        self._next_ms[vnode.partition] = now_ms + RETRY_MS
+        if not names:
+            return
+        if not _is_any_below(vnode, upto_ms):
+            self._next_ms[vnode.partition] = now_ms + retention.slice_ms
+            return
+        under_way = self._slices[vnode.partition] = Slice(vnode.epoch, upto_ms, names)
+        self._ask(now_ms, vnode.partition, under_way, names, lambda request, _: m.Ebb(
+            request, vnode.partition, under_way.epoch, upto_ms), self._on_closed)
+
+    def _ask(self, now_ms: int, partition: int, under_way: Slice, names: Collection[str],
+             make: Callable[[int, str], m.Message], then: Next) -> None:
+        def check(at_ms: int, answers: Mapping[str, m.Message]) -> None:
+            if self._slices.get(partition) is not under_way:
+                return
+            under_way.is_asking = False
+            if not answers or not all(getattr(answer, "is_accepted", False) for answer in answers.values()):
+                self._note_promised(at_ms, partition, answers)
+                self._give_up(at_ms, partition)
+            else:
+                then(at_ms, partition, under_way, answers)
+        under_way.is_asking = True
+        self._node.start(Round(self._node, now_ms, make, names, check), now_ms)
+
+    def _note_promised(self, now_ms: int, partition: int, answers: Mapping[str, m.Message]) -> None:
+        vnode = self._node.vnodes[partition]
+        promised = max((getattr(answer, "promised", 0) for answer in answers.values()), default=0)
+        if vnode.is_leading and promised > vnode.epoch:
+            vnode.resign(now_ms)
+
+    def _on_closed(self, now_ms: int, partition: int, under_way: Slice, answers: Mapping[str, m.Message]) -> None:
+        under_way.lives = {name: answer.life for name, answer in answers.items()
+                           if isinstance(answer, m.Ebbed) and answer.life}
+        self._compare(now_ms, partition, under_way, Stage.PULLING)
+
+    def _compare(self, now_ms: int, partition: int, under_way: Slice, stage: Stage) -> None:
+        under_way.stage, under_way.first, under_way.through = stage, self._comparing.begun + 1, {}
+        self._go_on_if_through(now_ms, partition, under_way)
+        self._pursue(now_ms, partition, under_way)
+
+    def _pursue(self, now_ms: int, partition: int, under_way: Slice) -> None:
+        if under_way.stage is Stage.COLLECTING and not under_way.is_asking:
+            self._try_page(now_ms, partition, under_way)
+        if under_way.stage in (Stage.PULLING, Stage.CHECKING):
+            for name in under_way.lives:
+                if name != self._node.me.name and name not in under_way.through:
+                    self._comparing.pursue(partition, name)
+
+    def on_pass(self, now_ms: int, ended: Pass) -> None:
+        """An exchange is through."""
+        under_way = self._slices.get(ended.partition)
+        if under_way is None or ended.serial < under_way.first or ended.peer not in under_way.lives:
+            return
+        is_equal = not ended.oldest or ids.time_of(ended.oldest) > under_way.upto_ms
+        if under_way.stage is Stage.PULLING or (under_way.stage is Stage.CHECKING and is_equal):
+            under_way.through[ended.peer] = None
+            self._go_on_if_through(now_ms, ended.partition, under_way)
+
+    def _go_on_if_through(self, now_ms: int, partition: int, under_way: Slice) -> None:
+        if not all(name in under_way.through for name in under_way.lives if name != self._node.me.name):
+            return
+        if under_way.stage is Stage.PULLING:
+            self._compare(now_ms, partition, under_way, Stage.CHECKING)
+        elif under_way.stage is Stage.CHECKING:
+            under_way.stage = Stage.SEALING
+            self._ask(now_ms, partition, under_way, under_way.lives, lambda request, name: m.Ebb(
+                request, partition, under_way.epoch, under_way.upto_ms, under_way.lives[name]), self._on_sealed)
+
+    def _on_sealed(self, now_ms: int, partition: int, under_way: Slice, answers: Mapping[str, m.Message]) -> None:
+        under_way.stage = Stage.COLLECTING
+        self._try_page(now_ms, partition, under_way)
+
+    # -- collecting ----------------------------------------------------------------------------
+
+    def _try_page(self, now_ms: int, partition: int, under_way: Slice) -> None:
+        """Ask who would delete the next page."""
+        replica = self._node.vnodes[partition].replica
+        page, upto = page_of(replica, under_way.after, under_way.upto_ms, self._node.retention.page_tasks)
+
+        def on_tried(at_ms: int, _: int, __: Slice, answers: Mapping[str, m.Message]) -> None:
+            kept = dict.fromkeys(index for answer in answers.values() if isinstance(answer, m.Collected)
+                                 for index in columns.unpack_u64(answer.kept))
+            ripe = [remains for index, remains in enumerate(page) if index not in kept]
+            if not self._may_go_on(partition, self._node.vnodes[partition]):
+                self._give_up(at_ms, partition)
+            elif ripe:
+                self._send(at_ms, partition, under_way, ripe, False, on_deleted)
+            else:
+                self._turn_page(at_ms, partition, under_way, upto)
+
+        def on_deleted(at_ms: int, _: int, __: Slice, ___: Mapping[str, m.Message]) -> None:
+            self._turn_page(at_ms, partition, under_way, upto)
+            if partition in self._slices:
+                self._try_page(at_ms, partition, under_way)
+        if page:
+            self._send(now_ms, partition, under_way, page, True, on_tried)
+        else:
+            self._turn_page(now_ms, partition, under_way, upto)
+
+    def _turn_page(self, now_ms: int, partition: int, under_way: Slice, upto: bytes) -> None:
+        """The next page comes with the next look, or the slice has come to its end."""
+        under_way.after = upto
+        if not upto:
+            del self._slices[partition]
+            self._next_ms[partition] = now_ms + self._node.retention.slice_ms
+
+    def _send(self, now_ms: int, partition: int, under_way: Slice, page: Sequence[Remains], is_trial: bool,
+              then: Next) -> None:
+        task_ids = b"".join(remains.id for remains in page)
+        digests = columns.pack_u64([remains.digest for remains in page])
+        self._ask(now_ms, partition, under_way, under_way.lives, lambda request, _: m.Collect(
+            request, partition, under_way.epoch, under_way.upto_ms, is_trial, task_ids, digests), then)
+
+
+def _is_any_below(vnode: Vnode, upto_ms: int) -> bool:
+    prefix = vnode.replica.prefix
+    return any(vnode.store.is_any_between(table, prefix, prefix + (upto_ms + 1).to_bytes(8, "big"))
+               for table in TABLES)
+
+
+# -- every replica's side --------------------------------------------------------------------------
+
+
+def _refuses(vnode: Vnode, role: Role, epoch: int) -> bool:
+    """Whether this copy is in doubt or has records to hand off, or has voted for a newer leader."""
+    is_voter = vnode.standing.includes(vnode.me.name)
+    return role in (Role.SUSPECT, Role.ZOMBIE) or (is_voter and epoch < vnode.promise.epoch)
+
+
+def ebb(node: Household, vnode: Vnode, request: m.Ebb) -> m.Ebbed:
+    """Close, or seal, this copy."""
+    watermark, promised = vnode.replica.watermark, vnode.promise.epoch
+    role = vnode.role(node.owners(vnode.partition))
+    if _refuses(vnode, role, request.epoch):
+        return m.Ebbed(request.request, False, promised if vnode.standing.includes(node.me.name) else 0, 0)
+    if role is not Role.STRANGER and not watermark.life:
+        watermark.begin_life(node.next_request())
+    life = 0 if role is Role.STRANGER else watermark.life
+    if not request.life:
+        watermark.close(request.upto_ms)
+    elif request.life == life:
+        watermark.seal(request.upto_ms)
+    else:
+        return m.Ebbed(request.request, False, 0, life)
+    return m.Ebbed(request.request, True, 0, life)
+
+
+def delete(node: Household, vnode: Vnode, request: m.Collect) -> m.Collected:
+    """Delete, or say that this copy would."""
+    replica = vnode.replica
+    role = vnode.role(node.owners(vnode.partition))
+    if _refuses(vnode, role, request.epoch) or replica.watermark.sealed_ms < request.upto_ms:
+        return m.Collected(request.request, False, b"")
+    task_ids, digests = ids.split(request.ids), columns.unpack_u64(request.digests)
+    kept: list[int] = []
+    agreed: list[bytes] = []
+    for index, (remains, digest) in enumerate(zip(remains_of(replica, task_ids), digests, strict=True)):
+        is_ripe = (ids.time_of(remains.id) <= request.upto_ms and remains.digest == digest
+                   and may_collect(replica, remains.id, request.upto_ms))
+        if is_ripe:
+            agreed.append(remains.id)
+        elif not remains.is_nothing or ids.time_of(remains.id) > request.upto_ms:
+            kept.append(index)
+    if not request.is_trial:
+        collect(replica, agreed)
+    return m.Collected(request.request, True, columns.pack_u64(kept))

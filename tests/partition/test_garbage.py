@@ -1,0 +1,262 @@
+"""When a task has ended for good, what a sealed replica takes and tells, and how a copy learns what is gone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crdt.test_laws import HISTORIES
+from partition.exchanging import HEADER, Line, content, indexes, replica
+from skuld_py.crdt import LatticeMap, Max, Min
+from skuld_py.errors import Corrupt
+from skuld_py.model.body import Body, Header, Retry, encode_body
+from skuld_py.model.history import (
+    CANCELLED,
+    EMPTY_HISTORY,
+    EXHAUSTED,
+    EXPIRED,
+    FAILED,
+    RELEASED,
+    ClaimRecord,
+    History,
+    death_of,
+    ending_of,
+    token_of,
+)
+from skuld_py.model.ids import IdMint
+from skuld_py.model.notes import SUB, TOLD, End, told_seq
+from skuld_py.model.prelude import Prelude
+from skuld_py.model.state import State, has_ended, state_of
+from skuld_py.partition.garbage import collect, page_of, remains_of
+from skuld_py.partition.replica import Grant, Mark, Replica
+from skuld_py.partition.tables import watermark_key
+from skuld_py.partition.watermark import Watermark
+from skuld_py.simulation.store import MemoryStore
+
+TOKEN = token_of(1, 1)
+BODY = Body.decode(encode_body(Header("q", retry=Retry(max_attempts=1)).encode(), b"x"))
+NOW_MS = 10_000
+
+
+def claim(end_ms: int, kind: int = 0) -> History:
+    return History(claims=LatticeMap({TOKEN: ClaimRecord(1, Max(end_ms), ending_of(kind), "w")}))
+
+
+def expiring(expires_ms: int) -> Body:
+    return Body.of(Header("q"), Prelude(0, expires_ms), b"x")
+
+
+@pytest.mark.parametrize(("history", "body", "since_ms"), [
+    (History(completion=Min((50, TOKEN))), BODY, 50),
+    (History(completion=Min((50, TOKEN)), claims=claim(90).claims), BODY, 50),
+    (History(cancelled=Min((40, 0))), BODY, 40),
+    (History(cancelled=Min((40, 0)), claims=claim(60).claims), BODY, 60),
+    (claim(70), BODY, 70),
+    (claim(70, FAILED), BODY, 70),
+    (History(died=death_of(0, EXPIRED)), expiring(80), 80),
+    (History(died=death_of(0, EXHAUSTED)), BODY, 0),
+    (claim(30), None, 30),
+    (EMPTY_HISTORY, None, 0),
+], ids=["completed", "completed in spite of a claim", "cancelled", "cancelled and held", "lapsed at last",
+        "failed at last", "expired", "dead", "claim without a task", "nothing"])
+def test_since_when_a_task_has_ended(history: History, body: Body | None, since_ms: int) -> None:
+    assert has_ended(history, body, since_ms)
+    assert not since_ms or not has_ended(history, body, since_ms - 1)
+
+
+@pytest.mark.parametrize("history", [EMPTY_HISTORY, claim(70, RELEASED)], ids=["waiting", "given back"])
+def test_what_may_be_claimed_has_not_ended(history: History) -> None:
+    assert not has_ended(history, Body.decode(encode_body(HEADER, b"x")), 1 << 50)
+
+
+@given(HISTORIES, st.integers(0, 7), st.integers(0, 7))
+def test_what_has_ended_stays_so_and_is_in_a_state_that_is_an_end(history: History, one_ms: int,
+                                                                  other_ms: int) -> None:
+    if has_ended(history, BODY, min(one_ms, other_ms)):
+        assert has_ended(history, BODY, max(one_ms, other_ms))
+        assert state_of(history, BODY, max(one_ms, other_ms) + 11, 10) in (
+            State.COMPLETED, State.CANCELLED, State.DEAD)
+
+
+# -- what a sealed replica takes ---------------------------------------------------------------------
+
+
+def filled(count: int = 3) -> tuple[Replica, list[bytes]]:
+    """A replica with completed tasks, each with a log."""
+    made = replica()
+    ids = IdMint(1).mint(NOW_MS, count, 0)
+    made.store_tasks(NOW_MS, HEADER, ids, [b"x"] * count)
+    made.finish(NOW_MS, ids, [TOKEN] * count, NOW_MS)
+    for task_id in ids:
+        made.append(task_id, TOKEN, 0, [b"a", b"b"])
+    made.filing.tally.settle()
+    return made, ids
+
+
+def test_what_is_collected_leaves_nothing_behind() -> None:
+    made, ids = filled()
+    waiting = IdMint(2).mint(NOW_MS, 1, 0)
+    made.store_tasks(NOW_MS, HEADER, waiting, [b"y"])
+    made.mark(NOW_MS, [Mark(waiting[0], CANCELLED, NOW_MS)])
+
+    collect(made, [*ids, *waiting])
+    made.filing.tally.settle()
+
+    assert content(made) == [[], [], []]
+    assert indexes(made) == [[], [], [], [], []]
+    assert made.tree.root == 0
+    assert made.filing.tally.rows(None, 10) == [("q", (0,) * 7)]
+    assert made.watermark.collected == 4
+
+
+def test_a_sealed_replica_takes_nothing_back_and_changes_what_it_has() -> None:
+    made, ids = filled()
+    collect(made, ids[:1])
+    made.watermark.seal(NOW_MS)
+
+    for task_id in ids[:2]:
+        made.store_tasks(NOW_MS, HEADER, [task_id], [b"x"])
+        made.finish(NOW_MS, [task_id], [TOKEN], NOW_MS - 1)
+        made.mark(NOW_MS, [Mark(task_id, CANCELLED, NOW_MS)])
+        made.append(task_id, TOKEN, 2, [b"late"])
+        made.note_outcomes(1 << 31, [task_id], [TOKEN], [b"result"])
+        grant = Grant([task_id], [b"q\0" + bytes(4)], TOKEN + 1, NOW_MS, NOW_MS + 1, "w")
+        assert made.objections(grant) == [0]
+
+    gone, held, _ = remains_of(made, ids)
+    assert gone.is_nothing
+    assert len(held.tables[2]) == 4
+    assert list(made.gone(ids)) == ids[:1]
+    fresh = IdMint(3).mint(NOW_MS + 1, 1, 0)
+    assert made.store_tasks(NOW_MS, HEADER, fresh, [b"new"]) == []
+    assert made.bodies(fresh) != [None]
+
+
+def test_a_page_ends_where_it_is_full_and_passes_over_what_has_not_ended() -> None:
+    made, ids = filled(5)
+    waiting = IdMint(2).mint(NOW_MS, 2, 0)
+    made.store_tasks(NOW_MS, HEADER, waiting, [b"y"] * 2)
+    late = IdMint(2).mint(NOW_MS + 1, 1, 0)
+    made.finish(NOW_MS, late, [TOKEN], 1)
+    every = sorted([*ids, *waiting])
+
+    found, after = [], b""
+    while True:
+        page, after = page_of(made, after, NOW_MS, 2)
+        found += [remains.id for remains in page]
+        if not after:
+            break
+        assert after in every
+
+    assert found == ids
+
+
+def test_an_end_that_somebody_waits_for_is_told_before_the_task_goes() -> None:
+    made, ids = filled()
+    made.note(NOW_MS, [(ids[0], SUB, 5)])
+    assert [remains.id for remains in page_of(made, b"", NOW_MS, 10)[0]] == ids[1:]
+
+    made.note(NOW_MS, [(ids[0], TOLD, told_seq(5, End.DONE, 0))])
+    assert [remains.id for remains in page_of(made, b"", NOW_MS, 10)[0]] == ids
+
+
+def test_who_waits_for_what_is_gone_leaves_no_trace() -> None:
+    made, ids = filled(1)
+    made.note(NOW_MS, [(ids[0], SUB, 5)])
+    collect(made, ids)
+    made.watermark.seal(NOW_MS)
+
+    made.note(NOW_MS, [(ids[0], SUB, 6)])
+
+    assert content(made, ("body", "history", "log", "dep", "tell")) == [[]] * 5
+
+
+# -- how a copy learns it ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_asking", [True, False])
+def test_a_copy_drops_what_a_sealed_one_has_collected(is_asking: bool) -> None:
+    old, ids = filled()
+    sealed, _ = filled()
+    sealed.store_tasks(NOW_MS, HEADER, IdMint(5).mint(NOW_MS, 2, 0), [b"kept"] * 2)
+    collect(sealed, ids)
+    sealed.watermark.seal(NOW_MS)
+    line = Line(old, sealed) if is_asking else Line(sealed, old)
+
+    line.run()
+
+    assert content(old) == content(sealed)
+    assert len(content(old)[0]) == 2
+    assert old.tree.root == sealed.tree.root
+    assert old.watermark.sealed_ms == (NOW_MS if is_asking else 0), "who asks has all that the other had"
+
+
+def test_who_fills_takes_all_that_is_left_below_the_seal_and_only_then_the_seal() -> None:
+    sealed, ids = filled()
+    sealed.watermark.seal(NOW_MS)
+    empty = replica()
+    line = Line(empty, sealed, on_pause=lambda: seen.append(empty.watermark.sealed_ms))
+    seen: list[int] = []
+
+    line.run()
+
+    assert seen == [0]
+    assert content(empty) == content(sealed)
+    assert empty.watermark.sealed_ms == NOW_MS
+    assert list(empty.gone(ids)) == []
+
+
+def test_who_is_leaving_is_told_what_is_gone_and_takes_no_seal() -> None:
+    old, ids = filled()
+    sealed, _ = filled()
+    collect(sealed, ids)
+    sealed.watermark.seal(NOW_MS)
+
+    exchange = Line(old, sealed, is_leaving=True).run()
+
+    assert exchange.progress.given_rows == 0
+    assert content(old) == [[], [], []]
+    assert not old.watermark.sealed_ms
+
+
+def test_one_in_doubt_says_of_nothing_that_it_is_gone() -> None:
+    old, ids = filled()
+    doubtful = replica()
+    doubtful.watermark.seal(NOW_MS)
+    doubtful.watermark.is_trusted = False
+
+    Line(old, doubtful).run()
+
+    assert content(old) == content(doubtful)
+    assert len(content(old)[0]) == len(ids)
+
+
+# -- the record ------------------------------------------------------------------------------------------
+
+
+def test_watermarks_only_rise_and_are_kept() -> None:
+    store = MemoryStore()
+    watermark = Watermark(store, 3)
+    watermark.close(9)
+    watermark.close(5)
+    watermark.seal(7)
+    watermark.seal(6)
+    watermark.begin_life(11)
+    watermark.count(2)
+
+    for found in (watermark, Watermark(store, 3)):
+        assert (found.closed_ms, found.sealed_ms, found.life, found.collected) == (9, 7, 11, 2)
+    watermark.seal(20)
+    assert watermark.closed_ms == 20
+    watermark.forget()
+    assert (watermark.closed_ms, watermark.sealed_ms, watermark.life) == (20, 0, 0)
+    assert Watermark(store, 4).closed_ms == 0
+
+
+def test_a_damaged_record_is_corrupt() -> None:
+    store = MemoryStore()
+    store.put_many("meta", [(watermark_key(3), b"short")])
+
+    with pytest.raises(Corrupt):
+        Watermark(store, 3)
