@@ -79,13 +79,17 @@ class Grant(Message):
 
 @attrs.frozen
 class Granted(Message):
-    """Recorded and fsynced, except ``vetoed`` indexes; or refused whole, with the newer epoch."""
+    """Recorded and fsynced, except ``vetoed`` indexes; or refused whole, with the newer epoch.
+
+    ``blockers``: tasks whose claims fill the lanes of vetoed ones, so that the leader can compare what is known.
+    """
 
     request: int = fields.number()
     partition: int = fields.number()
     promised: int = fields.number()
     is_accepted: bool = fields.truth()
     vetoed: bytes = fields.u64s()
+    blockers: bytes = fields.ids(default=b"")
 
 
 @attrs.frozen

@@ -17,7 +17,8 @@ from typing import Protocol
 
 from xxhash import xxh3_64_digest
 
-TABLES = ("body", "history", "log", "ready", "lease", "time", "expiry", "dead", "dep", "tell", "counts", "meta")
+TABLES = ("body", "history", "log", "ready", "lease", "time", "expiry", "dead", "dep", "tell", "lane", "counts",
+          "meta")
 
 Row = tuple[bytes, bytes]
 
@@ -31,7 +32,7 @@ def digests_of(keys: Iterable[bytes], values: Iterable[bytes]) -> list[bytes]:
 
 
 class Store(Protocol):
-    """Twelve ordered tables of byte keys and values."""
+    """Thirteen ordered tables of byte keys and values."""
 
     def get(self, table: str, key: bytes) -> bytes | None:
         """The value, or None."""

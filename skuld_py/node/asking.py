@@ -18,7 +18,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header, is_plain
 from skuld_py.model.columns import Column
 from skuld_py.model.history import RELEASED
-from skuld_py.model.prelude import KEYED, NAMED, ONE_DEP_BYTES, Prelude, dep_of, have_one_dep
+from skuld_py.model.prelude import NAMED, ONE_DEP_BYTES, Prelude, dep_of, have_one_dep
 from skuld_py.model.schedule import SCHEDULE, Schedule
 from skuld_py.model.setting import UNSET, check_setting
 from skuld_py.model.setting_messages import SETTINGS_MAX
@@ -37,7 +37,7 @@ from skuld_py.partition.quorum import majority
 
 FUTURE_MS_MAX = 5_000
 """An id may be this much newer than this node's clock, besides the skew bound."""
-_RESERVED = {NAMED: "unique", KEYED: "key"}
+_RESERVED = {NAMED: "unique"}
 """Options with a place in the format, refused because nothing here would act on them."""
 
 

@@ -6,7 +6,9 @@ that fall short are released by a monotone flag, so that the task waits again at
 being blocked by a phantom until the lease would end.
 
 A follower's veto means that its copy knows more. The leader reads the vetoed tasks from it, so the
-same stale entry cannot stand at the head of the queue for ever.
+same stale entry cannot stand at the head of the queue for ever. A veto because a lane is full may mean the
+opposite, that the follower has missed the end of another task's claim; so the leader reads that task too, and
+sends back what both know of it.
 """
 
 from __future__ import annotations
@@ -23,10 +25,11 @@ from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.partition.change import Change
 from skuld_py.partition.quorum import has_majority
 from skuld_py.partition.replica import Amendment, Grant
-from skuld_py.partition.rows import merge_rows
+from skuld_py.partition.rows import merge_rows, read_rows
 from skuld_py.partition.vnode import Vnode
 
 MERGE_CHUNK = 64
+NOTHING = columns.pack([])
 
 
 @attrs.define
@@ -140,6 +143,8 @@ class GrantOperation(CohortOperation):
         self._bodies: dict[bytes, bytes] = {}
         self._failures: dict[Vnode, list[Amendment]] = {}
         self._lessons = 0
+        self._blockers: dict[tuple[str, int], bytes] = {}
+        """Whose claims filled lanes, by who vetoed and partition."""
         self._is_waiting = False
 
     def begin(self, now_ms: int) -> None:
@@ -194,27 +199,35 @@ class GrantOperation(CohortOperation):
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
         """A follower recorded, vetoed, refused; or sent the tasks it had vetoed."""
         if isinstance(message, m.Got):
-            self._learn(now_ms, message)
+            self._learn(now_ms, peer, message)
         elif isinstance(message, m.Granted):
             ballot = self.record(now_ms, peer, message)
             if ballot is not None:
-                self._note_vetoes(ballot, peer, columns.unpack_u64(message.vetoed))
+                self._note_vetoes(ballot, peer, columns.unpack_u64(message.vetoed), message.blockers)
                 self.decide_if_settled(now_ms)
 
-    def _note_vetoes(self, ballot: Ballot, peer: str, vetoed: Sequence[int]) -> None:
+    def _note_vetoes(self, ballot: Ballot, peer: str, vetoed: Sequence[int], blockers: bytes) -> None:
         if not vetoed or ballot.grant is None:
             return
         known = [index for index in vetoed if index < len(ballot.grant.ids)]
         for index in known:
             ballot.against.setdefault(index, {})[peer] = None
         self._lessons += 1
-        self.host.send(peer, m.Get(self.request, b"".join(ballot.grant.ids[index] for index in known)))
+        if blockers:
+            self._blockers[peer, ballot.vnode.partition] = blockers
+        wanted = blockers + b"".join(ballot.grant.ids[index] for index in known)
+        self.host.send(peer, m.Get(self.request, wanted[: ids.ID_BYTES * self.host.limits.batch_tasks]))
 
-    def _learn(self, now_ms: int, message: m.Got) -> None:
+    def _learn(self, now_ms: int, peer: str, message: m.Got) -> None:
         for row in message.tasks:
             ballot = self.ballots.get(ids.partition_of(row.id, self.host.parameters.partitions))
             if ballot is not None:
                 merge_rows(ballot.vnode.replica, now_ms, self.host.parameters.partitions, [row])
+        for partition, ballot in self.ballots.items():
+            blockers = ids.split(self._blockers.pop((peer, partition), b""))
+            rows = [attrs.evolve(row, body=NOTHING) for row in read_rows(ballot.vnode.replica, blockers)]
+            if rows:
+                self.host.send(peer, m.Repair(partition, tuple(rows)))
         self._lessons -= 1
         if self.has_answered and not self._lessons:
             self._release(now_ms)

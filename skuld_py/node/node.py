@@ -200,6 +200,9 @@ class Node:
     def _wake_claims(self, now_ms: int) -> None:
         has_risen = self._steward.note_leaderships(now_ms)
         filled, resumed = self._steward.note_filled(now_ms), self.settings.take_resumed()
+        for queue in self.settings.take_rewidened():
+            for vnode in self.vnodes:
+                vnode.replica.filing.widen(queue, self.settings.key_concurrency(queue))
         if resumed:
             self._steward.note_resumed(now_ms)
         for queue in list(self._parked) if has_risen else [*filled, *resumed]:

@@ -2,9 +2,10 @@
 
 Invariants: the indexes are a function of the replicated data and of which times this node has seen pass. A task
 with a body and without a completion is in exactly one of ``ready`` (claimable), ``lease`` (claimed), ``time`` (not
-to be claimed before), ``dep`` (blocked by its dependencies; see ``waiting``), and ``dead`` (cancelled or dead); a
-completed one is in none. One that waits in any way and expires is in ``expiry`` besides. So a claim never scans,
-memory does not grow with the backlog, and a new leader serves at once.
+to be claimed before), ``dep`` (blocked by its dependencies; see ``waiting``) or else the closed rows of ``lane``
+(blocked behind others of its ordering key; see ``lanes``), and ``dead`` (cancelled or dead); a completed one is
+in none. One that waits in any way and expires is in ``expiry`` besides. So a claim never scans, memory does not
+grow with the backlog, and a new leader serves at once.
 
 Batches take the common case as columns: fresh ids without options, one claim, one completion. Whatever is odd goes
 through ``refile``, which takes a task out of wherever it may be and files it by ``state_of``. The laws tests hold
@@ -30,19 +31,22 @@ import attrs
 from skuld_py.crdt import Min
 from skuld_py.model.body import Body, Header, split_body
 from skuld_py.model.history import CLAIM, EMPTY_HISTORY, HISTORY_HEAD, History, decode_history
-from skuld_py.model.ids import ID_BYTES
+from skuld_py.model.ids import ID_BYTES, is_laned
 from skuld_py.model.notes import MET, SUB, End, lets_go, met_seq, split_met
 from skuld_py.model.prelude import dep_of, have_one_dep
 from skuld_py.model.state import State, due_of, state_of
 from skuld_py.model.store import Row, Store
 from skuld_py.partition import tables
+from skuld_py.partition.lanes import CLOSED, Lanes
 from skuld_py.partition.tables import BODY_ODD, BODY_PLAIN, BODY_UNKNOWN
 from skuld_py.partition.tally import Tally, Touched
+from skuld_py.partition.turns import Turns
 from skuld_py.partition.waiting import Waiting
 
 PLAIN, ODD = b"", b"\x02"
 """Values of ``ready``: whether the task has options."""
 _ONLY_ONE_DONE = met_seq(0, End.DONE)
+_PENDING = (State.BLOCKED, State.SCHEDULED, State.WAITING)
 _ONE_CLAIM = HISTORY_HEAD.size + CLAIM.size
 
 
@@ -53,14 +57,17 @@ def _place_of(header: bytes) -> tuple[int, bytes]:
     return parsed.prelude, tables.place_of(parsed)
 
 
-class Filing:
+class Filing(Turns):
     """The indexes of one partition, and its tally."""
 
-    def __init__(self, store: Store, prefix: bytes, skew_ms: int, touched: Touched) -> None:
+    def __init__(self, store: Store, prefix: bytes, skew_ms: int, touched: Touched,
+                 widths: dict[bytes, int]) -> None:
         self._store = store
         self._prefix = prefix
         self._skew_ms = skew_ms
         self.tally = Tally(store, prefix, touched)
+        self.lanes = Lanes(store, prefix, widths)
+        self._resettled = None
         self.waiting = Waiting(store, prefix, touched)
         self._next_ms: dict[str, int | None] = {table: self._first(table) for table in ("lease", "time", "expiry")}
 
@@ -113,11 +120,16 @@ class Filing:
     def close_leases(self, now_ms: int, keys: Sequence[bytes]) -> None:
         """File tasks that were completed, given the keys of their leases."""
         found = self._store.pop_many("lease", keys)
+        is_plain = True
         for held, count in Counter(found).items():
             if held is not None:
                 self.tally.add(tables.queue_of(held[1:]), State.CLAIMED, -count)
                 self.tally.add(tables.queue_of(held[1:]), State.COMPLETED, count * (held[:1] != BODY_UNKNOWN))
+                is_plain = is_plain and held[:1] == BODY_PLAIN
         self.waiting.finish([key[10:] for key in keys])
+        if not is_plain:
+            ended = [key[10:] for key, held in zip(keys, found, strict=True) if held is not None]
+            self._leave_lanes(now_ms, ended)
         if None not in found:
             return
         lapsed = [self._prefix + key[10:] for key, held in zip(keys, found, strict=True) if held is None]
@@ -136,14 +148,16 @@ class Filing:
         is not known here.
         """
         held = self._take_out(task_id, old, had)
-        if body is None:
-            place = place or held
-            if new.completion.value is not None:
-                self.waiting.end(task_id, End.DONE, 0)
-            if place is not None:
-                self._file_claim_only(now_ms, task_id, new, place)
+        if body is not None:
+            self.file(now_ms, task_id, new, Body.decode(body))
             return
-        self.file(now_ms, task_id, new, Body.decode(body))
+        place = place or held
+        if new.completion.value is not None:
+            self.waiting.end(task_id, End.DONE, 0)
+        if place is not None:
+            self._file_claim_only(now_ms, task_id, new, place)
+        if is_laned(task_id):
+            self._settle_lane(now_ms, task_id)
 
     def remove(self, task_id: bytes, history: History, body: bytes | None) -> None:
         """A task goes for good."""
@@ -153,6 +167,7 @@ class Filing:
     def _take_out(self, task_id: bytes, old: History, had: bytes | None) -> bytes | None:
         """Remove every entry that the task may have; gives the place that a lease told."""
         place = None
+        turn = self.lanes.leave(task_id) if is_laned(task_id) else b""
         if old.horizon_ms:
             held = self._pop("lease", tables.lease_key(self._prefix, old.horizon_ms + self._skew_ms, task_id))
             if held is not None:
@@ -167,7 +182,7 @@ class Filing:
             return place
         if self._pop("ready", self._prefix + place + task_id) is not None:
             self._count(place, State.WAITING, -1)
-        if self.waiting.unblock(task_id, body):
+        if self.waiting.unblock(task_id, body) or turn == CLOSED:
             self._count(place, State.BLOCKED, -1)
         due_ms = due_of(old, body)
         if due_ms and self._pop("time", tables.lease_key(self._prefix, due_ms, task_id)) is not None:
@@ -185,6 +200,8 @@ class Filing:
         if history.completion.value is None and history.horizon_ms and deadline_ms > now_ms:
             self._put("lease", deadline_ms, task_id, BODY_UNKNOWN + place)
             self._count(place, State.CLAIMED, 1)
+            if is_laned(task_id):
+                self.lanes.hold(task_id, place)
 
     def file(self, now_ms: int, task_id: bytes, history: History, body: Body) -> None:
         """Enter a task that has no entry. As of the time 0 whatever depends on time is put in its order of time,
@@ -192,8 +209,25 @@ class Filing:
         missing = self.waiting.unmet(task_id, body)
         state = state_of(history, body, now_ms, self._skew_ms, bool(missing))
         place = tables.place_of(body.header)
+        if state is State.BLOCKED:
+            self.waiting.block(task_id, body, missing)
+        if is_laned(task_id):
+            if state is State.CLAIMED:
+                self.lanes.hold(task_id, place)
+            elif state in _PENDING:
+                self.lanes.wait(task_id, place)
+                state = State.BLOCKED
+        self._enter(state, task_id, history, body)
+        if body.expires_ms and state in _PENDING:
+            self._put("expiry", body.expires_ms, task_id, place)
+        if is_laned(task_id):
+            self._settle_lane(now_ms, task_id)
+
+    def _enter(self, state: State, task_id: bytes, history: History, body: Body) -> None:
+        """Count a task, and put it where tasks of this state are; what it waits for, its lane and its expiry are
+        besides."""
+        place, is_odd = tables.place_of(body.header), bool(body.header.flags)
         self._count(place, state, 1)
-        is_odd = bool(body.header.flags)
         if state is State.CLAIMED:
             flag = BODY_ODD if is_odd else BODY_PLAIN
             self._put("lease", history.horizon_ms + self._skew_ms, task_id, flag + place)
@@ -202,14 +236,10 @@ class Filing:
             self.waiting.end(task_id, End.FAILED, history.round)
         elif state is State.COMPLETED:
             self.waiting.end(task_id, End.DONE, 0)
-        elif state is State.BLOCKED:
-            self.waiting.block(task_id, body, missing)
         elif state is State.SCHEDULED:
             self._put("time", due_of(history, body), task_id, place)
         elif state is State.WAITING:
             self._store.put_many("ready", [(self._prefix + place + task_id, ODD if is_odd else PLAIN)])
-        if body.expires_ms and state in (State.BLOCKED, State.SCHEDULED, State.WAITING):
-            self._put("expiry", body.expires_ms, task_id, place)
 
     # -- notes ---------------------------------------------------------------------------------
 
@@ -272,7 +302,9 @@ class Filing:
 
     @property
     def next_lapse_ms(self) -> int | None:
-        """When the next claim lapses, or the next task becomes claimable."""
+        """When the next claim lapses, or the next task becomes claimable; 0 while there are lanes to settle."""
+        if self._resettled is not None:
+            return 0
         return min((time_ms for table in ("lease", "time") if (time_ms := self._next_ms[table]) is not None),
                    default=None)
 
@@ -285,6 +317,7 @@ class Filing:
         """File anew what claims have lapsed and what pauses are over; says whether there was any."""
         if self.next_lapse_ms is None or self.next_lapse_ms > now_ms:
             return False
+        self._resettle(now_ms, limit)
         stop = self._prefix + (now_ms + 1).to_bytes(8, "big")
         lapsed, due = (self._store.scan(table, self._prefix, stop, limit) for table in ("lease", "time"))
         self._lapse(now_ms, lapsed)
@@ -309,6 +342,10 @@ class Filing:
                 plain.append((held[1:], key[10:]))
             elif held[:1] != BODY_UNKNOWN:
                 odd.append(key[10:])
+                if is_laned(key[10:]):
+                    self.lanes.leave(key[10:])
+            else:
+                self._leave_lanes(now_ms, [key[10:]])
         self._store.put_many("ready", [(self._prefix + place + task_id, PLAIN) for place, task_id in plain])
         for place, count in Counter([place for place, _ in plain]).items():
             self._count(place, State.WAITING, count)

@@ -36,6 +36,8 @@ Histories = Mapping[bytes, bytes]
 _NEVER = bytes(8)
 _COMPLETED, _HORIZON = itemgetter(slice(0, 8)), itemgetter(slice(16, 24))
 """Parts of a history's record."""
+BLOCKERS_MAX = 100
+_LANE_BYTE = itemgetter(8)
 PARTITION_TABLES = tuple(table for table in TABLES if table != "meta")
 
 
@@ -81,7 +83,8 @@ class Replica:
         self.store = store
         self.skew_ms = skew_ms
         self._touched: Touched = {} if touched is None else touched
-        self.filing = Filing(store, self.prefix, skew_ms, self._touched)
+        self._widths: dict[bytes, int] = {}
+        self.filing = Filing(store, self.prefix, skew_ms, self._touched, self._widths)
         self.watch = merkle.Watch()
         self.tree = merkle.Tree(store, self.prefix, self.watch)
         self.watermark = Watermark(store, partition)
@@ -155,16 +158,26 @@ class Replica:
     def objections(self, grant: Grant, known: Histories | None = None) -> list[int]:
         """Indexes of claims that must not be granted by what this replica knows: ``History.allows``, and attempts
         that are spent, of which a new leader may have heard less, since it is told only of claims that are held;
-        and of tasks that were collected. Here and below, ``known`` are the tasks' histories when the caller has
-        just read them."""
+        claims in lanes that are full; and of tasks that were collected. Here and below, ``known`` are the tasks'
+        histories when the caller has just read them."""
         known = self.histories(grant.ids) if known is None else known
         gone = self.gone(grant.ids) if self.watermark.sealed_ms else {}
+        over_ms = grant.start_ms - self.skew_ms
+        is_laned = max(map(_LANE_BYTE, grant.ids), default=0) >= 0x80
+        crowded = self.filing.lanes.crowded(grant.ids, grant.places, over_ms) if is_laned else {}
         if not known and not gone:
-            return []
+            return list(crowded)
         bodies = self.store.get_many("body", list(known))
         keys = [self.prefix + task_id for task_id in grant.ids]
-        return [index for index, key in enumerate(keys) if grant.ids[index] in gone or (
+        return [index for index, key in enumerate(keys) if index in crowded or grant.ids[index] in gone or (
                 key in known and not self._allows(decode_history(known[key]), bodies.get(key), grant, index))]
+
+    def blockers(self, grant: Grant, vetoed: Sequence[int]) -> list[bytes]:
+        """The tasks whose claims fill the lanes of those that were vetoed."""
+        is_laned = any(_LANE_BYTE(grant.ids[index]) >= 0x80 for index in vetoed)
+        crowded = (self.filing.lanes.crowded(grant.ids, grant.places, grant.start_ms - self.skew_ms)
+                   if is_laned else {})
+        return list(dict.fromkeys(mate for index in vetoed for mate in crowded.get(index, ())))[:BLOCKERS_MAX]
 
     def _allows(self, history: History, body: bytes | None, grant: Grant, index: int) -> bool:
         over_ms = grant.start_ms - self.skew_ms
@@ -290,7 +303,7 @@ class Replica:
         for table in PARTITION_TABLES:
             rows = self.store.scan(table, self.prefix, tables.end_of(self.prefix), limit)
             self.store.pop_many(table, [key for key, _ in rows])
-        self.filing = Filing(self.store, self.prefix, self.skew_ms, self._touched)
+        self.filing = Filing(self.store, self.prefix, self.skew_ms, self._touched, self._widths)
         self.tree = merkle.Tree(self.store, self.prefix, self.watch)
         self.watermark.forget()
 

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from skuld_py.errors import Corrupt
 from skuld_py.model.body import Body
 from skuld_py.model.history import History, decode_history
+from skuld_py.model.ids import is_laned
 from skuld_py.model.notes import SUB
 from skuld_py.model.state import State
 from skuld_py.model.store import Row, Store
@@ -27,7 +28,7 @@ from skuld_py.partition.filing import Filing
 from skuld_py.partition.suspicion import clear_damaged
 from skuld_py.partition.tables import BODY_UNKNOWN
 
-_INDEXES = ("ready", "time", "expiry", "dead", "dep", "tell", "counts")
+_INDEXES = ("ready", "time", "expiry", "dead", "dep", "tell", "lane", "counts")
 _TABLES = ("body", "history", "log", "lease", *_INDEXES)
 
 
@@ -67,7 +68,7 @@ class Scrub:
     def _filing(self) -> Filing:
         """Reads the indexes when it is made, so not before they are readable."""
         if self._filed is None:
-            self._filed = Filing(self._store, self._prefix, self._skew_ms, {})
+            self._filed = Filing(self._store, self._prefix, self._skew_ms, {}, {})
         return self._filed
 
     def _purge(self, table: str, start: bytes) -> bytes | None:
@@ -108,8 +109,10 @@ class Scrub:
             if key not in bodies and self._is_claimed(history) and lease == self._lease_key(key, history):
                 kept.append((lease, BODY_UNKNOWN + held[1:]))
         self._store.put_many(table, kept)
-        for _, held in kept:
+        for lease, held in kept:
             self._filing.tally.add(tables.queue_of(held[1:]), State.CLAIMED, 1)
+            if is_laned(lease[10:]):
+                self._filing.lanes.hold(lease[10:], held[1:])
         return following
 
     def _file_tasks(self, table: str, start: bytes) -> bytes | None:

@@ -4,7 +4,7 @@ All keys begin with the partition (u16). ``body`` and ``history`` follow the id,
 age order. ``log`` adds token and seq. ``ready`` follows the *place* (queue, 0, inverted priority)
 and the id: the head of a queue is its first key. ``lease``, ``time`` and ``expiry`` follow a moment: the next
 claim to lapse, pause to end, task to expire is the first key, and the value remembers the place. ``dead`` follows
-the id and remembers state and place.
+the id and remembers state and place. ``lane`` follows the lanes of ordering keys, see ``lanes``.
 """
 
 from __future__ import annotations

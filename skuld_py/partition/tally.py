@@ -31,12 +31,16 @@ class Tally:
         self.filled: dict[bytes, None] = {}
         """Queues that gained a waiting task since the owner last cleared this."""
 
+    def touch(self) -> None:
+        """Let the partition be looked at when the batch ends."""
+        self._touched[int.from_bytes(self._prefix, "big")] = None
+
     def add(self, queue: bytes, state: int, change: int) -> None:
         """Note a change."""
         row = self._changes.get(queue)
         if row is None:
             row = self._changes[queue] = [0] * len(State)
-            self._touched[int.from_bytes(self._prefix, "big")] = None
+            self.touch()
         row[state] += change
         if state == State.WAITING and change > 0:
             self.filled[queue] = None

@@ -252,6 +252,7 @@ class Vnode:
 
     def on_grant(self, now_ms: int, leader: str, request: m.Grant) -> m.Granted:
         """Record the leader's claims, except those this copy knows better about."""
+        blockers: list[bytes] = []
         vetoed: list[int] = []
         is_accepted = not self.suspicion and self.promise_to(now_ms, request.epoch, leader)
         if is_accepted:
@@ -259,9 +260,10 @@ class Vnode:
             grant = _grant_of(request)
             known = self.replica.histories(grant.ids)
             vetoed = self.replica.objections(grant, known)
+            blockers = self.replica.blockers(grant, vetoed)
             self.replica.apply_grant(now_ms, grant, vetoed, known)
         return m.Granted(request.request, self.partition, self.promise.epoch, is_accepted,
-                         columns.pack_u64(vetoed))
+                         columns.pack_u64(vetoed), b"".join(blockers))
 
     def on_amend(self, now_ms: int, leader: str, request: m.Amend) -> m.Amended:
         """Record what the leader changed."""

@@ -96,6 +96,12 @@ class Waiting:
         if len(self.fresh) > FRESH_MAX:
             self.fresh, self.is_overfull = {}, True
 
+    def is_blocked(self, task_id: bytes, body: Body) -> bool:
+        """Whether a task is among those that wait."""
+        deps = body.deps
+        key = self._left_key(task_id) if len(deps) > 1 else self._wait_key(deps[0], task_id) if deps else b""
+        return bool(deps) and self._store.get("dep", key) is not None
+
     def unblock(self, task_id: bytes, body: Body) -> bool:
         """Take a task out; says whether it was there."""
         deps = body.deps

@@ -36,6 +36,8 @@ NEVER_MS = 24 * 3600 * 1000
 """Longer than any run."""
 PAUSES = 0.4
 """Share of runs in which an operator pauses queues and resumes them."""
+KEYS = 0.5
+"""Share of runs in which some tasks have an ordering key."""
 SCHEDULES = 0.3
 """Share of runs in which tasks are periodic, too."""
 COLLECTS = 0.35
@@ -64,6 +66,8 @@ class Workload:
     """The period of schedules; 0: nobody puts any."""
     max_attempts: tuple[int, ...] = ()
     """Of the retry policies that tasks have; none: the default policy."""
+    keys: tuple[str, ...] = ()
+    """Ordering keys that some tasks have; none: nobody gives any."""
     cancel_ms: int = 0
     revive_ms: int = 0
     """0: nobody cancels, or revives."""
@@ -134,6 +138,7 @@ class Options:
                 f" wire={'yes' if self.is_on_wire else 'no'}"
                 + (" total loss" if self.is_total_loss else "")
                 + (f" pauses={self.workload.pause_ms}" if self.workload.pause_ms else "")
+                + (f" keys={len(self.workload.keys)}" if self.workload.keys else "")
                 + (f" schedules={self.workload.schedule_ms}" if self.workload.schedule_ms else "")
                 + (f" fast={self.fast}+{self.fast_ms}" if self.fast else "")
                 + (f" keep={self.retention.keep_ms}" if self.retention.keep_ms else ""))
@@ -158,7 +163,7 @@ def draw_options(seed: int) -> Options:
                         watch_ms=random.choice((5, 20, 200)), ambiguity=random.choice((0.0, 0.1, 0.5)),
                         failure=random.choice((0.0, 0.05))),
         attrs.evolve(_draw_needs(needs, _draw_outcomes(stream(seed, "outcomes"), _draw_workload(random))),
-                     pause_ms=_draw_pause(stream(seed, "pauses")),
+                     pause_ms=_draw_pause(stream(seed, "pauses")), keys=_draw_keys(stream(seed, "keys")),
                      await_ms=stream(seed, "awaits").choice((0, 700)),
                      schedule_ms=_draw_schedule(stream(seed, "schedules"))),
         kinds + DISK if is_total_loss else kinds,
@@ -170,6 +175,10 @@ def draw_options(seed: int) -> Options:
 def _draw_retention(random: Random) -> Retention:
     retention = Retention(random.randint(3_000, 8_000), random.choice((300, 1_000)), random.choice((10, 200)))
     return retention if random.random() < COLLECTS else Retention()
+
+
+def _draw_keys(random: Random) -> tuple[str, ...]:
+    return ("k0", "k1")[: random.randint(1, 2)] if random.random() < KEYS else ()
 
 
 def _draw_pause(random: Random) -> int:

@@ -7,9 +7,9 @@ owner must refuse. Batches draw their queue, size, priority and options by chanc
 from __future__ import annotations
 
 from skuld_py.model import messages as m
-from skuld_py.model.body import DEFAULT_RETRY, Header, Retry
+from skuld_py.model.body import DEFAULT_RETRY, Body, Header, Retry
 from skuld_py.model.columns import pack
-from skuld_py.model.ids import IdMint
+from skuld_py.model.ids import IdMint, lane_route
 from skuld_py.model.prelude import Prelude
 from skuld_py.simulation.client import REPEATS_MAX, Client
 from skuld_py.simulation.history import Operation, Status
@@ -23,6 +23,8 @@ KEPT = 0.5
 """How often an id that was promised is the next one enqueued, if any is."""
 FAR_MS = 24 * 3600 * 1000
 """Tasks with a time expire long after the run: they show that bodies with options travel as others do."""
+KEYED = 0.3
+"""Share of batches whose tasks have keys, where any have."""
 
 
 class Producer:
@@ -59,6 +61,8 @@ class Producer:
         random, workload = self._random, self._options.workload
         queue, priority = random.choice(workload.queues), random.choice((0, 0, -1, 5))
         count = random.randint(1, workload.batch_max)
+        if workload.keys and random.random() < KEYED:
+            return self._keyed(queue, priority, count)
         ids = self._mint.mint(self._client.wall_ms(), count, random.getrandbits(32))
         deps = self._deps()
         if random.random() < 0.2:
@@ -90,6 +94,17 @@ class Producer:
             self._promised += promised
             found += promised
         return tuple(sorted({*found}))
+
+    def _keyed(self, queue: str, priority: int, count: int) -> m.TaskBatch:
+        """Tasks of few keys, each with an id of its key's lane."""
+        keys = [self._random.choice(self._options.workload.keys) for _ in range(count)]
+        now_ms = self._client.wall_ms()
+        ids = [self._mint.mint(now_ms, 1, lane_route(queue, key), is_laned=True)[0] for key in keys]
+        self._made += count
+        header = Header(queue, priority, self._policy())
+        bodies = [Body(header, key=key, payload=f"{self._client.name} {self._made} {index}".encode())
+                  for index, key in enumerate(keys)]
+        return m.TaskBatch(bodies[0].header.encode(), b"".join(ids), pack([body.rest for body in bodies]))
 
     def _policy(self) -> Retry:
         attempts = self._options.workload.max_attempts

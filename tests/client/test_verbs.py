@@ -136,6 +136,29 @@ def options_are_kept_with_the_task(client: Any, queue: str) -> None:
     assert [each.payload for each in client.list(queue)] == [b"one", b"a", b"b", b"c"]
 
 
+@of("enqueue", "enqueue_many", "new_ids", "claim")
+def tasks_of_a_key_are_claimed_one_at_a_time(client: Any, queue: str) -> None:
+    first = client.enqueue(queue, b"one", key="k")
+    second, other, free = client.enqueue_many(queue, [b"two", b"three", b"four"], key=["k", "j", None], priority=3)
+    assert client.count(queue, states=["blocked"]) == 1
+
+    claims = client.claim(queue, n=9, lease_s=60)
+    assert {claim.id for claim in claims} == {first, other, free}
+    assert {claim.payload for claim in claims} == {b"one", b"three", b"four"}
+    client.complete_many(claims)
+    claim = client.claim_one(queue, lease_s=60)
+    assert (claim.id, claim.payload) == (second, b"two")
+    client.complete(claim)
+
+    own = client.new_ids(2, queue=queue, key="k")
+    assert client.enqueue_many(queue, [b"a", b"b"], ids=own, key="k") == own
+    assert client.enqueue(queue, b"a", id=own[0], key="k") == own[0]
+    for wrong in ({"key": "j"}, {}):
+        with pytest.raises(Refused) as refusal:
+            client.enqueue(queue, b"a", id=own[0], **wrong)
+        assert refusal.value.code == "bad_id"
+
+
 @of("claim", "claim_one")
 def claims_come_best_first(client: Any, queue: str) -> None:
     client.enqueue_many(queue, [b"low", b"low too"], priority=-1)
@@ -523,7 +546,7 @@ BAD_INPUT: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("enqueue", ("q", b"x"), {"deps": [bytes(20)], "dep_wait_s": -1}, "bad_policy"),
     ("enqueue", ("q", b"x"), {"deps": [bytes(20)], "dep_wait_s": "day"}, "bad_policy"),
     ("enqueue", ("q", b"x"), {"id": bytes(8) + b"\x80" + bytes(11)}, "bad_id"),
-    ("enqueue", ("q", b"x"), {"key": "k"}, "unsupported"),
+    ("enqueue", ("q", b"x"), {"key": "k", "id": bytes(20)}, "bad_id"),
     ("enqueue", ("q", b"x"), {"unique": "n"}, "unsupported"),
     ("new_ids", (1,), {"key": "k"}, "bad_name"),
     ("claim", ("q",), {"n": 0}, "bad_count"),

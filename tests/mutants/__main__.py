@@ -31,6 +31,7 @@ from mutants import (
     garbage,
     grants,
     groups,
+    keys,
     membership,
     moves,
     options,
@@ -46,7 +47,7 @@ from mutants.workshop import TOP, Broken, Workshop
 LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTANTS, *moves.MUTANTS,
                                *coordination.MUTANTS, *membership.MUTANTS, *settings.MUTANTS,
                                *options.MUTANTS, *tasks.MUTANTS, *deps.MUTANTS, *schedules.MUTANTS,
-                               *groups.MUTANTS, *garbage.MUTANTS)
+                               *groups.MUTANTS, *garbage.MUTANTS, *keys.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 

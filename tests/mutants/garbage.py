@@ -82,7 +82,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "        elif row[0] in over:\n", "        elif False:\n", "D10",
            NODES + "test_what_ended_below_the_watermark_changes_no_more", seeds=0),
     mutant("collected-is-granted", "a follower agrees to a claim of what it has collected", REPLICA,
-           "if grant.ids[index] in gone or (", "if (", "D10",
+           "or grant.ids[index] in gone or (", "or (", "D10",
            NODES + "test_a_grant_of_what_was_collected_is_vetoed", seeds=0),
     mutant("old-copies-are-read", "a read shows what a copy in doubt remembers", "node/reading.py",
            "        return peer in need.have and any(peer in group for group in need.groups)\n",

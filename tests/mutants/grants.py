@@ -28,9 +28,8 @@ MUTANTS: tuple[Mutant, ...] = (
            '        """Record what the leader changed."""\n        is_accepted = not self.suspicion\n', "C7",
            VNODES + "test_claims_and_renewals_of_an_older_epoch_are_refused_and_not_recorded"),
     mutant("grant-acked-before-commit", "a follower's yes leaves before its commit", "model/node_messages.py",
-           '    """Recorded and fsynced, except ``vetoed`` indexes; or refused whole, with the newer epoch."""\n',
-           '    """Recorded and fsynced, except ``vetoed`` indexes; or refused whole, with the newer epoch."""\n\n'
-           "    is_promise = False\n", "C4"),
+           "the leader can compare what is known.\n    \"\"\"\n",
+           "the leader can compare what is known.\n    \"\"\"\n\n    is_promise = False\n", "C4"),
     mutant("renewal-acked-before-commit", "a follower's yes to a renewal leaves before its commit",
            "model/node_messages.py", '    """Recorded and fsynced, or refused with the newer epoch."""\n',
            '    """Recorded and fsynced, or refused with the newer epoch."""\n\n    is_promise = False\n', "C4"),

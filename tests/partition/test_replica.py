@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import attrs
 import pytest
 from hypothesis import given, settings
@@ -30,6 +32,7 @@ from skuld_py.model.history import (
     ending_of,
     token_of,
 )
+from skuld_py.model.ids import lane_route
 from skuld_py.model.notes import MET, SUB, TOLD, End, met_seq, told_seq
 from skuld_py.model.state import State, due_of, state_of
 from skuld_py.partition import tables
@@ -37,8 +40,13 @@ from skuld_py.partition.replica import Amendment, Grant, Mark, Replica
 from skuld_py.simulation.store import MemoryStore
 
 SKEW_MS = 10
-IDS = [n.to_bytes(20, "big") for n in range(1, 10)]
+KEYS = ["k", "k", "k", "k", "j", "k"]
+IDS = [n.to_bytes(20, "big") for n in range(1, 10)] + [
+    n.to_bytes(8, "big") + (1 << 63).to_bytes(8, "big") + lane_route("a", key).to_bytes(4, "big")
+    for n, key in enumerate(KEYS, 10)]
 OUTSIDE = b"\xee" * 20
+WIDTH = [1]
+"""How many tasks of a lane may be claimed at a time."""
 BODIES = [Body(Header("a", 0), payload=b"payload"), Body(Header("a", 5), payload=b"payload"),
           Body(Header("b", -3, Retry(max_attempts=2)), payload=b"payload"),
           Body(Header("a", 5), not_before_ms=1_040, payload=b"payload"),
@@ -46,9 +54,16 @@ BODIES = [Body(Header("a", 0), payload=b"payload"), Body(Header("a", 5), payload
           Body(Header("b", 1, Retry(max_attempts=1)), 1_020, 1_030, b"payload"),
           Body(Header("a", policy=ON_FAILURE_IGNORE, dep_wait_ms=9), payload=b"payload", deps=(IDS[0],)),
           Body(Header("b", policy=ON_FAILURE_WAIT, dep_wait_ms=9), deps=(IDS[0], IDS[1], OUTSIDE)),
-          Body(Header("a", 1, policy=ON_FAILURE_FAIL, dep_wait_ms=9), 1_020, 1_060, deps=(IDS[1], IDS[5]))]
-"""One for each id: plain ones, some with options, some that wait for others."""
+          Body(Header("a", 1, policy=ON_FAILURE_FAIL, dep_wait_ms=9), 1_020, 1_060, deps=(IDS[1], IDS[5])),
+          Body(Header("a", 1), payload=b"payload", key="k"),
+          Body(Header("a", 9, Retry(max_attempts=1)), payload=b"payload", key="k"),
+          Body(Header("a", 5), not_before_ms=1_030, payload=b"payload", key="k"),
+          Body(Header("a", 5), expires_ms=1_050, payload=b"payload", key="k"),
+          Body(Header("a", 5), payload=b"payload", key="j"),
+          Body(Header("a", 5, policy=ON_FAILURE_WAIT, dep_wait_ms=9), key="k", deps=(IDS[1],))]
+"""One for each id: plain ones, some with options, some that wait for others, some of a lane."""
 INDEXES = ("ready", "lease", "time", "dead")
+LANES = ([9, 10, 11, 12, 14], [13])
 
 
 @attrs.frozen
@@ -62,9 +77,9 @@ class Op:
 ENDINGS = {"renew": 0, "release": RELEASED, "snooze": SNOOZED, "fail": FAILED}
 MARKS = {"cancel": CANCELLED, "revive": REVIVED, "die": DIED}
 NOTES = {"meet": MET, "subscribe": SUB, "tell": TOLD}
-KINDS = ["store", "store", "grant", "grant", "finish", "sweep", "wait", *ENDINGS, *MARKS, *NOTES, *NOTES]
+KINDS = ["store", "store", "store", "grant", "grant", "finish", "sweep", "wait", *ENDINGS, *MARKS, *NOTES, *NOTES]
 OPS = st.builds(Op, st.sampled_from(KINDS),
-                st.lists(st.integers(0, 8), min_size=1, max_size=4, unique=True).map(tuple),
+                st.lists(st.integers(0, len(BODIES) - 1), min_size=1, max_size=4, unique=True).map(tuple),
                 st.integers(1, 4), st.integers(1, 40))
 
 
@@ -105,10 +120,19 @@ def note_of(op: Op, task_id: bytes) -> tuple[bytes, int, int]:
     return task_id, NOTES[op.kind], seqs[NOTES[op.kind]]
 
 
+def widen(replica: Replica, now_ms: int, width: int) -> None:
+    WIDTH[0] = width
+    replica.filing.widen("a", width)
+    assert replica.filing.next_lapse_ms == 0
+    while replica.filing.next_lapse_ms == 0:
+        replica.filing.sweep(now_ms, 1)
+
+
 def check(replica: Replica, now_ms: int) -> None:
     """Recompute every index from the data and compare."""
     store, prefix = replica.store, replica.prefix
-    rows = {table: store.scan(table, prefix, tables.end_of(prefix), 1000) for table in (*INDEXES, "expiry")}
+    rows = {table: store.scan(table, prefix, tables.end_of(prefix), 1000)
+            for table in (*INDEXES, "expiry", "lane")}
     where = {table: {key[-20:]: (key, value) for key, value in rows[table]} for table in rows}
     assert all(len(where[table]) == len(rows[table]) for table in rows)
     counts: dict[str, list[int]] = {}
@@ -116,12 +140,15 @@ def check(replica: Replica, now_ms: int) -> None:
     for index, task_id in enumerate(IDS):
         history = decode_history(store.get("history", prefix + task_id))
         has_body = store.get("body", prefix + task_id) is not None
-        found = [table for table in INDEXES if task_id in where[table]] + ["dep"] * (task_id in waits)
+        lane, value = where["lane"].get(task_id, (b"", b""))
+        is_behind = lane[2:3] == b"W" and value[:1] == b"\0"
+        found = [table for table in INDEXES if task_id in where[table]]
+        found += ["blocked"] * (task_id in waits or is_behind)
         _check_tell(replica, history, task_id, found)
         place = tables.place_of(BODIES[index].header)
         row = counts.setdefault(BODIES[index].header.queue, [0] * 7)
         if not has_body:
-            assert found in ([], ["lease"]) and task_id not in where["expiry"] and task_id not in waits
+            assert found in ([], ["lease"]) and task_id not in where["expiry"] and lane[2:3] != b"W"
             if found:
                 row[State.CLAIMED] += 1
                 assert where["lease"][task_id][1] == tables.BODY_UNKNOWN + place
@@ -134,8 +161,28 @@ def check(replica: Replica, now_ms: int) -> None:
     replica.filing.tally.settle()
     stored = {queue: list(row) for queue, row in replica.filing.tally.rows(None, 100) if any(row)}
     assert stored == {queue: row for queue, row in counts.items() if any(row)}
+    _check_lanes(where, waits)
     dues = [int.from_bytes(key[2:10], "big") for table in ("lease", "time") for key, _ in rows[table]]
     assert not dues or (replica.filing.next_lapse_ms is not None and replica.filing.next_lapse_ms <= min(dues))
+
+
+def _check_lanes(where: dict[str, dict[bytes, tuple[bytes, bytes]]], waits: Collection[bytes]) -> None:
+    """What is claimed and what waits, by the other indexes; the oldest are open, as far as there is room."""
+    of_lanes: list[bytes] = []
+    for lane in LANES:
+        members = [IDS[index] for index in lane]
+        held = [task_id for task_id in members if task_id in where["lease"]]
+        rows = {task_id: where["lane"][task_id] for task_id in members if task_id in where["lane"]}
+        assert [task_id for task_id, (key, _) in rows.items() if key[2:3] == b"C"] == held
+        waiting = [task_id for task_id in sorted(members) if task_id in rows and task_id not in held]
+        flags = [rows[task_id][1][0] for task_id in waiting]
+        room = max(0, WIDTH[0] - len(held))
+        assert flags == [1] * min(room, len(flags)) + [0] * (len(flags) - room)
+        ready = {task_id for task_id in members if task_id in where["ready"] or task_id in where["time"]}
+        assert ready == {task_id for task_id in waiting[:room] if task_id not in waits}
+        assert {task_id for task_id in members if task_id in waits} <= {*waiting}
+        of_lanes += list(rows)
+    assert sorted(of_lanes) == sorted(where["lane"])
 
 
 def _numbers(replica: Replica, task_id: bytes, token: int) -> list[int]:
@@ -186,7 +233,9 @@ def _state(history: History, index: int, found: list[str], now_ms: int, is_block
     """The state by the data, at now or at some earlier time: what has become due may not be swept yet."""
     possible = {state_of(history, BODIES[index], then_ms, SKEW_MS, is_blocked)
                 for then_ms in range(1_000, now_ms + 1)}
-    states = {State.WAITING: ["ready"], State.BLOCKED: ["dep"], State.CLAIMED: ["lease"],
+    if IDS[index][8] >= 0x80 and not possible.isdisjoint({State.WAITING, State.SCHEDULED}):
+        possible.add(State.BLOCKED)
+    states = {State.WAITING: ["ready"], State.BLOCKED: ["blocked"], State.CLAIMED: ["lease"],
               State.SCHEDULED: ["time"], State.DEAD: ["dead"], State.CANCELLED: ["dead"], State.COMPLETED: []}
     fitting = [state for state in sorted(possible) if states[state] == found]
     assert fitting, (possible, found)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from simulation.planted_stories import claims, durability, interface, needs, order, outcomes, ticks
+from simulation.planted_stories import claims, durability, interface, keys, needs, order, outcomes, ticks
 from simulation.planted_stories.cases import Build, Cases
 from simulation.story import BODY, OTHER, REFUSED, TASK, TOKEN, UNSURE, Story, completed, lived, record, stored
 from skuld_py.crdt import LatticeMap, Min
@@ -21,13 +21,14 @@ from skuld_py.model.setting import UNSET
 from skuld_py.partition import tables
 from skuld_py.simulation.checkers import ALL, Checker, check
 from skuld_py.simulation.checkers.evidence import EVIDENCE_MAX
+from skuld_py.simulation.checkers.keys import lanes_are_in_order
 from skuld_py.simulation.checkers.needs import dependencies_are_done, nobody_waits_in_vain
 from skuld_py.simulation.notes import What
 
-CASES: Cases = {**durability.CASES, **claims.CASES, **outcomes.CASES, **needs.CASES, **ticks.CASES, **order.CASES,
-                **interface.CASES}
+CASES: Cases = {**durability.CASES, **claims.CASES, **outcomes.CASES, **needs.CASES, **keys.CASES, **ticks.CASES,
+                **order.CASES, **interface.CASES}
 IDS = ([f"D{number}" for number in range(1, 12)] + [f"C{number}" for number in range(1, 15)]
-       + ["C16", "C17", "C20"]
+       + ["C15", "C16", "C17", "C20"]
        + ["O1", "O2", "O3", "V1", "V2", "V3", "V4", "A1", "A2", "A3", "A6", "X1", "X2"])
 BROKEN = [pytest.param(checker, build, wanted, id=f"{checker.__name__}: {name}")
           for checker, (broken, _) in CASES.items() for name, (build, wanted) in broken.items()]
@@ -59,6 +60,11 @@ def test_who_takes_a_failure_for_done_may_be_claimed_after_one(build: Build) -> 
 @pytest.mark.parametrize("build", needs.UNDECIDED)
 def test_who_waits_before_the_bound_does_not_wait_in_vain_yet(build: Build) -> None:
     assert nobody_waits_in_vain(build().evidence()).verdict is None
+
+
+@pytest.mark.parametrize("name", keys.EXCUSED)
+def test_what_may_happen_to_a_key_is_no_violation(name: str) -> None:
+    assert lanes_are_in_order(keys.EXCUSED[name]().evidence()).evidence == ()
 
 
 @pytest.mark.parametrize("checker", ALL, ids=lambda checker: str(checker.__name__))

@@ -2,7 +2,7 @@
 
 True: held, and was put to the test. False: broken, with the offending operations. None: unknown, nothing
 in the run could have broken it; never a pass. A file per family: ``durability`` and ``survival`` (D),
-``claims``, ``outcomes``, ``needs``, ``ticks`` and ``epochs`` (C), ``order`` (O), ``convergence`` (V),
+``claims``, ``outcomes``, ``needs``, ``keys``, ``ticks`` and ``epochs`` (C), ``order`` (O), ``convergence`` (V),
 ``interface`` and ``indexes`` (A). What concerns settings is in ``settings``, and belongs to rules of several
 families.
 
@@ -18,6 +18,7 @@ from skuld_py.simulation.checkers import (
     epochs,
     indexes,
     interface,
+    keys,
     needs,
     order,
     outcomes,
@@ -37,7 +38,7 @@ ALL: tuple[Checker, ...] = (
     epochs.deposed_leaders_grant_nothing, epochs.epochs_rise, epochs.leaders_know_all_claims,
     epochs.votes_are_kept, claims.completed_is_not_granted, claims.renewals_are_the_holders,
     claims.stale_writers_are_fenced, claims.holders_are_pessimists, claims.claims_are_of_the_queue,
-    needs.dependencies_are_done, claims.tasks_are_mutexes, outcomes.attempts_are_bounded,
+    needs.dependencies_are_done, claims.tasks_are_mutexes, keys.lanes_are_in_order, outcomes.attempts_are_bounded,
     needs.nobody_waits_in_vain, ticks.ticks_are_tasks,
     order.leaders_take_the_best, order.order_is_nearly_global, order.nobody_starves,
     convergence.convergence_is_bounded, convergence.replicas_are_equal, convergence.merge_keeps_its_laws,

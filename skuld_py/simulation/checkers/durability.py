@@ -160,19 +160,20 @@ def _open(evidence: Evidence) -> dict[bytes, Operation]:
 
 
 def ids_are_unique(evidence: Evidence) -> Finding:
-    """[D11] No two clients make the same id, and those of each mint of a client rise in the order of their making.
+    """[D11] No two clients make the same id, and those of each mint of a client rise in the order of their making,
+    ids of tasks with a key and all others each among themselves.
 
     A client may send an id again, and another one may do that for it with the same body; then it is the
     same task. Tokens, the other ids of the project, are C1 and C2.
     """
     makers: dict[bytes, tuple[Operation, bytes]] = {}
-    newest: dict[tuple[str, bytes], bytes] = {}
+    newest: dict[tuple[str, bytes, bool], bytes] = {}
     broken = []
     for operation in sorted(evidence.history.of(m.Enqueue), key=lambda each: each.invoked_ms):
         for task_id, body in bodies_of(operation):
             maker, first_body = makers.setdefault(task_id, (operation, body))
             if maker is operation:
-                mint = operation.client, task_id[12:16]
+                mint = operation.client, task_id[12:16], task_id[8] > 0x7F
                 if task_id <= newest.get(mint, b""):
                     broken.append(f"{task_id.hex()} is not above {newest[mint].hex()}: {operation}")
                 newest[mint] = task_id

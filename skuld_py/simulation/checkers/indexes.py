@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from skuld_py.model.body import Body, header_of
 from skuld_py.model.history import History
 from skuld_py.simulation.checkers.evidence import Evidence, Finding, Records, judge
+from skuld_py.simulation.checkers.keys import widths_of, wrong_lanes
 
 _COUNTS = struct.Struct(">7q")
 MET, SUB, TOLD = 1, 2, 3
@@ -20,24 +21,27 @@ _STATES = ("waiting", "claimed", "completed", "scheduled", "blocked", "cancelled
 
 
 def indexes_match(evidence: Evidence) -> Finding:
-    """[X1] A task with a body and no completion is in one of ready, lease, time, dep and dead, all else in none;
-    and who waits for a task is told of once, by where that stands and by its notes."""
-    count, broken = 0, []
+    """[X1] A task with a body and no completion is in one of ready, lease, time, dead, and dep or else the closed
+    rows of lane, all else in none; who waits for a task is told of once, by where that stands and by its notes;
+    and of each lane the claims and the oldest tasks are what there is room for."""
+    count, broken, widths = 0, [], widths_of(evidence)
     for name, store in evidence.stores.items():
         timed = Counter(key[:2] + key[10:] for table in ("lease", "time") for key in store.rows(table))
         ended, waits, notes = store.rows("dead"), waits_of(store), notes_of(store)
+        blocked = blocked_in(store)
         for key, body in store.rows("body").items():
             count += 1
             record = store.get("history", key)
             history = History.decode(record) if record else History()
-            places = timed[key] + _is_ready(store, key, body) + (key in ended) + (key in waits)
+            places = timed[key] + _is_ready(store, key, body) + (key in ended) + (key in blocked)
             wanted = 0 if history.completion.value is not None else 1
             if places != wanted:
                 broken.append(f"{name}: {key.hex()} is in {places} places, not {wanted}: {history}")
             missing = _missing(body, notes.get((key, MET), ())) if key in waits else {}
             if waits.get(key, {}) != missing:
                 broken.append(f"{name}: {key.hex()} waits for {waits[key]}, its notes leave {missing}")
-        broken += [*_strays(name, store), *_stray_waits(name, store, waits), *_untold(name, store, notes)]
+        broken += [*_strays(name, store), *_stray_waits(name, store, waits), *_untold(name, store, notes),
+                   *wrong_lanes(name, store, waits, widths)]
     return judge("X1 indexes match the records", count, broken)
 
 
@@ -125,6 +129,12 @@ def _untold(name: str, store: Records, notes: Mapping[tuple[bytes, int], Sequenc
         yield f"{name}: tell entry {row.hex()} is {'not made by' if row in found else 'lacking for'} the notes"
 
 
+def blocked_in(store: Records) -> set[bytes]:
+    """The tasks that wait for others, or behind others of their lane, by their keys."""
+    return {*waits_of(store), *(key[:2] + key[-20:] for key, value in store.rows("lane").items()
+                                if key[2:3] == b"W" and not value[0])}
+
+
 def counts_match(evidence: Evidence) -> Finding:
     """[A6] The counts kept are those a scan would give."""
     count, broken = 0, []
@@ -141,7 +151,7 @@ def counts_match(evidence: Evidence) -> Finding:
             found.setdefault(key[:2] + held[1:-5], Counter())["claimed"] += 1
         for key, place in store.rows("time").items():
             found.setdefault(key[:2] + place[:-5], Counter())["scheduled"] += 1
-        for key in waits_of(store):
+        for key in sorted(blocked_in(store)):
             blocked = key[:2] + header_of(store.get("body", key) or b"").queue.encode()
             found.setdefault(blocked, Counter())["blocked"] += 1
         for key, value in store.rows("dead").items():

@@ -1,0 +1,84 @@
+"""Whose turn it is in a lane: a part of ``filing``, which knows where tasks wait.
+
+``Lanes`` keeps who is before whom. When that changes, tasks become claimable or cease to be, which moves them
+between the indexes and the counts. What waits for dependencies stays where it is, its turn come or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from skuld_py.model.body import Body
+from skuld_py.model.history import History, decode_history
+from skuld_py.model.ids import is_laned
+from skuld_py.model.state import State, due_of
+from skuld_py.model.store import Store
+from skuld_py.partition import tables
+from skuld_py.partition.lanes import OPEN, Lanes
+from skuld_py.partition.tally import Tally
+from skuld_py.partition.waiting import Waiting
+
+
+class Turns:
+    """Needs the indexes of a partition."""
+
+    _store: Store
+    _prefix: bytes
+    tally: Tally
+    lanes: Lanes
+    waiting: Waiting
+    _resettled: bytes | None
+    """The last lane that was settled since a width changed; None when all are."""
+
+    def _enter(self, state: State, task_id: bytes, history: History, body: Body) -> None:
+        raise NotImplementedError
+
+    def _count(self, place: bytes, state: int, change: int) -> None:
+        raise NotImplementedError
+
+    def _pop(self, table: str, key: bytes) -> bytes | None:
+        raise NotImplementedError
+
+    def widen(self, queue: str, width: int) -> None:
+        """So many tasks of an ordering key of a queue may be claimed at a time from now on; the sweep sees to the
+        lanes that there are."""
+        self.lanes.widths[queue.encode()] = width
+        self._resettled = b""
+        self.tally.touch()
+
+    def _leave_lanes(self, now_ms: int, ids: Sequence[bytes]) -> None:
+        for task_id in filter(is_laned, ids):
+            self.lanes.leave(task_id)
+            self._settle_lane(now_ms, task_id)
+
+    def _settle_lane(self, now_ms: int, task_id: bytes) -> None:
+        """Let those wait whose turn has come in the lane of a task, and take back those who are not to be claimed
+        any more."""
+        changed = self.lanes.settle(task_id)
+        if not changed:
+            return
+        keys = [self._prefix + each for each, _ in changed]
+        bodies, histories = self._store.get_many("body", keys), self._store.get_many("history", keys)
+        for key, (each, flag) in zip(keys, changed, strict=True):
+            history, body = decode_history(histories.get(key)), Body.decode(bodies[key])
+            place, due_ms = tables.place_of(body.header), due_of(history, body)
+            if self.waiting.is_blocked(each, body):
+                continue
+            if flag == OPEN:
+                self._count(place, State.BLOCKED, -1)
+                self._enter(State.SCHEDULED if due_ms > now_ms else State.WAITING, each, history, body)
+                continue
+            self._count(place, State.BLOCKED, 1)
+            if self._pop("ready", self._prefix + place + each) is not None:
+                self._count(place, State.WAITING, -1)
+            elif self._pop("time", tables.lease_key(self._prefix, due_ms, each)) is not None:
+                self._count(place, State.SCHEDULED, -1)
+
+    def _resettle(self, now_ms: int, limit: int) -> None:
+        """After a width has changed: settle the next lanes."""
+        if self._resettled is None:
+            return
+        following = self.lanes.following(self._resettled, limit)
+        for task_id in following:
+            self._settle_lane(now_ms, task_id)
+        self._resettled = following[-1] if len(following) == limit else None

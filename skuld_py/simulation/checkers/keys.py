@@ -1,0 +1,177 @@
+"""C15: tasks of one ordering key are worked on in order, no more at a time than their queue allows.
+
+A *lane* here is a queue and a key, as clients sent them; the checker knows nothing of routes. How many may be held
+at a time is what the settings sent for the queue allow at most, 1 without any. Order is asked for among what every
+owner had stored before the question, in runs where these stayed the same and lost nothing: there whoever grants
+knows both tasks.
+
+Who holds a task that somebody with an older claim says is complete holds nothing that others wait for: a
+completion counts whoever brings it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from skuld_py.model import messages as m
+from skuld_py.model.body import Body
+from skuld_py.model.limiting import decode_limits
+from skuld_py.model.setting import LIMITS, UNSET
+from skuld_py.simulation.checkers.evidence import (
+    LOSSES,
+    Evidence,
+    Finding,
+    Records,
+    bodies_of,
+    cancelled_in,
+    completions_of,
+    judge,
+)
+from skuld_py.simulation.checkers.outcomes import HARMLESS, known_of
+from skuld_py.simulation.checkers.settings import puts_of
+from skuld_py.simulation.history import Hold, Status
+
+Lane = tuple[str, str]
+"""Queue and key."""
+
+
+def keyed_bodies(evidence: Evidence) -> dict[bytes, Body]:
+    """What was sent of tasks with a key."""
+    return {task_id: Body.decode(record) for operation in evidence.history.of(m.Enqueue)
+            for task_id, record in bodies_of(operation) if task_id[8] >> 7}
+
+
+def widths_of(evidence: Evidence) -> dict[str, int]:
+    """Queue -> how many tasks of a key may have been held at a time, where that is not 1."""
+    widths: dict[str, int] = {}
+    for (kind, queue), operations in puts_of(evidence).items():
+        for operation in operations if kind == LIMITS else ():
+            assert isinstance(operation.message, m.PutSetting)
+            if operation.message.value != UNSET:
+                limits = decode_limits(operation.message.value)
+                widths[queue] = max(limits.key_concurrency, widths.get(queue, 1))
+    return widths
+
+
+def lanes_are_in_order(evidence: Evidence) -> Finding:
+    """[C15] Of a key no more tasks are held at a time than its queue allows; and none is granted before an older
+    one is over, if all owners had both when it was asked for."""
+    bodies, widths = keyed_bodies(evidence), widths_of(evidence)
+    lanes: dict[Lane, list[bytes]] = {}
+    for task_id in sorted(bodies):
+        lanes.setdefault((bodies[task_id].header.queue, bodies[task_id].key), []).append(task_id)
+    holds, done = _holds_by_lane(evidence, bodies), _completed_ms(evidence)
+    broken = [*(line for lane, rows in holds.items() for line in _crowds(evidence, lane, rows, widths, done)),
+              *_overtaken(evidence, bodies, lanes, widths)]
+    return judge("C15 a key is worked on in order", sum(len(rows) - 1 for rows in holds.values()), broken)
+
+
+def _holds_by_lane(evidence: Evidence, bodies: dict[bytes, Body]) -> dict[Lane, list[Hold]]:
+    by_lane: dict[Lane, list[Hold]] = {}
+    for hold in sorted(evidence.history.holds, key=lambda hold: (hold.start_ms, hold.token)):
+        body = bodies.get(hold.task)
+        if body is not None and hold.stop_ms > hold.start_ms:
+            by_lane.setdefault((body.header.queue, body.key), []).append(hold)
+    return by_lane
+
+
+def _crowds(evidence: Evidence, lane: Lane, holds: list[Hold], widths: dict[str, int],
+            done: dict[bytes, int]) -> Iterator[str]:
+    """Like C3, where one worker's clock may run on a little too long."""
+    running: list[Hold] = []
+
+    def stop_ms(hold: Hold) -> int:
+        return min(hold.stop_ms, done.get(hold.task, hold.stop_ms))
+    for hold in holds:
+        running = [other for other in running if stop_ms(other) > hold.start_ms]
+        mates = [other for other in running if other.task != hold.task
+                 and min(stop_ms(other), stop_ms(hold)) - hold.start_ms > evidence.skew_excess_ms]
+        if len({other.task for other in mates}) >= widths.get(lane[0], 1):
+            yield f"{lane}: {hold}, while {mates}"
+        running.append(hold)
+
+
+def _overtaken(evidence: Evidence, bodies: dict[bytes, Body], lanes: dict[Lane, list[bytes]],
+               widths: dict[str, int]) -> Iterator[str]:
+    if not evidence.is_fixed or evidence.struck(LOSSES):
+        return
+    stored, over = _stored_ms(evidence), _over_ms(evidence, bodies)
+    for told in evidence.told:
+        body, asked_ms = bodies.get(told.task), told.operation.invoked_ms
+        if body is None or stored.get(told.task, asked_ms) >= asked_ms:
+            continue
+        lane = (body.header.queue, body.key)
+        ahead = [task_id for task_id in lanes[lane] if task_id < told.task
+                 and stored.get(task_id, asked_ms) < asked_ms
+                 and over.get(task_id, told.operation.done_ms + 1) > told.operation.done_ms]
+        if len(ahead) >= widths.get(lane[0], 1):
+            yield f"{lane}: {told.task.hex()} before {[task_id.hex() for task_id in ahead]}: {told.operation}"
+
+
+def _stored_ms(evidence: Evidence) -> dict[bytes, int]:
+    """Since when each task has been on all its owners."""
+    stored: dict[bytes, int] = {}
+    for operation in evidence.history.of(m.Enqueue, Status.OK):
+        if evidence.copies(operation) == evidence.replicas:
+            for task_id, _ in bodies_of(operation):
+                stored[task_id] = min(operation.done_ms, stored.get(task_id, operation.done_ms))
+    return stored
+
+
+def _completed_ms(evidence: Evidence) -> dict[bytes, int]:
+    """From when on each task may have been complete."""
+    done: dict[bytes, int] = {}
+    for operation in evidence.history.of(m.Complete):
+        if operation.status is not Status.FAIL:
+            for task_id, _ in completions_of(operation):
+                done[task_id] = min(operation.invoked_ms, done.get(task_id, operation.invoked_ms))
+    return done
+
+
+def _over_ms(evidence: Evidence, bodies: dict[bytes, Body]) -> dict[bytes, int]:
+    """From when on each task may have been over: somebody says that it is, or it may have died at any time."""
+    over = _completed_ms(evidence)
+    for operation in evidence.history.of(m.Cancel):
+        if operation.status is not Status.FAIL:
+            for task_id in cancelled_in(operation):
+                over[task_id] = min(operation.invoked_ms, over.get(task_id, operation.invoked_ms))
+    for task_id, history in known_of(evidence).items():
+        body = bodies.get(task_id)
+        if body is not None:
+            tries = sum(1 for claim in history.claims.entries.values() if claim.kind not in HARMLESS)
+            if (history.died.value or history.revived.value or body.expires_ms
+                    or tries >= body.header.retry.max_attempts):
+                over[task_id] = 0
+    return over
+
+
+def wrong_lanes(name: str, store: Records, waits: Collection[bytes], widths: Mapping[str, int]) -> Iterator[str]:
+    """Part of X1: lanes whose rows are not made by the other indexes, or whose oldest tasks have not their turn.
+    ``waits``: the tasks blocked by others, by their keys."""
+    claimed: dict[bytes, list[bytes]] = {}
+    turns: dict[bytes, dict[bytes, int]] = {}
+    queues: dict[bytes, set[str]] = {}
+    for key, value in store.rows("lane").items():
+        lane = key[:2] + key[3:7]
+        queues.setdefault(lane, set()).add(value[key[2:3] == b"W" : -5].decode())
+        if key[2:3] == b"C":
+            claimed.setdefault(lane, []).append(key[-20:])
+        else:
+            turns.setdefault(lane, {})[key[-20:]] = value[0]
+    held = {key[:2] + key[10:] for key in store.rows("lease") if key[18] >> 7}
+    if held != {lane[:2] + task_id for lane, rows in claimed.items() for task_id in rows}:
+        yield f"{name}: the claims of lanes are not those among the leases"
+    pending = {key[:2] + key[-20:] for key in [*store.rows("ready"), *store.rows("time")] if key[-12] >> 7}
+    blocked = {key for key in waits if key[10] >> 7}
+    opened = {lane[:2] + task_id for lane, rows in turns.items() for task_id, flag in rows.items() if flag}
+    if not pending <= opened <= pending | blocked:
+        yield f"{name}: the open tasks of lanes are not those that wait at once or later"
+    if not blocked <= {lane[:2] + task_id for lane, rows in turns.items() for task_id in rows}:
+        yield f"{name}: a task that waits for others has no place in its lane"
+    for lane, rows in turns.items():
+        flags, taken = [flag for _, flag in sorted(rows.items())], len(claimed.get(lane, ()))
+        widest = max(widths.get(queue, 1) for queue in queues[lane])
+        least = 1 if widest == 1 else 0
+        if flags != sorted(flags, reverse=True) or not (
+                min(len(flags), least - taken) <= sum(flags) <= max(0, widest - taken)):
+            yield f"{name}: lane {lane.hex()} has {taken} claims and turns {flags}"
