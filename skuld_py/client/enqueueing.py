@@ -20,6 +20,7 @@ from skuld_py.client.preludes import (
     Deps,
     Given,
     Ids,
+    Moment,
     Names,
     OnFailure,
     Time,
@@ -28,7 +29,8 @@ from skuld_py.client.preludes import (
 )
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.model import messages as m
-from skuld_py.model.ids import TaskId
+from skuld_py.model.columns import unpack_u64
+from skuld_py.model.ids import DuplicateId, TaskId, split
 
 _NOTHING = (None,) * 5
 
@@ -84,7 +86,7 @@ class Enqueueing:
         if (not_before, expires, key, unique, deps) != _NOTHING:
             given = Given([not_before], [expires], [key], [unique], [deps], on_dep_failure, dep_wait_s,
                           unique_window_s)
-            task = _prepared(task, given, self._wall_ms())
+            task = _prepared(task, given, self._wall_ms(), self._minter.moment)
 
         def together(tasks: Sequence[NewTask]) -> Work[Sequence[TaskId | SkuldError]]:
             return self._store_each(tasks, w)
@@ -101,8 +103,7 @@ class Enqueueing:
         """One request, with a batch for each queue and its options."""
         made = [task.id for task in tasks if isinstance(task.id, TaskId)]
         batches = options.batches_of([task.header for task in tasks], made, [task.rest for task in tasks])
-        yield from ask(m.Acked, m.Enqueue(0, w or 0, batches))
-        return made
+        return _marked(made, batches, (yield from ask(m.Acked, m.Enqueue(0, w or 0, batches))).message)
 
     @verb
     def enqueue_many(self, queue: str, payloads: Iterable[bytes], *, priority: int = 0,
@@ -121,7 +122,7 @@ class Enqueueing:
         if every:
             checking.check_payloads(every)
         given = Given(not_before, expires, key, unique, deps, on_dep_failure, dep_wait_s, unique_window_s)
-        heads, rests, wanted = prepare(header, every, given, self._wall_ms())
+        heads, rests, wanted = prepare(header, every, given, self._wall_ms(), self._minter.moment)
         if ids is not None:
             if len(ids) != len(every):
                 raise Refused("bad_ids", f"ids: {len(ids)} for {len(every)} payloads")
@@ -131,13 +132,22 @@ class Enqueueing:
             done, end = len(made), len(made) + len(part)
             chunk = yield from self._name(wanted[done:end])
             batches = options.batches_of(heads[done:end], chunk, part)
-            yield from ask(m.Acked, m.Enqueue(0, w or 0, batches))
-            made += chunk
+            acked = yield from ask(m.Acked, m.Enqueue(0, w or 0, batches))
+            made += _marked(chunk, batches, acked.message)
         return made
 
 
-def _prepared(task: NewTask, given: Given, now_ms: int) -> NewTask:
-    (head,), (rest,), (wanted,) = prepare(task.header, [task.rest], given, now_ms)
+def _marked(made: list[TaskId], batches: Sequence[m.TaskBatch], acked: m.Acked) -> list[TaskId]:
+    """The ids, saying of themselves which were there already."""
+    if not acked.duplicates:
+        return made
+    sent = [task_id for batch in batches for task_id in split(batch.ids)]
+    known = {sent[number] for number in unpack_u64(acked.duplicates) if number < len(sent)}
+    return [DuplicateId(task_id) if task_id in known else task_id for task_id in made]
+
+
+def _prepared(task: NewTask, given: Given, now_ms: int, moment: Moment) -> NewTask:
+    (head,), (rest,), (wanted,) = prepare(task.header, [task.rest], given, now_ms, moment)
     return NewTask(head, rest, _agreed(task.id, wanted) if isinstance(task.id, TaskId) else wanted)
 
 

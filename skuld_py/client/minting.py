@@ -21,6 +21,17 @@ class Minter:
         self._random = random.SystemRandom()
         self._mint = IdMint(self._random.getrandbits(32))
         self._lock = threading.Lock()
+        self._asked_ms = 0
+        self._asked: dict[str, int] = {}
+
+    def moment(self, name: str, now_ms: int) -> int:
+        """When a unique name is asked for: now, and later than this client has asked for the same just now. So the
+        first of its calls stands even where they come within a millisecond, or its clock stands still."""
+        with self._lock:
+            if now_ms != self._asked_ms:
+                self._asked_ms, self._asked = now_ms, {}
+            again = self._asked[name] = self._asked.get(name, -1) + 1
+        return now_ms + again
 
     def mint(self, floor_ms: int, now_ms: int, count: int, lane: int | None = None) -> list[TaskId]:
         """Fresh ids, all of one partition; of a lane, if one is given."""

@@ -8,7 +8,7 @@ What is wrong is refused by its field: ``bad_time``, ``bad_key``, ``bad_unique``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from operator import add
 from typing import Any, Literal, NamedTuple
@@ -35,6 +35,8 @@ Names = str | None | Sequence[str | None]
 Ids = Sequence[bytes | str]
 Deps = Ids | Sequence[Ids | None] | None
 OnFailure = Literal["wait", "fail", "ignore"]
+Moment = Callable[[str, int], int]
+"""A name of a queue and the time of now as the moment at which it is asked for."""
 AHEAD_MS_MAX = 3_650 * 24 * 3600 * 1000
 """Ten years; nodes allow some days more, see ``config``."""
 DEP_WAIT_S, UNIQUE_WINDOW_S = 86_400.0, 3_600.0
@@ -69,8 +71,10 @@ class Prepared(NamedTuple):
     wanted: Sequence[TaskId | int | None]
 
 
-def prepare(head: bytes, payloads: Sequence[bytes], given: Given, now_ms: int) -> Prepared:
-    """Turn options into what is sent; ``head`` is the header without them."""
+def prepare(head: bytes, payloads: Sequence[bytes], given: Given, now_ms: int,
+            moment: Moment = lambda name, now_ms: now_ms) -> Prepared:
+    """Turn options into what is sent; ``head`` is the header without them. ``moment`` says when a name was asked
+    for: of two that ask for one name the earlier decides what it stands for."""
     count = len(payloads)
     if given.is_empty:
         return Prepared([head] * count, payloads, [None] * count)
@@ -78,7 +82,7 @@ def prepare(head: bytes, payloads: Sequence[bytes], given: Given, now_ms: int) -
     if given.deps is not None and attrs.evolve(given, deps=None).is_empty:
         return _with_deps(header, payloads, given)
     preludes = [
-        _prelude(now_ms, *row) for row in zip(
+        _prelude(now_ms, lambda name: moment(f"{header.queue} {name}", now_ms), *row) for row in zip(
             _each("bad_time", "not_before", given.not_before, count),
             _each("bad_time", "expires", given.expires, count), _each("bad_unique", "unique", given.unique, count),
             _each("bad_key", "key", given.key, count), _each_deps(given.deps, count), strict=True)]
@@ -121,12 +125,13 @@ def _wanted(queue: str, prelude: Prelude, window_ms: int) -> TaskId | int | None
     return ids.lane_route(queue, prelude.key) if prelude.key else None
 
 
-def _prelude(now_ms: int, not_before: Any, expires: Any, unique: Any, key: Any, deps: Ids) -> Prelude:
+def _prelude(now_ms: int, moment: Callable[[str], int], not_before: Any, expires: Any, unique: Any, key: Any,
+             deps: Ids) -> Prelude:
     wake_ms, end_ms = time_ms_of("not_before", not_before, now_ms), time_ms_of("expires", expires, now_ms)
     if 0 < end_ms <= wake_ms:
         raise Refused("bad_time", "expires: is not later than not_before; the task could never be claimed")
     name = _name("bad_unique", "unique", unique)
-    return Prelude(wake_ms, end_ms, now_ms if name else 0, name, _name("bad_key", "key", key), _deps(deps))
+    return Prelude(wake_ms, end_ms, moment(name) if name else 0, name, _name("bad_key", "key", key), _deps(deps))
 
 
 def _each(code: str, field: str, given: Any, count: int) -> Sequence[Any]:

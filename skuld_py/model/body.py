@@ -299,6 +299,21 @@ def split_body(record: bytes) -> tuple[bytes, bytes]:
     return record[2:end], record[end:]
 
 
+def stands_over(a: bytes, b: bytes) -> bool:
+    """Of two different bodies under one id, whether ``a`` takes the place of ``b``.
+
+    Only those with a unique name give way, to the one asked for first; of equal times, to the smaller bytes. That
+    is a total order, so copies that heard them in any order agree.
+    """
+    first, second = _rank_of(a), _rank_of(b)
+    return first is not None and second is not None and first < second
+
+
+def _rank_of(record: bytes) -> tuple[int, bytes] | None:
+    header = header_of(record)
+    return (Body.decode(record).made_ms, record) if header.prelude & NAMED else None
+
+
 def header_of(record: bytes) -> Header:
     """The header of a record."""
     return Header.decode(record[2 : 2 + int.from_bytes(record[:2], "big")])

@@ -75,10 +75,15 @@ class Enqueue(Message):
 
 @attrs.frozen
 class Acked(Message):
-    """``copies`` fsynced copies exist, of the least copied task."""
+    """``copies`` fsynced copies exist, of the least copied task.
+
+    ``duplicates``: which tasks of an enqueue, counted over all its batches, were there already, by their unique
+    names, with what was asked for then.
+    """
 
     request: int = fields.number()
     copies: int = fields.number()
+    duplicates: bytes = fields.u64s(default=b"")
 
 
 @attrs.frozen

@@ -40,13 +40,21 @@ _TAIL = struct.Struct(">II")
 
 
 class TaskId(bytes):
-    """20 bytes; prints as its text form."""
+    """20 bytes; prints as its text form. ``is_duplicate``: whether an enqueue found the task there already."""
+
+    is_duplicate = False
 
     def __str__(self) -> str:
         return to_text(self)
 
     def __repr__(self) -> str:
         return f"TaskId({to_text(self)!r})"
+
+
+class DuplicateId(TaskId):
+    """The id of a task that was there already, by its unique name."""
+
+    is_duplicate = True
 
 
 class IdMint:

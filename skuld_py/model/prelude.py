@@ -80,6 +80,8 @@ class Prelude:
         """What is wrong with its id or its dependencies, ``""`` when they fit."""
         if task_id in self.deps:
             return "deps: a task cannot wait for itself"
+        if self.deps and self.unique:
+            return "deps: a task with a unique name has none; enqueue one without a name that waits, and then this"
         if ids.is_laned(task_id) != bool(self.key):
             return "id: an id is of a lane exactly when its task has a key; let the client make it"
         if self.unique:

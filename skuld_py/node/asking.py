@@ -15,7 +15,7 @@ from skuld_py.config import AHEAD_MS_MAX
 from skuld_py.errors import Refused
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.model.body import Header, is_plain
+from skuld_py.model.body import Header, encode_body, is_plain, stands_over
 from skuld_py.model.columns import Column
 from skuld_py.model.history import RELEASED
 from skuld_py.model.prelude import NAMED, ONE_DEP_BYTES, Prelude, dep_of, have_one_dep
@@ -31,14 +31,15 @@ from skuld_py.node.reading import GetOperation
 from skuld_py.node.referring import ConcludeOperation, RenewOperation, ReviveOperation
 from skuld_py.node.scheduling import Scheduling
 from skuld_py.node.serving import PeerService
-from skuld_py.node.storing import WriteOperation
+from skuld_py.node.storing import Named, WriteOperation
 from skuld_py.node.surveying import SurveyOperation
 from skuld_py.partition.quorum import majority
 
 FUTURE_MS_MAX = 5_000
 """An id may be this much newer than this node's clock, besides the skew bound."""
-_RESERVED = {NAMED: "unique"}
-"""Options with a place in the format, refused because nothing here would act on them."""
+LATE_MS_MAX = 60_000
+"""What a unique name is for was asked for at most so long ago, besides the skew bound: a client asks again for
+seconds. So no clock that is far behind puts another content in the place of one that was acknowledged long ago."""
 
 
 class ClientService:
@@ -120,7 +121,7 @@ class ClientService:
         def make(request: int, partitions: list[int]) -> m.Replicate:
             batches = tuple(batch for partition in partitions for batch in parts[partition])
             return m.Replicate(request, batches, self._eras(partitions))
-        return WriteOperation(self._node, origin, now_ms, self._w(message.w), sizes, make)
+        return WriteOperation(self._node, origin, now_ms, self._w(message.w), sizes, make, _named(message.batches))
 
     def _check_tasks(self, now_ms: int, batches: Sequence[m.TaskBatch]) -> None:
         limits = self._node.limits
@@ -134,7 +135,7 @@ class ClientService:
         for batch in batches:
             payloads = batch.payloads.unpack("payloads")
             if not is_plain(batch.header):
-                payloads = _behind_preludes(now_ms, Header.decode(batch.header), batch)
+                payloads = _behind_preludes(now_ms, self._node.parameters.skew_ms, batch)
             elif ids.any_laned(batch.ids):
                 raise Refused("bad_id", "id: is of a lane, but the task has no key; give the key, or another id")
             size = max(map(len, payloads), default=0)
@@ -252,11 +253,9 @@ class ClientService:
         self._node.reply(origin, self._node.description(origin.request))
 
 
-def _behind_preludes(now_ms: int, header: Header, batch: m.TaskBatch) -> list[bytes]:
+def _behind_preludes(now_ms: int, skew_ms: int, batch: m.TaskBatch) -> list[bytes]:
     """The payloads without what stands before them; options that make no sense are refused."""
-    for flag, field in _RESERVED.items():
-        if header.prelude & flag:
-            raise Refused("unsupported", f"{field}: this node cannot do this yet; leave it out")
+    header = Header.decode(batch.header)
     payloads: list[bytes] = []
     task_ids, rests = ids.split(batch.ids), batch.payloads.unpack("payloads")
     if (have_one_dep(header.prelude, rests) and not ids.any_laned(batch.ids)
@@ -268,8 +267,15 @@ def _behind_preludes(now_ms: int, header: Header, batch: m.TaskBatch) -> list[by
         problem = prelude.problem_of(task_id, header.queue, header.window_ms)
         if problem:
             raise Refused("bad_deps" if problem.startswith("deps") else "bad_id", problem)
+        if prelude.unique:
+            _check_made(now_ms, prelude.made_ms, skew_ms)
         payloads.append(rest[size:])
     return payloads
+
+
+def _check_made(now_ms: int, made_ms: int, skew_ms: int) -> None:
+    if not now_ms - skew_ms - LATE_MS_MAX <= made_ms <= now_ms + skew_ms + FUTURE_MS_MAX:
+        raise Refused("bad_unique", f"made: {made_ms} ms is too far from this node's clock; check the clock")
 
 
 def _check_prelude(now_ms: int, prelude: Prelude) -> None:
@@ -280,6 +286,23 @@ def _check_prelude(now_ms: int, prelude: Prelude) -> None:
     if max(not_before_ms, expires_ms) > now_ms + AHEAD_MS_MAX:
         raise Refused("bad_time", f"{'expires' if expires_ms > not_before_ms else 'not_before'}: more than ten"
                       " years ahead; milliseconds since 1970 are wanted")
+
+
+def _named(batches: Sequence[m.TaskBatch]) -> dict[bytes, Named]:
+    """The tasks with unique names, by what their numbers in the request are."""
+    if all(is_plain(batch.header) for batch in batches):
+        return {}
+    asked: dict[bytes, list[tuple[int, bytes]]] = {}
+    start = 0
+    for batch in batches:
+        task_ids = ids.split(batch.ids)
+        if Header.decode(batch.header).prelude & NAMED:
+            for number, (task_id, rest) in enumerate(zip(task_ids, batch.payloads.unpack(), strict=True), start):
+                asked.setdefault(task_id, []).append((number, encode_body(batch.header, rest)))
+        start += len(task_ids)
+    return {task_id: Named([number for number, _ in rows],
+                           [number for number, body in rows if any(stands_over(other, body) for _, other in rows)])
+            for task_id, rows in asked.items()}
 
 
 def _part(batch: m.TaskBatch, task_ids: Sequence[bytes], indexes: Sequence[int]) -> m.TaskBatch:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from operator import add
 
 from skuld_py.model import columns
+from skuld_py.model.body import stands_over
+from skuld_py.model.columns import Column
 from skuld_py.model.history import decode_history
 from skuld_py.model.messages import CountRow, TaskRow
 from skuld_py.model.outcomes import entries_of, join_entries
@@ -23,9 +25,16 @@ def merge_task_rows(rows: Iterable[TaskRow]) -> list[TaskRow]:
 def _join(a: TaskRow, b: TaskRow) -> TaskRow:
     entries = join_entries(entries_of(a), entries_of(b))
     keys = sorted(entries)
-    return TaskRow(a.id, a.body if len(a.body) else b.body, join_histories(a.history, b.history),
+    return TaskRow(a.id, _join_bodies(a.body, b.body), join_histories(a.history, b.history),
                    columns.pack_u64([token for token, _ in keys]), columns.pack_u64([seq for _, seq in keys]),
                    columns.pack([entries[key] for key in keys]))
+
+
+def _join_bodies(a: Column, b: Column) -> Column:
+    """Either; of two of a unique name the one that stands."""
+    if a == b or not len(b):
+        return a
+    return b if not len(a) or stands_over(*b.unpack(), *a.unpack()) else a
 
 
 def join_histories(a: bytes, b: bytes) -> bytes:

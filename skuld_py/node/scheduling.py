@@ -25,7 +25,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.schedule import Almanac, Schedule, home_of, newest_ticks, tick_after
 from skuld_py.node.household import Household
 from skuld_py.node.operation import Origin
-from skuld_py.node.storing import WriteOperation
+from skuld_py.node.storing import Named, WriteOperation
 from skuld_py.partition.quorum import majority
 
 PLANS_AT_ONCE = 50
@@ -49,7 +49,8 @@ class TickOperation(WriteOperation):
         def make(request: int, partitions: list[int]) -> m.Replicate:
             era = host.vnode(partition).standing.era
             return m.Replicate(request, (batch,), columns.pack_u64([partition, era]))
-        super().__init__(host, Origin(0), now_ms, majority(host.parameters.replicas), {partition: 1}, make)
+        super().__init__(host, Origin(0), now_ms, majority(host.parameters.replicas), {partition: 1}, make,
+                         {task_id: Named([0])})
 
     def answer(self, message: m.Message) -> None:
         """Nobody waits for it but the schedule."""

@@ -8,7 +8,8 @@ majority of answers, in every cohort that may hold the next leader's memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
@@ -113,16 +114,28 @@ class QuorumOperation(Operation):
         """A peer has not answered; reads owe nothing."""
 
 
+@attrs.frozen
+class Named:
+    """What a request asks for under one unique name: the numbers of those tasks in it, and which of them are
+    ``behind`` another of them. Single calls travel together, so there may be several."""
+
+    numbers: Sequence[int]
+    behind: Sequence[int] = ()
+
+
 class WriteOperation(QuorumOperation):
-    """Copies of one request. ``sizes``: how many ids of it are in each partition."""
+    """Copies of one request. ``sizes``: how many ids of it are in each partition. ``named``: those that stand for
+    a unique name; who refuses all that is asked for under one has that task already."""
 
     def __init__(self, host: Host, origin: Origin, now_ms: int, w: int, sizes: Mapping[int, int],
-                 make: Make) -> None:
+                 make: Make, named: Mapping[bytes, Named] | None = None) -> None:
         super().__init__(host, origin, now_ms, sizes, make)
         self._w = w
         self._sizes = sizes
         self._refused: dict[bytes, None] = {}
         self._old: dict[bytes, None] = {}
+        self._named = named or {}
+        self._duplicates = {number: None for each in self._named.values() for number in each.behind}
         self._is_kept_somewhere = False
 
     def on_reply(self, now_ms: int, peer: str, message: Message) -> None:
@@ -131,13 +144,19 @@ class WriteOperation(QuorumOperation):
             return
         asked = self.pending.pop(peer)
         refused, old = ids.split(message.refused), ids.split(message.old)
+        if self._named:
+            for task_id, count in Counter(refused).items():
+                if task_id in self._named and count == len(self._named[task_id].numbers):
+                    self._duplicates.update(dict.fromkeys(self._named[task_id].numbers))
+            refused = [task_id for task_id in refused if task_id not in self._named]
         self._refused.update(dict.fromkeys(refused))
         self._old.update(dict.fromkeys(old))
         if len(refused) + len(old) < sum(self._sizes[partition] for partition in self.asked[peer]):
             self._is_kept_somewhere = True
         self.count(now_ms, peer, message.unkept, message.cohorts)
         if not self._refused and self._copies() >= self._w:
-            self.answer(Acked(self.origin.request, self._copies()))
+            duplicates = columns.pack_u64(sorted(self._duplicates))
+            self.answer(Acked(self.origin.request, self._copies(), duplicates))
         if not self.pending:
             self._round_up(isinstance(asked, Append))
 

@@ -14,7 +14,7 @@ from operator import add, itemgetter
 import attrs
 
 from skuld_py.config import DEFAULT_LIMITS
-from skuld_py.model.body import Header, encode_body, header_of, is_plain
+from skuld_py.model.body import Header, encode_body, header_of, is_plain, stands_over
 from skuld_py.model.history import (
     CLAIM,
     HISTORY_HEAD,
@@ -93,7 +93,8 @@ class Replica:
 
     def store_tasks(self, now_ms: int, header: bytes, ids: Sequence[bytes],
                     payloads: Sequence[bytes]) -> list[bytes]:
-        """Add tasks of one header; gives the ids that exist with another body (refused)."""
+        """Add tasks of one header; gives the ids that exist with another body (refused). Of two bodies of a unique
+        name the one asked for first stands; the other one is refused, or gives way."""
         if len(set(ids)) < len(ids):
             return [conflict for task_id, payload in zip(ids, payloads, strict=True)
                     for conflict in self.store_tasks(now_ms, header, [task_id], [payload])]
@@ -103,7 +104,10 @@ class Replica:
         known = self._existing("body", [row[0] for row in rows])
         conflicts: list[bytes] = []
         if known:
-            conflicts = [key[2:] for key, body in rows if known.get(key, body) != body]
+            other = [(key, body) for key, body in rows if known.get(key, body) != body]
+            first = [] if is_plain(header) else [row for row in other if stands_over(row[1], known[row[0]])]
+            self._replace(now_ms, first, known)
+            conflicts = [key[2:] for key, body in other if (key, body) not in first]
             rows = [row for row in rows if row[0] not in known]
         gone = self.gone([row[0][2:] for row in rows]) if self.watermark.sealed_ms else ()
         if gone:
@@ -112,6 +116,15 @@ class Replica:
             self.tree.toggle(merkle.BODY, [key for key, _ in rows], self.store.put_many("body", rows))
             self._file_new(now_ms, header, rows)
         return conflicts
+
+    def _replace(self, now_ms: int, rows: Sequence[Row], known: Mapping[bytes, bytes]) -> None:
+        keys = [key for key, _ in rows]
+        before = digests_of(keys, map(known.__getitem__, keys))
+        self.tree.toggle(merkle.BODY, keys, self.store.put_many("body", rows), before)
+        histories = self._existing("history", keys)
+        for key, body in rows:
+            history = decode_history(histories.get(key))
+            self.filing.refile(now_ms, key[2:], history, history, known[key], body)
 
     def _file_new(self, now_ms: int, header: bytes, rows: Sequence[Row]) -> None:
         histories = self._existing("history", [key for key, _ in rows])
@@ -156,10 +169,9 @@ class Replica:
     # -- claims --------------------------------------------------------------------------------
 
     def objections(self, grant: Grant, known: Histories | None = None) -> list[int]:
-        """Indexes of claims that must not be granted by what this replica knows: ``History.allows``, and attempts
-        that are spent, of which a new leader may have heard less, since it is told only of claims that are held;
-        claims in lanes that are full; and of tasks that were collected. Here and below, ``known`` are the tasks'
-        histories when the caller has just read them."""
+        """Indexes of claims that must not be granted by what is known here: ``History.allows``; spent attempts, of
+        which a new leader may have heard less, since it is told only of held claims; full lanes; collected tasks.
+        Here and below, ``known`` are the tasks' histories when the caller has just read them."""
         known = self.histories(grant.ids) if known is None else known
         gone = self.gone(grant.ids) if self.watermark.sealed_ms else {}
         over_ms = grant.start_ms - self.skew_ms
@@ -174,9 +186,8 @@ class Replica:
 
     def blockers(self, grant: Grant, vetoed: Sequence[int]) -> list[bytes]:
         """The tasks whose claims fill the lanes of those that were vetoed."""
-        is_laned = any(_LANE_BYTE(grant.ids[index]) >= 0x80 for index in vetoed)
-        crowded = (self.filing.lanes.crowded(grant.ids, grant.places, grant.start_ms - self.skew_ms)
-                   if is_laned else {})
+        over_ms = grant.start_ms - self.skew_ms
+        crowded = self.filing.lanes.crowded(grant.ids, grant.places, over_ms) if vetoed else {}
         return list(dict.fromkeys(mate for index in vetoed for mate in crowded.get(index, ())))[:BLOCKERS_MAX]
 
     def _allows(self, history: History, body: bytes | None, grant: Grant, index: int) -> bool:

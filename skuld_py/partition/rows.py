@@ -12,13 +12,13 @@ from itertools import groupby
 
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model import columns, ids
-from skuld_py.model.body import Body, header_of, split_body
+from skuld_py.model.body import Body, Header, header_of, split_body, stands_over
 from skuld_py.model.history import EMPTY_HISTORY, FAILED, History, decode_history
 from skuld_py.model.messages import TaskRow
 from skuld_py.model.names import check_name
 from skuld_py.model.notes import MET, check_note
 from skuld_py.model.outcomes import ERROR_SEQ, FIRST_TOKEN, RESULT_SEQ, entries_of, join_entries
-from skuld_py.model.prelude import DEPS
+from skuld_py.model.prelude import DEPS, NAMED
 from skuld_py.partition.replica import Replica
 from skuld_py.partition.tables import split_number
 from skuld_py.partition.units import Unit
@@ -88,8 +88,11 @@ def row_of(unit: Unit) -> TaskRow:
 
 
 def covers(theirs: TaskRow, mine: TaskRow) -> bool:
-    """Whether a peer's unit knows all that mine does. Of two bodies neither knows the other; theirs stands."""
+    """Whether a peer's unit knows all that mine does. Of two bodies neither knows the other and theirs stands,
+    unless mine is that of a unique name that was asked for first."""
     if len(mine.body) > len(theirs.body):
+        return False
+    if mine.body != theirs.body and len(mine.body) and stands_over(*mine.body.unpack(), *theirs.body.unpack()):
         return False
     if mine.history:
         known = History.decode(theirs.history) if theirs.history else EMPTY_HISTORY
@@ -100,12 +103,14 @@ def covers(theirs: TaskRow, mine: TaskRow) -> bool:
 
 
 def merge_rows(replica: Replica, now_ms: int, partitions: int, rows: Sequence[TaskRow]) -> list[bytes]:
-    """Join rows into a replica; gives the ids whose body or log conflicts. Raises ``Malformed``."""
+    """Join rows into a replica; gives the ids whose body or log conflicts. Raises ``Malformed``. Two bodies of a
+    unique name are no conflict: one stands."""
     bodies = [(row.id, *_check(row, replica.partition, partitions)) for row in rows]
     conflicts: list[bytes] = []
     for header, group in groupby((body for body in bodies if body[1]), lambda body: body[1]):
         tasks = list(group)
-        conflicts += replica.store_tasks(now_ms, header, [task[0] for task in tasks], [task[2] for task in tasks])
+        refused = replica.store_tasks(now_ms, header, [task[0] for task in tasks], [task[2] for task in tasks])
+        conflicts += [] if Header.decode(header).prelude & NAMED else refused
     for row in rows:
         if row.history:
             replica.merge_history(now_ms, row.id, row.history, None)

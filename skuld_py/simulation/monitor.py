@@ -21,6 +21,7 @@ from skuld_py.model.ids import partition_of, split
 from skuld_py.model.setting import SETTING_PREFIX, decode_setting, setting_key
 from skuld_py.partition import tables
 from skuld_py.partition.suspicion import suspects
+from skuld_py.simulation.checkers.evidence import gives_way
 from skuld_py.simulation.history import History as ClientHistory
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.process import Process
@@ -28,7 +29,7 @@ from skuld_py.simulation.store import MemoryStore
 
 COMPLETED_STAYS = "D4 a completed task stays completed on every replica"
 HISTORY_GROWS = "V3 a replica forgets no claim"
-BODY_STAYS = "D3 a task's body never changes"
+BODY_STAYS = "D3 a task's body never changes, but to what was asked for first under its unique name"
 PROMISE_RISES = "C7 a replica's promised epoch never falls"
 PROMISE_KEPT = "C7 a promise told to others outlives a crash"
 ONE_CANDIDATE = "C7 a replica promises an epoch to one candidate only"
@@ -61,7 +62,7 @@ def is_completed(record: bytes | None) -> bool:
 def _covers(table: str, record: bytes | None, dropped: bytes) -> bool:
     """Whether a stored record knows all that the dropped one knew."""
     if record is None or table == "body":
-        return record == dropped
+        return record == dropped or (record is not None and gives_way(dropped, record))
     history = History.decode(record)
     return history.merge(History.decode(dropped)) == history
 
@@ -91,6 +92,10 @@ def _has_ended(history: History, body: bytes) -> bool:
 def _rank(key: bytes, record: bytes) -> tuple[int, str, bytes]:
     row = decode_setting(key, record)
     return row.version, row.writer, row.value
+
+
+def _stands_for(body: bytes) -> Callable[[bytes | None], bool]:
+    return lambda record: record == body or (record is not None and gives_way(body, record))
 
 
 def _same_as(value: bytes) -> Callable[[bytes | None], bool]:
@@ -150,7 +155,7 @@ class Monitor:
             self.counts[BODY_STAYS] += 1
             if before is not None and after is None:
                 self._check_dropped(name, "body", key, before)
-            elif before is not None and before != after:
+            elif before is not None and after is not None and before != after and not gives_way(before, after):
                 self.blame(BODY_STAYS, f"{name} {key.hex()}: {before!r} -> {after!r}")
         for _, key, before, after in store.changes("meta"):
             if key.startswith(_PROMISE) and before is not None:
@@ -286,7 +291,7 @@ class Monitor:
         for batch in message.batches:
             for task_id, payload in zip(split(batch.ids), batch.payloads.unpack(), strict=True):
                 body = encode_body(batch.header, payload)
-                self._check_copies(operation, answer, message.w, "body", self._key(task_id), _same_as(body))
+                self._check_copies(operation, answer, message.w, "body", self._key(task_id), _stands_for(body))
 
     def _check_appended(self, operation: Operation, answer: m.Acked) -> None:
         message = operation.message

@@ -36,6 +36,8 @@ NEVER_MS = 24 * 3600 * 1000
 """Longer than any run."""
 PAUSES = 0.4
 """Share of runs in which an operator pauses queues and resumes them."""
+NAMES = 0.4
+"""Share of runs in which some tasks have a unique name."""
 KEYS = 0.5
 """Share of runs in which some tasks have an ordering key."""
 SCHEDULES = 0.3
@@ -68,6 +70,8 @@ class Workload:
     """Of the retry policies that tasks have; none: the default policy."""
     keys: tuple[str, ...] = ()
     """Ordering keys that some tasks have; none: nobody gives any."""
+    names: tuple[str, ...] = ()
+    """Unique names that some tasks have; none: nobody gives any."""
     cancel_ms: int = 0
     revive_ms: int = 0
     """0: nobody cancels, or revives."""
@@ -165,6 +169,7 @@ def draw_options(seed: int) -> Options:
         attrs.evolve(_draw_needs(needs, _draw_outcomes(stream(seed, "outcomes"), _draw_workload(random))),
                      pause_ms=_draw_pause(stream(seed, "pauses")), keys=_draw_keys(stream(seed, "keys")),
                      await_ms=stream(seed, "awaits").choice((0, 700)),
+                     names=_draw_names(stream(seed, "names")),
                      schedule_ms=_draw_schedule(stream(seed, "schedules"))),
         kinds + DISK if is_total_loss else kinds,
         random.choice(_PACE_OF_FAULTS_MS), random.choice((0.3, 1.0, 4.0)), random.random() < 0.1,
@@ -175,6 +180,10 @@ def draw_options(seed: int) -> Options:
 def _draw_retention(random: Random) -> Retention:
     retention = Retention(random.randint(3_000, 8_000), random.choice((300, 1_000)), random.choice((10, 200)))
     return retention if random.random() < COLLECTS else Retention()
+
+
+def _draw_names(random: Random) -> tuple[str, ...]:
+    return ("daily", "weekly") if random.random() < NAMES else ()
 
 
 def _draw_keys(random: Random) -> tuple[str, ...]:

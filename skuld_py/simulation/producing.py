@@ -9,7 +9,7 @@ from __future__ import annotations
 from skuld_py.model import messages as m
 from skuld_py.model.body import DEFAULT_RETRY, Body, Header, Retry
 from skuld_py.model.columns import pack
-from skuld_py.model.ids import IdMint, lane_route
+from skuld_py.model.ids import IdMint, lane_route, named_id
 from skuld_py.model.prelude import Prelude
 from skuld_py.simulation.client import REPEATS_MAX, Client
 from skuld_py.simulation.history import Operation, Status
@@ -24,7 +24,8 @@ KEPT = 0.5
 FAR_MS = 24 * 3600 * 1000
 """Tasks with a time expire long after the run: they show that bodies with options travel as others do."""
 KEYED = 0.3
-"""Share of batches whose tasks have keys, where any have."""
+"""Share of batches whose tasks have keys, or unique names, where any have."""
+NAME_WINDOW_MS = 2_000
 
 
 class Producer:
@@ -61,6 +62,8 @@ class Producer:
         random, workload = self._random, self._options.workload
         queue, priority = random.choice(workload.queues), random.choice((0, 0, -1, 5))
         count = random.randint(1, workload.batch_max)
+        if workload.names and random.random() < KEYED:
+            return self._named(queue, priority)
         if workload.keys and random.random() < KEYED:
             return self._keyed(queue, priority, count)
         ids = self._mint.mint(self._client.wall_ms(), count, random.getrandbits(32))
@@ -94,6 +97,18 @@ class Producer:
             self._promised += promised
             found += promised
         return tuple(sorted({*found}))
+
+    def _named(self, queue: str, priority: int) -> m.TaskBatch:
+        """A task of few names, each time with another content, which many ask for in one window."""
+        random, workload = self._random, self._options.workload
+        made_ms, name = self._client.wall_ms(), random.choice(workload.names)
+        key = random.choice(workload.keys) if workload.keys and random.random() < KEYED else ""
+        self._made += 1
+        payload = f"{self._client.name} {self._made}".encode()
+        header = Header(queue, priority, self._policy(), window_ms=NAME_WINDOW_MS)
+        body = Body(header, payload=payload, made_ms=made_ms, unique=name, key=key)
+        task_id = named_id(queue, name, made_ms // NAME_WINDOW_MS * NAME_WINDOW_MS, key)
+        return m.TaskBatch(body.header.encode(), task_id, pack([body.rest]))
 
     def _keyed(self, queue: str, priority: int, count: int) -> m.TaskBatch:
         """Tasks of few keys, each with an id of its key's lane."""

@@ -159,6 +159,21 @@ def tasks_of_a_key_are_claimed_one_at_a_time(client: Any, queue: str) -> None:
         assert refusal.value.code == "bad_id"
 
 
+@of("enqueue", "enqueue_many")
+def a_unique_name_is_one_task_in_a_window(client: Any, queue: str) -> None:
+    first = client.enqueue(queue, b"one", unique="n", unique_window_s=86_400)
+    assert not first.is_duplicate
+
+    again = client.enqueue(queue, b"two", unique="n", unique_window_s=86_400, priority=3)
+    assert again == first and again.is_duplicate
+    assert client.get(first).payload == b"one" and client.count(queue) == 1
+    many = client.enqueue_many(queue, [b"a", b"b", b"c", b"d"], unique=["m", "n", None, "m"],
+                               key=[None, None, None, "k"], unique_window_s=86_400)
+    assert [each.is_duplicate for each in many] == [False, True, False, False]
+    assert many[1] == first and len({*many}) == 4
+    assert not client.new_ids()[0].is_duplicate
+
+
 @of("claim", "claim_one")
 def claims_come_best_first(client: Any, queue: str) -> None:
     client.enqueue_many(queue, [b"low", b"low too"], priority=-1)
@@ -547,7 +562,7 @@ BAD_INPUT: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("enqueue", ("q", b"x"), {"deps": [bytes(20)], "dep_wait_s": "day"}, "bad_policy"),
     ("enqueue", ("q", b"x"), {"id": bytes(8) + b"\x80" + bytes(11)}, "bad_id"),
     ("enqueue", ("q", b"x"), {"key": "k", "id": bytes(20)}, "bad_id"),
-    ("enqueue", ("q", b"x"), {"unique": "n"}, "unsupported"),
+    ("enqueue", ("q", b"x"), {"unique": "n", "deps": [bytes(20)]}, "bad_deps"),
     ("new_ids", (1,), {"key": "k"}, "bad_name"),
     ("claim", ("q",), {"n": 0}, "bad_count"),
     ("claim", ("q",), {"n": 1_001}, "bad_count"),

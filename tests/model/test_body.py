@@ -208,6 +208,11 @@ def test_a_key_and_a_name_are_of_one_queue() -> None:
     assert all(prelude.problem_of(task_id, "p", WINDOW_MS) for task_id, prelude in FITTING[2:])
 
 
+def test_a_named_task_has_no_dependencies() -> None:
+    """One content may take the place of another, and what was met is told by number."""
+    assert attrs.evolve(NAME, deps=(ONE,)).problem_of(NAMED_ID, "q", WINDOW_MS).startswith("deps: ")
+
+
 def test_a_task_that_waits_for_itself_is_found() -> None:
     assert Prelude(deps=(ONE, TWO)).problem_of(TWO, "q", 0).startswith("deps: ")
 

@@ -34,6 +34,7 @@ from mutants import (
     keys,
     membership,
     moves,
+    names,
     options,
     records,
     schedules,
@@ -47,7 +48,7 @@ from mutants.workshop import TOP, Broken, Workshop
 LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTANTS, *moves.MUTANTS,
                                *coordination.MUTANTS, *membership.MUTANTS, *settings.MUTANTS,
                                *options.MUTANTS, *tasks.MUTANTS, *deps.MUTANTS, *schedules.MUTANTS,
-                               *groups.MUTANTS, *garbage.MUTANTS, *keys.MUTANTS)
+                               *groups.MUTANTS, *garbage.MUTANTS, *keys.MUTANTS, *names.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 

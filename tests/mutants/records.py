@@ -29,7 +29,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "return min(need.copies() for need in self.needs.values())",
            "return max(need.copies() for need in self.needs.values())", "D7"),
     mutant("conflict-not-told", "another body under a known id is acknowledged", REPLICA,
-           "            conflicts = [key[2:] for key, body in rows if known.get(key, body) != body]\n",
+           "            conflicts = [key[2:] for key, body in other if (key, body) not in first]\n",
            "            conflicts = []\n", "D3"),
     mutant("body-overwritten", "another body under a known id takes its place", REPLICA,
            "            rows = [row for row in rows if row[0] not in known]\n", "            pass\n", "D3"),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from simulation.planted_stories import claims, durability, interface, keys, needs, order, outcomes, ticks
+from simulation.planted_stories import claims, durability, interface, keys, names, needs, order, outcomes, ticks
 from simulation.planted_stories.cases import Build, Cases
 from simulation.story import BODY, OTHER, REFUSED, TASK, TOKEN, UNSURE, Story, completed, lived, record, stored
 from skuld_py.crdt import LatticeMap, Min
@@ -25,10 +25,10 @@ from skuld_py.simulation.checkers.keys import lanes_are_in_order
 from skuld_py.simulation.checkers.needs import dependencies_are_done, nobody_waits_in_vain
 from skuld_py.simulation.notes import What
 
-CASES: Cases = {**durability.CASES, **claims.CASES, **outcomes.CASES, **needs.CASES, **keys.CASES, **ticks.CASES,
-                **order.CASES, **interface.CASES}
+CASES: Cases = {**durability.CASES, **claims.CASES, **outcomes.CASES, **needs.CASES, **keys.CASES,
+                **names.CASES, **ticks.CASES, **order.CASES, **interface.CASES}
 IDS = ([f"D{number}" for number in range(1, 12)] + [f"C{number}" for number in range(1, 15)]
-       + ["C15", "C16", "C17", "C20"]
+       + ["C15", "C16", "C17", "C18", "C20"]
        + ["O1", "O2", "O3", "V1", "V2", "V3", "V4", "A1", "A2", "A3", "A6", "X1", "X2"])
 BROKEN = [pytest.param(checker, build, wanted, id=f"{checker.__name__}: {name}")
           for checker, (broken, _) in CASES.items() for name, (build, wanted) in broken.items()]

@@ -39,7 +39,7 @@ ALL: tuple[Checker, ...] = (
     epochs.votes_are_kept, claims.completed_is_not_granted, claims.renewals_are_the_holders,
     claims.stale_writers_are_fenced, claims.holders_are_pessimists, claims.claims_are_of_the_queue,
     needs.dependencies_are_done, claims.tasks_are_mutexes, keys.lanes_are_in_order, outcomes.attempts_are_bounded,
-    needs.nobody_waits_in_vain, ticks.ticks_are_tasks,
+    needs.nobody_waits_in_vain, keys.names_are_unique, ticks.ticks_are_tasks,
     order.leaders_take_the_best, order.order_is_nearly_global, order.nobody_starves,
     convergence.convergence_is_bounded, convergence.replicas_are_equal, convergence.merge_keeps_its_laws,
     convergence.quiet_replicas_are_silent,

@@ -21,6 +21,7 @@ from skuld_py.simulation.checkers.evidence import (
     completions_of,
     entries_of,
     entries_seen,
+    gives_way,
     histories_seen,
     holder_of,
     judge,
@@ -33,7 +34,8 @@ ATTEMPTS_UNHEARD = 25
 
 
 def acked_enqueues_survive(evidence: Evidence) -> Finding:
-    """[D1] A task acknowledged is on every owner at last, as it was sent; unless it was collected (D10)."""
+    """[D1] A task acknowledged is on every owner at last, as it was sent, or as another of its unique name was;
+    unless it was collected (D10)."""
     acked = [(task_id, body, operation) for operation in evidence.history.of(m.Enqueue, Status.OK)
              if evidence.is_binding(operation) for task_id, body in bodies_of(operation)
              if task_id not in evidence.collected]
@@ -41,7 +43,8 @@ def acked_enqueues_survive(evidence: Evidence) -> Finding:
     def broken() -> Iterator[str]:
         for task_id, body, operation in acked:
             for name, store in evidence.owners_of(task_id):
-                if store.get("body", evidence.key(task_id)) != body:
+                found = store.get("body", evidence.key(task_id))
+                if found is None or (found != body and not gives_way(body, found)):
                     yield f"{name} has {store.get('body', evidence.key(task_id))!r} of {operation}"
     return judge("D1 acknowledged enqueues are never lost", len(acked) if evidence.owners else 0, broken())
 
@@ -73,7 +76,7 @@ def nothing_from_nowhere(evidence: Evidence) -> Finding:
 
 
 def bodies_are_immutable(evidence: Evidence) -> Finding:
-    """[D3] All that is seen, stored or acknowledged of a task has one and the same body."""
+    """[D3] All that is seen, stored or acknowledged of a task has one and the same body; but see C18."""
     first: dict[bytes, tuple[bytes, Where]] = {}
     repeats, broken = 0, list[str]()
     acked = ((operation, *sent) for operation in evidence.history.of(m.Enqueue, Status.OK)
@@ -82,7 +85,7 @@ def bodies_are_immutable(evidence: Evidence) -> Finding:
         for where, task_id, body in sightings:
             known, before = first.setdefault(task_id, (body, where))
             repeats += before is not where
-            if known != body:
+            if known != body and not (gives_way(known, body) or gives_way(body, known)):
                 broken.append(f"{task_id.hex()} is {known!r} to {before} and {body!r} to {where}")
     return judge("D3 a task's body never changes", repeats, broken)
 
@@ -171,6 +174,8 @@ def ids_are_unique(evidence: Evidence) -> Finding:
     broken = []
     for operation in sorted(evidence.history.of(m.Enqueue), key=lambda each: each.invoked_ms):
         for task_id, body in bodies_of(operation):
+            if gives_way(body, body):
+                continue
             maker, first_body = makers.setdefault(task_id, (operation, body))
             if maker is operation:
                 mint = operation.client, task_id[12:16], task_id[8] > 0x7F

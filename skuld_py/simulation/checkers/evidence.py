@@ -259,6 +259,15 @@ def bodies_of(operation: Operation) -> Iterator[tuple[bytes, bytes]]:
             yield task_id, encode_body(batch.header, payload)
 
 
+def gives_way(body: bytes, other: bytes) -> bool:
+    """Whether a body of a unique name may have been replaced by another, which was asked for first."""
+    try:
+        ranks = [(made_ms, record) for record in (other, body) if (made_ms := Body.decode(record).made_ms)]
+    except ValueError:
+        return False
+    return len(ranks) == 2 and ranks[0] <= ranks[1]
+
+
 def completions_of(operation: Operation) -> Iterator[tuple[bytes, int]]:
     """(id, token) of what a completion sent."""
     assert isinstance(operation.message, m.Complete)

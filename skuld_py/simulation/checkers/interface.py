@@ -19,6 +19,7 @@ from skuld_py.simulation.checkers.evidence import (
     entries_in,
     entries_of,
     entries_seen,
+    gives_way,
     histories_seen,
     judge,
     rows_of,
@@ -165,5 +166,5 @@ def _shows(row: m.TaskRow | None, what: object) -> bool:
     if isinstance(what, Entry):
         return what in entries_in(row)
     if isinstance(what, bytes):
-        return row.body.unpack() == [what]
+        return any(body == what or gives_way(what, body) for body in row.body.unpack())
     return history.completion.value is not None if what == "completed" else what in history.claims.entries

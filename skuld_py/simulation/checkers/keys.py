@@ -1,4 +1,5 @@
-"""C15: tasks of one ordering key are worked on in order, no more at a time than their queue allows.
+"""C15: tasks of one ordering key are worked on in order, no more at a time than their queue allows. C18: of each
+unique name there is one task in a window.
 
 A *lane* here is a queue and a key, as clients sent them; the checker knows nothing of routes. How many may be held
 at a time is what the settings sent for the queue allow at most, 1 without any. Order is asked for among what every
@@ -11,10 +12,11 @@ completion counts whoever brings it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body
+from skuld_py.model.columns import unpack_u64
 from skuld_py.model.limiting import decode_limits
 from skuld_py.model.setting import LIMITS, UNSET
 from skuld_py.simulation.checkers.evidence import (
@@ -29,8 +31,12 @@ from skuld_py.simulation.checkers.evidence import (
 )
 from skuld_py.simulation.checkers.outcomes import HARMLESS, known_of
 from skuld_py.simulation.checkers.settings import puts_of
-from skuld_py.simulation.history import Hold, Status
+from skuld_py.simulation.history import Hold, Operation, Status
 
+Asked = tuple[Operation, int, bytes, Body]
+"""An enqueue, a task's number in it, and its body."""
+Name = tuple[str, str, str, int]
+"""Queue, unique name, key, and when the window begins."""
 Lane = tuple[str, str]
 """Queue and key."""
 
@@ -143,6 +149,53 @@ def _over_ms(evidence: Evidence, bodies: dict[bytes, Body]) -> dict[bytes, int]:
                     or tries >= body.header.retry.max_attempts):
                 over[task_id] = 0
     return over
+
+
+def names_are_unique(evidence: Evidence) -> Finding:
+    """[C18] Of a queue, a name and a window there is one task. Of what was asked for under the name, nothing gives
+    way to what was asked for later; and who asks when that of another is where any majority meets it is told so.
+    """
+    asked: dict[bytes, list[Asked]] = {}
+    names: dict[bytes, set[Name]] = {}
+    tasks: dict[Name, set[bytes]] = {}
+    for operation in evidence.history.of(m.Enqueue):
+        for number, (task_id, record) in enumerate(bodies_of(operation)):
+            body = Body.decode(record)
+            if body.unique:
+                start_ms = body.made_ms - body.made_ms % body.header.window_ms
+                name = (body.header.queue, body.unique, body.key, start_ms)
+                asked.setdefault(task_id, []).append((operation, number, record, body))
+                names.setdefault(task_id, set()).add(name)
+                tasks.setdefault(name, set()).add(task_id)
+    broken = [f"{task_id.hex()} is of {sorted(found)}" for task_id, found in names.items() if len(found) > 1]
+    broken += [f"{name} has {len(found)} tasks" for name, found in tasks.items() if len(found) > 1]
+    for task_id, rows in asked.items():
+        broken += [*_displaced(evidence, task_id, rows), *_not_told(evidence, rows)]
+    return judge("C18 a unique name is one task", sum(len(rows) - 1 for rows in asked.values()), broken)
+
+
+def _displaced(evidence: Evidence, task_id: bytes, rows: Sequence[Asked]) -> Iterator[str]:
+    acked = [(body.made_ms, record) for operation, _, record, body in rows
+             if operation.is_ok and evidence.is_binding(operation)]
+    for name, store in evidence.owners_of(task_id) if acked and task_id not in evidence.collected else ():
+        record = store.get("body", evidence.key(task_id))
+        if record is None or (Body.decode(record).made_ms, record) > min(acked):
+            yield f"{name} has {record!r}, but {min(acked)!r} was acknowledged"
+
+
+def _not_told(evidence: Evidence, rows: Sequence[Asked]) -> Iterator[str]:
+    done = [(operation.done_ms, body.made_ms, record) for operation, _, record, body in rows
+            if operation.is_ok and evidence.is_seen_by_majorities(operation)]
+    for operation, number, record, body in rows:
+        if operation.is_ok and evidence.copies(operation) >= evidence.majority:
+            assert isinstance(operation.answer, m.Acked)
+            is_told = number in unpack_u64(operation.answer.duplicates)
+            before = [(made_ms, other) for at_ms, made_ms, other in done if at_ms < operation.invoked_ms]
+            if not is_told and any(made < (body.made_ms, record) for made in before):
+                yield f"not told of {min(before)}: {operation}"
+            if is_told and all(other.invoked_ms > operation.done_ms or record == same
+                               for other, _, same, _ in rows):
+                yield f"told of another, and there was none: {operation}"
 
 
 def wrong_lanes(name: str, store: Records, waits: Collection[bytes], widths: Mapping[str, int]) -> Iterator[str]:

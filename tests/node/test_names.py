@@ -1,0 +1,112 @@
+"""Unique names on real machines: one task in a window, and who comes second is told so."""
+
+from __future__ import annotations
+
+import pytest
+
+from node.machines import Machines
+from skuld_py.model import columns
+from skuld_py.model import messages as m
+from skuld_py.model.body import Body, Header
+from skuld_py.model.ids import named_id
+
+WINDOW_MS = 60_000
+
+
+@pytest.fixture
+def machines() -> Machines:
+    made = Machines(partitions=1)
+    made.pass_time(2_000)
+    assert made.documents[0][1].leader
+    return made
+
+
+def batch_of(made_ms: int, payload: bytes, unique: str = "n") -> m.TaskBatch:
+    body = Body(Header("q", window_ms=WINDOW_MS), payload=payload, made_ms=made_ms, unique=unique)
+    task_id = named_id("q", unique, made_ms // WINDOW_MS * WINDOW_MS, "")
+    return m.TaskBatch(body.header.encode(), task_id, columns.pack([body.rest]))
+
+
+def enqueue(machines: Machines, *batches: m.TaskBatch, w: int = 0, node: int = 0) -> m.Message:
+    before = len(machines.answers_to(b"me"))
+    machines.ask(machines.names[node], m.Enqueue(1, w, batches), b"me")
+    machines.pass_time(300)
+    answer, = machines.answers_to(b"me")[before:]
+    return answer
+
+
+def duplicates(answer: m.Message) -> list[int]:
+    assert isinstance(answer, m.Acked)
+    return list(columns.unpack_u64(answer.duplicates))
+
+
+def bodies(machines: Machines, task_id: bytes) -> list[bytes]:
+    found = [node.vnodes[0].replica.bodies([task_id])[0] for node in machines.nodes.values()]
+    return [Body.decode(record).payload for record in found if record is not None]
+
+
+def test_the_second_of_a_name_is_told_so_whatever_node_it_asks(machines: Machines) -> None:
+    first = batch_of(machines.now_ms, b"one")
+    assert duplicates(enqueue(machines, first)) == []
+
+    second = batch_of(machines.now_ms, b"two")
+    assert second.ids == first.ids
+    assert duplicates(enqueue(machines, second, node=1)) == [0]
+    assert bodies(machines, first.ids) == [b"one"] * 3
+    assert duplicates(enqueue(machines, first, node=2)) == [], "the first again is the first"
+
+
+def test_of_a_request_those_that_were_there_are_told_by_number(machines: Machines) -> None:
+    enqueue(machines, batch_of(machines.now_ms, b"one"))
+    others = [batch_of(machines.now_ms, b"two", name) for name in ("a", "n", "b")]
+
+    assert duplicates(enqueue(machines, machines.batch("q", 3), *others)) == [4]
+
+
+def test_of_two_in_one_request_the_earlier_is_the_task_and_the_later_is_told(machines: Machines) -> None:
+    now_ms = machines.now_ms
+    first, second = batch_of(now_ms, b"first"), batch_of(now_ms + 1, b"second")
+    assert first.ids == second.ids
+
+    assert duplicates(enqueue(machines, second, first, first)) == [0]
+    assert bodies(machines, first.ids) == [b"first"] * 3
+    assert duplicates(enqueue(machines, second, first)) == [0]
+    assert duplicates(enqueue(machines, second, batch_of(now_ms + 2, b"third"))) == [0, 1]
+
+
+def test_another_content_without_a_name_is_still_refused(machines: Machines) -> None:
+    plain = machines.batch("q", 1)
+    enqueue(machines, plain)
+    other = m.TaskBatch(plain.header, plain.ids, columns.pack([b"other"]))
+
+    answer = enqueue(machines, batch_of(machines.now_ms, b"one"), other)
+    assert isinstance(answer, m.Failed) and answer.code == "conflict"
+
+
+def test_the_next_window_is_another_task(machines: Machines) -> None:
+    first = batch_of(machines.now_ms, b"one")
+    enqueue(machines, first)
+    machines.pass_time(WINDOW_MS)
+
+    assert duplicates(enqueue(machines, batch_of(machines.now_ms, b"two"))) == []
+
+
+def test_copies_that_were_parted_agree_on_the_one_asked_for_first(machines: Machines) -> None:
+    late, early = batch_of(machines.now_ms, b"late"), batch_of(machines.now_ms - 5, b"early")
+    here, there, _ = machines.names
+    machines.is_deaf = there
+    enqueue(machines, late, w=1)
+    machines.is_deaf = ""
+    machines.nodes[there].vnodes[0].replica.store_tasks(
+        machines.now_ms, early.header, [early.ids], early.payloads.unpack())
+
+    machines.pass_time(3 * machines.nodes[here].timing.exchange_ms)
+    assert bodies(machines, late.ids) == [b"early"] * 3
+
+
+@pytest.mark.parametrize("ago_ms", [-60_000, 120_000])
+def test_a_clock_that_is_far_off_names_nothing(machines: Machines, ago_ms: int) -> None:
+    answer = enqueue(machines, batch_of(machines.now_ms - ago_ms, b"one"))
+
+    assert isinstance(answer, m.Failed) and answer.is_definite
+    assert answer.code in ("bad_unique", "future_id")
