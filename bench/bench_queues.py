@@ -15,6 +15,7 @@ import os
 import statistics
 import tempfile
 import time
+from itertools import islice
 from pathlib import Path
 
 import psutil
@@ -72,11 +73,12 @@ def resident_mb(pids: list[int]) -> float:
 
 
 def list_all(client: Client, nodes: list[int]) -> tuple[int, float, float, float]:
-    """Tasks listed, seconds, and by how many MB this process and the largest node grew after the first pages."""
-    count, start, me, before = 0, time.monotonic(), [os.getpid()], (0.0, 0.0)
-    for count, _ in enumerate(client.list(), 1):
-        if count == WATCH_TASKS:
-            before = resident_mb(me), resident_mb(nodes)
+    """Tasks listed, seconds, and by how many MB this process and the largest node grew after the first of them."""
+    pages, me = client.list(), [os.getpid()]
+    start = time.monotonic()
+    first = sum(1 for _ in islice(pages, WATCH_TASKS))
+    before = resident_mb(me), resident_mb(nodes)
+    count = first + sum(1 for _ in pages)
     took = time.monotonic() - start
     return count, took, resident_mb(me) - before[0], resident_mb(nodes) - before[1]
 
