@@ -11,8 +11,9 @@ done, whoever leads next. Notes go to all who keep the dependent; a death goes t
 epoch, like any other. Only the walk's last question, after the time that a task gives to dependencies nobody
 knows, makes one unknown.
 
-A walk reads ``watch_rows`` rows in ``watch_ms``, and a pass begins no sooner than ``rewatch_ms`` after the last,
-nor than twenty times as long as that took: a million blocked tasks must not keep a node busy with asking.
+A walk reads ``watch_rows`` rows in ``watch_ms``. A pass begins no sooner than ``rewatch_ms`` after the last, and
+than twenty times as long as that took, up to ten times ``rewatch_ms``: a million blocked tasks must not keep a
+node busy, nor wait for ever for word that was lost.
 
 Rejected: subscriptions written by the coordinator at enqueue, which double the way to the acknowledgement, and do
 not suffice where it dies between the two; polling alone, whose answers come a pass late.
@@ -42,7 +43,9 @@ from skuld_py.partition.waiting import FRESH_MAX
 PAGE = 1_000
 """Ids of one question; dependents met together."""
 PASS_SHARE = 20
-"""A pass may take one part in so many of the time."""
+"""A pass may take one part in so many of the time..."""
+PAUSE_MAX = 10
+"""...but the pause between two is at most so many times the usual one, or what was lost would stay so for long."""
 FOREVER_MS = 1 << 62
 
 
@@ -100,7 +103,8 @@ class Watching:
         vnode = self._node.vnode(partition)
         deps, walk.after = vnode.replica.filing.waiting.dependencies(walk.after, timing.watch_rows)
         took_ms = now_ms - walk.began_ms
-        walk.due_ms = self._next_ms if walk.after else now_ms + max(timing.rewatch_ms, PASS_SHARE * took_ms)
+        pause_ms = max(timing.rewatch_ms, min(PASS_SHARE * took_ms, PAUSE_MAX * timing.rewatch_ms))
+        walk.due_ms = self._next_ms if walk.after else now_ms + pause_ms
         return self.ask(now_ms, vnode, deps)
 
     def ask(self, now_ms: int, vnode: Vnode, deps: Sequence[bytes], is_last: bool = False) -> bool:

@@ -140,7 +140,7 @@ def test_what_is_no_json_is_refused(anybody: Asker, text: bytes) -> None:
 
 
 def test_an_id_of_the_future_is_refused(anybody: Asker) -> None:
-    answer = anybody.post("enqueue", {**ENQUEUE, "id": "v" * 31 + "0"})
+    answer = anybody.post("enqueue", {**ENQUEUE, "id": "0" + "v" * 11 + "0" * 20})
 
     assert (answer.status, answer.json["code"], answer.json["field"]) == (422, "future_id", "id")
 
