@@ -34,18 +34,19 @@ class Backend:
 
     # -- writing -------------------------------------------------------------------------------
 
-    async def new_ids(self, count: int) -> list[TaskId]:
+    async def new_ids(self, count: int, queue: str | None = None, key: str | None = None) -> list[TaskId]:
         """Ids for tasks yet to be enqueued."""
-        return await self._client.new_ids(count)
+        return await self._client.new_ids(count, queue=queue, key=key)
 
-    async def enqueue(self, queue: str, payload: bytes, id: TaskId, options: dict[str, Any]) -> None:
-        """Store a task under this id; doing it again changes nothing. Options are those of the client."""
-        await self._client.enqueue(queue, payload, id=id, **options)
+    async def enqueue(self, queue: str, payload: bytes, id: TaskId | None, options: dict[str, Any]) -> TaskId:
+        """Store a task under this id, or that of its name; doing it again changes nothing. Options are those of
+        the client."""
+        return await self._client.enqueue(queue, payload, id=id, **options)
 
-    async def enqueue_many(self, queue: str, payloads: Sequence[bytes], ids: Sequence[TaskId],
-                           options: dict[str, Any]) -> None:
-        """Store tasks under these ids; doing it again changes nothing."""
-        await self._client.enqueue_many(queue, payloads, ids=ids, **options)
+    async def enqueue_many(self, queue: str, payloads: Sequence[bytes], ids: Sequence[TaskId] | None,
+                           options: dict[str, Any]) -> list[TaskId]:
+        """Store tasks under these ids, or those of their names; doing it again changes nothing."""
+        return await self._client.enqueue_many(queue, payloads, ids=ids, **options)
 
     async def claim(self, queue: str, *, n: int, lease_s: float, wait_s: float, holder: str) -> list[Claim]:
         """Hold tasks. The holder is read before anything is awaited, so that no other claim can change it."""

@@ -1,7 +1,7 @@
 """What may be asked of tasks yet to be made, and of tasks by their ids: beside ``requests``, by the same rules.
 
-Of the client's options (``client.options``) each task of a request has its times for itself; the others are one
-for all. Times are milliseconds since 1970, as in answers.
+Of the client's options (``client.options``) each task of a request has its times, key, name and dependencies for
+itself; the others are one for all. Times are milliseconds since 1970, as in answers.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from skuld_py.client import options
-from skuld_py.client.preludes import AHEAD_MS_MAX
+from skuld_py.client.preludes import AHEAD_MS_MAX, DEP_WAIT_S, UNIQUE_WINDOW_S, OnFailure
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.gateway.answers import now_ms
-from skuld_py.gateway.values import Absent, Asked, Base64, Batch, Copies, Id, Name, Priority, Time, either
-from skuld_py.model.body import RETRY_RANGES
+from skuld_py.gateway.values import Absent, Asked, Base64, Batch, Copies, Id, Name, Priority, Time, Words, either
+from skuld_py.model.body import RETRY_RANGES, WINDOW_MS_MAX
+from skuld_py.model.prelude import DEPS_MAX
 
 _DEFAULT = options.Retry()
 
@@ -40,6 +41,14 @@ class Content(Asked):
     expires_ms: Annotated[Time | None, Absent, Field(
         description="Not to be claimed from then on: the task is dead. What runs then is not stopped.")] = None
 
+    key: Annotated[Words | None, Absent, Field(
+        description="Tasks of one queue and key are worked on one after another, the oldest first.")] = None
+    unique: Annotated[Words | None, Absent, Field(
+        description="Of each name of a queue there is one task in a window: the second gets the id of the first.")
+        ] = None
+    deps: Annotated[list[Id] | None, Absent, Field(
+        max_length=DEPS_MAX, description="Tasks that must end before this one is claimed.")] = None
+
     @model_validator(mode="after")
     def _has_one(self) -> Self:
         if (self.payload is None) == (self.payload_base64 is None):
@@ -62,9 +71,10 @@ class Content(Asked):
         return self.payload.encode() if self.payload is not None else self.payload_base64 or b""
 
     @property
-    def times(self) -> dict[str, float | None]:
+    def own_options(self) -> dict[str, Any]:
         """The client's options that each task has for itself."""
-        return {"not_before": _seconds(self.not_before_ms), "expires": _seconds(self.expires_ms)}
+        return {"not_before": _seconds(self.not_before_ms), "expires": _seconds(self.expires_ms), "key": self.key,
+                "unique": self.unique, "deps": self.deps}
 
 
 def _seconds(time_ms: int | None) -> float | None:
@@ -109,11 +119,18 @@ class Options(Kind):
     """What all tasks of a request have in common."""
 
     w: Annotated[Copies | None, Absent] = None
+    unique_window_s: Annotated[float, Field(ge=0.001, le=WINDOW_MS_MAX / 1000, allow_inf_nan=False, description=
+                                            "How long a window is; windows follow the clock.")] = UNIQUE_WINDOW_S
+    on_dep_failure: Annotated[OnFailure, Field(
+        description="What becomes of a task when one that it waits for is dead or cancelled.")] = "wait"
+    dep_wait_s: Annotated[float, Field(ge=0, le=AHEAD_MS_MAX / 1000, allow_inf_nan=False, description=
+                                       "How long it waits for one that nobody knows.")] = DEP_WAIT_S
 
     @property
     def options(self) -> dict[str, Any]:
         """The client's options of that name."""
-        return {**super().options, "w": self.w}
+        return {**super().options, "w": self.w, "unique_window_s": self.unique_window_s,
+                "on_dep_failure": self.on_dep_failure, "dep_wait_s": self.dep_wait_s}
 
 
 class Enqueue(Content, Options):
@@ -132,6 +149,8 @@ class EnqueueMany(Options):
         given = [task.id for task in self.tasks if task.id is not None]
         if len(set(given)) < len(given):
             raise PydanticCustomError("bad_ids", "tasks: an id is given twice")
+        if len({task.unique is None for task in self.tasks}) > 1:
+            raise PydanticCustomError("bad_unique", "tasks: give all of them unique names, or none")
         return self
 
 
@@ -139,6 +158,14 @@ class Mint(Asked):
     """How many ids to make."""
 
     count: Annotated[int, Field(ge=1, le=DEFAULT_LIMITS.batch_tasks)] = 1
+    queue: Annotated[Name | None, Absent, Field(description="For tasks with a key: their queue.")] = None
+    key: Annotated[Words | None, Absent, Field(description="For tasks with a key: it.")] = None
+
+    @model_validator(mode="after")
+    def _has_both(self) -> Self:
+        if (self.queue is None) != (self.key is None):
+            raise PydanticCustomError("bad_key", "key: give queue and key, or neither")
+        return self
 
 
 class Cancel(Asked):

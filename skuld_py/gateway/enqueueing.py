@@ -1,10 +1,12 @@
 """The verbs that make tasks, or take them back.
 
-Ids are given before anything is stored, so that an answer in doubt has them: with them it can be done again.
+Ids are given before anything is stored, so that an answer in doubt has them: with them it can be done again. What
+has a unique name may be sent again as it is.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from skuld_py.gateway import answers, enqueue_requests
@@ -12,32 +14,44 @@ from skuld_py.gateway.call import Call, naming
 from skuld_py.model.ids import TaskId, to_text
 
 
-async def _ids_of(call: Call, tasks: Sequence[enqueue_requests.Content]) -> list[TaskId]:
-    """Those given, or fresh ones: with them it can be done again when it is in doubt."""
-    return [task.id for task in tasks if task.id is not None] or await call.backend.new_ids(len(tasks))
+async def _ids_of(call: Call, queue: str, tasks: Sequence[enqueue_requests.Content]) -> list[TaskId] | None:
+    """Those given, or fresh ones; None where unique names give them."""
+    given = [task.id for task in tasks if task.id is not None]
+    if given or tasks[0].unique is not None:
+        return given or None
+    fresh = {key: iter(await call.backend.new_ids(count, queue, key))
+             for key, count in Counter(task.key for task in tasks).items()}
+    return [next(fresh[task.key]) for task in tasks]
 
 
 async def enqueue(call: Call, asked: enqueue_requests.Enqueue) -> answers.Enqueued:
     """Store one task."""
-    ids = await _ids_of(call, [asked])
-    with naming(ids, is_repeatable=asked.id is not None):
-        await call.backend.enqueue(asked.queue, asked.content, ids[0], asked.options | asked.times)
-    return answers.Enqueued(id=to_text(ids[0]))
+    made, = (await _store(call, asked, [asked]))
+    return answers.Enqueued(id=to_text(made))
 
 
 async def enqueue_many(call: Call, asked: enqueue_requests.EnqueueMany) -> answers.EnqueuedMany:
     """Store many."""
-    ids = await _ids_of(call, asked.tasks)
-    times = [task.times for task in asked.tasks]
-    options = asked.options | {name: [time[name] for time in times] for name in times[0]}
-    with naming(ids, is_repeatable=asked.tasks[0].id is not None):
-        await call.backend.enqueue_many(asked.queue, [task.content for task in asked.tasks], ids, options)
-    return answers.EnqueuedMany(ids=[to_text(made) for made in ids])
+    return answers.EnqueuedMany(ids=[to_text(made) for made in await _store(call, asked, asked.tasks)])
+
+
+async def _store(call: Call, shared: enqueue_requests.Options, tasks: Sequence[enqueue_requests.Content]
+                 ) -> list[TaskId]:
+    """One task as such, so that it may travel with those of other requests."""
+    ids = await _ids_of(call, shared.queue, tasks)
+    own = [task.own_options for task in tasks]
+    with naming(ids or [], is_repeatable=ids is None or tasks[0].id is not None):
+        if len(tasks) == 1:
+            return [await call.backend.enqueue(shared.queue, tasks[0].content, ids[0] if ids else None,
+                                               shared.options | own[0])]
+        options = shared.options | {name: [each[name] for each in own] for name in own[0]}
+        return await call.backend.enqueue_many(shared.queue, [task.content for task in tasks], ids, options)
 
 
 async def mint(call: Call, asked: enqueue_requests.Mint) -> answers.Ids:
     """Make ids."""
-    return answers.Ids(ids=[to_text(task_id) for task_id in await call.backend.new_ids(asked.count)])
+    made = await call.backend.new_ids(asked.count, asked.queue, asked.key)
+    return answers.Ids(ids=[to_text(task_id) for task_id in made])
 
 
 async def cancel(call: Call, asked: enqueue_requests.Cancel) -> answers.Done:

@@ -16,7 +16,15 @@ import base64
 import re
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, PlainValidator, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    PlainValidator,
+    WithJsonSchema,
+)
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticCustomError, core_schema
 
@@ -25,6 +33,7 @@ from skuld_py.model import ids
 from skuld_py.model.body import PRIORITY_MAX, PRIORITY_MIN
 from skuld_py.model.ids import TaskId
 from skuld_py.model.messages import DELAY_MS_MAX
+from skuld_py.model.prelude import NAME_BYTES_MAX
 from skuld_py.model.state import State
 
 SAFE_MAX = (1 << 53) - 1
@@ -70,6 +79,12 @@ def _base64(value: Any) -> bytes:
     return base64.b64decode(value)
 
 
+def _words(value: str) -> str:
+    if len(value.encode()) > NAME_BYTES_MAX:
+        raise PydanticCustomError("bad_field", f"is no text of 1 to {NAME_BYTES_MAX} bytes of UTF-8")
+    return value
+
+
 class _Absent:
     """Takes the null out of what is checked and published; the default stays None."""
 
@@ -92,6 +107,7 @@ Id = Annotated[TaskId, PlainValidator(_id), WithJsonSchema({
 Token = Annotated[int, PlainValidator(_token), WithJsonSchema({"anyOf": [
     {"type": "string", "pattern": "^[1-9][0-9]*$", "maxLength": 19, "examples": ["4294967297"]},
     {"type": "integer", "minimum": 1, "maximum": SAFE_MAX}]})]
+Words = Annotated[str, AfterValidator(_words), Field(min_length=1, max_length=NAME_BYTES_MAX)]
 Base64 = Annotated[bytes, PlainValidator(_base64), WithJsonSchema({
     "type": "string", "contentEncoding": "base64",
     "pattern": "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"})]
