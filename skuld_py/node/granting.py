@@ -171,7 +171,7 @@ class GrantOperation(CohortOperation):
             self.begin(now_ms)
 
     def _grant(self, now_ms: int, vnodes: Mapping[int, Vnode]) -> None:
-        for partition, heads in self._within_bytes(vnodes, pick(vnodes, self._queue, self._count)).items():
+        for partition, heads in self._within_bytes(vnodes, pick(now_ms, vnodes, self._queue, self._count)).items():
             vnode = vnodes[partition]
             message, grant = vnode.propose(now_ms, self.request, self._queue, heads, self._lease_ms,
                                            self._holder)
@@ -310,14 +310,15 @@ class AmendOperation(CohortOperation):
                 ballot.vnode.resign(now_ms)
 
 
-def pick(vnodes: Mapping[int, Vnode], queue: str, count: int) -> dict[int, list[bytes]]:
+def pick(now_ms: int, vnodes: Mapping[int, Vnode], queue: str, count: int) -> dict[int, list[bytes]]:
     """The best ``count`` waiting tasks over several partitions, as (place + id), by partition.
 
+    Those that have expired are left out, though their leader may not have buried them yet (``expiring``).
     Exact order over everything this node leads: the partitions' queues are merged by their heads,
     in chunks, so that a long queue is read only as far as it is needed.
     """
     picked: dict[int, list[bytes]] = {}
-    chunks: dict[int, Iterator[bytes]] = {partition: _heads(vnode, queue, count)
+    chunks: dict[int, Iterator[bytes]] = {partition: _heads(now_ms, vnode, queue, count)
                                           for partition, vnode in vnodes.items()}
     heap = [(head, partition) for partition, chunk in chunks.items()
             if (head := next(chunk, None)) is not None]
@@ -339,12 +340,14 @@ def pick(vnodes: Mapping[int, Vnode], queue: str, count: int) -> dict[int, list[
     return picked
 
 
-def _heads(vnode: Vnode, queue: str, count: int) -> Iterator[bytes]:
+def _heads(now_ms: int, vnode: Vnode, queue: str, count: int) -> Iterator[bytes]:
     after: bytes | None = None
     size = min(MERGE_CHUNK, count)
     while True:
-        chunk = vnode.replica.filing.heads(queue, after, size)
-        yield from chunk
+        chunk = vnode.replica.filing.ready(queue, after, size)
+        for head, expires_ms in chunk:
+            if not 0 < expires_ms <= now_ms:
+                yield head
         if len(chunk) < size:
             return
-        after, size = chunk[-1], min(2 * size, count)
+        after, size = chunk[-1][0], min(2 * size, count)

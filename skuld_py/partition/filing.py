@@ -38,12 +38,11 @@ from skuld_py.model.state import State, due_of, state_of
 from skuld_py.model.store import Row, Store
 from skuld_py.partition import tables
 from skuld_py.partition.lanes import CLOSED, Lanes
-from skuld_py.partition.tables import BODY_ODD, BODY_PLAIN, BODY_UNKNOWN
+from skuld_py.partition.tables import BODY_ODD, BODY_PLAIN, BODY_UNKNOWN, ODD, PLAIN
 from skuld_py.partition.tally import Tally, Touched
 from skuld_py.partition.turns import Turns
 from skuld_py.partition.waiting import Waiting
 
-PLAIN, ODD = b"", b"\x02"
 """Values of ``ready``: whether the task has options."""
 _ONLY_ONE_DONE = met_seq(0, End.DONE)
 _PENDING = (State.BLOCKED, State.SCHEDULED, State.WAITING)
@@ -86,9 +85,14 @@ class Filing(Turns):
 
     def heads(self, queue: str, after: bytes | None, limit: int) -> list[bytes]:
         """Waiting tasks of a queue as (place + id), best first, behind ``after``."""
+        return [head for head, _ in self.ready(queue, after, limit)]
+
+    def ready(self, queue: str, after: bytes | None, limit: int) -> list[tuple[bytes, int]]:
+        """The same with when each expires, 0 for never: it may still be here then."""
         base = self._prefix + queue.encode() + b"\0"
         start = base if after is None else self._prefix + after + b"\0"
-        return [key[2:] for key, _ in self._store.scan("ready", start, tables.end_of(base), limit)]
+        return [(key[2:], int.from_bytes(mark[1:], "big"))
+                for key, mark in self._store.scan("ready", start, tables.end_of(base), limit)]
 
     def move_to_lease(self, now_ms: int, deadline_ms: int, ids: Sequence[bytes], places: Sequence[bytes]) -> None:
         """File tasks that had no history and now have a claim."""
@@ -239,7 +243,7 @@ class Filing(Turns):
         elif state is State.SCHEDULED:
             self._put("time", due_of(history, body), task_id, place)
         elif state is State.WAITING:
-            self._store.put_many("ready", [(self._prefix + place + task_id, ODD if is_odd else PLAIN)])
+            self._store.put_many("ready", [(self._prefix + place + task_id, tables.ready_mark(body))])
 
     # -- notes ---------------------------------------------------------------------------------
 
@@ -388,8 +392,7 @@ class Filing(Turns):
 
     def _note(self, table: str, time_ms: int) -> None:
         known_ms = self._next_ms[table]
-        if known_ms is None or time_ms < known_ms:
-            self._next_ms[table] = time_ms
+        self._next_ms[table] = time_ms if known_ms is None else min(time_ms, known_ms)
 
     def _first(self, table: str) -> int | None:
         rows = self._store.scan(table, self._prefix, self._prefix + b"\xff" * 8, 1)

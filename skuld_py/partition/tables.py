@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import struct
 
-from skuld_py.model.body import PRIORITY_MAX, Header
+from skuld_py.model.body import PRIORITY_MAX, Body, Header
 
 _U16 = struct.Struct(">H")
 _LOG = struct.Struct(">QI")
 _END = b"\xff" * 24
+PLAIN, ODD = b"", b"\x02"
+"""What a ready row says of its task: that it is plain; or has rows besides, and then when it expires."""
 BODY_UNKNOWN, BODY_PLAIN, BODY_ODD = b"\x00", b"\x01", b"\x02"
 
 
@@ -32,6 +34,13 @@ def end_of(prefix: bytes) -> bytes:
 def place_of(header: Header) -> bytes:
     """Where tasks of a header wait: queue, 0, inverted priority; sorts higher priority first."""
     return header.queue.encode() + b"\0" + (PRIORITY_MAX - header.priority).to_bytes(4, "big")
+
+
+def ready_mark(body: Body) -> bytes:
+    """What stands in the ready row of a task."""
+    if not body.header.flags:
+        return PLAIN
+    return ODD + (body.expires_ms.to_bytes(8, "big") if body.expires_ms else b"")
 
 
 def queue_of(place: bytes) -> bytes:

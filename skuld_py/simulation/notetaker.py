@@ -129,8 +129,9 @@ def _is_paused(process: Process, queue: str) -> bool:
 
 
 def _waiting(process: Process, partition: int, base: bytes) -> Iterator[bytes]:
-    """What waited in a queue since before this batch, best first."""
+    """What waited in a queue since before this batch, best first; but for what may expire, which only the leader
+    knows to wait still."""
     fresh = process.store.undo["ready"]
-    for key in process.store.rows("ready", partition.to_bytes(2, "big") + base):
-        if key not in fresh or fresh[key] is not None:
+    for key, mark in process.store.rows("ready", partition.to_bytes(2, "big") + base).items():
+        if (key not in fresh or fresh[key] is not None) and len(mark) < 9:
             yield key[2:]

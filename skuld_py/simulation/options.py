@@ -81,6 +81,12 @@ class Workload:
     """Share of batches whose tasks wait for others."""
     dep_wait_ms: tuple[int, ...] = ()
     """How long those may wait for tasks that nobody knows."""
+    delay_ms: int = 0
+    """Some tasks are not to be claimed before a time at most so far ahead; 0: all at once."""
+    life_ms: int = 0
+    """Some tasks expire within this time; 0: none but far ahead."""
+    has_results: bool = False
+    """Whether completions have results, and failures errors."""
 
 
 @attrs.frozen
@@ -166,7 +172,8 @@ def draw_options(seed: int) -> Options:
         RegistryOptions(session_ms=random.choice((800, 1_500, 3_000)), leg_ms=random.choice((1, 2, 5)),
                         watch_ms=random.choice((5, 20, 200)), ambiguity=random.choice((0.0, 0.1, 0.5)),
                         failure=random.choice((0.0, 0.05))),
-        attrs.evolve(_draw_needs(needs, _draw_outcomes(stream(seed, "outcomes"), _draw_workload(random))),
+        attrs.evolve(_draw_needs(needs, _draw_times(stream(seed, "times"), _draw_outcomes(
+            stream(seed, "outcomes"), _draw_workload(random)))),
                      pause_ms=_draw_pause(stream(seed, "pauses")), keys=_draw_keys(stream(seed, "keys")),
                      await_ms=stream(seed, "awaits").choice((0, 700)),
                      names=_draw_names(stream(seed, "names")),
@@ -244,6 +251,12 @@ def _draw_workload(random: Random) -> Workload:
         read_ms=random.choice((1_000, 4_000)), patience_ms=random.choice((600, 2_500)),
         lease_ms=(shortest_ms, shortest_ms * random.choice((2, 8))), fates=fates or ("complete",),
         batch_max=random.choice((1, 2, 5)), is_logging=random.random() < 0.5)
+
+
+def _draw_times(random: Random, workload: Workload) -> Workload:
+    """Tasks for later, tasks that expire under the hands of workers, and what is said at the end of a claim."""
+    return attrs.evolve(workload, delay_ms=random.choice((0, 0, 500, 3_000)),
+                        life_ms=random.choice((0, 0, 1_000, 4_000)), has_results=random.random() < 0.4)
 
 
 def _draw_outcomes(random: Random, workload: Workload) -> Workload:

@@ -6,6 +6,8 @@ owner must refuse. Batches draw their queue, size, priority and options by chanc
 
 from __future__ import annotations
 
+import attrs
+
 from skuld_py.model import messages as m
 from skuld_py.model.body import DEFAULT_RETRY, Body, Header, Retry
 from skuld_py.model.columns import pack
@@ -21,6 +23,7 @@ RECENT = 20
 """Tasks of before that others may need."""
 KEPT = 0.5
 """How often an id that was promised is the next one enqueued, if any is."""
+SOME = 0.4
 FAR_MS = 24 * 3600 * 1000
 """Tasks with a time expire long after the run: they show that bodies with options travel as others do."""
 KEYED = 0.3
@@ -74,8 +77,7 @@ class Producer:
         payloads = [f"{self._client.name} {self._made} {index}".encode() + bytes(random.choice((0, 1, 60)))
                     for index in range(len(ids))]
         headers = (("made", str(self._made)),) if self._made % 3 == 0 else ()
-        expires_ms = 0 if self._made % 4 else self._client.wall_ms() + FAR_MS
-        prelude = Prelude(0, expires_ms, deps=deps)
+        prelude = attrs.evolve(self._prelude(), deps=deps)
         policy, wait_ms = (random.choice(POLICIES), random.choice(workload.dep_wait_ms)) if deps else (0, 0)
         header = Header(queue, priority, self._policy(), headers, prelude.flags, policy=policy,
                         dep_wait_ms=wait_ms)
@@ -97,6 +99,18 @@ class Producer:
             self._promised += promised
             found += promised
         return tuple(sorted({*found}))
+
+    def _prelude(self) -> Prelude:
+        """One for the batch: some of them for later, some with an end, near or far."""
+        random, workload, now_ms = self._random, self._options.workload, self._client.wall_ms()
+        not_before_ms = expires_ms = 0
+        if workload.delay_ms and random.random() < SOME:
+            not_before_ms = now_ms + random.randint(1, workload.delay_ms)
+        if workload.life_ms and random.random() < SOME:
+            expires_ms = max(now_ms, not_before_ms) + random.randint(1, workload.life_ms)
+        elif self._made % 4 == 0:
+            expires_ms = now_ms + FAR_MS
+        return Prelude(not_before_ms, expires_ms)
 
     def _named(self, queue: str, priority: int) -> m.TaskBatch:
         """A task of few names, each time with another content, which many ask for in one window."""

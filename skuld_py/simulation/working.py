@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from skuld_py.model import messages as m
-from skuld_py.model.columns import pack, pack_u64, unpack_u64
+from skuld_py.model.columns import Column, pack, pack_u64, unpack_u64
 from skuld_py.model.history import FAILED, SNOOZED
 from skuld_py.model.ids import split
 from skuld_py.simulation.client import REPEATS_MAX, Client, Then
@@ -104,7 +104,14 @@ class Worker:
             if operation.status is Status.INFO and repeats:
                 self._client.later(self._random.randint(1, 300), self.complete, holds, repeats - 1)
         w = self._random.choice((0, 0, self._options.w_min))
-        self._client.ask(lambda request: m.Complete(request, w, 0, ids, tokens), then)
+        results = self._entries("result", holds)
+        self._client.ask(lambda request: m.Complete(request, w, 0, ids, tokens, b"", results), then)
+
+    def _entries(self, what: str, holds: Sequence[Hold]) -> Column:
+        """A result or an error of each claim, the same whenever it is said again; some are empty."""
+        if not self._options.workload.has_results:
+            return Column()
+        return pack([f"{what} {hold.token}".encode() if hold.token % 4 else b"" for hold in holds])
 
     def _release(self, holds: Sequence[Hold], lease_ms: int) -> None:
         def release() -> None:
@@ -122,7 +129,8 @@ class Worker:
         def conclude() -> None:
             for hold in holds:
                 hold.stop_ms = min(hold.stop_ms, self._client.scheduler.now_ms)
-            self._client.ask(lambda request: m.Conclude(request, kind, delay_ms, ids, tokens),
+            errors = self._entries("error", holds) if kind == FAILED else Column()
+            self._client.ask(lambda request: m.Conclude(request, kind, delay_ms, ids, tokens, errors),
                              lambda operation: None)
         self._client.later(self._random.randint(0, lease_ms), conclude)
 

@@ -10,6 +10,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header, Retry
 from skuld_py.model.history import EXPIRED, decode_history
 from skuld_py.model.state import State
+from skuld_py.node import steward
 
 
 @pytest.fixture
@@ -85,6 +86,19 @@ def test_a_task_that_nobody_claimed_in_time_is_dead_on_every_copy(machines: Mach
     for node in machines.nodes.values():
         replica = node.vnodes[0].replica
         assert decode_history(replica.histories([task_id])[replica.prefix + task_id]).death(99, 0) == EXPIRED
+
+
+def test_what_has_expired_is_granted_to_nobody_before_its_leader_has_said_that_it_is_dead(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A leader looks for expired tasks now and then, and a new one has many of them."""
+    monkeypatch.setattr(steward, "bury_expired", lambda *_: None)
+    expired = [enqueue(machines, until_ms=1_000) for _ in range(3)]
+    living = enqueue(machines, until_ms=5_000)
+    machines.pass_time(1_000)
+
+    assert counts(machines)[State.WAITING] == len(expired) + 1
+    assert claim(machines) == living and claim(machines) == b""
 
 
 def test_a_claim_that_runs_is_not_stopped_by_the_time_and_its_completion_stands(machines: Machines) -> None:

@@ -15,7 +15,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body
 from skuld_py.model.columns import pack, pack_u64
 from skuld_py.model.document import Document, seats_of
-from skuld_py.model.history import HISTORY_HEAD, encode_claim, token_of
+from skuld_py.model.history import FAILED, HISTORY_HEAD, encode_claim, token_of
 from skuld_py.model.ids import IdMint
 from skuld_py.model.setting import PAUSED, YES
 from skuld_py.partition import tables
@@ -83,6 +83,10 @@ class Story:
     def renew(self, token: int, end_ms: int, at_ms: int, client: str = "w", lease_ms: int = 50) -> Story:
         return self.tell(lambda request: m.Renew(request, lease_ms, TASK, pack_u64([token])),
                          m.Renewed(0, pack_u64([end_ms])), at_ms, client=client)
+
+    def conclude(self, token: int, until_ms: int, at_ms: int, client: str = "w", kind: int = FAILED) -> Story:
+        return self.tell(lambda request: m.Conclude(request, kind, -1, TASK, pack_u64([token])),
+                         m.Renewed(0, pack_u64([until_ms])), at_ms, client=client)
 
     def complete(self, at_ms: int = 10, w: int = 0, answer: m.Message | None = ACKED, *, token: int = TOKEN,
                  task: bytes = TASK) -> Story:

@@ -8,7 +8,18 @@ from collections.abc import Callable
 
 import pytest
 
-from simulation.planted_stories import claims, durability, interface, keys, names, needs, order, outcomes, ticks
+from simulation.planted_stories import (
+    claims,
+    durability,
+    interface,
+    keys,
+    names,
+    needs,
+    order,
+    outcomes,
+    ticks,
+    times,
+)
 from simulation.planted_stories.cases import Build, Cases
 from simulation.story import BODY, OTHER, REFUSED, TASK, TOKEN, UNSURE, Story, completed, lived, record, stored
 from skuld_py.crdt import LatticeMap, Min
@@ -26,9 +37,9 @@ from skuld_py.simulation.checkers.needs import dependencies_are_done, nobody_wai
 from skuld_py.simulation.notes import What
 
 CASES: Cases = {**durability.CASES, **claims.CASES, **outcomes.CASES, **needs.CASES, **keys.CASES,
-                **names.CASES, **ticks.CASES, **order.CASES, **interface.CASES}
+                **names.CASES, **ticks.CASES, **times.CASES, **order.CASES, **interface.CASES}
 IDS = ([f"D{number}" for number in range(1, 12)] + [f"C{number}" for number in range(1, 15)]
-       + ["C15", "C16", "C17", "C18", "C20"]
+       + ["C15", "C16", "C17", "C18", "C20", "C21"]
        + ["O1", "O2", "O3", "V1", "V2", "V3", "V4", "A1", "A2", "A3", "A6", "X1", "X2"])
 BROKEN = [pytest.param(checker, build, wanted, id=f"{checker.__name__}: {name}")
           for checker, (broken, _) in CASES.items() for name, (build, wanted) in broken.items()]
@@ -234,6 +245,11 @@ def test_clocks_beyond_their_bound_excuse_that_much_and_no_more() -> None:
     lambda: ticks.calm().know(led_ms=None)])
 def test_a_tick_is_not_missed_where_something_may_have_kept_it(story: Build) -> None:
     assert verdicts(story())["C20"] is not False
+
+
+def test_a_task_that_was_revived_need_not_rest() -> None:
+    assert verdicts(times.revived(times.rested(), 25))["C21"] is None
+    assert verdicts(times.rested())["C21"] is False
 
 
 UNTRIED = {

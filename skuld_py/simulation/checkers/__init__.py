@@ -24,6 +24,7 @@ from skuld_py.simulation.checkers import (
     outcomes,
     survival,
     ticks,
+    times,
 )
 from skuld_py.simulation.checkers.evidence import Checker, Evidence, Finding
 
@@ -40,6 +41,7 @@ ALL: tuple[Checker, ...] = (
     claims.stale_writers_are_fenced, claims.holders_are_pessimists, claims.claims_are_of_the_queue,
     needs.dependencies_are_done, claims.tasks_are_mutexes, keys.lanes_are_in_order, outcomes.attempts_are_bounded,
     needs.nobody_waits_in_vain, keys.names_are_unique, ticks.ticks_are_tasks,
+    times.claims_come_in_time,
     order.leaders_take_the_best, order.order_is_nearly_global, order.nobody_starves,
     convergence.convergence_is_bounded, convergence.replicas_are_equal, convergence.merge_keeps_its_laws,
     convergence.quiet_replicas_are_silent,

@@ -19,6 +19,7 @@ from skuld_py.simulation.checkers.evidence import (
     Told,
     cancelled_in,
     completions_of,
+    conclusions_of,
     entries_of,
     entries_seen,
     judge,
@@ -124,7 +125,8 @@ def completed_is_not_granted(evidence: Evidence) -> Finding:
 
 
 def renewals_are_the_holders(evidence: Evidence) -> Finding:
-    """[C9] A renewal is by the holder of the task's newest claim, and no end ever moves back."""
+    """[C9] A renewal or another end than completion is by the holder of the task's newest claim, and no end ever
+    moves back."""
     newest = newest_told(evidence)
     holders = {(told.task, told.token): told.operation.client for told in evidence.told}
     ends: dict[tuple[bytes, int], list[tuple[int, int]]] = {}
@@ -134,17 +136,20 @@ def renewals_are_the_holders(evidence: Evidence) -> Finding:
     for operation, task_id, token, end_ms in renewals:
         ends.setdefault((task_id, token), []).append((operation.done_ms, end_ms))
     known = {claim: Newest(rows) for claim, rows in ends.items()}
+    concluded = list(granted_conclusions(evidence))
 
     def broken() -> Iterator[str]:
-        for operation, task_id, token, end_ms in renewals:
+        for operation, task_id, token, _ in renewals + concluded:
             what = f"{task_id.hex()} token {token:#x}"
             if holders.get((task_id, token)) != operation.client:
                 yield f"{what} is held by {holders.get((task_id, token))}: {operation}"
             if task_id in newest and newest[task_id].before(operation.invoked_ms) > token:
                 yield f"{what} is not the newest: {operation}"
+        for operation, task_id, token, end_ms in renewals:
             if known[task_id, token].before(operation.invoked_ms) > end_ms:
-                yield f"{what} ends earlier than before: {operation}"
-    return judge("C9 renewals are the newest holder's, and move ends forward", len(renewals), broken())
+                yield f"{task_id.hex()} token {token:#x} ends earlier than before: {operation}"
+    return judge("C9 renewals are the newest holder's, and move ends forward", len(renewals) + len(concluded),
+                 broken())
 
 
 def granted_renewals(evidence: Evidence) -> Iterator[tuple[Operation, bytes, int, int]]:
@@ -157,22 +162,38 @@ def granted_renewals(evidence: Evidence) -> Iterator[tuple[Operation, bytes, int
                     yield operation, task_id, token, end_ms
 
 
+def granted_conclusions(evidence: Evidence) -> Iterator[tuple[Operation, bytes, int, int]]:
+    """(operation, id, token, from when on the task may be claimed again) of claims ended by their holders."""
+    for operation in evidence.history.of(m.Conclude, Status.OK):
+        for task_id, token, end_ms in conclusions_of(operation):
+            if end_ms:
+                yield operation, task_id, token, end_ms
+
+
 def stale_writers_are_fenced(evidence: Evidence) -> Finding:
-    """[C10] Who holds an old token renews nothing with it, and what it logs stays under that token."""
+    """[C10] Who holds an old token renews and ends nothing with it, nor does who has ended the claim before; and
+    what it logs stays under that token."""
     newest = newest_told(evidence)
+    ended: dict[tuple[bytes, int], int] = {}
+    for operation, task_id, token, _ in granted_conclusions(evidence):
+        ended[task_id, token] = min(operation.done_ms, ended.get((task_id, token), operation.done_ms))
 
     def is_stale(task_id: bytes, token: int, operation: Operation) -> bool:
-        return task_id in newest and newest[task_id].before(operation.invoked_ms) > token
+        is_ended = ended.get((task_id, token), operation.invoked_ms) < operation.invoked_ms
+        return is_ended or (task_id in newest and newest[task_id].before(operation.invoked_ms) > token)
     stale = {(entry.task, entry.data): entry for operation in evidence.history.of(m.Append)
              for entry in entries_of(operation) if is_stale(entry.task, entry.token, operation)}
     sent = {entry for operation in evidence.history.of(m.Append) for entry in entries_of(operation)}
     late = [(operation, task_id, token, end_ms) for operation in evidence.history.of(m.Renew, Status.OK)
             for task_id, token, end_ms in renewals_of(operation) if is_stale(task_id, token, operation)]
+    late += [(operation, task_id, token, end_ms) for operation in evidence.history.of(m.Conclude, Status.OK)
+             for task_id, token, end_ms in conclusions_of(operation)
+             if task_id in newest and newest[task_id].before(operation.invoked_ms) > token]
 
     def broken() -> Iterator[str]:
         for operation, task_id, token, end_ms in late:
             if end_ms:
-                yield f"{task_id.hex()} token {token:#x} was not the newest: {operation}"
+                yield f"{task_id.hex()} token {token:#x} was ended, or not the newest: {operation}"
         for where, entry in entries_seen(evidence):
             if (entry.task, entry.data) in stale and entry not in sent:
                 yield f"{stale[entry.task, entry.data]} stands as {entry}: {where}"

@@ -25,6 +25,7 @@ from skuld_py.simulation.checkers.evidence import (
     histories_seen,
     holder_of,
     judge,
+    outcomes_of,
     rows_of,
 )
 from skuld_py.simulation.checkers.ticks import definitions_of, is_tick
@@ -54,6 +55,8 @@ def nothing_from_nowhere(evidence: Evidence) -> Finding:
     schedules = definitions_of(evidence)
     bodies = {sent for operation in evidence.history.of(m.Enqueue) for sent in bodies_of(operation)}
     entries = {sent for operation in evidence.history.of(m.Append) for sent in entries_of(operation)}
+    entries |= {sent for kind in (m.Complete, m.Conclude) for operation in evidence.history.of(kind)
+                for sent in outcomes_of(operation)}
     completions = {sent for operation in evidence.history.of(m.Complete) for sent in completions_of(operation)}
     holders = {holder_of(operation) for operation in evidence.history.of(m.Claim)}
     count, broken = 0, list[str]()
@@ -152,13 +155,13 @@ def garbage_stays_away(evidence: Evidence) -> Finding:
 
 def _open(evidence: Evidence) -> dict[bytes, Operation]:
     """Tasks that nobody has ended, as far as clients know: acknowledged, never completed, cancelled or claimed,
-    waiting for no other, and with more attempts than can have been made unheard."""
+    waiting for no other, without an end in this run, and with more attempts than can have been made unheard."""
     ended = {task_id for operation in evidence.history.of(m.Complete) for task_id, _ in completions_of(operation)}
     ended |= {task_id for operation in evidence.history.of(m.Cancel) for task_id in cancelled_in(operation)}
     ended |= {told.task for told in evidence.told}
     return {task_id: operation for operation in evidence.history.of(m.Enqueue, Status.OK)
             for task_id, body in bodies_of(operation)
-            if task_id not in ended and not (header := header_of(body)).policy
+            if task_id not in ended and not (header := header_of(body)).policy and not evidence.may_expire(body)
             and header.retry.max_attempts >= ATTEMPTS_UNHEARD}
 
 

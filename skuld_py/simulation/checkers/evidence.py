@@ -22,6 +22,7 @@ from skuld_py.model.columns import unpack_u64
 from skuld_py.model.document import Document
 from skuld_py.model.history import History as TaskHistory
 from skuld_py.model.ids import partition_of, split
+from skuld_py.model.outcomes import ERROR_SEQ, RESULT_SEQ
 from skuld_py.model.prelude import DEPS
 from skuld_py.simulation.history import History, Operation, Status
 from skuld_py.simulation.notes import Note, What
@@ -158,6 +159,10 @@ class Evidence:
         """Where a task lives."""
         return partition_of(task_id, self.partitions)
 
+    def may_expire(self, body: bytes) -> bool:
+        """Whether a task's end lies within the run."""
+        return 0 < Body.decode(body).expires_ms <= self.wall_start_ms + self.end_ms
+
     def key(self, task_id: bytes) -> bytes:
         """A task's key in the tables that go by id."""
         return self.partition(task_id).to_bytes(2, "big") + task_id
@@ -282,6 +287,17 @@ def entries_of(operation: Operation) -> Iterator[Entry]:
         yield Entry(message.id, message.token, message.seq + index, data)
 
 
+def outcomes_of(operation: Operation) -> Iterator[Entry]:
+    """The results of a completion, or the errors of failures, as entries of the logs they stand beside."""
+    message = operation.message
+    assert isinstance(message, m.Complete | m.Conclude)
+    data = message.results if isinstance(message, m.Complete) else message.errors
+    seq = RESULT_SEQ if isinstance(message, m.Complete) else ERROR_SEQ
+    for task_id, token, each in zip(split(message.ids), unpack_u64(message.tokens), data.unpack(), strict=False):
+        if each:
+            yield Entry(task_id, token, seq, each)
+
+
 def claims_of(history: History) -> Iterator[Told]:
     """Every claim that a client was told of."""
     for operation in history.of(m.Claim, Status.OK):
@@ -314,6 +330,16 @@ def renewals_of(operation: Operation) -> Iterator[tuple[bytes, int, int]]:
     message, answer = operation.message, operation.answer
     assert isinstance(message, m.Renew) and isinstance(answer, m.Renewed)
     return zip(split(message.ids), unpack_u64(message.tokens), unpack_u64(answer.ends), strict=True)
+
+
+def conclusions_of(operation: Operation) -> Iterator[tuple[bytes, int, int]]:
+    """(id, token, when its task may be claimed again, or 0) of claims ended otherwise than by completion, as was
+    answered; of those that nobody knows, nothing."""
+    message, answer = operation.message, operation.answer
+    assert isinstance(message, m.Conclude) and isinstance(answer, m.Renewed)
+    unknown = unpack_u64(answer.unknown)
+    rows = zip(split(message.ids), unpack_u64(message.tokens), unpack_u64(answer.ends), strict=True)
+    return (row for index, row in enumerate(rows) if index not in unknown)
 
 
 def rows_of(operation: Operation) -> Iterator[m.TaskRow]:

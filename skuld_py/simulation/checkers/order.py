@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sortedcontainers import SortedList
 
 from skuld_py.model import messages as m
-from skuld_py.model.body import PRIORITY_MAX, header_of
+from skuld_py.model.body import PRIORITY_MAX, Body, header_of
 from skuld_py.model.history import History as TaskHistory
 from skuld_py.simulation.checkers.evidence import (
     Evidence,
@@ -73,15 +73,18 @@ def _is_at_work(evidence: Evidence, operation: Operation) -> bool:
 
 
 def _displacements(evidence: Evidence) -> Iterator[tuple[int, Told]]:
-    """(better tasks that waited all the while, claim) of each task's first claim."""
+    """(better tasks that waited all the while, claim) of each task's first claim; of tasks with times, and of
+    cancelled ones, nobody knows from outside whether they waited."""
     first: dict[bytes, Told] = {}
     for told in sorted(evidence.told, key=lambda told: told.operation.done_ms):
         first.setdefault(told.task, told)
-    cancelled = {task_id for operation in evidence.history.of(m.Cancel) for task_id in cancelled_in(operation)}
+    apart = {task_id for operation in evidence.history.of(m.Cancel) for task_id in cancelled_in(operation)}
     changes: list[tuple[int, bool, str, Rank]] = []
     for operation in evidence.history.of(m.Enqueue, Status.OK):
         for task_id, body in bodies_of(operation):
-            if task_id in cancelled or task_id in evidence.needs or task_id[8] >> 7:  # the last: it has a key
+            has_key = task_id[8] >> 7
+            has_times = evidence.may_expire(body) or Body.decode(body).not_before_ms
+            if task_id in apart or task_id in evidence.needs or has_key or has_times:
                 continue
             queue, rank = _rank(task_id, body)
             gone_ms = first[task_id].operation.invoked_ms if task_id in first else evidence.end_ms

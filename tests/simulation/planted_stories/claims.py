@@ -19,7 +19,7 @@ from simulation.story import (
     record,
 )
 from skuld_py.model.document import Floor, Previous
-from skuld_py.model.history import token_of
+from skuld_py.model.history import SNOOZED, token_of
 from skuld_py.model.messages import Acked
 from skuld_py.model.setting import UNSET
 from skuld_py.partition import tables
@@ -202,13 +202,21 @@ CASES: Cases = {
             "by another": (lambda: Story().claim(5, 10).renew(5, 100, 20, client="v"), "v#2"),
             "of a claim nobody has": (lambda: Story().claim(5, 10).renew(4, 100, 5), "w#2"),
             "of a task nobody claimed": (lambda: Story().renew(4, 100, 5), "w#1"),
+            "ended by an old holder": (lambda: Story().claim(5, 10).claim(6, 20).conclude(5, 30, 30), "w#3"),
+            "ended by another": (lambda: Story().claim(5, 10).conclude(5, 20, 20, client="v"), "v#2"),
+            "ended though nobody has it": (lambda: Story().claim(5, 10).conclude(4, 20, 20), "w#2"),
         },
         lambda: Story().claim(5, 10).renew(5, 100, 20).renew(5, 105, 30).claim(6, 40).renew(5, 0, 50)
-        .renew(6, 99, 60).renew(5, 1, 70, lease_ms=0)),
+        .renew(6, 99, 60).renew(5, 1, 70, lease_ms=0).conclude(5, 0, 75).conclude(6, 90, 80, kind=SNOOZED)
+        .claim(7, 95).renew(6, 0, 97)),
     claims.stale_writers_are_fenced: (
         {
             "renewed": (lambda: Story().claim(5, 10).claim(6, 20).renew(5, 100, 30), "w#3"),
             "released": (lambda: Story().claim(5, 10).claim(6, 20).renew(5, 100, 30, lease_ms=0), "w#3"),
+            "ended": (lambda: Story().claim(5, 10).claim(6, 20).conclude(5, 31, 30), "w#3"),
+            "renewed though ended": (lambda: Story().claim(5, 10).conclude(5, 21, 20).renew(5, 100, 30), "w#3"),
+            "released though ended": (
+                lambda: Story().claim(5, 10).conclude(5, 21, 20).renew(5, 100, 30, lease_ms=0), "w#3"),
             "logged under the new token": (
                 lambda: Story().claim(5, 10).claim(6, 20).append(token=5, at_ms=30)
                 .store("log", log_key(3, 6), b"entry"), "n1"),
@@ -216,7 +224,8 @@ CASES: Cases = {
                 lambda: Story().claim(5, 10).claim(6, 20).append(token=5, at_ms=30)
                 .read(40, entries=((6, 3, b"entry"),)), "c4#4"),
         },
-        lambda: Story().claim(5, 10).claim(6, 20).renew(5, 0, 30).append(token=5, at_ms=30)
+        lambda: Story().claim(5, 10).conclude(5, 15, 15).renew(5, 0, 18).claim(6, 20).renew(5, 0, 30)
+        .conclude(5, 0, 30).append(token=5, at_ms=30)
         .append(token=6, at_ms=31).store("log", log_key(3, 5), b"entry").store("log", log_key(3, 6), b"entry")
         .store("log", log_key(4, 6), b"mine")),
     claims.holders_are_pessimists: (
