@@ -155,14 +155,22 @@ def garbage_stays_away(evidence: Evidence) -> Finding:
 
 def _open(evidence: Evidence) -> dict[bytes, Operation]:
     """Tasks that nobody has ended, as far as clients know: acknowledged, never completed, cancelled or claimed,
-    waiting for no other, without an end in this run, and with more attempts than can have been made unheard."""
+    and lasting, whichever of the bodies that were sent stands."""
     ended = {task_id for operation in evidence.history.of(m.Complete) for task_id, _ in completions_of(operation)}
     ended |= {task_id for operation in evidence.history.of(m.Cancel) for task_id in cancelled_in(operation)}
     ended |= {told.task for told in evidence.told}
+    ended |= {task_id for operation in evidence.history.of(m.Enqueue) for task_id, body in bodies_of(operation)
+              if not _is_lasting(evidence, body)}
     return {task_id: operation for operation in evidence.history.of(m.Enqueue, Status.OK)
-            for task_id, body in bodies_of(operation)
-            if task_id not in ended and not (header := header_of(body)).policy and not evidence.may_expire(body)
-            and header.retry.max_attempts >= ATTEMPTS_UNHEARD}
+            for task_id, _ in bodies_of(operation) if task_id not in ended}
+
+
+def _is_lasting(evidence: Evidence, body: bytes) -> bool:
+    """Whether a task cannot end by itself: it waits for no other, has no end in this run, and has more attempts
+    than can have been made unheard."""
+    header = header_of(body)
+    return (not header.policy and not evidence.may_expire(body)
+            and header.retry.max_attempts >= ATTEMPTS_UNHEARD)
 
 
 def ids_are_unique(evidence: Evidence) -> Finding:

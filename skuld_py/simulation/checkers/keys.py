@@ -136,7 +136,7 @@ def _completed_ms(evidence: Evidence) -> dict[bytes, int]:
 
 def _over_ms(evidence: Evidence, bodies: dict[bytes, Body]) -> dict[bytes, int]:
     """From when on each task may have been over: somebody says that it is, or it may have died at any time."""
-    over = _completed_ms(evidence)
+    over = _completed_ms(evidence) | dict.fromkeys(evidence.going, 0) | dict.fromkeys(evidence.collected, 0)
     for operation in evidence.history.of(m.Cancel):
         if operation.status is not Status.FAIL:
             for task_id in cancelled_in(operation):
