@@ -237,6 +237,35 @@ def test_who_holds_a_cancelled_task_may_still_complete_it(door: Door, queue: str
     assert door.get(task_id).state == "completed"
 
 
+# -- keys --------------------------------------------------------------------------------------------
+
+
+def test_tasks_of_one_key_are_worked_on_one_after_another_the_oldest_first(door: Door, queue: str) -> None:
+    ids = [door.enqueue(queue, b"x", key="k") for _ in range(3)]
+    other = door.enqueue(queue, b"x", key="other")
+    held = door.claim(queue, n=10, wait_s=5)
+    while len(held) < 2:
+        held += door.claim(queue, n=10, wait_s=5)
+
+    assert {each.id for each in held} == {ids[0], other} and door.claim(queue, wait_s=0.3) == []
+    door.fail(next(each for each in held if each.id == ids[0]), "no", retry_in_s=0)
+    for task_id in ids:
+        following = one(door, queue)
+        assert following.id == task_id and door.claim(queue, wait_s=0.2) == []
+        door.complete(following)
+
+
+def test_a_unique_name_is_one_task_and_who_comes_second_gets_its_id(door: Door, queue: str) -> None:
+    first = door.enqueue(queue, b"first", unique="report")
+    second = door.enqueue(queue, b"second", unique="report")
+
+    assert door.enqueue(f"{queue}-2", b"x", unique="report") != first
+    if second == first:  # else the hour ended between the two
+        assert door.count(queue) == 1 and door.get(first).payload == b"first"
+    else:
+        assert door.enqueue(queue, b"third", unique="report") == second and door.count(queue) == 2
+
+
 # -- periodic tasks and groups -----------------------------------------------------------------------
 
 
