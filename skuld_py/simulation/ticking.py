@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from skuld_py.model import messages as m
-from skuld_py.model.body import Header
+from skuld_py.model.body import Header, Retry
 from skuld_py.model.schedule import SCHEDULE, Schedule
 from skuld_py.model.setting import UNSET
 from skuld_py.simulation.client import REPEATS_MAX, Client
@@ -19,6 +19,8 @@ from skuld_py.simulation.options import Options
 NAMES = ("s0", "s1")
 CALM = "calm"
 CHANGE_MS = 3_000
+SHORT = Retry(25, 50, 200, 400)
+"""A tick that fails often is tried again before the run is over."""
 AGAIN_MS = 1_000
 RUN_MS = 6_000
 """How long the last schedule ticks."""
@@ -43,7 +45,8 @@ def set_schedule(client: Client, name: str, value_of: Callable[[int], bytes],
 
 def value_of(options: Options, name: str, since_ms: int, catch_up: int) -> bytes:
     """What a schedule of this name says."""
-    return Schedule(Header(options.workload.queues[0]).encode(), f"tick of {name}".encode(), since_ms,
+    header = Header(options.workload.queues[0], retry=SHORT)
+    return Schedule(header.encode(), f"tick of {name}".encode(), since_ms,
                     every_ms=options.workload.schedule_ms, catch_up=catch_up).encode()
 
 
