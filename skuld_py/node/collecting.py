@@ -6,7 +6,8 @@ The leader of a partition drives a *slice*: all ids up to a time that lies ``Ret
    still has it, so
 2. *pulling*: a pass with each replica, all begun after the last has closed. Then everything below is on the
    leader. And *checking*: a second pass with each, begun after the last of the first. Whoever shows no difference
-   below has it all too.
+   below has it all too. Who is slow to compare is asked again: a replica that is none any more, or begins anew,
+   ends the slice, and the next one does without it.
 3. *Sealing*: ``Ebb`` with the lives that were compared. What a sealed replica lacks, it takes from nobody.
 4. *Collecting*, a page at a time: a trial asks all who of them holds each task, with this digest, ended by then,
    and only what all agree on is deleted by all. A replica that misses the last word keeps the task until an
@@ -46,6 +47,8 @@ from skuld_py.partition.vnode import Role, Vnode
 
 RETRY_MS = 1_000
 """After a slice had to be given up."""
+CONFIRM_MS = 1_000
+"""How often those are asked again with whom a comparison has not come to its end."""
 
 Then = Callable[[int, Mapping[str, m.Message]], None]
 
@@ -63,7 +66,8 @@ class Stage(Enum):
 @attrs.define
 class Slice:
     """A partition's way to one time. ``lives``: the replicas, each with the life that it told; ``through``: those
-    compared with in this stage, by passes from number ``first`` on; ``after``: how far it has collected."""
+    compared with in this stage, by passes from number ``first`` on; the others are asked again at ``confirm_ms``;
+    ``after``: how far it has collected."""
 
     epoch: int
     upto_ms: int
@@ -71,6 +75,7 @@ class Slice:
     stage: Stage = Stage.CLOSING
     lives: Mapping[str, int] = attrs.field(factory=dict)
     first: int = 0
+    confirm_ms: int = 0
     through: dict[str, None] = attrs.field(factory=dict)
     after: bytes = b""
     is_asking: bool = False
@@ -196,6 +201,7 @@ class Collecting:
 
     def _compare(self, now_ms: int, partition: int, under_way: Slice, stage: Stage) -> None:
         under_way.stage, under_way.first, under_way.through = stage, self._comparing.begun + 1, {}
+        under_way.confirm_ms = now_ms + CONFIRM_MS
         self._go_on_if_through(now_ms, partition, under_way)
         self._pursue(now_ms, partition, under_way)
 
@@ -203,9 +209,27 @@ class Collecting:
         if under_way.stage is Stage.COLLECTING and not under_way.is_asking:
             self._try_page(now_ms, partition, under_way)
         if under_way.stage in (Stage.PULLING, Stage.CHECKING):
-            for name in under_way.lives:
-                if name != self._node.me.name and name not in under_way.through:
-                    self._comparing.pursue(partition, name)
+            awaited = self._awaited(under_way)
+            for name in awaited:
+                self._comparing.pursue(partition, name)
+            if awaited and now_ms >= under_way.confirm_ms:
+                self._confirm(now_ms, partition, under_way, awaited)
+
+    def _awaited(self, under_way: Slice) -> list[str]:
+        return [name for name in under_way.lives if name != self._node.me.name and name not in under_way.through]
+
+    def _confirm(self, now_ms: int, partition: int, under_way: Slice, names: Collection[str]) -> None:
+        """Ask whether they still are the replicas that were closed. Who has come to hand off answers no exchange,
+        and who has dropped its records has nothing to compare: that slice would never end."""
+        under_way.confirm_ms = now_ms + CONFIRM_MS
+
+        def check(at_ms: int, answers: Mapping[str, m.Message]) -> None:
+            is_same = all(getattr(answer, "life", 0) == under_way.lives[name] for name, answer in answers.items())
+            if not is_same and self._slices.get(partition) is under_way:
+                self._note_promised(at_ms, partition, answers)
+                self._give_up(at_ms, partition)
+        self._node.start(Round(self._node, now_ms, lambda request, _: m.Ebb(
+            request, partition, under_way.epoch, under_way.upto_ms), names, check), now_ms)
 
     def on_pass(self, now_ms: int, ended: Pass) -> None:
         """An exchange is through."""
@@ -218,7 +242,7 @@ class Collecting:
             self._go_on_if_through(now_ms, ended.partition, under_way)
 
     def _go_on_if_through(self, now_ms: int, partition: int, under_way: Slice) -> None:
-        if not all(name in under_way.through for name in under_way.lives if name != self._node.me.name):
+        if self._awaited(under_way):
             return
         if under_way.stage is Stage.PULLING:
             self._compare(now_ms, partition, under_way, Stage.CHECKING)

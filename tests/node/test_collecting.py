@@ -403,6 +403,47 @@ def test_a_stranger_is_closed_and_never_sealed() -> None:
     assert watermark.closed_ms and not watermark.sealed_ms
 
 
+def test_who_was_to_become_a_voter_and_does_not_holds_nothing_up() -> None:
+    """It agreed to be compared, and answers no exchange any more."""
+    machines = Machines(4, partitions=1, retention=RETENTION)
+    machines.pass_time(2_000)
+    made = enqueue(machines, 2)
+    complete(machines, made)
+    document = machines.documents[0][1]
+    stranger = next(name for name in machines.names if name not in document.cohort)
+    vnode = vnodes(machines)[stranger]
+    vnode.expect(document.epoch + 1, (*document.cohort[:2], stranger), 0)
+    machines.is_lost = lambda message: isinstance(message, m.Probed)
+    machines.pass_time(2 * KEEP_MS)
+    assert vnode.replica.watermark.life
+    assert left(machines).count(made) == 3
+
+    vnode.settle(machines.now_ms, document.epoch + 1, vnode.standing.era, vnode.standing.cohort)
+    assert vnode.role(machines.nodes[stranger].owners(0)) is Role.STRANGER
+    machines.is_lost = lambda message: False
+    machines.pass_time(KEEP_MS)
+
+    assert left(machines) == [[]] * 4
+
+
+def test_a_long_comparison_is_not_given_up(machines: Machines) -> None:
+    """All still are the replicas that were closed: what has come to its end is not done again."""
+    complete(machines, enqueue(machines, 2))
+    slow = follower_of(machines)
+    slices = machines.nodes[leader_of(machines)]._steward._collecting._slices
+    machines.is_lost = lambda message: isinstance(message, m.Probed)
+    machines.pass_time(KEEP_MS + 10_000)
+    under_way = slices[0]
+
+    machines.pass_time(20_000)
+    assert slices[0] is under_way
+
+    machines.is_lost = lambda message: isinstance(message, m.Probed | m.Ebbed)
+    machines.is_deaf = slow
+    machines.pass_time(5_000)
+    assert slices[0] is under_way
+
+
 def test_watermarks_survive_a_restart(machines: Machines) -> None:
     collected(machines)
     name = follower_of(machines)
