@@ -31,6 +31,8 @@ class Process:
     def __init__(self, node: Machine[Event, Effect], membership: Membership) -> None:
         self._node = node
         self._membership = membership
+        self._due_ms = membership.deadline()
+        """The membership's deadline. It changes with its steps only, which are rare, and is asked for twice a turn."""
 
     def step(self, now_ms: int, event: Told) -> list[Wish]:
         """Take an event. Raises why the membership cannot go on."""
@@ -46,8 +48,10 @@ class Process:
 
     def deadline(self) -> int | None:
         """When it next wants a ``Ticked``."""
-        dues = [due_ms for due_ms in (self._node.deadline(), self._membership.deadline()) if due_ms is not None]
-        return min(dues, default=None)
+        due_ms = self._node.deadline()
+        if due_ms is None or self._due_ms is None:
+            return self._due_ms if due_ms is None else due_ms
+        return min(due_ms, self._due_ms)
 
     def depart(self, now_ms: int) -> list[Wish]:
         """Leave the log for good; ``is_out`` when it is done."""
@@ -62,6 +66,7 @@ class Process:
         return self._carry(now_ms, self._membership.step(now_ms, event))
 
     def _carry(self, now_ms: int, effects: list[log.Effect]) -> list[Wish]:
+        self._due_ms = self._membership.deadline()
         if self._membership.stopped_by is not None:
             raise self._membership.stopped_by
         wishes: list[Wish] = []
