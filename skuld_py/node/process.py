@@ -32,7 +32,7 @@ class Process:
         self._node = node
         self._membership = membership
         self._due_ms = membership.deadline()
-        """The membership's deadline. It changes with its steps only, which are rare, and is asked for twice a turn."""
+        """The membership's deadline: it changes with its steps only, which are rare."""
 
     def step(self, now_ms: int, event: Told) -> list[Wish]:
         """Take an event. Raises why the membership cannot go on."""
