@@ -76,6 +76,11 @@ class Timing:
     """A coordinator gives up here; below the client's default deadline of 5 s."""
     grant_ms: int = 1_500
     """A grant without a majority by then is released."""
+    loan_ms: int = 1_000
+    """A queue's home lends for so long from the question whether it is still the home; a new one waits as long,
+    and the skew bound, before it lends."""
+    dry_ms: int = 1_000
+    """Who was lent too little asks again after this, if it was not told before that there is more."""
     gossip_ms: int = 500
     silence_ms: int = 3_000
     """A leader not heard of for so long is stood against although its session lives: six gossips."""

@@ -54,6 +54,9 @@ _VERBS = {
         "resume": "pausing:resume",
         "paused": "pausing:paused",
         "schedule": "schedule:schedule",
+        "limit": "limiting:limit",
+        "unlimit": "limiting:unlimit",
+        "limits": "limiting:limits",
     },
     "Workers": {
         "worker": "worker:worker",

@@ -2,7 +2,7 @@
 awaited, a node in memory.
 
 A new verb is a method in ``enqueueing``, ``holding``, ``concluding``, ``reading``, ``waiting``,
-``pausing`` or ``scheduling``, or in another class named here.
+``pausing``, ``limiting`` or ``scheduling``, or in another class named here.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from skuld_py.client.concluding import Concluding
 from skuld_py.client.enqueueing import Enqueueing
 from skuld_py.client.groups import Grouping
 from skuld_py.client.holding import Holding
+from skuld_py.client.limiting import Limiting
 from skuld_py.client.minting import Minter, wall_ms
 from skuld_py.client.pausing import Pausing
 from skuld_py.client.reading import Reading
@@ -26,7 +27,7 @@ from skuld_py.model import names
 TIMEOUT_S = 5.0
 
 
-class Verbs(Enqueueing, Holding, Concluding, Reading, Waiting, Pausing, Scheduling, Grouping):
+class Verbs(Enqueueing, Holding, Concluding, Reading, Waiting, Pausing, Limiting, Scheduling, Grouping):
     """What a client can do. ``holder`` is its name in the claims it makes."""
 
     def __init__(self, holder: str | None, clock: Callable[[], float] = steady_s,

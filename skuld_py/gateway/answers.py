@@ -16,6 +16,7 @@ from skuld_py.client.claims import Claim
 from skuld_py.client.waiting import End
 from skuld_py.gateway.values import encoded, text_of
 from skuld_py.model.ids import time_of, to_text
+from skuld_py.model.limiting import QueueLimits
 from skuld_py.model.task import ClaimView, LogEntry, Task
 
 State = Literal["waiting", "claimed", "completed", "scheduled", "blocked", "cancelled", "dead"]
@@ -221,6 +222,31 @@ class Queues(TypedDict):
     queues: list[QueueDepth]
 
 
+class Limited(TypedDict):
+    """The change is stored by a majority of the nodes; where these are it is not in force yet, as far as known."""
+
+    queue: str
+    is_limited: bool
+    missing: list[str]
+
+
+class LimitsOfQueue(TypedDict):
+    """The limits of one queue; those it does not have are left out."""
+
+    queue: str
+    concurrency: NotRequired[int]
+    rate: NotRequired[int]
+    window_ms: NotRequired[int]
+    burst: NotRequired[int]
+    key_concurrency: NotRequired[int]
+
+
+class LimitsOfQueues(TypedDict):
+    """The queues that have limits, by name."""
+
+    queues: list[LimitsOfQueue]
+
+
 class NodeStatus(TypedDict):
     """A node as another one sees it."""
 
@@ -284,6 +310,11 @@ def held(claim: Claim, valid_s: float) -> Held:
     if text is not None:
         made["payload"] = text
     return made
+
+
+def limits_of(queue: str, of: QueueLimits) -> LimitsOfQueue:
+    """What a queue is limited to."""
+    return cast(LimitsOfQueue, {"queue": queue, **of.given})
 
 
 def task(view: Task, *, has_logs: bool) -> TaskDocument:

@@ -17,6 +17,7 @@ from skuld_py.client.scheduling import Schedule
 from skuld_py.client.waiting import End
 from skuld_py.model import messages as m
 from skuld_py.model.ids import TaskId
+from skuld_py.model.limiting import QueueLimits
 from skuld_py.model.task import LogEntry, Task
 
 PAGE = 500
@@ -127,6 +128,20 @@ class Backend:
     async def schedules(self) -> Sequence[Schedule]:
         """All of them."""
         return await self._client.schedules()
+
+    # -- whole queues --------------------------------------------------------------------------
+
+    async def set_limits(self, queue: str, **limits: Any) -> list[str]:
+        """Limit a queue; gives the nodes that have not confirmed it."""
+        return await self._client.set_limits(queue, **limits)
+
+    async def remove_limits(self, queue: str) -> list[str]:
+        """Limit a queue no more."""
+        return await self._client.remove_limits(queue)
+
+    async def limits(self, queue: str | None) -> dict[str, QueueLimits]:
+        """The limits of one queue, or of all that have some."""
+        return await self._client.limits(queue)
 
     # -- reading -------------------------------------------------------------------------------
 

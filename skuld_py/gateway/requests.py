@@ -30,6 +30,7 @@ from skuld_py.gateway.values import (
     Token,
     either,
 )
+from skuld_py.model.limiting import CONCURRENCY_MAX, KEY_CONCURRENCY_MAX, RATE_MAX, WINDOW_MS_MAX
 
 LEASE_S = 60.0
 LOG_WAIT_S = 30.0
@@ -211,6 +212,30 @@ class Count(Asked):
     def states(self) -> list[str]:
         """Each by itself."""
         return self.state.split(",") if self.state else []
+
+
+AtOnce = Annotated[int, Field(ge=1, le=CONCURRENCY_MAX)]
+Rate = Annotated[int, Field(ge=1, le=RATE_MAX)]
+
+
+class LimitedQueue(Asked):
+    """Whose limits to tell."""
+
+    queue: Annotated[Name | None, Absent, Field(description="Of this queue; of all if left out.")] = None
+
+
+class SetLimits(Asked):
+    """The limits of a queue; what is left out is not limited."""
+
+    queue: Name
+    concurrency: Annotated[AtOnce | None, Absent, Field(description="So many tasks claimed at once.")] = None
+    rate: Annotated[Rate | None, Absent, Field(description="So many tasks claimed in per_s.")] = None
+    per_s: Annotated[float, Field(ge=0.001, le=WINDOW_MS_MAX / 1000, allow_inf_nan=False,
+                                  description="The time that the rate is for.")] = 1.0
+    burst: Annotated[Rate | None, Absent, Field(description="So many more than the rate in any time; if left out,"
+                                                " what the rate gives in a second.")] = None
+    key_concurrency: Annotated[Annotated[int, Field(ge=1, le=KEY_CONCURRENCY_MAX)] | None, Absent, Field(
+        description="So many tasks of one ordering key claimed at once; 1 if left out.")] = None
 
 
 class QueueName(Asked):

@@ -12,7 +12,17 @@ from typing import Any
 import attrs
 
 from skuld_py.errors import SkuldError
-from skuld_py.gateway import answers, enqueue_requests, enqueueing, holding, pausing, periodic, reading, requests
+from skuld_py.gateway import (
+    answers,
+    enqueue_requests,
+    enqueueing,
+    holding,
+    limiting,
+    pausing,
+    periodic,
+    reading,
+    requests,
+)
 from skuld_py.gateway.access import Scope
 from skuld_py.gateway.call import Call
 from skuld_py.gateway.problems import Problem, problem_of
@@ -109,6 +119,12 @@ VERBS = (
          "A task with all its claims and their logs."),
     Verb("GET", "/v1/tasks/{id}/log", Scope.READ, reading.log, requests.Follow, answers.LogLine,
          "The log of a task's claims, one entry a line; with follow, what comes as well.", is_stream=True),
+    Verb("POST", "/v1/queues/limit", Scope.ADMIN, limiting.set_limits, requests.SetLimits, answers.Limited,
+         "Limit how much of a queue is claimed at once, or in a time. These replace all limits that it had."),
+    Verb("POST", "/v1/queues/unlimit", Scope.ADMIN, limiting.remove_limits, requests.QueueName, answers.Limited,
+         "Limit a queue no more."),
+    Verb("GET", "/v1/queues/limits", Scope.READ, limiting.limits, requests.LimitedQueue, answers.LimitsOfQueues,
+         "The limits of queues."),
     Verb("GET", "/v1/status", Scope.ADMIN, reading.status, requests.NoInput, answers.Status,
          "The cluster as one of its nodes sees it: nodes, partitions, leaders, data on the move."),
     Verb("GET", "/v1/health", None, reading.health, requests.NoInput, answers.Health,

@@ -37,10 +37,14 @@ class QueueLimits:
         """Whether a claim of the queue needs a loan from its home: ordering keys do not."""
         return bool(self.concurrency or self.rate)
 
+    @property
+    def given(self) -> dict[str, int]:
+        """The limits that there are, by name."""
+        return {name: number for name, number in attrs.asdict(self).items() if number}
+
     def encode(self) -> bytes:
         """The value of the register."""
-        fields = {name: number for name, number in attrs.asdict(self).items() if number}
-        return json.dumps(fields, separators=(",", ":"), sort_keys=True).encode()
+        return json.dumps(self.given, separators=(",", ":"), sort_keys=True).encode()
 
     def problem(self) -> str:
         """Which field makes no sense, and what would; empty when all do."""

@@ -2,7 +2,7 @@
 
 Requests are verbs, answers their participles. Work is in columns: a message names many tasks, never one.
 The messages stand in ``client_messages``, ``outcome_messages``, ``reading_messages``, ``node_messages``,
-``setting_messages``, ``garbage_messages``, ``coordination_messages``, ``decision_messages`` and
+``setting_messages``, ``loan_messages``, ``garbage_messages``, ``coordination_messages``, ``decision_messages`` and
 ``dependency_messages``; everyone imports them from here.
 """
 
@@ -48,6 +48,7 @@ from skuld_py.model.coordination_messages import (
 from skuld_py.model.decision_messages import DECISION_MESSAGES, Decide, Decided, Undecided
 from skuld_py.model.dependency_messages import DEPENDENCY_MESSAGES, Note, Tell, Told, Watch, Watched
 from skuld_py.model.garbage_messages import GARBAGE_MESSAGES, Collect, Collected, Ebb, Ebbed
+from skuld_py.model.loan_messages import LOAN_MESSAGES, Borrow, Freed, Lent, Reckon, Reckoned, Spent
 from skuld_py.model.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
 from skuld_py.model.node_messages import (
     Abdicate,
@@ -120,6 +121,7 @@ MESSAGES: tuple[type[Message], ...] = (
     Probe, Probed, Fetch, Fetched, *COORDINATION_MESSAGES, *DECISION_MESSAGES,
     GetSettings, GotSettings, PutSetting, SettingPut, PullSettings, PulledSettings,
     *OUTCOME_MESSAGES, *READING_MESSAGES, *DEPENDENCY_MESSAGES, *WAITING_MESSAGES, *GARBAGE_MESSAGES,
+    *LOAN_MESSAGES,
 )
 """The operation table: a message's code on the wire is its index here."""
 
@@ -137,6 +139,7 @@ __all__ = [
     "Amended",
     "Append",
     "AskTime",
+    "Borrow",
     "Cancel",
     "Claim",
     "ClaimBatch",
@@ -165,6 +168,7 @@ __all__ = [
     "Fetch",
     "FetchReplica",
     "Fetched",
+    "Freed",
     "Get",
     "GetSettings",
     "Gossip",
@@ -178,6 +182,7 @@ __all__ = [
     "JoinMe",
     "Kept",
     "LeaderRow",
+    "Lent",
     "List",
     "Listed",
     "MemberRow",
@@ -195,6 +200,8 @@ __all__ = [
     "PulledSettings",
     "PushClaims",
     "PutSetting",
+    "Reckon",
+    "Reckoned",
     "Renew",
     "Renewed",
     "Repair",
@@ -207,6 +214,7 @@ __all__ = [
     "SettingPut",
     "SettingRow",
     "Share",
+    "Spent",
     "Sync",
     "Synced",
     "TaskBatch",

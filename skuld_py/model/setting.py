@@ -13,6 +13,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
+from xxhash import xxh3_64_intdigest
+
 from skuld_py.errors import Refused
 from skuld_py.model import names
 from skuld_py.model.fields import U63_MAX
@@ -30,6 +32,11 @@ UNSET = b""
 
 _HEAD = struct.Struct(">QB")
 Rank = tuple[int, str, bytes]
+
+
+def home_of(name: str, partitions: int) -> int:
+    """The partition whose leader sees to what only one may do for a queue as a whole."""
+    return xxh3_64_intdigest(name.encode()) % partitions
 
 
 def setting_key(kind: str, name: str) -> bytes:

@@ -131,13 +131,13 @@ class CohortOperation(Operation):
 
 
 class GrantOperation(CohortOperation):
-    """Claims from all partitions this node leads, best task first."""
+    """Claims from all partitions this node leads, best task first; up to ``count`` of ``queue``."""
 
     def __init__(self, host: Host, origin: Origin, now_ms: int, queue: str, count: int, lease_ms: int,
                  holder: str) -> None:
         super().__init__(host, origin, now_ms)
-        self._queue = queue
-        self._count = count
+        self.queue = queue
+        self.count = count
         self._lease_ms = lease_ms
         self._holder = holder
         self._bodies: dict[bytes, bytes] = {}
@@ -150,19 +150,33 @@ class GrantOperation(CohortOperation):
     def begin(self, now_ms: int) -> None:
         """Pick, record here, ask the cohorts. Partitions whose horizon is too near wait until it has moved. A
         paused queue is to claims as an empty one."""
-        if self.host.settings.is_paused(self._queue):
+        if self.host.settings.is_paused(self.queue):
             self._grant(now_ms, {})
             return
         end_ms = now_ms + self._lease_ms
         led = self.host.led()
         vnodes = {vnode.partition: vnode for vnode in led if vnode.may_grant_until(now_ms, end_ms)}
-        if len(vnodes) < len(led) and not any(vnode.replica.filing.heads(self._queue, None, 1)
+        if len(vnodes) < len(led) and not any(vnode.replica.filing.heads(self.queue, None, 1)
                                               for vnode in vnodes.values()):
             self._is_waiting = True
             self.host.await_horizon(now_ms, self)
             self._wake(now_ms)
-            return
-        self._grant(now_ms, vnodes)
+        elif self.host.settings.lent(self.queue) is not None:
+            self._wake(now_ms)
+            self.host.borrow(now_ms, self)
+        else:
+            self._grant(now_ms, vnodes)
+
+    def on_lent(self, now_ms: int, count: int, leads: Mapping[int, int]) -> int:
+        """Grant of a limited queue what its home allows, on what this node led when it asked."""
+        if self.is_closed or self.has_answered:
+            return 0
+        self.count = min(self.count, count)
+        vnodes = {vnode.partition: vnode for vnode in self.host.led()
+                  if self.count and leads.get(vnode.partition) == vnode.epoch
+                  and vnode.may_grant_until(now_ms, now_ms + self._lease_ms)}
+        self._grant(now_ms, {} if self.host.settings.is_paused(self.queue) else vnodes)
+        return sum(len(ballot.grant.ids) for ballot in self.ballots.values() if ballot.grant is not None)
 
     def on_horizon(self, now_ms: int) -> None:
         """A document was written: try again."""
@@ -171,13 +185,14 @@ class GrantOperation(CohortOperation):
             self.begin(now_ms)
 
     def _grant(self, now_ms: int, vnodes: Mapping[int, Vnode]) -> None:
-        for partition, heads in self._within_bytes(vnodes, pick(now_ms, vnodes, self._queue, self._count)).items():
+        picked = pick(now_ms, vnodes, self.queue, self.count)
+        for partition, heads in self._within_bytes(vnodes, picked).items():
             vnode = vnodes[partition]
-            message, grant = vnode.propose(now_ms, self.request, self._queue, heads, self._lease_ms,
+            message, grant = vnode.propose(now_ms, self.request, self.queue, heads, self._lease_ms,
                                            self._holder)
             self.open_ballot(vnode, message, grant)
         if not self.ballots:
-            self.host.router.forget(self.host.me.name, self._queue)
+            self.host.router.forget(self.host.me.name, self.queue)
         self._wake(now_ms)
         self.decide_if_settled(now_ms)
 

@@ -8,7 +8,9 @@ from typing import Protocol
 from skuld_py.config import Retention
 from skuld_py.model import messages as m
 from skuld_py.model.events import Effect
+from skuld_py.node.borrowing import Borrowing
 from skuld_py.node.interests import Interests
+from skuld_py.node.lending import Lender
 from skuld_py.node.operation import Host
 from skuld_py.partition.candidacy import Candidacy
 from skuld_py.partition.exchange import Pass
@@ -23,6 +25,8 @@ class Household(Host, Protocol):
     interests: Interests
     touched: Touched
     retention: Retention
+    borrowing: Borrowing
+    lender: Lender
 
     def candidacy(self, vnode: Vnode) -> Candidacy:
         """How a vnode comes to lead."""

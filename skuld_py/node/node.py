@@ -40,13 +40,16 @@ from skuld_py.model.events import (
 from skuld_py.model.schedule import Almanac, no_almanac
 from skuld_py.model.store import Store
 from skuld_py.node.asking import ClientService
+from skuld_py.node.borrowing import Borrowing
 from skuld_py.node.claiming import ClaimOperation
 from skuld_py.node.comparing import Comparing
 from skuld_py.node.depending import Depending
 from skuld_py.node.describing import described
 from skuld_py.node.interests import Interests
+from skuld_py.node.lending import Lender
 from skuld_py.node.moving import Moving
-from skuld_py.node.operation import Operation, Origin, Waiter
+from skuld_py.node.operation import Borrower, Operation, Origin, Waiter
+from skuld_py.node.parking import Parking
 from skuld_py.node.routing import Router
 from skuld_py.node.scheduling import Scheduling
 from skuld_py.node.serving import PeerService
@@ -91,7 +94,6 @@ class Node:
         self._placement: Placement = ((),) * parameters.partitions
         self._requests = nonce << 24
         self._operations: dict[int, Operation] = {}
-        self._parked: dict[str, dict[int, ClaimOperation]] = {}
         self._timers: list[tuple[int, int, Operation]] = []
         self._timer_count = 0
         self._awaiting_horizon: list[Waiter] = []
@@ -102,6 +104,9 @@ class Node:
         self._moving = Moving(self, self._comparing)
         self._steward = Steward(self, self._comparing, self._moving)
         self._depending = Depending(self)
+        self.borrowing = Borrowing(self)
+        self.lender = Lender(self, self._steward.led_since)
+        self._parking = Parking(self, self._steward, self.borrowing)
         self._peers = PeerService(self, self._steward, self._comparing, self._moving)
         self._scheduling = Scheduling(self, almanac)
         self._clients = ClientService(self, self._peers, self._scheduling)
@@ -121,7 +126,7 @@ class Node:
     def deadline(self) -> int:
         """When it next wants a ``Ticked``."""
         due_ms = min(self._steward.deadline(), self.timekeeper.deadline(), self._comparing.deadline(),
-                     self._depending.deadline())
+                     self.borrowing.deadline(), self._depending.deadline())
         tick_ms = self._scheduling.deadline()
         due_ms = due_ms if tick_ms is None else min(due_ms, tick_ms)
         return min(due_ms, self._timers[0][0]) if self._timers else due_ms
@@ -190,29 +195,18 @@ class Node:
             operation.on_timer(now_ms)
         self._drain(now_ms)
         self._depending.look(now_ms, self._drain)
-        self._wake_claims(now_ms)
+        self._widen()
+        self._parking.look(now_ms)
         self._drain(now_ms)
         self.interests.tell(self.send, partial(self._drain, now_ms))
         self._comparing.look(now_ms)
         self._steward.settle()
         self._keep_floor()
 
-    def _wake_claims(self, now_ms: int) -> None:
-        has_risen = self._steward.note_leaderships(now_ms)
-        filled, resumed = self._steward.note_filled(now_ms), self.settings.take_resumed()
+    def _widen(self) -> None:
         for queue in self.settings.take_rewidened():
             for vnode in self.vnodes:
                 vnode.replica.filing.widen(queue, self.settings.key_concurrency(queue))
-        if resumed:
-            self._steward.note_resumed(now_ms)
-        for queue in list(self._parked) if has_risen else [*filled, *resumed]:
-            for operation in list(self._parked.get(queue, {}).values()):
-                operation.wake(now_ms)
-        for queue in [queue for queue in self._parked
-                      if self.router.hinted(queue, self.live) and not self.settings.is_paused(queue)]:
-            for operation in list(self._parked[queue].values()):
-                if operation.is_parked:
-                    operation.try_again(now_ms, self.router.order(queue, self.router.hinted(queue, self.live)))
 
     def _drain(self, now_ms: int) -> None:
         while self._to_self:
@@ -288,17 +282,14 @@ class Node:
         """Take an operation on."""
         self._operations[operation.request] = operation
         if isinstance(operation, ClaimOperation):
-            self._parked.setdefault(operation.wish.queue, {})[operation.request] = operation
+            self._parking.add(operation)
         operation.begin(now_ms)
 
     def close(self, operation: Operation) -> None:
         """Forget it."""
         self._operations.pop(operation.request, None)
         if isinstance(operation, ClaimOperation):
-            waiting = self._parked.get(operation.wish.queue, {})
-            waiting.pop(operation.request, None)
-            if not waiting:
-                self._parked.pop(operation.wish.queue, None)
+            self._parking.remove(operation)
 
     def next_request(self) -> int:
         """A number that no other operation of this node had, over its starts too."""
@@ -378,6 +369,10 @@ class Node:
         leaders = sorted({vnode.leader for vnode in self.vnodes} & self.live.keys() - {self.me.name})
         hinted = self.router.hinted(queue, leaders)
         return self.router.order(queue, hinted + [name for name in leaders if name not in hinted])
+
+    def borrow(self, now_ms: int, borrower: Borrower) -> None:
+        """Ask the home of a limited queue for a loan."""
+        self.borrowing.borrow(now_ms, borrower)
 
     def release_unwanted(self, now_ms: int, claimed: m.Claimed) -> None:
         """Give back claims whose client has gone or was answered already."""

@@ -39,6 +39,16 @@ class Waiter(Protocol):
         """Look again: some document was written."""
 
 
+class Borrower(Protocol):
+    """A grant of a limited queue: it wants to claim up to ``count`` tasks."""
+
+    queue: str
+    count: int
+
+    def on_lent(self, now_ms: int, count: int, leads: Mapping[int, int]) -> int:
+        """Claim up to ``count`` on partitions led in these epochs, now or never; gives how many that were."""
+
+
 class Host(Protocol):
     """What an operation may use of its node."""
 
@@ -98,6 +108,9 @@ class Host(Protocol):
 
     def await_horizon(self, now_ms: int, operation: Waiter) -> None:
         """Have the horizon of the led partitions moved to where their leases need it."""
+
+    def borrow(self, now_ms: int, borrower: Borrower) -> None:
+        """Ask the home of a limited queue for a loan; ``on_lent`` is called once."""
 
     def release_unwanted(self, now_ms: int, claimed: Claimed) -> None:
         """Give back claims that nobody waits for any more."""

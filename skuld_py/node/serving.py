@@ -59,6 +59,8 @@ class PeerService:
             m.Gossip: self._gossip, m.Invite: self._invite,
             m.Watch: self._lead(lead_watch), m.Tell: self._lead(lead_tell), m.Note: self._note,
             m.GetSettings: self._get_settings, m.PutSetting: self._put_setting,
+            m.Borrow: node.lender.on_borrow, m.Spent: node.lender.on_spent,
+            m.Reckon: lambda now, peer, msg: self._node.borrowing.on_reckon(peer, msg), m.Freed: self._freed,
             m.PullSettings: lambda now, peer, msg: self._node.settings.answer(msg),
             m.PulledSettings: lambda now, peer, msg: self._node.settings.join(msg.rows),
             m.Probe: self._probe,
@@ -279,6 +281,10 @@ class PeerService:
         self._node.settings.join([m.SettingRow(message.kind, message.name, message.version, message.writer,
                                                message.value)])
         return m.SettingPut(message.request, 1, ())
+
+    def _freed(self, now_ms: int, peer: str, message: m.Freed) -> None:
+        self._node.lender.on_freed(message)
+        self._node.borrowing.moisten(message.queue)
 
     def _invite(self, now_ms: int, peer: str, message: m.Invite) -> None:
         self._vnode(message.partition)

@@ -87,7 +87,7 @@ class Steward:
             filing.tally.settle()
             if filing.next_lapse_ms is not None and filing.next_lapse_ms < self._next_lapse_ms:
                 self._next_lapse_ms = filing.next_lapse_ms
-            if not filing.tally.filled and not filing.waiting.is_stirred:
+            if not (filing.tally.filled or filing.tally.freed or filing.waiting.is_stirred):
                 del touched[partition]
 
     def on_pass(self, now_ms: int, ended: Pass) -> None:
@@ -249,6 +249,21 @@ class Steward:
     def _head(self, led: Sequence[Vnode], queue: str) -> bytes:
         heads = [head[-HEAD_BYTES:] for vnode in led for head in vnode.replica.filing.heads(queue, None, 1)]
         return min(heads, default=UNKNOWN)
+
+    def led_since(self, vnode: Vnode) -> int | None:
+        """Since when this node leads the partition in its present epoch; None before that was noted."""
+        epoch, since_ms = self._led.get(vnode.partition, (0, 0))
+        return since_ms if epoch == vnode.epoch and vnode.is_leading else None
+
+    def take_freed(self) -> list[str]:
+        """Queues of which claims have ended on partitions led here, since the last call."""
+        freed: dict[str, None] = {}
+        for partition in self._node.touched:
+            vnode = self._node.vnodes[partition]
+            if vnode.is_leading:
+                freed.update((queue.decode(), None) for queue in vnode.replica.filing.tally.freed)
+            vnode.replica.filing.tally.freed = {}
+        return list(freed)
 
     def note_filled(self, now_ms: int) -> list[str]:
         """Queues that gained work on partitions led here since the last call; gossiped if news."""

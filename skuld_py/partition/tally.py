@@ -30,6 +30,8 @@ class Tally:
         self._changes: dict[bytes, list[int]] = {}
         self.filled: dict[bytes, None] = {}
         """Queues that gained a waiting task since the owner last cleared this."""
+        self.freed: dict[bytes, None] = {}
+        """Queues that lost a claimed one."""
 
     def touch(self) -> None:
         """Let the partition be looked at when the batch ends."""
@@ -44,6 +46,8 @@ class Tally:
         row[state] += change
         if state == State.WAITING and change > 0:
             self.filled[queue] = None
+        elif state == State.CLAIMED and change < 0:
+            self.freed[queue] = None
 
     def settle(self) -> None:
         """Stage the changed counts."""

@@ -27,7 +27,7 @@ TOP = Path(__file__).resolve().parents[2]
 ID = "0" * 32
 VERBS = ("dev", "demo", "zookeeper", "cluster", "node", "status", "top", "members", "ring", "enqueue", "claim",
          "renew", "append", "complete", "fail", "snooze", "release", "cancel", "retry", "results",
-         "get", "log", "list", "count", "pause", "resume", "paused", "schedule",
+         "get", "log", "list", "count", "pause", "resume", "paused", "limit", "unlimit", "limits", "schedule",
          "worker", "gateway", "token", "completion")
 OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster forget", "cluster log")
 OF_SCHEDULE = ("schedule put", "schedule list", "schedule remove")

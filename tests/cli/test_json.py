@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from skuld_py.cli.main import main
 from skuld_py.client.scheduling import Schedule
 from skuld_py.errors import Fenced, Refused, Uncertain
+from skuld_py.model.limiting import QueueLimits
 
 TOP = Path(__file__).resolve().parents[2]
 ID = "0" * 32
@@ -129,6 +130,35 @@ def test_schedules_in_json_and_in_words(monkeypatch: pytest.MonkeyPatch) -> None
     assert listed[1].startswith("night  cron 30 2 29 2 * Europe/Berlin  queue r  next 20")
     made.clear()
     assert skuld("schedule", "list").stdout == "there are no schedules\n"
+
+
+def test_a_queue_is_limited_in_json_and_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = "skuld_py.client.client.Client"
+    asked: list[dict[str, Any]] = []
+
+    def set_limits(_: Any, queue: str, **limits: Any) -> list[str]:
+        asked.append({"queue": queue, **limits})
+        return ["node-3:1"]
+    monkeypatch.setattr(f"{client}.set_limits", set_limits)
+    monkeypatch.setattr(f"{client}.remove_limits", lambda *_: [])
+    known = {"mails": QueueLimits(rate=100, window_ms=60_000, burst=10),
+             "reports": QueueLimits(3, key_concurrency=2)}
+    monkeypatch.setattr(f"{client}.limits", lambda _, queue: known if queue is None else {})
+
+    said = skuld("limit", "mails", "--rate", "100", "--per", "1m", "--json").stdout
+    assert json.loads(said) == {"queue": "mails", "is_limited": True, "missing": ["node-3:1"]}
+    assert asked == [{"queue": "mails", "concurrency": None, "rate": 100, "per_s": 60.0, "burst": None,
+                      "key_concurrency": None}]
+    assert "node-3:1" in skuld("limit", "mails", "--concurrency", "3").stdout
+    assert skuld("limit", "mails", "--concurrency", "0").exit_code == 2
+    assert json.loads(skuld("unlimit", "mails", "--json").stdout) == {"queue": "mails", "is_limited": False,
+                                                                     "missing": []}
+    assert json.loads(skuld("limits", "--json").stdout) == {"queues": {
+        "mails": {"rate": 100, "window_ms": 60_000, "burst": 10},
+        "reports": {"concurrency": 3, "key_concurrency": 2}}}
+    assert skuld("limits").stdout == ("mails: 100 claimed in 1 min, and 10 more\n"
+                                      "reports: 3 claimed at once, 2 of a key claimed at once\n")
+    assert skuld("limits", "q").stdout == "q has no limits\n"
 
 
 PROGRAM = ("import sys; from skuld_py.client.client import Client; from skuld_py.model.task import Task\n"

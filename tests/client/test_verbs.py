@@ -22,6 +22,7 @@ from skuld_py.client.reading import Depth
 from skuld_py.client.verbs import Verbs
 from skuld_py.client.waiting import End
 from skuld_py.model.ids import time_of, to_text
+from skuld_py.model.limiting import QueueLimits
 from skuld_py.model.messages import ENDS_MAX
 from skuld_py.model.task import LogEntry
 from skuld_py.testing import AsyncMemoryClient, MemoryClient
@@ -481,6 +482,26 @@ def a_log_is_read_claim_by_claim(client: Any, queue: str) -> None:
     assert refusal.value.code == "no_such_task"
 
 
+@of("set_limits", "remove_limits", "limits")
+def a_limited_queue_gives_no_more_until_something_ends(client: Any, queue: str) -> None:
+    client.enqueue_many(queue, [b"a", b"b", b"c", b"d"])
+    assert client.set_limits(queue, concurrency=2, rate=1_000, key_concurrency=3) == []
+    assert client.limits(queue) == {queue: QueueLimits(2, 1_000, 1_000, 1_000, 3)}
+
+    first = client.claim(queue, n=4, wait_s=5)
+    assert len(first) <= 2
+    held = first + client.claim(queue, n=4, wait_s=5 * (len(first) < 2))
+    assert len(held) == 2
+    assert client.claim(queue, n=4) == []
+    client.complete(held[0])
+    [third] = client.claim(queue, n=4, wait_s=5)
+
+    assert client.remove_limits(queue) == []
+    assert queue not in client.limits() and client.limits(queue) == {}
+    [fourth] = client.claim(queue, n=4, wait_s=5)
+    client.complete_many([held[1], third, fourth])
+
+
 @of("status")
 def the_cluster_describes_itself(client: Any, queue: str) -> None:
     described = client.status()
@@ -617,6 +638,19 @@ BAD_INPUT: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("put_schedule", ("s", "q"), {"cron": "* * * * *", "zone": "\ud800"}, "bad_zone"),
     ("remove_schedule", ("a b",), {}, "bad_name"),
     ("remove_schedule", ("none",), {}, "no_such_schedule"),
+    ("set_limits", ("a b",), {"concurrency": 1}, "bad_name"),
+    ("set_limits", ("q",), {}, "bad_limits"),
+    ("set_limits", ("q",), {"concurrency": 0}, "bad_limits"),
+    ("set_limits", ("q",), {"concurrency": True}, "bad_limits"),
+    ("set_limits", ("q",), {"concurrency": 1_000_001}, "bad_limits"),
+    ("set_limits", ("q",), {"rate": 1.5}, "bad_limits"),
+    ("set_limits", ("q",), {"rate": 1, "per_s": 0}, "bad_limits"),
+    ("set_limits", ("q",), {"rate": 1, "per_s": float("nan")}, "bad_limits"),
+    ("set_limits", ("q",), {"rate": 1, "per_s": 100_000}, "bad_limits"),
+    ("set_limits", ("q",), {"burst": 1}, "bad_limits"),
+    ("set_limits", ("q",), {"key_concurrency": 1_001}, "bad_limits"),
+    ("remove_limits", ("",), {}, "bad_name"),
+    ("limits", ("a b",), {}, "bad_name"),
 ]
 
 

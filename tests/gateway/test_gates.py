@@ -35,10 +35,11 @@ BODIES: dict[str, dict[str, Any]] = {
     "complete_many": {"claims": [CLAIM]}, "get_many": {"ids": [ID]},
     "fail": CLAIM, "fail_many": {"claims": [CLAIM]}, "snooze": {**CLAIM, "delay_s": 1}, "cancel": {"ids": [ID]},
     "retry": {"ids": [ID]}, "pause": {}, "resume": {}, "results": {"ids": [ID]},
+    "set_limits": {"concurrency": 1}, "remove_limits": {},
     "put_schedule": {"name": "yearly", "queue": "yearly", "cron": "0 0 1 1 *"},
     "remove_schedule": {"name": "none"},
 }
-WITH_QUEUE = ("enqueue", "enqueue_many", "claim", "pause", "resume")
+WITH_QUEUE = ("enqueue", "enqueue_many", "claim", "pause", "resume", "set_limits", "remove_limits")
 
 
 def body_of(verb: Verb, queue: str) -> bytes:

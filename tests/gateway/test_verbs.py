@@ -394,6 +394,47 @@ def test_a_schedule_enqueues_until_it_is_removed(anybody: Asker, queue: str) -> 
     assert ask("put", name=queue, queue=queue).status == ask("put", name=queue, queue=queue, cron="").status == 422
 
 
+# -- whole queues --------------------------------------------------------------------------------
+
+
+def post(asker: Asker, path: str, body: dict[str, Any]) -> Answer:
+    return asker.ask("POST", path, json.dumps(body).encode(), content_type="application/json")
+
+
+def test_a_limited_queue_gives_no_more_until_something_ends(anybody: Asker, queue: str) -> None:
+    for _ in range(3):
+        anybody.enqueue(queue)
+    limited = post(anybody, "/v1/queues/limit", {"queue": queue, "concurrency": 1, "rate": 1_000, "burst": 5})
+    first = anybody.post("claim", {"queue": queue, "n": 3, "wait_s": 10}).json["claims"]
+    second = anybody.post("claim", {"queue": queue, "n": 3}).json["claims"]
+    known = anybody.get(f"/v1/queues/limits?queue={queue}").json
+    is_listed = queue in [row["queue"] for row in anybody.get("/v1/queues/limits").json["queues"]]
+    removed = post(anybody, "/v1/queues/unlimit", {"queue": queue})
+    rest = anybody.post("claim", {"queue": queue, "n": 3}).json["claims"]
+
+    assert limited.json == {"queue": queue, "is_limited": True, "missing": []}
+    assert removed.json == {"queue": queue, "is_limited": False, "missing": []}
+    assert (len(first), len(second), len(rest)) == (1, 0, 2)
+    assert known == {"queues": [{"queue": queue, "concurrency": 1, "rate": 1_000, "window_ms": 1_000, "burst": 5}]}
+    assert is_listed
+    assert anybody.get(f"/v1/queues/limits?queue={queue}").json == {"queues": []}
+
+
+@pytest.mark.parametrize(("limits", "field"), [
+    ({}, "concurrency"), ({"concurrency": 0}, "concurrency"), ({"concurrency": 1.0}, "concurrency"),
+    ({"concurrency": None}, "concurrency"), ({"concurrency": 1_000_001}, "concurrency"), ({"rate": "5"}, "rate"),
+    ({"rate": 5, "per_s": 0}, "per_s"), ({"rate": 5, "per_s": 1e9}, "per_s"), ({"burst": 5}, "burst"),
+    ({"rate": 5, "burst": 0}, "burst"), ({"key_concurrency": 1_001}, "key_concurrency"), ({"width": 1}, "width"),
+])
+def test_limits_without_sense_are_refused_by_field(anybody: Asker, queue: str, limits: dict[str, Any],
+                                                   field: str) -> None:
+    answer = post(anybody, "/v1/queues/limit", {"queue": queue, **limits})
+
+    assert answer.status == 422, answer
+    assert (answer.json["field"], answer.json["outcome"]) == (field, "refused")
+    assert anybody.get(f"/v1/queues/limits?queue={queue}").json == {"queues": []}
+
+
 # -- reading -------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,71 @@
+"""The verbs that limit a queue: how much of it is held at once, how much is claimed in a time.
+
+Limits are set all together, so that what holds for a queue can be read in one place and set from one. What makes
+no sense is refused before anything is asked.
+"""
+
+from __future__ import annotations
+
+import math
+
+from skuld_py.client.asking import Work, verb
+from skuld_py.client.setting import Setting
+from skuld_py.errors import Refused
+from skuld_py.model import names
+from skuld_py.model.limiting import RATE_MAX, WINDOW_MS_MAX, QueueLimits, decode_limits
+from skuld_py.model.setting import LIMITS, UNSET
+
+
+class Limiting(Setting):
+    """Of a client with a name."""
+
+    @verb
+    def set_limits(self, queue: str, *, concurrency: int | None = None, rate: int | None = None,
+                   per_s: float = 1.0, burst: int | None = None,
+                   key_concurrency: int | None = None) -> Work[list[str]]:
+        """Let at most ``concurrency`` tasks of a queue be claimed at once, at most ``rate`` in ``per_s`` seconds
+        (and ``burst`` more in any time; a second's worth if left out), and ``key_concurrency`` of one key (1).
+
+        What is left out is not limited: these replace the limits that the queue had. Claims that are held stay.
+        Gives the names of registered nodes that have not confirmed it: where it is not in force yet."""
+        names.check_name("queue", queue)
+        value = limits_of(concurrency, rate, per_s, burst, key_concurrency).encode()
+        return (yield from self._set(LIMITS, queue, value))
+
+    @verb
+    def remove_limits(self, queue: str) -> Work[list[str]]:
+        """Limit a queue no more; gives the nodes that have not confirmed it."""
+        return (yield from self._set(LIMITS, queue, UNSET))
+
+    @verb
+    def limits(self, queue: str | None = None) -> Work[dict[str, QueueLimits]]:
+        """The limits of a queue, or of all that have some, by queue, in the order of their names."""
+        if queue is not None:
+            names.check_name("queue", queue)
+        values = yield from self._values(LIMITS, queue or "")
+        return {name: decode_limits(value) for name, value in values.items()}
+
+
+def limits_of(concurrency: int | None, rate: int | None, per_s: float, burst: int | None,
+              key_concurrency: int | None) -> QueueLimits:
+    """The limits that a caller wants; raises ``Refused`` when they make no sense."""
+    given = {"concurrency": concurrency, "rate": rate, "burst": burst, "key_concurrency": key_concurrency}
+    for name, number in given.items():
+        if number is not None and (type(number) is not int or number < 1):
+            raise _bad(f"{name}: {str(number)[:40]} is no whole number above 0; leave it out for no limit, and"
+                       " pause a queue of which nothing may be claimed", name)
+    if type(per_s) not in (int, float) or not 0.001 <= per_s <= WINDOW_MS_MAX / 1000:
+        raise _bad(f"per_s: {str(per_s)[:40]} is not between 0.001 and {WINDOW_MS_MAX // 1000} seconds", "per_s")
+    if burst is not None and rate is None:
+        raise _bad("burst: it belongs to a rate; give the rate too", "burst")
+    window_ms = round(per_s * 1000) if rate is not None else 0
+    if rate is not None and burst is None:
+        burst = min(RATE_MAX, max(1, math.ceil(rate / per_s)))
+    limits = QueueLimits(concurrency or 0, rate or 0, window_ms, burst or 0, key_concurrency or 0)
+    if limits.problem():
+        raise _bad(limits.problem(), limits.problem().partition(":")[0])
+    return limits
+
+
+def _bad(text: str, field: str) -> Refused:
+    return Refused("bad_limits", text, field=field)

@@ -1,0 +1,87 @@
+"""How the leader of a queue's home partition lends what the queue's limits allow (see ``node.lending``).
+
+Everything names the version of the limits it goes by: who knows other limits does not answer, or does not use
+what it is lent.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from skuld_py.config import PARTITIONS_MAX
+from skuld_py.model import fields
+from skuld_py.model.limiting import RATE_MAX
+from skuld_py.model.message import Message
+
+
+@attrs.frozen
+class Borrow(Message):
+    """Let me grant so many claims of the queue, on partitions that I lead in these epochs."""
+
+    is_promise = False
+    columns = ("partitions", "epochs")
+    request: int = fields.number()
+    queue: str = fields.name()
+    version: int = fields.number(1)
+    want: int = fields.number(1, RATE_MAX)
+    partitions: bytes = fields.u64s(PARTITIONS_MAX)
+    epochs: bytes = fields.u64s(PARTITIONS_MAX)
+
+
+@attrs.frozen
+class Lent(Message):
+    """Grant so many now, by your clock not later than ``until_ms``. Less than was wanted: ask again in
+    ``retry_ms``, or when told ``Freed``."""
+
+    is_promise = False
+    request: int = fields.number()
+    version: int = fields.number()
+    count: int = fields.number(0, RATE_MAX)
+    until_ms: int = fields.number()
+    retry_ms: int = fields.number()
+
+
+@attrs.frozen
+class Reckon(Message):
+    """How many claims of the queue are held on the partitions that you lead? Tell me also when that falls."""
+
+    is_promise = False
+    request: int = fields.number()
+    queue: str = fields.name()
+    version: int = fields.number(1)
+
+
+@attrs.frozen
+class Reckoned(Message):
+    """So many, by partition, in these epochs. ``open``: the loan that was asked for and is not settled yet, or 0.
+
+    It leaves after the commit: what it says has ended must not be held again after a crash.
+    """
+
+    columns = ("partitions", "epochs", "used")
+    request: int = fields.number()
+    partitions: bytes = fields.u64s(PARTITIONS_MAX)
+    epochs: bytes = fields.u64s(PARTITIONS_MAX)
+    used: bytes = fields.u64s(PARTITIONS_MAX)
+    open: int = fields.number()
+
+
+@attrs.frozen
+class Spent(Message):
+    """Of the loan ``request`` so many were granted; no more will be."""
+
+    is_promise = False
+    request: int = fields.number()
+    queue: str = fields.name()
+    used: int = fields.number(0, RATE_MAX)
+
+
+@attrs.frozen
+class Freed(Message):
+    """Claims of the queue have ended: to its home from who was asked, and from there to who was lent too few."""
+
+    is_promise = False
+    queue: str = fields.name()
+
+
+LOAN_MESSAGES: tuple[type[Message], ...] = (Borrow, Lent, Reckon, Reckoned, Spent, Freed)

@@ -1,0 +1,296 @@
+"""Limits over a cluster: the home lends, leaders grant no more than that, and who waits comes to his turn."""
+
+from __future__ import annotations
+
+import pytest
+
+from node.machines import Machines
+from skuld_py.model import columns, ids
+from skuld_py.model import messages as m
+from skuld_py.model.limiting import QueueLimits
+from skuld_py.model.setting import LIMITS, PAUSED, UNSET, YES, home_of
+
+THREE = QueueLimits(concurrency=3)
+QUICK = QueueLimits(rate=10, window_ms=1_000, burst=2)
+
+
+@pytest.fixture
+def machines() -> Machines:
+    made = Machines(partitions=4)
+    made.pass_time(6_000)
+    return made
+
+
+def ask(machines: Machines, message: m.Message, at: int = 0, wait_ms: int = 20) -> m.Message | None:
+    client = b"%d" % len(machines.answers)
+    machines.ask(machines.names[at], message, client)
+    machines.pass_time(wait_ms)
+    answers = machines.answers_to(client)
+    return answers[-1] if answers else None
+
+
+def put(machines: Machines, value: bytes, kind: str = LIMITS, queue: str = "q") -> None:
+    got = ask(machines, m.GetSettings(1, kind, queue, b""))
+    assert isinstance(got, m.GotSettings), got
+    answer = ask(machines, m.PutSetting(2, kind, queue, got.version, "w", value))
+    assert answer == m.SettingPut(2, 3, ()), answer
+
+
+def give(machines: Machines, count: int, batches: int = 1, queue: str = "q") -> None:
+    for _ in range(batches):
+        machines.ask(machines.names[0], m.Enqueue(1, 0, (machines.batch(queue, count),)))
+    machines.pass_time(20)
+
+
+def claim(machines: Machines, at: int, count: int = 5, wait_ms: int = 0, client: bytes = b"",
+          lease_ms: int = 60_000) -> bytes:
+    client = client or b"worker%d" % len(machines.answers)
+    machines.ask(machines.names[at], m.Claim(3, "q", count, lease_ms, wait_ms, "me"), client)
+    return client
+
+
+def held(machines: Machines, client: bytes | None = None) -> list[tuple[bytes, int]]:
+    """(id, token) of every claim that was told."""
+    rows = []
+    for who, answer in machines.answers:
+        if isinstance(answer, m.Claimed) and client in (None, who):
+            for batch in answer.batches:
+                tasks = ids.split(batch.ids)
+                rows += [(task_id, batch.first_token + index) for index, task_id in enumerate(tasks)]
+    return rows
+
+
+def claim_all(machines: Machines, wait_ms: int = 1_200) -> int:
+    for at in range(3):
+        claim(machines, at)
+    machines.pass_time(wait_ms)
+    return len(held(machines))
+
+
+def complete(machines: Machines, rows: list[tuple[bytes, int]]) -> None:
+    machines.ask(machines.names[0], m.Complete(4, 0, 0, b"".join(row[0] for row in rows),
+                                               columns.pack_u64([row[1] for row in rows])))
+
+
+def home(machines: Machines, queue: str = "q") -> str:
+    return machines.documents[home_of(queue, 4)][1].leader
+
+
+# -- concurrency -------------------------------------------------------------------------------
+
+
+def test_no_more_than_the_limit_are_held_wherever_they_are_asked_for(machines: Machines) -> None:
+    put(machines, THREE.encode())
+    give(machines, 5, 8)
+
+    assert claim_all(machines) == 3
+    assert claim_all(machines) == 3
+
+
+def test_what_ends_makes_room_at_once_for_a_claim_that_waits(machines: Machines) -> None:
+    put(machines, THREE.encode())
+    give(machines, 5, 8)
+    claim_all(machines)
+    waiting = [claim(machines, at, 1, 30_000, b"waiting%d" % at) for at in range(3)]
+    machines.pass_time(1_000)
+    assert [held(machines, client) for client in waiting] == [[], [], []]
+
+    complete(machines, held(machines)[:1])
+    machines.pass_time(100)
+
+    assert sum(len(held(machines, client)) for client in waiting) == 1
+
+
+def test_a_claim_that_lapses_makes_room(machines: Machines) -> None:
+    put(machines, QueueLimits(concurrency=1).encode())
+    give(machines, 5)
+    claim(machines, 0, lease_ms=1_000)
+    machines.pass_time(50)
+    waiting = claim(machines, 1, 1, 30_000)
+
+    machines.pass_time(1_000)
+    assert held(machines, waiting) == []
+    machines.pass_time(500)
+    assert len(held(machines, waiting)) == 1
+
+
+def test_a_lost_word_of_room_costs_a_second_and_no_more(machines: Machines) -> None:
+    put(machines, THREE.encode())
+    give(machines, 5, 8)
+    claim_all(machines)
+    waiting = claim(machines, 1, 1, 30_000)
+    machines.pass_time(500)
+    machines.is_lost = lambda message: isinstance(message, m.Freed)
+
+    complete(machines, held(machines)[:1])
+    machines.pass_time(2_000)
+
+    assert len(held(machines, waiting)) == 1
+
+
+def test_claims_of_before_the_limit_count(machines: Machines) -> None:
+    give(machines, 5, 8)
+    claim(machines, 0, 2)
+    machines.pass_time(50)
+    assert len(held(machines)) == 2
+
+    put(machines, THREE.encode())
+
+    assert claim_all(machines) == 3
+
+
+def test_a_limit_that_is_removed_or_raised_serves_who_waits(machines: Machines) -> None:
+    put(machines, THREE.encode())
+    give(machines, 5, 8)
+    claim_all(machines)
+    claim(machines, 2, 1, 30_000)
+    machines.pass_time(500)
+
+    put(machines, QueueLimits(concurrency=4).encode())
+    machines.pass_time(100)
+    assert len(held(machines)) == 4
+
+    put(machines, UNSET)
+    assert claim_all(machines) > 8
+
+
+def test_a_new_home_lends_only_when_no_loan_of_the_old_one_can_be_used(machines: Machines) -> None:
+    put(machines, THREE.encode())
+    give(machines, 5, 8)
+    claim_all(machines)
+    old = home(machines)
+    lent: list[tuple[int, int]] = []
+
+    def note(message: m.Message) -> bool:
+        if isinstance(message, m.Lent) and message.count:
+            lent.append((machines.now_ms, message.count))
+        return False
+    machines.is_lost = note
+    complete(machines, held(machines))
+    node = machines.nodes[old]
+    begun_ms = machines.now_ms
+    node.vnode(home_of("q", 4)).resign(machines.now_ms)
+    for at in range(3):
+        claim(machines, at, 5, 20_000)
+    machines.pass_time(8_000)
+
+    since_ms = next(since for name in machines.names
+                    if (since := machines.nodes[name].lender._led_since(
+                        machines.nodes[name].vnode(home_of("q", 4)))) is not None)
+    assert since_ms > begun_ms
+    assert lent and lent[0][0] >= since_ms + 1_000 + machines.parameters.skew_ms
+    assert len(held(machines)) == 6
+
+
+def test_a_home_that_its_voters_have_left_lends_nothing(machines: Machines) -> None:
+    put(machines, THREE.encode())
+    give(machines, 5, 8)
+    machines.is_lost = lambda message: isinstance(message, m.Amended)
+
+    assert claim_all(machines) == 0
+
+
+def test_nothing_is_lent_while_what_a_leader_holds_was_never_told(machines: Machines) -> None:
+    put(machines, THREE.encode())
+    give(machines, 5, 8)
+    silent = next(name for name in machines.names if name != home(machines))
+    led = columns.pack_u64([vnode.partition for vnode in machines.nodes[silent].led()])
+    machines.is_lost = lambda message: isinstance(message, m.Reckoned) and message.partitions == led
+
+    assert claim_all(machines) == 0
+    machines.is_lost = lambda message: False
+    assert claim_all(machines) == 3
+
+
+def test_a_loan_that_comes_late_is_not_used(machines: Machines) -> None:
+    put(machines, THREE.encode())
+    give(machines, 5, 8)
+    late: list[m.Message] = []
+
+    def keep(message: m.Message) -> bool:
+        if isinstance(message, m.Lent):
+            late.append(message)
+        return isinstance(message, m.Lent)
+    machines.is_lost = keep
+    others = [at for at in range(3) if machines.names[at] != home(machines)]
+    claim(machines, others[0])
+    machines.pass_time(3_000)
+    assert late
+    assert all(len(held(machines, who)) <= 3 for who, _ in machines.answers)
+
+
+# -- rate --------------------------------------------------------------------------------------
+
+
+def test_a_rate_is_kept_and_reached(machines: Machines) -> None:
+    put(machines, QUICK.encode())
+    give(machines, 5, 20)
+    told: list[int] = []
+    begun_ms = machines.now_ms
+    for number in range(60):
+        claim(machines, number % 3, 1, 30_000)
+    while machines.now_ms < begun_ms + 4_000:
+        machines.pass_time(10)
+        told += [machines.now_ms] * (len(held(machines)) - len(told))
+
+    assert 36 <= len(told) <= 42
+    for first in range(len(told)):
+        for last in range(first, len(told)):
+            assert last - first + 1 <= (told[last] - told[first] + 40) * 10 / 1_000 + 2
+
+
+def test_tokens_are_not_lost_with_claims_that_find_nothing(machines: Machines) -> None:
+    put(machines, QueueLimits(rate=1, window_ms=3_600_000, burst=5).encode())
+    for _ in range(5):
+        assert claim_all(machines, 100) == 0
+    put(machines, QueueLimits(rate=1_000, window_ms=1_000, burst=5).encode())
+    machines.pass_time(100)
+    put(machines, QueueLimits(rate=5, window_ms=1_000, burst=5).encode())
+    machines.pass_time(3_000)
+    give(machines, 1)
+    claim(machines, 0, 100)
+    machines.pass_time(100)
+    give(machines, 5)
+    claim(machines, 0, 100)
+    machines.pass_time(100)
+
+    assert len(held(machines)) == 5
+
+
+def test_both_limits_hold_together(machines: Machines) -> None:
+    put(machines, QueueLimits(3, 1_000, 1_000, 1_000).encode())
+    give(machines, 5, 8)
+    machines.pass_time(1_000)
+
+    assert claim_all(machines) == 3
+
+
+# -- beside ------------------------------------------------------------------------------------
+
+
+def test_a_paused_queue_is_not_lent_for(machines: Machines) -> None:
+    put(machines, THREE.encode())
+    put(machines, YES, PAUSED)
+    give(machines, 5, 8)
+
+    assert claim_all(machines) == 0
+    put(machines, UNSET, PAUSED)
+    assert claim_all(machines) == 3
+
+
+def test_other_queues_ask_nobody(machines: Machines) -> None:
+    put(machines, THREE.encode())
+    seen: list[m.Message] = []
+
+    def note(message: m.Message) -> bool:
+        if isinstance(message, m.Borrow | m.Reckon | m.Lent | m.Freed):
+            seen.append(message)
+        return False
+    machines.is_lost = note
+    give(machines, 5, 8, "free")
+    client = b"free"
+    machines.ask(machines.names[0], m.Claim(3, "free", 40, 60_000, 0, "me"), client)
+    machines.pass_time(50)
+
+    assert held(machines, client)
+    assert seen == []
