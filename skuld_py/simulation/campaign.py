@@ -33,6 +33,7 @@ from skuld_py.simulation.faults import Fault, draw_faults
 from skuld_py.simulation.healing import Healer
 from skuld_py.simulation.hindsight import Hindsight
 from skuld_py.simulation.history import Status
+from skuld_py.simulation.limiting import Limiter
 from skuld_py.simulation.meddling import Meddler, Reader
 from skuld_py.simulation.monitor import NO_NEED_TO_RAISE
 from skuld_py.simulation.nemesis import Nemesis
@@ -139,6 +140,8 @@ class Campaign:
             Awaiter(self._make_client("a0", self.options.workload.patience_ms), self.options).begin()
         if self.options.workload.pause_ms:
             Pauser(self._make_client("p0", self.options.workload.patience_ms), self.options).begin()
+        if self.options.workload.limit_ms:
+            Limiter(self._make_client("l0", self.options.workload.patience_ms), self.options).begin()
         self.cluster.scheduler.run(self.safety_ms)
         for client in self.clients[1:]:
             client.is_stopped = True

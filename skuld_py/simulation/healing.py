@@ -6,8 +6,8 @@ core alone must, in bounded time, lead every partition and claim and complete ev
 owners stores. After that all is healed: all nodes agree on owners and leaders, every task is completed, all
 replicas are equal.
 
-Queues are resumed and schedules removed first; where there were any, the core also has a majority of all nodes,
-which settings need.
+Queues are resumed, limits and schedules removed first; where there were any, the core also has a majority of all
+nodes, which settings need.
 
 A node outside the core may still speak, listen or hold its session, so a core must also bear those who
 half work.
@@ -24,12 +24,13 @@ from skuld_py.cluster.placement import place
 from skuld_py.model import messages as m
 from skuld_py.model.body import header_of
 from skuld_py.model.history import TIME_MS_MAX, History, decode_history
+from skuld_py.model.setting import LIMITS, PAUSED
 from skuld_py.simulation.client import Client
 from skuld_py.simulation.cluster import Cluster
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.hopeless import LOOK_MS, cancel_hopeless
 from skuld_py.simulation.network import between, one_way
-from skuld_py.simulation.pausing import resume_for_good
+from skuld_py.simulation.pausing import set_for_good
 from skuld_py.simulation.ticking import NAMES, remove_for_good
 from skuld_py.simulation.working import Worker
 
@@ -74,7 +75,8 @@ class Healer:
         cluster = self._cluster
         cohorts = [document.cohort for _, document in cluster.registry.documents.values()]
         cohorts += self._placement().values()
-        if cluster.options.workload.pause_ms or cluster.options.workload.schedule_ms:
+        workload = cluster.options.workload
+        if workload.pause_ms or workload.schedule_ms or workload.limit_ms:
             cohorts.append(cluster.options.nodes)
         self.core = draw_core(self._random, cluster.options.nodes, [
             (len(cohort), tuple(filter(cluster.atlas.is_whole, cohort))) for cohort in cohorts])
@@ -120,7 +122,10 @@ class Healer:
         """Start to claim and to ask how the nodes see the cluster."""
         if self._cluster.options.workload.pause_ms:
             for queue in self._cluster.options.workload.queues:
-                resume_for_good(self._drainer, queue)
+                set_for_good(self._drainer, PAUSED, queue)
+        if self._cluster.options.workload.limit_ms:
+            for queue in self._cluster.options.workload.queues:
+                set_for_good(self._drainer, LIMITS, queue)
         if self._cluster.options.workload.schedule_ms:
             for name in NAMES:
                 remove_for_good(self._drainer, name)

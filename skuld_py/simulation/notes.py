@@ -21,8 +21,8 @@ class What(Enum):
     """``node`` sent claims or amendments as the leader of ``epoch``, for the first time."""
     PICKED = "picked"
     """``node`` chose waiting tasks of a queue for request ``request``; ``worst`` is the place and id of the
-    last one taken, ``left`` those of the best one left (empty: none). ``is_paused``: it knew since before that the
-    queue is paused."""
+    last one taken, ``left`` those of the best one left (empty: none), ``amount`` how many were taken.
+    ``is_paused``: it knew since before that the queue is paused."""
     ACKED = "acked"
     """``node`` recorded the claims ``tokens`` of the leader ``whom``; none: renewals."""
     SEATING = "seating"
@@ -51,3 +51,4 @@ class Note:
     left: bytes = b""
     amount: int = 0
     is_paused: bool = False
+    queue: str = ""

@@ -76,9 +76,9 @@ class NoteTaker:
 
     def _note(self, process: Process, what: What, partition: int, *, epoch: int = 0, whom: str = "",
               request: int = 0, tokens: frozenset[int] = frozenset(), worst: bytes = b"", left: bytes = b"",
-              amount: int = 0, is_paused: bool = False) -> None:
+              amount: int = 0, is_paused: bool = False, queue: str = "") -> None:
         self.notes.append(Note(self._scheduler.now_ms, process.name, what, partition, epoch, whom, request, tokens,
-                               worst, left, amount, is_paused))
+                               worst, left, amount, is_paused, queue))
 
     def _note_ack(self, process: Process, leader: str, message: m.Granted) -> None:
         grant = self._grants.get((leader, message.partition, message.request))
@@ -108,7 +108,8 @@ class NoteTaker:
                  for index, task_id in enumerate(split(grant.ids)))
         left = next(_waiting(process, grant.partition, base), b"")
         self._note(process, What.PICKED, grant.partition, epoch=grant.epoch, whom=str(process.boots),
-                   request=grant.request, worst=max(taken), left=left, is_paused=_is_paused(process, grant.queue))
+                   request=grant.request, worst=max(taken), left=left, amount=len(split(grant.ids)),
+                   is_paused=_is_paused(process, grant.queue), queue=grant.queue)
 
 
 def _carried(message: m.Probed | m.Compared | m.Fetched | m.Repair) -> int:

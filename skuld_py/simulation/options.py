@@ -44,6 +44,8 @@ SCHEDULES = 0.3
 """Share of runs in which tasks are periodic, too."""
 COLLECTS = 0.35
 """Share of runs in which what has ended is collected after some seconds."""
+LIMITED = 0.4
+"""Share of runs in which an operator limits queues."""
 _REPLICAS = (1, 2, 3, 3, 3, 3, 4, 5, 5, 7)
 _PACE_OF_FAULTS_MS = (700, 1_200, 2_500)
 
@@ -66,6 +68,8 @@ class Workload:
     """Mean time between pauses of some queue; 0: nobody pauses any."""
     schedule_ms: int = 0
     """The period of schedules; 0: nobody puts any."""
+    limit_ms: int = 0
+    """Mean time between changes of some queue's limits; 0: nobody limits any."""
     max_attempts: tuple[int, ...] = ()
     """Of the retry policies that tasks have; none: the default policy."""
     keys: tuple[str, ...] = ()
@@ -177,6 +181,7 @@ def draw_options(seed: int) -> Options:
                      pause_ms=_draw_pause(stream(seed, "pauses")), keys=_draw_keys(stream(seed, "keys")),
                      await_ms=stream(seed, "awaits").choice((0, 700)),
                      names=_draw_names(stream(seed, "names")),
+                     limit_ms=_draw_limit(stream(seed, "limits")),
                      schedule_ms=_draw_schedule(stream(seed, "schedules"))),
         kinds + DISK if is_total_loss else kinds,
         random.choice(_PACE_OF_FAULTS_MS), random.choice((0.3, 1.0, 4.0)), random.random() < 0.1,
@@ -203,6 +208,10 @@ def _draw_pause(random: Random) -> int:
 
 def _draw_schedule(random: Random) -> int:
     return random.choice((500, 900)) if random.random() < SCHEDULES else 0
+
+
+def _draw_limit(random: Random) -> int:
+    return random.choice((1_500, 4_000)) if random.random() < LIMITED else 0
 
 
 def _draw_fast(random: Random, nodes: Sequence[str], skew_ms: int) -> tuple[str, int]:

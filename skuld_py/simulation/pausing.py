@@ -1,4 +1,4 @@
-"""Clients that pause queues and resume them, as operators do; and the one that resumes all in the end."""
+"""Clients that pause queues and resume them, as operators do; and the one that unsets all in the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAUSE_MS = (50, 2_000)
 AGAIN_MS = 1_000
 
 
-def set_paused(client: Client, queue: str, value: bytes, then: Callable[[bool], None]) -> None:
+def set_setting(client: Client, kind: str, queue: str, value: bytes, then: Callable[[bool], None]) -> None:
     """Ask which version the change must have, then change; ``then`` learns whether it surely happened."""
     def on_put(operation: Operation) -> None:
         then(operation.is_ok)
@@ -23,11 +23,11 @@ def set_paused(client: Client, queue: str, value: bytes, then: Callable[[bool], 
     def on_got(operation: Operation) -> None:
         answer = operation.answer
         if isinstance(answer, m.GotSettings):
-            client.ask(lambda request: m.PutSetting(request, PAUSED, queue, answer.version, client.name, value),
+            client.ask(lambda request: m.PutSetting(request, kind, queue, answer.version, client.name, value),
                        on_put)
         else:
             then(False)
-    client.ask(lambda request: m.GetSettings(request, PAUSED, queue, b""), on_got)
+    client.ask(lambda request: m.GetSettings(request, kind, queue, b""), on_got)
 
 
 class Pauser:
@@ -44,20 +44,20 @@ class Pauser:
     def _pause(self) -> None:
         random = self._client.random
         queue, delay_ms = random.choice(self._workload.queues), random.randint(*PAUSE_MS)
-        set_paused(self._client, queue, YES,
+        set_setting(self._client, PAUSED, queue, YES,
                    lambda is_known: self._client.later(delay_ms, self._resume, queue, REPEATS_MAX))
 
     def _resume(self, queue: str, repeats: int) -> None:
         def then(is_known: bool) -> None:
             if not is_known and repeats and not self._client.is_stopped:
                 self._client.later(self._client.random.randint(1, 300), self._resume, queue, repeats - 1)
-        set_paused(self._client, queue, UNSET, then)
+        set_setting(self._client, PAUSED, queue, UNSET, then)
 
 
-def resume_for_good(client: Client, queue: str, times: int = REPEATS_MAX) -> None:
-    """Resume a queue, and again some times: a pause that is still under way may come after the first one."""
+def set_for_good(client: Client, kind: str, queue: str, value: bytes = UNSET, times: int = REPEATS_MAX) -> None:
+    """Set a setting, and again some times: a change that is still under way may come after the first one."""
     def then(is_known: bool) -> None:
         left = times - is_known
         if left:
-            client.later(AGAIN_MS, resume_for_good, client, queue, left)
-    set_paused(client, queue, UNSET, then)
+            client.later(AGAIN_MS, set_for_good, client, kind, queue, value, left)
+    set_setting(client, kind, queue, value, then)

@@ -32,6 +32,7 @@ from mutants import (
     grants,
     groups,
     keys,
+    limits,
     membership,
     moves,
     names,
@@ -48,7 +49,8 @@ from mutants.workshop import TOP, Broken, Workshop
 LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTANTS, *moves.MUTANTS,
                                *coordination.MUTANTS, *membership.MUTANTS, *settings.MUTANTS,
                                *options.MUTANTS, *tasks.MUTANTS, *deps.MUTANTS, *schedules.MUTANTS,
-                               *groups.MUTANTS, *garbage.MUTANTS, *keys.MUTANTS, *names.MUTANTS)
+                               *groups.MUTANTS, *garbage.MUTANTS, *keys.MUTANTS, *names.MUTANTS,
+                               *limits.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from mutants.mutant import Edit, Mutant
 
 SUITE = ("tests/simulation/test_checkers.py", "tests/simulation/test_monitor.py")
-MUTATED = ("claims", "convergence", "durability", "epochs", "evidence", "indexes", "interface", "order",
-           "reading", "settings", "survival")
+MUTATED = ("claims", "convergence", "durability", "epochs", "evidence", "indexes", "interface",
+           "limits", "order", "reading", "settings", "survival")
 BENT: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is}

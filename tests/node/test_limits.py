@@ -7,6 +7,7 @@ import pytest
 from node.machines import Machines
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
+from skuld_py.model.events import Received
 from skuld_py.model.limiting import QueueLimits
 from skuld_py.model.setting import LIMITS, PAUSED, UNSET, YES, home_of
 
@@ -202,21 +203,55 @@ def test_nothing_is_lent_while_what_a_leader_holds_was_never_told(machines: Mach
     assert claim_all(machines) == 3
 
 
-def test_a_loan_that_comes_late_is_not_used(machines: Machines) -> None:
+def caught(machines: Machines) -> tuple[str, str, m.Lent]:
+    """A loan on its way: its borrower, its home, and what was lent."""
     put(machines, THREE.encode())
     give(machines, 5, 8)
-    late: list[m.Message] = []
+    claim_all(machines)
+    complete(machines, held(machines))
+    machines.pass_time(2_000)
+    claim(machines, next(at for at in range(3) if machines.names[at] != home(machines)))
+    while not machines.flying or not isinstance(lent := getattr(machines.flying[0][1], "message", None), m.Lent):
+        machines.deliver(1)
+        if not machines.flying:
+            machines.pass_time(1)
+    borrower, event = machines.flying.popleft()
+    assert isinstance(event, Received) and isinstance(lent, m.Lent) and lent.count == 3
+    return borrower, event.peer, lent
 
-    def keep(message: m.Message) -> bool:
-        if isinstance(message, m.Lent):
-            late.append(message)
-        return isinstance(message, m.Lent)
-    machines.is_lost = keep
-    others = [at for at in range(3) if machines.names[at] != home(machines)]
-    claim(machines, others[0])
-    machines.pass_time(3_000)
-    assert late
-    assert all(len(held(machines, who)) <= 3 for who, _ in machines.answers)
+
+def grants(machines: Machines) -> list[m.Message]:
+    """What is on its way to cohorts."""
+    return [event.message for _, event in machines.flying
+            if isinstance(event, Received) and isinstance(event.message, m.Grant)]
+
+
+def test_a_loan_that_comes_late_is_not_used(machines: Machines) -> None:
+    """Its node stood still: it has not even seen that it has waited too long."""
+    borrower, lender, lent = caught(machines)
+    machines.now_ms = lent.until_ms + 1
+
+    machines.give(borrower, Received(lender, lent))
+
+    assert not grants(machines)
+
+
+def test_a_loan_in_time_is_used(machines: Machines) -> None:
+    borrower, lender, lent = caught(machines)
+    machines.now_ms = lent.until_ms
+
+    machines.give(borrower, Received(lender, lent))
+
+    assert grants(machines)
+
+
+def test_a_loan_by_limits_that_hold_no_more_is_not_used(machines: Machines) -> None:
+    borrower, lender, lent = caught(machines)
+    machines.nodes[borrower].settings.join([m.SettingRow(LIMITS, "q", lent.version + 1, "w", THREE.encode())])
+
+    machines.give(borrower, Received(lender, lent))
+
+    assert not grants(machines)
 
 
 # -- rate --------------------------------------------------------------------------------------

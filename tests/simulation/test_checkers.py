@@ -13,6 +13,7 @@ from simulation.planted_stories import (
     durability,
     interface,
     keys,
+    limits,
     names,
     needs,
     order,
@@ -37,9 +38,9 @@ from skuld_py.simulation.checkers.needs import dependencies_are_done, nobody_wai
 from skuld_py.simulation.notes import What
 
 CASES: Cases = {**durability.CASES, **claims.CASES, **outcomes.CASES, **needs.CASES, **keys.CASES,
-                **names.CASES, **ticks.CASES, **times.CASES, **order.CASES, **interface.CASES}
+                **names.CASES, **limits.CASES, **ticks.CASES, **times.CASES, **order.CASES, **interface.CASES}
 IDS = ([f"D{number}" for number in range(1, 12)] + [f"C{number}" for number in range(1, 15)]
-       + ["C15", "C16", "C17", "C18", "C20", "C21"]
+       + ["C15", "C16", "C17", "C18", "C19", "C20", "C21"]
        + ["O1", "O2", "O3", "V1", "V2", "V3", "V4", "A1", "A2", "A3", "A6", "X1", "X2"])
 BROKEN = [pytest.param(checker, build, wanted, id=f"{checker.__name__}: {name}")
           for checker, (broken, _) in CASES.items() for name, (build, wanted) in broken.items()]
@@ -228,6 +229,12 @@ def test_a_setting_of_a_majority_binds_readers_where_the_same_nodes_were_there_a
     assert verdicts(Story().put(5, copies=2).read_setting(20, 4).know(**facts))["A3"] is verdict
     assert verdicts(Story().put(5).read_setting(20, 4).know(**facts).strike("wipe", 3))["A3"] is None
     assert verdicts(Story().put(5, answer=UNSURE).read_setting(20, 4).know(**facts))["A3"] is None
+
+
+def test_no_limit_is_asked_for_where_it_is_not_known_to_all_or_where_disks_were_lost() -> None:
+    assert verdicts(limits.unlimited())["C19"] is None
+    assert verdicts(limits.both(limits.limited()))["C19"] is False
+    assert verdicts(limits.both(limits.limited()).strike("wipe", 3))["C19"] is None
 
 
 def test_clocks_beyond_their_bound_excuse_that_much_and_no_more() -> None:

@@ -2,8 +2,8 @@
 
 True: held, and was put to the test. False: broken, with the offending operations. None: unknown, nothing
 in the run could have broken it; never a pass. A file per family: ``durability`` and ``survival`` (D),
-``claims``, ``outcomes``, ``needs``, ``keys``, ``ticks`` and ``epochs`` (C), ``order`` (O), ``convergence`` (V),
-``interface`` and ``indexes`` (A). What concerns settings is in ``settings``, and belongs to rules of several
+``claims``, ``outcomes``, ``needs``, ``keys``, ``limits``, ``ticks`` and ``epochs`` (C), ``order`` (O),
+``convergence`` (V), ``interface`` and ``indexes`` (A). What concerns settings is in ``settings``, and belongs to rules of several
 families.
 
 Checkers share no arithmetic with the code they check, and cost at most n log n in the length of a history.
@@ -19,6 +19,7 @@ from skuld_py.simulation.checkers import (
     indexes,
     interface,
     keys,
+    limits,
     needs,
     order,
     outcomes,
@@ -40,7 +41,7 @@ ALL: tuple[Checker, ...] = (
     epochs.votes_are_kept, claims.completed_is_not_granted, claims.renewals_are_the_holders,
     claims.stale_writers_are_fenced, claims.holders_are_pessimists, claims.claims_are_of_the_queue,
     needs.dependencies_are_done, claims.tasks_are_mutexes, keys.lanes_are_in_order, outcomes.attempts_are_bounded,
-    needs.nobody_waits_in_vain, keys.names_are_unique, ticks.ticks_are_tasks,
+    needs.nobody_waits_in_vain, keys.names_are_unique, limits.limits_are_kept, ticks.ticks_are_tasks,
     times.claims_come_in_time,
     order.leaders_take_the_best, order.order_is_nearly_global, order.nobody_starves,
     convergence.convergence_is_bounded, convergence.replicas_are_equal, convergence.merge_keeps_its_laws,

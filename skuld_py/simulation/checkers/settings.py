@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from skuld_py.model import messages as m
-from skuld_py.model.setting import PAUSED, SETTING_PREFIX, YES, Rank
+from skuld_py.model.setting import LIMITS, PAUSED, SETTING_PREFIX, YES, Rank
 from skuld_py.simulation.checkers.evidence import LOSSES, Evidence, Told
 from skuld_py.simulation.history import Operation, Status
 from skuld_py.simulation.notes import What
@@ -97,9 +97,16 @@ def _firm(evidence: Evidence, puts: list[Operation]) -> Iterator[tuple[int, int]
 
 
 def doubtful_times(evidence: Evidence) -> dict[str, Latest]:
-    """Queue -> when some nodes may have had it paused while others had not."""
-    return {name: Latest(list(_doubts(evidence, puts))) for (kind, name), puts in puts_of(evidence).items()
-            if kind == PAUSED}
+    """Queue -> when some nodes may have had it paused while others had not; or limited: then whoever is lent
+    something grants its own best, and whoever is not grants nothing."""
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for (kind, name), puts in puts_of(evidence).items():
+        if kind == PAUSED:
+            spans.setdefault(name, []).extend(_doubts(evidence, puts))
+        elif kind == LIMITS:
+            limited = (put.invoked_ms for put in puts if rank(put)[2])
+            spans.setdefault(name, []).extend((since_ms, evidence.end_ms + 1) for since_ms in limited)
+    return {name: Latest(rows) for name, rows in spans.items()}
 
 
 def _doubts(evidence: Evidence, puts: list[Operation]) -> Iterator[tuple[int, int]]:
