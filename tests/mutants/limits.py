@@ -39,7 +39,7 @@ MUTANTS: tuple[Mutant, ...] = (
            CLUSTER + "test_a_new_home_lends_only_when_no_loan_of_the_old_one_can_be_used"),
     mutant("home-asks-nobody", "a home lends without asking whether it leads still", LENDING,
            "        is_home = self.ballots[self._home.partition].has_majority() and ", "        is_home = ", "C19",
-           CLUSTER + "test_a_home_that_its_voters_have_left_lends_nothing", seeds=0),
+           CLUSTER + "test_a_home_that_its_voters_do_not_confirm_lends_nothing", seeds=0),
     mutant("bucket-full-after-change", "a new bucket is full", LEDGER,
            "        self._parts = 0\n", "        self._parts = limits.burst * limits.window_ms\n", "C19",
            ACCOUNT + "test_a_bucket_begins_empty_and_fills_evenly_up_to_its_burst"),
