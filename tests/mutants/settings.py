@@ -14,7 +14,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "        return queue in self._paused\n", "        return False\n", "C12",
            CLUSTER + "test_nothing_is_granted_of_a_paused_queue_and_all_when_it_is_resumed"),
     mutant("pause-only-where-asked", "a leader leaves it to coordinators to know of a pause", "node/granting.py",
-           "        if self.host.settings.is_paused(self._queue):\n", "        if False:\n", "C12",
+           "        if self.host.settings.is_paused(self.queue):\n", "        if False:\n", "C12",
            CLUSTER + "test_a_leader_that_knows_of_the_pause_grants_nothing_to_a_coordinator_that_does_not"),
     mutant("setting-older-wins", "the row that comes last stands", SETTINGS,
            "            if known is None or rank_of(row) > rank_of(known):\n",

@@ -3,8 +3,8 @@
 True: held, and was put to the test. False: broken, with the offending operations. None: unknown, nothing
 in the run could have broken it; never a pass. A file per family: ``durability`` and ``survival`` (D),
 ``claims``, ``outcomes``, ``needs``, ``keys``, ``limits``, ``ticks`` and ``epochs`` (C), ``order`` (O),
-``convergence`` (V), ``interface`` and ``indexes`` (A). What concerns settings is in ``settings``, and belongs to rules of several
-families.
+``convergence`` (V), ``interface`` and ``indexes`` (A). What concerns settings is in ``settings``, and belongs to
+rules of several families.
 
 Checkers share no arithmetic with the code they check, and cost at most n log n in the length of a history.
 """
