@@ -35,7 +35,7 @@ def raising(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def fail(self: object, *_: object, **__: object) -> None:
         raise error
 
-    for verb in ("count", "complete", "renew", "release", "update", "get", "get_many", "claim", "enqueue"):
+    for verb in ("count", "complete", "renew", "release", "update", "get", "get_many", "log", "claim", "enqueue"):
         monkeypatch.setattr(f"skuld_py.client.client.Client.{verb}", fail)
 
 
