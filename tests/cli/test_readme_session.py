@@ -309,7 +309,7 @@ def test_the_log_of_a_task_is_written_read_and_followed(place: Place) -> None:
     token = str(place.json("claim", "logged", "--lease", "1m", "--wait", "5s")["claims"][0]["token"])
     assert place.json("append", task_id, token, "0", "half way")["next_seq"] == 1
 
-    with Running("log", task_id, "--follow", "--every", "100ms", nodes=place.nodes) as following:
+    with Running("log", task_id, "--follow", nodes=place.nodes) as following:
         following.says(f"{token}\t0\thalf way\n")
         place.run("append", task_id, token, "1", "all of it")
         following.says(f"{token}\t1\tall of it\n")
