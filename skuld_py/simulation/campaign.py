@@ -242,7 +242,7 @@ class Campaign:
             bound_ms=LIVENESS_MS, end_ms=cluster.scheduler.now_ms,
             is_fixed=not self.options.has_churn,
             patience_ms=max(self.options.workload.patience_ms, DRAINER_PATIENCE_MS),
-            collected=cluster.notetaker.collected, going=cluster.monitor.going)
+            collected=cluster.notetaker.gone(cluster.monitor.going), going=cluster.monitor.going)
 
     def judge(self, error: str) -> list[Finding]:
         """All verdicts: of the checkers, the monitor, the liveness phase."""

@@ -70,6 +70,14 @@ class NoteTaker:
             if after is None and not self._is_anywhere(process, key):
                 self.collected.setdefault(key[2:], self._scheduler.now_ms)
 
+    def gone(self, going: Mapping[bytes, int]) -> dict[bytes, int]:
+        """``collected``, and what else of ``going`` is nowhere by now: of two last copies that go at once, neither
+        commit has the other before it."""
+        present = dict.fromkeys(key[2:] for process in self._processes.values()
+                                for key in process.store.tables["body"])
+        unseen = {task_id: self._scheduler.now_ms for task_id in going if task_id not in present}
+        return {**unseen, **self.collected}
+
     def _is_anywhere(self, process: Process, key: bytes) -> bool:
         return any(other is not process and other.store.committed("body", key) is not None
                    for other in self._processes.values())

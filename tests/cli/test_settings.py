@@ -162,7 +162,7 @@ def test_the_number_of_nodes_of_dev_is_not_their_addresses() -> None:
 
 WRONG = {
     "an unknown key": ("[claim]\n# lease\nleese = 1\n", ["line 3", "claim.leese", "did you mean 'lease'?"]),
-    "a key that no other is near": ("[count]\nxyz = 1\n", ["line 2", "count.xyz", "there are: state, nodes, timeout"]),
+    "a key that no other is near": ("[count]\nxyz = 1\n", ["line 2", "count.xyz", "there are: state, nodes"]),
     "an unknown verb": ("[claim]\n\n[clam]\nlease = 1\n", ["line 3", "'clam'", "did you mean 'claim'?"]),
     "a key of no table": ('nodes = "h:1"\n', ["line 1", "nodes", "[all]"]),
     "a key that not all verbs have": ('[all]\nlease = "1s"\n', ["line 2", "all.lease", "no option 'lease'"]),
