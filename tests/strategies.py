@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 from hypothesis import strategies as st
 
+from skuld_py.config import PARTITIONS_MAX
 from skuld_py.model import columns, fields
 from skuld_py.model import messages as m
 from skuld_py.model.body import (
@@ -24,6 +25,7 @@ from skuld_py.model.body import (
     Header,
     Retry,
 )
+from skuld_py.model.notes import SUB
 from skuld_py.model.outcomes import FIRST_TOKEN, LOG_SEQS
 from skuld_py.model.prelude import TIME_MS_MAX, Prelude
 from skuld_py.wire.codec import Envelope
@@ -129,6 +131,12 @@ SPECIAL: dict[tuple[type, str], Callable[[Integer, int], Any]] = {
     (m.Append, "seq"): lambda integer, _: integer(0, LOG_SEQS - ITEMS),
     (m.Complete, "results"): _some_or_none,
     (m.Conclude, "errors"): _some_or_none,
+    (m.Get, "ids"): lambda integer, count: _bytes(integer, 20 * count),
+    (m.Get, "least"): lambda integer, count: _bytes(integer, 8 * count * integer(0, 1)),
+    (m.ReadLog, "id"): _task_id,
+    (m.Note, "tokens"): lambda integer, count: columns.pack_u64([SUB] * count),
+    (m.Note, "seqs"): lambda integer, count: columns.pack_u64([integer(0, PARTITIONS_MAX - 1)
+                                                              for _ in range(count)]),
     (m.Amend, "tokens"): lambda integer, count: _bytes(integer, 8 * count),
     (m.Amend, "errors"): lambda integer, count: columns.pack([_bytes(integer, CHARS) for _ in range(count)]),
     (m.TaskRow, "id"): _task_id,
