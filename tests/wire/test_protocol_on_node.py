@@ -28,7 +28,7 @@ HOSTILE = 3_000
 SAME = {m.Greeted: ("cluster", "partitions", "payload_bytes_max"), m.Failed: ("code", "is_definite"),
         m.Got: ("lacking", "cohorts"), m.Counted: ("rows",), m.Listed: ("upto", "ids", "bodies"), m.Acked: (),
         m.Claimed: (), m.Renewed: ("unknown", "cancelled"), m.Revived: ("outcomes",), m.Described: ("session",),
-        m.GotSettings: ("rows", "upto"), m.SettingPut: ("missing",), m.Awaited: (), m.Logged: ("is_over",)}
+        m.GotSettings: ("rows", "upto"), m.SettingPut: ("missing",), m.Awaited: (), m.Logged: ()}
 """Fields that a cluster of one answers as the text has them."""
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body
+from skuld_py.model.history import RELEASED
 from skuld_py.model.ids import split
 from skuld_py.simulation.checkers.claims import granted_conclusions
 from skuld_py.simulation.checkers.evidence import Evidence, Finding, judge
@@ -41,11 +42,13 @@ def claims_come_in_time(evidence: Evidence) -> Finding:
 
 
 def _rests(evidence: Evidence) -> dict[bytes, list[tuple[int, int]]]:
-    """Task -> (when its holder was told, until when it rests); none of tasks that somebody wanted to revive."""
+    """Task -> (when its holder was told, until when it rests); none of tasks that somebody wanted to revive. Who
+    releases a claim is told its end: the task rests no more."""
     revived = set(_revived(evidence))
     rests: dict[bytes, list[tuple[int, int]]] = {}
     for operation, task_id, _, until_ms in granted_conclusions(evidence):
-        if task_id not in revived:
+        assert isinstance(operation.message, m.Conclude)
+        if task_id not in revived and operation.message.kind != RELEASED:
             rests.setdefault(task_id, []).append((operation.done_ms, until_ms))
     return rests
 
