@@ -21,9 +21,12 @@ QUEUE = "beats"
 
 
 def leader(client: Client) -> str:
-    """Of the schedule's home partition."""
+    """Of the schedule's home partition. A node that has just started may not know it yet."""
     partitions = client.status().partitions
-    return partitions[home_of("beat", len(partitions))].leader
+    while not (name := partitions[home_of("beat", len(partitions))].leader):
+        await_leaders(client)
+        partitions = client.status().partitions
+    return name
 
 
 def take_ticks(client: Client, seen: list[int], count: int, timeout_s: float = 60) -> None:
