@@ -84,10 +84,14 @@ class Watching:
 
     def look(self, now_ms: int) -> bool:
         """Ask what is due; says whether anything was asked."""
+        has_asked_again = bool(self._again) and self._ask_again(now_ms)
+        return self._walk(now_ms) or has_asked_again
+
+    def _ask_again(self, now_ms: int) -> bool:
         due = [entry for entry in self._again if entry[0] <= now_ms]
         self._again = [entry for entry in self._again if entry[0] > now_ms]
         asked = [self.ask(now_ms, self._node.vnode(partition), deps) for _, partition, deps in due]
-        return self._walk(now_ms) or any(asked)
+        return any(asked)
 
     def _walk(self, now_ms: int) -> bool:
         """One page of one partition."""

@@ -4,8 +4,8 @@ Changes of a batch gather in memory and are added to the stored numbers once, wh
 settles, so that they cost one record per queue touched. They are a function of the indexes: a
 task is counted where it is found, which makes the numbers converge with the data.
 
-No index changes without a count, so the tally also says that its partition was ``touched``: a node of many
-partitions then looks at those few that a batch was about.
+No task changes its place without a count, so the tally also says that its partition was ``touched``: a node of
+many partitions then looks at those few that a batch was about. (News of dependencies says so itself.)
 """
 
 from __future__ import annotations
