@@ -90,6 +90,7 @@ def pass_gate(engine: FakeEngine, context: TaskContext) -> dict[str, int]:
     except BaseException:
         GATE.was_interrupted.set()
         raise
+    context.log({"through": True})
     return {"attempt": context.attempt}
 
 
@@ -339,7 +340,8 @@ def test_a_log_that_somebody_else_wrote_into_fails_the_attempt(
     start(slots=1)
     GATE.arrived.acquire(timeout=20)
     claim = client.get(task).claims[0]
-    client.update(ClaimName(task, claim.token), [b"a stranger's"] * 50, seq=0)
+    eventually(lambda: bool(list(client.log(task))))
+    client.update(ClaimName(task, claim.token), [b"a stranger's"] * 50, seq=1)
     GATE.open.set()
 
     eventually(lambda: client.get(task).state == "dead")
