@@ -135,10 +135,14 @@ class Retention:
 
     keep_ms: int = 0
     """What ended longer ago is deleted, once every replica knows that; 0: everything is kept."""
-    slice_ms: int = 600_000
-    """How seldom a partition's watermarks rise: each rise costs two comparisons with every replica."""
+    slice_ms: int = attrs.field(default=attrs.Factory(
+        lambda self: min(600_000, max(1_000, self.keep_ms // 10)), takes_self=True))
+    """How seldom a partition's watermarks rise: each rise costs two comparisons with every replica. A tenth of
+    what is kept, but at most ten minutes."""
     page_tasks: int = 200
     """Tasks that are deleted at a time."""
+    archives: bool = False
+    """Delete only what somebody has said is archived."""
 
 
 @attrs.frozen

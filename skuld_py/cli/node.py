@@ -36,7 +36,10 @@ RETENTION_S_MAX = 3_660 * 24 * 3600.0
 @click.option("--retention", "retention_s", type=Duration(least_s=1, most_s=RETENTION_S_MAX), metavar="DURATION",
               default=None, show_default="for ever", envvar="SKULD_RETENTION",
               help="Delete tasks that ended longer ago, once every replica knows it. Say the same on every node:"
-                   " that of a partition's leader counts.")
+                   " the longest one counts, and a node without it keeps everything on all.")
+@click.option("--archive", is_flag=True, envvar="SKULD_ARCHIVE",
+              help="With --retention: delete only what 'skuld archive' has written to an archive. Say it on every"
+                   " node: what one that says so keeps is deleted by none that does not.")
 @click.option("--direct-join", is_flag=True, envvar="SKULD_DIRECT_JOIN",
               help="Ask a member to be let in, and let others in, with one entry in the log for many.")
 @click.option("--transfer", is_flag=True, envvar="SKULD_TRANSFER",
@@ -50,8 +53,8 @@ RETENTION_S_MAX = 3_660 * 24 * 3600.0
                    " Implies --versions.")
 @json_option
 def node(cluster: str, hosts: str, host: str, port: int, data: Path, session_s: float, partitions: int | None,
-         replicas: int | None, skew_s: float | None, retention_s: float | None, direct_join: bool, transfer: bool,
-         sharing: bool, versions: bool, schedulers: tuple[str, ...], as_json: bool) -> None:
+         replicas: int | None, skew_s: float | None, retention_s: float | None, archive: bool, direct_join: bool,
+         transfer: bool, sharing: bool, versions: bool, schedulers: tuple[str, ...], as_json: bool) -> None:
     """Run a node of a cluster until SIGTERM or Ctrl-C.
 
     It says "node HOST:PORT of cluster NAME is ready" once it takes requests. Its name is HOST:PORT: started
@@ -76,10 +79,12 @@ def node(cluster: str, hosts: str, host: str, port: int, data: Path, session_s: 
                     node=f"{host}:{port}", cluster=cluster)
 
     check_name("cluster", cluster)
+    if archive and retention_s is None:
+        raise click.UsageError("--archive: without --retention nothing is deleted; say both, or neither.")
     for scheduler in schedulers:
         check_name("scheduler", scheduler, WIDE_NAME)
     expected = {"partitions": partitions, "replicas": replicas,
                 "skew_ms": None if skew_s is None else round(skew_s * 1000)}
     serve(hosts, cluster, host, port, data, session_ms=round(session_s * 1000), on_ready=say_ready,
           expected=expected, scaling=Scaling(direct_join, transfer, sharing, schedulers, versions),
-          retention=Retention(round((retention_s or 0) * 1000)))
+          retention=Retention(round((retention_s or 0) * 1000), archives=archive))

@@ -81,7 +81,7 @@ class Reading:
 
     def _read(self, question: m.Get) -> Work[list[Task]]:
         answer = yield from ask(m.Got, question)
-        return [_task_of(row, self._wall_ms()) for row in answer.message.tasks if len(row.body)]
+        return [task_of(row, self._wall_ms()) for row in answer.message.tasks if len(row.body)]
 
     def _bare(self, ids: Sequence[bytes]) -> Work[list[Task]]:
         """Tasks without logs; what they wait for and have met is known of these."""
@@ -149,7 +149,8 @@ def _tasks_of(answer: m.Listed, now_ms: int) -> list[Task]:
             for task_id, body, history in rows]
 
 
-def _task_of(row: m.TaskRow, now_ms: int) -> Task:
+def task_of(row: m.TaskRow, now_ms: int) -> Task:
+    """A task as readers see it, of the rows that a node gave; read at ``now_ms``."""
     keys = zip(columns.unpack_u64(row.tokens), columns.unpack_u64(row.seqs), row.entries.unpack(), strict=True)
     entries = [LogEntry(token, seq, data) for token, seq, data in keys]
     return view(TaskId(row.id), row.body.unpack()[0], decode_history(row.history or None), entries, now_ms)

@@ -2,7 +2,7 @@
 awaited, a node in memory.
 
 A new verb is a method in ``enqueueing``, ``holding``, ``concluding``, ``reading``, ``waiting``,
-``pausing``, ``limiting`` or ``scheduling``, or in another class named here.
+``pausing``, ``limiting``, ``scheduling`` or ``archiving``, or in another class named here.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 
+from skuld_py.client.archiving import Archiving
 from skuld_py.client.concluding import Concluding
 from skuld_py.client.enqueueing import Enqueueing
 from skuld_py.client.groups import Grouping
@@ -27,7 +28,8 @@ from skuld_py.model import names
 TIMEOUT_S = 5.0
 
 
-class Verbs(Enqueueing, Holding, Concluding, Reading, Waiting, Pausing, Limiting, Scheduling, Grouping):
+class Verbs(Enqueueing, Holding, Concluding, Reading, Waiting, Pausing, Limiting, Scheduling, Grouping,
+            Archiving):
     """What a client can do. ``holder`` is its name in the claims it makes."""
 
     def __init__(self, holder: str | None, clock: Callable[[], float] = steady_s,

@@ -1,12 +1,14 @@
-"""How a leader and all replicas of a partition agree on what is collected (see ``node.collecting``)."""
+"""How a leader and all replicas of a partition agree on what is collected (see ``node.collecting``), and how an
+archiver gets it before it goes (``node.offering``)."""
 
 from __future__ import annotations
 
 import attrs
 
 from skuld_py.model import fields
+from skuld_py.model.client_messages import TaskRow
 from skuld_py.model.fields import U32_MAX
-from skuld_py.model.message import Message
+from skuld_py.model.message import ROLE_CLIENT, ROLE_NODE, Message
 
 
 @attrs.frozen
@@ -35,7 +37,8 @@ class Ebbed(Message):
 
 @attrs.frozen
 class Collect(Message):
-    """Delete these tasks, each of this digest, that had ended by ``upto_ms``; or, a trial, say which you would."""
+    """Delete these tasks, each of this digest, that had ended by ``upto_ms``; or, a trial, say which you would.
+    ``is_archived``: they are archived, or will be before they are deleted."""
 
     is_promise = False
     columns = ("ids", "digests")
@@ -44,6 +47,7 @@ class Collect(Message):
     epoch: int = fields.number(1, U32_MAX)
     upto_ms: int = fields.number()
     is_trial: bool = fields.truth()
+    is_archived: bool = fields.truth()
     ids: bytes = fields.ids()
     digests: bytes = fields.u64s()
 
@@ -57,4 +61,54 @@ class Collected(Message):
     kept: bytes = fields.u64s()
 
 
+@attrs.frozen
+class Offer(Message):
+    """What of a partition waits to be archived; to a node, then to the leader."""
+
+    roles = ROLE_CLIENT | ROLE_NODE
+    is_promise = False
+    request: int = fields.number()
+    partition: int = fields.number()
+
+
+@attrs.frozen
+class Offered(Message):
+    """A page: ids with digests, and what there is of them. The logs of those ``cut`` are longer than what
+    stands here. Without ids: some may follow (``is_under_way``), collection waits for the nodes ``awaited``."""
+
+    columns = ("ids", "digests")
+    request: int = fields.number()
+    epoch: int = fields.number(0, U32_MAX)
+    is_under_way: bool = fields.truth()
+    awaited: tuple[str, ...] = fields.names(1_000)
+    ids: bytes = fields.ids()
+    digests: bytes = fields.u64s()
+    cut: bytes = fields.ids()
+    tasks: tuple[TaskRow, ...] = fields.rows(TaskRow)
+
+
+@attrs.frozen
+class Discard(Message):
+    """All tasks of the page that was offered are archived, durably: delete them; to a node, then to the leader."""
+
+    roles = ROLE_CLIENT | ROLE_NODE
+    is_promise = False
+    columns = ("ids", "digests")
+    request: int = fields.number()
+    partition: int = fields.number()
+    epoch: int = fields.number(1, U32_MAX)
+    ids: bytes = fields.ids()
+    digests: bytes = fields.u64s()
+
+
+@attrs.frozen
+class Discarded(Message):
+    """So many tasks are deleted; none, and ``is_current`` is false, when the page is not on offer any more."""
+
+    request: int = fields.number()
+    is_current: bool = fields.truth()
+    count: int = fields.number()
+
+
 GARBAGE_MESSAGES: tuple[type[Message], ...] = (Ebb, Ebbed, Collect, Collected)
+ARCHIVE_MESSAGES: tuple[type[Message], ...] = (Offer, Offered, Discard, Discarded)

@@ -47,7 +47,18 @@ from skuld_py.model.coordination_messages import (
 )
 from skuld_py.model.decision_messages import DECISION_MESSAGES, Decide, Decided, Undecided
 from skuld_py.model.dependency_messages import DEPENDENCY_MESSAGES, Note, Tell, Told, Watch, Watched
-from skuld_py.model.garbage_messages import GARBAGE_MESSAGES, Collect, Collected, Ebb, Ebbed
+from skuld_py.model.garbage_messages import (
+    ARCHIVE_MESSAGES,
+    GARBAGE_MESSAGES,
+    Collect,
+    Collected,
+    Discard,
+    Discarded,
+    Ebb,
+    Ebbed,
+    Offer,
+    Offered,
+)
 from skuld_py.model.loan_messages import LOAN_MESSAGES, Borrow, Freed, Lent, Reckon, Reckoned, Spent
 from skuld_py.model.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
 from skuld_py.model.node_messages import (
@@ -121,7 +132,7 @@ MESSAGES: tuple[type[Message], ...] = (
     Probe, Probed, Fetch, Fetched, *COORDINATION_MESSAGES, *DECISION_MESSAGES,
     GetSettings, GotSettings, PutSetting, SettingPut, PullSettings, PulledSettings,
     *OUTCOME_MESSAGES, *READING_MESSAGES, *DEPENDENCY_MESSAGES, *WAITING_MESSAGES, *GARBAGE_MESSAGES,
-    *LOAN_MESSAGES,
+    *LOAN_MESSAGES, *ARCHIVE_MESSAGES,
 )
 """The operation table: a message's code on the wire is its index here."""
 
@@ -161,6 +172,8 @@ __all__ = [
     "Delegate",
     "Describe",
     "Described",
+    "Discard",
+    "Discarded",
     "Ebb",
     "Ebbed",
     "Enqueue",
@@ -192,6 +205,8 @@ __all__ = [
     "NodeRow",
     "NotNow",
     "Note",
+    "Offer",
+    "Offered",
     "PartitionRow",
     "Probe",
     "Probed",

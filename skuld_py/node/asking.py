@@ -26,6 +26,7 @@ from skuld_py.node.awaiting import AwaitOperation, ReadLogOperation
 from skuld_py.node.claiming import ClaimOperation
 from skuld_py.node.configuring import ReadSettings, WriteSetting
 from skuld_py.node.household import Household
+from skuld_py.node.offering import PartitionQuestion
 from skuld_py.node.operation import Operation, Origin
 from skuld_py.node.reading import GetOperation
 from skuld_py.node.referring import ConcludeOperation, RenewOperation, ReviveOperation
@@ -56,6 +57,8 @@ class ClientService:
             m.Cancel: self._cancel, m.Revive: self._revive, m.Await: self._await, m.ReadLog: self._read_log,
             m.GetSettings: lambda now_ms, origin, message: ReadSettings(node, origin, now_ms, message),
             m.PutSetting: self._put_setting,
+            m.Offer: lambda now_ms, origin, message: PartitionQuestion(node, origin, now_ms, message),
+            m.Discard: lambda now_ms, origin, message: PartitionQuestion(node, origin, now_ms, message),
         }
 
     def serve(self, now_ms: int, client: bytes, message: Any, open_operations: int) -> None:

@@ -12,11 +12,12 @@ The leader of a partition drives a *slice*: all ids up to a time that lies ``Ret
 4. *Collecting*, a page at a time: a trial asks all who of them holds each task, with this digest, ended by then,
    and only what all agree on is deleted by all. A replica that misses the last word keeps the task until an
    exchange with another tells it (``gone``).
+   With an archive, what they agree on is *on offer* first: it goes when somebody says that it is written there.
 
 **All replicas**, not a majority: those who keep the partition, all registered nodes and all live ones. Whoever is
-silent, in doubt about its memory, or still has records to hand off stops it: collection waits, and a status shows
-for whom. So a node that was away for long has missed no deletion that others count on; and what an old disk brings
-back finds every other replica sealed.
+silent, in doubt about its memory, or still has records to hand off stops it, and so does one that is to keep what
+has ended for longer (``deleting``): collection waits, and a status shows for whom. So a node that was away for
+long has missed no deletion that others count on; and what an old disk brings back finds all others sealed.
 
 Nothing here rests on there being one leader: each step is true of the replicas whoever asks. The epoch is only
 compared so that new voters are known: who has voted for a newer leader refuses, and a new member of a cohort reads
@@ -41,9 +42,9 @@ from skuld_py.node.comparing import Comparing
 from skuld_py.node.household import Household
 from skuld_py.node.operation import Operation, Origin
 from skuld_py.partition.exchange import Pass
-from skuld_py.partition.garbage import Remains, collect, may_collect, page_of, remains_of
+from skuld_py.partition.garbage import Remains, page_of
 from skuld_py.partition.records import TABLES
-from skuld_py.partition.vnode import Role, Vnode
+from skuld_py.partition.vnode import Vnode
 
 RETRY_MS = 1_000
 """After a slice had to be given up."""
@@ -64,10 +65,28 @@ class Stage(Enum):
 
 
 @attrs.define
+class Page:
+    """Tasks that all replicas would delete, each with its digest. ``upto``: the id behind which the next page
+    begins; ``cut``: those whose logs are longer than what is read of a task."""
+
+    ids: bytes
+    digests: bytes
+    upto: bytes
+    cut: bytes
+    is_going: bool = False
+    count: int = 0
+    """How many tasks this node has deleted of them."""
+
+    def is_(self, task_ids: bytes, digests: bytes) -> bool:
+        """Whether somebody speaks of this page."""
+        return self.ids == task_ids and self.digests == digests
+
+
+@attrs.define
 class Slice:
     """A partition's way to one time. ``lives``: the replicas, each with the life that it told; ``through``: those
     compared with in this stage, by passes from number ``first`` on; the others are asked again at ``confirm_ms``;
-    ``after``: how far it has collected."""
+    ``after``: how far it has collected; ``offer``: what waits to be archived."""
 
     epoch: int
     upto_ms: int
@@ -78,6 +97,7 @@ class Slice:
     confirm_ms: int = 0
     through: dict[str, None] = attrs.field(factory=dict)
     after: bytes = b""
+    offer: Page | None = None
     is_asking: bool = False
 
 
@@ -85,7 +105,7 @@ Next = Callable[[int, int, Slice, Mapping[str, m.Message]], None]
 
 
 class Round(Operation):
-    """One question to several nodes. ``then`` gets the answers of all, or none."""
+    """One question to several nodes. ``then`` gets the answers, in the end those of all unless one is silent."""
 
     def __init__(self, node: Household, now_ms: int, make: Callable[[int, str], m.Message], names: Collection[str],
                  then: Then) -> None:
@@ -104,21 +124,21 @@ class Round(Operation):
         if self.pending.pop(peer, None) is not None:
             self._answers[peer] = message
             if not self.pending:
-                self._finish(now_ms, self._answers)
+                self._finish(now_ms)
 
     def on_deadline(self, now_ms: int) -> None:
         """Somebody is silent."""
-        self._finish(now_ms, {})
+        self._finish(now_ms)
 
     def on_gone(self, now_ms: int, gone: Collection[str]) -> None:
         """Somebody is no member any more."""
         if any(name in self.pending for name in gone):
-            self._finish(now_ms, {})
+            self._finish(now_ms)
 
-    def _finish(self, now_ms: int, answers: Mapping[str, m.Message]) -> None:
+    def _finish(self, now_ms: int) -> None:
         if not self.is_closed:
             self.end()
-            self._then(now_ms, answers)
+            self._then(now_ms, self._answers)
 
 
 class Collecting:
@@ -129,6 +149,10 @@ class Collecting:
         self._comparing = comparing
         self._slices: dict[int, Slice] = {}
         self._next_ms: dict[int, int] = {}
+        self._hindered: dict[int, list[str]] = {}
+        """Who was away, or did not go along, when something of a partition was to be collected last."""
+        self._gone: dict[int, Page] = {}
+        """The last page of each partition that was archived and deleted."""
 
     def look(self, now_ms: int) -> None:
         """Begin what is due, go on with what is under way, give up what cannot end."""
@@ -156,19 +180,32 @@ class Collecting:
     def _names(self, partition: int) -> list[str]:
         """All who may keep anything; none while one of them is away."""
         names = sorted({*self._node.keepers(partition), *self._node.nodes, *self._node.live})
-        return names if all(name in self._node.live for name in names) else []
+        self._hindered[partition] = [name for name in names if name not in self._node.live]
+        return [] if self._hindered[partition] else names
+
+    def awaited(self, partition: int) -> list[str]:
+        """The nodes without which nothing more of a partition led here can be collected."""
+        under_way = self._slices.get(partition)
+        if under_way is not None and under_way.stage in (Stage.PULLING, Stage.CHECKING):
+            return self._awaited(under_way)
+        return self._hindered.get(partition, [])
+
+    def is_under_way(self, partition: int) -> bool:
+        """Whether a slice of a partition is."""
+        return partition in self._slices
 
     # -- closing, comparing, sealing -----------------------------------------------------------
 
     def _begin(self, now_ms: int, vnode: Vnode) -> None:
         retention, watermark = self._node.retention, vnode.replica.watermark
         upto_ms = max(now_ms - retention.keep_ms, watermark.closed_ms)
+        if not _is_any_below(vnode, upto_ms):
+            self._next_ms[vnode.partition] = now_ms + retention.slice_ms
+            self._hindered.pop(vnode.partition, None)
+            return
         names = self._names(vnode.partition)
         self._next_ms[vnode.partition] = now_ms + RETRY_MS
         if not names:
-            return
-        if not _is_any_below(vnode, upto_ms):
-            self._next_ms[vnode.partition] = now_ms + retention.slice_ms
             return
         under_way = self._slices[vnode.partition] = Slice(vnode.epoch, upto_ms, names)
         self._ask(now_ms, vnode.partition, under_way, names, lambda request, _: m.Ebb(
@@ -180,7 +217,9 @@ class Collecting:
             if self._slices.get(partition) is not under_way:
                 return
             under_way.is_asking = False
-            if not answers or not all(getattr(answer, "is_accepted", False) for answer in answers.values()):
+            self._hindered[partition] = [name for name in names
+                                         if not getattr(answers.get(name), "is_accepted", False)]
+            if self._hindered[partition]:
                 self._note_promised(at_ms, partition, answers)
                 self._give_up(at_ms, partition)
             else:
@@ -206,7 +245,7 @@ class Collecting:
         self._pursue(now_ms, partition, under_way)
 
     def _pursue(self, now_ms: int, partition: int, under_way: Slice) -> None:
-        if under_way.stage is Stage.COLLECTING and not under_way.is_asking:
+        if under_way.stage is Stage.COLLECTING and not under_way.is_asking and under_way.offer is None:
             self._try_page(now_ms, partition, under_way)
         if under_way.stage in (Stage.PULLING, Stage.CHECKING):
             awaited = self._awaited(under_way)
@@ -265,20 +304,15 @@ class Collecting:
         def on_tried(at_ms: int, _: int, __: Slice, answers: Mapping[str, m.Message]) -> None:
             kept = dict.fromkeys(index for answer in answers.values() if isinstance(answer, m.Collected)
                                  for index in columns.unpack_u64(answer.kept))
-            ripe = [remains for index, remains in enumerate(page) if index not in kept]
-            if not self._may_go_on(partition, self._node.vnodes[partition]):
-                self._give_up(at_ms, partition)
-            elif ripe:
-                self._send(at_ms, partition, under_way, ripe, False, on_deleted)
-            else:
+            ripe = _page([remains for index, remains in enumerate(page) if index not in kept], upto)
+            if not ripe.ids:
                 self._turn_page(at_ms, partition, under_way, upto)
-
-        def on_deleted(at_ms: int, _: int, __: Slice, ___: Mapping[str, m.Message]) -> None:
-            self._turn_page(at_ms, partition, under_way, upto)
-            if partition in self._slices:
-                self._try_page(at_ms, partition, under_way)
+            elif self._node.retention.archives:
+                under_way.offer = ripe
+            else:
+                self._delete(at_ms, partition, under_way, ripe, lambda _: None)
         if page:
-            self._send(now_ms, partition, under_way, page, True, on_tried)
+            self._send(now_ms, partition, under_way, _page(page, upto), True, on_tried)
         else:
             self._turn_page(now_ms, partition, under_way, upto)
 
@@ -289,63 +323,62 @@ class Collecting:
             del self._slices[partition]
             self._next_ms[partition] = now_ms + self._node.retention.slice_ms
 
-    def _send(self, now_ms: int, partition: int, under_way: Slice, page: Sequence[Remains], is_trial: bool,
-              then: Next) -> None:
-        task_ids = b"".join(remains.id for remains in page)
-        digests = columns.pack_u64([remains.digest for remains in page])
+    def _delete(self, now_ms: int, partition: int, under_way: Slice, page: Page,
+                then: Callable[[int], None]) -> None:
+        """Have all delete a page; ``then`` gets how many tasks that were."""
+        if not self._may_go_on(partition, self._node.vnodes[partition]):
+            self._give_up(now_ms, partition)
+            return
+
+        watermark = self._node.vnodes[partition].replica.watermark
+        before = watermark.collected
+
+        def on_deleted(at_ms: int, _: int, __: Slice, ___: Mapping[str, m.Message]) -> None:
+            page.count = watermark.collected - before
+            then(page.count)
+            under_way.offer = None
+            self._turn_page(at_ms, partition, under_way, page.upto)
+            if partition in self._slices:
+                self._try_page(at_ms, partition, under_way)
+        page.is_going = True
+        self._send(now_ms, partition, under_way, page, False, on_deleted)
+
+    def _send(self, now_ms: int, partition: int, under_way: Slice, page: Page, is_trial: bool, then: Next) -> None:
         self._ask(now_ms, partition, under_way, under_way.lives, lambda request, _: m.Collect(
-            request, partition, under_way.epoch, under_way.upto_ms, is_trial, task_ids, digests), then)
+            request, partition, under_way.epoch, under_way.upto_ms, is_trial, self._node.retention.archives,
+            page.ids, page.digests), then)
+
+    # -- archiving -----------------------------------------------------------------------------
+
+    def offer(self, partition: int) -> Page | None:
+        """What of a partition waits to be archived."""
+        under_way = self._slices.get(partition)
+        page = None if under_way is None else under_way.offer
+        return None if page is None or page.is_going else page
+
+    def discard(self, now_ms: int, partition: int, epoch: int, task_ids: bytes, digests: bytes,
+                then: Callable[[int | None], None]) -> None:
+        """A page is archived. ``then`` gets how many tasks were deleted, None when it is not on offer (any more);
+        it is not called while that is being found out, or when it cannot be."""
+        under_way, gone = self._slices.get(partition), self._gone.get(partition)
+        page = None if under_way is None or under_way.epoch != epoch else under_way.offer
+        if under_way is not None and page is not None and page.is_(task_ids, digests):
+            if not page.is_going:
+                def on_gone(count: int) -> None:
+                    self._gone[partition] = page
+                    then(count)
+                self._delete(now_ms, partition, under_way, page, on_gone)
+        else:
+            then(gone.count if gone is not None and gone.is_(task_ids, digests) else None)
+
+
+def _page(found: Sequence[Remains], upto: bytes) -> Page:
+    task_ids, digests = b"".join([each.id for each in found]), columns.pack_u64([each.digest for each in found])
+    cut = b"".join([each.id for each in found if each.has_long_log])
+    return Page(task_ids, digests, upto, cut)
 
 
 def _is_any_below(vnode: Vnode, upto_ms: int) -> bool:
     prefix = vnode.replica.prefix
     return any(vnode.store.is_any_between(table, prefix, prefix + (upto_ms + 1).to_bytes(8, "big"))
                for table in TABLES)
-
-
-# -- every replica's side --------------------------------------------------------------------------
-
-
-def _refuses(vnode: Vnode, role: Role, epoch: int) -> bool:
-    """Whether this copy is in doubt or has records to hand off, or has voted for a newer leader."""
-    is_voter = vnode.standing.includes(vnode.me.name)
-    return role in (Role.SUSPECT, Role.ZOMBIE) or (is_voter and epoch < vnode.promise.epoch)
-
-
-def ebb(node: Household, vnode: Vnode, request: m.Ebb) -> m.Ebbed:
-    """Close, or seal, this copy."""
-    watermark, promised = vnode.replica.watermark, vnode.promise.epoch
-    role = vnode.role(node.owners(vnode.partition))
-    if _refuses(vnode, role, request.epoch):
-        return m.Ebbed(request.request, False, promised if vnode.standing.includes(node.me.name) else 0, 0)
-    if role is not Role.STRANGER and not watermark.life:
-        watermark.begin_life(node.next_request())
-    life = 0 if role is Role.STRANGER else watermark.life
-    if not request.life:
-        watermark.close(request.upto_ms)
-    elif request.life == life:
-        watermark.seal(request.upto_ms)
-    else:
-        return m.Ebbed(request.request, False, 0, life)
-    return m.Ebbed(request.request, True, 0, life)
-
-
-def delete(node: Household, vnode: Vnode, request: m.Collect) -> m.Collected:
-    """Delete, or say that this copy would."""
-    replica = vnode.replica
-    role = vnode.role(node.owners(vnode.partition))
-    if _refuses(vnode, role, request.epoch) or replica.watermark.sealed_ms < request.upto_ms:
-        return m.Collected(request.request, False, b"")
-    task_ids, digests = ids.split(request.ids), columns.unpack_u64(request.digests)
-    kept: list[int] = []
-    agreed: list[bytes] = []
-    for index, (remains, digest) in enumerate(zip(remains_of(replica, task_ids), digests, strict=True)):
-        is_ripe = (ids.time_of(remains.id) <= request.upto_ms and remains.digest == digest
-                   and may_collect(replica, remains.id, request.upto_ms))
-        if is_ripe:
-            agreed.append(remains.id)
-        elif not remains.is_nothing or ids.time_of(remains.id) > request.upto_ms:
-            kept.append(index)
-    if not request.is_trial:
-        collect(replica, agreed)
-    return m.Collected(request.request, True, columns.pack_u64(kept))

@@ -16,12 +16,13 @@ from skuld_py.model import messages as m
 from skuld_py.model.history import CANCELLED
 from skuld_py.model.outcomes import RESULT_SEQ
 from skuld_py.node.claiming import lead_claim
-from skuld_py.node.collecting import delete, ebb
 from skuld_py.node.comparing import Comparing
+from skuld_py.node.deleting import delete, ebb
 from skuld_py.node.household import Household
 from skuld_py.node.judging import lead_conclusion, lead_renewal, lead_revival
 from skuld_py.node.listing import listed
 from skuld_py.node.moving import Moving
+from skuld_py.node.offering import Offering
 from skuld_py.node.operation import Host, Origin
 from skuld_py.node.steward import Steward
 from skuld_py.node.telling import lead_tell, lead_watch
@@ -43,6 +44,7 @@ class PeerService:
         self._comparing = comparing
         self._moving = moving
         self.floor_ms = 0
+        offering = Offering(node, steward.collecting)
         self._handlers: dict[type[m.Message], Callable[[int, str, Any], m.Message | None]] = {
             m.Replicate: self._replicate, m.Append: self._append, m.Complete: self._complete,
             m.Cancel: self._cancel, m.Get: self._get, m.Count: self._count, m.List: self._list,
@@ -66,8 +68,9 @@ class PeerService:
             m.Probe: self._probe,
             m.Compare: self._compare, m.Fetch: self._fetch, m.Repair: self._repair, m.Mend: self._mend,
             m.Interest: self._interest,
-            m.Ebb: lambda now, peer, msg: ebb(node, self._vnode(msg.partition), msg),
+            m.Ebb: lambda now, peer, msg: ebb(node, now, self._vnode(msg.partition), msg),
             m.Collect: lambda now, peer, msg: delete(node, self._vnode(msg.partition), msg),
+            m.Offer: offering.on_offer, m.Discard: offering.on_discard,
             m.Probed: comparing.on_answer, m.Compared: comparing.on_answer, m.Fetched: comparing.on_answer,
         }
 

@@ -37,7 +37,7 @@ class Steward:
         self._node = node
         self._comparing = comparing
         self._moving = moving
-        self._collecting = Collecting(node, comparing)
+        self.collecting = Collecting(node, comparing)
         self._heard_ms: dict[str, int] = {}
         self._since_ms: dict[str, int] = {}
         self._first_head = 0
@@ -67,7 +67,7 @@ class Steward:
             bury_expired(self._node, now_ms, self._node.timing.sweep_rows)
             self._moving.look(now_ms)
             self._moving.drop()
-            self._collecting.look(now_ms)
+            self.collecting.look(now_ms)
         if now_ms >= self._next_gossip_ms:
             self._gossip(now_ms)
 
@@ -93,7 +93,7 @@ class Steward:
     def on_pass(self, now_ms: int, ended: Pass) -> None:
         """An exchange is through."""
         self._moving.on_pass(now_ms, ended)
-        self._collecting.on_pass(now_ms, ended)
+        self.collecting.on_pass(now_ms, ended)
 
     # -- elections -----------------------------------------------------------------------------
 

@@ -40,6 +40,13 @@ class Remains:
         return not any(self.tables)
 
     @property
+    def has_long_log(self) -> bool:
+        """Whether a read of the task shows only the begin of its log."""
+        log = self.tables[TABLES.index("log")]
+        size = sum(len(entry) for _, entry in log)
+        return len(log) > DEFAULT_LIMITS.log_entries or size > DEFAULT_LIMITS.log_bytes
+
+    @property
     def size(self) -> int:
         """Bytes of its values."""
         return sum(len(value) for rows in self.tables for _, value in rows)

@@ -21,6 +21,7 @@ from skuld_py.model.events import Effect, Event
 from skuld_py.node.node import Node
 from skuld_py.node.turn import Machine
 from skuld_py.simulation import checkers
+from skuld_py.simulation.archiving import Archiver
 from skuld_py.simulation.awaiting import Awaiter
 from skuld_py.simulation.checkers import Evidence, Finding
 from skuld_py.simulation.checkers.convergence import replicas_are_equal
@@ -120,6 +121,7 @@ class Campaign:
                              Worker(drainer, self.options, ("complete",)))
         self.calm = Calm(drainer, self.options)
         self.awaiter = Awaiter(drainer, self.options)
+        self.archiver = Archiver(drainer, self.options)
         faults = draw_faults(stream(seed, "faults"), drawn.faults, drawn.fault_every_ms, drawn.nodes,
                              seconds * 1_000)
         self.nemesis = Nemesis(self.cluster, reduction.keep(faults, self.options.nodes), self.options.weather)
@@ -138,6 +140,8 @@ class Campaign:
             Ticker(self._make_client("t0", self.options.workload.patience_ms), self.options).begin()
         if self.options.workload.await_ms:
             Awaiter(self._make_client("a0", self.options.workload.patience_ms), self.options).begin()
+        if self.options.retention.archives:
+            Archiver(self._make_client("x0", self.options.workload.patience_ms), self.options).begin()
         if self.options.workload.pause_ms:
             Pauser(self._make_client("p0", self.options.workload.patience_ms), self.options).begin()
         if self.options.workload.limit_ms:
@@ -191,6 +195,8 @@ class Campaign:
             healer.begin()
         self.calm_ms = self.cluster.scheduler.now_ms
         self.awaiter.await_all()
+        if self.options.retention.archives:
+            self.archiver.archive_all()
         self.healed_ms = healer.wait(self.calm_ms + LIVENESS_MS, lambda: not self.lacks(), SETTLE_MS)
         self._be_quiet()
 

@@ -70,6 +70,7 @@ class Cluster:
         self.notetaker = NoteTaker(self.scheduler, self.processes)
         self.atlas = Atlas(options.parameters, self.processes, self.registry,
                            is_off=options.is_total_loss)
+        self.monitor.archives = options.retention.archives
         self.monitor.is_excused = self.atlas.is_hurt
         self.probes = Probes(self)
         self.network.on_cut = self.probes.on_cut

@@ -9,12 +9,13 @@ Source: Jepsen's histories.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 
 import attrs
 
-from skuld_py.model.messages import Failed, Message
+from skuld_py.model.messages import Failed, Message, TaskRow
+from skuld_py.model.outcomes import entries_of
 
 
 class Status(Enum):
@@ -65,13 +66,26 @@ class Hold:
                 f"{self.stop_ms} ms, asked at {self.asked_ms}")
 
 
+Archived = tuple[bytes, bytes, list[tuple[int, int, bytes]]]
+"""Body, history and log entries (token, number, content) of a task, as an archiver was offered them."""
+
+
 class History:
     """All operations and holds of a run."""
 
     def __init__(self) -> None:
         self.operations: list[Operation] = []
         self.holds: list[Hold] = []
+        self.archived: dict[bytes, list[Archived]] = {}
+        """All that was put into the archive, by task."""
         self._open: dict[tuple[str, int], Operation] = {}
+
+    def archive(self, rows: Sequence[TaskRow]) -> None:
+        """An archiver writes tasks down."""
+        for row in rows:
+            if len(row.body):
+                entries = sorted((*number, data) for number, data in entries_of(row).items())
+                self.archived.setdefault(row.id, []).append((row.body.unpack()[0], row.history, entries))
 
     def invoke(self, now_ms: int, client: str, node: str, request: int, message: Message) -> Operation:
         """A request leaves its client."""

@@ -37,6 +37,7 @@ ACK_IS_FSYNCED = "D7 an acknowledgement means that so many committed copies exis
 CLAIM_IS_RECORDED = "C4 a claim answered is committed on a majority"
 DROPPED_IS_ELSEWHERE = "D1 a node drops only what a majority of the voters has, and no voter drops"
 SETTING_RISES = "V3 a setting known to a node never gives way to an older one"
+GARBAGE_IS_ARCHIVED = "D10 what is deleted was archived as it was, where that is asked for"
 GARBAGE_IS_AGREED = "D10 what is deleted had ended, and every voter was sealed and held the same"
 NO_NEED_TO_RAISE = "R no machine raises"
 
@@ -117,6 +118,8 @@ class Monitor:
         self._clock = clock
         self.going: dict[bytes, int] = {}
         """Task -> when the first node deleted it as garbage."""
+        self.archives = False
+        """Whether nothing may be deleted that is not archived."""
         self.is_excused: Callable[[str], bool] = lambda name: False
         """Whether a node may have lost what it committed."""
         self._told: dict[tuple[str, int], int] = {}
@@ -188,6 +191,7 @@ class Monitor:
         store = self._processes[name].store
         mine = _remains(store, key)
         history = mine.get(("history", key))
+        self._check_archived(name, key, mine)
         voters = self._voters_of(_partition(key))
         is_hidden = len(voters) == 1  # who is alone may record the end and delete the task in one commit
         if ("body", key) in mine and not is_hidden and not _has_ended(
@@ -202,6 +206,20 @@ class Monitor:
             elif _remains(other, key) != mine:
                 self.blame(GARBAGE_IS_AGREED, f"{name} deletes {key.hex()} as {mine}, {voter} has"
                                               f" {_remains(other, key)}")
+
+    def _check_archived(self, name: str, key: bytes, mine: Mapping[tuple[str, bytes], bytes]) -> None:
+        """A task that the first replica deletes stands in the archive just so."""
+        body = mine.get(("body", key))
+        if not self.archives or body is None:
+            return
+        self.counts[GARBAGE_IS_ARCHIVED] += 1
+        entries = sorted((*tables.split_log_key(row)[1:], entry)
+                         for (table, row), entry in mine.items() if table == "log")
+        first = int.from_bytes(FIRST_TOKEN, "big")
+        known = [(old, history, [entry for entry in log if entry[0] >= first])
+                 for old, history, log in self._history.archived.get(key[2:], [])]
+        if (body, mine.get(("history", key), b""), entries) not in known:
+            self.blame(GARBAGE_IS_ARCHIVED, f"{name} deletes {key.hex()} as {mine}, archived is {known}")
 
     def _check_promise(self, name: str, key: bytes, before: bytes, after: bytes) -> None:
         self.counts[PROMISE_RISES] += 1

@@ -44,6 +44,8 @@ SCHEDULES = 0.3
 """Share of runs in which tasks are periodic, too."""
 COLLECTS = 0.35
 """Share of runs in which what has ended is collected after some seconds."""
+ARCHIVES = 0.4
+"""Share of these in which it must be archived first."""
 LIMITED = 0.4
 """Share of runs in which an operator limits queues."""
 _REPLICAS = (1, 2, 3, 3, 3, 3, 4, 5, 5, 7)
@@ -155,7 +157,8 @@ class Options:
                 + (f" keys={len(self.workload.keys)}" if self.workload.keys else "")
                 + (f" schedules={self.workload.schedule_ms}" if self.workload.schedule_ms else "")
                 + (f" fast={self.fast}+{self.fast_ms}" if self.fast else "")
-                + (f" keep={self.retention.keep_ms}" if self.retention.keep_ms else ""))
+                + (f" keep={self.retention.keep_ms}" if self.retention.keep_ms else "")
+                + (" archive" if self.retention.archives else ""))
 
 
 def draw_options(seed: int) -> Options:
@@ -186,11 +189,12 @@ def draw_options(seed: int) -> Options:
         kinds + DISK if is_total_loss else kinds,
         random.choice(_PACE_OF_FAULTS_MS), random.choice((0.3, 1.0, 4.0)), random.random() < 0.1,
         random.random() < 0.6, is_total_loss, *_draw_fast(random, nodes, parameters.skew_ms),
-        _draw_retention(stream(seed, "retention")))
+        _draw_retention(stream(seed, "retention"), stream(seed, "archive")))
 
 
-def _draw_retention(random: Random) -> Retention:
-    retention = Retention(random.randint(3_000, 8_000), random.choice((300, 1_000)), random.choice((10, 200)))
+def _draw_retention(random: Random, archive: Random) -> Retention:
+    retention = Retention(random.randint(3_000, 8_000), random.choice((300, 1_000)), random.choice((10, 200)),
+                          archive.random() < ARCHIVES)
     return retention if random.random() < COLLECTS else Retention()
 
 

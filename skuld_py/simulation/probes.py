@@ -69,7 +69,7 @@ REQUIRED = (
     "claim asked of a paused queue", "claim woken by a resume",
     # garbage
     "partition sealed", "seal refused", "garbage deleted", "garbage that one keeps",
-    "garbage told of to one that has it", "answer: too_old",
+    "garbage told of to one that has it", "answer: too_old", "page archived", "page no longer on offer",
 )
 OPTIONAL = ("answer: not_ready", "answer: not_leader", "answer: busy", "answer: future_id")
 KNOWN = frozenset(REQUIRED) | frozenset(OPTIONAL)
@@ -124,6 +124,7 @@ class Probes:
             m.Claim: self._on_claim, m.Ebb: self._on_ebb, m.Ebbed: self._on_ebbed,
             m.Collect: lambda _, who, whom, collect: self.hit("garbage deleted", not collect.is_trial),
             m.Collected: lambda _, who, whom, told: self.hit("garbage that one keeps", told.kept),
+            m.Discarded: self._on_discarded,
             m.PulledSettings: lambda _, who, whom, pulled: self.hit("setting learnt by gossip", pulled.rows),
         }
 
@@ -281,6 +282,10 @@ class Probes:
     def _on_fetched(self, now_ms: int, who: str, peer: str, fetched: m.Fetched) -> None:
         self.hit("exchange repairs this side", fetched.tasks)
         self.hit("garbage told of to one that has it", fetched.gone)
+
+    def _on_discarded(self, now_ms: int, who: str, whom: str, told: m.Discarded) -> None:
+        self.hit("page archived", told.count)
+        self.hit("page no longer on offer", not told.is_current)
 
     def _on_ebb(self, now_ms: int, leader: str, whom: str, ebb: m.Ebb) -> None:
         self.hit("partition sealed", ebb.life)

@@ -52,6 +52,8 @@ SIMPLIFICATIONS: Mapping[str, Simplify] = {
     "single-tasks": _workload(batch_max=1),
     "no-logs": _workload(is_logging=False),
     "no-pauses": _workload(pause_ms=0),
+    "no-archive": lambda options: attrs.evolve(
+        options, retention=attrs.evolve(options.retention, archives=False)),
     "no-limits": _workload(limit_ms=0),
     "only-complete": _workload(fates=("complete",)),
     "quick-disks": lambda options: attrs.evolve(options, commit_ms=0.0),

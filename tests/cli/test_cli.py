@@ -307,8 +307,14 @@ def test_a_node_keeps_what_has_ended_for_ever_unless_it_is_told(monkeypatch: pyt
     assert skuld(*plain).exit_code == skuld(*plain, "--retention", "168h").exit_code == 0
     monkeypatch.setenv("SKULD_RETENTION", "90s")
     assert skuld(*plain).exit_code == 0
-    assert [retention.keep_ms for retention in given] == [0, 168 * 3_600_000, 90_000]
+    assert skuld(*plain, "--archive").exit_code == 0
+    assert given == [Retention(keep_ms) for keep_ms in (0, 168 * 3_600_000, 90_000)] + [
+        Retention(90_000, archives=True)]
+    assert [each.slice_ms for each in given] == [1_000, 600_000, 9_000, 9_000]
     assert skuld(*plain, "--retention", "0s").exit_code == 2
+    monkeypatch.delenv("SKULD_RETENTION")
+    answer = skuld(*plain, "--archive")
+    assert answer.exit_code == 2 and "--archive" in answer.stderr and "--retention" in answer.stderr
 
 
 def test_an_interrupt_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

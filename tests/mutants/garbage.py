@@ -5,23 +5,25 @@ from __future__ import annotations
 from mutants.mutant import Edit, Mutant, mutant
 
 COLLECTING, GARBAGE, WATERMARK = "node/collecting.py", "partition/garbage.py", "partition/watermark.py"
+DELETING = "node/deleting.py"
 REPLICA, EXCHANGE, SERVING = "partition/replica.py", "partition/exchange.py", "node/serving.py"
 STATE, FILING = "model/state.py", "partition/filing.py"
 NODES, COPIES = "tests/node/test_collecting.py::", "tests/partition/test_garbage.py::"
+OFFERS = "tests/node/test_offering.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("collect-without-the-absent", "a replica that is away is not waited for", COLLECTING,
-           "        return names if all(name in self._node.live for name in names) else []\n",
+           "        return [] if self._hindered[partition] else names\n",
            "        return [name for name in names if name in self._node.live]\n", "D10",
            NODES + "test_a_replica_that_is_away_stops_it_and_its_return_lets_it_go_on"),
     mutant("collect-without-the-silent", "whoever has not answered in time is passed over", COLLECTING,
-           "        self._finish(now_ms, {})\n\n    def on_gone(",
-           "        self._finish(now_ms, self._answers)\n\n    def on_gone(", "D10",
+           "            self._hindered[partition] = [name for name in names\n",
+           "            self._hindered[partition] = [name for name in answers\n", "D10",
            NODES + "test_a_replica_that_hears_nothing_stops_it"),
-    mutant("collect-without-digest", "a replica deletes a task whatever it holds of it", COLLECTING,
+    mutant("collect-without-digest", "a replica deletes a task whatever it holds of it", DELETING,
            " and remains.digest == digest\n", "\n", "D10",
            NODES + "test_what_one_replica_holds_otherwise_stays_on_all"),
-    mutant("collect-unsealed", "a replica deletes before it is sealed", COLLECTING,
+    mutant("collect-unsealed", "a replica deletes before it is sealed", DELETING,
            " or replica.watermark.sealed_ms < request.upto_ms:\n", ":\n", "D10",
            NODES + "test_who_is_not_sealed_so_far_deletes_nothing", seeds=0),
     mutant("collect-too-soon", "what has just ended is collected", STATE, "        return done[0] <= upto_ms\n",
@@ -55,19 +57,19 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("doubtful-is-sealed", "a replica in doubt says of what it has lost that it was collected", WATERMARK,
            "        return self._sealed_ms if self.is_trusted else 0\n", "        return self._sealed_ms\n", "D1",
            COPIES + "test_one_in_doubt_says_of_nothing_that_it_is_gone"),
-    mutant("seal-of-another-life", "a seal is for whoever gets it", COLLECTING,
+    mutant("seal-of-another-life", "a seal is for whoever gets it", DELETING,
            "    elif request.life == life:\n", "    elif True:\n", "D1",
            NODES + "test_a_seal_for_an_earlier_life_seals_nothing", seeds=0),
     mutant("dropped-is-sealed", "who has dropped a partition says of all of it that it was collected", REPLICA,
            "        self.watermark.forget()\n", "", "D1",
            NODES + "test_a_seal_for_an_earlier_life_seals_nothing"),
     Mutant("stranger-is-a-replica", "a node without the partition is compared with, and waited for",
-           (Edit(COLLECTING, "    if role is not Role.STRANGER and not watermark.life:\n",
+           (Edit(DELETING, "    if role is not Role.STRANGER and not watermark.life:\n",
                  "    if not watermark.life:\n"),
-            Edit(COLLECTING, "    life = 0 if role is Role.STRANGER else watermark.life\n",
+            Edit(DELETING, "    life = 0 if role is Role.STRANGER else watermark.life\n",
                  "    life = watermark.life\n")), "L1",
            (NODES + "test_a_stranger_is_closed_and_never_sealed",), seeds=0),
-    mutant("voter-of-another-is-closed", "a deposed leader closes and collects", COLLECTING,
+    mutant("voter-of-another-is-closed", "a deposed leader closes and collects", DELETING,
            " or (is_voter and epoch < vnode.promise.epoch)\n", "\n", "D10",
            NODES + "test_a_voter_of_a_newer_leader_refuses_and_the_old_one_resigns", seeds=0),
     mutant("enqueue-below-closed", "a task is added below the watermark", SERVING,
@@ -108,4 +110,19 @@ MUTANTS: tuple[Mutant, ...] = (
                  "            under_way.stage = Stage.CHECKING\n"
                  "            self._go_on_if_through(now_ms, partition, under_way)\n"),), "D10",
            (NODES + "test_what_is_offered_and_does_not_arrive_keeps_all_unsealed",)),
+    mutant("deleted-unarchived", "a leader does not wait for the archive", COLLECTING,
+           "            elif self._node.retention.archives:\n", "            elif False:\n", "D10",
+           OFFERS + "test_nothing_goes_before_it_is_archived_and_then_exactly_that"),
+    mutant("discard-of-any-page", "whatever somebody has archived, the page on offer goes", COLLECTING,
+           "        return self.ids == task_ids and self.digests == digests\n", "        return True\n", "D10",
+           OFFERS + "test_only_the_page_on_offer_goes", seeds=0),
+    mutant("archive-overruled", "who wants an archive deletes for a leader that has none", DELETING,
+           "    if node.retention.archives and not request.is_archived:\n", "    if False:\n", "D10",
+           OFFERS + "test_a_node_that_wants_an_archive_deletes_nothing_without_one", seeds=0),
+    mutant("retention-overruled", "who is to keep more is closed by a leader that keeps less", DELETING,
+           "    return upto_ms > allowed_ms and upto_ms > vnode.replica.watermark.closed_ms\n",
+           "    return False\n", "D10", OFFERS + "test_who_is_to_keep_more_stops_it", seeds=0),
+    mutant("short-log-archived", "a long log is archived as if it ended where a read ends", GARBAGE,
+           "        return len(log) > DEFAULT_LIMITS.log_entries or size > DEFAULT_LIMITS.log_bytes\n",
+           "        return False\n", "D5", OFFERS + "test_a_log_that_is_longer_than_a_read_is_named", seeds=0),
 )

@@ -11,7 +11,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header, Retry
 from skuld_py.model.events import MembersChanged, Received
 from skuld_py.model.history import decode_history
-from skuld_py.node.collecting import delete, ebb
+from skuld_py.node.deleting import delete, ebb
 from skuld_py.partition.garbage import remains_of
 from skuld_py.partition.suspicion import mark_suspect
 from skuld_py.partition.tables import suspect_key
@@ -204,12 +204,12 @@ def test_what_one_replica_holds_otherwise_stays_on_all(machines: Machines) -> No
     machines.is_lost = lambda message: isinstance(message, m.Probe | m.Probed)
 
     machines.pass_time(1_500)
-    under_way = {name: node._steward._collecting._slices for name, node in machines.nodes.items()}
+    under_way = {name: node._steward.collecting._slices for name, node in machines.nodes.items()}
     assert any(under_way.values()) or left(machines) == [made] * 3
     leader = vnodes(machines)[leader_of(machines)]
     rows = list(remains_of(leader.replica, made))
     told = [delete(machines.nodes[name], vnode, m.Collect(
-        1, 0, leader.epoch, leader.replica.watermark.sealed_ms, True, b"".join(made),
+        1, 0, leader.epoch, leader.replica.watermark.sealed_ms, True, False, b"".join(made),
         columns.pack_u64([row.digest for row in rows]))) for name, vnode in vnodes(machines).items()]
 
     assert [columns.unpack_u64(answer.kept) for answer in told] == [
@@ -324,11 +324,12 @@ def test_a_suspect_stops_it_and_is_sealed_nowhere(machines: Machines) -> None:
     collected(machines)
     name = follower_of(machines)
     vnode = vnodes(machines)[name]
-    assert vnode.replica.watermark.sealed_ms
+    question = m.Ebb(1, 0, 99, vnode.replica.watermark.sealed_ms)
+    assert question.upto_ms and ebb(machines.nodes[name], machines.now_ms, vnode, question).is_accepted
     vnode.doubt(machines.now_ms, "in doubt")
 
     assert not vnode.replica.watermark.sealed_ms
-    assert not ebb(machines.nodes[name], vnode, m.Ebb(1, 0, 99, machines.now_ms)).is_accepted
+    assert not ebb(machines.nodes[name], machines.now_ms, vnode, question).is_accepted
 
 
 def test_a_seal_for_an_earlier_life_seals_nothing(machines: Machines) -> None:
@@ -340,9 +341,9 @@ def test_a_seal_for_an_earlier_life_seals_nothing(machines: Machines) -> None:
     vnode.replica.drop(1_000)
     assert not vnode.replica.watermark.sealed_ms
 
-    assert not ebb(node, vnode, m.Ebb(1, 0, epoch, sealed_ms, life)).is_accepted
+    assert not ebb(node, machines.now_ms, vnode, m.Ebb(1, 0, epoch, sealed_ms, life)).is_accepted
     assert not vnode.replica.watermark.sealed_ms
-    told = ebb(node, vnode, m.Ebb(1, 0, epoch, sealed_ms))
+    told = ebb(node, machines.now_ms, vnode, m.Ebb(1, 0, epoch, sealed_ms))
     assert told.is_accepted
     assert told.life not in (0, life)
 
@@ -354,7 +355,7 @@ def test_a_voter_of_a_newer_leader_refuses_and_the_old_one_resigns(machines: Mac
     voter.promise_to(machines.now_ms, leader.epoch + 5, "somebody")
     assert leader.is_leading
 
-    answer = ebb(machines.nodes[voter.me.name], voter, m.Ebb(1, 0, leader.epoch, 5))
+    answer = ebb(machines.nodes[voter.me.name], machines.now_ms, voter, m.Ebb(1, 0, leader.epoch, 5))
 
     assert not answer.is_accepted
     assert answer.promised == leader.epoch + 5
@@ -366,7 +367,8 @@ def test_who_is_not_sealed_so_far_deletes_nothing(machines: Machines) -> None:
     node = machines.nodes[follower_of(machines)]
     digests = columns.pack_u64([row.digest for row in remains_of(node.vnodes[0].replica, made)])
 
-    answer = delete(node, node.vnodes[0], m.Collect(1, 0, 99, machines.now_ms, False, b"".join(made), digests))
+    question = m.Collect(1, 0, 99, machines.now_ms, False, False, b"".join(made), digests)
+    answer = delete(node, node.vnodes[0], question)
 
     assert not answer.is_accepted
     assert left(machines) == [made] * 3
@@ -430,7 +432,7 @@ def test_a_long_comparison_is_not_given_up(machines: Machines) -> None:
     """All still are the replicas that were closed: what has come to its end is not done again."""
     complete(machines, enqueue(machines, 2))
     slow = follower_of(machines)
-    slices = machines.nodes[leader_of(machines)]._steward._collecting._slices
+    slices = machines.nodes[leader_of(machines)]._steward.collecting._slices
     machines.is_lost = lambda message: isinstance(message, m.Probed)
     machines.pass_time(KEEP_MS + 10_000)
     under_way = slices[0]

@@ -248,3 +248,42 @@ def test_a_setting_acknowledged_is_committed_on_a_majority(names: tuple[str, ...
     found = stage.answer(m.PutSetting(7, PAUSED, "q", 5, "w", YES), m.SettingPut(7, 3, missing))
 
     assert found == ([rules.ACK_IS_FSYNCED] if is_broken else [])
+
+
+# -- garbage ---------------------------------------------------------------------------------------
+
+
+LOG_KEY = tables.log_key(tables.prefix_of(0), TASK, 1 << 32, 0)
+DONE = record(0, 0, 50)
+LINE = (1 << 32, 0, b"a line")
+
+
+def deleting(*sealed: str, done: bytes = DONE) -> Stage:
+    """A task on all nodes, with a line of its log; n1 and some others are sealed above it."""
+    stage, watermark = Stage(), b"".join(number.to_bytes(8, "big") for number in (5_000, 5_000, 1, 0))
+    for table, key, value in (("body", KEY, BODY), ("history", KEY, done), ("log", LOG_KEY, LINE[2])):
+        stage.put(table, key, value, *stage.processes)
+    return stage.put("meta", tables.watermark_key(0), watermark, "n1", *sealed)
+
+
+def test_what_ended_and_all_sealed_voters_hold_alike_may_be_deleted() -> None:
+    assert deleting("n2", "n3", "n4").drop("body", KEY) == []
+    assert deleting("n2", "n4").drop("body", KEY) == [rules.GARBAGE_IS_AGREED]
+    assert deleting("n2", "n3", "n4", done=record(0, 0)).drop("body", KEY) == [rules.GARBAGE_IS_AGREED]
+    other = deleting("n2", "n3", "n4").put("log", LOG_KEY, b"another line", "n3")
+    assert other.drop("body", KEY) == [rules.GARBAGE_IS_AGREED]
+
+
+@pytest.mark.parametrize(("body", "history", "line", "is_archived"), [
+    (BODY, DONE, LINE, True), (BODY + b"x", DONE, LINE, False), (BODY, record(0, 0, 51), LINE, False),
+    (BODY, DONE, (*LINE[:2], b"a li"), False)])
+def test_what_is_deleted_was_archived_just_so(
+    body: bytes, history: bytes, line: tuple[int, int, bytes], is_archived: bool,
+) -> None:
+    stage = deleting("n2", "n3", "n4")
+    stage.monitor.archives = True
+    stage.history.archive([m.TaskRow(TASK, pack([body]), history, pack_u64(line[:1]), pack_u64(line[1:2]),
+                                     pack([line[2]]))])
+
+    assert stage.drop("body", KEY) == ([] if is_archived else [rules.GARBAGE_IS_ARCHIVED])
+    assert stage.monitor.counts[rules.GARBAGE_IS_ARCHIVED] == 1

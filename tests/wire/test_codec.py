@@ -134,7 +134,7 @@ def test_what_msgpack_cannot_say_is_refused(message: m.Message) -> None:
 
 ONLY_CLIENTS_SEND = (m.Greet, m.Enqueue, m.Claim, m.Describe, m.Await, m.ReadLog)
 BOTH_SEND = (m.Renew, m.Append, m.Complete, m.Get, m.Count, m.List, m.GetSettings, m.PutSetting, m.Conclude,
-             m.Cancel, m.Revive)
+             m.Cancel, m.Revive, m.Offer, m.Discard)
 
 
 @settings(max_examples=1, deadline=None)

@@ -1,0 +1,191 @@
+"""With an archive, what has ended goes when somebody has said that it is archived: just that, and not before."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from node.machines import Machines
+from node.test_collecting import KEEP_MS, ask, complete, enqueue, follower_of, leader_of, left, vnodes
+from skuld_py.config import DEFAULT_LIMITS, Retention
+from skuld_py.model import columns, ids
+from skuld_py.model import messages as m
+from skuld_py.model.events import MembersChanged
+
+ARCHIVED = Retention(KEEP_MS, slice_ms=5_000, page_tasks=3, archives=True)
+
+
+def started(retention: Retention = ARCHIVED) -> Machines:
+    made = Machines(partitions=1, retention=retention)
+    made.pass_time(2_000)
+    assert made.documents[0][1].leader
+    return made
+
+
+@pytest.fixture
+def machines() -> Machines:
+    return started()
+
+
+def grow_old(machines: Machines, count: int) -> list[bytes]:
+    """Tasks that ended long ago."""
+    made = enqueue(machines, count)
+    complete(machines, made)
+    machines.pass_time(KEEP_MS + 10_000)
+    return made
+
+
+def offered(machines: Machines, name: str = "") -> m.Offered:
+    answer = ask(machines, m.Offer(7, 0), name)
+    assert isinstance(answer, m.Offered), answer
+    return answer
+
+
+def discard(machines: Machines, page: m.Offered, name: str = "") -> m.Message:
+    return ask(machines, m.Discard(8, 0, page.epoch, page.ids, page.digests), name)
+
+
+def test_nothing_goes_before_it_is_archived_and_then_exactly_that(machines: Machines) -> None:
+    made = grow_old(machines, 5)
+    machines.pass_time(KEEP_MS)
+    assert left(machines) == [made] * 3
+
+    asked = follower_of(machines)
+    first = offered(machines, asked)
+    assert offered(machines) == first and first.is_under_way
+    assert ids.split(first.ids) == [row.id for row in first.tasks] == made[:3]
+    assert discard(machines, first, asked) == m.Discarded(8, True, 3)
+    assert left(machines) == [made[3:]] * 3
+    second = offered(machines)
+    assert ids.split(second.ids) == made[3:]
+    assert discard(machines, second) == m.Discarded(8, True, 2)
+
+    assert left(machines) == [[]] * 3
+    assert offered(machines) == m.Offered(7, first.epoch, False, (), b"", b"", b"", ())
+    assert [vnode.replica.watermark.collected for vnode in vnodes(machines).values()] == [5] * 3
+
+
+def test_only_the_page_on_offer_goes(machines: Machines) -> None:
+    made = grow_old(machines, 2)
+    page = offered(machines)
+    digests = columns.unpack_u64(page.digests)
+    for other in (
+        attrs.evolve(page, ids=made[0], digests=columns.pack_u64(digests[:1])),
+        attrs.evolve(page, digests=columns.pack_u64([digests[0], digests[1] ^ 1])),
+        attrs.evolve(page, epoch=page.epoch + 1),
+    ):
+        assert discard(machines, other) == m.Discarded(8, False, 0)
+
+    assert left(machines) == [made] * 3
+    assert offered(machines) == page
+
+
+def test_who_says_it_again_is_told_the_same(machines: Machines) -> None:
+    grow_old(machines, 2)
+    page = offered(machines)
+    machines.is_lost = lambda message: isinstance(message, m.Discarded)
+    machines.ask(follower_of(machines), m.Discard(8, 0, page.epoch, page.ids, page.digests), b"other")
+    machines.pass_time(500)
+    machines.is_lost = lambda message: False
+
+    assert left(machines) == [[]] * 3
+    assert discard(machines, page) == m.Discarded(8, True, 2)
+    machines.pass_time(1_000)
+    assert machines.answers_to(b"other") == [m.Discarded(8, True, 2)]
+
+
+def test_what_changes_while_it_is_on_offer_stays(machines: Machines) -> None:
+    """A copy that an old disk brings another fact on: its digest is another one."""
+    made = grow_old(machines, 2)
+    page = offered(machines)
+    other = vnodes(machines)[follower_of(machines)].replica
+    other.store.put_many("log", [(other.prefix + made[0] + bytes(12), b"late")])
+    machines.stores[follower_of(machines)].commit()
+
+    assert discard(machines, page) == m.Discarded(8, True, 2)
+
+    assert left(machines).count([]) == 2 and left(machines).count([made[0]]) == 1
+
+
+def test_a_node_that_wants_an_archive_deletes_nothing_without_one(machines: Machines) -> None:
+    made = enqueue(machines, 2)
+    complete(machines, made)
+    for name, node in machines.nodes.items():
+        node.retention = attrs.evolve(ARCHIVED, archives=name == follower_of(machines))
+
+    machines.pass_time(2 * KEEP_MS)
+
+    assert left(machines) == [made] * 3
+    answer = ask(machines, m.Offer(7, 0))
+    assert isinstance(answer, m.Failed) and answer.code == "no_archive" and "--archive" in answer.text
+    leader = machines.nodes[leader_of(machines)]
+    assert leader._steward.collecting.awaited(0) == [follower_of(machines)]
+
+
+@pytest.mark.parametrize("keep_ms", [0, 10 * KEEP_MS])
+def test_who_is_to_keep_more_stops_it(keep_ms: int) -> None:
+    machines = started(Retention(KEEP_MS, slice_ms=5_000))
+    careful = follower_of(machines)
+    machines.nodes[careful].retention = Retention(keep_ms)
+    made = grow_old(machines, 2)
+    machines.pass_time(KEEP_MS)
+
+    assert left(machines) == [made] * 3
+    assert machines.nodes[leader_of(machines)]._steward.collecting.awaited(0) == [careful]
+
+    machines.nodes[careful].retention = Retention(KEEP_MS)
+    machines.pass_time(10_000)
+    assert left(machines) == [[]] * 3
+    assert machines.nodes[leader_of(machines)]._steward.collecting.awaited(0) == []
+
+
+def test_who_is_away_is_named_and_only_if_there_is_something_to_collect(machines: Machines) -> None:
+    away, all_members = follower_of(machines), machines.members
+    collecting = machines.nodes[leader_of(machines)]._steward.collecting
+    for name in machines.names:
+        machines.give(name, MembersChanged(tuple(member for member in all_members if member.name != away)))
+    machines.pass_time(KEEP_MS)
+    assert collecting.awaited(0) == []
+
+    grow_old(machines, 1)
+    page = offered(machines)
+    assert (page.ids, page.awaited, page.is_under_way) == (b"", (away,), False)
+
+
+def test_a_new_leader_offers_it_again(machines: Machines) -> None:
+    made = grow_old(machines, 2)
+    page, old = offered(machines), leader_of(machines)
+    machines.restart(old)
+    machines.pass_time(15_000)
+
+    assert discard(machines, page) == m.Discarded(8, False, 0)
+    assert left(machines) == [made] * 3
+    again = offered(machines)
+    assert again.epoch > page.epoch and (again.ids, again.digests) == (page.ids, page.digests)
+    assert discard(machines, again) == m.Discarded(8, True, 2)
+
+
+def test_without_a_leader_it_is_refused_and_an_unheard_discard_is_uncertain(machines: Machines) -> None:
+    grow_old(machines, 1)
+    page, asked = offered(machines), follower_of(machines)
+    machines.is_lost = lambda message: isinstance(message, m.Offered | m.Discarded)
+    machines.ask(asked, m.Offer(1, 0), b"one")
+    machines.ask(asked, m.Discard(2, 0, page.epoch, page.ids, page.digests), b"two")
+    machines.pass_time(10_000)
+
+    assert [answer.code for answer in machines.answers_to(b"one")] == ["no_leader"]
+    assert [(answer.code, answer.is_definite) for answer in machines.answers_to(b"two")] == [("uncertain", False)]
+    answer = ask(machines, m.Offer(3, 9))
+    assert isinstance(answer, m.Failed) and answer.code == "bad_partition"
+
+
+def test_a_log_that_is_longer_than_a_read_is_named() -> None:
+    machines = started()
+    made = enqueue(machines, 2)
+    entry = b"x" * 60_000
+    for seq in range(DEFAULT_LIMITS.log_bytes // len(entry) + 1):
+        ask(machines, m.Append(2, 0, made[1], 1 << 32, seq, columns.pack([entry])))
+    complete(machines, made)
+    machines.pass_time(KEEP_MS + 10_000)
+
+    assert offered(machines).cut == made[1]
