@@ -22,6 +22,7 @@ from skuld_py import AsyncClient, Client, Retry, SkuldError
 from skuld_py.cli.main import main
 from skuld_py.client.claims import ClaimName
 from skuld_py.model.ids import from_text
+from skuld_py.model.limiting import QueueLimits
 from skuld_py.model.state import State
 from skuld_py.model.task import Task
 
@@ -82,6 +83,9 @@ class Door(Protocol):
     def pause(self, queue: str) -> Sequence[str]: ...
     def resume(self, queue: str) -> Sequence[str]: ...
     def paused(self) -> Sequence[str]: ...
+    def limit(self, queue: str, **limits: Any) -> Sequence[str]: ...
+    def unlimit(self, queue: str) -> Sequence[str]: ...
+    def limits(self, queue: str) -> dict[str, int]: ...
     def put_schedule(self, name: str, queue: str, payload: bytes, every_s: float) -> Sequence[str]: ...
     def schedules(self) -> Sequence[str]: ...
     def remove_schedule(self, name: str) -> Sequence[str]: ...
@@ -177,6 +181,16 @@ class Python:
 
     def paused(self) -> Sequence[str]:
         return [*self._call("paused")]
+
+    def limit(self, queue: str, **limits: Any) -> Sequence[str]:
+        return [*self._call("set_limits", queue, **limits)]
+
+    def unlimit(self, queue: str) -> Sequence[str]:
+        return [*self._call("remove_limits", queue)]
+
+    def limits(self, queue: str) -> dict[str, int]:
+        found: dict[str, QueueLimits] = self._call("limits", queue)
+        return found[queue].given if found else {}
 
     def put_schedule(self, name: str, queue: str, payload: bytes, every_s: float) -> Sequence[str]:
         return [*self._call("put_schedule", name, queue, payload, every_s=every_s)]
@@ -298,6 +312,16 @@ class Http:
     def paused(self) -> Sequence[str]:
         return [*self._get("queues/paused").json["queues"]]
 
+    def limit(self, queue: str, **limits: Any) -> Sequence[str]:
+        return [*self._post("queues/limit", {"queue": queue, **limits})["missing"]]
+
+    def unlimit(self, queue: str) -> Sequence[str]:
+        return [*self._post("queues/unlimit", {"queue": queue})["missing"]]
+
+    def limits(self, queue: str) -> dict[str, int]:
+        rows = self._get(f"queues/limits?queue={queue}").json["queues"]
+        return {name: number for row in rows for name, number in row.items() if name != "queue"}
+
     def put_schedule(self, name: str, queue: str, payload: bytes, every_s: float) -> Sequence[str]:
         document = {"name": name, "queue": queue, "payload": payload.decode(), "every_s": every_s}
         return [*self._post("schedules/put", document)["missing"]]
@@ -394,6 +418,19 @@ class Shell:
     def paused(self) -> Sequence[str]:
         return [*self._run("paused")[0]["queues"]]
 
+    def limit(self, queue: str, **limits: Any) -> Sequence[str]:
+        words: list[object] = []
+        for name, value in limits.items():
+            option, shown = _NAMES.get(name, (name.replace("_", "-"), "{}"))
+            words += [f"--{option}", shown.format(value)]
+        return [*self._run("limit", queue, *words)[0]["missing"]]
+
+    def unlimit(self, queue: str) -> Sequence[str]:
+        return [*self._run("unlimit", queue)[0]["missing"]]
+
+    def limits(self, queue: str) -> dict[str, int]:
+        return dict(self._run("limits", queue)[0]["queues"].get(queue, {}))
+
     def put_schedule(self, name: str, queue: str, payload: bytes, every_s: float) -> Sequence[str]:
         made, = self._run("schedule put", name, queue, payload.decode(), "--every", f"{every_s}s")
         return [*made["missing"]]
@@ -406,4 +443,5 @@ class Shell:
 
 
 _NAMES = {"after_s": ("not-before", "{}s"), "within_s": ("expires", "{}s"), "backoff_s": ("backoff", "{}s"),
-          "dep_wait_s": ("dep-wait", "{}s"), "deps": ("dep", "{}"), "headers": ("header", "{}")}
+          "dep_wait_s": ("dep-wait", "{}s"), "per_s": ("per", "{}s"), "deps": ("dep", "{}"),
+          "headers": ("header", "{}")}

@@ -53,6 +53,16 @@ def one(door: Door, queue: str, lease_s: float = 30) -> Held:
     return held
 
 
+def granted(door: Door, queue: str, count: int) -> list[Held]:
+    """So many claims at least, however many come at a time; more are asked for, to be held for long."""
+    held: list[Held] = []
+    while len(held) < count:
+        more = door.claim(queue, n=count + 5, lease_s=600, wait_s=10)
+        assert more, f"{len(held)} were granted, {count} are expected"
+        held += more
+    return held
+
+
 def refused(code: str, call: Callable[[], object]) -> None:
     with pytest.raises(Told, match=f"^{code}$"):
         call()
@@ -264,6 +274,69 @@ def test_a_unique_name_is_one_task_and_who_comes_second_gets_its_id(door: Door, 
         assert door.count(queue) == 1 and door.get(first).payload == b"first"
     else:
         assert door.enqueue(queue, b"third", unique="report") == second and door.count(queue) == 2
+
+
+# -- limits ------------------------------------------------------------------------------------------
+
+
+def test_of_a_limited_queue_so_many_are_held_at_once_and_no_more(door: Door, queue: str) -> None:
+    ids = {door.enqueue(queue, b"x") for _ in range(5)}
+    assert door.limit(queue, concurrency=2) == [] and door.limits(queue) == {"concurrency": 2}
+
+    held = granted(door, queue, 2)
+    assert len(held) == 2 and door.claim(queue, n=5, wait_s=0.3) == []
+    door.complete(held[0])
+    held += granted(door, queue, 1)
+    assert len(held) == 3 and door.claim(queue, n=5, wait_s=0.3) == []
+
+    assert door.unlimit(queue) == [] and door.limits(queue) == {}
+    held += granted(door, queue, 2)
+    assert len(held) == 5 and {each.id for each in held} == ids
+
+
+def test_claims_of_before_a_limit_are_counted_and_go_on(door: Door, queue: str) -> None:
+    for _ in range(3):
+        door.enqueue(queue, b"x")
+    held = one(door, queue, lease_s=600)
+    assert door.limit(queue, concurrency=1) == []
+
+    assert door.claim(queue, n=3, wait_s=0.3) == []
+    door.renew(held, 600)
+    door.complete(held)
+    assert len(granted(door, queue, 1)) == 1 and door.claim(queue, n=3, wait_s=0.3) == []
+
+
+def test_limits_are_set_all_together(door: Door, queue: str) -> None:
+    assert door.limit(queue, concurrency=2, rate=90, per_s=60, key_concurrency=3) == []
+    assert door.limits(queue) == {"concurrency": 2, "rate": 90, "window_ms": 60_000, "burst": 2,
+                                  "key_concurrency": 3}
+
+    assert door.limit(queue, rate=1, burst=7) == []
+    assert door.limits(queue) == {"rate": 1, "window_ms": 1_000, "burst": 7}
+    assert door.unlimit(queue) == [] and door.limits(queue) == {}
+
+
+def test_of_a_queue_with_a_rate_no_more_are_claimed_than_it_gives(door: Door, queue: str) -> None:
+    """Nothing is said of how long it takes at most: machines may be slow."""
+    ids = {door.enqueue(queue, b"x") for _ in range(8)}
+    assert door.limit(queue, rate=3, burst=2) == []
+
+    begun = time.monotonic()
+    held = granted(door, queue, len(ids))
+    assert time.monotonic() - begun >= (len(ids) - 2) / 3 * 0.99
+    assert sorted(each.id for each in held) == sorted(ids)
+
+
+def test_of_each_key_so_many_are_held_at_once_as_its_queue_says(door: Door, queue: str) -> None:
+    assert door.limit(queue, key_concurrency=2) == []
+    ids = [door.enqueue(queue, b"x", key="k") for _ in range(4)]
+    other = door.enqueue(queue, b"x", key="other")
+
+    held = {each.id: each for each in granted(door, queue, 3)}
+    assert {*held} == {ids[0], ids[1], other} and door.claim(queue, n=5, wait_s=0.3) == []
+    door.complete(held[ids[0]])
+    third, = granted(door, queue, 1)
+    assert third.id == ids[2] and door.claim(queue, n=5, wait_s=0.3) == []
 
 
 # -- periodic tasks and groups -----------------------------------------------------------------------
