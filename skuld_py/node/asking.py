@@ -138,7 +138,9 @@ class ClientService:
         for batch in batches:
             payloads = batch.payloads.unpack("payloads")
             if not is_plain(batch.header):
-                payloads = _behind_preludes(now_ms, self._node.parameters.skew_ms, batch)
+                header = Header.decode(batch.header)
+                _check_window(header.window_ms, self._node.retention.keep_ms)
+                payloads = _behind_preludes(now_ms, self._node.parameters.skew_ms, header, batch)
             elif ids.any_laned(batch.ids):
                 raise Refused("bad_id", "id: is of a lane, but the task has no key; give the key, or another id")
             size = max(map(len, payloads), default=0)
@@ -256,9 +258,8 @@ class ClientService:
         self._node.reply(origin, self._node.description(origin.request))
 
 
-def _behind_preludes(now_ms: int, skew_ms: int, batch: m.TaskBatch) -> list[bytes]:
+def _behind_preludes(now_ms: int, skew_ms: int, header: Header, batch: m.TaskBatch) -> list[bytes]:
     """The payloads without what stands before them; options that make no sense are refused."""
-    header = Header.decode(batch.header)
     payloads: list[bytes] = []
     task_ids, rests = ids.split(batch.ids), batch.payloads.unpack("payloads")
     if (have_one_dep(header.prelude, rests) and not ids.any_laned(batch.ids)
@@ -274,6 +275,15 @@ def _behind_preludes(now_ms: int, skew_ms: int, batch: m.TaskBatch) -> list[byte
             _check_made(now_ms, prelude.made_ms, skew_ms)
         payloads.append(rest[size:])
     return payloads
+
+
+def _check_window(window_ms: int, keep_ms: int) -> None:
+    """Ids of a name are as old as its window is, and nothing is added where ended tasks are collected: late in a
+    window that is longer than they are kept, the name could neither be found nor taken."""
+    if keep_ms and window_ms > keep_ms:
+        raise Refused("bad_unique", f"window: a name would be unique for {window_ms / 1000:g} s, but ended tasks"
+                      f" are kept for {keep_ms / 1000:g} s, the nodes' --retention; use a shorter window, or start"
+                      " the nodes with a longer retention")
 
 
 def _check_made(now_ms: int, made_ms: int, skew_ms: int) -> None:

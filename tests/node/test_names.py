@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from node.machines import Machines
+from skuld_py.config import Retention
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header
@@ -110,3 +111,28 @@ def test_a_clock_that_is_far_off_names_nothing(machines: Machines, ago_ms: int) 
 
     assert isinstance(answer, m.Failed) and answer.is_definite
     assert answer.code in ("bad_unique", "future_id")
+
+
+def with_retention(keep_ms: int) -> Machines:
+    machines = Machines(partitions=1, retention=Retention(keep_ms))
+    machines.pass_time(2_000)
+    return machines
+
+
+def test_a_window_longer_than_ended_tasks_are_kept_is_refused_by_name_and_remedy() -> None:
+    machines = with_retention(WINDOW_MS - 1)
+    named = batch_of(machines.now_ms, b"one")
+
+    answer = enqueue(machines, machines.batch("q", 1), named)
+
+    assert isinstance(answer, m.Failed) and (answer.code, answer.is_definite) == ("bad_unique", True)
+    assert all(word in answer.text for word in ("window", "60 s", "59.999 s", "--retention", "shorter window"))
+    assert bodies(machines, named.ids) == []
+    assert isinstance(enqueue(machines, machines.batch("q", 1)), m.Acked), "without a name there is no window"
+
+
+@pytest.mark.parametrize("keep_ms", [0, WINDOW_MS])
+def test_a_window_no_longer_than_ended_tasks_are_kept_is_taken(keep_ms: int) -> None:
+    machines = with_retention(keep_ms)
+
+    assert duplicates(enqueue(machines, batch_of(machines.now_ms, b"one"))) == []
