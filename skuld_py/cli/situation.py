@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 from rich.table import Table
 
-from skuld_py.cli.showing import harmless, table
+from skuld_py.cli.showing import harmless, moment, table
 from skuld_py.cli.values import many, said
 from skuld_py.client.connection import Connection
 from skuld_py.errors import SkuldError
@@ -24,6 +24,16 @@ USUAL = 3
 """States that tables always have; the others, when some queue has tasks in them."""
 PAUSED_SHOWN = 8
 """Paused queues that are named one by one."""
+
+
+@attrs.frozen
+class Collection:
+    """What was deleted as ended long ago, by all nodes: so many tasks; up to which age of ids the partition
+    furthest behind is sealed, 0 if none is; and the nodes that it waits for."""
+
+    collected: int
+    sealed_ms: int
+    awaited: tuple[str, ...]
 
 
 @attrs.frozen
@@ -40,6 +50,16 @@ class Situation:
     def missing(self) -> int:
         """How many nodes must join before anything is placed."""
         return max(0, self.greeted.replicas - len(self.described.nodes))
+
+    @property
+    def collection(self) -> Collection | None:
+        """What is collected; None where everything is kept."""
+        rows = self.described.collections
+        if not rows:
+            return None
+        sealed_ms = min((row.sealed_ms for row in rows if row.sealed_ms), default=0)
+        awaited = sorted({name for row in rows for name in row.awaited})
+        return Collection(sum(row.collected for row in rows), sealed_ms, tuple(awaited))
 
     @property
     def troubled(self) -> tuple[m.PartitionRow, ...]:
@@ -102,6 +122,7 @@ def _attention(situation: Situation) -> list[str]:
         found.append(f"{many(len(short), 'partition')} {_has(len(short))} no majority of voters"
                      f" ({_numbers(short)}): start the nodes that are down")
     found += _moves(described)
+    found += _uncollected(situation)
     found += [f"queue {queue} is paused: nothing of it is granted until 'skuld resume {queue}'"
               for queue in described.paused[:PAUSED_SHOWN]]
     if len(described.paused) > PAUSED_SHOWN:
@@ -126,6 +147,18 @@ def _moves(described: m.Described) -> list[str]:
                 found.append(f"node {name} {what.format(many(len(rows), 'partition'))}{reason}: {moved:,} rows"
                              f" so far, {done} of {len(rows)} done")
     return found
+
+
+def _uncollected(situation: Situation) -> list[str]:
+    """Collection that waits for nodes that are away. Those that are there and waited for need nobody's help."""
+    live = {node.name for node in situation.described.nodes if node.is_live}
+    collection = situation.collection
+    away = [name for name in collection.awaited if name not in live] if collection else []
+    if not away:
+        return []
+    return [f"ended tasks are not deleted while {many(len(away), 'node')} {_be(len(away))} away:"
+            f" {', '.join(away)}; start {'it' if len(away) == 1 else 'them'}, or forget what does not come back"
+            f" with 'skuld cluster forget {situation.greeted.cluster} NODE'"]
 
 
 def _wrong_clocks(situation: Situation) -> list[str]:
@@ -170,10 +203,18 @@ def document(situation: Situation) -> dict[str, Any]:
         "partitions": [attrs.asdict(row) for row in described.partitions],
         "moves": [attrs.asdict(row) for row in described.moves],
         "paused": list(described.paused),
+        "collection": None if situation.collection is None else attrs.asdict(situation.collection),
         "queues": None if situation.doubt else [
             {"queue": row.queue, **dict(zip(STATES, row.counts, strict=True))}
             for row in sorted(situation.depths, key=lambda row: row.queue)],
     }
+
+
+def collection_said(collection: Collection) -> str:
+    """What is collected, in a line."""
+    seal = f", up to ids of {moment(collection.sealed_ms)}" if collection.sealed_ms else ""
+    waits = f"; waits for {', '.join(collection.awaited)}" if collection.awaited else ""
+    return harmless(f"retention: {many(collection.collected, 'ended task')} deleted{seal}{waits}")
 
 
 def states_shown(depths: tuple[m.CountRow, ...]) -> tuple[str, ...]:

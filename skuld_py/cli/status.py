@@ -41,7 +41,7 @@ def status(nodes: str, timeout_s: float, as_json: bool) -> None:
 
 
 def _show(situation: Situation) -> None:
-    from skuld_py.cli.situation import attention
+    from skuld_py.cli.situation import attention, collection_said
     from skuld_py.cli.values import many, said
 
     greeted, described = situation.greeted, situation.described
@@ -54,6 +54,8 @@ def _show(situation: Situation) -> None:
         click.secho(f"! {line}", fg="yellow")
     if not troubles:
         click.secho("all is well", fg="green")
+    if situation.collection is not None:
+        click.echo(collection_said(situation.collection))
     _show_nodes(described)
     _show_partitions(situation)
     if not situation.doubt:

@@ -280,6 +280,15 @@ class MoveStatus(TypedDict):
     reason: str
 
 
+class CollectionStatus(TypedDict):
+    """What a node has deleted as ended long ago, on the partitions it leads; whom that waits for."""
+
+    node: str
+    collected: int
+    sealed_ms: int
+    awaited: list[str]
+
+
 class Status(TypedDict):
     """The cluster as one of its nodes sees it."""
 
@@ -289,6 +298,7 @@ class Status(TypedDict):
     partitions: list[PartitionStatus]
     moves: list[MoveStatus]
     paused: list[str]
+    collections: list[CollectionStatus]
 
 
 class Health(TypedDict):

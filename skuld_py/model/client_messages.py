@@ -16,6 +16,7 @@ from skuld_py.model.fields import U32_MAX, U63_MAX
 from skuld_py.model.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
 
 PAUSED_MAX = 1_000
+AWAITED_MAX = 64
 """Paused queues that a description names."""
 ENTRIES_MAX = DEFAULT_LIMITS.log_entries + 2
 """Entries of a task in one answer: of its log, and a result and an error besides."""
@@ -347,8 +348,21 @@ class NodeRow:
 
 
 @attrs.frozen
+class CollectionRow:
+    """What a node has collected on the partitions that it leads, by its own copies, so that the sum over all nodes
+    has each task once. ``sealed_ms``: up to which age of ids the one furthest behind is sealed, of those that ever
+    were; 0 if none was. ``awaited``: the nodes without which collection does not go on, the first of them."""
+
+    node: str = fields.wide_name()
+    collected: int = fields.number()
+    sealed_ms: int = fields.number()
+    awaited: tuple[str, ...] = fields.names(AWAITED_MAX)
+
+
+@attrs.frozen
 class Described(Message):
-    """The cluster as one node sees it. ``paused``: queues of which it grants nothing, the first of them."""
+    """The cluster as one node sees it. ``paused``: queues of which it grants nothing, the first of them.
+    ``collections``: of the nodes that delete what ended long ago."""
 
     request: int = fields.number()
     node: str = fields.wide_name()
@@ -357,3 +371,4 @@ class Described(Message):
     partitions: tuple[PartitionRow, ...] = fields.rows(PartitionRow, PARTITIONS_MAX)
     moves: tuple[MoveRow, ...] = fields.rows(MoveRow, PARTITIONS_MAX, default=())
     paused: tuple[str, ...] = fields.names(PAUSED_MAX, default=())
+    collections: tuple[CollectionRow, ...] = fields.rows(CollectionRow, default=())

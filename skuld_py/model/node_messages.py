@@ -9,7 +9,7 @@ import attrs
 
 from skuld_py.config import PARTITIONS_MAX
 from skuld_py.model import fields
-from skuld_py.model.client_messages import CohortRow, MoveRow, TaskRow
+from skuld_py.model.client_messages import CohortRow, CollectionRow, MoveRow, TaskRow
 from skuld_py.model.columns import Column
 from skuld_py.model.fields import U32_MAX
 from skuld_py.model.message import Message, TaskBatch
@@ -256,7 +256,7 @@ class Gossip(Message):
     again or hands off. A hint, never a promise.
 
     ``heads``: inverted priority and id of the best task, of the first so many queues. ``settings``: the digest of
-    all the settings it knows.
+    all the settings it knows. ``collection``: its own row, where it deletes what ended long ago.
     """
 
     is_promise = False
@@ -265,6 +265,7 @@ class Gossip(Message):
     moves: tuple[MoveRow, ...] = fields.rows(MoveRow, PARTITIONS_MAX, default=())
     heads: bytes = fields.blob(HEAD_BYTES, HEAD_BYTES * 1_000, default=b"")
     settings: int = fields.number(default=0)
+    collection: tuple[CollectionRow, ...] = fields.rows(CollectionRow, 1, default=())
 
 
 @attrs.frozen

@@ -387,4 +387,5 @@ class Node:
     def description(self, request: int) -> m.Described:
         """The cluster as seen from here."""
         moves = (*self._moving.rows(), *self._steward.moves())
-        return described(self, request, self.session.value, self.timekeeper.agreement, moves)
+        return described(self, request, self.session.value, self.timekeeper.agreement, moves,
+                         self._steward.collections())

@@ -16,6 +16,7 @@ from skuld_py.model.node_messages import HEAD_BYTES
 from skuld_py.model.state import State
 from skuld_py.node.collecting import Collecting
 from skuld_py.node.comparing import Comparing
+from skuld_py.node.describing import collection
 from skuld_py.node.expiring import bury_expired
 from skuld_py.node.household import Household
 from skuld_py.node.moving import Moving
@@ -49,6 +50,7 @@ class Steward:
         """Epoch of each partition led, and since when."""
         self._next_search_ms: dict[int, int] = {}
         self._moves: dict[str, tuple[m.MoveRow, ...]] = {}
+        self._collections: dict[str, tuple[m.CollectionRow, ...]] = {}
 
     # -- time ----------------------------------------------------------------------------------
 
@@ -229,7 +231,8 @@ class Steward:
         self._node.router.note(self._node.me.name, queues, heads)
         leads = tuple(m.LeaderRow(vnode.partition, vnode.epoch, vnode.election.document.era,
                                   vnode.election.cohort) for vnode in led)
-        message = m.Gossip(leads, queues, self._node.moves(), heads, self._node.settings.digest)
+        message = m.Gossip(leads, queues, self._node.moves(), heads, self._node.settings.digest,
+                           collection(self._node, self.collecting.awaited))
         for name in sorted(self._node.live):
             if name != self._node.me.name:
                 self._node.send(name, message)
@@ -293,6 +296,7 @@ class Steward:
             vnode.note_leader(peer, row.epoch)
             vnode.settle(now_ms, row.epoch, row.era, row.cohort)
         self._moves[peer] = gossip.moves
+        self._collections[peer] = gossip.collection
         self._node.router.note(peer, gossip.queues, gossip.heads)
         if gossip.settings != self._node.settings.digest:
             self._node.send(peer, self._node.settings.question())
@@ -306,12 +310,18 @@ class Steward:
         """Data on its way at other nodes, as they tell."""
         return [row for _, rows in sorted(self._moves.items()) for row in rows]
 
+    def collections(self) -> tuple[m.CollectionRow, ...]:
+        """What this node collects, and others that are live, as they tell; a dead one leads nothing."""
+        told = [self._collections.get(name, ()) for name in sorted(self._node.live)]
+        return (*collection(self._node, self.collecting.awaited), *(row for rows in told for row in rows))
+
     def on_members(self, now_ms: int, gone: Sequence[str]) -> None:
         """Forget who went; note since when the others are there."""
         for name in gone:
             self._heard_ms.pop(name, None)
             self._since_ms.pop(name, None)
             self._moves.pop(name, None)
+            self._collections.pop(name, None)
             self._node.router.drop(name)
             for vnode in self._node.vnodes:
                 vnode.forget_leader(name)

@@ -95,6 +95,13 @@ def situation(*live: str, down: tuple[str, ...] = (), leader: str = "a:1", sessi
                      (m.CountRow(0, "general", 1, 0, 0, 0, 0, 0, 0),), doubt)
 
 
+def collecting(*rows: tuple[str, int, int, tuple[str, ...]], down: tuple[str, ...] = ("c:1",)) -> Situation:
+    """Three nodes, and what some of them say of collection."""
+    seen = situation(*(name for name in ("a:1", "b:1", "c:1") if name not in down), down=down)
+    told = tuple(m.CollectionRow(*row) for row in rows)
+    return attrs.evolve(seen, described=attrs.evolve(seen.described, collections=told))
+
+
 ATTENTION = {
     "nothing": (situation("a:1", "b:1", "c:1"), []),
     "two nodes short": (situation("a:1"), ["the cluster waits for 2 more nodes"]),
@@ -118,6 +125,13 @@ ATTENTION = {
     "many paused queues": (attrs.evolve(situation("a:1", "b:1", "c:1"), described=attrs.evolve(
         situation("a:1", "b:1", "c:1").described, paused=tuple(f"q{number}" for number in range(11)))),
         [*(f"queue q{number} is paused" for number in range(8)), "3 more queues are paused"]),
+    "nobody away is waited for": (collecting(("a:1", 1, 5_000, ("b:1",)), down=()), []),
+    "a node away is waited for": (collecting(("a:1", 1, 5_000, ("b:1", "c:1")), ("b:1", 2, 0, ("c:1",))),
+                                  ["1 node is down: c:1",
+                                   "ended tasks are not deleted while 1 node is away: c:1; start it, or forget"
+                                   " what does not come back with 'skuld cluster forget skuld NODE'"]),
+    "a node that never came back": (collecting(("a:1", 0, 0, ("z:1",)), down=()),
+                                    ["ended tasks are not deleted while 1 node is away: z:1"]),
     "no counts": (situation("a:1", "b:1", "c:1", doubt="too slow"), ["could not be counted: too slow"]),
 }
 
@@ -141,3 +155,21 @@ def test_a_status_is_shown_whatever_it_is(seen: Situation, monkeypatch: pytest.M
     assert shown.exit_code == 0, shown.output
     assert "cluster skuld: " in shown.output and "a:1" in shown.output and "partitions" in shown.output
     assert json.loads(as_json.output)["cluster"] == "skuld"
+
+
+@pytest.mark.parametrize(("rows", "made", "line"), [
+    ((), None, ""),
+    ([("a:1", 0, 0, ())], {"collected": 0, "sealed_ms": 0, "awaited": []}, "retention: 0 ended tasks deleted"),
+    ([("a:1", 3, 9_000, ()), ("b:1", 4, 5_000, ("c:1",)), ("c:1", 0, 0, ("a:1", "c:1"))],
+     {"collected": 7, "sealed_ms": 5_000, "awaited": ["a:1", "c:1"]},
+     f"retention: 7 ended tasks deleted, up to ids of {showing.moment(5_000)}; waits for a:1, c:1"),
+])
+def test_what_all_nodes_have_collected_is_one_sum(rows: list[tuple[str, int, int, tuple[str, ...]]],
+                                                  made: dict[str, object] | None, line: str,
+                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = collecting(*rows, down=())
+    monkeypatch.setattr("skuld_py.cli.situation.ask", lambda nodes, timeout_s: seen)
+
+    assert json.loads(CliRunner().invoke(main, ["status", "--json"]).output)["collection"] == made
+    lines = CliRunner().invoke(main, ["status"]).output.splitlines()
+    assert [each for each in lines if each.startswith("retention")] == ([line] if line else [])

@@ -105,6 +105,9 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("watermark-in-memory", "a restart forgets the watermarks", WATERMARK,
            '        self._store.put_many("meta", [(self._key, record)])\n', "        pass\n", "D10",
            NODES + "test_watermarks_survive_a_restart"),
+    mutant("collected-by-every-copy", "a status counts a task for each of its copies", "node/describing.py",
+           "    led = [vnode for vnode in node.vnodes if vnode.is_leading]\n", "    led = node.vnodes\n", "D10",
+           "tests/node/test_describing.py::test_every_node_tells_of_each_collected_task_once", seeds=0),
     Mutant("seal-before-a-second-look", "what one replica got since from another is not compared with the first",
            (Edit(COLLECTING, "            self._compare(now_ms, partition, under_way, Stage.CHECKING)\n",
                  "            under_way.stage = Stage.CHECKING\n"

@@ -1,0 +1,71 @@
+"""What a node tells of collection: of each task once, whichever node is asked, and whom it waits for."""
+
+from __future__ import annotations
+
+from node.machines import Machines
+from node.test_collecting import KEEP_MS, RETENTION, ask, complete, enqueue, follower_of, leader_of, left
+from skuld_py.model import columns
+from skuld_py.model import messages as m
+from skuld_py.model.body import Header
+from skuld_py.model.events import MembersChanged
+
+
+def described_by(machines: Machines, name: str) -> m.Described:
+    machines.pass_time(2_000)
+    answer = ask(machines, m.Describe(9), name)
+    assert isinstance(answer, m.Described)
+    return answer
+
+
+def test_every_node_tells_of_each_collected_task_once() -> None:
+    machines = Machines(partitions=8, retention=RETENTION)
+    machines.pass_time(10_000)
+    leaders = {document.leader for _, document in machines.documents.values()}
+    assert leaders == {*machines.names}
+    made: list[bytes] = []
+    for route in range(40):
+        made += machines.mint.mint(machines.now_ms, 1, route)
+    batch = m.TaskBatch(Header("q").encode(), b"".join(made), columns.pack([b"x"] * len(made)))
+    assert isinstance(ask(machines, m.Enqueue(1, 3, (batch,))), m.Acked)
+    complete(machines, made)
+    begun_ms = machines.now_ms
+    assert {row.collected for row in described_by(machines, machines.names[0]).collections} == {0}
+
+    machines.pass_time(2 * KEEP_MS)
+    assert left(machines) == [[]] * 3
+
+    for name in machines.names:
+        rows = described_by(machines, name).collections
+        assert sorted(row.node for row in rows) == machines.names
+        assert sum(row.collected for row in rows) == len(made)
+        assert all(begun_ms - 1_000 <= row.sealed_ms <= machines.now_ms - KEEP_MS for row in rows)
+        assert [row.awaited for row in rows] == [()] * 3
+
+
+def test_whom_collection_waits_for_is_told_until_it_is_back() -> None:
+    machines = Machines(partitions=1, retention=RETENTION)
+    machines.pass_time(2_000)
+    complete(machines, enqueue(machines, 4))
+    away, all_members = follower_of(machines), machines.members
+    other = next(name for name in machines.names if name not in (away, leader_of(machines)))
+    for name in machines.names:
+        machines.give(name, MembersChanged(tuple(member for member in all_members if member.name != away)))
+    machines.pass_time(2 * KEEP_MS)
+
+    for name in (leader_of(machines), other):
+        row, = (row for row in described_by(machines, name).collections if row.node == leader_of(machines))
+        assert (row.awaited, row.collected) == ((away,), 0)
+        assert away not in [row.node for row in described_by(machines, name).collections]
+
+    for name in machines.names:
+        machines.give(name, MembersChanged(all_members))
+    machines.pass_time(KEEP_MS)
+    row, = (row for row in described_by(machines, other).collections if row.node == leader_of(machines))
+    assert (row.awaited, row.collected) == ((), 4)
+
+
+def test_without_a_retention_nothing_is_told_of_collection() -> None:
+    machines = Machines(partitions=1)
+    machines.pass_time(2_000)
+
+    assert [described_by(machines, name).collections for name in machines.names] == [()] * 3
