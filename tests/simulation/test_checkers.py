@@ -232,6 +232,7 @@ def test_a_setting_of_a_majority_binds_readers_where_the_same_nodes_were_there_a
 
 
 def test_no_limit_is_asked_for_where_it_is_not_known_to_all_or_where_disks_were_lost() -> None:
+    assert verdicts(limits.overtaken())["C19"] is True
     assert verdicts(limits.unlimited())["C19"] is None
     assert verdicts(limits.both(limits.limited()))["C19"] is False
     assert verdicts(limits.both(limits.limited()).strike("wipe", 3))["C19"] is None

@@ -2,8 +2,9 @@
 
 A limit is *firm* from its acknowledgement by every node that there is until a change above it is asked for. In
 that time every claim that is asked for and told counts: the holds that were under way when it was told, its own
-among them, are no more than the limit, whoever led meanwhile. And in no window of that time do leaders grant more
-than the rate gives in it, and the burst.
+among them, are no more than the limit, whoever led meanwhile. (A task that an earlier holder completes, late, is
+over: who holds it still and has not heard of that does not count.) And in no window of that time do leaders grant
+more than the rate gives in it, and the burst.
 
 Source of the rate's rule: a bucket that begins full at the begin of the span never runs dry.
 """
@@ -18,7 +19,7 @@ import attrs
 
 from skuld_py.model import messages as m
 from skuld_py.model.setting import LIMITS
-from skuld_py.simulation.checkers.evidence import LOSSES, Evidence, Finding, Told, judge
+from skuld_py.simulation.checkers.evidence import LOSSES, Evidence, Finding, Told, completions_of, judge
 from skuld_py.simulation.checkers.settings import is_everywhere, puts_of, rank
 from skuld_py.simulation.history import Hold
 from skuld_py.simulation.notes import Note, What
@@ -72,7 +73,7 @@ def _firm(evidence: Evidence) -> Iterator[Firm]:
 def _held_too_many(evidence: Evidence, at_once: list[tuple[Firm, Told]]) -> Iterator[str]:
     queues = {(told.task, told.token): _queue_of(told) for told in evidence.told}
     by_queue: dict[str, list[Hold]] = {}
-    for hold in evidence.history.holds:
+    for hold in _unless_over(evidence):
         queue = queues.get((hold.task, hold.token), "")
         if hold.stop_ms - evidence.skew_excess_ms > hold.start_ms:
             by_queue.setdefault(queue, []).append(hold)
@@ -81,6 +82,17 @@ def _held_too_many(evidence: Evidence, at_once: list[tuple[Firm, Told]]) -> Iter
         count = held.get(span.queue, {}).get((told.task, told.token), 0)
         if count > span.limits["concurrency"]:
             yield f"{count} are held of {span.queue}, {span.limits['concurrency']} may: {told.operation}"
+
+
+def _unless_over(evidence: Evidence) -> Iterator[Hold]:
+    """The holds, each until another holder of its task completes it, as far as that is asked for earlier."""
+    asked: dict[bytes, list[tuple[int, int]]] = {}
+    for operation in evidence.history.of(m.Complete):
+        for task_id, token in completions_of(operation):
+            asked.setdefault(task_id, []).append((operation.invoked_ms, token))
+    for hold in evidence.history.holds:
+        over = [at_ms for at_ms, token in asked.get(hold.task, []) if token != hold.token]
+        yield attrs.evolve(hold, stop_ms=min([hold.stop_ms, *over]))
 
 
 def _counts(holds: list[Hold], excess_ms: int) -> dict[tuple[bytes, int], int]:

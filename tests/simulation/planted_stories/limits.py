@@ -13,6 +13,7 @@ from skuld_py.simulation.notes import What
 ONE, TWO = QueueLimits(concurrency=1).encode(), QueueLimits(concurrency=2).encode()
 SLOW = QueueLimits(rate=10, window_ms=1_000, burst=2).encode()
 NEWEST = token_of(1, 3)
+OLDER = TOKEN - 1
 
 
 def limited(value: bytes = ONE, version: int = 5, at_ms: int = 2, copies: int = 3) -> Story:
@@ -45,6 +46,10 @@ CASES: Cases = {
             "raised in vain": (
                 lambda: both(limited().put(6, TWO, 6, answer=REFUSED, kind=LIMITS)), "2 are held of q"),
             "raised too late": (lambda: both(limited().put(6, TWO, 14, kind=LIMITS)), "2 are held of q"),
+            "completed by another only later": (
+                lambda: both(limited()).complete(14, token=OLDER), "2 are held of q"),
+            "completed by its holder only": (
+                lambda: both(limited()).complete(11, token=TOKEN), "2 are held of q"),
             "more than the burst": (lambda: granted(limited(SLOW), (5, 3)), "3 too many of q"),
             "more than the burst of two": (lambda: granted(limited(SLOW), (5, 2), (6, 1)), "1 too many of q"),
             "more than the rate": (
@@ -56,6 +61,11 @@ CASES: Cases = {
             .put(9, SLOW, 99, kind=LIMITS), (100, 2), (200, 1), (300, 1), (600, 2), (601, 9))
         .put(10, SLOW, 601, kind=LIMITS)),
 }
+
+
+def overtaken() -> Story:
+    """The first of the two tasks is completed by an earlier holder when the second one is claimed."""
+    return both(limited()).complete(11, token=OLDER)
 
 
 def unlimited() -> Story:
