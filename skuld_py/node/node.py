@@ -63,6 +63,7 @@ from skuld_py.partition.tally import Touched
 from skuld_py.partition.vnode import Vnode
 
 FLOOR_KEY = b"floor"
+_OF_CLOCKS = (m.AskTime, m.ToldTime)
 FLOOR_STEP_MS = 1_000
 """The id floor is stored ahead by this much, so that it is written once a second at most."""
 
@@ -165,7 +166,7 @@ class Node:
 
     def _receive(self, now_ms: int, peer: str, message: m.Message) -> None:
         try:
-            if isinstance(message, m.AskTime | m.ToldTime):
+            if isinstance(message, _OF_CLOCKS):
                 self.timekeeper.on_message(now_ms, peer, message)
                 return
             if self._peers.handles(message):

@@ -11,6 +11,9 @@ process: its node would act on an old view of the cluster for ever.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import cast, get_args
+
 from skuld_py.cluster import membership as log
 from skuld_py.cluster.membership import Membership
 from skuld_py.model.coordination import Announce, CoordinationEffect, CoordinationEvent
@@ -21,8 +24,8 @@ from skuld_py.node.turn import Machine
 
 Told = Event | CoordinationEvent
 Wish = Effect | CoordinationEffect
-_OF_THE_LOG = (*COORDINATION_MESSAGES, *DECISION_MESSAGES)
-_ForTheMembership = SessionChanged | CoordinationEvent | Computed
+_OF_THE_LOG = frozenset((*COORDINATION_MESSAGES, *DECISION_MESSAGES))
+_FOR_THE_MEMBERSHIP = frozenset((SessionChanged, Computed, *get_args(CoordinationEvent)))
 
 
 class Process:
@@ -34,17 +37,14 @@ class Process:
         self._due_ms = membership.deadline()
         """The membership's deadline: it changes with its steps only, which are rare."""
 
-    def step(self, now_ms: int, event: Told) -> list[Wish]:
+    def step(self, now_ms: int, event: Told) -> Sequence[Wish]:
         """Take an event. Raises why the membership cannot go on."""
-        match event:
-            case Ticked():
-                return [*self._membership_step(now_ms, event), *self._node.step(now_ms, event)]
-            case Received(message=message) if isinstance(message, _OF_THE_LOG):
-                return self._membership_step(now_ms, event)
-            case _ if isinstance(event, _ForTheMembership):
-                return self._membership_step(now_ms, event)
-            case _:
-                return [*self._node.step(now_ms, event)]
+        kind = type(event)
+        if kind is Ticked:
+            return [*self._membership_step(now_ms, Ticked()), *self._node.step(now_ms, Ticked())]
+        if kind in _FOR_THE_MEMBERSHIP or (isinstance(event, Received) and type(event.message) in _OF_THE_LOG):
+            return self._membership_step(now_ms, cast(log.Event, event))
+        return self._node.step(now_ms, cast(Event, event))
 
     def deadline(self) -> int | None:
         """When it next wants a ``Ticked``."""

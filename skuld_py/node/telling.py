@@ -74,6 +74,8 @@ class Telling:
 
     def look(self, now_ms: int) -> bool:
         """Begin to tell what is due; says whether there was anything."""
+        if not self._rounds:
+            return False
         due = [partition for partition, turn in self._rounds.items() if turn.due_ms <= now_ms]
         told = [self._tell(now_ms, partition) for partition in due]
         return any(told)

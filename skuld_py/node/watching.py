@@ -64,19 +64,22 @@ class Watching:
     def __init__(self, node: Household) -> None:
         self._node = node
         self._walks: dict[int, Walk] = {}
-        self._next_ms = 0
+        self._next_ms = FOREVER_MS
+        """When the first walk is due, and none before the pace allows it; or earlier."""
+        self._pace_ms = 0
         self._again: list[tuple[int, int, Sequence[bytes]]] = []
         """When, for which partition, and about what to ask again."""
 
     def deadline(self) -> int:
         """When it next has something to do."""
-        walks = [walk.due_ms for walk in self._walks.values()]
-        again = [due_ms for due_ms, _, _ in self._again]
-        return min([max(self._next_ms, min(walks, default=FOREVER_MS)), *again])
+        if not self._again:
+            return self._next_ms
+        return min(self._next_ms, *(due_ms for due_ms, _, _ in self._again))
 
     def begin(self, now_ms: int, partition: int) -> None:
         """Walk over all that tasks of a partition wait for, which this node leads."""
         self._walks[partition] = Walk(now_ms, now_ms)
+        self._next_ms = min(self._next_ms, max(self._pace_ms, now_ms))
 
     def leave(self, partition: int) -> None:
         """This node does not lead it any more."""
@@ -95,20 +98,22 @@ class Watching:
 
     def _walk(self, now_ms: int) -> bool:
         """One page of one partition."""
-        if now_ms < self._next_ms or not self._walks:
+        if now_ms < self._next_ms:
             return False
-        partition = min(self._walks, key=lambda partition: self._walks[partition].due_ms)
+        partition = min(self._walks, key=lambda partition: self._walks[partition].due_ms, default=None)
+        if partition is None or self._walks[partition].due_ms > now_ms:
+            self._next_ms = FOREVER_MS if partition is None else self._walks[partition].due_ms
+            return False
         walk, timing = self._walks[partition], self._node.timing
-        if walk.due_ms > now_ms:
-            return False
-        self._next_ms = now_ms + timing.watch_ms
+        self._pace_ms = now_ms + timing.watch_ms
         if not walk.after:
             walk.began_ms = now_ms
         vnode = self._node.vnode(partition)
         deps, walk.after = vnode.replica.filing.waiting.dependencies(walk.after, timing.watch_rows)
         took_ms = now_ms - walk.began_ms
         pause_ms = max(timing.rewatch_ms, min(PASS_SHARE * took_ms, PAUSE_MAX * timing.rewatch_ms))
-        walk.due_ms = self._next_ms if walk.after else now_ms + pause_ms
+        walk.due_ms = self._pace_ms if walk.after else now_ms + pause_ms
+        self._next_ms = max(self._pace_ms, min(walk.due_ms for walk in self._walks.values()))
         return self.ask(now_ms, vnode, deps)
 
     def ask(self, now_ms: int, vnode: Vnode, deps: Sequence[bytes], is_last: bool = False) -> bool:

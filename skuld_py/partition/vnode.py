@@ -89,7 +89,8 @@ class Vnode:
     @property
     def is_leading(self) -> bool:
         """Whether this vnode leads and has promised nothing newer."""
-        return self.election.is_leading and self.promise == Promise(self.election.epoch, self.me.name)
+        election, promise = self.election, self.promise
+        return election.is_leading and promise.epoch == election.epoch and promise.candidate == self.me.name
 
     @property
     def epoch(self) -> int:

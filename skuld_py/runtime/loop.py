@@ -57,6 +57,7 @@ from skuld_py.wire.codec import Envelope, MalformedRequest, check_role, decode
 
 BATCH_FRAMES = 256
 ACQUAINTANCES_MAX = 64
+_OF_THE_LOG = frozenset(COORDINATION_MESSAGES)
 """Who is no member and was written to about the log; beyond it the oldest is dropped."""
 
 _log = logging.getLogger(__name__)
@@ -100,6 +101,8 @@ class Loop:
         self._acquaintances: dict[str, Address] = {}
         self._nodes: frozenset[str] = frozenset()
         self._is_stopping = False
+        self._due_ms = machine.deadline()
+        """The machine's deadline: it changes with its steps only."""
 
     def post(self, event: Told) -> None:
         """Put in an event of the registry; from any thread."""
@@ -138,8 +141,7 @@ class Loop:
         """One batch: all that is ready now."""
         events = self._drain()
         now_ms = self._clock.now_ms()
-        deadline_ms = self._machine.deadline()
-        if deadline_ms is not None and deadline_ms <= now_ms:
+        if self._due_ms is not None and self._due_ms <= now_ms:
             events.append(Ticked())
         if not events:
             return
@@ -148,13 +150,14 @@ class Loop:
         self._conclude(take_turn(self._machine, now_ms, events))
 
     def _conclude(self, turn: Turn[Wish]) -> None:
+        self._due_ms = self._machine.deadline()
         self._heed((*turn.late, *turn.early))
         self._let_out(turn.early)
         self._store.commit()
         self._let_out(turn.late)
 
     def _pause_ms(self, end_ms: int | None) -> int | None:
-        dues = [due_ms for due_ms in (self._machine.deadline(), end_ms) if due_ms is not None]
+        dues = [due_ms for due_ms in (self._due_ms, end_ms) if due_ms is not None]
         return max(0, min(dues) - self._clock.now_ms()) if dues else None
 
     # What comes in.
@@ -201,7 +204,7 @@ class Loop:
             except Refused:
                 self.counters.wrong_role += 1
                 continue
-            if is_known or isinstance(message, COORDINATION_MESSAGES):
+            if is_known or type(message) in _OF_THE_LOG:
                 yield Received(envelope.sender, message)
             else:
                 self.counters.strangers += 1
@@ -223,16 +226,20 @@ class Loop:
     def _heed(self, wishes: Iterable[Wish]) -> None:
         """What the log says of the cluster: whom to dial, whom to hear."""
         for wish in wishes:
-            match wish:
-                case Announce(MembersChanged(members)):
-                    self._members = {member.name: (member.host, member.port) for member in members}
-                    self._dial()
-                case Announce(NodesChanged(nodes, leaving)):
-                    self._nodes = frozenset((*nodes, *leaving))
-                case Announce(SessionChanged(Session.CONNECTED)):
-                    self._on_joined()
-                case Send(peer, message) if isinstance(message, COORDINATION_MESSAGES):
-                    self._meet(peer)
+            if isinstance(wish, Announce):
+                self._learn(wish)
+            elif isinstance(wish, Send) and type(wish.message) in _OF_THE_LOG:
+                self._meet(wish.peer)
+
+    def _learn(self, news: Announce) -> None:
+        match news.event:
+            case MembersChanged(members):
+                self._members = {member.name: (member.host, member.port) for member in members}
+                self._dial()
+            case NodesChanged(nodes, leaving):
+                self._nodes = frozenset((*nodes, *leaving))
+            case SessionChanged(Session.CONNECTED):
+                self._on_joined()
 
     def _meet(self, peer: str) -> None:
         """Be able to write to somebody who is no member."""
