@@ -16,8 +16,9 @@ from skuld_py.model.fields import U32_MAX, U63_MAX
 from skuld_py.model.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
 
 PAUSED_MAX = 1_000
-AWAITED_MAX = 64
 """Paused queues that a description names."""
+AWAITED_MAX = 64
+"""Nodes that collection waits for, as many as are named."""
 ENTRIES_MAX = DEFAULT_LIMITS.log_entries + 2
 """Entries of a task in one answer: of its log, and a result and an error besides."""
 
