@@ -46,10 +46,11 @@ def get(ids: tuple[bytes, ...], min_seq: int, nodes: str, timeout_s: float, as_j
             continue
         if number:
             click.echo()
-        _show(found[task_id], now_ms())
+        show_task(found[task_id], now_ms())
 
 
-def _show(task: Task, at_ms: int) -> None:
+def show_task(task: Task, at_ms: int) -> None:
+    """All about a task, for people."""
     from skuld_py.cli import showing
     from skuld_py.model.ids import time_of, to_text
 

@@ -61,6 +61,10 @@ _VERBS = {
     "Workers": {
         "worker": "worker:worker",
     },
+    "Archive": {
+        "archive": "archive:archive",
+        "history": "history:history",
+    },
     "HTTP": {
         "gateway": "gateway:gateway",
         "token": "gateway:token",

@@ -82,9 +82,12 @@ class Moment(MomentKind):
 
 
 class HeaderText(HeaderKind):
-    """A key and its value."""
+    """A key and its value; ``noun`` is what they are."""
 
     name = "header"
+
+    def __init__(self, noun: str = "header") -> None:
+        self._noun = noun
 
     def convert(self, value: str | tuple[str, str], param: click.Parameter | None,
                 ctx: click.Context | None) -> tuple[str, str]:
@@ -93,7 +96,7 @@ class HeaderText(HeaderKind):
             return value
         key, sign, rest = value.partition("=")
         if not key or not sign:
-            self.fail(f"{value!r} is no header; write KEY=VALUE.", param, ctx)
+            self.fail(f"{value!r} is no {self._noun}; write KEY=VALUE.", param, ctx)
         return key, rest
 
 
@@ -122,6 +125,7 @@ PATIENCE = Duration(least_s=0.001)
 MOMENT = Moment()
 PAST = Moment(is_past=True)
 HEADER = HeaderText()
+SETTING = HeaderText("setting")
 TASK_ID = TaskIdText()
 TOKEN = click.IntRange(1, (1 << 64) - 1)
 SEQ = click.IntRange(0, (1 << 32) - 1)

@@ -28,7 +28,7 @@ ID = "0" * 32
 VERBS = ("dev", "demo", "zookeeper", "cluster", "node", "status", "top", "members", "ring", "enqueue", "claim",
          "renew", "append", "complete", "fail", "snooze", "release", "cancel", "retry", "results",
          "get", "log", "list", "count", "pause", "resume", "paused", "limit", "unlimit", "limits", "schedule",
-         "worker", "gateway", "token", "completion")
+         "worker", "archive", "history", "gateway", "token", "completion")
 OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster forget", "cluster log")
 OF_SCHEDULE = ("schedule put", "schedule list", "schedule remove")
 GROUPS = {"cluster": OF_CLUSTER, "schedule": OF_SCHEDULE}
@@ -170,6 +170,13 @@ WRONG = {
     "a worker without app": (["worker", "--queue", "q"], ["--app"]),
     "a dev worker without app": (["dev", "--worker", "q"], ["--worker", "--app"]),
     "a dev app without worker": (["dev", "--app", "m"], ["--worker", "--app"]),
+    "an archive nowhere": (["archive"], ["ROOT"]),
+    "an archive too often": (["archive", "r", "--every", "0"], ["--every", "1 s to 24 h"]),
+    "a setting that is none": (["archive", "r", "--conf", "spark.x"], ["--conf", "no setting", "KEY=VALUE"]),
+    "a history of no task": (["history", "r", "--id", "7"], ["--id", "32 characters"]),
+    "a history of what has not ended": (["history", "r", "--state", "waiting"], ["--state", "completed"]),
+    "a history of none": (["history", "r", "--limit", "0"], ["--limit", "0"]),
+    "a count of an answer": (["history", "r", "--count", "--sql", "SELECT 1"], ["--count", "--sql"]),
 }
 
 
@@ -208,6 +215,10 @@ REFUSED = {
     "an address among others": (["status", "--nodes", "127.0.0.1:1,x:"], ["node: 'x:'", "[bad_address]"]),
     "no address": (["status", "--nodes", ","], ["nodes", "HOST:PORT", "[no_nodes]"]),
     "a dev queue": (["dev", "--worker", "a b", "--app", "m"], ["queue", "'a b'", "[bad_name]"]),
+    "a history's queue": (["history", ".", "--queue", "a b"], ["queue", "'a b'", "[bad_name]"]),
+    "a history nowhere": (["history", "/no/such"], ["root: /no/such is no directory", "[not_an_archive]"]),
+    "a history of nothing": (["history", str(TOP)], ["root: ", "'skuld archive", "[not_an_archive]"]),
+    "an archive in a file": (["archive", __file__ + "/x", "--timeout", "1ms"], ["root: ", "[bad_root]"]),
     "holder": (["claim", "q", "--holder", "a b"], ["holder", "[bad_name]"]),
     "ZooKeeper's address": (["cluster", "create", "c", "--zookeeper", "zk:port"],
                             ["'zk:port'", "host:port", "[bad_hosts]"]),

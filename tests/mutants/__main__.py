@@ -24,6 +24,7 @@ from pathlib import Path
 import attrs
 
 from mutants import (
+    archive,
     clauses,
     coordination,
     deps,
@@ -50,7 +51,7 @@ LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTA
                                *coordination.MUTANTS, *membership.MUTANTS, *settings.MUTANTS,
                                *options.MUTANTS, *tasks.MUTANTS, *deps.MUTANTS, *schedules.MUTANTS,
                                *groups.MUTANTS, *garbage.MUTANTS, *keys.MUTANTS, *names.MUTANTS,
-                               *limits.MUTANTS)
+                               *limits.MUTANTS, *archive.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 

@@ -38,6 +38,7 @@ ROOMS: dict[str, frozenset[str] | str] = {
     "client": _MODEL | {"wire"},
     "gateway": _CLIENT,
     "worker": _CLIENT | {"embedded"},
+    "archive": _CLIENT | {"embedded", "worker"},
     "workflow": _CLIENT | {"embedded", "worker"},
     "testing": _NODE | _CLIENT | {"worker", "simulation", "almanac"},
     "cli": ANYTHING,
@@ -156,12 +157,12 @@ def layers(module: str, source: str) -> list[str]:
 
 
 def spark(module: str, source: str) -> list[str]:
-    """Spark appears in worker/spark*, workflow and demo only."""
-    in_worker = module.startswith(f"{PACKAGE}.worker.spark")
-    if in_worker or room_of(module) in {"workflow", "demo"}:
+    """Spark appears in worker/spark*, archive/spark*, workflow and demo only."""
+    has_place = module.startswith((f"{PACKAGE}.worker.spark", f"{PACKAGE}.archive.spark"))
+    if has_place or room_of(module) in {"workflow", "demo"}:
         return []
     return [
-        f"{module}:{line}: {name.split('.')[0]} belongs in worker/spark*, workflow and demo"
+        f"{module}:{line}: {name.split('.')[0]} belongs in worker/spark*, archive/spark*, workflow and demo"
         for line, name in imports(module, source)
         if name.split(".")[0] in {"pyspark", "py4j"}
     ]

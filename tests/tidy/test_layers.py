@@ -90,11 +90,13 @@ SPARK_BROKEN = {
     "worker": ("skuld_py.worker.worker", "import pyspark"),
     "client": ("skuld_py.client.client", "def f():\n    from pyspark.sql import SparkSession"),
     "gateway": ("skuld_py.worker.java", "from py4j.java_gateway import JavaGateway"),
+    "archive": ("skuld_py.archive.rows", "from pyspark.sql.types import StructType"),
 }
 
 SPARK_KEPT = {
     "worker": ("skuld_py.worker.spark", "import pyspark"),
     "worker, longer": ("skuld_py.worker.spark_listener", "from pyspark.sql import SparkSession"),
+    "archive": ("skuld_py.archive.spark_store", "from pyspark.sql import SparkSession"),
     "workflow": ("skuld_py.workflow.step", "from pyspark.sql import SparkSession"),
     "demo": ("skuld_py.demo.tasks", "from pyspark.sql import SparkSession"),
 }

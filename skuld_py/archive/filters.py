@@ -1,0 +1,51 @@
+"""Which tasks of an archive are asked for, as conditions on columns: what the names of directories can tell is
+asked of them, so that other directories are not read.
+
+An id carries its time, so asking for one is asking for one day; a time asked for is so besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import attrs
+
+from skuld_py.archive.rows import day_of, day_of_id
+from skuld_py.model.ids import TaskId
+
+Value = str | int | tuple[str, ...]
+Condition = tuple[str, str, Value]
+"""Column, one of ``= >= < <= in``, value."""
+
+
+@attrs.frozen
+class Filters:
+    """None, or nothing, is any. ``since`` and ``until`` bound when a task was enqueued, which its id says."""
+
+    id: TaskId | None = None
+    queue: str | None = None
+    states: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def conditions(self) -> Iterator[Condition]:
+        """All of them hold."""
+        if self.queue is not None:
+            yield "queue", "=", self.queue
+        if self.id is not None:
+            yield "day", "=", day_of_id(self.id)
+            yield "id", "=", str(self.id)
+        if self.since is not None:
+            yield "day", ">=", day_of(_ms(self.since))
+            yield "enqueued_ms", ">=", _ms(self.since)
+        if self.until is not None:
+            yield "day", "<=", day_of(_ms(self.until))
+            yield "enqueued_ms", "<", _ms(self.until)
+        if self.states:
+            yield "state", "in", self.states
+
+
+def _ms(moment: datetime) -> int:
+    """Clipped to what a day can be told of."""
+    return max(0, round(moment.astimezone(UTC).timestamp() * 1000))

@@ -1,0 +1,141 @@
+"""Where an archive stands, and what makes a batch durable there.
+
+On a local disk a batch is written below ``.writing``, a name that Spark's readers pass over; then every file and
+directory of it is synced, and it is renamed into place, and that is synced. So after a power cut a batch is there
+whole, or not at all; and what was confirmed to the cluster is there. One archiver writes at a time: a second is
+refused, and what an earlier one left unfinished is wiped.
+
+Elsewhere (``s3a://``, ``hdfs://``) it is Spark's own commit that makes a batch visible, and the store's affair
+that it stays. A batch has a directory of its own, so several archivers do not disturb each other: in one common
+directory the first commit would wipe what the others have under way.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from skuld_py.embedded import process
+from skuld_py.errors import Refused
+
+WRITING = ".writing"
+PATTERN_CHARACTERS = "* ? [ ] { } \\"
+_PATTERN = re.compile(r"[*?\[\]{}\\]")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+
+
+def local_path(root: str) -> Path | None:
+    """The directory that a root without a scheme, or with ``file:``, names; None for any other."""
+    if not root:
+        raise Refused("bad_root", "root: '' is no place; name a directory, or a URI as s3a://bucket/archive")
+    if _PATTERN.search(root):
+        raise Refused("bad_root", f"root: {root!r} holds one of {PATTERN_CHARACTERS}, which Spark takes for a"
+                      " pattern; name another place")
+    found = _SCHEME.match(root)
+    if found is None:
+        return Path(root).absolute()
+    if found[1].lower() != "file":
+        return None
+    path = "/" + root[found.end() :].lstrip("/")
+    return Path(path)
+
+
+def uri_of(path: Path) -> str:
+    """As Hadoop reads it, which takes a percent sign for what it is."""
+    return f"file://{path}"
+
+
+class LocalPlace:
+    """A directory of this machine."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._writing = root / WRITING
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Against any other archiver; what was left unfinished is wiped."""
+        try:
+            new = [path for path in (self._root, *self._root.parents) if not path.exists()]
+            self._root.mkdir(parents=True, exist_ok=True)
+            for path in new:
+                sync(path.parent)
+        except OSError as error:
+            raise Refused("bad_root", f"root: {self._root} cannot be made a directory: {error.strerror}; name"
+                          " another one, or mend its permissions") from error
+        with process.held(self._writing):
+            for left in self._writing.glob("batch=*"):
+                shutil.rmtree(left)
+            yield
+
+    def begin(self, batch: str) -> str:
+        """Where Spark is to write it."""
+        return uri_of(self._writing / f"batch={batch}")
+
+    def finish(self, batch: str) -> None:
+        """Make it durable, then visible, durably."""
+        written = self._writing / f"batch={batch}"
+        sync_tree(written)
+        written.rename(self._root / written.name)
+        sync(self._root)
+        sync(self._writing)
+
+
+class RemotePlace:
+    """Anything else that Spark can write to."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root.rstrip("/")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Several may write."""
+        yield
+
+    def begin(self, batch: str) -> str:
+        """Where Spark is to write it."""
+        return f"{self._root}/batch={batch}"
+
+    def finish(self, batch: str) -> None:
+        """Spark has."""
+
+
+def place_of(root: str) -> LocalPlace | RemotePlace:
+    """The place that a root names."""
+    path = local_path(root)
+    return RemotePlace(root) if path is None else LocalPlace(path)
+
+
+def check_archive(root: str) -> str:
+    """The URI to read; ``Refused`` when a local root is none, or holds no batch."""
+    path = local_path(root)
+    if path is None:
+        return root
+    if not path.is_dir():
+        raise Refused("not_an_archive", f"root: {path} is no directory; name the one that 'skuld archive' writes"
+                      " to", root=root)
+    if not any(path.glob("batch=*")):
+        raise Refused("not_an_archive", f"root: {path} holds no archive yet; 'skuld archive {root}' fills it",
+                      root=root)
+    return uri_of(path)
+
+
+def sync_tree(top: Path) -> None:
+    """Every file below, and every directory, itself included."""
+    for directory, _, names in os.walk(top, topdown=False):
+        for name in names:
+            sync(Path(directory, name))
+        sync(Path(directory))
+
+
+def sync(path: Path) -> None:
+    """What a file holds, or which names a directory has."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

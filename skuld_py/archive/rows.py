@@ -1,0 +1,127 @@
+"""Tasks as rows of the archive, and back.
+
+Invariant: nothing that a client sees of a task is lost: ``task_of`` gives the task that ``row_of`` took. Times are
+milliseconds since 1970, as everywhere; ``day`` is that of the id, in UTC. So it follows from the id alone, and who
+looks for an id looks into one day.
+
+``queue`` and ``day`` are names of directories. A queue's name fits one as it stands (``model.names``), and no name
+is one that Spark takes for something else, above all for null; so a name that does not fit is refused here.
+
+Rejected: times as timestamps, which Spark reads in the session's time zone; each claim a row of its own, which
+makes of one atomic row many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import attrs
+
+from skuld_py.model.body import Retry
+from skuld_py.model.ids import TaskId, from_text, time_of, to_text
+from skuld_py.model.names import check_name
+from skuld_py.model.task import ClaimView, Task
+
+Row = tuple[Any, ...]
+
+_CLAIM = ("struct<token: bigint, holder: string, start_ms: bigint, end_ms: bigint, is_released: boolean,"
+          " outcome: string, until_ms: bigint, error: binary>")
+_LOG = "struct<token: bigint, seq: bigint, entry: binary>"
+_RETRY = ("struct<max_attempts: bigint, backoff_ms: bigint, factor_percent: bigint, backoff_max_ms: bigint,"
+          " jitter_percent: bigint>")
+COLUMNS = {
+    "id": "string", "queue": "string", "day": "string", "priority": "int", "state": "string", "death": "string",
+    "enqueued_ms": "bigint", "ended_ms": "bigint", "attempts": "int", "payload": "binary", "result": "binary",
+    "error": "binary", "headers": "map<string, string>", "claims": f"array<{_CLAIM}>", "logs": f"array<{_LOG}>",
+    "completed_ms": "bigint", "completed_token": "bigint", "cancelled_ms": "bigint", "not_before_ms": "bigint",
+    "expires_ms": "bigint", "due_ms": "bigint", "retry": _RETRY, "deps": "array<string>", "seq": "bigint",
+}
+"""What a file of the archive has, with Spark's types. New ones go to the end: older files show null there."""
+SCHEMA = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+STORED_SCHEMA = f"{SCHEMA}, batch string"
+"""With the column that the directory of a batch gives."""
+PARTITIONED_BY = ("queue", "day")
+
+_NO_ATTEMPTS = ("released", "snoozed")
+_CLAIM_BYTES = 100
+_TASK_BYTES = 500
+
+
+def row_of(task: Task) -> Row:
+    """The row, in the order of ``COLUMNS``."""
+    enqueued_ms = time_of(task.id)
+    logs = [(claim.token, seq, entry) for claim in task.claims for seq, entry in enumerate(claim.log)]
+    return (to_text(task.id), check_name("queue", task.queue), day_of(enqueued_ms), task.priority, task.state,
+            task.death, enqueued_ms, ended_ms(task), attempts_of(task), task.payload, task.result, task.error,
+            dict(task.headers), [_claim_row(claim) for claim in task.claims], logs, task.completed_ms,
+            task.completed_token, task.cancelled_ms, task.not_before_ms, task.expires_ms, task.due_ms,
+            attrs.astuple(task.retry), [to_text(dep) for dep in task.deps], task.seq)
+
+
+def task_of(row: Mapping[str, Any]) -> Task:
+    """The task of a row, by names of columns; its state is that with which it ended."""
+    logs: dict[int, list[bytes]] = {}
+    for token, _, entry in sorted(row["logs"], key=lambda each: (each[0], each[1])):
+        logs.setdefault(token, []).append(bytes(entry))
+    claims = tuple(_claim_of(claim, tuple(logs.get(claim[0], ())), row) for claim in row["claims"])
+    return Task(from_text(row["id"]), row["queue"], row["priority"], bytes(row["payload"]), claims,
+                row["completed_ms"], row["completed_token"], row["not_before_ms"], row["expires_ms"],
+                Retry(*row["retry"]), dict(row["headers"]), row["cancelled_ms"], _bytes(row["result"]),
+                _bytes(row["error"]), row["state"], row["due_ms"], row["death"], row["seq"],
+                tuple(map(from_text, row["deps"])))
+
+
+def day_of(at_ms: int) -> str:
+    """``2026-11-22``, in UTC."""
+    return datetime.fromtimestamp(at_ms // 1000, UTC).date().isoformat()
+
+
+def day_of_id(task_id: TaskId) -> str:
+    """The day in whose directories a task stands."""
+    return day_of(time_of(task_id))
+
+
+def ended_ms(task: Task) -> int | None:
+    """When it was completed or cancelled. When one died is not noted: here it is when it expired, or when its last
+    lease ended; None when it never had one."""
+    if task.completed_ms is not None or task.cancelled_ms is not None:
+        return task.cancelled_ms if task.completed_ms is None else task.completed_ms
+    if task.death == "expired":
+        return task.expires_ms
+    return max((claim.end_ms for claim in task.claims), default=None)
+
+
+def attempts_of(task: Task) -> int:
+    """Its claims that count as attempts: those that completed it, failed, or ended without a word."""
+    return sum(claim.outcome not in _NO_ATTEMPTS for claim in task.claims)
+
+
+def size_of(task: Task) -> int:
+    """About how many bytes a task takes."""
+    noted = sum(len(entry) + _CLAIM_BYTES for claim in task.claims for entry in claim.log)
+    outcomes = len(task.result or b"") + sum(len(claim.error or b"") for claim in task.claims)
+    return _TASK_BYTES + len(task.payload) + noted + outcomes + _CLAIM_BYTES * len(task.claims)
+
+
+def batch_name(now_ms: int, nonce: int) -> str:
+    """A name for what is written together; names sort by time. ``nonce`` tells apart those who write at once."""
+    moment = datetime.fromtimestamp(now_ms // 1000, UTC).strftime("%Y%m%dT%H%M%S")
+    return f"{moment}.{now_ms % 1000:03d}Z-{nonce:08x}"
+
+
+def _claim_row(claim: ClaimView) -> Row:
+    return (claim.token, claim.holder, claim.start_ms, claim.end_ms, claim.is_released, claim.outcome,
+            claim.until_ms, claim.error)
+
+
+def _claim_of(claim: Sequence[Any], log: tuple[bytes, ...], row: Mapping[str, Any]) -> ClaimView:
+    token, holder, start_ms, end_ms, is_released, outcome, until_ms, error = claim
+    completed_ms = row["completed_ms"] if token == row["completed_token"] else None
+    return ClaimView(token, holder, start_ms, end_ms, is_released, completed_ms, log, outcome, until_ms,
+                     _bytes(error))
+
+
+def _bytes(data: bytes | bytearray | None) -> bytes | None:
+    return None if data is None else bytes(data)

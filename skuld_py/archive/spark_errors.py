@@ -1,0 +1,25 @@
+"""What Spark says when it fails, in one line.
+
+An error of Java arrives as a page of stack traces, whose first line names nothing but a method of the gateway; the
+innermost cause is what somebody can act on.
+"""
+
+from __future__ import annotations
+
+import re
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+FAILURES = (PySparkException, Py4JError)
+"""What is raised by whatever runs in Spark."""
+
+_CAUSE = re.compile(r"^Caused by: (?:[\w.$]+: )?(.+)$", re.MULTILINE)
+_FIRST = re.compile(r"^(?!An error occurred)(?:: )?(?:[\w.$]+(?:Exception|Error): )?(\S.*)$", re.MULTILINE)
+
+
+def said(error: Exception) -> str:
+    """The innermost cause, or else the first line that says something; without a full stop."""
+    text = str(error)
+    found = _CAUSE.findall(text) or _FIRST.findall(text)[:1]
+    return (found[-1] if found else type(error).__name__).strip().rstrip(".")

@@ -1,0 +1,96 @@
+"""The archive as a table of Spark SQL: ``tasks``, one row for each task, of the newest batch that has it.
+
+The window that takes the newest row is partitioned by queue and day as well as by id. That does not change what
+it takes, since a task has one queue and one day; so Spark may apply what is asked of them before it, and reads
+only the directories concerned. The schema is given and not found out: no footers are read for it, and a queue
+called 007 keeps its zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from operator import and_
+from typing import Any
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as f
+
+from skuld_py.archive.filters import Condition, Filters
+from skuld_py.archive.rows import STORED_SCHEMA
+from skuld_py.archive.spark_errors import FAILURES, said
+from skuld_py.errors import Refused
+
+VIEW = "tasks"
+_NUMBER = "row_number_in_archive"
+
+
+class History:
+    """The tasks of an archive that are asked for; ``enqueued`` and ``ended`` stand beside their milliseconds as
+    timestamps. ``frame`` is the table."""
+
+    def __init__(self, session: SparkSession, uri: str, filters: Filters) -> None:
+        self._session = session
+        try:
+            stored = session.read.schema(STORED_SCHEMA).parquet(uri)
+        except AnalysisException as error:
+            raise _refusal("not_an_archive", "root", error) from None
+        newest = Window.partitionBy("queue", "day", "id").orderBy(f.col("batch").desc())
+        found = stored.withColumn(_NUMBER, f.row_number().over(newest)).where(f.col(_NUMBER) == 1).drop(_NUMBER)
+        conditions = [_column(condition) for condition in filters.conditions()]
+        found = found.where(reduce(and_, conditions)) if conditions else found
+        self.frame = (found.withColumn("enqueued", f.timestamp_millis("enqueued_ms"))
+                      .withColumn("ended", f.timestamp_millis("ended_ms")))
+
+    def count(self) -> int:
+        """How many."""
+        try:
+            return self.frame.count()
+        except FAILURES as error:
+            raise _refusal("not_read", "root", error) from None
+
+    def rows(self, limit: int | None = None, columns: Sequence[str] = ()) -> Iterator[Mapping[str, Any]]:
+        """In the order of their ids, which is that of their making; a part in memory at a time."""
+        frame = self.frame.select(*columns) if columns else self.frame
+        for row in _each(frame.orderBy("id"), limit):
+            yield dict(zip(frame.columns, row, strict=True))
+
+    def answer(self, query: str, limit: int | None = None) -> tuple[list[str], Iterator[Sequence[Any]]]:
+        """The names of a query's columns, and its rows; in it these tasks are the table ``tasks``."""
+        self.frame.createOrReplaceTempView(VIEW)
+        try:
+            made = self._session.sql(query)
+        except (AnalysisException, ParseException) as error:
+            raise _refusal("bad_sql", "sql", error) from None
+        return made.columns, _each(made, limit)
+
+
+def _each(frame: DataFrame, limit: int | None) -> Iterator[Sequence[Any]]:
+    asked = frame if limit is None else frame.limit(limit)
+    try:
+        yield from asked.toLocalIterator()
+    except FAILURES as error:
+        raise _refusal("not_read", "root", error) from None
+
+
+def _column(condition: Condition) -> Column:
+    name, comparison, value = condition
+    column = f.col(name)
+    match comparison:
+        case "=":
+            return column == f.lit(value)
+        case ">=":
+            return column >= f.lit(value)
+        case "<":
+            return column < f.lit(value)
+        case "<=":
+            return column <= f.lit(value)
+        case _:
+            return column.isin(*(value if isinstance(value, tuple) else (value,)))
+
+
+def _refusal(code: str, field: str, error: Exception) -> Refused:
+    remedies = {"bad_sql": "; the table is called tasks, and 'skuld history --help' lists its columns",
+                "not_an_archive": "; name the root that 'skuld archive' writes to", "not_read": ""}
+    return Refused(code, f"{field}: {said(error)}{remedies[code]}")

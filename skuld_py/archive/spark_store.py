@@ -1,0 +1,84 @@
+"""Batches of tasks, written as Parquet by Spark.
+
+A batch is one directory, ``ROOT/batch=B/queue=Q/day=D/part-*.parquet``, whose names Spark reads as columns. Within
+it one file for each queue and day: all rows of a batch come from this process, and one Spark task writes them.
+
+Rows travel to Spark inside its tasks, whose size Spark limits, so a batch is handed over in parts
+(``PART_BYTES``). A task larger than that goes by itself. Rejected: files of JSON for Spark to read, which
+executors elsewhere could not; Arrow, which is one dependency more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from skuld_py.archive.places import LocalPlace, RemotePlace
+from skuld_py.archive.rows import PARTITIONED_BY, SCHEMA, row_of, size_of
+from skuld_py.archive.spark_errors import FAILURES, said
+from skuld_py.errors import Refused
+from skuld_py.model.task import Task
+from skuld_py.worker.spark_session import SparkRuntime
+
+PART_BYTES = 32 << 20
+CONF = {
+    # A task of an archive may be large; Spark's own limit is 128 MiB.
+    "spark.rpc.message.maxSize": "1024",
+    # A queue may be called 007: directories' names are texts.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+@contextmanager
+def spark(directory: Path, master: str, conf: Mapping[str, str]) -> Iterator[SparkRuntime]:
+    """A Spark that starts when it is needed, and ends with the block. ``conf`` are settings of the user's."""
+    runtime = SparkRuntime(directory, slots=2, conf={**CONF, "spark.master": master, **conf})
+    try:
+        yield runtime
+    finally:
+        runtime.stop()
+
+
+class SparkStore:
+    """A sink of the archiver. The JVM starts with the first batch, and anew when it has died."""
+
+    def __init__(self, runtime: SparkRuntime, place: LocalPlace | RemotePlace) -> None:
+        self._runtime = runtime
+        self._place = place
+
+    def write(self, batch: str, tasks: Sequence[Task]) -> None:
+        """Returns when the batch is durable. ``Refused`` when it could not be written: then it is not there, or,
+        elsewhere than on a local disk, in part."""
+        session = self._runtime.start()
+        where = self._place.begin(batch)
+        try:
+            for part in parts(tasks, PART_BYTES):
+                _write(session, where, part)
+        except FAILURES as error:
+            raise Refused("not_written", f"root: Spark could not write batch {batch}: {said(error)}; nothing of it"
+                          " is deleted") from None
+        self._place.finish(batch)
+
+
+def parts(tasks: Sequence[Task], most: int) -> Iterator[list[Task]]:
+    """Together no more than ``most`` bytes each, but for a task that is larger by itself."""
+    part: list[Task] = []
+    size = 0
+    for task in tasks:
+        own = size_of(task)
+        if part and size + own > most:
+            yield part
+            part, size = [], 0
+        part.append(task)
+        size += own
+    if part:
+        yield part
+
+
+def _write(session: SparkSession, where: str, tasks: Sequence[Task]) -> None:
+    frame = session.createDataFrame([row_of(task) for task in tasks], SCHEMA).coalesce(1)
+    frame.write.mode("append").option("compression", "zstd").partitionBy(*PARTITIONED_BY).parquet(where)

@@ -1,0 +1,145 @@
+"""``skuld history``: tasks that the cluster has deleted, as ``skuld archive`` has kept them.
+
+It asks Spark, which takes some seconds to start; no node is asked. A task is shown as ``skuld get`` shows one that
+is still there, and as ``skuld list`` when there are several.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from skuld_py.cli.archive import MASTER
+from skuld_py.cli.options import json_option
+from skuld_py.cli.values import PAST, SETTING, TASK_ID
+
+if TYPE_CHECKING:
+    from skuld_py.archive.spark_history import History
+    from skuld_py.model.ids import TaskId
+
+ENDED = ("completed", "cancelled", "dead")
+_COLUMNS = "{:<32}  {:<9}  {:<23}  {:>8}  {:<16}  "
+_SHOWN = ("id", "state", "ended_ms", "attempts", "queue", "payload")
+
+
+@click.command()
+@click.argument("root")
+@click.option("--id", "task_id", metavar="ID", type=TASK_ID, default=None, show_default=False,
+              help="This task, with its claims and logs; only its day is looked into.")
+@click.option("--queue", metavar="QUEUE", default=None, show_default="all", help="Only tasks of this queue.")
+@click.option("--state", "states", type=click.Choice(ENDED), multiple=True,
+              help="Only tasks that ended so; may be given again, for one of several.")
+@click.option("--since", type=PAST, metavar="WHEN", default=None, show_default="the beginning",
+              help="Only what was enqueued then or later: an age as 48h, or 2026-12-01T08:00+01:00.")
+@click.option("--until", type=PAST, metavar="WHEN", default=None, show_default="now",
+              help="Only what was enqueued before then.")
+@click.option("--limit", type=click.IntRange(1), default=None, show_default="all", help="How many at most.")
+@click.option("--count", "is_count", is_flag=True, show_default=False, help="Only say how many.")
+@click.option("--sql", metavar="QUERY", default=None, show_default=False,
+              help="Ask this of the table tasks, which holds those that the other options choose.")
+@click.option("--master", default=MASTER, help="Where Spark runs.")
+@click.option("--conf", "conf", type=SETTING, multiple=True, metavar="NAME=VALUE",
+              help="A setting for Spark; may be given several times.")
+@json_option
+def history(root: str, task_id: TaskId | None, queue: str | None, states: tuple[str, ...], since: datetime | None,
+            until: datetime | None, limit: int | None, is_count: bool, sql: str | None, master: str,
+            conf: tuple[tuple[str, str], ...], as_json: bool) -> None:
+    """Show tasks that 'skuld archive' has written below ROOT, each once, oldest first.
+
+    \b
+    Columns of the table tasks, for --sql:
+      id, queue, day (of its enqueuing, in UTC), priority, state, death, enqueued, ended (times; enqueued_ms and
+      ended_ms in milliseconds), attempts, payload, result, error (binary), headers (map), claims (array of token,
+      holder, start_ms, end_ms, is_released, outcome, until_ms, error), logs (array of token, seq, entry),
+      completed_ms, completed_token, cancelled_ms, not_before_ms, expires_ms, due_ms, retry, deps, seq, batch
+
+    \b
+    Examples:
+      skuld history /srv/skuld-archive --queue reports --state dead --since 48h
+      skuld history /srv/skuld-archive --id 000006cvl5s5o0000000e1k0g5u3k7qh
+      skuld history /srv/skuld-archive --sql "SELECT queue, day, count(*) AS n FROM tasks GROUP BY ALL ORDER BY n"
+    """
+    from skuld_py.archive.filters import Filters
+    from skuld_py.archive.places import check_archive
+    from skuld_py.archive.spark_history import History
+    from skuld_py.archive.spark_store import spark
+    from skuld_py.model.names import check_name
+
+    if is_count and sql is not None:
+        raise click.UsageError("--count and --sql exclude each other; count in the query.")
+    if queue is not None:
+        check_name("queue", queue)
+    uri = check_archive(root)
+    with (tempfile.TemporaryDirectory(prefix="skuld-history-") as scratch,
+          spark(Path(scratch), master, dict(conf)) as runtime):
+        found = History(runtime.start(), uri, Filters(task_id, queue, states, since, until))
+        if sql is not None:
+            _show_answer(found, sql, limit, as_json)
+        elif is_count:
+            _show_count(found, limit, as_json)
+        elif task_id is not None:
+            _show_one(found, task_id, as_json)
+        else:
+            _show_list(found, limit, as_json)
+
+
+def _show_count(found: History, limit: int | None, as_json: bool) -> None:
+    from skuld_py.cli.showing import print_json
+
+    number = found.count() if limit is None else min(found.count(), limit)
+    print_json({"count": number}) if as_json else click.echo(str(number))
+
+
+def _show_one(found: History, task_id: TaskId, as_json: bool) -> None:
+    from skuld_py.archive.rows import task_of
+    from skuld_py.cli.get import show_task
+    from skuld_py.cli.showing import now_ms, print_json
+    from skuld_py.errors import Refused
+
+    for row in found.rows(1):
+        print_json(_document(row)) if as_json else show_task(task_of(row), now_ms())
+        return
+    raise Refused("no_such_task", f"id: no task {task_id} is in this archive; if it is not deleted yet, 'skuld"
+                  " get' shows it", id=task_id)
+
+
+def _show_list(found: History, limit: int | None, as_json: bool) -> None:
+    from skuld_py.cli import showing
+
+    if as_json:
+        for row in found.rows(limit):
+            showing.print_json(_document(row))
+        return
+    for number, row in enumerate(found.rows(limit, _SHOWN)):
+        if number == 0:
+            click.echo(_COLUMNS.format("ID", "STATE", "ENDED", "ATTEMPTS", "QUEUE") + "PAYLOAD")
+        ended = "" if row["ended_ms"] is None else showing.moment(row["ended_ms"])
+        line = _COLUMNS.format(row["id"], row["state"], ended, row["attempts"], row["queue"])
+        click.echo(line + showing.shortened(showing.shown(bytes(row["payload"])), len(line)))
+
+
+def _document(row: Mapping[str, Any]) -> dict[str, Any]:
+    """As ``skuld get`` has it, and what only the archive knows."""
+    from skuld_py.archive.rows import task_of
+    from skuld_py.cli.showing import now_ms, task_document
+
+    return {**task_document(task_of(row), now_ms()), "ended_ms": row["ended_ms"], "attempts": row["attempts"],
+            "day": row["day"], "batch": row["batch"]}
+
+
+def _show_answer(found: History, sql: str, limit: int | None, as_json: bool) -> None:
+    from skuld_py.cli import showing, sql_values
+
+    names, rows = found.answer(sql, limit)
+    if not as_json:
+        click.echo("\t".join(map(showing.harmless, names)))
+    for row in rows:
+        if as_json:
+            showing.print_json(sql_values.document(names, row))
+        else:
+            click.echo("\t".join(map(sql_values.text, row)))

@@ -1,0 +1,173 @@
+"""The order of archiving, against a cluster and a place that note what is done to them."""
+
+from __future__ import annotations
+
+import pytest
+
+from archive.ended import plain
+from archive.world import PARTITIONS, Stop, World, world
+from skuld_py.archive import archiver as archiving
+from skuld_py.archive.archiver import Archiver, Report
+from skuld_py.client.archiving import Page
+from skuld_py.errors import Refused, SkuldError, Uncertain
+from skuld_py.model.ids import ID_BYTES
+
+
+def archiver(over: World, **more: object) -> Archiver:
+    names = iter(range(1_000))
+    return Archiver(over, over, PARTITIONS, name_batch=lambda: f"b{next(names):03}", clock=lambda: over.now_s,
+                    pause=over.pause, **more)  # type: ignore[arg-type]
+
+
+def test_all_that_is_offered_is_written_once_and_then_deleted() -> None:
+    over = world(5, 0, 3)
+
+    report = archiver(over).run(wait_s=10)
+
+    assert (report.written, report.deleted, report.waiting) == (8, 8, {})
+    assert sorted(bytes(task.id) for task in over.rows) == sorted(over.deleted)
+    assert len({bytes(task.id) for task in over.rows}) == 8
+    assert over.pauses == 0
+
+
+def test_pages_of_all_partitions_go_into_one_batch_and_are_confirmed_behind_it() -> None:
+    over = world(2, 2, 1)
+
+    report = archiver(over).run(wait_s=0)
+
+    assert over.said == [("written", 5), ("archived", 0), ("archived", 1), ("archived", 2)]
+    assert (over.batches, report.batches) == (["b000"], 1)
+
+
+def test_a_full_batch_is_written_before_the_next_page_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archiving, "BATCH_TASKS", 2)
+    over = world(2, 2, 1)
+
+    archiver(over).run(wait_s=0)
+
+    assert over.said == [("written", 2), ("archived", 0), ("written", 2), ("archived", 1), ("written", 1),
+                         ("archived", 2)]
+
+
+def test_a_batch_is_full_by_its_bytes_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archiving, "BATCH_BYTES", 1_000)
+    over = World({0: [plain(0, payload=b"x" * 1_000)], 1: [plain(1)]})
+
+    archiver(over).run(wait_s=0)
+
+    assert over.said[0] == ("written", 1)
+
+
+@pytest.mark.parametrize("error", [Refused("not_written", "the disk is full"), Stop()])
+def test_nothing_is_confirmed_when_the_write_fails(error: BaseException) -> None:
+    over = world(3, 3)
+    over.failing["write"] = [error]
+
+    with pytest.raises(type(error)):
+        archiver(over).run(wait_s=10)
+
+    assert over.said == [] and over.deleted == []
+    assert [len(left) for left in over.tasks.values()] == [3, 3]
+
+
+def test_what_was_written_and_not_confirmed_is_offered_and_written_again() -> None:
+    over = world(2, 2)
+    over.failing["archived"] = [Stop()]
+
+    with pytest.raises(Stop):
+        archiver(over).run(wait_s=10)
+    assert (len(over.rows), over.deleted) == (4, [])
+    report = archiver(over).run(wait_s=10)
+
+    assert (report.written, report.deleted) == (4, 4)
+    ids = [bytes(task.id) for task in over.rows]
+    assert len(ids) == 8 and len(set(ids)) == 4 == len(set(over.deleted))
+
+
+PASSING_ERRORS = [Uncertain("timeout", "no answer"), Refused("no_leader", "no leader")]
+
+
+@pytest.mark.parametrize("error", PASSING_ERRORS)
+def test_a_page_that_could_not_be_confirmed_is_confirmed_later_and_not_written_twice(error: SkuldError) -> None:
+    over = world(2, 2)
+    over.failing["archived"] = [error]
+
+    report = archiver(over).run(wait_s=10)
+
+    assert (report.written, report.deleted, len(over.rows)) == (4, 4, 4)
+
+
+@pytest.mark.parametrize("error", PASSING_ERRORS)
+def test_a_partition_without_a_leader_is_asked_again(error: SkuldError) -> None:
+    over = world(2, 2)
+    over.failing["collectable"] = [error]
+
+    assert archiver(over).run(wait_s=10).deleted == 4
+
+
+def test_any_other_refusal_ends_the_run() -> None:
+    over = world(2)
+    over.failing["collectable"] = [Refused("no_archive", "start all nodes with --archive")]
+
+    with pytest.raises(Refused, match="--archive"):
+        archiver(over).run(wait_s=10)
+    assert over.said == []
+
+
+def test_a_partition_that_waits_is_named_once_patience_is_over_and_the_others_are_done() -> None:
+    over = world(1, 1, 1)
+    over.awaited[1] = ("h:2",)
+
+    report = archiver(over).run(wait_s=10)
+
+    assert (report.deleted, report.waiting) == (2, {1: ("h:2",)})
+    assert 10 <= over.now_s < 12
+
+
+def test_patience_begins_anew_with_what_is_deleted() -> None:
+    over = world(1, 1, 1)
+    over.awaited[1] = ("h:2",)
+    running = archiver(over)
+
+    def pause(seconds: float) -> None:
+        World.pause(over, seconds)
+        if over.now_s >= 9:
+            over.awaited.pop(1, None)
+    running._pause = pause
+    report = running.run(wait_s=10)
+
+    assert (report.deleted, report.waiting) == (3, {})
+
+
+def test_a_page_that_is_not_on_offer_any_more_ends_with_patience() -> None:
+    over = world(2)
+    over.archived = lambda page: 0  # type: ignore[method-assign]
+
+    report = archiver(over).run(wait_s=5)
+
+    assert (report.written, report.deleted, report.waiting) == (2, 0, {0: ()})
+
+
+def test_tasks_of_which_nothing_can_be_shown_are_confirmed_without_a_row() -> None:
+    """A completion may stand alone, where the task itself never arrived."""
+    over = world(1)
+    bare = Page(0, (), True, (), 1, b"\1" * ID_BYTES, b"12345678")
+    pages = [bare]
+    over.collectable = lambda partition: pages.pop() if pages else Page(0, (), False)  # type: ignore[method-assign]
+    told: list[Page] = []
+    over.archived = lambda page: told.append(page) or 1  # type: ignore[method-assign, func-returns-value]
+
+    report = archiver(over).run(wait_s=0)
+
+    assert (told, report.written, report.deleted) == ([bare], 0, 1)
+
+
+def test_each_batch_is_told_of() -> None:
+    over = world(4, 1)
+    told: list[tuple[int, int]] = []
+
+    def note(report: Report) -> None:
+        told.append((report.written, report.deleted))
+    archiver(over, on_batch=note).run(wait_s=0)
+
+    assert told == [(3, 3), (5, 5)]

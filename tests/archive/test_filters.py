@@ -1,0 +1,40 @@
+"""What is asked of an archive, and what of it the names of directories tell."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+from archive.ended import DAY_MS, NOON_MS, plain
+from skuld_py.archive.filters import Filters
+from skuld_py.archive.rows import day_of
+from skuld_py.model.ids import TaskId, to_text
+
+NOON = datetime.fromtimestamp(NOON_MS / 1000, UTC)
+DAY = day_of(NOON_MS)
+
+
+def test_nothing_asked_is_nothing_excluded() -> None:
+    assert list(Filters().conditions()) == []
+
+
+def test_an_id_is_looked_for_in_its_day() -> None:
+    task = plain(3)
+
+    assert list(Filters(id=TaskId(task.id)).conditions()) == [("day", "=", DAY), ("id", "=", to_text(task.id))]
+
+
+def test_times_choose_days_as_well() -> None:
+    east = NOON.astimezone(timezone(timedelta(hours=14)))
+    asked = list(Filters(since=NOON, until=east + timedelta(days=1)).conditions())
+
+    assert asked == [("day", ">=", DAY), ("enqueued_ms", ">=", NOON_MS), ("day", "<=", day_of(NOON_MS + DAY_MS)),
+                     ("enqueued_ms", "<", NOON_MS + DAY_MS)]
+
+
+def test_queue_and_states() -> None:
+    assert list(Filters(queue="007", states=("dead", "cancelled")).conditions()) == [
+        ("queue", "=", "007"), ("state", "in", ("dead", "cancelled"))]
+
+
+def test_a_time_before_all_days_is_the_first() -> None:
+    assert ("day", ">=", "1970-01-01") in Filters(since=datetime(1, 1, 2, tzinfo=UTC)).conditions()

@@ -1,0 +1,108 @@
+"""Where archives stand: a batch on a local disk is synced before it can be seen, and is there whole or not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from skuld_py.archive import places
+from skuld_py.archive.places import LocalPlace, RemotePlace, check_archive, local_path, place_of
+from skuld_py.errors import Refused
+
+
+def write(where: str) -> list[Path]:
+    """As Spark would."""
+    top = local_path(where)
+    assert top is not None
+    day = top / "queue=q" / "day=2026-11-22"
+    day.mkdir(parents=True)
+    files = [day / "part-0.parquet", day / ".part-0.parquet.crc", top / "_SUCCESS"]
+    for file in files:
+        file.write_bytes(b"x")
+    return [*files, day, day.parent, top]
+
+
+def test_a_batch_is_synced_whole_then_renamed_and_that_is_synced(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[tuple[str, str]] = []
+    root = tmp_path / "archive"
+    rename, fsync = Path.rename, os.fsync
+
+    def note_rename(path: Path, to: Path) -> Path:
+        done.append(("rename", path.name))
+        return rename(path, to)
+
+    def note_sync(handle: int) -> None:
+        done.append(("sync", os.readlink(f"/proc/self/fd/{handle}")))
+        fsync(handle)
+
+    place = LocalPlace(root)
+    with place.held():
+        written = write(place.begin("b1"))
+        monkeypatch.setattr(Path, "rename", note_rename)
+        monkeypatch.setattr(os, "fsync", note_sync)
+        assert not (root / "batch=b1").exists()
+        place.finish("b1")
+
+    at = done.index(("rename", "batch=b1"))
+    assert {path for kind, path in done[:at] if kind == "sync"} == {str(path) for path in written}
+    assert ("sync", str(root)) in done[at:]
+    assert (root / "batch=b1" / "queue=q" / "day=2026-11-22" / "part-0.parquet").exists()
+
+
+def test_children_are_synced_before_the_directories_that_name_them(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(places, "sync", synced.append)
+    write(places.uri_of(tmp_path / "t"))
+
+    places.sync_tree(tmp_path / "t")
+
+    assert all(synced.index(path) < synced.index(path.parent) for path in synced if path != tmp_path / "t")
+    assert synced[-1] == tmp_path / "t"
+
+
+def test_one_archiver_at_a_time_and_what_it_left_unfinished_is_wiped(tmp_path: Path) -> None:
+    place = LocalPlace(tmp_path)
+    with place.held():
+        write(place.begin("b1"))
+        with pytest.raises(Refused, match="in use"), LocalPlace(tmp_path).held():
+            pass
+    assert list((tmp_path / places.WRITING).glob("batch=*"))
+
+    with place.held():
+        assert not list((tmp_path / places.WRITING).glob("batch=*"))
+
+
+@pytest.mark.parametrize(("root", "path"), [
+    ("/a/b", "/a/b"), ("file:/a/b", "/a/b"), ("file:///a/b", "/a/b"), ("FILE:///a", "/a"), ("s3a://b/c", None),
+    ("hdfs://h:1/x", None), ("memory:/x", None)])
+def test_which_roots_are_local(root: str, path: str | None) -> None:
+    assert local_path(root) == (None if path is None else Path(path))
+    assert isinstance(place_of(root), RemotePlace if path is None else LocalPlace)
+
+
+def test_a_relative_root_is_one_of_this_directory() -> None:
+    assert local_path("archive/x") == Path.cwd() / "archive" / "x"
+
+
+@pytest.mark.parametrize("root", ["", "/a/*", "s3a://b/{c}", "a\\b", "/a/[b]", "/a?"])
+def test_no_root_and_what_spark_takes_for_a_pattern_are_refused(root: str) -> None:
+    with pytest.raises(Refused, match="root"):
+        local_path(root)
+
+
+def test_elsewhere_a_batch_is_a_directory_of_its_own() -> None:
+    assert RemotePlace("s3a://b/c/").begin("b1") == "s3a://b/c/batch=b1"
+
+
+def test_a_root_to_read_must_be_an_archive(tmp_path: Path) -> None:
+    for root, words in ((tmp_path / "no", "is no directory"), (tmp_path, "holds no archive yet")):
+        with pytest.raises(Refused, match=words):
+            check_archive(str(root))
+    (tmp_path / "batch=b1").mkdir()
+
+    assert check_archive(str(tmp_path)) == f"file://{tmp_path}"
+    assert check_archive("s3a://b/c") == "s3a://b/c"

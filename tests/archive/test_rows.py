@@ -1,0 +1,90 @@
+"""Rows: nothing of a task is lost, and the day is the id's."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import attrs
+import pytest
+from hypothesis import given
+
+from archive.ended import DAY_MS, NAMES, NOON_MS, plain, tasks
+from skuld_py.archive.rows import (
+    COLUMNS,
+    attempts_of,
+    batch_name,
+    day_of,
+    ended_ms,
+    row_of,
+    size_of,
+    task_of,
+)
+from skuld_py.errors import Refused
+from skuld_py.model.task import Task
+
+
+@given(tasks())
+def test_a_row_gives_back_the_task_that_it_took(task: Task) -> None:
+    row = dict(zip(COLUMNS, row_of(task), strict=True))
+
+    assert task_of(row) == task
+    assert row["day"] == day_of(row["enqueued_ms"])
+
+
+def test_every_field_of_a_task_is_in_its_row() -> None:
+    """What a task gets anew must get into the archive: this fails until ``task_of`` knows it."""
+    assert len(attrs.fields(Task)) == 19
+
+
+@pytest.mark.parametrize("queue", ["", "__HIVE_DEFAULT_PARTITION__", "a/b", "a=b", "a%3Db", "a b"])
+def test_a_queue_that_a_directory_could_not_be_called_after_is_refused(queue: str) -> None:
+    with pytest.raises(Refused, match="queue"):
+        row_of(attrs.evolve(plain(0), queue=queue))
+
+
+@pytest.mark.parametrize("queue", NAMES)
+def test_a_queue_that_looks_like_something_else_is_none_the_less_one(queue: str) -> None:
+    assert row_of(attrs.evolve(plain(0), queue=queue))[1] == queue
+
+
+def test_a_day_begins_at_midnight_utc() -> None:
+    midnight = NOON_MS - DAY_MS // 2
+
+    assert day_of(midnight) == datetime.fromtimestamp(midnight / 1000, UTC).strftime("%Y-%m-%d")
+    assert day_of(midnight - 1) < day_of(midnight) == day_of(midnight + DAY_MS - 1)
+    assert day_of(0) == "1970-01-01"
+
+
+def test_when_a_task_ended() -> None:
+    dead = plain(0, state="dead")
+
+    assert ended_ms(plain(0)) == NOON_MS + 5
+    assert ended_ms(plain(0, state="cancelled")) == NOON_MS + 6
+    assert ended_ms(attrs.evolve(plain(0), cancelled_ms=1)) == NOON_MS + 5
+    assert ended_ms(dead) == NOON_MS + 9
+    assert ended_ms(attrs.evolve(dead, death="expired", expires_ms=3)) == 3
+    assert ended_ms(attrs.evolve(dead, claims=(), death="dep_failed")) is None
+
+
+def test_what_was_released_or_snoozed_is_no_attempt() -> None:
+    claim = plain(0).claims[0]
+    ways = ("completed", "failed", "", "released", "snoozed")
+
+    assert attempts_of(attrs.evolve(plain(0), claims=tuple(attrs.evolve(claim, outcome=way) for way in ways))) == 3
+
+
+def test_the_size_of_a_task_counts_what_may_be_large() -> None:
+    task = plain(0)
+    claim = attrs.evolve(task.claims[0], log=(b"x" * 1_000,), error=b"y" * 2_000)
+
+    large = attrs.evolve(task, payload=b"z" * 4_000, result=b"r" * 8_000, claims=(claim,))
+
+    assert size_of(large) - size_of(task) > 14_500
+
+
+def test_names_of_batches_sort_by_time() -> None:
+    names = [batch_name(at_ms, 0xFFFFFFFF - at_ms % 7) for at_ms in (0, 1, 999, 1_000, NOON_MS, NOON_MS + 1)]
+
+    assert names == sorted(names) and len(set(names)) == len(names)
+    assert batch_name(NOON_MS, 1) != batch_name(NOON_MS, 2)
+    assert set("".join(names)) <= set("0123456789abcdefTZ.-")

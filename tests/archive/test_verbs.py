@@ -1,0 +1,116 @@
+"""``skuld archive`` by itself: what it says, how it ends, and what it does when a run fails."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from archive.world import World, world
+from skuld_py.archive import spark_store
+from skuld_py.cli.main import main
+from skuld_py.errors import Refused
+
+NO_ARCHIVE = Refused("no_archive", "partition: its leader offers nothing; start all nodes with --archive")
+
+
+@pytest.fixture
+def over(monkeypatch: pytest.MonkeyPatch) -> World:
+    """What the command meets instead of nodes and Spark."""
+    made = world(3, 1)
+
+    @contextmanager
+    def connected(*_: object) -> Iterator[World]:
+        yield made
+    monkeypatch.setattr("skuld_py.cli.archive.connected", connected)
+    monkeypatch.setattr(spark_store, "SparkStore", lambda *_: made)
+    monkeypatch.setattr("skuld_py.archive.archiver.PAUSE_S", 0.01)
+    return made
+
+
+def run(root: Path, *options: str) -> Result:
+    return CliRunner().invoke(main, ["archive", str(root), *options], prog_name="skuld")
+
+
+def test_what_was_done_is_said(over: World, tmp_path: Path) -> None:
+    answer = run(tmp_path)
+
+    assert answer.exit_code == 0
+    assert answer.stdout.splitlines() == ["3 rows written, 3 tasks deleted", "4 rows written, 4 tasks deleted",
+                                          "archived 4 rows in 2 batches, deleted 4 tasks"]
+
+
+def test_and_in_json(over: World, tmp_path: Path) -> None:
+    over.awaited[2] = ("h:2",)
+
+    said = [json.loads(line) for line in run(tmp_path, "--wait", "20ms", "--json").stdout.splitlines()]
+
+    assert [each["event"] for each in said] == ["batch", "batch", "done"]
+    assert said[-1] == {"event": "done", "rows": 4, "deleted": 4, "batches": 2,
+                        "waiting": [{"partition": 2, "for": ["h:2"]}]}
+
+
+def test_for_whom_it_waits_is_said_and_no_failure(over: World, tmp_path: Path) -> None:
+    over.awaited.update({0: ("h:2",), 1: ("h:2",), 2: ()})
+    over.tasks.clear()
+
+    answer = run(tmp_path, "--wait", "20ms")
+
+    assert answer.exit_code == 0
+    assert answer.stdout.splitlines() == ["archived 0 rows in no batches, deleted 0 tasks",
+                                          "partitions 0, 1 may have more, and wait for h:2"]
+
+
+def test_nodes_that_offer_nothing_are_told_what_they_lack(over: World, tmp_path: Path) -> None:
+    over.failing["collectable"] = [NO_ARCHIVE]
+
+    answer = run(tmp_path)
+
+    assert answer.exit_code == 1
+    assert "start all nodes with --archive" in answer.stderr and "[no_archive]" in answer.stderr
+
+
+def test_ctrl_c_ends_it_without_a_word_too_many(over: World, tmp_path: Path) -> None:
+    def interrupt(page: object) -> int:
+        signal.raise_signal(signal.SIGINT)
+        return 0
+    over.archived = interrupt  # type: ignore[method-assign]
+
+    answer = run(tmp_path)
+
+    assert answer.exit_code == 130
+    assert answer.stdout == "" and "offered again" in answer.stderr
+    assert over.deleted == []
+
+
+def test_an_endless_one_goes_on_after_a_run_that_failed_and_ends_with_ctrl_c(
+        over: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 1:
+            over.failing["collectable"] = [NO_ARCHIVE]
+        if len(pauses) == 2:
+            over.tasks = world(1).tasks
+        if len(pauses) == 3:
+            signal.raise_signal(signal.SIGTERM)
+    monkeypatch.setattr("skuld_py.cli.archive.sleep", sleep)
+
+    answer = run(tmp_path, "--every", "1h")
+
+    assert (answer.exit_code, pauses) == (0, [3600.0] * 3)
+    assert "this run failed: " in answer.stdout
+    assert answer.stdout.splitlines()[-1] == "archived 1 row in 1 batch, deleted 1 task"
+
+
+def test_the_first_run_of_an_endless_one_may_fail(over: World, tmp_path: Path) -> None:
+    over.failing["collectable"] = [NO_ARCHIVE]
+
+    assert run(tmp_path, "--every", "1h").exit_code == 1
+

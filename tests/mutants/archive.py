@@ -1,0 +1,33 @@
+"""Mutants of the archive: what is confirmed before it is durable, and what is read twice."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant, mutant
+
+ARCHIVER, PLACES, ROWS = "archive/archiver.py", "archive/places.py", "archive/rows.py"
+ORDER, DISK, FORM = (f"tests/archive/test_{name}.py::" for name in ("archiver", "places", "rows"))
+
+MUTANTS: tuple[Mutant, ...] = (
+    mutant("archive-unwritten", "what is offered is confirmed without being written", ARCHIVER,
+           "            self._sink.write(self._name_batch(), tasks)\n", "", "D7",
+           ORDER + "test_all_that_is_offered_is_written_once_and_then_deleted", seeds=0),
+    mutant("archive-too-soon", "a page is confirmed before it is written", ARCHIVER,
+           "            batch.add(page)\n", "            self._confirm(page)\n            batch.add(page)\n", "D7",
+           ORDER + "test_pages_of_all_partitions_go_into_one_batch_and_are_confirmed_behind_it", seeds=0),
+    mutant("archive-other-page", "a page counts as written as soon as one of its partition was", ARCHIVER,
+           "self._written.get(page.partition) != (page.ids, page.digests)]",
+           "page.partition not in self._written]", "D7",
+           ORDER + "test_all_that_is_offered_is_written_once_and_then_deleted", seeds=0),
+    mutant("archive-unsynced", "a batch is confirmed that a power cut may take", PLACES,
+           "        sync_tree(written)\n", "", "D7",
+           DISK + "test_a_batch_is_synced_whole_then_renamed_and_that_is_synced", seeds=0),
+    mutant("archive-name-unsynced", "a batch is confirmed whose name a power cut may take", PLACES,
+           "        sync(self._root)\n        sync(self._writing)\n", "", "D7",
+           DISK + "test_a_batch_is_synced_whole_then_renamed_and_that_is_synced", seeds=0),
+    mutant("archive-two-at-once", "a second archiver wipes what the first has under way", PLACES,
+           "        with process.held(self._writing):\n", "        with contextmanager(lambda: iter([None]))():\n",
+           "D7", DISK + "test_one_archiver_at_a_time_and_what_it_left_unfinished_is_wiped", seeds=0),
+    mutant("archive-null-queue", "a queue may be called as Spark calls null", ROWS,
+           'check_name("queue", task.queue)', "task.queue", "D7",
+           FORM + "test_a_queue_that_a_directory_could_not_be_called_after_is_refused", seeds=0),
+)
