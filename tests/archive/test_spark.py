@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
 import pytest
+from click.testing import CliRunner, Result
 from pyspark.sql import DataFrame
 
 from archive.ended import DAY_MS, NAMES, NOON_MS, plain
+from skuld_py.archive import spark_store
 from skuld_py.archive.filters import Filters
 from skuld_py.archive.places import LocalPlace, check_archive, uri_of
 from skuld_py.archive.rows import STORED_SCHEMA, day_of, task_of
 from skuld_py.archive.spark_history import VIEW, History
 from skuld_py.archive.spark_store import SparkStore, parts, spark
+from skuld_py.cli.main import main
+from skuld_py.cli.showing import task_document
 from skuld_py.cli.sql_values import document, text
 from skuld_py.errors import Refused
 from skuld_py.model.body import Retry
@@ -199,3 +205,56 @@ def test_several_parts_of_a_batch_are_all_there(
     store(runtime, tmp_path, "b1", tasks)
 
     assert read(runtime, tmp_path) == tasks
+
+
+@pytest.fixture
+def shown(runtime: SparkRuntime, root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs ``skuld history`` on the archive, with this file's Spark."""
+    @contextmanager
+    def shared(*_: object) -> Iterator[SparkRuntime]:
+        yield runtime
+    monkeypatch.setattr(spark_store, "spark", shared)
+
+    def run(*options: str) -> Result:
+        return CliRunner().invoke(main, ["history", str(root), *options], prog_name="skuld")
+    return run
+
+
+def test_the_verb_lists_counts_and_limits(shown: Callable[..., Result]) -> None:
+    listed = shown("--queue", "007").stdout.splitlines()
+
+    assert listed[0].split() == ["ID", "STATE", "ENDED", "ATTEMPTS", "QUEUE", "PAYLOAD"]
+    assert listed[1].split()[:2] == [to_text(TASKS[1].id), "dead"] and listed[1].endswith("payload 1")
+    assert len(listed) == 2
+    assert shown("--count").stdout == f"{len(TASKS) + 1}\n"
+    assert json.loads(shown("--count", "--limit", "3", "--json").stdout) == {"count": 3}
+    assert len(shown("--limit", "3", "--json").stdout.splitlines()) == 3
+
+
+def test_the_verb_shows_a_task_as_get_does(shown: Callable[..., Result]) -> None:
+    said = shown("--id", to_text(RICH.id), "--json").stdout
+    words = shown("--id", to_text(TASKS[0].id)).stdout
+
+    document = json.loads(said)
+    known = task_document(RICH, 0)
+    assert {name: document[name] for name in known} == json.loads(json.dumps(known))
+    assert (document["batch"], document["day"]) == ("b2", day_of(NOON_MS))
+    assert "payload 0" in words and "begun" in words and "result" in words
+
+
+def test_the_verb_says_that_a_task_is_not_there(shown: Callable[..., Result]) -> None:
+    answer = shown("--id", "0" * 32)
+
+    assert answer.exit_code == 1
+    assert "id: no task " in answer.stderr and "'skuld get'" in answer.stderr and "[no_such_task]" in answer.stderr
+
+
+def test_the_verb_answers_sql_about_what_else_is_asked(shown: Callable[..., Result]) -> None:
+    query = "SELECT queue, count(*) AS n, max(payload) AS p FROM tasks GROUP BY ALL ORDER BY queue"
+    lines = shown("--state", "dead", "--sql", query, "--limit", "2").stdout.splitlines()
+    documents = list(map(json.loads, shown("--queue", "007", "--sql", query, "--json").stdout.splitlines()))
+    bad = shown("--sql", "SELECT nothing FROM tasks")
+
+    assert lines[:2] == ["queue\tn\tp", "007\t1\tpayload 1"] and len(lines) == 3
+    assert [(each["queue"], each["n"], each["p"]) for each in documents] == [("007", 1, "payload 1")]
+    assert bad.exit_code == 1 and "sql: " in bad.stderr and bad.stderr.count("\n") == 1
