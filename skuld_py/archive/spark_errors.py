@@ -11,8 +11,9 @@ import re
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-FAILURES = (PySparkException, Py4JError)
-"""What is raised by whatever runs in Spark."""
+FAILURES = (PySparkException, Py4JError, OSError)
+"""What is raised by whatever runs in Spark; the last when its JVM has ended meanwhile."""
+MEMORY = "Spark's JVM has ended, perhaps for want of memory; try --conf spark.driver.memory=4g"
 
 _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+: )?(.+)$", re.MULTILINE)
 _FIRST = re.compile(r"^(?!An error occurred)(?:: )?(?:[\w.$]+(?:Exception|Error): )?(\S.*)$", re.MULTILINE)

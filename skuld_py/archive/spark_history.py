@@ -19,7 +19,7 @@ from pyspark.sql import functions as f
 
 from skuld_py.archive.filters import Condition, Filters
 from skuld_py.archive.rows import STORED_SCHEMA
-from skuld_py.archive.spark_errors import FAILURES, said
+from skuld_py.archive.spark_errors import FAILURES, MEMORY, said
 from skuld_py.errors import Refused
 
 VIEW = "tasks"
@@ -93,4 +93,4 @@ def _column(condition: Condition) -> Column:
 def _refusal(code: str, field: str, error: Exception) -> Refused:
     remedies = {"bad_sql": "; the table is called tasks, and 'skuld history --help' lists its columns",
                 "not_an_archive": "; name the root that 'skuld archive' writes to", "not_read": ""}
-    return Refused(code, f"{field}: {said(error)}{remedies[code]}")
+    return Refused(code, f"{field}: {MEMORY if isinstance(error, OSError) else said(error)}{remedies[code]}")

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from skuld_py.archive.places import LocalPlace, RemotePlace
 from skuld_py.archive.rows import PARTITIONED_BY, SCHEMA, row_of, size_of
-from skuld_py.archive.spark_errors import FAILURES, said
+from skuld_py.archive.spark_errors import FAILURES, MEMORY, said
 from skuld_py.errors import Refused
 from skuld_py.model.task import Task
 from skuld_py.worker.spark_session import SparkRuntime
@@ -58,10 +58,11 @@ class SparkStore:
         try:
             for part in parts(tasks, PART_BYTES):
                 _write(session, where, part)
+            self._place.finish(batch)
         except FAILURES as error:
-            raise Refused("not_written", f"root: Spark could not write batch {batch}: {said(error)}; nothing of it"
-                          " is deleted") from None
-        self._place.finish(batch)
+            reason = said(error) if self._runtime.is_alive() else MEMORY
+            raise Refused("not_written", f"root: Spark could not write batch {batch}: {reason}; nothing of it is"
+                          " deleted") from None
 
 
 def parts(tasks: Sequence[Task], most: int) -> Iterator[list[Task]]:

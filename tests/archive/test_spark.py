@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -258,3 +262,35 @@ def test_the_verb_answers_sql_about_what_else_is_asked(shown: Callable[..., Resu
     assert lines[:2] == ["queue\tn\tp", "007\t1\tpayload 1"] and len(lines) == 3
     assert [(each["queue"], each["n"], each["p"]) for each in documents] == [("007", 1, "payload 1")]
     assert bad.exit_code == 1 and "sql: " in bad.stderr and bad.stderr.count("\n") == 1
+
+
+def test_a_jvm_that_ended_is_told_with_the_remedy_and_replaced_for_the_next_batch(
+        runtime: SparkRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = spark_store._write
+
+    def die(*given: Any) -> None:
+        os.kill(runtime.process_id, signal.SIGKILL)
+        write(*given)
+    place = LocalPlace(tmp_path)
+    with place.held():
+        monkeypatch.setattr(spark_store, "_write", die)
+        with pytest.raises(Refused, match=r"spark\.driver\.memory") as refusal:
+            SparkStore(runtime, place).write("b1", TASKS[:1])
+        monkeypatch.setattr(spark_store, "_write", write)
+        SparkStore(runtime, place).write("b2", TASKS[:1])
+
+    assert refusal.value.code == "not_written"
+    assert [path.name for path in tmp_path.glob("batch=*")] == ["batch=b2"]
+    assert read(runtime, tmp_path) == TASKS[:1]
+
+
+def test_a_disk_that_takes_no_more_is_told(
+        runtime: SparkRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = LocalPlace(tmp_path)
+
+    def fail(batch: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(place, "finish", fail)
+
+    with place.held(), pytest.raises(Refused, match="No space left on device"):
+        SparkStore(runtime, place).write("b1", TASKS[:1])
