@@ -10,6 +10,7 @@ executors elsewhere could not; Arrow, which is one dependency more.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +32,8 @@ CONF = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
 }
+SHORT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+"""A JVM that lives for one question never earns back what its optimising compiler costs."""
 
 
 @contextmanager
@@ -40,6 +43,8 @@ def spark(directory: Path, master: str, conf: Mapping[str, str]) -> Iterator[Spa
     try:
         yield runtime
     finally:
+        # What Python still drops of Java's, an error for one, cannot be told to a JVM that ends: no news.
+        logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
         runtime.stop()
 
 

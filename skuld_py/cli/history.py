@@ -67,7 +67,7 @@ def history(root: str, task_id: TaskId | None, queue: str | None, states: tuple[
     from skuld_py.archive.filters import Filters
     from skuld_py.archive.places import check_archive
     from skuld_py.archive.spark_history import History
-    from skuld_py.archive.spark_store import spark
+    from skuld_py.archive.spark_store import SHORT, spark
     from skuld_py.model.names import check_name
 
     if is_count and sql is not None:
@@ -76,7 +76,7 @@ def history(root: str, task_id: TaskId | None, queue: str | None, states: tuple[
         check_name("queue", queue)
     uri = check_archive(root)
     with (tempfile.TemporaryDirectory(prefix="skuld-history-") as scratch,
-          spark(Path(scratch), master, dict(conf)) as runtime):
+          spark(Path(scratch), master, {**SHORT, **dict(conf)}) as runtime):
         found = History(runtime.start(), uri, Filters(task_id, queue, states, since, until))
         if sql is not None:
             _show_answer(found, sql, limit, as_json)
