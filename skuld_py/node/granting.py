@@ -190,7 +190,8 @@ class GrantOperation(CohortOperation):
             vnode = vnodes[partition]
             message, grant = vnode.propose(now_ms, self.request, self.queue, heads, self._lease_ms,
                                            self._holder)
-            self.open_ballot(vnode, message, grant)
+            if grant.ids:
+                self.open_ballot(vnode, message, grant)
         if not self.ballots:
             self.host.router.forget(self.host.me.name, self.queue)
         self._wake(now_ms)

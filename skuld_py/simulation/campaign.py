@@ -118,7 +118,7 @@ class Campaign:
         self._reduction = reduction
         drainer = self._make_client(DRAINER, DRAINER_PATIENCE_MS)
         self.healer = Healer(self.cluster, stream(seed, "healer"), drainer,
-                             Worker(drainer, self.options, ("complete",)))
+                             Worker(drainer, self.options, ("finish",)))
         self.calm = Calm(drainer, self.options)
         self.awaiter = Awaiter(drainer, self.options)
         self.archiver = Archiver(drainer, self.options)

@@ -27,8 +27,10 @@ class Worker:
         self._options = options
         self._history = client.history
         self._fates: dict[str, Callable[[Sequence[Hold], int], None]] = {
-            "complete": self._complete_in_time, "renew": self._renew_on, "release": self._release,
-            "late": self._complete_late, "abandon": lambda holds, lease_ms: None,
+            "complete": self._complete_in_time,
+            "finish": lambda holds, lease_ms: self.complete(holds, REPEATS_MAX),
+            "renew": self._renew_on, "release": self._release, "late": self._complete_late,
+            "abandon": lambda holds, lease_ms: None,
             "fail": partial(self._conclude, FAILED), "snooze": partial(self._conclude, SNOOZED)}
         self._likes = tuple(fates)
 

@@ -215,3 +215,22 @@ def test_who_is_outside_the_agreed_time_grants_nothing() -> None:
         "outside", "agreed", "outside"]
     assert not machines.nodes[first].led() and not machines.nodes[last].led()
     assert machines.nodes[middle].led()
+
+
+def test_nobody_is_asked_to_grant_nothing(machines: Machines) -> None:
+    """A lease that a clock let lapse that ran ahead: the task waits, but is held still."""
+    enqueue(machines)
+    claim(machines, b"holder")
+    machines.pass_time(100)
+    replica = leader_of(machines)[1].replica
+    replica.filing.sweep(machines.now_ms + 60_000, 10)
+    assert replica.filing.heads("q", None, 10)
+    sent: list[m.Message] = []
+    machines.is_lost = lambda message: bool(sent.append(message))
+
+    claim(machines, b"another")
+    machines.pass_time(100)
+
+    assert told(machines, b"another") is None
+    assert not any(isinstance(message, m.Grant) for message in sent)
+    assert not replica.filing.heads("q", None, 10)
