@@ -49,7 +49,6 @@ from skuld_py.simulation.trace import Trace
 from skuld_py.simulation.trees import trees_follow_records
 from skuld_py.simulation.working import Worker
 
-LIVENESS_MS = 40_000
 SETTLE_MS = 250
 QUIET_ROUNDS, QUIET_MS_MAX = 4, 8_500
 TRACE_LINES = 60
@@ -104,7 +103,7 @@ class Campaign:
     def __init__(self, seed: int, seconds: int, trace: Trace, reduction: Reduction = WHOLE) -> None:
         drawn = draw_options(seed)
         self.options = reduction.simplify(drawn)
-        self.horizon_ms = seconds * 1_000 + 2 * LIVENESS_MS
+        self.horizon_ms = seconds * 1_000 + 2 * self.options.liveness_ms
         self.safety_ms = min(seconds * 1_000, reduction.until_ms or seconds * 1_000)
         self.cluster = Cluster(seed, self.options, make_node, trace, self.horizon_ms)
         self.clients: list[Client] = []
@@ -175,7 +174,7 @@ class Campaign:
         healer.break_others()
         healer.drain(core)
         healer.begin()
-        until_ms = self.cluster.scheduler.now_ms + LIVENESS_MS
+        until_ms = self.cluster.scheduler.now_ms + self.options.liveness_ms
         self.core_healed_ms = healer.wait(until_ms, lambda: not healer.core_lacks(), SETTLE_MS)
         return self.core_healed_ms is not None
 
@@ -197,7 +196,8 @@ class Campaign:
         self.awaiter.await_all()
         if self.options.retention.archives:
             self.archiver.archive_all()
-        self.healed_ms = healer.wait(self.calm_ms + LIVENESS_MS, lambda: not self.lacks(), SETTLE_MS)
+        self.healed_ms = healer.wait(self.calm_ms + self.options.liveness_ms, lambda: not self.lacks(),
+                                     SETTLE_MS)
         self._be_quiet()
 
     def _be_quiet(self) -> None:
@@ -245,7 +245,7 @@ class Campaign:
             parameters.replicas, parameters.partitions, faults=self.nemesis.struck, notes=cluster.notetaker.notes,
             skew_ms=parameters.skew_ms, skew_excess_ms=self.options.skew_excess_ms,
             wall_start_ms=WALL_START_MS, calm_ms=self.calm_ms, equal_ms=equal_ms, led_ms=self.led_ms,
-            bound_ms=LIVENESS_MS, end_ms=cluster.scheduler.now_ms,
+            bound_ms=self.options.liveness_ms, end_ms=cluster.scheduler.now_ms,
             is_fixed=not self.options.has_churn,
             patience_ms=max(self.options.workload.patience_ms, DRAINER_PATIENCE_MS),
             collected=cluster.notetaker.gone(cluster.monitor.going), going=cluster.monitor.going)

@@ -133,6 +133,12 @@ class Options:
         return bool(self.late) or not {*self.faults}.isdisjoint(CHURN)
 
     @property
+    def liveness_ms(self) -> int:
+        """How long a healed cluster may take to be as if nothing had been: longer where a node that fills or hands
+        off an old copy, compares a few units at a time, one partition after the other."""
+        return 90_000 if self.timing.exchanges * self.timing.exchange_units < 10 else 40_000
+
+    @property
     def w_min(self) -> int:
         """The fewest copies that a client may ask for: where disks are lost, such as meet every majority."""
         majority = self.parameters.replicas // 2 + 1
