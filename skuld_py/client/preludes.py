@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from operator import add
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeGuard
 
 import attrs
 
@@ -27,7 +27,7 @@ from skuld_py.model.body import (
     Header,
 )
 from skuld_py.model.ids import TaskId
-from skuld_py.model.prelude import DEPS, DEPS_MAX, NAME_BYTES_MAX, NAMED, Prelude, front_of
+from skuld_py.model.prelude import DEPS, DEPS_MAX, NAME_BYTES_MAX, NAMED, Prelude, fronts_of
 
 Time = datetime | float
 Times = Time | None | Sequence[Time | None]
@@ -96,20 +96,22 @@ def prepare(head: bytes, payloads: Sequence[bytes], given: Given, now_ms: int,
 def _with_deps(header: Header, payloads: Sequence[bytes], given: Given) -> Prepared:
     """Tasks with nothing but dependencies; those that all have the same are taken apart once."""
     rows = _each_deps(given.deps, len(payloads))
+    ones = [row[0] for row in rows if len(row) == 1]
     if all(row is rows[0] for row in rows):
-        fronts = [_front(rows[0])] * len(rows) if rows else []
+        fronts = [Prelude(deps=_deps(rows[0])).encode()] * len(rows) if rows else []
+    elif len(ones) == len(rows) and _are_ids(ones):
+        fronts = fronts_of(ones)
     else:
-        fronts = [_front(row) for row in rows]
+        fronts = [Prelude(deps=_deps(row)).encode() for row in rows]
     with_deps, without = (_head(header, flags, given, 0) for flags in (DEPS, 0))
     return Prepared([with_deps if front else without for front in fronts], list(map(add, fronts, payloads)),
                     [None] * len(rows))
 
 
-def _front(deps: Ids) -> bytes:
-    """The prelude; of the common case without taking anything apart."""
-    if len(deps) == 1 and isinstance(deps[0], bytes) and len(deps[0]) == ids.ID_BYTES:
-        return front_of(deps[0])
-    return Prelude(deps=_deps(deps)).encode()
+def _are_ids(given: Sequence[bytes | str]) -> TypeGuard[Sequence[bytes]]:
+    """Whether all are ids as they travel: looked at in columns."""
+    return (all(kind in (bytes, TaskId) for kind in dict.fromkeys(map(type, given)))
+            and all(size == ids.ID_BYTES for size in dict.fromkeys(map(len, given))))
 
 
 def _head(header: Header, flags: int, given: Given, window_ms: int) -> bytes:
@@ -189,11 +191,13 @@ def _each_deps(given: Deps, count: int) -> Sequence[Ids]:
     if isinstance(given, bytes | str) or not isinstance(given, Sequence):
         raise Refused("bad_deps", "deps: a list of task ids is wanted")
     rows: list[Any] = list(given)
-    if all(isinstance(row, bytes | str) for row in rows):
+    if all(issubclass(kind, bytes | str) for kind in dict.fromkeys(map(type, rows))):
         return [rows] * count
     if len(rows) != count:
         raise Refused("bad_deps", f"deps: {len(rows)} lists for {count} payloads")
-    if not all(row is None or (isinstance(row, Sequence) and not isinstance(row, bytes | str)) for row in rows):
+    kinds = dict.fromkeys(map(type, rows))
+    if not all(kind is type(None) or (issubclass(kind, Sequence) and not issubclass(kind, bytes | str))
+               for kind in kinds):
         raise Refused("bad_deps", "deps: give a list of ids for all, or a list of such lists, one for each task")
     return [() if row is None else row for row in rows]
 

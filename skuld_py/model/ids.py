@@ -143,6 +143,14 @@ def partitions_of(blob: bytes, partitions: int) -> Sequence[int]:
     return [(high << 8 | each) & mask for high, each in zip(blob[ID_BYTES - 2 :: ID_BYTES], low, strict=True)]
 
 
+def by_partition(task_ids: Sequence[bytes], partitions: int) -> dict[int, list[bytes]]:
+    """Ids by partition, each in their order."""
+    found: dict[int, list[bytes]] = {}
+    for task_id, partition in zip(task_ids, partitions_of(b"".join(task_ids), partitions), strict=True):
+        found.setdefault(partition, []).append(task_id)
+    return found
+
+
 @lru_cache(8)
 def _masked(mask: int) -> bytes:
     return bytes(number & mask for number in range(256))

@@ -98,19 +98,20 @@ ONE_DEP_BYTES = len(_ONE) + ids.ID_BYTES
 
 
 def have_one_dep(flags: int, rests: Sequence[bytes]) -> bool:
-    """Whether each task of a batch has one dependency and no other option: so common that it is seen in one pass.
-    Then ``dep_of`` tells which."""
-    return flags == DEPS and all(rest.startswith(_ONE) and len(rest) >= ONE_DEP_BYTES for rest in rests)
+    """Whether each task of a batch has one dependency and no other option: so common that it is seen by looking
+    at columns. Then ``deps_of`` tells which."""
+    return (flags == DEPS and [rest[:len(_ONE)] for rest in rests].count(_ONE) == len(rests)
+            and min(map(len, rests), default=0) >= ONE_DEP_BYTES)
 
 
-def front_of(dep: bytes) -> bytes:
-    """The prelude of such a task."""
-    return _ONE + dep
+def fronts_of(deps: Sequence[bytes]) -> list[bytes]:
+    """The preludes of such tasks."""
+    return [_ONE + dep for dep in deps]
 
 
-def dep_of(rest: bytes) -> bytes:
-    """The dependency of such a task."""
-    return rest[len(_ONE) : ONE_DEP_BYTES]
+def deps_of(rests: Sequence[bytes]) -> list[bytes]:
+    """The dependencies of such tasks."""
+    return [rest[len(_ONE) : ONE_DEP_BYTES] for rest in rests]
 
 
 def _time_bytes(time_ms: int) -> bytes:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from skuld_py.model import columns
 from skuld_py.model import messages as m
-from skuld_py.model.ids import partition_of
+from skuld_py.model.ids import partitions_of
 from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.node.storing import WriteOperation
 from skuld_py.partition.quorum import majority
@@ -44,8 +44,9 @@ class SilentOperation(Operation):
 def write_notes(host: Host, now_ms: int, origin: Origin, notes: Sequence[Noted]) -> None:
     """Write notes, at least one; ``origin`` is answered ``Acked`` by a majority, or ``Failed``."""
     by_partition: dict[int, list[Noted]] = {}
-    for note in notes:
-        by_partition.setdefault(partition_of(note[0], host.parameters.partitions), []).append(note)
+    partitions = partitions_of(b"".join([note[0] for note in notes]), host.parameters.partitions)
+    for note, partition in zip(notes, partitions, strict=True):
+        by_partition.setdefault(partition, []).append(note)
 
     def make(request: int, partitions: list[int]) -> m.Message:
         rows = [note for partition in partitions for note in by_partition[partition]]

@@ -235,9 +235,7 @@ class WatchedOperation(SilentOperation):
         super().__init__(host, origin, now_ms)
         self._question = request
         self._ids = ids.split(request.ids)
-        self._by_partition: dict[int, list[bytes]] = {}
-        for task_id in self._ids:
-            self._by_partition.setdefault(self._partition_of(task_id), []).append(task_id)
+        self._by_partition = ids.by_partition(self._ids, host.parameters.partitions)
 
     def _partition_of(self, task_id: bytes) -> int:
         return ids.partition_of(task_id, self.host.parameters.partitions)
@@ -271,15 +269,16 @@ class WatchedOperation(SilentOperation):
             for row in message.tasks:
                 vnode = self.host.vnode(self._partition_of(row.id))
                 merge_rows(vnode.replica, now_ms, self.host.parameters.partitions, [row])
-            self._tell()
+            self._tell(self._ends())
         else:
             self.on_deadline(now_ms)
 
     def _look_around(self, now_ms: int) -> None:
         """The last question about what is not known here goes to a majority."""
-        unknown = [task_id for task_id, end in self._ends().items() if end is End.UNKNOWN]
+        ends = self._ends()
+        unknown = [task_id for task_id, end in ends.items() if end is End.UNKNOWN]
         if not unknown or not self._question.is_last:
-            self._tell()
+            self._tell(ends)
             return
 
         def make(request: int, asked: list[int]) -> m.Message:
@@ -293,9 +292,8 @@ class WatchedOperation(SilentOperation):
         return {task_id: end for partition, task_ids in self._by_partition.items()
                 for task_id, end in ends_known(self.host.vnode(partition).replica, task_ids).items()}
 
-    def _tell(self) -> None:
+    def _tell(self, ends: Mapping[bytes, End]) -> None:
         if self._is_led():
-            ends = self._ends()
             self.answer(m.Watched(self.origin.request, bytes(ends[task_id] for task_id in self._ids)))
         else:
             self.answer(not_leading(self.origin))

@@ -122,9 +122,8 @@ class Watching:
         if not vnode.is_leading:
             return False
         by_leader: dict[str, list[bytes]] = {}
-        for dep in deps:
-            leader = self._node.leader_of(ids.partition_of(dep, self._node.parameters.partitions))
-            by_leader.setdefault(leader, []).append(dep)
+        for partition, asked in ids.by_partition(deps, self._node.parameters.partitions).items():
+            by_leader.setdefault(self._node.leader_of(partition), []).extend(asked)
         self.try_again(now_ms, vnode, by_leader.pop("", []))
         for leader, asked in by_leader.items():
             for page in _pages(asked):

@@ -33,7 +33,7 @@ from skuld_py.model.body import Body, Header, split_body
 from skuld_py.model.history import CLAIM, EMPTY_HISTORY, HISTORY_HEAD, History, decode_history
 from skuld_py.model.ids import ID_BYTES, is_laned
 from skuld_py.model.notes import MET, SUB, End, lets_go, met_seq, split_met
-from skuld_py.model.prelude import dep_of, have_one_dep
+from skuld_py.model.prelude import deps_of, have_one_dep
 from skuld_py.model.state import State, due_of, state_of
 from skuld_py.model.store import Row, Store
 from skuld_py.partition import tables
@@ -249,21 +249,19 @@ class Filing(Turns):
 
     def note(self, now_ms: int, notes: Sequence[tuple[bytes, int, int]], histories: Mapping[bytes, bytes]) -> None:
         """Notes (``model.notes``) that are new here, about tasks of these histories."""
+        fresh = [(task_id, seq) for task_id, token, seq in notes
+                 if token == SUB and self._prefix + task_id not in histories]
+        self.waiting.subscribe_many(fresh)
         met: list[tuple[bytes, int]] = []
-        fresh: list[tuple[bytes, int]] = []
-        for task_id, token, seq in notes:
+        for task_id, token, seq in notes if len(fresh) < len(notes) else ():
             record = histories.get(self._prefix + task_id)
             if token == MET:
                 met.append((task_id, seq))
-            elif token == SUB and record is None:
-                fresh.append((task_id, seq))
-            else:
+            elif token != SUB:
+                self.waiting.told(task_id, seq, decode_history(record).round)
+            elif record is not None:
                 history = decode_history(record)
-                if token == SUB:
-                    self.waiting.subscribe(task_id, seq, self.end_of(task_id, history), history.round)
-                else:
-                    self.waiting.told(task_id, seq, history.round)
-        self.waiting.subscribe_many(fresh)
+                self.waiting.subscribe(task_id, seq, self.end_of(task_id, history), history.round)
         if met:
             self._let_go(now_ms, met, histories)
 
@@ -279,7 +277,7 @@ class Filing(Turns):
             raw, rest = split_body(bodies[key])
             prelude, place = _place_of(raw)
             if seq == _ONLY_ONE_DONE and key not in histories and have_one_dep(prelude, (rest,)):
-                simple.append((dep_of(rest), task_id))
+                simple.append((deps_of([rest])[0], task_id))
                 places.append(place)
             else:
                 self._meet(now_ms, task_id, seq, decode_history(histories.get(key)), Body.decode(bodies[key]))

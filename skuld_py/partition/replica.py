@@ -24,7 +24,7 @@ from skuld_py.model.history import (
     encode_mark,
 )
 from skuld_py.model.outcomes import LOG_SEQS
-from skuld_py.model.prelude import ONE_DEP_BYTES, dep_of, have_one_dep
+from skuld_py.model.prelude import ONE_DEP_BYTES, deps_of, have_one_dep
 from skuld_py.model.store import TABLES, Row, Store, digests_of
 from skuld_py.partition import merkle, tables
 from skuld_py.partition.filing import Filing
@@ -146,7 +146,7 @@ class Replica:
         ids = [key[2:] for key, _ in rows]
         if not have_one_dep(parsed.prelude, rests) or self.filing.waiting.has_notes(ids):
             return False
-        self.filing.await_dependency(tables.place_of(parsed), ids, [dep_of(rest) for rest in rests])
+        self.filing.await_dependency(tables.place_of(parsed), ids, deps_of(rests))
         return True
 
     def _existing(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -350,7 +350,8 @@ class Replica:
     def note(self, now_ms: int, notes: Sequence[tuple[bytes, int, int]]) -> None:
         """Add notes (``model.notes``), as (task id, token, seq)."""
         gone = self.gone([note[0] for note in notes])
-        rows = {tables.log_key(self.prefix, *note): note for note in notes if note[0] not in gone}
+        tails = {kind: tables.log_key(b"", b"", *kind) for kind in dict.fromkeys([note[1:] for note in notes])}
+        rows = {self.prefix + note[0] + tails[note[1:]]: note for note in notes if note[0] not in gone}
         known = self._existing("log", list(rows))
         fresh = {key: note for key, note in rows.items() if key not in known}
         self.tree.toggle(merkle.ENTRY, list(fresh), self.store.put_many("log", [(key, b"") for key in fresh]))

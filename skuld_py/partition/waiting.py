@@ -154,7 +154,9 @@ class Waiting:
 
     def subscribe_many(self, rows: Sequence[tuple[bytes, int]]) -> None:
         """Partitions wait for tasks, by id and partition, to which nothing has happened."""
-        self._store.put_many("tell", [(self._open_key(*row), b"") for row in rows])
+        base = self._prefix + _OPEN
+        self._store.put_many("tell", [(base + task_id + partition.to_bytes(_U16_BYTES, "big"), b"")
+                                      for task_id, partition in rows])
 
     def end(self, task_id: bytes, end: End, round_number: int) -> None:
         """A task has ended: tell all that wait for it and do not know."""
@@ -202,7 +204,8 @@ class Waiting:
 
     def subscribed(self, task_ids: Sequence[bytes], partition: int) -> list[bytes]:
         """Those that the partition is known to wait for."""
-        keys = {tables.log_key(self._prefix, task_id, SUB, partition): task_id for task_id in task_ids}
+        tail = tables.log_key(b"", b"", SUB, partition)
+        keys = {self._prefix + task_id + tail: task_id for task_id in task_ids}
         known = self._store.get_many("log", list(keys))
         return [task_id for key, task_id in keys.items() if key in known]
 

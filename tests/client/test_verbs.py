@@ -16,6 +16,7 @@ import pytest
 
 from client.doors import node_in_memory
 from skuld_py import AsyncClient, Client, Fenced, Refused, Retry
+from skuld_py.client.archiving import Page
 from skuld_py.client.asking import stream, verb
 from skuld_py.client.claims import ClaimName
 from skuld_py.client.reading import Depth
@@ -507,6 +508,20 @@ def the_cluster_describes_itself(client: Any, queue: str) -> None:
     described = client.status()
 
     assert [row.leader for row in described.partitions] == [described.node]
+
+
+@of("collectable", "archived")
+def nothing_is_offered_to_an_archive_by_nodes_that_keep_everything(client: Any, queue: str) -> None:
+    with pytest.raises(Refused, match="--retention") as refusal:
+        client.collectable(0)
+    assert refusal.value.code == "no_archive"
+    with pytest.raises(Refused) as refusal:
+        client.collectable(1 << 20)
+    assert refusal.value.code == "bad_partition"
+    assert client.archived(Page(0, (), False)) == 0
+    with pytest.raises(Refused) as refusal:
+        client.archived(Page(0, (), False, (), 1, bytes(20), bytes(8)))
+    assert refusal.value.code == "no_archive"
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: str(story.__name__))

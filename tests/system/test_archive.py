@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -17,7 +18,7 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
-from skuld_py import Client, Retry, SkuldError, Task, TaskId
+from skuld_py import AsyncClient, Client, Retry, SkuldError, Task, TaskId
 from skuld_py.archive import spark_store
 from skuld_py.archive.filters import Filters
 from skuld_py.archive.places import check_archive, uri_of
@@ -130,11 +131,20 @@ def assert_all_kept_while_one_is_away(cluster: LocalCluster, root: Path, count: 
             return not any(page.ids for page in pages) and {away} == {name for page in pages
                                                                       for name in page.awaited}
         await_true(is_awaited, client, "the node that is away is waited for")
+        assert asyncio.run(awaited_by(others)) == {away}
         done = archive(cluster, root, "1s", others)
         assert (done["rows"], done["deleted"]) == (0, 0)
         assert {name for row in done["waiting"] for name in row["for"]} == {away}
         assert client.count() == count
     assert list(root.glob("batch=*")) == []
+
+
+async def awaited_by(addresses: list[str]) -> set[str]:
+    """The same question, asked without blocking."""
+    async with AsyncClient(addresses, timeout_s=10) as client:
+        pages = await asyncio.gather(*(client.collectable(partition) for partition in range(PARTITIONS)))
+        assert [await client.archived(page) for page in pages] == [0] * PARTITIONS
+    return {name for page in pages for name in page.awaited}
 
 
 def end_one_in_each_partition(client: Client) -> list[TaskId]:
