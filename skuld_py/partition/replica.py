@@ -395,6 +395,5 @@ class Replica:
 
 def _within_bytes(rows: Sequence[Row]) -> list[tuple[int, int, bytes]]:
     """As much of a log as one answer shows."""
-    sizes = accumulate(len(entry) for _, entry in rows)
-    return [(*tables.split_log_key(key)[1:], entry)
-            for (key, entry), size in zip(rows, sizes, strict=True) if size <= DEFAULT_LIMITS.log_bytes]
+    sums = zip(rows, accumulate(len(entry) for _, entry in rows), strict=True)
+    return [(*tables.split_log_key(key)[1:], row) for (key, row), size in sums if size <= DEFAULT_LIMITS.log_bytes]
