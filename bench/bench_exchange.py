@@ -104,7 +104,7 @@ def fill(made: Replica, tasks: int, skipped: range, nonce: int) -> None:
         task_ids = mint.mint(START_MS + first * 1000 // TASKS_PER_S, BATCH, 0)
         task_ids = [task_id for index, task_id in enumerate(task_ids, first) if index % 1_000 not in skipped]
         made.store_tasks(1, HEADER, task_ids, [PAYLOAD] * len(task_ids))
-        made.tally.settle()
+        made.filing.tally.settle()
         made.store.commit()
 
 
@@ -131,13 +131,13 @@ def lives(made: Replica, mint: IdMint, first: int, batches: int) -> float:
         now_ms = START_MS + number
         task_ids, token = mint.mint(now_ms, BATCH, 0), number * BATCH + 1
         made.store_tasks(now_ms, HEADER, task_ids, [PAYLOAD] * BATCH)
-        made.tally.settle()
+        made.filing.tally.settle()
         made.store.commit()
         made.apply_grant(now_ms, Grant(task_ids, [PLACE] * BATCH, token, now_ms, now_ms + 600_000, "me"))
-        made.tally.settle()
+        made.filing.tally.settle()
         made.store.commit()
         made.finish(now_ms, task_ids, range(token, token + BATCH), now_ms)
-        made.tally.settle()
+        made.filing.tally.settle()
         made.store.commit()
     return (time.process_time() - start) / batches / BATCH
 

@@ -74,7 +74,7 @@ MUTANTS: tuple[Mutant, ...] = (
            STATES + "test_the_first_of_the_list_stands", seeds=0),
     mutant("death-not-vetoed", "a follower agrees to a claim of a task that has died", HISTORY,
            "        if self.died.value >> _REASON_BITS == self.round + 1:\n            return False\n", "", "C12",
-           REPLICAS + "test_a_cancelled_task_is_vetoed_and_so_is_one_that_died", seeds=0),
+           REPLICAS + "test_a_death_that_is_known_before_the_task_itself_is_vetoed", seeds=0),
     mutant("complete-loses-to-cancel", "a completed task is cancelled", STATE,
            "    if history.completion.value is not None:\n        return State.COMPLETED\n",
            "    if history.completion.value is not None and history.cancelled.value is None:\n"

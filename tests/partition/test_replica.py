@@ -388,6 +388,14 @@ def test_a_cancelled_task_is_vetoed_and_so_is_one_that_died(kind: int) -> None:
     assert replica.objections(grant) == [0]
 
 
+def test_a_death_that_is_known_before_the_task_itself_is_vetoed() -> None:
+    replica = Replica(0, MemoryStore(), SKEW_MS)
+    replica.mark(1, [Mark(IDS[0], DIED, 1, 2)])
+    grant = Grant([IDS[0]], [tables.place_of(Header("q"))], token_of(1, 1), 100, 200, "me")
+
+    assert replica.bodies([IDS[0]]) == [None] and replica.objections(grant) == [0]
+
+
 def test_a_task_whose_attempts_are_spent_is_vetoed_by_a_follower_that_knows_them() -> None:
     replica = Replica(0, MemoryStore(), SKEW_MS)
     header = Header("q", retry=Retry(max_attempts=1))
