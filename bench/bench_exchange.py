@@ -145,7 +145,7 @@ def lives(made: Replica, mint: IdMint, first: int, batches: int) -> float:
 def digest_share(directory: Path, rounds: int) -> tuple[float, float]:
     """Microseconds of a life without the tree, and the ratio of one with it; medians of many short turns."""
     with_tree, without = replica(directory, "with"), replica(directory, "without")
-    without.tree.toggle = lambda part, rows: None  # type: ignore[method-assign]
+    without.tree.toggle = lambda *_: None  # type: ignore[method-assign]
     mint, taken = IdMint(3), {with_tree: list[float](), without: list[float]()}
     for number in range(rounds):
         for made in (with_tree, without) if number % 2 else (without, with_tree):
