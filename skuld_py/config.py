@@ -127,6 +127,10 @@ class Timing:
     """Rows of such a step."""
     rewatch_ms: int = 30_000
     """A pass of that walk begins no sooner after the last: the longest that a lost word delays a dependent."""
+    gather_ms: int = 100
+    """Between two questions about many tasks that others began to wait for..."""
+    gather_rows: int = 100
+    """...which so many are."""
 
 
 @attrs.frozen

@@ -143,12 +143,21 @@ def partitions_of(blob: bytes, partitions: int) -> Sequence[int]:
     return [(high << 8 | each) & mask for high, each in zip(blob[ID_BYTES - 2 :: ID_BYTES], low, strict=True)]
 
 
+def group(blob: bytes, partitions: int) -> dict[int, Sequence[int]]:
+    """Indexes of a column of ids by partition; a batch of one partition, the common case, is seen as such."""
+    numbers = partitions_of(blob, partitions)
+    if numbers and numbers.count(numbers[0]) == len(numbers):
+        return {numbers[0]: range(len(numbers))}
+    groups: dict[int, list[int]] = {}
+    for index, partition in enumerate(numbers):
+        groups.setdefault(partition, []).append(index)
+    return dict(groups)
+
+
 def by_partition(task_ids: Sequence[bytes], partitions: int) -> dict[int, list[bytes]]:
     """Ids by partition, each in their order."""
-    found: dict[int, list[bytes]] = {}
-    for task_id, partition in zip(task_ids, partitions_of(b"".join(task_ids), partitions), strict=True):
-        found.setdefault(partition, []).append(task_id)
-    return found
+    return {partition: [task_ids[index] for index in indexes]
+            for partition, indexes in group(b"".join(task_ids), partitions).items()}
 
 
 @lru_cache(8)

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum
 
+from skuld_py.model import columns, ids
 from skuld_py.model.body import ON_FAILURE_IGNORE
 from skuld_py.model.outcomes import LOG_SEQS
 from skuld_py.model.prelude import DEPS_MAX
@@ -63,6 +64,17 @@ def check_note(token: int, seq: int) -> None:
     end = {MET: (DEPS_MAX << _END_BITS), SUB: 1 << _PARTITION_BITS, TOLD: LOG_SEQS}.get(token, 0)
     if seq >= end or (token != SUB and split_told(seq)[1] is End.OPEN):
         raise ValueError(f"note {seq} under token {token} is none")
+
+
+def alike(blob: bytes, tokens: bytes, seqs: bytes) -> dict[tuple[int, int], list[bytes]]:
+    """The tasks of a column of notes by token and seq; that all are alike, the common case, is seen as such."""
+    task_ids = ids.split(blob)
+    if task_ids and tokens == tokens[:8] * len(task_ids) and seqs == seqs[:8] * len(task_ids):
+        return {(int.from_bytes(tokens[:8], "big"), int.from_bytes(seqs[:8], "big")): task_ids}
+    found: dict[tuple[int, int], list[bytes]] = {}
+    for task_id, *kind in zip(task_ids, columns.unpack_u64(tokens), columns.unpack_u64(seqs), strict=True):
+        found.setdefault((kind[0], kind[1]), []).append(task_id)
+    return found
 
 
 def lets_go(end: End, policy: int) -> bool:

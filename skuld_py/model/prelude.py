@@ -12,6 +12,7 @@ Whether names and dependencies fit the task's id is told by ``problem_of``, once
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -97,21 +98,18 @@ ONE_DEP_BYTES = len(_ONE) + ids.ID_BYTES
 """The prelude of a task with one dependency and no other option."""
 
 
-def have_one_dep(flags: int, rests: Sequence[bytes]) -> bool:
-    """Whether each task of a batch has one dependency and no other option: so common that it is seen by looking
-    at columns. Then ``deps_of`` tells which."""
-    return (flags == DEPS and [rest[:len(_ONE)] for rest in rests].count(_ONE) == len(rests)
-            and min(map(len, rests), default=0) >= ONE_DEP_BYTES)
+def only_deps(flags: int, rests: Sequence[bytes]) -> list[bytes]:
+    """The dependencies of a batch, if each task has one and no other option, which is so common that it is seen by
+    looking at columns; else none."""
+    fronts = b"".join([rest[:ONE_DEP_BYTES] for rest in rests]) if flags == DEPS else b""
+    is_so = len(fronts) == ONE_DEP_BYTES * len(rests) and all(
+        fronts[at::ONE_DEP_BYTES].count(byte) == len(rests) for at, byte in enumerate(_ONE))
+    return list(struct.unpack(f"{len(_ONE)}x{ids.ID_BYTES}s" * len(rests), fronts)) if is_so else []
 
 
 def fronts_of(deps: Sequence[bytes]) -> list[bytes]:
     """The preludes of such tasks."""
     return [_ONE + dep for dep in deps]
-
-
-def deps_of(rests: Sequence[bytes]) -> list[bytes]:
-    """The dependencies of such tasks."""
-    return [rest[len(_ONE) : ONE_DEP_BYTES] for rest in rests]
 
 
 def _time_bytes(time_ms: int) -> bytes:

@@ -18,7 +18,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body, is_plain, stands_over
 from skuld_py.model.columns import Column
 from skuld_py.model.history import RELEASED
-from skuld_py.model.prelude import NAMED, ONE_DEP_BYTES, Prelude, deps_of, have_one_dep
+from skuld_py.model.prelude import NAMED, ONE_DEP_BYTES, Prelude, only_deps
 from skuld_py.model.schedule import SCHEDULE, Schedule
 from skuld_py.model.setting import UNSET, check_setting
 from skuld_py.model.setting_messages import SETTINGS_MAX
@@ -262,8 +262,8 @@ def _behind_preludes(now_ms: int, skew_ms: int, header: Header, batch: m.TaskBat
     """The payloads without what stands before them; options that make no sense are refused."""
     payloads: list[bytes] = []
     task_ids, rests = ids.split(batch.ids), batch.payloads.unpack("payloads")
-    if (have_one_dep(header.prelude, rests) and not ids.any_laned(batch.ids)
-            and not any(map(eq, task_ids, deps_of(rests)))):
+    deps = only_deps(header.prelude, rests)
+    if deps and not ids.any_laned(batch.ids) and not any(map(eq, task_ids, deps)):
         return [rest[ONE_DEP_BYTES:] for rest in rests]
     for task_id, rest in zip(task_ids, rests, strict=True):
         prelude, size = Prelude.decode(header.prelude, rest)

@@ -59,6 +59,6 @@ class Depending:
                     self._watching.begin(now_ms, partition)
                 if waiting.has_news:
                     self._telling.begin(now_ms, partition)
-                has_asked = self._watching.ask(now_ms, vnode, list(waiting.fresh)) or has_asked
+                has_asked = self._watching.hear(now_ms, vnode, list(waiting.fresh)) or has_asked
             waiting.fresh, waiting.is_overfull, waiting.has_news = {}, False, False
         return has_asked

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from skuld_py.model import columns
 from skuld_py.model import messages as m
-from skuld_py.model.ids import partitions_of
+from skuld_py.model.ids import group
 from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.node.storing import WriteOperation
 from skuld_py.partition.quorum import majority
@@ -43,16 +43,15 @@ class SilentOperation(Operation):
 
 def write_notes(host: Host, now_ms: int, origin: Origin, notes: Sequence[Noted]) -> None:
     """Write notes, at least one; ``origin`` is answered ``Acked`` by a majority, or ``Failed``."""
-    by_partition: dict[int, list[Noted]] = {}
-    partitions = partitions_of(b"".join([note[0] for note in notes]), host.parameters.partitions)
-    for note, partition in zip(notes, partitions, strict=True):
-        by_partition.setdefault(partition, []).append(note)
+    groups = group(b"".join([note[0] for note in notes]), host.parameters.partitions)
 
     def make(request: int, partitions: list[int]) -> m.Message:
-        rows = [note for partition in partitions for note in by_partition[partition]]
-        return m.Note(request, b"".join(row[0] for row in rows), columns.pack_u64([row[1] for row in rows]),
-                      columns.pack_u64([row[2] for row in rows]), eras_of(host, partitions))
-    sizes = {partition: len(rows) for partition, rows in by_partition.items()}
+        is_all = len(partitions) == len(groups)
+        rows = notes if is_all else [notes[index] for partition in partitions for index in groups[partition]]
+        task_ids, tokens, seqs = zip(*rows, strict=True)
+        return m.Note(request, b"".join(task_ids), columns.pack_u64(tokens), columns.pack_u64(seqs),
+                      eras_of(host, partitions))
+    sizes = {partition: len(indexes) for partition, indexes in groups.items()}
     host.start(WriteOperation(host, origin, now_ms, majority(host.parameters.replicas), sizes, make), now_ms)
 
 

@@ -14,6 +14,7 @@ from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.history import CANCELLED
+from skuld_py.model.notes import alike
 from skuld_py.model.outcomes import RESULT_SEQ
 from skuld_py.node.claiming import lead_claim
 from skuld_py.node.comparing import Comparing
@@ -91,14 +92,8 @@ class PeerService:
         return self._node.vnodes[ids.partition_of(task_id, self._node.parameters.partitions)]
 
     def group(self, task_ids: bytes) -> dict[int, Sequence[int]]:
-        """Indexes of a column of ids by partition; a batch of one partition, the common case, is seen as such."""
-        partitions = ids.partitions_of(task_ids, self._node.parameters.partitions)
-        if partitions and partitions.count(partitions[0]) == len(partitions):
-            return {partitions[0]: range(len(partitions))}
-        groups: dict[int, list[int]] = {}
-        for index, partition in enumerate(partitions):
-            groups.setdefault(partition, []).append(index)
-        return dict(groups)
+        """Indexes of a column of ids by partition."""
+        return ids.group(task_ids, self._node.parameters.partitions)
 
     # -- data ----------------------------------------------------------------------------------
 
@@ -183,13 +178,11 @@ class PeerService:
 
     def _note(self, now_ms: int, peer: str, message: m.Note) -> m.Kept:
         unkept, cohorts = self._standings(message.eras)
-        task_ids = ids.split(message.ids)
-        tokens, seqs = columns.unpack_u64(message.tokens), columns.unpack_u64(message.seqs)
-        notes = list(zip(task_ids, tokens, seqs, strict=True))
-        for partition, indexes in self.group(message.ids).items():
-            vnode = self._node.vnodes[partition]
-            if self._takes_writes(vnode):
-                vnode.replica.note(now_ms, [notes[index] for index in indexes])
+        for (token, seq), task_ids in alike(message.ids, message.tokens, message.seqs).items():
+            for partition, noted in ids.by_partition(task_ids, self._node.parameters.partitions).items():
+                vnode = self._node.vnodes[partition]
+                if self._takes_writes(vnode):
+                    vnode.replica.note(now_ms, token, seq, noted)
         return m.Kept(message.request, b"", unkept, cohorts)
 
     def _get(self, now_ms: int, peer: str, message: m.Get) -> m.Got:

@@ -71,10 +71,12 @@ class QuorumOperation(Operation):
         for partition in self.needs:
             for name in self.host.keepers(partition):
                 self.asked.setdefault(name, []).append(partition)
-        messages = {}
+        messages: dict[str, Message] = {}
+        made: dict[tuple[int, ...], Message] = {}
         for name, partitions in self.asked.items():
             if name in self.host.live:
-                messages[name] = self._make(self.request, partitions)
+                about = tuple(partitions)
+                messages[name] = made[about] = made.get(about) or self._make(self.request, partitions)
             else:
                 self.owe(name)
         self.ask(now_ms, messages)

@@ -307,14 +307,11 @@ class WatchedOperation(SilentOperation):
 
 def ends_known(replica: Replica, task_ids: Sequence[bytes]) -> dict[bytes, End]:
     """What may be told of tasks at once: ends that a majority knows, since somebody was told of them."""
-    known = replica.histories(task_ids)
-    ends: dict[bytes, End] = {}
-    for task_id, body in zip(task_ids, replica.bodies(task_ids), strict=True):
-        record = known.get(replica.prefix + task_id)
-        history = decode_history(record)
-        end = End.OPEN if record is None else replica.filing.end_of(task_id, history)
-        if end is End.OPEN:
-            ends[task_id] = End.UNKNOWN if body is None else End.OPEN
-        else:
+    ends = {task_id: End.UNKNOWN if body is None else End.OPEN
+            for task_id, body in zip(task_ids, replica.bodies(task_ids), strict=True)}
+    for key, record in replica.histories(task_ids).items():
+        history, task_id = decode_history(record), key[len(replica.prefix):]
+        end = replica.filing.end_of(task_id, history)
+        if end is not End.OPEN:
             ends[task_id] = end if replica.filing.waiting.is_told(task_id, end, history.round) else End.OPEN
     return ends

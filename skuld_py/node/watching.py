@@ -1,7 +1,7 @@
 """The dependent's side of dependencies: the leader of a blocked task asks until all it waits for is met.
 
 Enqueueing writes nothing but the task itself, so it works without the dependency's partition. Its leader asks the
-dependency's leader: at the end of the turn about dependencies that are new, and about every row of ``dep`` in a
+dependency's leader: about dependencies that are new at the end of the turn, and about every row of ``dep`` in a
 walk that never ends, at once when it has begun to lead. Whatever is lost on the way (a question, a subscription,
 an answer, either leader) leaves the row where it is, so the walk meets it: no wake-up is lost for good, and
 nothing needs to be remembered but the rows.
@@ -13,7 +13,8 @@ knows, makes one unknown.
 
 A walk reads ``watch_rows`` rows in ``watch_ms``. A pass begins no sooner than ``rewatch_ms`` after the last, and
 than twenty times as long as that took, up to ten times ``rewatch_ms``: a million blocked tasks must not keep a
-node busy, nor wait for ever for word that was lost.
+node busy, nor wait for ever for word that was lost. Who enqueues in bulk has new dependencies gathered for
+``gather_ms``: each question is written down on three disks, and few large ones cost less than many.
 
 Rejected: subscriptions written by the coordinator at enqueue, which double the way to the acknowledgement, and do
 not suffice where it dies between the two; polling alone, whose answers come a pass late.
@@ -69,6 +70,8 @@ class Watching:
         self._pace_ms = 0
         self._again: list[tuple[int, int, Sequence[bytes]]] = []
         """When, for which partition, and about what to ask again."""
+        self._asked_ms = 0
+        """When it last asked about many."""
 
     def deadline(self) -> int:
         """When it next has something to do."""
@@ -90,10 +93,22 @@ class Watching:
         has_asked_again = bool(self._again) and self._ask_again(now_ms)
         return self._walk(now_ms) or has_asked_again
 
+    def hear(self, now_ms: int, vnode: Vnode, deps: Sequence[bytes]) -> bool:
+        """Tasks of a partition that this node leads began to wait for these: ask at once; or, if they are many,
+        with all that come within ``gather_ms``. Says whether any was asked."""
+        timing = self._node.timing
+        due_ms = self._asked_ms + timing.gather_ms
+        if len(deps) >= timing.gather_rows and now_ms < due_ms and self._put_off(due_ms, vnode, deps):
+            return False
+        return self.ask(now_ms, vnode, deps)
+
     def _ask_again(self, now_ms: int) -> bool:
-        due = [entry for entry in self._again if entry[0] <= now_ms]
+        due: dict[int, dict[bytes, None]] = {}
+        for due_ms, partition, deps in self._again:
+            if due_ms <= now_ms:
+                due.setdefault(partition, {}).update(dict.fromkeys(deps))
         self._again = [entry for entry in self._again if entry[0] > now_ms]
-        asked = [self.ask(now_ms, self._node.vnode(partition), deps) for _, partition, deps in due]
+        asked = [self.ask(now_ms, self._node.vnode(partition), list(deps)) for partition, deps in due.items()]
         return any(asked)
 
     def _walk(self, now_ms: int) -> bool:
@@ -121,6 +136,8 @@ class Watching:
         later. Says whether any was asked."""
         if not vnode.is_leading:
             return False
+        if len(deps) >= self._node.timing.gather_rows:
+            self._asked_ms = now_ms
         by_leader: dict[str, list[bytes]] = {}
         for partition, asked in ids.by_partition(deps, self._node.parameters.partitions).items():
             by_leader.setdefault(self._node.leader_of(partition), []).extend(asked)
@@ -132,8 +149,15 @@ class Watching:
 
     def try_again(self, now_ms: int, vnode: Vnode, deps: Sequence[bytes]) -> None:
         """Ask somewhat later. What is too much to remember, the walk finds."""
-        if deps and sum(len(asked) for _, _, asked in self._again) + len(deps) <= FRESH_MAX:
-            self._again.append((now_ms + self._node.timing.resend_ms, vnode.partition, deps))
+        if deps:
+            self._put_off(now_ms + self._node.timing.resend_ms, vnode, deps)
+
+    def _put_off(self, due_ms: int, vnode: Vnode, deps: Sequence[bytes]) -> bool:
+        """Ask about these then; says whether there is room for them."""
+        has_room = sum(len(asked) for _, _, asked in self._again) + len(deps) <= FRESH_MAX
+        if has_room:
+            self._again.append((due_ms, vnode.partition, deps))
+        return has_room
 
 
 def _pages(rows: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
@@ -165,6 +189,8 @@ class WatchOperation(Operation):
         self.end()
         if isinstance(message, m.Failed) or len(message.ends) != len(self._deps):
             self._watching.try_again(now_ms, self._vnode, self._deps)
+            return
+        if not any(message.ends):
             return
         ends = {dep: End(end) for dep, end in zip(self._deps, message.ends, strict=True) if end in (1, 2, 3)}
         if not self._is_last:

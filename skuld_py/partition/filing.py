@@ -33,7 +33,7 @@ from skuld_py.model.body import Body, Header, split_body
 from skuld_py.model.history import CLAIM, EMPTY_HISTORY, HISTORY_HEAD, History, decode_history
 from skuld_py.model.ids import ID_BYTES, is_laned
 from skuld_py.model.notes import MET, SUB, End, lets_go, met_seq, split_met
-from skuld_py.model.prelude import deps_of, have_one_dep
+from skuld_py.model.prelude import only_deps
 from skuld_py.model.state import State, due_of, state_of
 from skuld_py.model.store import Row, Store
 from skuld_py.partition import tables
@@ -247,40 +247,36 @@ class Filing(Turns):
 
     # -- notes ---------------------------------------------------------------------------------
 
-    def note(self, now_ms: int, notes: Sequence[tuple[bytes, int, int]], histories: Mapping[bytes, bytes]) -> None:
-        """Notes (``model.notes``) that are new here, about tasks of these histories."""
-        fresh = [(task_id, seq) for task_id, token, seq in notes
-                 if token == SUB and self._prefix + task_id not in histories]
-        self.waiting.subscribe_many(fresh)
-        met: list[tuple[bytes, int]] = []
-        for task_id, token, seq in notes if len(fresh) < len(notes) else ():
-            record = histories.get(self._prefix + task_id)
-            if token == MET:
-                met.append((task_id, seq))
-            elif token != SUB:
-                self.waiting.told(task_id, seq, decode_history(record).round)
-            elif record is not None:
-                history = decode_history(record)
+    def note(self, now_ms: int, token: int, seq: int, ids: Sequence[bytes],
+             histories: Mapping[bytes, bytes]) -> None:
+        """A note (``model.notes``) that is new here, about tasks of these histories."""
+        if token == MET:
+            self._let_go(now_ms, seq, ids, histories)
+            return
+        if token == SUB:
+            fresh = [task_id for task_id in ids if self._prefix + task_id not in histories] if histories else ids
+            self.waiting.subscribe_many(fresh, seq)
+        for key, record in histories.items():
+            history, task_id = decode_history(record), key[len(self._prefix):]
+            if token == SUB:
                 self.waiting.subscribe(task_id, seq, self.end_of(task_id, history), history.round)
-        if met:
-            self._let_go(now_ms, met, histories)
+            else:
+                self.waiting.told(task_id, seq, history.round)
 
-    def _let_go(self, now_ms: int, notes: Sequence[tuple[bytes, int]], histories: Mapping[bytes, bytes]) -> None:
+    def _let_go(self, now_ms: int, seq: int, ids: Sequence[bytes], histories: Mapping[bytes, bytes]) -> None:
         """Columns of tasks whose only dependency is done and that wait for no time; the others one by one."""
-        bodies = self._store.get_many("body", [self._prefix + task_id for task_id, _ in notes])
+        bodies = self._store.get_many("body", [self._prefix + task_id for task_id in ids])
         simple: list[tuple[bytes, bytes]] = []
         places: list[bytes] = []
-        for task_id, seq in notes:
-            key = self._prefix + task_id
-            if key not in bodies:
-                continue
-            raw, rest = split_body(bodies[key])
+        for key, body in bodies.items():
+            raw, rest = split_body(body)
             prelude, place = _place_of(raw)
-            if seq == _ONLY_ONE_DONE and key not in histories and have_one_dep(prelude, (rest,)):
-                simple.append((deps_of([rest])[0], task_id))
+            deps = only_deps(prelude, (rest,)) if seq == _ONLY_ONE_DONE and key not in histories else []
+            if deps:
+                simple.append((deps[0], key[2:]))
                 places.append(place)
             else:
-                self._meet(now_ms, task_id, seq, decode_history(histories.get(key)), Body.decode(bodies[key]))
+                self._meet(now_ms, key[2:], seq, decode_history(histories.get(key)), Body.decode(body))
         found = self.waiting.meet_only(simple)
         heads = [place + task_id for (_, task_id), place, was in zip(simple, places, found, strict=True) if was]
         self._store.put_many("ready", [(self._prefix + head, ODD) for head in heads])

@@ -24,7 +24,7 @@ from skuld_py.model.history import (
     encode_mark,
 )
 from skuld_py.model.outcomes import LOG_SEQS
-from skuld_py.model.prelude import ONE_DEP_BYTES, deps_of, have_one_dep
+from skuld_py.model.prelude import ONE_DEP_BYTES, only_deps
 from skuld_py.model.store import TABLES, Row, Store, digests_of
 from skuld_py.partition import merkle, tables
 from skuld_py.partition.filing import Filing
@@ -142,11 +142,11 @@ class Replica:
     def _await_one_each(self, header: bytes, rows: Sequence[Row]) -> bool:
         """New tasks that wait for one other task each, and for no time; says whether they are such."""
         parsed, size = Header.decode(header), len(header) + 2
-        rests = [body[size : size + ONE_DEP_BYTES] for _, body in rows]
+        deps = only_deps(parsed.prelude, [body[size : size + ONE_DEP_BYTES] for _, body in rows])
         ids = [key[2:] for key, _ in rows]
-        if not have_one_dep(parsed.prelude, rests) or self.filing.waiting.has_notes(ids):
+        if not deps or self.filing.waiting.has_notes(ids):
             return False
-        self.filing.await_dependency(tables.place_of(parsed), ids, deps_of(rests))
+        self.filing.await_dependency(tables.place_of(parsed), ids, deps)
         return True
 
     def _existing(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -347,16 +347,16 @@ class Replica:
         self.tree.toggle(merkle.ENTRY, [key for key, _ in rows], self.store.put_many("log", rows))
         return True
 
-    def note(self, now_ms: int, notes: Sequence[tuple[bytes, int, int]]) -> None:
-        """Add notes (``model.notes``), as (task id, token, seq)."""
-        gone = self.gone([note[0] for note in notes])
-        tails = {kind: tables.log_key(b"", b"", *kind) for kind in dict.fromkeys([note[1:] for note in notes])}
-        rows = {self.prefix + note[0] + tails[note[1:]]: note for note in notes if note[0] not in gone}
-        known = self._existing("log", list(rows))
-        fresh = {key: note for key, note in rows.items() if key not in known}
-        self.tree.toggle(merkle.ENTRY, list(fresh), self.store.put_many("log", [(key, b"") for key in fresh]))
-        histories = self._existing("history", [self.prefix + note[0] for note in fresh.values()])
-        self.filing.note(now_ms, list(fresh.values()), histories)
+    def note(self, now_ms: int, token: int, seq: int, ids: Sequence[bytes]) -> None:
+        """Add the same note (``model.notes``) to tasks."""
+        gone, tail = self.gone(ids), tables.log_key(b"", b"", token, seq)
+        keys = [self.prefix + task_id + tail for task_id in dict.fromkeys(ids) if task_id not in gone]
+        known = self._existing("log", keys)
+        fresh = [key for key in keys if key not in known]
+        if fresh:
+            self.tree.toggle(merkle.ENTRY, fresh, self.store.put_many("log", [(key, b"") for key in fresh]))
+            noted = [key[2:22] for key in fresh]
+            self.filing.note(now_ms, token, seq, noted, self.histories(noted))
 
     def note_outcomes(self, seq: int, ids: Sequence[bytes], tokens: Sequence[int],
                       values: Sequence[bytes]) -> None:

@@ -143,6 +143,8 @@ def _check(row: TaskRow, partition: int, partitions: int) -> tuple[bytes, bytes]
 def _merge_log(replica: Replica, now_ms: int, row: TaskRow) -> list[bytes]:
     entries = row.entries.unpack("TaskRow.entries")
     numbers = list(zip(columns.unpack_u64(row.tokens), columns.unpack_u64(row.seqs), strict=True))
-    replica.note(now_ms, [(row.id, *number) for number in numbers if number[0] < FIRST_TOKEN])
+    for token, seq in numbers:
+        if token < FIRST_TOKEN:
+            replica.note(now_ms, token, seq, [row.id])
     return [row.id for (token, seq), entry in zip(numbers, entries, strict=True)
             if token >= FIRST_TOKEN and not replica.append(row.id, token, seq, [entry])]

@@ -125,10 +125,13 @@ class Scrub:
     def _file_subscriptions(self, table: str, start: bytes) -> bytes | None:
         """Whom a task is waited for by, now that each stands where it has ended, or not."""
         rows, following = self._scan(table, start)
-        notes = [tables.split_log_key(key) for key, _ in rows]
-        notes = [note for note in notes if note[1] == SUB]
-        histories = self._store.get_many("history", [self._prefix + task_id for task_id, _, _ in notes])
-        self._filing.note(0, notes, histories)
+        by_partition: dict[int, list[bytes]] = {}
+        for task_id, token, seq in [tables.split_log_key(key) for key, _ in rows]:
+            if token == SUB:
+                by_partition.setdefault(seq, []).append(task_id)
+        for partition, ids in by_partition.items():
+            histories = self._store.get_many("history", [self._prefix + task_id for task_id in ids])
+            self._filing.note(0, SUB, partition, ids, histories)
         return following
 
     def _is_claimed(self, history: History) -> bool:

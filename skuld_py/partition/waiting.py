@@ -152,11 +152,10 @@ class Waiting:
         else:
             self._put_news(task_id, [partition], end, round_number)
 
-    def subscribe_many(self, rows: Sequence[tuple[bytes, int]]) -> None:
-        """Partitions wait for tasks, by id and partition, to which nothing has happened."""
-        base = self._prefix + _OPEN
-        self._store.put_many("tell", [(base + task_id + partition.to_bytes(_U16_BYTES, "big"), b"")
-                                      for task_id, partition in rows])
+    def subscribe_many(self, task_ids: Sequence[bytes], partition: int) -> None:
+        """A partition waits for tasks to which nothing has happened."""
+        base, tail = self._prefix + _OPEN, partition.to_bytes(_U16_BYTES, "big")
+        self._store.put_many("tell", [(base + task_id + tail, b"") for task_id in task_ids])
 
     def end(self, task_id: bytes, end: End, round_number: int) -> None:
         """A task has ended: tell all that wait for it and do not know."""
@@ -203,11 +202,13 @@ class Waiting:
         return any(told_seq(split_told(seq)[0], end, round_number) == seq for seq in self._seqs(task_id, TOLD))
 
     def subscribed(self, task_ids: Sequence[bytes], partition: int) -> list[bytes]:
-        """Those that the partition is known to wait for."""
+        """Those that the partition is known to wait for; fresh ids cost one seek for the whole batch."""
         tail = tables.log_key(b"", b"", SUB, partition)
-        keys = {self._prefix + task_id + tail: task_id for task_id in task_ids}
-        known = self._store.get_many("log", list(keys))
-        return [task_id for key, task_id in keys.items() if key in known]
+        keys = [self._prefix + task_id + tail for task_id in task_ids]
+        if not keys or not self._store.is_any_between("log", min(keys), max(keys)):
+            return []
+        known = self._store.get_many("log", keys)
+        return [task_id for key, task_id in zip(keys, task_ids, strict=True) if key in known]
 
     def news(self, after: bytes, limit: int) -> tuple[list[News], bytes]:
         """What is to be told, behind a cursor, and where to go on; empty at the end."""

@@ -113,7 +113,9 @@ class LmdbStore:
 
     def put_many(self, table: str, rows: Sequence[Row]) -> list[bytes]:
         """Stage writes; gives the digest of each."""
-        keys, values = [key for key, _ in rows], [value for _, value in rows]
+        if not rows:
+            return []
+        keys, values = zip(*rows, strict=True)
         digests = digests_of(keys, values)
         try:
             self._cursor(table).putmulti(list(zip(keys, map(add, values, digests), strict=True)))

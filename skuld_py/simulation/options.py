@@ -179,8 +179,9 @@ def draw_options(seed: int) -> Options:
     kinds = _draw_kinds(random)
     needs = stream(seed, "needs")
     is_total_loss = random.random() < TOTAL_LOSS
+    timing = _draw_gathering(stream(seed, "gathering"), _draw_walk(needs, _draw_timing(random)))
     return Options(
-        parameters, nodes, late, _draw_walk(needs, _draw_timing(random)), _draw_limits(random),
+        parameters, nodes, late, timing, _draw_limits(random),
         _draw_weather(random),
         RegistryOptions(session_ms=random.choice((800, 1_500, 3_000)), leg_ms=random.choice((1, 2, 5)),
                         watch_ms=random.choice((5, 20, 200)), ambiguity=random.choice((0.0, 0.1, 0.5)),
@@ -295,3 +296,8 @@ def _draw_needs(random: Random, workload: Workload) -> Workload:
 def _draw_walk(random: Random, timing: Timing) -> Timing:
     return attrs.evolve(timing, watch_ms=random.choice((10, 50)), watch_rows=random.choice((2, 1_000)),
                         rewatch_ms=random.choice((200, 2_000)))
+
+
+def _draw_gathering(random: Random, timing: Timing) -> Timing:
+    """In half of the runs each dependency counts as many."""
+    return attrs.evolve(timing, gather_ms=random.choice((100, 1_000)), gather_rows=random.choice((1, 100)))

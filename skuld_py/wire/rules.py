@@ -23,7 +23,7 @@ from skuld_py.model.messages import Amend, Append, Complete, Conclude, Get, Note
 from skuld_py.model.names import NAME
 from skuld_py.model.notes import check_note
 from skuld_py.model.outcomes import FIRST_TOKEN, LOG_SEQS
-from skuld_py.model.prelude import Prelude, have_one_dep
+from skuld_py.model.prelude import Prelude, only_deps
 from skuld_py.wire.stream import Fault
 
 Rule = Callable[[Any], None]
@@ -50,7 +50,7 @@ def _read_header(header: bytes) -> tuple[str, int]:
 
 def _check_preludes(prelude: int, rests: Column) -> None:
     rows = rests.unpack()
-    for index, rest in enumerate(rows if not have_one_dep(prelude, rows) else ()):
+    for index, rest in enumerate(() if only_deps(prelude, rows) else rows):
         try:
             Prelude.decode(prelude, rest)
         except ValueError as problem:

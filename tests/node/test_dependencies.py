@@ -22,11 +22,13 @@ from skuld_py.model.body import (
 from skuld_py.model.history import DEP_FAILED, DEP_UNKNOWN, FAILED, History, decode_history
 from skuld_py.model.notes import MET, SUB, TOLD, End, met_seq, told_seq
 from skuld_py.model.state import State
+from skuld_py.node import watching
 from skuld_py.partition.replica import Replica
 from skuld_py.partition.vnode import Vnode
 
 HERE, THERE, ELSEWHERE = 0, 1, 2
 """Routes, so partitions: the dependent is here, its dependencies are there."""
+BULK = Header("then", policy=ON_FAILURE_WAIT, dep_wait_ms=3_600_000)
 LEASE_MS = 600_000
 ONE_PASS_MS = 31_000
 LONG_MS = 3_600_000
@@ -362,6 +364,46 @@ def test_what_somebody_else_knows_is_not_unknown(world: World) -> None:
 
     assert world.states(then) == {State.BLOCKED}
     assert world.leader_of(THERE).replica.bodies([first]) != [None], "it has learnt of it"
+
+
+# -- many --------------------------------------------------------------------------------------------
+
+
+def enqueue_bulk(world: World, firsts: Sequence[bytes]) -> list[bytes]:
+    """A task for each of these, which waits for it."""
+    made = world.mint.mint(world.now_ms, len(firsts), HERE)
+    headers, rests = zip(*[split_body(Body(BULK, deps=(first,)).encode()) for first in firsts], strict=True)
+    world.put(m.Enqueue(1, 0, (m.TaskBatch(headers[0], b"".join(made), columns.pack(rests)),)), wait_ms=5)
+    return made
+
+
+def test_questions_about_many_are_gathered_and_those_about_few_are_not(world: World) -> None:
+    firsts = world.mint.mint(world.now_ms, 301, THERE)
+
+    def asked() -> int:
+        return sum(1 for first in firsts if world.tells(first))
+
+    enqueue_bulk(world, firsts[:100])
+    assert asked() == 100
+    enqueue_bulk(world, firsts[100:200])
+    enqueue_bulk(world, firsts[200:300])
+    assert asked() == 100
+    enqueue_bulk(world, firsts[300:])
+    assert asked() == 101 and world.tells(firsts[300]) == 3
+    world.pass_time(100)
+    assert asked() == 301
+
+
+def test_what_is_gathered_and_too_much_to_remember_is_asked_at_once(world: World,
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "FRESH_MAX", 150)
+    firsts = world.mint.mint(world.now_ms, 300, THERE)
+    for at in range(0, 300, 100):
+        enqueue_bulk(world, firsts[at : at + 100])
+
+    world.pass_time(200)
+
+    assert all(world.tells(first) for first in firsts)
 
 
 # -- losses ------------------------------------------------------------------------------------------

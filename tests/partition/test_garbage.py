@@ -154,20 +154,20 @@ def test_a_page_ends_where_it_is_full_and_passes_over_what_has_not_ended() -> No
 
 def test_an_end_that_somebody_waits_for_is_told_before_the_task_goes() -> None:
     made, ids = filled()
-    made.note(NOW_MS, [(ids[0], SUB, 5)])
+    made.note(NOW_MS, SUB, 5, [ids[0]])
     assert [remains.id for remains in page_of(made, b"", NOW_MS, 10)[0]] == ids[1:]
 
-    made.note(NOW_MS, [(ids[0], TOLD, told_seq(5, End.DONE, 0))])
+    made.note(NOW_MS, TOLD, told_seq(5, End.DONE, 0), [ids[0]])
     assert [remains.id for remains in page_of(made, b"", NOW_MS, 10)[0]] == ids
 
 
 def test_who_waits_for_what_is_gone_leaves_no_trace() -> None:
     made, ids = filled(1)
-    made.note(NOW_MS, [(ids[0], SUB, 5)])
+    made.note(NOW_MS, SUB, 5, [ids[0]])
     collect(made, ids)
     made.watermark.seal(NOW_MS)
 
-    made.note(NOW_MS, [(ids[0], SUB, 6)])
+    made.note(NOW_MS, SUB, 6, [ids[0]])
 
     assert content(made, ("body", "history", "log", "dep", "tell")) == [[]] * 5
 

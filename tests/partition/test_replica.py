@@ -111,13 +111,13 @@ def apply(replica: Replica, now_ms: int, op: Op) -> None:
         replica.mark(now_ms, [Mark(task_id, MARKS[op.kind], op.number, 0 if op.kind == "cancel" else op.number)
                               for task_id in task_ids])
     elif op.kind in NOTES:
-        replica.note(now_ms, [note_of(op, task_id) for task_id in task_ids])
+        replica.note(now_ms, *note_of(op), task_ids)
 
 
-def note_of(op: Op, task_id: bytes) -> tuple[bytes, int, int]:
+def note_of(op: Op) -> tuple[int, int]:
     end = End(1 + op.time % 3)
     seqs = {MET: met_seq(op.number - 1, end), SUB: op.number, TOLD: told_seq(op.number, end, op.time % 3)}
-    return task_id, NOTES[op.kind], seqs[NOTES[op.kind]]
+    return NOTES[op.kind], seqs[NOTES[op.kind]]
 
 
 def widen(replica: Replica, now_ms: int, width: int) -> None:
