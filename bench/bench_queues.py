@@ -69,7 +69,8 @@ def claim(client: Client, queue: str) -> float:
 
 def resident_mb(pids: list[int]) -> float:
     """The largest of these processes, in MB."""
-    return max(psutil.Process(pid).memory_info().rss for pid in pids) / 1e6
+    sizes: list[int] = [psutil.Process(pid).memory_info().rss for pid in pids]
+    return max(sizes) / 1e6
 
 
 def list_all(client: Client, nodes: list[int]) -> tuple[int, float, float, float]:
@@ -115,7 +116,7 @@ def main() -> None:
             for row, what in zip(taken, ("the backlog", "the small queue"), strict=True):
                 cuts = statistics.quantiles(row, n=100)
                 table.add_row(f"claims on {what}, p50 and p99", f"{cuts[49]:.2f} ms, {cuts[98]:.2f} ms")
-            nodes = [backlog.node_process_id(index) for index in range(3)]
+            nodes = [pid for index in range(3) if (pid := backlog.node_process_id(index)) is not None]
             count, took, mine, theirs = list_all(large, nodes)
             table.add_row(f"list {count:,} tasks", f"{took:.0f} s")
             table.add_row("memory grew meanwhile, client and largest node", f"{mine:.1f} MB, {theirs:.1f} MB")

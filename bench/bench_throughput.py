@@ -102,7 +102,7 @@ def measure(addresses: list[str], verb: str, queue: str, batch: int, seconds: fl
     workers = [SPAWN.Process(target=work, args=args) for _ in range(clients)]
     for worker in workers:
         worker.start()
-    rows = [results.get() for _ in workers]
+    rows: list[tuple[int, float]] = [results.get() for _ in workers]
     for worker in workers:
         worker.join()
     return sum(done / taken for done, taken in rows)
