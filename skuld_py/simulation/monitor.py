@@ -172,8 +172,9 @@ class Monitor:
         if key[2:] in self.going or self.is_excused(name):
             return  # nobody counts on the copies of a node that fills again
         if self._is_sealed(self._processes[name].store.get("meta", tables.watermark_key(_partition(key))), key):
-            self.going[key[2:]] = self._clock()
-            self._check_garbage(name, key)
+            if not self._was_refused(key):
+                self.going[key[2:]] = self._clock()
+                self._check_garbage(name, key)
             return
         self.counts[DROPPED_IS_ELSEWHERE] += 1
         voters = self._voters_of(int.from_bytes(key[:2], "big"))
@@ -181,6 +182,14 @@ class Monitor:
                    if _covers(table, self._processes[voter].store.committed(table, key), record)]
         if name in voters or 2 * len(holders) <= len(voters):
             self.blame(DROPPED_IS_ELSEWHERE, f"{name} drops {table} {key.hex()}; of {voters} {holders} have it")
+
+    def _was_refused(self, key: bytes) -> bool:
+        """Whether all voters are sealed above a task that nobody collected, and have nothing of it: it came too
+        late for them, and what a new member took of it before it was sealed is dropped."""
+        stores = [self._processes[voter].store for voter in self._voters_of(_partition(key))]
+        mark = tables.watermark_key(_partition(key))
+        return all(self._is_sealed(store.committed("meta", mark), key) and not _remains(store, key)
+                   for store in stores)
 
     def _is_sealed(self, record: bytes | None, key: bytes) -> bool:
         return record is not None and key[2:10] <= record[8:16]

@@ -258,12 +258,16 @@ DONE = record(0, 0, 50)
 LINE = (1 << 32, 0, b"a line")
 
 
+def sealed_to(time_ms: int) -> bytes:
+    return b"".join(number.to_bytes(8, "big") for number in (time_ms, time_ms, 1, 0))
+
+
 def deleting(*sealed: str, done: bytes = DONE) -> Stage:
     """A task on all nodes, with a line of its log; n1 and some others are sealed above it."""
-    stage, watermark = Stage(), b"".join(number.to_bytes(8, "big") for number in (5_000, 5_000, 1, 0))
+    stage = Stage()
     for table, key, value in (("body", KEY, BODY), ("history", KEY, done), ("log", LOG_KEY, LINE[2])):
         stage.put(table, key, value, *stage.processes)
-    return stage.put("meta", tables.watermark_key(0), watermark, "n1", *sealed)
+    return stage.put("meta", tables.watermark_key(0), sealed_to(5_000), "n1", *sealed)
 
 
 def test_what_ended_and_all_sealed_voters_hold_alike_may_be_deleted() -> None:
@@ -272,6 +276,25 @@ def test_what_ended_and_all_sealed_voters_hold_alike_may_be_deleted() -> None:
     assert deleting("n2", "n3", "n4", done=record(0, 0)).drop("body", KEY) == [rules.GARBAGE_IS_AGREED]
     other = deleting("n2", "n3", "n4").put("log", LOG_KEY, b"another line", "n3")
     assert other.drop("body", KEY) == [rules.GARBAGE_IS_AGREED]
+
+
+@pytest.mark.parametrize(("holder", "sealed", "found"), [
+    ("n1", ("n2", "n3", "n4"), []), ("n1", ("n2", "n4"), [rules.GARBAGE_IS_AGREED]),
+    ("n3", ("n2", "n3", "n4"), [rules.GARBAGE_IS_AGREED])])
+def test_what_came_too_late_for_all_voters_is_dropped(holder: str, sealed: tuple[str, ...],
+                                                      found: list[str]) -> None:
+    stage = Stage().put("meta", tables.watermark_key(0), sealed_to(5_000), "n1", *sealed)
+    stage.put("body", KEY, BODY, "n1", holder)
+
+    assert stage.drop("body", KEY) == found
+    assert (TASK in stage.monitor.going) == bool(found)
+
+
+@pytest.mark.parametrize(("upto_ms", "found"), [(1_000, []), (999, [rules.GARBAGE_IS_AGREED])])
+def test_a_seal_reaches_up_to_the_ids_of_its_time(upto_ms: int, found: list[str]) -> None:
+    stage = deleting("n2", "n4").put("meta", tables.watermark_key(0), sealed_to(upto_ms), "n3")
+
+    assert stage.drop("body", KEY) == found
 
 
 @pytest.mark.parametrize(("body", "history", "line", "is_archived"), [
