@@ -158,16 +158,19 @@ def with_entries(field: str, claims: Sequence[ClaimKey],
 
 def parts_with_entries(items: Sequence[tuple[ClaimKey, bytes]]) -> Iterator[tuple[bytes, bytes, Column]]:
     """Ids and tokens in requests, with the column of their results or errors; an empty one for none at all."""
+    claims, entries = [claim for claim, _ in items], [entry for _, entry in items]
+    if not any(entries):
+        yield from ((*named(part), Column()) for part in parts_of(claims))
+        return
     start = 0
-    for entries in checking.chunks([entry for _, entry in items]):
-        claims = [claim for claim, _ in items[start : start + len(entries)]]
-        start += len(entries)
-        yield *named(claims), columns.pack(entries) if any(entries) else Column()
+    for part in checking.chunks(entries):
+        yield *named(claims[start : start + len(part)]), columns.pack(part) if any(part) else Column()
+        start += len(part)
 
 
 def named(claims: Sequence[ClaimKey]) -> tuple[bytes, bytes]:
     """Ids and tokens."""
-    return b"".join(claim.id for claim in claims), columns.pack_u64([claim.token for claim in claims])
+    return b"".join([claim.id for claim in claims]), columns.pack_u64([claim.token for claim in claims])
 
 
 def verdicts_of(answer: Answered[m.Renewed]) -> list[Verdict]:
