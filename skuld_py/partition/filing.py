@@ -43,7 +43,6 @@ from skuld_py.partition.tally import Tally, Touched
 from skuld_py.partition.turns import Turns
 from skuld_py.partition.waiting import Waiting
 
-"""Values of ``ready``: whether the task has options."""
 _ONLY_ONE_DONE = met_seq(0, End.DONE)
 _PENDING = (State.BLOCKED, State.SCHEDULED, State.WAITING)
 _ONE_CLAIM = HISTORY_HEAD.size + CLAIM.size

@@ -369,12 +369,11 @@ def test_what_somebody_else_knows_is_not_unknown(world: World) -> None:
 # -- many --------------------------------------------------------------------------------------------
 
 
-def enqueue_bulk(world: World, firsts: Sequence[bytes]) -> list[bytes]:
+def enqueue_bulk(world: World, firsts: Sequence[bytes]) -> None:
     """A task for each of these, which waits for it."""
     made = world.mint.mint(world.now_ms, len(firsts), HERE)
     headers, rests = zip(*[split_body(Body(BULK, deps=(first,)).encode()) for first in firsts], strict=True)
     world.put(m.Enqueue(1, 0, (m.TaskBatch(headers[0], b"".join(made), columns.pack(rests)),)), wait_ms=5)
-    return made
 
 
 def test_questions_about_many_are_gathered_and_those_about_few_are_not(world: World) -> None:
