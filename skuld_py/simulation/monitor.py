@@ -188,8 +188,8 @@ class Monitor:
         late for them, and what a new member took of it before it was sealed is dropped."""
         stores = [self._processes[voter].store for voter in self._voters_of(_partition(key))]
         mark = tables.watermark_key(_partition(key))
-        return all(self._is_sealed(store.committed("meta", mark), key) and not _remains(store, key)
-                   for store in stores)
+        return bool(stores) and all(
+            self._is_sealed(store.committed("meta", mark), key) and not _remains(store, key) for store in stores)
 
     def _is_sealed(self, record: bytes | None, key: bytes) -> bool:
         return record is not None and key[2:10] <= record[8:16]

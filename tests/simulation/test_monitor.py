@@ -290,6 +290,13 @@ def test_what_came_too_late_for_all_voters_is_dropped(holder: str, sealed: tuple
     assert (TASK in stage.monitor.going) == bool(found)
 
 
+def test_what_no_voter_can_have_refused_must_have_ended() -> None:
+    stage = Stage().put("meta", tables.watermark_key(0), sealed_to(5_000), "n1").put("body", KEY, BODY, "n1")
+    stage.voters = ()
+
+    assert stage.drop("body", KEY) == [rules.GARBAGE_IS_AGREED]
+
+
 @pytest.mark.parametrize(("upto_ms", "found"), [(1_000, []), (999, [rules.GARBAGE_IS_AGREED])])
 def test_a_seal_reaches_up_to_the_ids_of_its_time(upto_ms: int, found: list[str]) -> None:
     stage = deleting("n2", "n4").put("meta", tables.watermark_key(0), sealed_to(upto_ms), "n3")
