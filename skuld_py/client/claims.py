@@ -5,7 +5,7 @@ The clock that a deadline is counted by travels with it, so that a claim made in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Protocol
 
@@ -74,18 +74,23 @@ class Claim:
         return self.deadline - self.clock()
 
 
-def claims_of(batch: ClaimBatch, deadline: float, clock: Callable[[], float] = steady_s) -> Iterator[Claim]:
-    """The claims of a batch as granted."""
-    bodies = batch.bodies.unpack()
+def claims_of(batch: ClaimBatch, deadline: float, clock: Callable[[], float] = steady_s) -> list[Claim]:
+    """The claims of a batch as granted. Tasks of one header mostly come in a row, so it is looked up when it
+    changes; a body begins with the size of its header, so it has the header that it begins with."""
+    claims: list[Claim] = []
     known: dict[bytes, tuple[Header, Mapping[str, str]]] = {}
-    for index, (task_id, body) in enumerate(zip(task_ids.split(batch.ids), bodies, strict=True)):
-        size = 2 + int.from_bytes(body[:2], "big")
-        seen = known.get(body[:size])
-        if seen is None:
-            parsed = header_of(body)
-            seen = known[body[:size]] = parsed, MappingProxyType(dict(parsed.headers))
-        header, headers = seen
-        if header.prelude:
-            size += Prelude.decode(header.prelude, body[size:])[1]
-        yield Claim(TaskId(task_id), batch.first_token + index, header.queue, header.priority, body[size:],
-                    batch.end_ms, deadline, clock=clock, headers=headers)
+    header: Header | None = None
+    head, end_ms = b"", batch.end_ms
+    rows = zip(map(TaskId, task_ids.split(batch.ids)), batch.bodies.unpack(), strict=True)
+    for token, (task_id, body) in enumerate(rows, batch.first_token):
+        if header is None or not body.startswith(head):
+            head = body[: 2 + int.from_bytes(body[:2], "big")]
+            if head not in known:
+                parsed = header_of(body)
+                known[head] = parsed, MappingProxyType(dict(parsed.headers))
+            header, headers = known[head]
+            queue, priority, size = header.queue, header.priority, len(head)
+        start = size + Prelude.decode(header.prelude, body[size:])[1] if header.prelude else size
+        claims.append(Claim(task_id, token, queue, priority, body[start:], end_ms, deadline, 0, False, clock,
+                            headers))
+    return claims

@@ -5,7 +5,8 @@ A holder's deadline is counted from before the grant can have happened: see ``mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 
 import attrs
 
@@ -24,6 +25,9 @@ from skuld_py.model.leases import holder_deadline
 
 LEASE_S = 60.0
 CLAIM_BYTES = task_ids.ID_BYTES + 8
+ClaimColumns = tuple[bytes, bytes, Column]
+"""Ids and tokens of claims, and their results or errors."""
+_ID, _TOKEN = attrgetter("id"), attrgetter("token")
 
 
 @attrs.frozen
@@ -65,7 +69,10 @@ class Holding:
         answer = yield from ask(m.Claimed, m.Claim(0, queue, n, lease_ms, wait_ms, self.holder),
                                 is_idempotent=False, wait_s=wait_s, undo=_give_back)
         deadline = holder_deadline(answer.sent, lease_s, answer.message.waited_ms)
-        return [claim for batch in answer.message.batches for claim in claims_of(batch, deadline, self._clock)]
+        claims: list[Claim] = []
+        for batch in answer.message.batches:
+            claims += claims_of(batch, deadline, self._clock)
+        return claims
 
     @verb
     def renew(self, claim: ClaimKey, *, lease_s: float = LEASE_S) -> Work[None]:
@@ -132,12 +139,18 @@ class Holding:
     def complete_many(self, claims: Sequence[ClaimKey], results: Sequence[bytes | str] | None = None, *,
                       w: int | None = None) -> Work[None]:
         """Complete many claims; ``results``: none, or one for each."""
-        yield from self._complete(with_entries("results", claims, results), w)
+        if results is None:
+            yield from self._complete_parts(parts_without_entries(claims), w)
+        else:
+            yield from self._complete(with_entries("results", claims, results), w)
 
     def _complete(self, items: Sequence[tuple[ClaimKey, bytes]], w: int | None) -> Work[list[None]]:
-        for ids, tokens, results in parts_with_entries(items):
-            yield from ask(m.Acked, m.Complete(0, w or 0, 0, ids, tokens, b"", results))
+        yield from self._complete_parts(parts_with_entries(items), w)
         return [None] * len(items)
+
+    def _complete_parts(self, parts: Iterable[ClaimColumns], w: int | None) -> Work[None]:
+        for ids, tokens, results in parts:
+            yield from ask(m.Acked, m.Complete(0, w or 0, 0, ids, tokens, b"", results))
 
 
 def parts_of(claims: Sequence[ClaimKey]) -> list[Sequence[ClaimKey]]:
@@ -156,11 +169,17 @@ def with_entries(field: str, claims: Sequence[ClaimKey],
     return list(zip(claims, [checking.as_entry(field, entry) for entry in entries], strict=True))
 
 
-def parts_with_entries(items: Sequence[tuple[ClaimKey, bytes]]) -> Iterator[tuple[bytes, bytes, Column]]:
+def parts_without_entries(claims: Sequence[ClaimKey]) -> Iterator[ClaimColumns]:
+    """Ids and tokens in requests, with the empty column of no results or errors at all."""
+    for part in parts_of(claims):
+        yield *named(part), Column()
+
+
+def parts_with_entries(items: Sequence[tuple[ClaimKey, bytes]]) -> Iterator[ClaimColumns]:
     """Ids and tokens in requests, with the column of their results or errors; an empty one for none at all."""
     claims, entries = [claim for claim, _ in items], [entry for _, entry in items]
     if not any(entries):
-        yield from ((*named(part), Column()) for part in parts_of(claims))
+        yield from parts_without_entries(claims)
         return
     start = 0
     for part in checking.chunks(entries):
@@ -170,7 +189,7 @@ def parts_with_entries(items: Sequence[tuple[ClaimKey, bytes]]) -> Iterator[tupl
 
 def named(claims: Sequence[ClaimKey]) -> tuple[bytes, bytes]:
     """Ids and tokens."""
-    return b"".join([claim.id for claim in claims]), columns.pack_u64([claim.token for claim in claims])
+    return b"".join(map(_ID, claims)), columns.pack_u64(list(map(_TOKEN, claims)))
 
 
 def verdicts_of(answer: Answered[m.Renewed]) -> list[Verdict]:

@@ -83,5 +83,6 @@ MUTANTS: tuple[Mutant, ...] = (
            "    if isinstance(given, datetime) and given.utcoffset() is None:\n", "    if False:\n", "A2",
            VERBS + "test_bad_input_is_refused_by_name_and_changes_nothing", seeds=0),
     mutant("times-shown-as-payload", "a worker gets the times in front of its payload", CLAIMS,
-           "        if header.prelude:\n", "        if False:\n", "A2", VERBS + "test_a_story", seeds=0),
+           "Prelude.decode(header.prelude, body[size:])[1] if header.prelude else size\n", "0\n", "A2",
+           VERBS + "test_a_story", seeds=0),
 )
