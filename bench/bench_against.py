@@ -1,0 +1,240 @@
+"""Whether this checkout is slower than another commit: both clusters live at once and work in turns.
+
+One run after the other tells little: a machine's moods last minutes and move a run's rates by 15 %. So each
+side keeps a cluster of its own (three nodes, ZooKeeper, N=3, W=2, C=2, 100-byte payloads) and gets slices of
+the same work, A B B A, each of a second or two; what is compared is the rates of neighbouring slices. The one
+that waits costs the other a percent or two, both alike. Which node leads what is chance and stays, so it is
+done again with other clusters. Beside the rates, the processor time a task costs the nodes and the clients,
+which says on which side to look.
+
+The other commit runs in this checkout's environment, so its dependencies must do for both.
+
+    scripts/bench against COMMIT [--clusters N] [--rounds R] [--clients K]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import multiprocessing as mp
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+from bench_throughput import PAYLOAD, wait_until_led
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import skuld_py
+from skuld_py import Claim, Client
+from skuld_py.embedded.local import LocalCluster
+
+HERE = Path(__file__).resolve().parents[1]
+SPAWN = mp.get_context("spawn")
+NODES = 3
+BATCH = 500
+BATCHES = {"enqueue": 60, "claim": 50, "complete": 50, "live": 40}
+"""Batches of a client in one slice. Fewer are claimed than enqueued, so that no client finds the queue empty."""
+SLOWER = 0.98
+"""Below this part of the other's rate, and by more than chance, this checkout is slower."""
+
+
+@attrs.frozen
+class Slice:
+    """What one slice of a verb gave: tasks a second, and processor time in microseconds a task."""
+
+    rate: float
+    node_us: float
+    client_us: float
+
+
+# -- one side: runs with the checkout's own code -------------------------------------------------
+
+
+def work(addresses: list[str], number: int, pipe: Any) -> None:
+    """One client process: does the slices that it is sent until it is sent none."""
+    with Client(addresses, timeout_s=60) as client:
+        client.count(f"q{number}")
+        held: list[list[Claim]] = []
+        while verb := pipe.recv():
+            start, cpu = time.monotonic(), time.process_time()
+            done = do_slice(client, verb, number, held)
+            pipe.send((done, time.monotonic() - start, time.process_time() - cpu))
+
+
+def do_slice(client: Client, verb: str, number: int, held: list[list[Claim]]) -> int:
+    """The batches of one slice; ``held`` goes from claiming to completing. Gives how many tasks."""
+    done = 0
+    for _ in range(BATCHES[verb]):
+        if verb in ("enqueue", "live"):
+            done += len(client.enqueue_many(f"{verb}-{number % 2}", [PAYLOAD] * BATCH))
+        if verb in ("claim", "live"):
+            queue = f"enqueue-{number % 2}" if verb == "claim" else f"live-{number % 2}"
+            held.append(client.claim(queue, n=BATCH, lease_s=600))
+            done += len(held[-1]) if verb == "claim" else 0
+        if verb in ("complete", "live") and held and (claims := held.pop()):
+            client.complete_many(claims)
+            done += len(claims) if verb == "complete" else 0
+    return done
+
+
+def serve(clients: int) -> None:
+    """Start a cluster and its clients, do the slices that are named on standard input, print what each gave."""
+    with tempfile.TemporaryDirectory(prefix="skuld-bench-") as name, \
+            LocalCluster(Path(name), nodes=NODES, partitions=8, replicas=3) as cluster:
+        wait_until_led(cluster.addresses)
+        pipes, workers = [], []
+        for number in range(clients):
+            pipe, theirs = SPAWN.Pipe()
+            worker = SPAWN.Process(target=work, args=(cluster.addresses, number, theirs), daemon=True)
+            worker.start()
+            pipes.append(pipe)
+            workers.append(worker)
+        print(Path(skuld_py.__file__).parent.parent, flush=True)
+        for verb in map(str.strip, sys.stdin):
+            before = cpu_of_nodes(cluster)
+            for pipe in pipes:
+                pipe.send(verb)
+            rows = [pipe.recv() for pipe in pipes]
+            tasks = sum(done for done, _, _ in rows)
+            print(sum(done / taken for done, taken, _ in rows),
+                  1e6 * (cpu_of_nodes(cluster) - before) / tasks,
+                  1e6 * sum(cpu for _, _, cpu in rows) / tasks, flush=True)
+        for pipe, worker in zip(pipes, workers, strict=True):
+            pipe.send("")
+            worker.join()
+
+
+def cpu_of_nodes(cluster: LocalCluster) -> float:
+    """Processor time that the nodes have taken so far, in seconds."""
+    return sum(int(path.read_text().split()[0]) for index in range(NODES)
+               for path in Path(f"/proc/{cluster.node_process_id(index)}/task").glob("*/schedstat")) / 1e9
+
+
+# -- both sides ----------------------------------------------------------------------------------
+
+
+class Side:
+    """A cluster of one checkout in processes of its own."""
+
+    def __init__(self, checkout: Path, clients: int) -> None:
+        environment = os.environ | {"PYTHONPATH": str(checkout)}
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, "--serve", "--clients", str(clients), "-"], cwd=checkout, env=environment,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._checkout = checkout
+
+    def wait(self) -> None:
+        """Return once its cluster serves."""
+        if (said := self._read()) != str(self._checkout):
+            raise SystemExit(f"what was to run the code in {self._checkout} runs that in {said or 'no place'}")
+
+    def do(self, verb: str) -> Slice:
+        """One slice."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(verb + "\n")
+        self._process.stdin.flush()
+        return Slice(*map(float, self._read().split()))
+
+    def close(self) -> None:
+        """End the cluster and wait for it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def _read(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+
+@contextlib.contextmanager
+def checkout_of(commit: str) -> Iterator[Path]:
+    """The files of a commit in a directory of their own."""
+    with tempfile.TemporaryDirectory(prefix="skuld-bench-") as name:
+        files = subprocess.run(["git", "archive", commit], cwd=HERE, capture_output=True, check=False)
+        if files.returncode:
+            raise SystemExit(f"COMMIT: git knows no {commit!r}: {files.stderr.decode().strip()}")
+        subprocess.run(["tar", "-x", "-C", name], input=files.stdout, check=True)
+        yield Path(name).resolve()
+
+
+Pair = tuple[Slice, Slice]
+"""The other commit's slice and ours, one after the other."""
+
+
+def compare(checkouts: tuple[Path, Path], clients: int, rounds: int) -> Iterator[dict[str, Pair]]:
+    """Slices of each verb in turns, on clusters of their own; the first round warms up and is not given."""
+    sides = [Side(checkout, clients) for checkout in checkouts]
+    try:
+        for side in sides:
+            side.wait()
+        for number in range(rounds + 1):
+            found: dict[str, Pair] = {}
+            for verb in BATCHES:
+                if number % 2:
+                    ours = sides[1].do(verb)
+                    found[verb] = sides[0].do(verb), ours
+                else:
+                    found[verb] = sides[0].do(verb), sides[1].do(verb)
+            if number:
+                yield found
+    finally:
+        for side in sides:
+            side.close()
+
+
+def show(commit: str, rounds: Sequence[dict[str, Pair]]) -> bool:
+    """Print the table; whether no verb is slower."""
+    console = Console()
+    table = Table("verb", "there/s", "here/s", "ratio", "nodes", "clients",
+                  title=f"here against {commit}: tasks a second, in turns; +- two standard errors;"
+                  " microseconds of processor time a task")
+    slower: list[str] = []
+    for verb in BATCHES:
+        pairs = [row[verb] for row in rounds]
+        ratios = [here.rate / there.rate for there, here in pairs]
+        mean, error = statistics.mean(ratios), statistics.stdev(ratios) / len(ratios) ** 0.5
+        if mean + 2 * error < 1 or mean < SLOWER:
+            slower.append(verb)
+        old, new = (Slice(*(statistics.mean(getattr(pair[side], each.name) for pair in pairs)
+                            for each in attrs.fields(Slice))) for side in (0, 1))
+        table.add_row(verb, f"{old.rate:,.0f}", f"{new.rate:,.0f}", f"{mean:.3f} +- {2 * error:.3f}",
+                      f"{old.node_us:.1f} -> {new.node_us:.1f}", f"{old.client_us:.1f} -> {new.client_us:.1f}")
+    console.print(table)
+    console.print(f"slower than {commit}: {', '.join(slower) or 'nothing'}; wanted: nothing")
+    return not slower
+
+
+def main() -> None:
+    """Measure, print, and exit with 1 when this checkout is slower."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("commit", metavar="COMMIT", help="what to compare with: anything git knows")
+    parser.add_argument("--clusters", type=int, default=3, help="pairs of clusters, one after the other")
+    parser.add_argument("--rounds", type=int, default=8, help="slices of each verb on each cluster")
+    parser.add_argument("--clients", type=int, default=3, help="client processes of each side")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        serve(options.clients)
+        return
+    if options.rounds < 2 or options.clusters < 1:
+        parser.error("--rounds must be 2 at least, or nothing is known of chance, and --clusters 1")
+    rounds: list[dict[str, Pair]] = []
+    with checkout_of(options.commit) as checkout:
+        for _ in range(options.clusters):
+            found = compare((checkout, HERE), options.clients, options.rounds)
+            rounds += track(found, "rounds", total=options.rounds, console=Console(stderr=True))
+    if not show(options.commit, rounds):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
