@@ -30,6 +30,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from skuld_py.errors import Malformed, Refused
+from skuld_py.model import columns
 
 ID_BYTES = 20
 TEXT_CHARS = 32
@@ -80,7 +81,7 @@ class IdMint:
         self._seq += count
         tail = _TAIL.pack(self._nonce, route)
         head = self._time_ms.to_bytes(8, "big")
-        return [head + seq.to_bytes(4, "big") + tail for seq in range(first, first + count)]
+        return columns.wrap(columns.split(struct.pack(f">{count}I", *range(first, first + count)), 4), head, tail)
 
 
 def time_of(task_id: bytes) -> int:
@@ -129,10 +130,9 @@ def _hash(*parts: str) -> bytes:
 
 def split(blob: bytes) -> list[bytes]:
     """A column of ids back into ids; raises ``Malformed`` unless its length is a multiple of an id's."""
-    count, rest = divmod(len(blob), ID_BYTES)
-    if rest:
+    if len(blob) % ID_BYTES:
         raise Malformed("ids", f"{len(blob)} bytes are no whole number of ids of {ID_BYTES}")
-    return list(struct.unpack(f"{ID_BYTES}s" * count, blob))
+    return columns.split(blob, ID_BYTES) if blob else []
 
 
 def partitions_of(blob: bytes, partitions: int) -> Sequence[int]:

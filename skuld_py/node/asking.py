@@ -165,7 +165,7 @@ class ClientService:
         def make(request: int, partitions: list[int]) -> m.Complete:
             eras = self._eras(partitions)
             if len(partitions) == len(groups):
-                return attrs.evolve(message, request=request, at_ms=now_ms, eras=eras)
+                return m.Complete(request, message.w, now_ms, message.ids, message.tokens, eras, message.results)
             kept = [index for partition in partitions for index in groups[partition]]
             task_ids, tokens = ids.split(message.ids), columns.unpack_u64(message.tokens)
             results = message.results.unpack("results")

@@ -98,6 +98,8 @@ class Borrowing:
     def take_wet(self, now_ms: int) -> tuple[list[str], bool]:
         """The queues of which there may be something to borrow again, since the last call; and whether a home
         said so of any, which others should hear at once. That time has passed they see when they next ask."""
+        if not (self._told or self._dry):
+            return [], False
         told, self._told = self._told, {}
         over = [queue for queue, until_ms in self._dry.items() if until_ms <= now_ms]
         for queue in over:
@@ -171,7 +173,7 @@ class BorrowOperation(Operation):
 
     def on_timer(self, now_ms: int) -> None:
         """Nobody answered: nothing was lent."""
-        if not self.is_closed and now_ms >= self.deadline_ms:
+        if now_ms >= self.deadline_ms:
             self._borrowing.note_dry(self._queue, now_ms + self.host.timing.resend_ms)
             self._spend(now_ms, 0)
 

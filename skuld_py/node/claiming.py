@@ -57,8 +57,6 @@ class Attempt(Operation):
 
     def on_timer(self, now_ms: int) -> None:
         """Let the claim go on without this peer; at the deadline, stop listening."""
-        if self.is_closed:
-            return
         if now_ms >= self.deadline_ms:
             self.end()
         else:

@@ -12,7 +12,7 @@ from skuld_py.model.history import DIED, EXPIRED, decode_history
 from skuld_py.node.granting import AmendOperation
 from skuld_py.node.operation import Host, Origin
 from skuld_py.partition.change import Change
-from skuld_py.partition.replica import Mark
+from skuld_py.partition.facts import Mark
 from skuld_py.partition.vnode import Vnode
 
 

@@ -13,8 +13,9 @@ sends back what both know of it.
 
 from __future__ import annotations
 
-import heapq
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 
 import attrs
 
@@ -22,13 +23,13 @@ from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.history import RELEASED
 from skuld_py.node.operation import Host, Operation, Origin
+from skuld_py.node.picking import pick
 from skuld_py.partition.change import Change
+from skuld_py.partition.facts import Amendment, Grant
 from skuld_py.partition.quorum import has_majority
-from skuld_py.partition.replica import Amendment, Grant
 from skuld_py.partition.rows import merge_rows, read_rows
 from skuld_py.partition.vnode import Vnode
 
-MERGE_CHUNK = 64
 NOTHING = columns.pack([])
 
 
@@ -84,8 +85,6 @@ class CohortOperation(Operation):
 
     def on_timer(self, now_ms: int) -> None:
         """Send again to whoever is silent and alive, or decide."""
-        if self.is_closed:
-            return
         if now_ms >= self.deadline_ms:
             self.on_deadline(now_ms)
             return
@@ -203,13 +202,16 @@ class GrantOperation(CohortOperation):
         left = self.host.limits.batch_bytes
         kept: dict[int, list[bytes]] = {}
         for partition, heads in picked.items():
-            bodies = vnodes[partition].replica.bodies([head[-ids.ID_BYTES :] for head in heads])
-            for head, body in zip(heads, bodies, strict=True):
-                left -= len(body or b"")
-                if left < 0 and self._bodies:
-                    return kept
-                kept.setdefault(partition, []).append(head)
-                self._bodies[head[-ids.ID_BYTES :]] = body or b""
+            task_ids = [head[-ids.ID_BYTES :] for head in heads]
+            bodies = [body or b"" for body in vnodes[partition].replica.bodies(task_ids)]
+            sizes = list(accumulate(map(len, bodies)))
+            fitting = bisect_right(sizes, left) or (0 if self._bodies else 1)
+            if fitting:
+                kept[partition] = heads[:fitting]
+                self._bodies.update(zip(task_ids[:fitting], bodies, strict=False))
+            if fitting < len(heads):
+                return kept
+            left -= sizes[-1]
         return kept
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
@@ -324,46 +326,3 @@ class AmendOperation(CohortOperation):
         for ballot in self.ballots.values():
             if ballot.is_refused and ballot.is_led and not ballot.has_majority():
                 ballot.vnode.resign(now_ms)
-
-
-def pick(now_ms: int, vnodes: Mapping[int, Vnode], queue: str, count: int) -> dict[int, list[bytes]]:
-    """The best ``count`` waiting tasks over several partitions, as (place + id), by partition.
-
-    Those that have expired are left out, though their leader may not have buried them yet (``expiring``).
-    Exact order over everything this node leads: the partitions' queues are merged by their heads,
-    in chunks, so that a long queue is read only as far as it is needed.
-    """
-    picked: dict[int, list[bytes]] = {}
-    chunks: dict[int, Iterator[bytes]] = {partition: _heads(now_ms, vnode, queue, count)
-                                          for partition, vnode in vnodes.items()}
-    heap = [(head, partition) for partition, chunk in chunks.items()
-            if (head := next(chunk, None)) is not None]
-    heapq.heapify(heap)
-    left = count
-    while heap and left:
-        head, partition = heap[0]
-        limit = min(heap[1:3])[0] if len(heap) > 1 else None
-        run = picked.setdefault(partition, [])
-        following: bytes | None = head
-        while following is not None and left and (limit is None or following <= limit):
-            run.append(following)
-            left -= 1
-            following = next(chunks[partition], None)
-        if following is None:
-            heapq.heappop(heap)
-        else:
-            heapq.heapreplace(heap, (following, partition))
-    return picked
-
-
-def _heads(now_ms: int, vnode: Vnode, queue: str, count: int) -> Iterator[bytes]:
-    after: bytes | None = None
-    size = min(MERGE_CHUNK, count)
-    while True:
-        chunk = vnode.replica.filing.ready(queue, after, size)
-        for head, expires_ms in chunk:
-            if not 0 < expires_ms <= now_ms:
-                yield head
-        if len(chunk) < size:
-            return
-        after, size = chunk[-1][0], min(2 * size, count)

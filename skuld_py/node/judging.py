@@ -22,8 +22,8 @@ from skuld_py.node.granting import AmendOperation
 from skuld_py.node.operation import Host, Origin
 from skuld_py.node.referring import ClaimRow, by_partition_of, rows_of
 from skuld_py.partition.change import Change
+from skuld_py.partition.facts import Amendment, Mark
 from skuld_py.partition.garbage import shut
-from skuld_py.partition.replica import Amendment, Mark
 from skuld_py.partition.vnode import Vnode
 
 

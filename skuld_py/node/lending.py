@@ -178,7 +178,8 @@ class LendOperation(CohortOperation):
     def on_timer(self, now_ms: int) -> None:
         """Lend by what is known, or ask again."""
         self.decide_if_settled(now_ms)
-        super().on_timer(now_ms)
+        if not self.is_closed:
+            super().on_timer(now_ms)
 
     def decide(self, now_ms: int) -> None:
         """Lend, in the order of the questions."""

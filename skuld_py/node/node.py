@@ -95,8 +95,8 @@ class Node:
         self._placement: Placement = ((),) * parameters.partitions
         self._requests = nonce << 24
         self._operations: dict[int, Operation] = {}
-        self._timers: list[tuple[int, int, Operation]] = []
-        self._timer_count = 0
+        self._timers: list[tuple[int, int]] = []
+        """When to call on which operation: by its number, so that one that has ended is free at once."""
         self._awaiting_horizon: list[Waiter] = []
         self._to_self: deque[m.Message] = deque()
         self._effects: list[Effect] = []
@@ -192,22 +192,24 @@ class Node:
         self._steward.look(now_ms)
         self._scheduling.look(now_ms)
         while self._timers and self._timers[0][0] <= now_ms:
-            operation = heapq.heappop(self._timers)[2]
-            operation.on_timer(now_ms)
+            operation = self._operations.get(heapq.heappop(self._timers)[1])
+            if operation is not None:
+                operation.on_timer(now_ms)
         self._drain(now_ms)
         self._depending.look(now_ms, self._drain)
-        self._widen()
+        for queue in self.settings.take_rewidened():
+            self._widen(queue)
         self._parking.look(now_ms)
         self._drain(now_ms)
-        self.interests.tell(self.send, partial(self._drain, now_ms))
+        if self.interests.stirred:
+            self.interests.tell(self.send, partial(self._drain, now_ms))
         self._comparing.look(now_ms)
         self._steward.settle()
         self._keep_floor()
 
-    def _widen(self) -> None:
-        for queue in self.settings.take_rewidened():
-            for vnode in self.vnodes:
-                vnode.replica.filing.widen(queue, self.settings.key_concurrency(queue))
+    def _widen(self, queue: str) -> None:
+        for vnode in self.vnodes:
+            vnode.replica.filing.widen(queue, self.settings.key_concurrency(queue))
 
     def _drain(self, now_ms: int) -> None:
         while self._to_self:
@@ -276,8 +278,7 @@ class Node:
 
     def schedule(self, at_ms: int, operation: Operation) -> None:
         """Call ``on_timer`` then."""
-        self._timer_count += 1
-        heapq.heappush(self._timers, (at_ms, self._timer_count, operation))
+        heapq.heappush(self._timers, (at_ms, operation.request))
 
     def start(self, operation: Operation, now_ms: int) -> None:
         """Take an operation on."""
@@ -287,10 +288,12 @@ class Node:
         operation.begin(now_ms)
 
     def close(self, operation: Operation) -> None:
-        """Forget it."""
+        """Forget it, so that it wakes the node no more."""
         self._operations.pop(operation.request, None)
         if isinstance(operation, ClaimOperation):
             self._parking.remove(operation)
+        while self._timers and self._timers[0][1] not in self._operations:
+            heapq.heappop(self._timers)
 
     def next_request(self) -> int:
         """A number that no other operation of this node had, over its starts too."""

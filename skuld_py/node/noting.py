@@ -27,7 +27,7 @@ class SilentOperation(Operation):
 
     def on_timer(self, now_ms: int) -> None:
         """End at the deadline, which may have moved."""
-        if not self.is_closed and now_ms >= self.deadline_ms:
+        if now_ms >= self.deadline_ms:
             self.on_deadline(now_ms)
 
     def extend(self, now_ms: int) -> None:

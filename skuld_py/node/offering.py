@@ -50,7 +50,7 @@ class PartitionQuestion(Operation):
 
     def on_timer(self, now_ms: int) -> None:
         """Ask again whoever leads by now."""
-        if not self.is_closed and now_ms < self.deadline_ms:
+        if now_ms < self.deadline_ms:
             self.begin(now_ms)
         else:
             super().on_timer(now_ms)

@@ -67,7 +67,7 @@ class Host(Protocol):
         """Answer whoever waits."""
 
     def schedule(self, at_ms: int, operation: Operation) -> None:
-        """Call ``on_timer`` then."""
+        """Call ``on_timer`` then, unless it has ended by then."""
 
     def close(self, operation: Operation) -> None:
         """Forget the operation."""
@@ -158,8 +158,6 @@ class Operation:
 
     def on_timer(self, now_ms: int) -> None:
         """Send again, or end."""
-        if self.is_closed:
-            return
         if now_ms >= self.deadline_ms:
             self.on_deadline(now_ms)
             return

@@ -38,9 +38,10 @@ class Parking:
     def look(self, now_ms: int) -> None:
         """Wake whom the last turn concerns."""
         has_risen = self._steward.note_leaderships(now_ms)
-        for queue in self._steward.take_freed():
+        filled, freed = self._steward.take_moved(now_ms)
+        for queue in freed:
             self._borrowing.note_freed(queue)
-        filled, resumed = self._steward.note_filled(now_ms), self._host.settings.take_resumed()
+        resumed = self._host.settings.take_resumed()
         for queue in resumed:
             self._borrowing.moisten(queue)
         wet, is_news = self._borrowing.take_wet(now_ms)
@@ -49,7 +50,8 @@ class Parking:
         for queue in list(self._claims) if has_risen else [*filled, *resumed, *wet]:
             if not self._borrowing.is_dry(queue):
                 self._wake(now_ms, queue)
-        self._follow_hints(now_ms)
+        if self._claims:
+            self._follow_hints(now_ms)
 
     def _wake(self, now_ms: int, queue: str) -> None:
         limits = self._host.settings.lent(queue)

@@ -41,7 +41,9 @@ class Process:
         """Take an event. Raises why the membership cannot go on."""
         kind = type(event)
         if kind is Ticked:
-            return [*self._membership_step(now_ms, Ticked()), *self._node.step(now_ms, Ticked())]
+            is_due = self._due_ms is not None and self._due_ms <= now_ms
+            first = self._membership_step(now_ms, Ticked()) if is_due else ()
+            return [*first, *self._node.step(now_ms, Ticked())]
         if kind in _FOR_THE_MEMBERSHIP or (isinstance(event, Received) and type(event.message) in _OF_THE_LOG):
             return self._membership_step(now_ms, cast(log.Event, event))
         return self._node.step(now_ms, cast(Event, event))

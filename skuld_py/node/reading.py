@@ -144,10 +144,11 @@ class ReadOperation(QuorumOperation):
     def on_timer(self, now_ms: int) -> None:
         """Those who can have answered, and they know too little: ask again, but not for ever."""
         is_behind = self._is_settled({}) and not self._mending
-        if is_behind and now_ms >= self._hopes_until_ms and not self.is_closed:
+        if is_behind and now_ms >= self._hopes_until_ms:
             self.refuse("unavailable", "min_seq: fewer facts than that are known of a task; try again")
             self.end()
-        elif is_behind or not (self.pending or self._mending):
+            return
+        if is_behind or not (self.pending or self._mending):
             self.pending = {name: self._make(self.request, partitions) for name, partitions in self.asked.items()}
         super().on_timer(now_ms)
 

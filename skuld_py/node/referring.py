@@ -102,8 +102,6 @@ class Referral(Operation):
 
     def on_timer(self, now_ms: int) -> None:
         """Look for leaders again, say what is known, or end."""
-        if self.is_closed:
-            return
         if now_ms >= self.deadline_ms:
             self.on_deadline(now_ms)
             return

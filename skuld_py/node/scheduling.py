@@ -98,8 +98,7 @@ class Scheduling:
     def look(self, now_ms: int) -> None:
         """Enqueue what is due."""
         settings = self._node.settings
-        changed = settings.take_rescheduled()
-        self._fresh += changed
+        self._fresh += settings.take_rescheduled()
         if not (settings.schedules or self._fresh or self._dues):
             return
         if now_ms >= self._next_look_ms:

@@ -28,8 +28,8 @@ from skuld_py.node.operation import Host, Origin
 from skuld_py.node.steward import Steward
 from skuld_py.node.telling import lead_tell, lead_watch
 from skuld_py.partition.exchange import answer_compare, answer_fetch, answer_probe
+from skuld_py.partition.facts import Mark
 from skuld_py.partition.garbage import shut, unknown_below
-from skuld_py.partition.replica import Mark
 from skuld_py.partition.rows import merge_rows, read_ends, read_rows
 from skuld_py.partition.vnode import Vnode
 
@@ -153,16 +153,18 @@ class PeerService:
         old: list[bytes] = []
         for partition, indexes in self.group(message.ids).items():
             vnode = self._node.vnodes[partition]
-            over = shut(vnode.replica, [task_ids[index] for index in indexes])
+            done = columns.pick(task_ids, indexes)
+            over = shut(vnode.replica, done)
             if over:
                 old += [task_id for task_id, history in over.items()
                         if history is None or not history.is_completed]
                 indexes = [index for index in indexes if task_ids[index] not in over]
-            if indexes and self._takes_writes(vnode):
-                done, by = [task_ids[index] for index in indexes], [tokens[index] for index in indexes]
+                done = columns.pick(task_ids, indexes)
+            if done and self._takes_writes(vnode):
+                by = columns.pick(tokens, indexes)
                 vnode.replica.finish(now_ms, done, by, message.at_ms)
                 if results:
-                    vnode.replica.note_outcomes(RESULT_SEQ, done, by, [results[index] for index in indexes])
+                    vnode.replica.note_outcomes(RESULT_SEQ, done, by, columns.pick(results, indexes))
         return m.Kept(message.request, b"", self._without(unkept, old), cohorts, b"".join(old))
 
     def _cancel(self, now_ms: int, peer: str, message: m.Cancel) -> m.Kept:

@@ -82,6 +82,8 @@ class Settings:
 
     def take_resumed(self) -> list[str]:
         """The queues resumed since the last call, or whose limits are others now."""
+        if not self._resumed:
+            return []
         resumed, self._resumed = self._resumed, {}
         return [queue for queue in resumed if queue not in self._paused]
 
@@ -96,11 +98,15 @@ class Settings:
 
     def take_rewidened(self) -> list[str]:
         """The queues whose ``key_concurrency`` is another since the last call; after a start, all but 1."""
+        if not self._rewidened:
+            return []
         rewidened, self._rewidened = self._rewidened, {}
         return list(rewidened)
 
     def take_rescheduled(self) -> list[str]:
         """The schedules that came, went or changed since the last call."""
+        if not self._rescheduled:
+            return []
         names, self._rescheduled = self._rescheduled, {}
         return list(names)
 

@@ -210,12 +210,13 @@ class Steward:
 
     def note_leaderships(self, now_ms: int) -> bool:
         """A partition newly led: say so at once, and compare it with the other owners."""
-        has_risen = False
+        has_risen, led = False, self._led
         for vnode in self._node.vnodes:
             if not vnode.is_leading:
-                self._led.pop(vnode.partition, None)
-            elif self._led.get(vnode.partition, (0, 0))[0] != vnode.epoch:
-                self._led[vnode.partition] = vnode.epoch, now_ms
+                if vnode.partition in led:
+                    del led[vnode.partition]
+            elif led.get(vnode.partition, (0, 0))[0] != vnode.epoch:
+                led[vnode.partition] = vnode.epoch, now_ms
                 has_risen = True
                 self._next_gossip_ms = now_ms
                 for name in self._node.keepers(vnode.partition):
@@ -258,28 +259,23 @@ class Steward:
         epoch, since_ms = self._led.get(vnode.partition, (0, 0))
         return since_ms if epoch == vnode.epoch and vnode.is_leading else None
 
-    def take_freed(self) -> list[str]:
-        """Queues of which claims have ended on partitions led here, since the last call."""
-        freed: dict[str, None] = {}
+    def take_moved(self, now_ms: int) -> tuple[list[str], list[str]]:
+        """Queues that gained work on partitions led here since the last call, gossiped if news; and those of which
+        claims have ended there."""
+        filled: dict[bytes, None] = {}
+        freed: dict[bytes, None] = {}
         for partition in self._node.touched:
             vnode = self._node.vnodes[partition]
+            tally = vnode.replica.filing.tally
             if vnode.is_leading:
-                freed.update((queue.decode(), None) for queue in vnode.replica.filing.tally.freed)
-            vnode.replica.filing.tally.freed = {}
-        return list(freed)
-
-    def note_filled(self, now_ms: int) -> list[str]:
-        """Queues that gained work on partitions led here since the last call; gossiped if news."""
-        filled: dict[str, None] = {}
-        for partition in self._node.touched:
-            vnode = self._node.vnodes[partition]
-            if vnode.is_leading:
-                filled.update((queue.decode(), None) for queue in vnode.replica.filing.tally.filled)
-            vnode.replica.filing.tally.filled = {}
-        news = [queue for queue in filled if not self._node.settings.is_paused(queue)]
-        if not all(self._node.router.is_listed(self._node.me.name, queue) for queue in news):
-            self._next_gossip_ms = now_ms
-        return news
+                filled |= tally.filled
+                freed |= tally.freed
+            tally.filled, tally.freed = {}, {}
+        news = [name for name in (queue.decode() for queue in filled) if not self._node.settings.is_paused(name)]
+        for queue in news:
+            if not self._node.router.is_listed(self._node.me.name, queue):
+                self._next_gossip_ms = now_ms
+        return news, [queue.decode() for queue in freed]
 
     def note_resumed(self, now_ms: int) -> None:
         """Queues may be granted from again: claims wait for that elsewhere."""

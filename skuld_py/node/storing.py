@@ -46,7 +46,7 @@ class Need:
 
     def copies(self) -> int:
         """The number in every group."""
-        return min(sum(1 for name in group if name in self.have) for group in self.groups)
+        return min([sum(map(self.have.__contains__, group)) for group in self.groups])
 
     def is_met(self) -> bool:
         """Whether a majority of each group is there."""
@@ -153,28 +153,31 @@ class WriteOperation(QuorumOperation):
             refused = [task_id for task_id in refused if task_id not in self._named]
         self._refused.update(dict.fromkeys(refused))
         self._old.update(dict.fromkeys(old))
-        if len(refused) + len(old) < sum(self._sizes[partition] for partition in self.asked[peer]):
+        if len(refused) + len(old) < sum([self._sizes[partition] for partition in self.asked[peer]]):
             self._is_kept_somewhere = True
         self.count(now_ms, peer, message.unkept, message.cohorts)
-        if not self._refused and self._copies() >= self._w:
-            duplicates = columns.pack_u64(sorted(self._duplicates))
-            self.answer(Acked(self.origin.request, self._copies(), duplicates))
+        if not (self.has_answered or self._refused) and (copies := self._copies()) >= self._w:
+            self.answer(Acked(self.origin.request, copies, columns.pack_u64(sorted(self._duplicates))))
         if not self.pending:
             self._round_up(isinstance(asked, Append))
 
     def _copies(self) -> int:
-        return min(need.copies() for need in self.needs.values())
+        return min([need.copies() for need in self.needs.values()])
 
     def _round_up(self, is_log: bool) -> None:
+        if not self.has_answered:
+            self._say_what_is_missing(is_log)
+        self.end()
+
+    def _say_what_is_missing(self, is_log: bool) -> None:
         is_definite = not self._is_kept_somewhere and all(name in self.host.live for name in self.asked)
         if self._refused:
             self.answer(Failed(self.origin.request, "conflict", _conflict(list(self._refused), is_log),
                                is_definite))
-        elif self._copies() < self._w and self._old:
+        elif self._old:
             self.answer(Failed(self.origin.request, "too_old", _too_old(list(self._old)), is_definite))
-        elif self._copies() < self._w:
+        else:
             self._fall_short()
-        self.end()
 
     def _fall_short(self) -> None:
         self.give_up(f"w: {self._copies()} of {self._w} copies were acknowledged in time;"

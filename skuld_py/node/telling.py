@@ -34,7 +34,8 @@ from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.node.reading import GetOperation
 from skuld_py.node.watching import FOREVER_MS, PAGE, MeetOperation
 from skuld_py.partition.change import Change
-from skuld_py.partition.replica import Mark, Replica
+from skuld_py.partition.facts import Mark
+from skuld_py.partition.replica import Replica
 from skuld_py.partition.rows import merge_rows
 from skuld_py.partition.vnode import Vnode
 from skuld_py.partition.waiting import News

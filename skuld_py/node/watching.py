@@ -37,7 +37,7 @@ from skuld_py.node.household import Household
 from skuld_py.node.noting import Noted, SilentOperation, not_leading, write_notes
 from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.partition.change import Change
-from skuld_py.partition.replica import Mark
+from skuld_py.partition.facts import Mark
 from skuld_py.partition.vnode import Vnode
 from skuld_py.partition.waiting import FRESH_MAX
 
@@ -91,7 +91,7 @@ class Watching:
     def look(self, now_ms: int) -> bool:
         """Ask what is due; says whether anything was asked."""
         has_asked_again = bool(self._again) and self._ask_again(now_ms)
-        return self._walk(now_ms) or has_asked_again
+        return (now_ms >= self._next_ms and self._walk(now_ms)) or has_asked_again
 
     def hear(self, now_ms: int, vnode: Vnode, deps: Sequence[bytes]) -> bool:
         """Tasks of a partition that this node leads began to wait for these: ask at once; or, if they are many,
@@ -112,9 +112,7 @@ class Watching:
         return any(asked)
 
     def _walk(self, now_ms: int) -> bool:
-        """One page of one partition."""
-        if now_ms < self._next_ms:
-            return False
+        """One page of one partition, if one is due."""
         partition = min(self._walks, key=lambda partition: self._walks[partition].due_ms, default=None)
         if partition is None or self._walks[partition].due_ms > now_ms:
             self._next_ms = FOREVER_MS if partition is None else self._walks[partition].due_ms

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from skuld_py.model.outcomes import ERROR_SEQ
-from skuld_py.partition.replica import Amendment, Mark, Replica
+from skuld_py.partition.facts import Amendment, Mark
+from skuld_py.partition.replica import Replica
 
 
 @attrs.frozen

@@ -24,11 +24,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import repeat
 from operator import add
 
 import attrs
 
 from skuld_py.crdt import Min
+from skuld_py.model import columns
 from skuld_py.model.body import Body, Header, split_body
 from skuld_py.model.history import CLAIM, EMPTY_HISTORY, HISTORY_HEAD, History, decode_history
 from skuld_py.model.ids import ID_BYTES, is_laned
@@ -74,7 +76,7 @@ class Filing(Turns):
     def await_claim(self, place: bytes, ids: Sequence[bytes]) -> None:
         """New tasks without options and without a history wait at their place."""
         at = self._prefix + place
-        self._store.put_many("ready", [(at + task_id, PLAIN) for task_id in ids])
+        self._store.put_many("ready", list(zip(columns.wrap(ids, at), repeat(PLAIN), strict=False)))
         self.tally.add(tables.queue_of(place), State.WAITING, len(ids))
 
     def await_dependency(self, place: bytes, ids: Sequence[bytes], deps: Sequence[bytes]) -> None:
@@ -84,28 +86,28 @@ class Filing(Turns):
 
     def heads(self, queue: str, after: bytes | None, limit: int) -> list[bytes]:
         """Waiting tasks of a queue as (place + id), best first, behind ``after``."""
-        return [head for head, _ in self.ready(queue, after, limit)]
+        return self.ready(queue, after, limit)[0]
 
-    def ready(self, queue: str, after: bytes | None, limit: int) -> list[tuple[bytes, int]]:
-        """The same with when each expires, 0 for never: it may still be here then."""
+    def ready(self, queue: str, after: bytes | None, limit: int) -> tuple[list[bytes], list[bytes]]:
+        """The same, and their marks (``tables``); who expires may still be here then."""
         base = self._prefix + queue.encode() + b"\0"
         start = base if after is None else self._prefix + after + b"\0"
-        return [(key[2:], int.from_bytes(mark[1:], "big"))
-                for key, mark in self._store.scan("ready", start, tables.end_of(base), limit)]
+        rows = self._store.scan("ready", start, tables.end_of(base), limit)
+        return [key[2:] for key, _ in rows], [mark for _, mark in rows]
 
     def move_to_lease(self, now_ms: int, deadline_ms: int, ids: Sequence[bytes], places: Sequence[bytes]) -> None:
         """File tasks that had no history and now have a claim."""
         if not ids:
             return
         found = self._store.pop_many("ready", [self._prefix + head for head in map(add, places, ids)])
-        odd = [index for index, was in enumerate(found) if was != PLAIN]
-        if odd:
+        if found.count(PLAIN) < len(found):
+            odd = [index for index, was in enumerate(found) if was != PLAIN]
             self._claim_odd(now_ms, [(ids[index], places[index], found[index] is not None) for index in odd])
             ids, places = ([column[index] for index, was in enumerate(found) if was == PLAIN]
                            for column in (ids, places))
         at = self._prefix + deadline_ms.to_bytes(8, "big")
-        self._store.put_many("lease", [(at + task_id, BODY_PLAIN + place)
-                                       for task_id, place in zip(ids, places, strict=True)])
+        held = map(BODY_PLAIN.__add__, places)
+        self._store.put_many("lease", list(zip(columns.wrap(ids, at), held, strict=True)))
         for place, count in Counter(places).items():
             self.tally.add(tables.queue_of(place), State.CLAIMED, count)
             self.tally.add(tables.queue_of(place), State.WAITING, -count)
@@ -120,8 +122,8 @@ class Filing(Turns):
             body = bodies.get(key)
             self.refile(now_ms, task_id, EMPTY_HISTORY, decode_history(histories.get(key)), body, body, place)
 
-    def close_leases(self, now_ms: int, keys: Sequence[bytes]) -> None:
-        """File tasks that were completed, given the keys of their leases."""
+    def close_leases(self, now_ms: int, ids: Sequence[bytes], keys: Sequence[bytes]) -> None:
+        """File tasks that were completed, given the keys of their leases too."""
         found = self._store.pop_many("lease", keys)
         is_plain = True
         for held, count in Counter(found).items():
@@ -129,13 +131,13 @@ class Filing(Turns):
                 self.tally.add(tables.queue_of(held[1:]), State.CLAIMED, -count)
                 self.tally.add(tables.queue_of(held[1:]), State.COMPLETED, count * (held[:1] != BODY_UNKNOWN))
                 is_plain = is_plain and held[:1] == BODY_PLAIN
-        self.waiting.finish([key[10:] for key in keys])
+        self.waiting.finish(ids)
         if not is_plain:
-            ended = [key[10:] for key, held in zip(keys, found, strict=True) if held is not None]
+            ended = [task_id for task_id, held in zip(ids, found, strict=True) if held is not None]
             self._leave_lanes(now_ms, ended)
         if None not in found:
             return
-        lapsed = [self._prefix + key[10:] for key, held in zip(keys, found, strict=True) if held is None]
+        lapsed = [self._prefix + task_id for task_id, held in zip(ids, found, strict=True) if held is None]
         histories = self._store.get_many("history", lapsed)
         for key, body in self._store.get_many("body", lapsed).items():
             new = decode_history(histories[key])

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from operator import add, itemgetter
 
-import attrs
-
 from skuld_py.config import DEFAULT_LIMITS
+from skuld_py.model import columns
 from skuld_py.model.body import Header, encode_body, header_of, is_plain, stands_over
 from skuld_py.model.history import (
     CLAIM,
@@ -27,6 +26,7 @@ from skuld_py.model.outcomes import LOG_SEQS
 from skuld_py.model.prelude import ONE_DEP_BYTES, only_deps
 from skuld_py.model.store import TABLES, Row, Store, digests_of
 from skuld_py.partition import merkle, tables
+from skuld_py.partition.facts import Amendment, Grant, Mark
 from skuld_py.partition.filing import Filing
 from skuld_py.partition.tally import Touched
 from skuld_py.partition.watermark import Watermark
@@ -34,44 +34,11 @@ from skuld_py.partition.watermark import Watermark
 Histories = Mapping[bytes, bytes]
 """History records by key."""
 _NEVER = bytes(8)
-_COMPLETED, _HORIZON = itemgetter(slice(0, 8)), itemgetter(slice(16, 24))
-"""Parts of a history's record."""
+_ENDS, _CLAIMS = itemgetter(slice(0, 24)), itemgetter(slice(16, None))
+"""Parts of a history's record: completion, its token and the horizon; the horizon and all claims."""
 BLOCKERS_MAX = 100
 _LANE_BYTE = itemgetter(8)
 PARTITION_TABLES = tuple(table for table in TABLES if table != "meta")
-
-
-@attrs.frozen
-class Grant:
-    """Claims of one batch: the ``i``-th id gets token ``first_token + i``."""
-
-    ids: Sequence[bytes]
-    places: Sequence[bytes]
-    first_token: int
-    start_ms: int
-    end_ms: int
-    holder: str
-
-
-@attrs.frozen
-class Amendment:
-    """A renewed end of one claim, or how it ended and from when its task may be claimed again."""
-
-    id: bytes
-    token: int
-    end_ms: int
-    ending: int = 0
-    until_ms: int = 0
-
-
-@attrs.frozen
-class Mark:
-    """What happened to a task and to no claim of it: see ``model.history``."""
-
-    id: bytes
-    kind: int
-    a: int
-    b: int = 0
 
 
 class Replica:
@@ -99,9 +66,9 @@ class Replica:
             return [conflict for task_id, payload in zip(ids, payloads, strict=True)
                     for conflict in self.store_tasks(now_ms, header, [task_id], [payload])]
         head = encode_body(header, b"")
-        prefix = self.prefix
-        rows = [(prefix + task_id, head + payload) for task_id, payload in zip(ids, payloads, strict=True)]
-        known = self._existing("body", [row[0] for row in rows])
+        keys = columns.wrap(ids, self.prefix)
+        rows = list(zip(keys, [head + payload for payload in payloads], strict=True))
+        known = self._existing("body", keys)
         conflicts: list[bytes] = []
         if known:
             other = [(key, body) for key, body in rows if known.get(key, body) != body]
@@ -112,9 +79,12 @@ class Replica:
         gone = self.gone([row[0][2:] for row in rows]) if self.watermark.sealed_ms else ()
         if gone:
             rows = [row for row in rows if row[0][2:] not in gone]
+        if len(rows) < len(keys):
+            keys = [key for key, _ in rows]
+            ids = [key[2:] for key in keys]
         if rows:
-            self.tree.toggle(merkle.BODY, [key for key, _ in rows], self.store.put_many("body", rows))
-            self._file_new(now_ms, header, rows)
+            self.tree.toggle(merkle.BODY, keys, self.store.put_many("body", rows))
+            self._file_new(now_ms, header, ids, rows, self._existing("history", keys))
         return conflicts
 
     def _replace(self, now_ms: int, rows: Sequence[Row], known: Mapping[bytes, bytes]) -> None:
@@ -126,12 +96,14 @@ class Replica:
             history = decode_history(histories.get(key))
             self.filing.refile(now_ms, key[2:], history, history, known[key], body)
 
-    def _file_new(self, now_ms: int, header: bytes, rows: Sequence[Row]) -> None:
-        histories = self._existing("history", [key for key, _ in rows])
-        fresh = [key[2:] for key, _ in rows if key not in histories] if is_plain(header) else []
+    def _file_new(self, now_ms: int, header: bytes, ids: Sequence[bytes], rows: Sequence[Row],
+                  histories: Histories) -> None:
+        fresh = ids if is_plain(header) else []
+        if fresh and histories:
+            fresh = [task_id for task_id in ids if self.prefix + task_id not in histories]
         if fresh:
             self.filing.await_claim(tables.place_of(Header.decode(header)), fresh)
-        elif not histories and self._await_one_each(header, rows):
+        elif not histories and self._await_one_each(header, ids, rows):
             return
         if len(fresh) < len(rows):
             for key, body in rows:
@@ -139,11 +111,10 @@ class Replica:
                     history = decode_history(histories.get(key))
                     self.filing.refile(now_ms, key[2:], history, history, None, body)
 
-    def _await_one_each(self, header: bytes, rows: Sequence[Row]) -> bool:
+    def _await_one_each(self, header: bytes, ids: Sequence[bytes], rows: Sequence[Row]) -> bool:
         """New tasks that wait for one other task each, and for no time; says whether they are such."""
         parsed, size = Header.decode(header), len(header) + 2
         deps = only_deps(parsed.prelude, [body[size : size + ONE_DEP_BYTES] for _, body in rows])
-        ids = [key[2:] for key, _ in rows]
         if not deps or self.filing.waiting.has_notes(ids):
             return False
         self.filing.await_dependency(tables.place_of(parsed), ids, deps)
@@ -158,13 +129,13 @@ class Replica:
 
     def histories(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
         """Stored history records by key (prefix + id)."""
-        return self._existing("history", [self.prefix + task_id for task_id in ids])
+        return self._existing("history", columns.wrap(ids, self.prefix))
 
     def bodies(self, ids: Sequence[bytes]) -> list[bytes | None]:
         """Body records, in the order asked."""
-        keys = [self.prefix + task_id for task_id in ids]
+        keys = columns.wrap(ids, self.prefix)
         found = self.store.get_many("body", keys)
-        return [found.get(key) for key in keys]
+        return [*found.values()] if len(found) == len(keys) else [found.get(key) for key in keys]
 
     # -- claims --------------------------------------------------------------------------------
 
@@ -226,9 +197,10 @@ class Replica:
                 self.merge_history(now_ms, ids[index], claim, places[index])
             fresh = [index for index in fresh if index not in skipped and prefix + ids[index] not in known]
             ids, places = [ids[index] for index in fresh], [places[index] for index in fresh]
-        rows = [(prefix + task_id, head + (first + index).to_bytes(8, "big") + tail)
-                for index, task_id in zip(fresh, ids, strict=True)]
-        self.tree.toggle(merkle.HISTORY, [key for key, _ in rows], self.store.put_many("history", rows))
+        keys = columns.wrap(ids, prefix)
+        tokens = columns.split(columns.pack_u64([first + index for index in fresh]), 8)
+        rows = list(zip(keys, columns.wrap(tokens, head, tail), strict=True))
+        self.tree.toggle(merkle.HISTORY, keys, self.store.put_many("history", rows))
         self.filing.move_to_lease(now_ms, grant.end_ms + self.skew_ms, ids, places)
 
     def amend(self, now_ms: int, amendments: Sequence[Amendment]) -> None:
@@ -254,21 +226,24 @@ class Replica:
 
     def finish(self, now_ms: int, ids: Sequence[bytes], tokens: Sequence[int], at_ms: int) -> None:
         """Record completions at ``at_ms``; the earliest wins, and it dominates every claim."""
-        keys = [self.prefix + task_id for task_id in ids]
-        known, digests = self.store.get_digested("history", keys) if self._is_any("history", keys) else ({}, [])
+        keys = columns.wrap(ids, self.prefix)
+        known, digests = self.store.get_digested("history", keys)
         olds = known.values()
-        horizons = list(map(_HORIZON, olds))
-        ends = {horizon: tables.lease_key(self.prefix, int.from_bytes(horizon, "big") + self.skew_ms, b"")
-                for horizon in dict.fromkeys(horizons)}
-        if len(known) < len(keys) or _NEVER in ends or {*map(_COMPLETED, olds)} != {_NEVER}:
+        ends = list(map(_ENDS, olds))
+        leases = {end: tables.lease_key(self.prefix, int.from_bytes(end[16:], "big") + self.skew_ms, b"")
+                  for end in dict.fromkeys(ends)}
+        if len(known) < len(keys) or any(end[:8] != _NEVER or end[16:] == _NEVER for end in leases):
             self._finish_odd(now_ms, ids, tokens, at_ms, known)
             return
-        at = at_ms.to_bytes(8, "big")
-        rows = [(key, at + token.to_bytes(8, "big") + old[16:])
-                for key, token, old in zip(keys, tokens, olds, strict=True)]
+        heads = columns.wrap(columns.split(columns.pack_u64(tokens), 8), at_ms.to_bytes(8, "big"))
+        rows = list(zip(keys, map(add, heads, map(_CLAIMS, olds)), strict=True))
         fresh = self.store.put_many("history", rows)
         self.tree.toggle(merkle.HISTORY, keys, fresh, digests)
-        self.filing.close_leases(now_ms, list(map(add, map(ends.__getitem__, horizons), ids)))
+        if len(leases) == 1:
+            keys = columns.wrap(ids, *leases.values())
+        else:
+            keys = list(map(add, map(leases.__getitem__, ends), ids))
+        self.filing.close_leases(now_ms, ids, keys)
 
     def _finish_odd(self, now_ms: int, ids: Sequence[bytes], tokens: Sequence[int], at_ms: int,
                     known: Histories) -> None:

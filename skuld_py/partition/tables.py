@@ -43,6 +43,11 @@ def ready_mark(body: Body) -> bytes:
     return ODD + (body.expires_ms.to_bytes(8, "big") if body.expires_ms else b"")
 
 
+def expiry_of(mark: bytes) -> int:
+    """When the task of a ready row expires, by its mark; 0 for never."""
+    return int.from_bytes(mark[1:], "big")
+
+
 def queue_of(place: bytes) -> bytes:
     """The queue's name, encoded, from a place."""
     return place[:-5]

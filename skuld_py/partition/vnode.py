@@ -25,9 +25,10 @@ from skuld_py.model.history import token_of
 from skuld_py.model.outcomes import ERROR_SEQ
 from skuld_py.model.store import Store
 from skuld_py.partition.change import Change
-from skuld_py.partition.election import Election
+from skuld_py.partition.election import Election, Phase
+from skuld_py.partition.facts import Grant
 from skuld_py.partition.promise import Promise, load_promise, save_promise
-from skuld_py.partition.replica import Grant, Replica
+from skuld_py.partition.replica import Replica
 from skuld_py.partition.standing import Names, Standing, load_standing, save_standing
 from skuld_py.partition.suspicion import clear_suspect, mark_suspect
 from skuld_py.partition.tables import place_of
@@ -90,7 +91,8 @@ class Vnode:
     def is_leading(self) -> bool:
         """Whether this vnode leads and has promised nothing newer."""
         election, promise = self.election, self.promise
-        return election.is_leading and promise.epoch == election.epoch and promise.candidate == self.me.name
+        return (election.phase is Phase.LEADING and promise.epoch == election.epoch
+                and promise.candidate == self.me.name)
 
     @property
     def epoch(self) -> int:
@@ -292,9 +294,11 @@ class Vnode:
     def propose(self, now_ms: int, request: int, queue: str, heads: Sequence[bytes], lease_ms: int,
                 holder: str) -> tuple[m.Grant, Grant]:
         """Claim waiting tasks, given as (place + id), on this copy; the grant must go to the cohort."""
-        known = self.replica.histories([head[-ids.ID_BYTES :] for head in heads])
-        heads = self.replica.still_waiting(now_ms, heads, known)
         task_ids = [head[-ids.ID_BYTES :] for head in heads]
+        known = self.replica.histories(task_ids)
+        if known:
+            heads = self.replica.still_waiting(now_ms, heads, known)
+            task_ids = [head[-ids.ID_BYTES :] for head in heads]
         first_token = token_of(self.epoch, self.granted + 1)
         self.granted += len(heads)
         grant = Grant(task_ids, [head[: -ids.ID_BYTES] for head in heads], first_token, now_ms,
@@ -321,5 +325,5 @@ class Vnode:
 def _grant_of(request: m.Grant) -> Grant:
     task_ids = ids.split(request.ids)
     base = request.queue.encode() + b"\0"
-    places = [base + request.priorities[at : at + 4] for at in range(0, 4 * len(task_ids), 4)]
+    places = columns.wrap(columns.split(request.priorities, 4), base)
     return Grant(task_ids, places, request.first_token, request.start_ms, request.end_ms, request.holder)

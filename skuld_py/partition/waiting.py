@@ -166,9 +166,11 @@ class Waiting:
             self._put_news(task_id, [int.from_bytes(key[-_U16_BYTES:], "big") for key in keys], end, round_number)
 
     def finish(self, ids: Sequence[bytes]) -> None:
-        """Many tasks are done, of which mostly nobody waits for any: one seek."""
-        if ids and self._store.is_any_between("tell", self._open_key(min(ids), 0),
-                                              self._open_key(max(ids), _PARTITIONS_END)):
+        """Many tasks are done, of which mostly nobody waits for any: a seek or two."""
+        base = self._prefix + _OPEN
+        if (ids and self._store.is_any_between("tell", base, tables.end_of(base))
+                and self._store.is_any_between("tell", self._open_key(min(ids), 0),
+                                               self._open_key(max(ids), _PARTITIONS_END))):
             for task_id in ids:
                 self.end(task_id, End.DONE, 0)
 

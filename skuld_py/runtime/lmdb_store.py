@@ -28,8 +28,9 @@ import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from operator import add, itemgetter
+from operator import itemgetter
 from pathlib import Path
+from typing import cast
 
 import lmdb
 from xxhash import xxh3_64_digest
@@ -101,24 +102,30 @@ class LmdbStore:
 
     def get_digested(self, table: str, keys: Sequence[bytes]) -> tuple[dict[bytes, bytes], list[bytes]]:
         """As ``get_many``, with the digest of each record found, in the order of the keys."""
+        if not keys:
+            return {}, []
         try:
-            records = self._cursor(table).getmulti(keys)
+            records = list(map(self._cursor(table).get, keys))
         except (lmdb.Error, OSError) as problem:
             raise self._failed(problem) from problem
-        if not records:
-            return {}, []
-        found, stored = zip(*records, strict=True)
-        values, digests = _checked(table, found, stored)
-        return dict(zip(found, values, strict=True)), digests
+        if None in records:
+            keys = [key for key, record in zip(keys, records, strict=True) if record is not None]
+            records = [record for record in records if record is not None]
+        values, digests = _checked(table, keys, cast("list[bytes]", records))
+        return dict(zip(keys, values, strict=True)), digests
 
     def put_many(self, table: str, rows: Sequence[Row]) -> list[bytes]:
         """Stage writes; gives the digest of each."""
         if not rows:
             return []
-        keys, values = zip(*rows, strict=True)
-        digests = digests_of(keys, values)
+        digests: list[bytes] = []
+        records: list[Row] = []
+        for key, value in rows:
+            digest = xxh3_64_digest(key + value)
+            digests.append(digest)
+            records.append((key, value + digest))
         try:
-            self._cursor(table).putmulti(list(zip(keys, map(add, values, digests), strict=True)))
+            self._cursor(table).putmulti(records)
         except (lmdb.Error, OSError) as problem:
             raise self._failed(problem) from problem
         return digests
@@ -129,11 +136,10 @@ class LmdbStore:
             records = list(map(self._cursor(table).pop, keys))
         except (lmdb.Error, OSError) as problem:
             raise self._failed(problem) from problem
-        present = [record for record in records if record is not None]
-        if len(present) == len(records):
-            return [*_checked(table, keys, present)[0]]
-        return [None if record is None else _checked(table, [key], [record])[0][0]
-                for key, record in zip(keys, records, strict=True)]
+        if None in records:
+            return [None if record is None else _checked(table, [key], [record])[0][0]
+                    for key, record in zip(keys, records, strict=True)]
+        return [*_checked(table, keys, cast("list[bytes]", records))[0]]
 
     def is_any_between(self, table: str, low: bytes, high: bytes) -> bool:
         """Whether a key exists in ``low <= key <= high``, by one seek."""

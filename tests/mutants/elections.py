@@ -111,8 +111,8 @@ MUTANTS: tuple[Mutant, ...] = (
            "            self._rise()\n"
            "            return []\n", "C1"),
     Mutant("leader-beside-its-newer-promise", "who has promised a newer epoch goes on leading", (
-        Edit(VNODE, "return election.is_leading and promise.epoch == election.epoch and promise.candidate == self.me.name",
-             "return election.is_leading"),
+        Edit(VNODE, "return (election.phase is Phase.LEADING and promise.epoch == election.epoch\n"
+             "                and promise.candidate == self.me.name)", "return election.is_leading"),
         Edit(VNODE, "            if candidate != self.me.name and not self.election.is_idle:\n"
              "                self.resign(now_ms)\n        return True\n", "        return True\n")), "C4",
            (VNODES + "test_a_newer_promise_ends_ones_own_leadership",)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mutants.mutant import Mutant, mutant
 
 VNODE, GRANTING, REPLICA, HISTORY = "partition/vnode.py", "node/granting.py", "partition/replica.py", "model/history.py"
-FILING, JUDGING = "partition/filing.py", "node/judging.py"
+FILING, JUDGING, PICKING = "partition/filing.py", "node/judging.py", "node/picking.py"
 CLAIMING = "tests/node/test_claiming.py::"
 GRANTINGS = "tests/node/test_granting.py::"
 VNODES = "tests/partition/test_vnode.py::"
@@ -97,13 +97,16 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("before-no-grant", "a leader grants before the moment an operator set", VNODE,
            "if self.is_draining or now_ms < document.no_grant_before_ms:", "if self.is_draining:", "X2",
            VNODES + "test_nothing_is_granted_before_the_time_set_nor_beyond_the_horizon", seeds=0),
-    mutant("worst-first", "a leader takes the last of the waiting tasks it looked at", GRANTING,
-           "        head, partition = heap[0]\n", "        head, partition = max(heap)\n", "O1",
+    mutant("worst-first", "a leader takes the last of the waiting tasks it looked at", PICKING,
+           "        _, partition = heap[0]\n", "        _, partition = max(heap)\n", "O1",
            GRANTINGS + "test_the_best_task_over_all_partitions_comes_first"),
-    mutant("second-best", "a leader passes over the head of the queue", GRANTING,
-           "    after: bytes | None = None\n    size = min(MERGE_CHUNK, count)\n",
-           "    after: bytes | None = next(iter(vnode.replica.filing.heads(queue, None, 1)), None)\n"
-           "    size = min(MERGE_CHUNK, count)\n", "O1"),
+    mutant("second-best", "a leader passes over the head of the queue", PICKING,
+           "        self._after: bytes | None = None\n",
+           "        self._after: bytes | None = next(iter(filing.heads(queue, None, 1)), None)\n", "O1"),
+    mutant("whole-chunks", "a leader takes what it has read of a partition before better ones of another", PICKING,
+           "        end = len(self._heads) if limit is None else bisect_right(self._heads, limit, start)\n",
+           "        end = len(self._heads)\n", "O1",
+           GRANTINGS + "test_the_best_task_over_all_partitions_comes_first"),
     mutant("another-queue", "a claim takes from queues whose name begins alike", FILING,
            'base = self._prefix + queue.encode() + b"\\0"\n        start', "base = self._prefix + queue.encode()\n        start",
            "C12", REPLICAS + "test_a_queue_whose_name_begins_another_is_kept_apart"),

@@ -145,3 +145,22 @@ def test_a_claim_takes_no_more_than_an_answer_can_carry(machines: Machines) -> N
         taken += sum(len(batch.bodies) for batch in answer.batches)
 
     assert taken == 36
+
+
+def test_what_has_ended_wakes_its_node_no_more() -> None:
+    made = Machines()
+    made.pass_time(2_000)
+    node = made.nodes[made.names[0]]
+    made.ask(node.me.name, enqueue(made, [1]))
+    assert node._timers
+
+    made.pass_time(10)
+    assert node._timers == [] and not node._operations, "all have answered"
+
+    made.is_lost = lambda message: isinstance(message, m.Kept)
+    made.ask(node.me.name, enqueue(made, [1]))
+    made.pass_time(10)
+    made.is_lost = lambda message: False
+    assert len(node._timers) == 1
+    made.pass_time(node.timing.resend_ms + 10)
+    assert node._timers == [] and not node._operations, "all have answered when they were asked again"

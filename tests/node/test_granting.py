@@ -6,9 +6,10 @@ import attrs
 import pytest
 
 from node.machines import Machines
+from skuld_py.config import Limits
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.model.body import Header
+from skuld_py.model.body import Header, encode_body
 from skuld_py.model.events import Received
 from skuld_py.partition.vnode import Vnode
 
@@ -234,3 +235,34 @@ def test_nobody_is_asked_to_grant_nothing(machines: Machines) -> None:
     assert told(machines, b"another") is None
     assert not any(isinstance(message, m.Grant) for message in sent)
     assert not replica.filing.heads("q", None, 10)
+
+
+def test_one_answer_carries_what_fits_and_one_task_at_least(machines: Machines) -> None:
+    node = machines.nodes[leader_of(machines)[0]]
+    size = len(encode_body(Header("q").encode(), b"x"))
+    enqueue(machines, 6)
+    for room, count in ((1, 1), (3 * size - 1, 2), (3 * size, 3)):
+        node.limits = Limits(batch_bytes=room)
+        claim(machines, b"worker-%d" % room, 6)
+        machines.pass_time(100)
+        granted = told(machines, b"worker-%d" % room)
+        assert granted is not None and len(granted.ids) == count * ids.ID_BYTES
+
+
+def test_what_fits_is_counted_over_all_partitions() -> None:
+    machines = Machines(count=1, partitions=2, replicas=1)
+    machines.pass_time(4_000)
+    node = machines.nodes[machines.names[0]]
+    size = len(encode_body(Header("q").encode(), b"x"))
+    for route in (0, 1):
+        task_ids = machines.mint.mint(machines.now_ms, 3, route)
+        batch = m.TaskBatch(Header("q").encode(), b"".join(task_ids), columns.pack([b"x"] * 3))
+        machines.ask(node.me.name, m.Enqueue(1, 0, (batch,)))
+    machines.pass_time(100)
+    node.limits = Limits(batch_bytes=4 * size)
+    for expected in ([3, 1], [2]):
+        machines.ask(node.me.name, m.Claim(2, "q", 6, 20_000, 0, "w"), b"worker")
+        machines.pass_time(100)
+        answer = machines.answers_to(b"worker")[-1]
+        assert isinstance(answer, m.Claimed)
+        assert [len(granted.ids) // ids.ID_BYTES for granted in answer.batches] == expected

@@ -13,7 +13,7 @@ from skuld_py.model.ids import lane_route, split
 from skuld_py.model.limiting import QueueLimits
 from skuld_py.model.setting import LIMITS
 from skuld_py.model.state import State
-from skuld_py.partition.replica import Grant
+from skuld_py.partition.facts import Grant
 from skuld_py.partition.tables import place_of
 
 LEASE_MS = 20_000

@@ -122,6 +122,21 @@ def test_both_are_woken_and_the_earlier_one_says_when() -> None:
     assert made()[1].deadline() == 70
 
 
+def test_the_membership_is_not_woken_before_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The node is woken often; the log has nothing to say to most of that."""
+    node, process, _ = joined()
+    due_ms = process._membership.deadline()
+    assert due_ms is not None
+    woken: list[int] = []
+    monkeypatch.setattr(Membership, "step", lambda self, now_ms, event: woken.append(now_ms) or [])
+
+    process.step(due_ms - 1, Ticked())
+    assert woken == []
+    process.step(due_ms, Ticked())
+    assert woken == [due_ms]
+    assert node.told[-2:] == [Ticked(), Ticked()]
+
+
 def test_it_departs_by_an_entry_of_its_own() -> None:
     _, process, _ = joined()
     appends = [wish for wish in process.depart(9) if isinstance(wish, Append)]

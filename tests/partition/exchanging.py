@@ -16,7 +16,8 @@ from skuld_py.model.ids import IdMint
 from skuld_py.model.outcomes import FIRST_TOKEN
 from skuld_py.partition import tables
 from skuld_py.partition.exchange import Exchange, answer_compare, answer_fetch, answer_probe
-from skuld_py.partition.replica import Grant, Replica
+from skuld_py.partition.facts import Grant
+from skuld_py.partition.replica import Replica
 from skuld_py.partition.rows import merge_rows
 from skuld_py.simulation.store import MemoryStore
 

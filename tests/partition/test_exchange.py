@@ -20,8 +20,9 @@ from skuld_py.model.outcomes import FIRST_TOKEN
 from skuld_py.model.state import State
 from skuld_py.partition import tables
 from skuld_py.partition.exchange import Exchange, answer_compare, answer_fetch, answer_probe
+from skuld_py.partition.facts import Grant
 from skuld_py.partition.merkle import LEAVES
-from skuld_py.partition.replica import Grant, Replica
+from skuld_py.partition.replica import Replica
 from skuld_py.partition.rows import merge_rows
 from skuld_py.wire.codec import Envelope, encode
 

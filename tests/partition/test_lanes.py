@@ -12,7 +12,8 @@ from partition.test_replica import BODIES, IDS, OPS, SKEW_MS, WIDTH, Op, apply, 
 from skuld_py.model.history import RELEASED, token_of
 from skuld_py.model.state import State
 from skuld_py.partition import tables
-from skuld_py.partition.replica import Amendment, Grant, Replica
+from skuld_py.partition.facts import Amendment, Grant
+from skuld_py.partition.replica import Replica
 from skuld_py.simulation.store import MemoryStore
 
 FIRST, SECOND, LATER, FOURTH, OTHER = range(9, 14)

@@ -13,7 +13,8 @@ from skuld_py.model.body import Header
 from skuld_py.model.history import token_of
 from skuld_py.model.leases import RATE, holder_deadline
 from skuld_py.partition import tables
-from skuld_py.partition.replica import Amendment, Grant, Replica
+from skuld_py.partition.facts import Amendment, Grant
+from skuld_py.partition.replica import Replica
 from skuld_py.simulation.store import MemoryStore
 
 TASK = bytes(20)

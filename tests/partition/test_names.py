@@ -12,7 +12,8 @@ from skuld_py.model.history import token_of
 from skuld_py.model.ids import named_id
 from skuld_py.node.merging import merge_task_rows
 from skuld_py.partition import tables
-from skuld_py.partition.replica import Grant, Replica
+from skuld_py.partition.facts import Grant
+from skuld_py.partition.replica import Replica
 from skuld_py.partition.rows import covers, merge_rows, read_rows
 from skuld_py.simulation.store import MemoryStore
 

@@ -14,7 +14,8 @@ from skuld_py.model.history import decode_history
 from skuld_py.model.outcomes import FIRST_TOKEN
 from skuld_py.model.store import TABLES
 from skuld_py.partition import tables
-from skuld_py.partition.replica import Grant, Replica
+from skuld_py.partition.facts import Grant
+from skuld_py.partition.replica import Replica
 from skuld_py.partition.rows import merge_rows, read_rows
 from skuld_py.partition.scrub import Scrub
 from skuld_py.partition.suspicion import damaged, mark_damaged, suspects

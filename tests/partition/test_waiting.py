@@ -23,7 +23,8 @@ from skuld_py.model.notes import (
     told_seq,
 )
 from skuld_py.model.state import State
-from skuld_py.partition.replica import Mark, Replica
+from skuld_py.partition.facts import Mark
+from skuld_py.partition.replica import Replica
 from skuld_py.partition.rows import merge_rows, read_rows
 from skuld_py.simulation.store import MemoryStore
 

@@ -1,0 +1,43 @@
+"""What a leader has a replica record: the claims of a grant, how claims went on or ended, what happened to tasks.
+
+Values that travel between the node's operations and ``replica``; what they become there says ``model.history``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+
+@attrs.frozen
+class Grant:
+    """Claims of one batch: the ``i``-th id gets token ``first_token + i``."""
+
+    ids: Sequence[bytes]
+    places: Sequence[bytes]
+    first_token: int
+    start_ms: int
+    end_ms: int
+    holder: str
+
+
+@attrs.frozen
+class Amendment:
+    """A renewed end of one claim, or how it ended and from when its task may be claimed again."""
+
+    id: bytes
+    token: int
+    end_ms: int
+    ending: int = 0
+    until_ms: int = 0
+
+
+@attrs.frozen
+class Mark:
+    """What happened to a task and to no claim of it: see ``model.history``."""
+
+    id: bytes
+    kind: int
+    a: int
+    b: int = 0
