@@ -140,7 +140,7 @@ class Holding:
                       w: int | None = None) -> Work[None]:
         """Complete many claims; ``results``: none, or one for each."""
         if results is None:
-            yield from self._complete_parts(parts_without_entries(claims), w)
+            yield from self._complete_parts(parts_without_entries(list(claims)), w)
         else:
             yield from self._complete(with_entries("results", claims, results), w)
 

@@ -368,7 +368,7 @@ class Membership:
     # -- time ----------------------------------------------------------------------------------
 
     def deadline(self) -> int | None:
-        """When it next wants a ``Ticked``; None while only events can help."""
+        """When it next wants a ``Ticked``, of which it gets no other; None while only events can help."""
         if self.stopped_by is not None or self.is_out:
             return None
         dues = (self._deriving.deadline(), self._log_deadline())

@@ -35,7 +35,7 @@ class Column:
         """The strings; raises ``Malformed`` when the lengths do not add up to the data."""
         lengths = struct.unpack(f">{len(self)}I", self.lengths)
         if lengths and lengths.count(lengths[0]) == len(lengths) and lengths[0] * len(lengths) == len(self.data):
-            return _cut(self.data, lengths[0], len(lengths))
+            return _cut(self.data, lengths[0], len(lengths)) if len(lengths) > 1 else [self.data]
         ends = list(accumulate(lengths, initial=0))
         if ends[-1] != len(self.data):
             raise Malformed(field, f"lengths add up to {ends[-1]} bytes, not to {len(self.data)}")
@@ -49,12 +49,14 @@ def pack(values: Sequence[bytes]) -> Column:
 
 
 def split(blob: bytes, size: int) -> list[bytes]:
-    """Strings of ``size`` bytes each, of which the text is made."""
+    """Strings of ``size`` bytes each, of which the text is made; raises ``Malformed`` when it is not."""
+    if len(blob) % size:
+        raise Malformed("column", f"{len(blob)} bytes are no whole number of strings of {size}")
     return _cut(blob, size, len(blob) // size)
 
 
 def wrap(values: Sequence[bytes], before: bytes = b"", after: bytes = b"") -> list[bytes]:
-    """Each of the values, which are of one length, between two others."""
+    """Each of the values, which must all be of one length, between two others."""
     if not values:
         return []
     return split(before + (after + before).join(values) + after, len(before) + len(values[0]) + len(after))

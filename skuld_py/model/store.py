@@ -36,11 +36,11 @@ class Store(Protocol):
         ...
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The values of the keys that exist."""
+        """The values of the keys that exist, in the order asked."""
         ...
 
     def get_digested(self, table: str, keys: Sequence[bytes]) -> tuple[dict[bytes, bytes], list[bytes]]:
-        """As ``get_many``, with the digest of each record found, in the order of the keys."""
+        """As ``get_many``, with the digest of each record found, in the same order."""
         ...
 
     def put_many(self, table: str, rows: Sequence[Row]) -> list[bytes]:

@@ -112,8 +112,8 @@ class Borrowing:
             self._told[queue] = None
 
     def deadline(self) -> int:
-        """When the next queue ceases to be dry."""
-        return min(self._dry.values(), default=NEVER_MS)
+        """When the next queue ceases to be dry; at once, when a home has said so and nobody has looked."""
+        return 0 if self._told else min(self._dry.values(), default=NEVER_MS)
 
     # -- the home's questions ------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ It holds no task in memory: only promises, candidacies, operations in flight, an
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
@@ -56,6 +55,7 @@ from skuld_py.node.serving import PeerService
 from skuld_py.node.settings import Settings
 from skuld_py.node.steward import Steward
 from skuld_py.node.timekeeping import Timekeeper, Verdict
+from skuld_py.node.timers import Timers
 from skuld_py.partition.candidacy import Candidacy
 from skuld_py.partition.exchange import Pass
 from skuld_py.partition.suspicion import suspects
@@ -95,8 +95,7 @@ class Node:
         self._placement: Placement = ((),) * parameters.partitions
         self._requests = nonce << 24
         self._operations: dict[int, Operation] = {}
-        self._timers: list[tuple[int, int]] = []
-        """When to call on which operation: by its number, so that one that has ended is free at once."""
+        self._timers = Timers(self._operations)
         self._awaiting_horizon: list[Waiter] = []
         self._to_self: deque[m.Message] = deque()
         self._effects: list[Effect] = []
@@ -125,12 +124,14 @@ class Node:
         return effects
 
     def deadline(self) -> int:
-        """When it next wants a ``Ticked``."""
+        """When it next wants a ``Ticked``; at once, when the end of a turn left something to look at."""
+        if self.touched:
+            return 0
         due_ms = min(self._steward.deadline(), self.timekeeper.deadline(), self._comparing.deadline(),
                      self.borrowing.deadline(), self._depending.deadline())
-        tick_ms = self._scheduling.deadline()
-        due_ms = due_ms if tick_ms is None else min(due_ms, tick_ms)
-        return min(due_ms, self._timers[0][0]) if self._timers else due_ms
+        for other_ms in (self._scheduling.deadline(), self._timers.deadline()):
+            due_ms = due_ms if other_ms is None else min(due_ms, other_ms)
+        return due_ms
 
     def _take(self, now_ms: int, event: Event) -> None:
         match event:
@@ -191,10 +192,7 @@ class Node:
             self._resign(now_ms)
         self._steward.look(now_ms)
         self._scheduling.look(now_ms)
-        while self._timers and self._timers[0][0] <= now_ms:
-            operation = self._operations.get(heapq.heappop(self._timers)[1])
-            if operation is not None:
-                operation.on_timer(now_ms)
+        self._timers.ring(now_ms)
         self._drain(now_ms)
         self._depending.look(now_ms, self._drain)
         for queue in self.settings.take_rewidened():
@@ -277,8 +275,8 @@ class Node:
             self.send(origin.peer, message)
 
     def schedule(self, at_ms: int, operation: Operation) -> None:
-        """Call ``on_timer`` then."""
-        heapq.heappush(self._timers, (at_ms, operation.request))
+        """Call ``on_timer`` then, unless it has ended by then."""
+        self._timers.set(at_ms, operation)
 
     def start(self, operation: Operation, now_ms: int) -> None:
         """Take an operation on."""
@@ -288,12 +286,11 @@ class Node:
         operation.begin(now_ms)
 
     def close(self, operation: Operation) -> None:
-        """Forget it, so that it wakes the node no more."""
+        """Forget it."""
         self._operations.pop(operation.request, None)
         if isinstance(operation, ClaimOperation):
             self._parking.remove(operation)
-        while self._timers and self._timers[0][1] not in self._operations:
-            heapq.heappop(self._timers)
+        self._timers.forget()
 
     def next_request(self) -> int:
         """A number that no other operation of this node had, over its starts too."""

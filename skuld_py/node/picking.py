@@ -21,6 +21,8 @@ FIRST_CHUNK = 64
 
 def pick(now_ms: int, vnodes: Mapping[int, Vnode], queue: str, count: int) -> dict[int, list[bytes]]:
     """The best ``count`` waiting tasks, as (place + id), by partition."""
+    if count < 1:
+        return {}
     lines = {partition: _Line(now_ms, vnode.replica.filing, queue) for partition, vnode in vnodes.items()}
     heap = [(head, partition) for partition, line in lines.items() if (head := line.head(count)) is not None]
     heapq.heapify(heap)

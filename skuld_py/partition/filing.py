@@ -89,7 +89,7 @@ class Filing(Turns):
         return self.ready(queue, after, limit)[0]
 
     def ready(self, queue: str, after: bytes | None, limit: int) -> tuple[list[bytes], list[bytes]]:
-        """The same, and their marks (``tables``); who expires may still be here then."""
+        """The same, and their marks (``tables``). A task may still be here when it has expired."""
         base = self._prefix + queue.encode() + b"\0"
         start = base if after is None else self._prefix + after + b"\0"
         rows = self._store.scan("ready", start, tables.end_of(base), limit)

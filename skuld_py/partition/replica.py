@@ -167,16 +167,15 @@ class Replica:
             return False
         return body is None or not history.death(header_of(body).retry.max_attempts, over_ms)
 
-    def still_waiting(self, now_ms: int, heads: Sequence[bytes], known: Histories | None = None) -> list[bytes]:
+    def still_waiting(self, now_ms: int, heads: Sequence[bytes], known: Histories) -> list[bytes]:
         """The heads whose leases are over by this clock; the others go back among the leases.
 
         ``ready`` knows the clock of then only, which may have run ahead and been set back, between two starts.
         """
-        known = self.histories([head[-20:] for head in heads]) if known is None else known
         held: dict[bytes, None] = {}
-        for head in heads if known else ():
-            record = known.get(self.prefix + head[-20:], b"")
-            if int.from_bytes(record[16:24], "big") + self.skew_ms > now_ms:
+        for head in heads:
+            record = known.get(self.prefix + head[-20:])
+            if record is not None and int.from_bytes(record[16:24], "big") + self.skew_ms > now_ms:
                 history, body = decode_history(record), self.store.get("body", self.prefix + head[-20:])
                 self.filing.refile(now_ms, head[-20:], history, history, body, body)
                 held[head] = None

@@ -12,6 +12,8 @@ from skuld_py.config import AHEAD_MS_MAX
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header
+from skuld_py.model.events import Ticked
+from skuld_py.model.state import State
 
 MIB = 1 << 20
 
@@ -155,7 +157,7 @@ def test_what_has_ended_wakes_its_node_no_more() -> None:
     assert node._timers
 
     made.pass_time(10)
-    assert node._timers == [] and not node._operations, "all have answered"
+    assert not (node._timers or node._operations), "all have answered"
 
     made.is_lost = lambda message: isinstance(message, m.Kept)
     made.ask(node.me.name, enqueue(made, [1]))
@@ -163,4 +165,35 @@ def test_what_has_ended_wakes_its_node_no_more() -> None:
     made.is_lost = lambda message: False
     assert len(node._timers) == 1
     made.pass_time(node.timing.resend_ms + 10)
-    assert node._timers == [] and not node._operations, "all have answered when they were asked again"
+    assert not (node._timers or node._operations), "all have answered when they were asked again"
+
+
+def test_timers_of_what_has_ended_are_not_kept_behind_one_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skuld_py.node.timers.KEPT", 20)
+    made = Machines()
+    made.pass_time(2_000)
+    node = made.nodes[made.names[0]]
+    made.ask(node.me.name, m.Claim(1, "idle", 1, 1_000, 60_000, "w"))
+    for _ in range(80):
+        made.ask(node.me.name, m.Claim(1, "q", 1, 1_000, 600_000, "w"))
+        made.pass_time(10)
+        made.ask(node.me.name, enqueue(made, [1]))
+        made.pass_time(10)
+
+    assert sum(isinstance(answer, m.Claimed) for answer in made.answers_to(b"client")) == 80
+    assert len(node._operations) == 1
+    assert len(node._timers) <= 20 + 4 * 2
+
+
+def test_what_the_end_of_a_turn_leaves_is_looked_at_at_once() -> None:
+    made = Machines(1, partitions=1, replicas=1)
+    made.pass_time(2_000)
+    node = made.nodes[made.names[0]]
+    assert node.deadline() > made.now_ms
+    node.vnodes[0].replica.filing.tally.add(b"q", State.WAITING, 1)
+    assert node.deadline() <= made.now_ms
+
+    made.give(node.me.name, Ticked())
+    assert not node.touched
+    made.give(node.me.name, Ticked())
+    assert node.deadline() > made.now_ms, "the first told others of the queue's work in the second"

@@ -102,6 +102,30 @@ def test_what_ends_makes_room_at_once_for_a_claim_that_waits(machines: Machines)
     assert sum(len(held(machines, client)) for client in waiting) == 1
 
 
+def test_a_home_that_frees_room_on_its_own_node_serves_who_waits_in_the_next_turn() -> None:
+    """Its word to itself arrives when the turn has looked; that alone must wake it again."""
+    machines = Machines(1, partitions=1, replicas=1)
+    machines.pass_time(6_000)
+    got = ask(machines, m.GetSettings(1, LIMITS, "q", b""))
+    assert isinstance(got, m.GotSettings)
+    limit = QueueLimits(concurrency=1).encode()
+    assert ask(machines, m.PutSetting(2, LIMITS, "q", got.version, "w", limit)) == m.SettingPut(2, 1, ())
+    give(machines, 5)
+    waited_ms = []
+    for number in range(4):
+        claim(machines, 0, 1, 30_000, b"worker-%d" % number)
+        machines.pass_time(173)
+        if number:
+            ended_ms = machines.now_ms
+            complete(machines, held(machines, b"worker-%d" % (number - 1)))
+            machines.pass_time(500)
+            granted = machines.answers_to(b"worker-%d" % number)[-1]
+            assert isinstance(granted, m.Claimed)
+            waited_ms.append(granted.batches[0].end_ms - 60_000 - ended_ms)
+
+    assert max(waited_ms) <= 3, waited_ms
+
+
 def test_a_claim_that_lapses_makes_room(machines: Machines) -> None:
     put(machines, QueueLimits(concurrency=1).encode())
     give(machines, 5)
