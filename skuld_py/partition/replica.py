@@ -140,9 +140,10 @@ class Replica:
     # -- claims --------------------------------------------------------------------------------
 
     def objections(self, grant: Grant, known: Histories | None = None) -> list[int]:
-        """Indexes of claims that must not be granted by what is known here: ``History.allows``; spent attempts, of
-        which a new leader may have heard less, since it is told only of held claims; full lanes; collected tasks.
-        Here and below, ``known`` are the tasks' histories when the caller has just read them."""
+        """Indexes of claims that must not be granted by what is known here: ``History.allows``; spent attempts and
+        rests after a failure, of which a new leader may have heard less, since it is told only of held claims;
+        full lanes; collected tasks. Here and below, ``known`` are the tasks' histories when the caller has just
+        read them."""
         known = self.histories(grant.ids) if known is None else known
         gone = self.gone(grant.ids) if self.watermark.sealed_ms else {}
         over_ms = grant.start_ms - self.skew_ms
@@ -163,6 +164,8 @@ class Replica:
 
     def _allows(self, history: History, body: bytes | None, grant: Grant, index: int) -> bool:
         over_ms = grant.start_ms - self.skew_ms
+        if history.pause_until_ms > grant.start_ms:
+            return False
         if not history.allows(grant.first_token + index, grant.holder, over_ms):
             return False
         return body is None or not history.death(header_of(body).retry.max_attempts, over_ms)

@@ -411,6 +411,19 @@ def test_a_task_whose_attempts_are_spent_is_vetoed_by_a_follower_that_knows_them
     assert replica.objections(second) == [0]
 
 
+def test_a_task_that_rests_is_vetoed_by_a_follower_that_knows_of_it() -> None:
+    """A new leader that has not heard of the failure would let it be claimed at once."""
+    replica = Replica(0, MemoryStore(), SKEW_MS)
+    replica.store_tasks(1, Header("q").encode(), [IDS[0]], [b""])
+    place = tables.place_of(Header("q"))
+    first = Grant([IDS[0]], [place], token_of(1, 1), 100, 150, "me")
+    replica.apply_grant(100, first)
+    replica.amend(120, [Amendment(IDS[0], first.first_token, 150, FAILED, 400)])
+
+    assert replica.objections(Grant([IDS[0]], [place], token_of(2, 1), 399, 600, "me")) == [0]
+    assert replica.objections(Grant([IDS[0]], [place], token_of(2, 1), 400, 600, "me")) == []
+
+
 def test_a_lease_swept_by_a_clock_that_ran_ahead_is_a_lease_again() -> None:
     replica = with_claims((NEW, 500, "other", False))
     replica.filing.sweep(10_000, 10)
