@@ -18,7 +18,7 @@ from bench_throughput import wait_until_led
 from rich.console import Console
 from rich.table import Table
 
-from skuld_py import Client, SkuldError, Uncertain
+from skuld_py import Client, SkuldError
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model.history import epoch_of
 from skuld_py.model.ids import partition_of
@@ -76,7 +76,7 @@ class Load:
                         self.grants[partition].append((now, epoch_of(claim.token)))
                     client.complete_many(claims)
                     self._room.release(len(claims) or 1)
-                except Uncertain:
+                except SkuldError:
                     continue
 
     def gap(self, partition: int, epoch: int, since: float) -> float | None:

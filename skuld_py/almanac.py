@@ -25,51 +25,62 @@ from skuld_py.errors import Refused
 CRON_CHARS_MAX = 255
 TIME_MS_MAX = 250_246_540_800_000
 """The year 9900; later there is no room for looking ahead."""
+_NO_END = 1 << 62
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9][A-Za-z0-9_+-]*)*", re.ASCII)
 _FORM = ("five fields are wanted, minute hour day-of-month month day-of-week, as in '30 6 * * 1-5' for half past"
          " six on working days")
 _SECOND, _SPAN = timedelta(seconds=1), timedelta(days=7)
 """Clocks are set for longer than a span."""
+_LEAP = timedelta(days=2)
+"""They are set by less."""
+_AHEAD = timedelta(days=50 * 366)
 _BEHIND_MAX = 200
 """Ticks skipped because they are not later than asked: those of an hour that clocks show twice."""
 
 
-def next_tick(cron: str, zone: str, after_ms: int) -> int | None:
-    """The first tick after a time, in milliseconds since 1970; None when there is none within fifty years.
+def next_tick(cron: str, zone: str, after_ms: int, upto_ms: int = _NO_END) -> int | None:
+    """The first tick after a time, in milliseconds since 1970; None when there is none up to another time, or
+    within fifty years. What it costs grows with the days looked at.
 
     Raises ``Refused``: ``bad_cron`` naming what is wrong with the line, ``bad_zone``.
     """
     place = zone_of(zone)
     after = datetime.fromtimestamp(min(after_ms, TIME_MS_MAX) // 1000, UTC)
+    upto = min(datetime.fromtimestamp(min(upto_ms, TIME_MS_MAX) // 1000, UTC), after + _AHEAD)
     fields = cron.split()
     is_fixed = len(fields) == 5 and not (fields[0].startswith("*") or fields[1].startswith("*"))
-    tick = _fixed(cron, after, place) if is_fixed else _flowing(cron, after, place)
-    return None if tick is None or after_ms > TIME_MS_MAX else round(tick.timestamp()) * 1000
+    tick = _fixed(cron, after, upto, place) if is_fixed else _flowing(cron, after, upto, place)
+    found_ms = None if tick is None or after_ms > TIME_MS_MAX else round(tick.timestamp()) * 1000
+    return None if found_ms is None or found_ms > upto_ms else found_ms
 
 
-def _fixed(cron: str, after: datetime, place: tzinfo) -> datetime | None:
+def _fixed(cron: str, after: datetime, upto: datetime, place: tzinfo) -> datetime | None:
     """Times of the day: each once, as Debian's cron has it."""
-    ticks = islice(_ticks(cron, after.astimezone(place)), _BEHIND_MAX)
+    ticks = islice(_ticks(cron, after.astimezone(place), upto), _BEHIND_MAX)
     return next((tick for tick in ticks if tick.timestamp() > after.timestamp()), None)
 
 
-def _flowing(cron: str, after: datetime, place: tzinfo) -> datetime | None:
-    """Every moment at which clocks show what the line says: looked for from one setting of clocks to the next."""
+def _flowing(cron: str, after: datetime, upto: datetime, place: tzinfo) -> datetime | None:
+    """Every moment at which clocks show what the line says: looked for from one setting of clocks to the next, but
+    for those at which they can only show what is known not to match."""
     while True:
         offset = _offset(after, place)
-        tick = next((tick - offset for tick in _ticks(cron, after + offset)), None)
-        if tick is None:
-            return None
-        change = _change(after, tick, place)
-        if change is None or tick < change:
+        tick = next((tick - offset for tick in _ticks(cron, after + offset, upto)), None)
+        end = upto if tick is None else min(tick, upto)
+        near = min(end, after + _LEAP)
+        change = _change(after, near, place)
+        if change is None and near == end:
             return tick
-        if _matches(cron, change + _offset(change, place)):
+        if change is None:
+            after = max(near, end - _LEAP)
+        elif _matches(cron, change + _offset(change, place)):
             return change
-        after = change
+        else:
+            after = change
 
 
 def _matches(cron: str, shown: datetime) -> bool:
-    return next(_ticks(cron, shown - _SECOND), None) == shown
+    return next(_ticks(cron, shown - _SECOND, shown), None) == shown
 
 
 def _change(after: datetime, until: datetime, place: tzinfo) -> datetime | None:
@@ -90,11 +101,25 @@ def _offset(time: datetime, place: tzinfo) -> timedelta:
     return time.astimezone(place).utcoffset() or timedelta()
 
 
-def _ticks(cron: str, after: datetime) -> CronSim:
+class _Ticks(CronSim):
+    """What clocks show when a line is due, from a time on and not long after another."""
+
+    def __init__(self, cron: str, after: datetime, upto: datetime) -> None:
+        self._last = (upto + _LEAP).date()
+        super().__init__(cron, after)
+
+    def advance_month(self) -> None:
+        """Called for each month that is looked through."""
+        super().advance_month()
+        if self.dt.date() > self._last:
+            raise StopIteration
+
+
+def _ticks(cron: str, after: datetime, upto: datetime) -> CronSim:
     if len(cron) > CRON_CHARS_MAX or len(cron.split()) != 5:
         raise Refused("bad_cron", f"cron: {cron[:64]!r} has {len(cron.split())} fields; {_FORM}")
     try:
-        return CronSim(cron, after)
+        return _Ticks(cron, after, upto)
     except CronSimError as problem:
         field = str(problem).removeprefix("Bad ")
         raise Refused("bad_cron", f"cron: {cron!r}: its {field} cannot be read; {_FORM}") from None

@@ -7,6 +7,8 @@ simulator shrinks them, nothing else does.
 
 from __future__ import annotations
 
+import re
+
 import attrs
 
 from skuld_py.errors import Refused
@@ -31,8 +33,14 @@ class Parameters:
     replicas: int = 3
     skew_ms: int = 2_000
     """How far two nodes' clocks may differ; a lapsed claim is granted again at its end plus this."""
-    rules: int = 1
+    rules: int = 2
     """The rules that the coordination log begins by; later ones are set by an entry of the log."""
+    claim_key: str = attrs.field(default="", repr=False)
+    """With this (32 bytes, as hex digits) nodes prove that a claim was granted: see ``model.proofs``. It is known
+    to nodes, and to who may read ZooKeeper; no message has it. Empty: an earlier release made the cluster, nobody
+    has upgraded it, and any token is taken for a claim's."""
+    proofs_from_ms: int = 0
+    """Claims without a proof are taken until then: those that were granted before there was a key."""
 
     def __attrs_post_init__(self) -> None:
         if not 1 <= self.partitions <= PARTITIONS_MAX or self.partitions & (self.partitions - 1):
@@ -44,6 +52,8 @@ class Parameters:
         if not 0 < self.skew_ms <= SKEW_MS_MAX:
             raise Refused("bad_skew", f"skew_ms: {self.skew_ms} is not in 1..{SKEW_MS_MAX}",
                           skew_ms=self.skew_ms)
+        if self.claim_key and not re.fullmatch("[0-9a-f]{64}", self.claim_key, re.ASCII):
+            raise Refused("bad_key", "claim_key: is no key, which has 64 hex digits")
 
 
 @attrs.frozen
@@ -57,13 +67,27 @@ class Limits:
     """Payload bytes of one request; the frame limit of the transport leaves room above it."""
     message_bytes: int = 32 << 20
     log_entries: int = 10_000
-    """What is read of one task's log, from its beginning; the rest is kept but not shown or compared."""
+    """What one read shows of a task's log, from its end; the rest is kept, and read page by page."""
     log_bytes: int = 1 << 20
     page_rows: int = 1_000
     page_bytes: int = 4 << 20
     requests: int = 20_000
-    """Open operations of one coordinator; beyond it a node answers ``busy``."""
+    """Open operations of one coordinator; beyond it a node answers ``busy``..."""
+    holders_requests: int = 1_000
+    """...and so many before, to all but those who renew or end what they hold."""
+    tokens: int = 1 << 31
+    """Claims granted in one leadership; then its leader stands for a new epoch, long before the 32 bits of a
+    token's counter are full."""
     parked_claims: int = 5_000
+    """Claims that wait at a node; one more is refused as ``busy``, when there is nothing for it..."""
+    parked_claims_each: int = 1_000
+    """...and those of one connection."""
+    waits: int = 5_000
+    """Waits for ends of tasks, and for more of their logs, at a node..."""
+    waits_each: int = 1_000
+    """...and those of one connection: each is looked at anew now and then."""
+    partitions: int = PARTITIONS_MAX
+    """Partitions are numbered below this; a node's limits have its cluster's count."""
 
 
 @attrs.frozen
@@ -86,13 +110,27 @@ class Timing:
     """A leader not heard of for so long is stood against although its session lives: six gossips."""
     vote_ms: int = 1_000
     """A candidacy that has not won its votes by then starts over."""
+    page_ms: int = 4_000
+    """A candidate waits so long for the next page of claims, however many pages there are."""
     sync_ms: int = 15_000
     """New members of a cohort must have taken over by then what changed since they had filled."""
     horizon_ms: int = 1_800_000
-    """How far ahead of its leases a leader writes the horizon, renewed at half of it: renewals survive an
-    outage of ZooKeeper of at least that half, and an operator's forced epoch waits at most so long."""
+    """How far ahead of its leases a leader writes the horizon, renewed at half of it: claims survive an outage
+    of ZooKeeper of at least that half, less a third of their lease; and an operator's forced epoch waits at most
+    so long."""
     heir_delay_ms: int = 150
     """The k-th live owner waits k times this before it stands, so that owners rarely collide."""
+    look_due: int = 128
+    """Partitions looked at every ``heir_delay_ms`` because something of them changed or came due; others wait for
+    the next look, so that what concerns thousands at once does not stop everything else."""
+    look_round: int = 64
+    """Partitions looked at besides, in turns, whether anything changed or not."""
+    look_jobs: int = 32
+    """Partitions that a node fills or hands off, looked at in each look: the comparisons take longer anyway."""
+    look_shifts: int = 8
+    """Partitions of one node that change leader or cohort at a time."""
+    gossip_partitions: int = 256
+    """Partitions that one gossip tells of besides those that changed."""
     first_heir_delay_ms: int = 1_000
     """The same before a partition's first leader: all nodes start together then, and the first owners, which
     are evenly spread, should not lose to those that started a moment earlier."""
@@ -121,6 +159,8 @@ class Timing:
     """Between two such steps, for everything else: a million tasks are drafted in about a minute."""
     sweep_rows: int = 2_000
     """Lapsed claims returned to the ready index per step."""
+    bury_ms: int = 50
+    """Between two looks for tasks that have expired, of which each sees to so many."""
     watch_ms: int = 50
     """Between two steps of the walk over what blocked tasks wait for."""
     watch_rows: int = 1_000

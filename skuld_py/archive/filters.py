@@ -1,7 +1,8 @@
 """Which tasks of an archive are asked for, as conditions on columns: what the names of directories can tell is
 asked of them, so that other directories are not read.
 
-An id carries its time, so asking for one is asking for one day; a time asked for is so besides.
+An id carries its time, so asking for one is asking for one day; a time asked for is so besides. That of a unique
+name is as old as its window, so the days of the longest window before are looked at, too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from datetime import UTC, datetime
 import attrs
 
 from skuld_py.archive.rows import day_of, day_of_id
+from skuld_py.model.body import WINDOW_MS_MAX
 from skuld_py.model.ids import TaskId
 
 Value = str | int | tuple[str, ...]
@@ -21,7 +23,7 @@ Condition = tuple[str, str, Value]
 
 @attrs.frozen
 class Filters:
-    """None, or nothing, is any. ``since`` and ``until`` bound when a task was enqueued, which its id says."""
+    """None, or nothing, is any. ``since`` and ``until`` bound when a task was enqueued."""
 
     id: TaskId | None = None
     queue: str | None = None
@@ -37,7 +39,7 @@ class Filters:
             yield "day", "=", day_of_id(self.id)
             yield "id", "=", str(self.id)
         if self.since is not None:
-            yield "day", ">=", day_of(_ms(self.since))
+            yield "day", ">=", day_of(max(0, _ms(self.since) - WINDOW_MS_MAX))
             yield "enqueued_ms", ">=", _ms(self.since)
         if self.until is not None:
             yield "day", "<=", day_of(_ms(self.until))

@@ -20,7 +20,7 @@ from typing import Any
 import attrs
 
 from skuld_py.model.body import Retry
-from skuld_py.model.ids import TaskId, from_text, time_of, to_text
+from skuld_py.model.ids import from_text, time_of, to_text
 from skuld_py.model.names import check_name
 from skuld_py.model.task import ClaimView, Task
 
@@ -51,10 +51,9 @@ _TASK_BYTES = 500
 
 def row_of(task: Task) -> Row:
     """The row, in the order of ``COLUMNS``."""
-    enqueued_ms = time_of(task.id)
     logs = [(claim.token, seq, entry) for claim in task.claims for seq, entry in enumerate(claim.log)]
-    return (to_text(task.id), check_name("queue", task.queue), day_of(enqueued_ms), task.priority, task.state,
-            task.death, enqueued_ms, ended_ms(task), attempts_of(task), task.payload, task.result, task.error,
+    return (to_text(task.id), check_name("queue", task.queue), day_of_id(task.id), task.priority, task.state,
+            task.death, task.enqueued_ms, ended_ms(task), attempts_of(task), task.payload, task.result, task.error,
             dict(task.headers), [_claim_row(claim) for claim in task.claims], logs, task.completed_ms,
             task.completed_token, task.cancelled_ms, task.not_before_ms, task.expires_ms, task.due_ms,
             attrs.astuple(task.retry), [to_text(dep) for dep in task.deps], task.seq)
@@ -70,7 +69,12 @@ def task_of(row: Mapping[str, Any]) -> Task:
                 row["completed_ms"], row["completed_token"], row["not_before_ms"], row["expires_ms"],
                 Retry(*row["retry"]), dict(row["headers"]), row["cancelled_ms"], _bytes(row["result"]),
                 _bytes(row["error"]), row["state"], row["due_ms"], row["death"], row["seq"],
-                tuple(map(from_text, row["deps"])))
+                tuple(map(from_text, row["deps"])), made_ms=_made_ms(row))
+
+
+def _made_ms(row: Mapping[str, Any]) -> int:
+    enqueued_ms: int = row["enqueued_ms"]
+    return 0 if enqueued_ms == time_of(from_text(row["id"])) else enqueued_ms
 
 
 def day_of(at_ms: int) -> str:
@@ -78,7 +82,7 @@ def day_of(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms // 1000, UTC).date().isoformat()
 
 
-def day_of_id(task_id: TaskId) -> str:
+def day_of_id(task_id: bytes) -> str:
     """The day in whose directories a task stands."""
     return day_of(time_of(task_id))
 

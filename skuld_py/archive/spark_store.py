@@ -65,7 +65,10 @@ class SparkStore:
                 _write(session, where, part)
             self._place.finish(batch)
         except FAILURES as error:
-            reason = said(error) if self._runtime.is_alive() else MEMORY
+            reason = said(error)
+            if not self._runtime.is_alive():
+                reason = MEMORY
+                self._runtime.stop(grace_s=0)  # a process that is about to end would be taken for one that runs
             raise Refused("not_written", f"root: Spark could not write batch {batch}: {reason}; nothing of it is"
                           " deleted") from None
 

@@ -20,7 +20,7 @@ from typing import Any
 import click
 
 from skuld_py.cli.options import client_options, connected
-from skuld_py.cli.values import TASK_ID, TOKEN
+from skuld_py.cli.values import CLAIM_TOKEN, TASK_ID
 
 Done = tuple[str, dict[str, object]]
 """What was done: words for people, facts for programs."""
@@ -50,12 +50,12 @@ def claim_arguments(act: Act) -> Act:
     """``ID TOKEN`` in front of whatever else a verb takes; ``act`` is given the claim that they name."""
 
     @wraps(act)
-    def named(client: Any, *, task_id: bytes, token: int, **given: Any) -> Done:
+    def named(client: Any, *, task_id: bytes, token: tuple[int, bytes], **given: Any) -> Done:
         from skuld_py.client.client import ClaimName
         from skuld_py.model.ids import to_text
 
-        words, facts = act(client, ClaimName(task_id, token), **given)
-        return words, {"id": to_text(task_id), "token": token, **facts}
+        words, facts = act(client, ClaimName(task_id, *token), **given)
+        return words, {"id": to_text(task_id), "token": token[0], **facts}
 
     return click.argument("task_id", metavar="ID", type=TASK_ID)(
-        click.argument("token", metavar="TOKEN", type=TOKEN)(named))
+        click.argument("token", metavar="TOKEN", type=CLAIM_TOKEN)(named))

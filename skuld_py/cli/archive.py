@@ -112,6 +112,7 @@ def _run(archiver: Archiver, wait_s: float, every_s: float | None, as_json: bool
 
 def _say_report(report: Report, as_json: bool) -> None:
     from skuld_py.cli.showing import print_event
+    from skuld_py.model.ids import to_text
 
     words = (f"archived {many(report.written, 'row')} in {report.batches or 'no'} batch"
              f"{'' if report.batches == 1 else 'es'}, deleted {many(report.deleted, 'task')}")
@@ -120,5 +121,8 @@ def _say_report(report: Report, as_json: bool) -> None:
         kind, verb = ("partition", "waits") if len(waiting) == 1 else ("partitions", "wait")
         words += (f"\n{kind} {', '.join(waiting)} may have more, and {verb} for"
                   f" {', '.join(awaited) or 'all replicas to agree'}")
+    for task_id, why in report.refused.items():
+        words += f"\ntask {to_text(task_id)} cannot be written, and stays, with the rest of its page: {why}"
     print_event(as_json, words, event="done", rows=report.written, deleted=report.deleted, batches=report.batches,
-                waiting=[{"partition": partition, "for": list(who)} for partition, who in report.waiting.items()])
+                waiting=[{"partition": partition, "for": list(who)} for partition, who in report.waiting.items()],
+                refused=[{"id": to_text(task_id), "why": why} for task_id, why in report.refused.items()])

@@ -1,7 +1,7 @@
 """``skuld claim``: hold tasks under a lease, from a shell.
 
-What a script needs afterwards is printed: the id and the token, which together are the claim. The lease
-runs on when this command has ended; renew, complete or release it with the other verbs.
+What a script needs afterwards is printed: the id, and the token with its proof, which together are the claim. The
+lease runs on when this command has ended; renew, complete or release it with the other verbs.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ def claim(queue: str, count: int, lease_s: float, wait_s: float, holder: str | N
           timeout_s: float, as_json: bool) -> None:
     """Hold the best waiting tasks of QUEUE; print id, token and payload of each, tab-separated.
 
+    The token is a number, and behind a dash the proof that the claim was granted: other verbs want both.
+
     Best is the highest priority, then the oldest. When nothing waits it prints nothing, says so on standard
-    error, and exits 0. Payloads that are no UTF-8 are shown as base64:...; --json has them exactly.
+    error, and exits 0; where no partition has a leader, who could say what waits, it is refused. Payloads that
+    are no UTF-8 are shown as base64:...; --json has them exactly.
 
     \b
     Examples:
@@ -35,7 +38,7 @@ def claim(queue: str, count: int, lease_s: float, wait_s: float, holder: str | N
       skuld claim reports -n 10 --lease 5m --wait 30s
       read -r id token payload < <(skuld claim reports) && make "$payload" && skuld complete "$id" "$token"
     """
-    from skuld_py.cli.showing import held_document, print_json, shown
+    from skuld_py.cli.showing import held_document, print_json, shown, token_text
 
     with connected(nodes, timeout_s, holder) as client:
         claims = client.claim(queue, n=count, lease_s=lease_s, wait_s=wait_s)
@@ -43,6 +46,6 @@ def claim(queue: str, count: int, lease_s: float, wait_s: float, holder: str | N
         print_json({"claims": [held_document(held) for held in claims]})
         return
     for held in claims:
-        click.echo(f"{held.id}\t{held.token}\t{shown(held.payload)}")
+        click.echo(f"{held.id}\t{token_text(held)}\t{shown(held.payload)}")
     if not claims:
         click.echo(f"nothing to claim in {queue} now; --wait 30s waits for something", err=True)

@@ -13,12 +13,12 @@ import click
 
 from skuld_py.cli.cluster_log import log
 from skuld_py.cli.options import json_option, timeout_option, zookeeper_option
-from skuld_py.cli.values import Duration, said
+from skuld_py.cli.values import Duration, copies, many, said
 
 
 @click.group()
 def cluster() -> None:
-    """Create or destroy a cluster in ZooKeeper, read its log, or take a node out of it, for now or for good."""
+    """Create, upgrade or destroy a cluster in ZooKeeper, read its log, or take a node out, for now or for good."""
 
 
 cluster.add_command(log)
@@ -53,12 +53,13 @@ def create(name: str, hosts: str, partitions: int, replicas: int, skew_s: float,
     from skuld_py.config import Parameters
     from skuld_py.runtime.clusters import create_cluster
 
-    parameters = Parameters(name, secrets.token_hex(16), partitions, replicas, round(skew_s * 1000))
+    parameters = Parameters(name, secrets.token_hex(16), partitions, replicas, round(skew_s * 1000),
+                            claim_key=secrets.token_hex(32))
     create_cluster(hosts, parameters, timeout_s)
     if as_json:
-        print_json(attrs.asdict(parameters))
+        print_json({field: value for field, value in attrs.asdict(parameters).items() if field != "claim_key"})
         return
-    click.echo(f"cluster {name} is created: {partitions} partitions, {replicas} copies of each task,"
+    click.echo(f"cluster {name} is created: {many(partitions, 'partition')}, {copies(replicas)} of each task,"
                f" clocks within {said(skew_s)}")
     click.echo("Next, on each of its machines:\n"
                f"  skuld node --cluster {name} --zookeeper {hosts} --port 13000 --data DIRECTORY")
@@ -133,8 +134,9 @@ def remove(name: str, node: str, hosts: str, back: bool, timeout_s: float, as_js
 def forget(name: str, node: str, hosts: str, timeout_s: float, as_json: bool) -> None:
     """Forget NODE (HOST:PORT) of the cluster NAME: it is down and will not come back.
 
-    Its partitions go to the others, which fill up from each other. Started again it is a new node, and fills,
-    too. A node that runs cannot be forgotten, and as many must stay placed as there are copies of each task.
+    Its partitions go to the others, which fill up from each other. Started again it is a new node, and fills, too:
+    on its old data as well, once no partition needs its vote. A node that runs cannot be forgotten, and as many
+    must stay placed as there are copies of each task.
 
     \b
     Examples:
@@ -158,6 +160,51 @@ def forget(name: str, node: str, hosts: str, timeout_s: float, as_json: bool) ->
         raise Refused("not_forgotten", f"NODE: {verdict.reason or verdict.outcome.value}", name=node)
     print_event(as_json, f"node {node} of cluster {name} is forgotten (entry {verdict.position} of its log)",
                 cluster=name, node=node, position=verdict.position)
+
+
+@cluster.command()
+@click.argument("name")
+@zookeeper_option
+@click.option("--grace", "grace_s", type=Duration(most_s=366 * 24 * 3600.0), metavar="DURATION", default="24h",
+              help="How long claims go on counting without a proof, as those have that are older.")
+@timeout_option("10s", "ZooKeeper's answer")
+@json_option
+def upgrade(name: str, hosts: str, grace_s: float, timeout_s: float, as_json: bool) -> None:
+    """Let the cluster NAME go by the newest rules that this release knows, and prove claims, once all of its
+    nodes, workers and clients run this release.
+
+    Rules say what the nodes make of the entries of their coordination log. They never fall again, and a node of an
+    earlier release, which does not know them, ends.
+
+    Whoever acts for a claim then has to show that it was granted, where any token would do before. Claims from
+    before, which come without a proof, go on counting for --grace.
+
+    \b
+    Examples:
+      skuld cluster upgrade skuld --zookeeper 127.0.0.1:2181
+    """
+    import secrets
+    import time
+
+    from skuld_py.cli.showing import print_event
+    from skuld_py.cluster.commands import SetRules
+    from skuld_py.cluster.playing import Outcome
+    from skuld_py.cluster.replica import RULES
+    from skuld_py.errors import Refused
+    from skuld_py.model.names import check_name
+    from skuld_py.runtime.clusters import draw_key, read_parameters
+    from skuld_py.runtime.log_following import command
+
+    check_name("cluster", name)
+    verdict = command(hosts, read_parameters(hosts, name, timeout_s), SetRules(RULES), timeout_s)
+    has_changed = verdict.outcome is Outcome.APPLIED
+    if not has_changed and verdict.outcome is not Outcome.UNCHANGED:
+        raise Refused("not_upgraded", f"rules: {verdict.reason or verdict.outcome.value}", rules=RULES)
+    is_drawn = draw_key(hosts, name, secrets.token_hex(32), round((time.time() + grace_s) * 1000), timeout_s)
+    proved = f", proves claims, and takes those without a proof for {said(grace_s)} more" if is_drawn else ""
+    has_changed = has_changed or is_drawn
+    print_event(as_json, f"cluster {name} goes by rules {RULES}{proved if has_changed else ', as it did before'}",
+                cluster=name, rules=RULES, has_changed=has_changed)
 
 
 def _is_confirmed(name: str, hosts: str) -> bool:

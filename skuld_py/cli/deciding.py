@@ -54,6 +54,8 @@ def retry(client: Client, ids: tuple[bytes, ...]) -> Done:
 def results(ids: tuple[bytes, ...], wait_s: float, nodes: str, timeout_s: float, as_json: bool) -> None:
     """Show the results of the tasks ID..., tab-separated behind their ids; of those without one, the id alone.
 
+    Refused (no_such_task) when one of them is collected, or too old to be enqueued yet.
+
     With --json how each has ended, too: completed, cancelled or dead, and the last error.
 
     \b

@@ -20,6 +20,7 @@ from skuld_py.cli.values import TASK_ID
 
 if TYPE_CHECKING:
     from skuld_py.client.client import Client
+    from skuld_py.errors import Uncertain
 
 CHUNK_BYTES = 1 << 20
 
@@ -50,6 +51,7 @@ def enqueue(queue: str, payload: str | None, source: IO[bytes] | None, lines: bo
       cat days.txt | skuld enqueue reports - --lines
     """
     from skuld_py.cli.showing import print_json
+    from skuld_py.errors import Uncertain
 
     stream = _stream(payload, source)
     if lines and (stream is None or task_id is not None):
@@ -66,8 +68,23 @@ def enqueue(queue: str, payload: str | None, source: IO[bytes] | None, lines: bo
         return
     data = stream.read() if stream is not None else _bytes_of(payload or "")
     with connected(nodes, timeout_s) as client:
-        made = client.enqueue(queue, data, priority=priority, id=task_id, w=copies, **conditions)
-    print_json({"queue": queue, "id": str(made)}) if as_json else click.echo(str(made))
+        try:
+            made = client.enqueue(queue, data, priority=priority, id=task_id, w=copies, **conditions)
+        except Uncertain as doubt:
+            raise _again(doubt, "unique" in conditions) from doubt
+    if as_json:
+        print_json({"queue": queue, "id": str(made), "is_duplicate": made.is_duplicate})
+        return
+    click.echo(str(made))
+    if made.is_duplicate:
+        click.echo("it was there already: there is one task of this name in a window", err=True)
+
+
+def _again(doubt: Uncertain, is_unique: bool) -> Uncertain:
+    """How it is asked again: with the id that it has, or as it was, where a name gives the id."""
+    ids = str(doubt.facts.get("ids", ""))
+    how = "run it again as it is" if is_unique else f"run it again with --id {ids}"
+    return type(doubt)(doubt.code, f"{doubt.message}; {how}", **doubt.facts) if is_unique or ids else doubt
 
 
 def _stream(payload: str | None, source: IO[bytes] | None) -> IO[bytes] | None:

@@ -111,6 +111,14 @@ def told(ctx: click.Context) -> Iterator[None]:
         raise
 
 
+def tell_interrupt(ctx: click.Context) -> None:
+    """An end of the line that Ctrl-C was typed in, or a document; what was under way may have happened."""
+    if _is_json(ctx.meta):
+        Doubt("interrupted", "interrupted; what was under way may have happened", {}, True).show()
+    else:
+        click.echo(err=True)
+
+
 def _shortened(words: str) -> str:
     """What was typed is said again, but not all 100 KB of it; the end says what would be right."""
     if len(words) <= CHARS_MAX:

@@ -52,11 +52,11 @@ def get(ids: tuple[bytes, ...], min_seq: int, nodes: str, timeout_s: float, as_j
 def show_task(task: Task, at_ms: int) -> None:
     """All about a task, for people."""
     from skuld_py.cli import showing
-    from skuld_py.model.ids import time_of, to_text
+    from skuld_py.model.ids import to_text
 
     for name, value in (
             ("task", to_text(task.id)), ("queue", task.queue), ("priority", str(task.priority)),
-            ("enqueued", _when(time_of(task.id), at_ms)), ("state", _state_said(task, at_ms)),
+            ("enqueued", _when(task.enqueued_ms, at_ms)), ("state", _state_said(task, at_ms)),
             *_options_said(task, at_ms),
             ("payload", showing.shown(task.payload, is_one_line=False)), *_outcomes_said(task)):
         click.echo(f"{name:<10}{value}")
@@ -92,7 +92,10 @@ def _options_said(task: Task, at_ms: int) -> Iterator[tuple[str, str]]:
     if task.retry != DEFAULT_RETRY:
         yield "attempts", f"at most {task.retry.max_attempts}"
     for dep in task.deps:
-        yield "waits for" if task.state == "blocked" else "waited for", str(dep)
+        yield "waits for" if dep in task.blocked_by else "waited for", str(dep)
+    for other in task.blocked_by:
+        if other not in task.deps:
+            yield "behind", str(other)
     for key, value in task.headers.items():
         yield "header", showing.harmless(f"{key}={value}")
 
@@ -125,6 +128,8 @@ def _show_logs(task: Task) -> None:
         return
     rows = showing.table("claim>", "entry>", "text")
     for claim in task.claims:
-        for seq, data in enumerate(claim.log):
+        for seq, data in enumerate(claim.log, claim.left_out):
             rows.add_row(str(claim.token), str(seq), showing.shown(data))
     showing.print_table(rows, "log")
+    if task.is_cut:
+        click.echo("          the oldest entries are left out; 'skuld log' shows all")

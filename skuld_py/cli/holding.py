@@ -1,7 +1,7 @@
 """``skuld renew``, ``append``, ``complete``, ``fail``, ``snooze``, ``release``: what the holder does with a claim.
 
-A claim is named by the task's id and the token, both as ``skuld claim`` printed them, so any process that
-was told them can act for the holder. All of them may be repeated safely.
+A claim is named by the task's id and the token with its proof, as ``skuld claim`` printed them, so any process
+that was told them can act for the holder. All of them may be repeated safely.
 """
 
 from __future__ import annotations
@@ -23,14 +23,23 @@ if TYPE_CHECKING:
 @click.option("--lease", "lease_s", type=LEASE, metavar="DURATION", default="60s",
               help="How long from now on.")
 def renew(client: Client, claim: ClaimName, lease_s: float) -> Done:
-    """Keep the claim ID TOKEN for longer, from now on. Fails when the claim is lost.
+    """Keep the claim ID TOKEN for longer, from now on; never for less long than before. Fails when it is lost.
+
+    Says so when the task is cancelled: then stop, and release the claim.
 
     \b
     Example:
-      skuld renew 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297 --lease 5m
+      skuld renew 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297-9f86d081884c7d65 --lease 5m
     """
-    client.renew(claim, lease_s=lease_s)
-    return f"renewed for {said(lease_s)}", {"lease_s": lease_s}
+    from skuld_py.cli.showing import moment
+    from skuld_py.client.checking import as_id, as_proof
+    from skuld_py.client.claims import HeldClaim
+
+    held = HeldClaim(as_id(claim.id), claim.token, as_proof(claim.proof))
+    client.renew(held, lease_s=lease_s)
+    but = ", but the task is cancelled: stop" if held.is_cancelled else ""
+    return f"renewed: held until {moment(held.end_ms)}{but}", {
+        "lease_s": lease_s, "end_ms": held.end_ms, "is_cancelled": held.is_cancelled}
 
 
 @client_verb
@@ -45,7 +54,7 @@ def append(client: Client, claim: ClaimName, seq: int, text: str, copies: int | 
 
     \b
     Example:
-      skuld append 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297 0 'half way'
+      skuld append 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297-9f86d081884c7d65 0 'half way'
     """
     next_seq = client.update(claim, text.encode("utf-8", "surrogateescape"), seq=seq, w=copies)
     return f"entry {seq} is stored; the next is {next_seq}", {"next_seq": next_seq}
@@ -60,7 +69,7 @@ def complete(client: Client, claim: ClaimName, result: str, copies: int | None) 
 
     \b
     Example:
-      skuld complete 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297
+      skuld complete 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297-9f86d081884c7d65
     """
     client.complete(claim, result.encode("utf-8", "surrogateescape"), w=copies)
     return "completed", {"is_completed": True}
@@ -73,7 +82,7 @@ def release(client: Client, claim: ClaimName) -> Done:
 
     \b
     Example:
-      skuld release 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297
+      skuld release 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297-9f86d081884c7d65
     """
     client.release(claim)
     return "released", {"is_released": True}
@@ -89,7 +98,7 @@ def fail(client: Client, claim: ClaimName, error: str, retry_in_s: float | None)
 
     \b
     Example:
-      skuld fail 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297 --error 'no such day' --retry-in 5m
+      skuld fail 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297-9f86d081884c7d65 --error 'no such day' --retry-in 5m
     """
     client.fail(claim, error.encode("utf-8", "surrogateescape"), retry_in_s=retry_in_s)
     return "failed", {"is_failed": True}
@@ -103,7 +112,7 @@ def snooze(client: Client, claim: ClaimName, delay_s: float) -> Done:
 
     \b
     Example:
-      skuld snooze 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297 10m
+      skuld snooze 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297-9f86d081884c7d65 10m
     """
     client.snooze(claim, delay_s)
     return f"snoozed for {said(delay_s)}", {"delay_s": delay_s}

@@ -124,7 +124,7 @@ class Verbs(click.Group):
             with failures.told(ctx):
                 return super().invoke(ctx)
         except KeyboardInterrupt:
-            click.echo(err=True)
+            failures.tell_interrupt(ctx)
             ctx.exit(failures.INTERRUPTED)
 
 

@@ -87,5 +87,29 @@ def connected(nodes: str, timeout_s: float, holder: str | None = None) -> Iterat
     """A client; its sockets are closed whatever happens."""
     from skuld_py.client.client import Client
 
-    with Client(addresses_of(nodes), holder=holder, timeout_s=timeout_s) as client:
+    addresses = addresses_of(nodes)
+    with naming_unknown_hosts(addresses), Client(addresses, holder=holder, timeout_s=timeout_s) as client:
         yield client
+
+
+@contextmanager
+def naming_unknown_hosts(addresses: list[str]) -> Iterator[None]:
+    """Where no node can be reached, say which of their names this machine cannot resolve."""
+    import socket
+
+    from skuld_py.errors import Refused
+
+    try:
+        yield
+    except Refused as refusal:
+        unknown: list[str] = []
+        for address in addresses if refusal.code == "unreachable" else ():
+            try:
+                socket.getaddrinfo(address.rpartition(":")[0], None)
+            except OSError:
+                unknown.append(address)
+        if not unknown:
+            raise
+        listed = ", ".join(unknown)
+        raise Refused("unreachable", f"nodes: no address is known by the name in {listed}; check how it is spelt,"
+                      " and this machine's name service", **refusal.facts) from refusal

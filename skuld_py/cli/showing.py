@@ -2,23 +2,23 @@
 
 Payloads come from anybody. On a terminal, bytes that are no UTF-8 are shown as ``base64:...`` and control
 characters as escapes, so that no payload can move the cursor or recolour the screen. In JSON
-``payload_base64`` is always there and exact; ``payload`` stands beside it when the bytes are UTF-8.
+``payload_base64`` is always there and exact; ``payload`` stands beside it when the bytes are UTF-8, with the same
+characters escaped as JSON does it.
 """
 
 from __future__ import annotations
 
 import base64
-import json
 import shutil
 import sys
 import time
-import unicodedata
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from skuld_py.cli.values import said
+from skuld_py.client.json_text import is_harmless, json_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,7 +65,7 @@ def print_table(rows: Table, title: str = "") -> None:
 def print_json(document: object) -> None:
     """One JSON document on one line; in ASCII where the output cannot take more."""
     is_wide = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
-    click.echo(json.dumps(document, ensure_ascii=not is_wide, separators=(", ", ": ")))
+    click.echo(json_text(document, is_ascii=not is_wide))
 
 
 def print_event(as_json: bool, words: str, **document: object) -> None:
@@ -93,11 +93,7 @@ def shown(data: bytes, *, is_one_line: bool = True) -> str:
 def harmless(text: str, *, is_one_line: bool = True) -> str:
     """Text that others wrote, with all that could move a cursor as escapes."""
     kept = "" if is_one_line else "\n\t"
-    return "".join(char if char in kept or _is_harmless(char) else _escaped(char) for char in text)
-
-
-def _is_harmless(char: str) -> bool:
-    return char.isprintable() or unicodedata.category(char) == "Zs"
+    return "".join(char if char in kept or is_harmless(char) else _escaped(char) for char in text)
 
 
 def _escaped(char: str) -> str:
@@ -151,13 +147,14 @@ def fate_of(claim: ClaimView, task: Task, at_ms: int) -> str:
 
 def task_document(task: Task, at_ms: int, *, has_logs: bool = True) -> dict[str, Any]:
     """A task as JSON has it; without the logs when they were not read."""
-    from skuld_py.model.ids import time_of, to_text
+    from skuld_py.model.ids import to_text
 
     return {"id": to_text(task.id), "queue": task.queue, "priority": task.priority,
-            "state": task.state, "enqueued_ms": time_of(task.id),
+            "state": task.state, "enqueued_ms": task.enqueued_ms,
             **bytes_fields("payload", task.payload),
             "due_ms": task.due_ms or None, "expires_ms": task.expires_ms, "headers": dict(task.headers),
             "deps": [to_text(dep) for dep in task.deps],
+            "blocked_by": [to_text(other) for other in task.blocked_by],
             "max_attempts": task.retry.max_attempts, "death": task.death or None,
             "cancelled_ms": task.cancelled_ms,
             "completed_ms": task.completed_ms, "completed_token": task.completed_token,
@@ -176,12 +173,17 @@ def _claim_document(claim: ClaimView, has_log: bool) -> dict[str, Any]:
     made = {"token": claim.token, "holder": claim.holder, "start_ms": claim.start_ms, "end_ms": claim.end_ms,
             "is_released": claim.is_released, "completed_ms": claim.completed_ms, "outcome": claim.outcome,
             "until_ms": claim.until_ms}
-    log = [{"seq": seq, **bytes_fields("data", data)} for seq, data in enumerate(claim.log)]
-    return {**made, **_given("error", claim.error), "log": log} if has_log else made
+    log = [{"seq": seq, **bytes_fields("data", data)} for seq, data in enumerate(claim.log, claim.left_out)]
+    return {**made, **_given("error", claim.error), "log": log, "is_cut": claim.is_cut} if has_log else made
+
+
+def token_text(claim: Claim) -> str:
+    """A claim's token, with its proof where it has one."""
+    return f"{claim.token}-{claim.proof.hex()}" if claim.proof else str(claim.token)
 
 
 def held_document(claim: Claim) -> dict[str, Any]:
     """A claim just granted, as JSON has it."""
-    return {"id": str(claim.id), "token": claim.token, "queue": claim.queue, "priority": claim.priority,
-            **bytes_fields("payload", claim.payload), "end_ms": claim.end_ms,
+    return {"id": str(claim.id), "token": claim.token, "proof": claim.proof.hex(), "queue": claim.queue,
+            "priority": claim.priority, **bytes_fields("payload", claim.payload), "end_ms": claim.end_ms,
             "remaining_s": round(claim.remaining_s, 3)}

@@ -111,10 +111,14 @@ def _attention(situation: Situation) -> list[str]:
     if situation.missing:
         return found
     leaderless = situation.troubled
-    if leaderless:
+    if leaderless and len(leaderless) == len(described.partitions):
+        found.append("no partition has a leader: no claim is granted, those that wait among them, until elections"
+                     " are over; these take seconds, and need ZooKeeper and a majority of each partition's voters")
+    elif leaderless:
         found.append(f"{many(len(leaderless), 'partition')} {_has(len(leaderless))} no leader"
-                     f" ({_numbers(leaderless)}): their tasks cannot be claimed; an election takes"
-                     " seconds")
+                     f" ({_numbers(leaderless)}): their tasks cannot be claimed; "
+                     + ("an election takes seconds" if described.session == "connected" else "an election needs"
+                        " ZooKeeper"))
     live = {node.name for node in described.nodes if node.is_live}
     short = [row for row in described.partitions
              if 2 * len(live.intersection(row.cohort or row.owners)) <= len(row.cohort or row.owners)]
@@ -123,6 +127,9 @@ def _attention(situation: Situation) -> list[str]:
                      f" ({_numbers(short)}): start the nodes that are down")
     found += _moves(described)
     found += _uncollected(situation)
+    if described.is_unproven:
+        found.append("claims count without a proof that they were granted: 'skuld cluster upgrade"
+                     f" {situation.greeted.cluster}' ends that, after its grace")
     found += [f"queue {queue} is paused: nothing of it is granted until 'skuld resume {queue}'"
               for queue in described.paused[:PAUSED_SHOWN]]
     if len(described.paused) > PAUSED_SHOWN:
@@ -203,6 +210,7 @@ def document(situation: Situation) -> dict[str, Any]:
         "partitions": [attrs.asdict(row) for row in described.partitions],
         "moves": [attrs.asdict(row) for row in described.moves],
         "paused": list(described.paused),
+        "is_unproven": described.is_unproven,
         "collection": None if situation.collection is None else attrs.asdict(situation.collection),
         "queues": None if situation.doubt else [
             {"queue": row.queue, **dict(zip(STATES, row.counts, strict=True))}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skuld_py.cli.options import addresses_of, client_options
+from skuld_py.cli.options import addresses_of, client_options, naming_unknown_hosts
 
 if TYPE_CHECKING:
     from skuld_py.cli.situation import Situation
@@ -33,7 +33,9 @@ def status(nodes: str, timeout_s: float, as_json: bool) -> None:
     from skuld_py.cli.showing import print_json
     from skuld_py.cli.situation import ask, document
 
-    situation = ask(addresses_of(nodes), timeout_s)
+    addresses = addresses_of(nodes)
+    with naming_unknown_hosts(addresses):
+        situation = ask(addresses, timeout_s)
     if as_json:
         print_json(document(situation))
     else:
@@ -42,12 +44,12 @@ def status(nodes: str, timeout_s: float, as_json: bool) -> None:
 
 def _show(situation: Situation) -> None:
     from skuld_py.cli.situation import attention, collection_said
-    from skuld_py.cli.values import many, said
+    from skuld_py.cli.values import copies, many, said
 
     greeted, described = situation.greeted, situation.described
     live = sum(node.is_live for node in described.nodes)
     click.echo(f"cluster {greeted.cluster}: {live} of {many(len(described.nodes), 'node')} live,"
-               f" {many(greeted.partitions, 'partition')}, {greeted.replicas} copies, clocks within"
+               f" {many(greeted.partitions, 'partition')}, {copies(greeted.replicas)}, clocks within"
                f" {said(greeted.skew_ms / 1000)}; seen by {described.node}")
     troubles = attention(situation)
     for line in troubles:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     TaskIdKind = click.ParamType[TaskId, str | TaskId]
     MomentKind = click.ParamType[datetime, str | datetime]
     HeaderKind = click.ParamType[tuple[str, str], str | tuple[str, str]]
+    ClaimTokenKind = click.ParamType[tuple[int, bytes], str | tuple[int, bytes]]
 else:  # older releases of click have no type parameters
-    DurationKind = TaskIdKind = MomentKind = HeaderKind = click.ParamType
+    DurationKind = TaskIdKind = MomentKind = HeaderKind = ClaimTokenKind = click.ParamType
 
 DAY_S = 24 * 3600.0
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
@@ -119,6 +120,38 @@ class TaskIdText(TaskIdKind):
             self.fail(f"{refusal.message}.", param, ctx)
 
 
+class Token(click.IntRange):
+    """A claim's fencing token as ``claim`` printed it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is no token; give the number that 'skuld claim' printed behind the id.", param,
+                      ctx)
+
+
+class ClaimToken(ClaimTokenKind):
+    """A claim's token and its proof, as ``claim`` printed them: a number, and 16 hex digits behind a dash."""
+
+    name = "token"
+
+    def convert(self, value: str | tuple[int, bytes], param: click.Parameter | None,
+                ctx: click.Context | None) -> tuple[int, bytes]:
+        """The two; the proof is empty when there is none."""
+        from skuld_py.errors import Refused
+        from skuld_py.model.proofs import from_text
+
+        if isinstance(value, tuple):
+            return value
+        token, _, proof = value.partition("-")
+        try:
+            return int(TOKEN(token, param, ctx) or 0), from_text(proof)
+        except Refused as refusal:
+            self.fail(f"{refusal.message}.", param, ctx)
+
+
 DURATION = Duration()
 LEASE = Duration(least_s=0.001)
 PATIENCE = Duration(least_s=0.001)
@@ -127,7 +160,8 @@ PAST = Moment(is_past=True)
 HEADER = HeaderText()
 SETTING = HeaderText("setting")
 TASK_ID = TaskIdText()
-TOKEN = click.IntRange(1, (1 << 64) - 1)
+TOKEN = Token(1, (1 << 64) - 1)
+CLAIM_TOKEN = ClaimToken()
 SEQ = click.IntRange(0, (1 << 32) - 1)
 
 
@@ -139,6 +173,11 @@ def said(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"
     return f"{seconds:.1f}".removesuffix(".0") + " s"
+
+
+def copies(count: int) -> str:
+    """So many copies."""
+    return "1 copy" if count == 1 else f"{count} copies"
 
 
 def many(count: int, thing: str) -> str:

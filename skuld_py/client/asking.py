@@ -16,13 +16,13 @@ the other's, which nobody can step through.
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Hashable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Hashable, Iterator, Sequence
 from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import attrs
 
-from skuld_py.errors import Refused, SkuldError
+from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model.message import Message
 
 P = ParamSpec("P")
@@ -37,13 +37,15 @@ class Ask:
     """A request; who sends it numbers it. Only an idempotent one may be sent twice.
 
     ``wait_s`` is how long the cluster may take its time, beyond the client's timeout. ``undo`` makes of an
-    answer that comes when nobody waits for it any more what is to be asked then.
+    answer that comes when nobody waits for it any more what is to be asked then. ``doubted`` makes of an answer to
+    a request that was sent before, and may have been carried out then, what can be believed of it.
     """
 
     message: Message
     is_idempotent: bool = True
     wait_s: float = 0.0
     undo: Callable[[Message], Ask | None] | None = None
+    doubted: Callable[[Message], Message] | None = None
 
 
 @attrs.frozen
@@ -82,12 +84,35 @@ Flow = Generator[Step | Part[T], Any, None]
 
 
 def ask(kind: type[A], message: Message, *, is_idempotent: bool = True, wait_s: float = 0.0,
-        undo: Callable[[Message], Ask | None] | None = None) -> Work[Answered[A]]:
+        undo: Callable[[Message], Ask | None] | None = None,
+        doubted: Callable[[Message], Message] | None = None) -> Work[Answered[A]]:
     """Ask, and insist on the kind of the answer."""
-    answered: Answered[Any] = yield Ask(message, is_idempotent, wait_s, undo)
+    answered: Answered[Any] = yield Ask(message, is_idempotent, wait_s, undo, doubted)
     if not isinstance(answered.message, kind):
         raise Refused("bad_answer", f"the node answered {type(answered.message).__name__}; are versions equal?")
     return answered
+
+
+def as_part(done: int, work: Work[R]) -> Work[R]:
+    """One request of a call, of which ``done`` were carried out before: then a refusal of this one is no refusal
+    of the call."""
+    try:
+        return (yield from work)
+    except Refused as refusal:
+        if not done:
+            raise
+        raise Uncertain(refusal.code, f"{refusal.message}; {done} requests of this call were carried out before",
+                        **refusal.facts) from refusal
+
+
+def ask_either(kind: type[A], message: Message, older: Message, **options: Any) -> Work[Answered[A]]:
+    """Ask as this release does, and a node that does not understand it as the release before did."""
+    try:
+        return (yield from ask(kind, message, **options))
+    except Refused as refusal:
+        if refusal.code != "malformed":
+            raise
+    return (yield from ask(kind, older, **options))
 
 
 class Blocking:
@@ -96,12 +121,13 @@ class Blocking:
     def _perform(self, step: Step) -> Any:
         raise NotImplementedError
 
-    def _run(self, work: Work[R]) -> R:
+    def _run(self, work: Work[R], perform: Callable[[Step], Any] | None = None) -> R:
+        perform = perform or self._perform
         try:
             step = next(work)
             while True:
                 try:
-                    answer = self._perform(step)
+                    answer = perform(step)
                 except SkuldError as error:
                     step = work.throw(error)
                 else:
@@ -109,6 +135,8 @@ class Blocking:
         except StopIteration as end:
             result: R = end.value
             return result
+        finally:
+            work.close()  # at once, though a traceback may hold it
 
     def _flow(self, flow: Flow[T]) -> Iterator[T]:
         answer: Any = None
@@ -130,12 +158,13 @@ class Awaiting:
     async def _perform(self, step: Step) -> Any:
         raise NotImplementedError
 
-    async def _run(self, work: Work[R]) -> R:
+    async def _run(self, work: Work[R], perform: Callable[[Step], Awaitable[Any]] | None = None) -> R:
+        perform = perform or self._perform
         try:
             step = next(work)
             while True:
                 try:
-                    answer = await self._perform(step)
+                    answer = await perform(step)
                 except SkuldError as error:
                     step = work.throw(error)
                 else:
@@ -143,6 +172,8 @@ class Awaiting:
         except StopIteration as end:
             result: R = end.value
             return result
+        finally:
+            work.close()  # at once, though a traceback may hold it
 
     async def _flow(self, flow: Flow[T]) -> AsyncIterator[T]:
         answer: Any = None

@@ -9,8 +9,9 @@ the same time travel together (``coalescing``), each with an outcome of its own.
 waiting, and no other one is affected: it may have happened, as after ``Uncertain``, except that claims which
 arrive for it are given back at once.
 
-A call has its ``timeout_s`` from when its request leaves; one that travels with others may wait for the request
-before it as long again.
+A call has its ``timeout_s`` from when it is made; one of many requests has it for each. A client may be made
+before a fork, and used on both sides: the child has connections and ids of its own, for a loop of its own
+(``forks``).
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from typing import Any, Self
 
 import attrs
 
+from skuld_py.client import forks
 from skuld_py.client.asking import Answered, Ask, Awaiting, Joint, Step
-from skuld_py.client.async_connection import CLOSED, AsyncConnection
-from skuld_py.client.coalescing import Lane, own
+from skuld_py.client.async_connection import AsyncConnection
+from skuld_py.client.coalescing import GRACE_S, Lane, out_of_time, own
+from skuld_py.client.pursuit import CLOSED
 from skuld_py.client.verbs import TIMEOUT_S, Verbs, addresses_of
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model import messages as m
@@ -41,10 +44,23 @@ class AsyncClient(Verbs, Awaiting):
                  timeout_s: float = TIMEOUT_S) -> None:
         super().__init__(holder)
         self._timeout_s = timeout_s
-        self._connection = AsyncConnection(addresses_of(nodes))
+        self._addresses = addresses_of(nodes)
+        self._begin()
+        forks.renew(self)
+
+    def _begin(self) -> None:
+        self._connection = AsyncConnection(self._addresses)
         self._lanes: dict[tuple[Hashable, ...], Lane[Caller]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._is_closed = False
+
+    def after_fork(self) -> None:
+        """Begin anew, as another client; a closed one stays closed."""
+        was_closed = self._connection.is_closed
+        forks.keep(self._lanes, self._tasks)
+        self._connection.abandon()
+        self._begin()
+        self._connection.is_closed = was_closed
+        super().after_fork()
 
     async def __aenter__(self) -> Self:
         return self
@@ -54,29 +70,29 @@ class AsyncClient(Verbs, Awaiting):
         await self.close()
 
     async def close(self) -> None:
-        """Close the connection. Calls under way become ``Uncertain``; claims stay until their leases end."""
-        self._is_closed = True
+        """Close the connection. Calls under way end as ``closed``; claims stay until their leases end."""
+        self._connection.is_closed = True
         for lane in self._lanes.values():
             while lane.waiting:
                 for _, caller in lane.take(_is_wanted):
-                    caller.set_exception(Refused("closed", "the client was closed before the request left"))
+                    caller.set_exception(Refused("closed", CLOSED))
         await self._connection.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _perform(self, step: Step) -> Any:
-        return await (self._ask(step) if isinstance(step, Ask) else self._join(step))
+        return await (self._ask(step, self._timeout_s) if isinstance(step, Ask) else self._join(step))
 
-    async def _ask(self, question: Ask) -> Answered[Any]:
+    async def _ask(self, question: Ask, timeout_s: float) -> Answered[Any]:
         sent = self._clock()
         if type(question.message) is m.Greet:
-            return Answered(await self._connection.greet(self._timeout_s), sent)
+            return Answered(await self._connection.greet(timeout_s), sent)
         request = self._connection.next_request()
         message = attrs.evolve(question.message, request=request)  # type: ignore[call-arg]
         try:
-            answer = await self._connection.call(message, self._timeout_s, wait_s=question.wait_s,
-                                                 is_idempotent=question.is_idempotent)
+            answer = await self._connection.call(message, timeout_s, wait_s=question.wait_s,
+                                                 is_idempotent=question.is_idempotent, doubted=question.doubted)
         except (asyncio.CancelledError, Uncertain):
-            if question.undo is not None and not self._is_closed:
+            if question.undo is not None and not self._connection.is_closed:
                 self._connection.expect_stray(request, partial(self._undo, question.undo))
             raise
         return Answered(answer, sent)
@@ -89,15 +105,15 @@ class AsyncClient(Verbs, Awaiting):
     async def _ask_quietly(self, question: Ask) -> None:
         """Nobody waits for this one; what it fails to undo ends by its lease."""
         try:
-            await self._ask(question)
+            await self._ask(question, self._timeout_s)
         except SkuldError:
             return
 
     # -- calls that travel together ------------------------------------------------------------
 
     async def _join(self, joint: Joint[Any, Any]) -> Any:
-        if self._is_closed:
-            raise Refused("closed", "the client is closed")
+        if self._connection.is_closed:
+            raise Refused("closed", CLOSED)
         loop = asyncio.get_running_loop()
         caller: Caller = loop.create_future()
         lane = self._lanes.get(joint.key)
@@ -106,12 +122,16 @@ class AsyncClient(Verbs, Awaiting):
         lane.add(joint, caller)
         if len(lane.waiting) == 1 or lane.is_full:
             loop.call_soon(self._look, joint.key)  # behind the callers that are ready to run
-        return own(await caller)
+        timer = loop.call_later(self._timeout_s + GRACE_S, _give_up, lane, caller)
+        try:
+            return own(await caller)
+        finally:
+            timer.cancel()
 
     def _look(self, key: tuple[Hashable, ...]) -> None:
         """Send what is due; forget a lane that is empty."""
         lane = self._lanes.get(key)
-        while lane is not None and lane.is_due() and not self._is_closed:
+        while lane is not None and lane.is_due() and not self._connection.is_closed:
             taken = lane.take(_is_wanted)
             if taken:
                 lane.under_way += 1
@@ -123,7 +143,7 @@ class AsyncClient(Verbs, Awaiting):
         outcomes: Sequence[Any] = [Uncertain("closed", CLOSED)] * len(taken)
         try:
             outcomes = await self._run(taken[0][0].together([joint.item for joint, _ in taken]))
-        except SkuldError as error:
+        except Exception as error:
             outcomes = [error] * len(taken)
         finally:
             lane.under_way -= 1
@@ -140,3 +160,9 @@ class AsyncClient(Verbs, Awaiting):
 
 def _is_wanted(caller: Caller) -> bool:
     return not caller.done()
+
+
+def _give_up(lane: Lane[Caller], caller: Caller) -> None:
+    if not caller.done():
+        is_unsent = any(waiting is caller for _, waiting in lane.waiting)
+        caller.set_exception(out_of_time(is_unsent))

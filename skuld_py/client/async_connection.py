@@ -5,7 +5,8 @@ answer waits for a future of his own and never for a socket: a cancelled wait ta
 message is lost with it. Answers nobody waits for any more are dropped, unless somebody left word what to do
 with them (``expect_stray``).
 
-Everything happens in one event loop, the one of the first call.
+Everything happens in one event loop, the one of the first call. In the child of a fork there is another
+connection, for another loop (``forks``).
 """
 
 from __future__ import annotations
@@ -19,16 +20,13 @@ from contextlib import suppress
 import zmq
 import zmq.asyncio
 
-from skuld_py.client.connection import check_addresses, dial
-from skuld_py.client.pursuit import Heard, Listen, Nodes, Pause, Step, Try, pursue
+from skuld_py.client import forks
+from skuld_py.client.connection import STRAYS_MAX, addresses_in, check_addresses, dial
+from skuld_py.client.pursuit import CLOSED, READING, Doubted, Heard, Listen, Nodes, Pause, Step, Try, pursue
 from skuld_py.config import DEFAULT_LIMITS, Limits
-from skuld_py.errors import Malformed, Refused, Uncertain
+from skuld_py.errors import Malformed, Refused
 from skuld_py.model.messages import Greet, Greeted, Message
 from skuld_py.wire.codec import Envelope, decode, encode
-
-CLOSED = "the client was closed before an answer came"
-STRAYS_MAX = 10_000
-"""Answers that somebody left word about; the oldest are forgotten."""
 
 Waiter = asyncio.Future[Message | None]
 
@@ -37,17 +35,16 @@ class AsyncConnection:
     """Sockets to the nodes of a cluster, opened by the first call."""
 
     def __init__(self, nodes: Sequence[str], limits: Limits = DEFAULT_LIMITS) -> None:
-        self._addresses = check_addresses(nodes)
-        self._nodes = Nodes([])
+        self._nodes = Nodes(check_addresses(nodes))
         self._limits = limits
         self._context: zmq.asyncio.Context | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sockets: dict[str, zmq.asyncio.Socket] = {}
-        self._readers: list[asyncio.Task[None]] = []
+        self._readers: dict[str, asyncio.Task[None]] = {}
         self._requests = itertools.count(1)
         self._waiters: dict[int, Waiter] = {}
         self._greeting: asyncio.Task[Greeted] | None = None
-        self._is_closed = False
+        self.is_closed = False
         self.greeted: Greeted | None = None
         self._late: dict[int, Message] = {}
         self._unheard: tuple[int, Message | None] = (0, None)
@@ -56,34 +53,43 @@ class AsyncConnection:
     def _open(self) -> None:
         """Make the sockets, in the loop that runs now."""
         loop = asyncio.get_running_loop()
-        if self._is_closed:
-            raise Refused("closed", "the client is closed")
+        if self.is_closed:
+            raise Refused("closed", CLOSED)
         if self._loop is None:
             self._loop = loop
             self._context = zmq.asyncio.Context()
-            for node in self._addresses:
-                self._connect(node)
+            self._connect()
         elif self._loop is not loop:
             raise Refused("other_loop", "the client belongs to the event loop of its first call; make one for"
                           " each loop")
 
-    def _connect(self, node: str) -> None:
-        if node not in self._sockets and self._context is not None and self._loop is not None:
-            socket = self._context.socket(zmq.DEALER)
-            dial(socket, node, self._limits)
-            self._sockets[node] = socket
-            self._readers.append(self._loop.create_task(self._read(socket), name=f"skuld reads {node}"))
-            self._nodes.add(node)
+    def _connect(self) -> None:
+        """Have a socket to each node that is known, and to no other one."""
+        assert self._context is not None and self._loop is not None
+        for node in [*self._sockets]:
+            if node not in self._nodes.names:
+                self._readers.pop(node).cancel()
+                self._sockets.pop(node).close()
+        for node in self._nodes.names:
+            if node not in self._sockets:
+                socket = self._context.socket(zmq.DEALER)
+                dial(socket, node, self._limits)
+                self._sockets[node] = socket
+                self._readers[node] = self._loop.create_task(self._read(socket), name=f"skuld reads {node}")
+
+    def abandon(self) -> None:
+        """This is the child of a fork: leave everything to the parent, its event loop above all."""
+        forks.keep(self._context, self._sockets, self._readers, self._loop, self._waiters, self._greeting)
+        self._sockets, self._readers, self._context, self.is_closed = {}, {}, None, True
 
     async def close(self) -> None:
-        """Close all sockets. Calls under way become ``Uncertain``."""
-        self._is_closed = True
+        """Close all sockets. Calls under way end, as closed."""
+        self.is_closed = True
         for waiter in self._waiters.values():
-            if not waiter.done():
-                waiter.set_exception(Uncertain("closed", CLOSED))
-        for reader in self._readers:
+            _give_up(waiter)
+        for reader in self._readers.values():
             reader.cancel()
-        await asyncio.gather(*self._readers, *([self._greeting] if self._greeting is not None else []),
+        await asyncio.gather(*self._readers.values(), *([self._greeting] if self._greeting is not None else []),
                              return_exceptions=True)
         self._readers.clear()
         for socket in self._sockets.values():
@@ -98,10 +104,11 @@ class AsyncConnection:
         return next(self._requests)
 
     async def greet(self, timeout_s: float) -> Greeted:
-        """Learn the cluster, and connect to all its live nodes; once, for all that wait for it."""
+        """Learn the cluster, and connect to all its live nodes: once for all that wait for it, and now and then
+        beside other calls."""
+        self._open()
         if self.greeted is not None:
             return self.greeted
-        self._open()
         if self._greeting is None:
             assert self._loop is not None
             self._greeting = self._loop.create_task(self._greet(timeout_s))
@@ -111,17 +118,24 @@ class AsyncConnection:
     async def _greet(self, timeout_s: float) -> Greeted:
         answer = await self.call(Greet(self.next_request()), timeout_s, is_idempotent=True, is_greeting=True)
         assert isinstance(answer, Greeted), answer
-        for member in answer.members:
-            self._connect(f"{member.host}:{member.port}")
+        self._learn(answer)
         return answer
+
+    def _learn(self, greeted: Greeted) -> None:
+        """Who lives now; connect to all of them."""
+        if self.is_closed or (self.greeted is not None and self.greeted.cluster != greeted.cluster):
+            return
+        self._nodes.learn(addresses_in(greeted), time.monotonic())
+        self._connect()
+        self.greeted = greeted
 
     def _on_greeted(self, greeting: asyncio.Task[Greeted]) -> None:
         self._greeting = None
-        if not greeting.cancelled() and greeting.exception() is None:
-            self.greeted = greeting.result()
+        if not greeting.cancelled():
+            greeting.exception()  # those who wait for it are told
 
     async def call(self, message: Message, timeout_s: float, *, is_idempotent: bool, wait_s: float = 0,
-                   is_greeting: bool = False) -> Message:
+                   is_greeting: bool = False, doubted: Doubted | None = None) -> Message:
         """Send a request and give its answer, which may take ``wait_s`` more than the timeout.
 
         Raises ``Refused`` when it did not happen, ``Uncertain`` when it may have.
@@ -131,7 +145,8 @@ class AsyncConnection:
         cluster = "" if is_greeting else (await self.greet(timeout_s)).cluster
         request: int = message.request  # type: ignore[attr-defined]
         frames = encode(Envelope("", cluster, (message,)))
-        pursuit = pursue(self._nodes, started, timeout_s, is_idempotent=is_idempotent, wait_s=wait_s)
+        pursuit = pursue(self._nodes, started, timeout_s, is_idempotent=is_idempotent, wait_s=wait_s,
+                         is_reading=type(message) in READING, doubted=doubted)
         try:
             step = next(pursuit)
             while True:
@@ -143,25 +158,29 @@ class AsyncConnection:
     async def _take(self, step: Step, frames: list[bytes], request: int) -> Heard:
         match step:
             case Try(nodes):
-                return Heard(time.monotonic(), self._send(nodes, frames))
+                node = self._send(nodes, frames)
+                return Heard(time.monotonic(), node, is_closed=not node and self.is_closed)
             case Listen(until):
                 answer = await self._receive(request, until)
-                return Heard(time.monotonic(), answer=answer)
+                return Heard(time.monotonic(), answer=answer, is_closed=self.is_closed)
             case Pause(until):
                 await asyncio.sleep(max(0.0, until - time.monotonic()))
                 return Heard(time.monotonic())
 
     def _send(self, nodes: Sequence[str], frames: list[bytes]) -> str:
-        if self._is_closed:
-            raise Uncertain("closed", CLOSED)
         for node in nodes:
-            sent = self._sockets[node].send_multipart(frames, zmq.DONTWAIT)
-            problem = asyncio.ensure_future(sent).exception()  # a send that may not wait is done, or failed
-            if problem is None:
+            if node in self._sockets and self._put(node, frames):
+                if self.greeted is not None and self._nodes.is_greeting_due(time.monotonic()):
+                    self._put(node, encode(Envelope("", self.greeted.cluster, (Greet(self.next_request()),))))
                 return node
-            if not isinstance(problem, zmq.Again):
-                raise problem
         return ""
+
+    def _put(self, node: str, frames: list[bytes]) -> bool:
+        sent = self._sockets[node].send_multipart(frames, zmq.DONTWAIT)
+        problem = asyncio.ensure_future(sent).exception()  # a send that may not wait is done, or failed
+        if problem is not None and not isinstance(problem, zmq.Again):
+            raise problem
+        return problem is None
 
     async def _receive(self, request: int, until: float) -> Message | None:
         assert self._loop is not None
@@ -193,6 +212,8 @@ class AsyncConnection:
             handle = self._strays.pop(request, None)
             if handle is not None:
                 handle(answer)
+            elif isinstance(answer, Greeted):
+                self._learn(answer)
         elif waiter.done():
             self._late[request] = answer
         else:

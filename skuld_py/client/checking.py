@@ -5,14 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from operator import attrgetter
 
-from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX
+from skuld_py.client.claims import ClaimKey, ClaimName
+from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX, REPLICAS_MAX
 from skuld_py.errors import Refused
+from skuld_py.model import columns, names, proofs
 from skuld_py.model import ids as task_ids
-from skuld_py.model import names
 from skuld_py.model.body import PRIORITY_MAX, PRIORITY_MIN, Header
-from skuld_py.model.fields import U63_MAX
-from skuld_py.model.ids import TaskId
+from skuld_py.model.fields import PROOF_BYTES, U63_MAX
+from skuld_py.model.ids import DuplicateId, TaskId
+from skuld_py.model.outcomes import FIRST_TOKEN
+
+CLAIM_WANTED = "give a claim, or a ClaimName of its id, token and proof"
+_ID, _TOKEN, _PROOF = attrgetter("id"), attrgetter("token"), attrgetter("proof")
+_BINARY = {bytes, TaskId, DuplicateId}
 
 
 def header_of(queue: str, priority: int) -> bytes:
@@ -59,9 +66,64 @@ def as_id(task_id: bytes | str) -> TaskId:
     """An id from its bytes or its text."""
     if isinstance(task_id, str):
         return task_ids.from_text(task_id)
+    if not isinstance(task_id, bytes):
+        raise Refused("bad_id", f"id: bytes or text wanted, not {type(task_id).__name__}")
     if len(task_id) != task_ids.ID_BYTES:
         raise Refused("bad_id", f"id: {len(task_id)} bytes; a task id has {task_ids.ID_BYTES}")
     return TaskId(task_id)
+
+
+def as_token(token: object) -> int:
+    """A claim's fencing token. Any other would make a node refuse all claims of the request that it travels in."""
+    if type(token) is not int or not FIRST_TOKEN <= token <= U63_MAX:
+        raise Refused("bad_token", f"token: {token!r} is no claim's; use the one it was granted with")
+    return token
+
+
+def as_proof(proof: object) -> bytes:
+    """A claim's proof, or none."""
+    if isinstance(proof, str):
+        return proofs.from_text(proof)
+    if type(proof) is not bytes or len(proof) not in (0, PROOF_BYTES):
+        raise Refused("bad_proof", "proof: is not what came with the claim; give claim.proof, or its text")
+    return proof
+
+
+def as_claim(claim: ClaimKey) -> ClaimKey:
+    """What names a claim: itself, if its id and its proof are bytes."""
+    try:
+        task_id, token, proof = claim.id, as_token(claim.token), claim.proof
+    except AttributeError as problem:
+        raise Refused("bad_claim", f"claim: {problem}; {CLAIM_WANTED}") from None
+    known, shown = as_id(task_id), as_proof(proof)
+    return claim if type(task_id) in _BINARY and shown is proof else ClaimName(known, token, shown)
+
+
+def names_of(claims: Sequence[ClaimKey]) -> tuple[bytes, bytes, bytes]:
+    """Ids, tokens and proofs of claims, as columns; at the cost of a few passes in C when all is well. There are
+    no proofs at all where no claim has one."""
+    try:
+        named, tokens, shown = list(map(_ID, claims)), list(map(_TOKEN, claims)), list(map(_PROOF, claims))
+    except AttributeError as problem:
+        raise Refused("bad_claim", f"claim: {problem}; {CLAIM_WANTED}") from None
+    if not {*map(type, named)} <= _BINARY or {*map(len, named)} - {task_ids.ID_BYTES}:
+        named = list(map(as_id, named))
+    if ({*map(type, tokens)} - {int} or min(tokens, default=FIRST_TOKEN) < FIRST_TOKEN
+            or max(tokens, default=FIRST_TOKEN) > U63_MAX):
+        for token in tokens:
+            as_token(token)
+    if {*map(type, shown)} - {bytes} or {*map(len, shown)} - {PROOF_BYTES}:
+        shown = list(map(as_proof, shown))
+        if any(shown):
+            shown = [proof or proofs.NO_PROOF for proof in shown]
+    return b"".join(named), columns.pack_u64(tokens), b"".join(shown)
+
+
+def as_w(w: object) -> int | None:
+    """How many owners are to have stored it; None for a majority."""
+    if w is not None and (type(w) is not int or not 0 <= w <= REPLICAS_MAX):
+        raise Refused("bad_w", f"w: {w!r} is no number of owners, 1 to {REPLICAS_MAX}; leave it out for most")
+    return w
 
 
 def as_seq(field: str, value: object) -> int:

@@ -25,14 +25,16 @@ import attrs
 from skuld_py.client.asking import Joint, Work
 from skuld_py.client.pursuit import RETRIED_CODES
 from skuld_py.config import DEFAULT_LIMITS
-from skuld_py.errors import Refused, SkuldError
+from skuld_py.errors import Refused, SkuldError, Uncertain
 
 COUNT_MAX = DEFAULT_LIMITS.batch_tasks
 BYTES_MAX = DEFAULT_LIMITS.batch_bytes // 4
 """A request of many calls; small enough that it does not hold the node up for the other lanes."""
+GRACE_S = 0.1
+"""A call waits so much longer than it has time, for what who asks for all has to say at the end of his."""
 UNDER_WAY_MAX = 4
 """Requests of one lane at a time, when calls come faster than they are answered."""
-ABOUT_ALL = (*RETRIED_CODES, "unreachable", "bad_w", "bad_answer", "too_large", "forbidden", "malformed")
+ABOUT_ALL = (*RETRIED_CODES, "unreachable", "bad_w", "bad_answer", "too_large", "forbidden", "closed")
 """Refusals that say nothing about a single task: asking for each alone would give the same."""
 
 T = TypeVar("T")
@@ -93,9 +95,17 @@ def _is_about_one(error: SkuldError) -> bool:
     return error.code == "conflict" or (isinstance(error, Refused) and error.code not in ABOUT_ALL)
 
 
-def own(outcome: R | SkuldError) -> R:
+def out_of_time(is_unsent: bool) -> SkuldError:
+    """What a call ends with that has waited for others as long as it may."""
+    if is_unsent:
+        return Refused("unsent", "timeout_s: the requests before this one took all of its time; give it more, or"
+                       " share the client among fewer")
+    return Uncertain("deadline", "no answer before the deadline")
+
+
+def own(outcome: R | Exception) -> R:
     """A caller's outcome: given, or raised, each caller having an error of its own to add a traceback to."""
-    if not isinstance(outcome, SkuldError):
+    if not isinstance(outcome, Exception):
         return outcome
     twin = type(outcome).__new__(type(outcome), *outcome.args)
     twin.__dict__.update(outcome.__dict__)

@@ -1,18 +1,21 @@
 """The verbs that end a claim or a task otherwise than by completion: fail, snooze, release; cancel; and retry.
 
 A claim is ended by its partition's leader, and only while it is held: afterwards the task is another claim's, or
-waits already. Each of these verbs may be repeated: what has happened once is said again.
+waits already. Each of these verbs may be repeated: what has happened once is said again. Where that cannot be told
+any more, since the task has gone on meanwhile, the call is uncertain, not refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
+
 from skuld_py.client import checking
-from skuld_py.client.asking import Joint, Work, ask, verb
+from skuld_py.client.asking import Joint, Work, as_part, ask, verb
 from skuld_py.client.claims import ClaimKey
 from skuld_py.client.coalescing import one_by_one
-from skuld_py.client.holding import CLAIM_BYTES, fenced, parts_with_entries, verdicts_of, with_entries
+from skuld_py.client.holding import CLAIM_BYTES, fenced, no_loss, parts_with_entries, verdicts_of, with_entries
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model import ids as task_ids
@@ -22,9 +25,9 @@ from skuld_py.model.messages import Revival
 
 BY_POLICY = -1
 NOT_REVIVED = {Revival.NOT_DEAD: "not_dead", Revival.CANCELLED: "cancelled", Revival.NO_TASK: "no_such_task",
-               Revival.TOO_OLD: "too_old"}
+               Revival.TOO_OLD: "too_old", Revival.EXPIRED: "expired"}
 """Codes of what cannot be retried."""
-UNANSWERED = "a leader did not answer in time; try again"
+UNANSWERED = "no leader's answer came in time, or only when it may have been too late to tell; try again"
 
 
 class Concluding:
@@ -36,10 +39,11 @@ class Concluding:
         ``retry_in_s``, until its attempts are used up: then it is dead. Raises ``Fenced`` when the claim is lost.
         """
         delay_ms, entry = _pause("retry_in_s", retry_in_s), checking.as_entry("error", error)
+        key = checking.as_claim(claim)
 
         def together(items: Sequence[tuple[ClaimKey, bytes]]) -> Work[Sequence[int | SkuldError | None]]:
             return one_by_one(items, lambda part: _conclude(FAILED, delay_ms, part))
-        _insist(claim, (yield Joint(("fail", delay_ms), (claim, entry), CLAIM_BYTES + len(entry), together)))
+        _insist(claim, (yield Joint(("fail", delay_ms), (key, entry), CLAIM_BYTES + len(entry), together)))
 
     @verb
     def fail_many(self, claims: Sequence[ClaimKey], errors: Sequence[bytes | str] | None = None, *,
@@ -65,20 +69,24 @@ class Concluding:
     @verb
     def cancel(self, *ids: bytes | str, w: int | None = None) -> Work[None]:
         """Nobody is to claim these tasks any more. Who holds one learns it by renewing; if it completes the task
-        all the same, the task is completed. It cannot be taken back."""
-        for part in _ids_in_parts(ids):
-            yield from ask(m.Acked, m.Cancel(0, w or 0, 0, b"".join(part)))
+        all the same, the task is completed. It cannot be taken back. Refused as ``no_such_task`` when one of them
+        is not there: then none is cancelled, and who enqueues it later has a task that lives."""
+        copies = checking.as_w(w) or 0
+        for done, part in enumerate(_ids_in_parts(ids)):
+            yield from as_part(done, ask(m.Acked, m.Cancel(0, copies, 0, b"".join(part))))
 
     @verb
     def retry(self, *ids: bytes | str) -> Work[None]:
         """Let dead tasks begin anew, their attempts counted from 0; what they went through stays on record.
 
-        Raises ``Refused`` about those that are not dead (``not_dead``, ``cancelled``, ``no_such_task``), or have
-        been for longer than ended tasks are kept (``too_old``); the others are retried.
+        One that was retried before and has not ended since is as if retried now. Raises ``Refused`` about those
+        that are not dead (``not_dead``, ``cancelled``, ``no_such_task``), have been for longer than ended tasks
+        are kept, or were claimed 8,000 times (``too_old``), or would expire again at once (``expired``: enqueue
+        another one); the others are retried.
         """
         refused: dict[Revival, list[bytes]] = {}
-        for part in _ids_in_parts(ids):
-            answer = yield from ask(m.Revived, m.Revive(0, b"".join(part)))
+        for done, part in enumerate(_ids_in_parts(ids)):
+            answer = yield from as_part(done, ask(m.Revived, m.Revive(0, b"".join(part)), doubted=_no_refusal))
             for task_id, outcome in zip(part, answer.message.outcomes, strict=True):
                 if outcome != Revival.REVIVED:
                     refused.setdefault(Revival(outcome), []).append(task_id)
@@ -90,11 +98,21 @@ class Concluding:
             raise Refused(code, f"ids: {len(which)} cannot be retried ({code}): {listed}")
 
 
+def _no_refusal(answer: m.Message) -> m.Message:
+    """An answer of leaders in doubt: what they refuse now they may have done when they were asked first."""
+    if not isinstance(answer, m.Revived):
+        return answer
+    return attrs.evolve(answer, outcomes=bytes(
+        outcome if outcome == Revival.REVIVED else Revival.UNKNOWN for outcome in answer.outcomes))
+
+
 def _conclude(kind: int, delay_ms: int, items: Sequence[tuple[ClaimKey, bytes]]) -> Work[list[int | None]]:
     """From when each task may be claimed again; 0: the claim was lost, None: nobody knows."""
     ends: list[int | None] = []
-    for ids, tokens, errors in parts_with_entries(items):
-        answer = yield from ask(m.Renewed, m.Conclude(0, kind, delay_ms, ids, tokens, errors))
+    doubted = None if kind == RELEASED else no_loss
+    for done, (ids, tokens, proofs, errors) in enumerate([*parts_with_entries(items)]):
+        answer = yield from as_part(done, ask(
+            m.Renewed, m.Conclude(0, kind, delay_ms, ids, tokens, errors, proofs), doubted=doubted))
         ends += [verdict.end_ms for verdict in verdicts_of(answer)]
     return ends
 

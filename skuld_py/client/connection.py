@@ -1,22 +1,66 @@
-"""Requests to a cluster over sockets that block; what is asked of whom and how often decides ``pursuit``.
+"""Requests to a cluster over sockets, from any number of threads; ``pursuit`` decides what is asked of whom.
 
-One DEALER per node; answers are matched by request number, late ones dropped.
+One DEALER per node; answers are matched by request number. A calling thread does its own work: it sends, and where
+nobody reads it reads, for itself and for all others, until its own answer is there; then another one of those that
+wait goes on. So a call that is alone is handed to no other thread, and one that waits for long holds nobody up.
+
+Invariants:
+
+* Sockets are touched under the lock only, and nothing blocks there. Who reads waits for file descriptors, without
+  the lock. Who has touched a socket leaves nothing to be read on it: its descriptor tells of what is new only.
+* An exception may strike between any two calls (``waiter``). A message that was left half sent is ended by frames
+  that make it malformed, so that nothing is taken for its rest; what was read stays in the inbox until it has been
+  handed out. What an interrupt tears all the same is as if lost on its way.
+* An answer that came when nobody waited for it any more is undone if its question says how (``Ask.undo``): at once
+  when somebody reads it, which the next call does, and asked again until it is answered.
+* In the child of a fork there is another connection: this one belongs to the parent (``forks``).
 """
 
 from __future__ import annotations
 
 import itertools
+import math
+import os
+import select
+import threading
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
+import attrs
 import zmq
 
-from skuld_py.client.pursuit import Heard, Listen, Nodes, Step, Try, pursue
+from skuld_py.client import forks
+from skuld_py.client.pursuit import (
+    ATTEMPT_S,
+    CLOSED,
+    READING,
+    Doubted,
+    Heard,
+    Listen,
+    Nodes,
+    Pursuit,
+    Step,
+    Try,
+    pursue,
+)
+from skuld_py.client.waiter import LOOK_S, Waiter
 from skuld_py.config import DEFAULT_LIMITS, Limits
 from skuld_py.errors import Malformed, Refused
-from skuld_py.model.messages import Greet, Greeted, Message
+from skuld_py.model.messages import Failed, Greet, Greeted, Message
 from skuld_py.wire.codec import Envelope, decode, encode
+
+STRAYS_MAX = 10_000
+"""Late answers that are to be undone; the oldest are forgotten."""
+TRIES_MAX = 40
+"""What undoes an answer is asked for so often, as calls are made, at most every ``ATTEMPT_S``."""
+LINGER_MS = 200
+"""What is being undone when the client is closed has so long to leave."""
+
+Undo = Callable[[Message], Message | None]
+"""What is to be asked when an answer comes that nobody waits for any more."""
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -36,6 +80,11 @@ def check_addresses(nodes: Sequence[str]) -> list[str]:
     return list(nodes)
 
 
+def addresses_in(greeted: Greeted) -> list[str]:
+    """Where the cluster's live members are."""
+    return [f"{member.host}:{member.port}" for member in greeted.members]
+
+
 def dial(socket: zmq.Socket[Any], node: str, limits: Limits) -> None:
     """Have a fresh DEALER connect to a node. It takes nothing to send until it has."""
     host, port = parse_address(node)
@@ -48,93 +97,343 @@ def dial(socket: zmq.Socket[Any], node: str, limits: Limits) -> None:
     socket.connect(f"tcp://{host}:{port}")
 
 
+class _Call(Waiter):
+    """A thread with a request under way. ``poll`` is what it reads by, over the sockets of ``era``."""
+
+    __slots__ = ("answer", "era", "poll", "request")
+
+    def __init__(self, request: int) -> None:
+        super().__init__()
+        self.request = request
+        self.answer: Message | None = None
+        self.poll = select.poll()
+        self.era = -1
+
+
+@attrs.define(eq=False)
+class _Debt:
+    """A request that undoes something, when it was last sent, and how often."""
+
+    message: Message
+    sent: float = -math.inf
+    tries: int = 0
+    is_answered: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is done, or is left to the end of the lease."""
+        return self.is_answered or self.tries >= TRIES_MAX
+
+    def hear(self, answer: Message) -> None:
+        """It is done, unless a node says that it, or a leader, could not."""
+        self.is_answered = not isinstance(answer, Failed) and not getattr(answer, "unknown", b"")
+
+
 class Connection:
-    """Sockets to the nodes of a cluster. Not thread-safe: its owner serialises calls."""
+    """Sockets to the nodes of a cluster, for the threads of one process, opened by the first call."""
 
     def __init__(self, nodes: Sequence[str], limits: Limits = DEFAULT_LIMITS) -> None:
-        self._nodes = Nodes([])
-        addresses = check_addresses(nodes)
+        self._nodes = Nodes(check_addresses(nodes))
         self._limits = limits
-        self._context = zmq.Context()
+        self._lock = threading.RLock()
+        self._context: zmq.Context[zmq.Socket[bytes]] | None = None
         self._sockets: dict[str, zmq.Socket[bytes]] = {}
-        self._poller = zmq.Poller()
+        self._descriptors: dict[int, zmq.Socket[bytes]] = {}
+        self._era = 0
+        self._bell = -1, -1
         self._requests = itertools.count(1)
-        for node in addresses:
-            self._connect(node)
+        self._calls: dict[int, _Call] = {}
+        self._reader: _Call | None = None
+        self._inbox: deque[list[bytes]] = deque()
+        self._torn: tuple[zmq.Socket[bytes], int] | None = None
+        self._strays: dict[int, Undo] = {}
+        self._debts: dict[int, _Debt] = {}
+        self.is_closed = False
         self.greeted: Greeted | None = None
 
-    def _connect(self, node: str) -> None:
-        if node not in self._sockets:
-            socket: zmq.Socket[bytes] = self._context.socket(zmq.DEALER)
-            dial(socket, node, self._limits)
-            self._sockets[node] = socket
-            self._poller.register(socket, zmq.POLLIN)
-            self._nodes.add(node)
+    # -- opening and closing ---------------------------------------------------------------------
+
+    def _open(self) -> None:
+        with self._lock:
+            if self._era or self.is_closed:
+                return
+            if self._context is None:
+                self._context = zmq.Context()
+            if self._bell[0] < 0:
+                self._bell = os.pipe()
+                os.set_blocking(self._bell[0], False)
+                os.set_blocking(self._bell[1], False)
+            self._connect()
+
+    def _connect(self) -> None:
+        """Have a socket to each node that is known, and to no other one."""
+        assert self._context is not None
+        for node in [*self._sockets]:
+            if node not in self._nodes.names:
+                socket = self._sockets.pop(node)
+                self._descriptors.pop(socket.FD, None)
+                socket.close()
+        for node in self._nodes.names:
+            if node not in self._sockets:
+                socket = self._context.socket(zmq.DEALER)
+                dial(socket, node, self._limits)
+                self._descriptors[socket.FD] = socket
+                self._sockets[node] = socket
+        self._era += 1
+        self._ring()
 
     def close(self) -> None:
-        """Close all sockets."""
-        for socket in self._sockets.values():
-            socket.close()
-        self._sockets.clear()
-        self._context.term()
+        """Close all sockets. Calls under way end, as closed."""
+        with self._lock:
+            if not self.is_closed and self._era:
+                self._drain(*self._sockets.values())
+            self.is_closed = True
+            self._descriptors.clear()
+            for socket in self._sockets.values():
+                socket.close(linger=LINGER_MS if self._debts else 0)
+            for call in self._calls.values():
+                call.wake()
+            self._ring()
+            bell, self._bell = self._bell, (-1, -1)
+            context, self._context = self._context, None
+        for end in bell:
+            if end >= 0:
+                os.close(end)
+        if context is not None:
+            context.destroy()
+
+    def abandon(self) -> None:
+        """This is the child of a fork: leave everything to the parent."""
+        forks.keep(self._context, self._sockets, self._descriptors)
+        self._lock = threading.RLock()
+        self._sockets, self._descriptors, self.is_closed = {}, {}, True
+        for end in self._bell:
+            if end >= 0:
+                os.close(end)
+        self._bell = -1, -1
+
+    # -- calls -----------------------------------------------------------------------------------
 
     def next_request(self) -> int:
         """A number no other request of this connection had."""
         return next(self._requests)
 
     def greet(self, timeout_s: float) -> Greeted:
-        """Learn the cluster, and connect to all its live nodes; once."""
+        """Learn the cluster, and connect to all its live nodes: by the first call, then beside others."""
+        if self.is_closed:
+            raise Refused("closed", CLOSED)
         if self.greeted is None:
             answer = self.call(Greet(self.next_request()), timeout_s, is_idempotent=True, is_greeting=True)
             assert isinstance(answer, Greeted), answer
-            self.greeted = answer
-            for member in answer.members:
-                self._connect(f"{member.host}:{member.port}")
+            self._learn(answer)
+            return answer
         return self.greeted
 
     def call(self, message: Message, timeout_s: float, *, is_idempotent: bool, wait_s: float = 0,
-             is_greeting: bool = False) -> Message:
+             is_greeting: bool = False, undo: Undo | None = None, doubted: Doubted | None = None) -> Message:
         """Send a request and give its answer, which may take ``wait_s`` more than the timeout.
 
         Raises ``Refused`` when it did not happen, ``Uncertain`` when it may have.
         """
         started = time.monotonic()
+        if not self._era:
+            self._open()
         cluster = "" if is_greeting else self.greet(timeout_s).cluster
         request: int = message.request  # type: ignore[attr-defined]
         frames = encode(Envelope("", cluster, (message,)))
-        pursuit = pursue(self._nodes, started, timeout_s, is_idempotent=is_idempotent, wait_s=wait_s)
+        pursuit = pursue(self._nodes, started, timeout_s, is_idempotent=is_idempotent, wait_s=wait_s,
+                         is_reading=type(message) in READING, doubted=doubted)
+        call = _Call(request)
+        try:
+            return self._pursue(pursuit, frames, call)
+        except BaseException as error:
+            if undo is not None and not isinstance(error, Refused):
+                self._leave_word(call, undo)
+            raise
+        finally:
+            call.is_gone = True
+            self._leave(call)
+
+    def _pursue(self, pursuit: Pursuit, frames: list[bytes], call: _Call) -> Message:
         try:
             step = next(pursuit)
             while True:
-                step = pursuit.send(self._take(step, frames, request))
+                step = pursuit.send(self._take(step, frames, call))
         except StopIteration as end:
             answer: Message = end.value
             return answer
 
-    def _take(self, step: Step, frames: list[bytes], request: int) -> Heard:
+    def _take(self, step: Step, frames: list[bytes], call: _Call) -> Heard:
         if isinstance(step, Try):
-            node = self._send(step.nodes, frames)
-            return Heard(time.monotonic(), node)
-        answer = self._receive(request if isinstance(step, Listen) else -1, step.until)
-        return Heard(time.monotonic(), answer=answer)
+            node = self._send(step.nodes, frames, call)
+            return Heard(time.monotonic(), node, is_closed=not node and self.is_closed)
+        answer = self._wait(call, step.until, is_listening=isinstance(step, Listen))
+        return Heard(time.monotonic(), answer=answer, is_closed=self.is_closed)
 
-    def _send(self, nodes: Sequence[str], frames: list[bytes]) -> str:
-        for node in nodes:
-            try:
-                self._sockets[node].send_multipart(frames, zmq.DONTWAIT)
-            except zmq.Again:
-                continue
-            return node
+    def _leave_word(self, call: _Call, undo: Undo) -> None:
+        """Nobody waits for this answer any more; undo it, now or when it comes."""
+        with self._lock:
+            self._calls.pop(call.request, None)
+            if call.answer is not None:
+                self._owe(undo(call.answer))
+            else:
+                self._strays[call.request] = undo
+                if len(self._strays) > STRAYS_MAX:
+                    del self._strays[next(iter(self._strays))]
+
+    def _leave(self, call: _Call) -> None:
+        """Let another one read, if this one did."""
+        with self._lock:
+            self._calls.pop(call.request, None)
+            if self._reader is call:
+                self._reader = None
+                for other in self._calls.values():
+                    if not other.is_gone and other.answer is None:
+                        other.wake()
+                        break
+
+    # -- waiting ---------------------------------------------------------------------------------
+
+    def _wait(self, call: _Call, until: float, *, is_listening: bool) -> Message | None:
+        """For the answer or the moment, reading for all if nobody else does. What comes in a pause is late."""
+        while call.answer is None or not is_listening:
+            if not is_listening:
+                call.answer = None
+            left = until - time.monotonic()
+            if left <= 0 or self.is_closed:
+                break
+            if self._may_read(call):
+                self._read(call, min(left, LOOK_S))
+            else:
+                call.wait(left)
+        return call.answer
+
+    def _may_read(self, call: _Call) -> bool:
+        with self._lock:
+            reader = self._reader
+            if reader is None or reader.is_gone or reader.thread == call.thread:
+                self._reader = call
+            return self._reader is call
+
+    def _read(self, call: _Call, seconds: float) -> None:
+        with self._lock:
+            self._hand_out_inbox()
+            if self.is_closed or call.answer is not None:
+                return
+            if call.era != self._era:
+                call.poll, call.era = select.poll(), self._era
+                for descriptor in (self._bell[0], *self._descriptors):
+                    call.poll.register(descriptor, select.POLLIN)
+        ready = call.poll.poll(math.ceil(seconds * 1000))
+        with self._lock:
+            if not self.is_closed:
+                self._drain(*(self._descriptors[each] for each, _ in ready if each in self._descriptors))
+                with suppress(BlockingIOError):
+                    if any(each == self._bell[0] for each, _ in ready):
+                        os.read(self._bell[0], 4_096)
+
+    def _ring(self) -> None:
+        """Let the reader look up: there is news for it besides what its descriptors tell."""
+        if self._reader is not None and self._bell[1] >= 0:
+            with suppress(BlockingIOError):
+                os.write(self._bell[1], b".")
+
+    # -- under the lock --------------------------------------------------------------------------
+
+    def _send(self, nodes: Sequence[str], frames: list[bytes], call: _Call) -> str:
+        """Send to the first that takes it; nobody may have, or all be closed."""
+        with self._lock:
+            if self.is_closed:
+                return ""
+            call.answer = None
+            self._calls[call.request] = call
+            for node in nodes:
+                socket = self._sockets.get(node)
+                if socket is not None and self._put(socket, frames):
+                    if self.greeted is not None and self._nodes.is_greeting_due(time.monotonic()):
+                        greeting = Greet(self.next_request())
+                        self._put(socket, encode(Envelope("", self.greeted.cluster, (greeting,))))
+                    self._drain(socket)
+                    return node
         return ""
 
-    def _receive(self, request: int, until: float) -> Message | None:
-        while (left := until - time.monotonic()) > 0:
-            for socket, _ in self._poller.poll(max(1, int(left * 1000))):
-                try:
-                    envelope = decode(socket.recv_multipart(zmq.DONTWAIT), self._limits)
-                except (zmq.Again, Malformed):
-                    continue
-                for answer in envelope.messages:
-                    if getattr(answer, "request", None) == request:
-                        return answer
-        return None
+    def _put(self, socket: zmq.Socket[bytes], frames: list[bytes]) -> bool:
+        """Send, unless the node is not connected or reads too slowly."""
+        if self._torn is not None:
+            torn, count = self._torn
+            if not torn.closed:
+                with suppress(zmq.Again):  # nothing of it was sent
+                    torn.send_multipart([b""] * count, zmq.DONTWAIT)
+        self._torn = socket, len(frames)
+        try:
+            socket.send_multipart(frames, zmq.DONTWAIT)
+        except zmq.Again:
+            self._torn = None
+            return False
+        self._torn = None
+        return True
+
+    def _drain(self, *sockets: zmq.Socket[bytes]) -> None:
+        """Read all there is, and hand it out."""
+        for socket in sockets:
+            while not socket.closed and int(socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
+                self._inbox.append(socket.recv_multipart(zmq.DONTWAIT))
+        self._hand_out_inbox()
+        if self._debts:
+            self._pay()
+
+    def _hand_out_inbox(self) -> None:
+        while self._inbox:
+            frames = self._inbox[0]
+            with suppress(Malformed):
+                for answer in decode(frames, self._limits).messages:
+                    self._hand_out(answer)
+            if self._inbox and self._inbox[0] is frames:
+                self._inbox.popleft()
+
+    def _hand_out(self, answer: Message) -> None:
+        """To whom it belongs; doing it twice changes nothing."""
+        request = getattr(answer, "request", -1)
+        call = self._calls.get(request)
+        if call is not None:
+            call.answer = answer
+            if call is not self._reader:
+                call.wake()
+            elif call.thread != threading.get_ident():
+                self._ring()
+        elif request in self._strays:
+            self._owe(self._strays.pop(request)(answer))
+        elif request in self._debts:
+            self._debts[request].hear(answer)
+        elif isinstance(answer, Greeted):
+            self._learn(answer)
+
+    def _learn(self, greeted: Greeted) -> None:
+        """Who lives now; connect to all of them."""
+        with self._lock:
+            if self.is_closed or (self.greeted is not None and self.greeted.cluster != greeted.cluster):
+                return
+            self._nodes.learn(addresses_in(greeted), time.monotonic())
+            if {*self._nodes.names} != self._sockets.keys():
+                self._connect()
+            self.greeted = greeted
+
+    def _owe(self, message: Message | None) -> None:
+        if message is not None and len(self._debts) < STRAYS_MAX:
+            self._debts[self.next_request()] = _Debt(message)
+
+    def _pay(self) -> None:
+        """Ask for what undoes late answers, again and again, until it is answered."""
+        now = time.monotonic()
+        self._debts = {request: debt for request, debt in self._debts.items() if not debt.is_over}
+        for request, debt in [*self._debts.items()]:
+            if now - debt.sent < ATTEMPT_S or self.greeted is None:
+                continue
+            message = attrs.evolve(debt.message, request=request)  # type: ignore[call-arg]
+            frames = encode(Envelope("", self.greeted.cluster, (message,)))
+            for node in self._nodes.in_turn(now):
+                socket = self._sockets.get(node)
+                if socket is not None and self._put(socket, frames):
+                    debt.sent, debt.tries = now, debt.tries + 1
+                    self._drain(socket)
+                    break

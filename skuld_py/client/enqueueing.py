@@ -1,6 +1,7 @@
 """The verbs that make tasks.
 
-An enqueue carries its ids, given or minted before the first request, so asking again is harmless.
+An enqueue carries its ids, given or minted before the first request, so asking again is harmless. Who is told that
+it may have happened is told the ids, too.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from skuld_py.client import checking, options
-from skuld_py.client.asking import Joint, Work, ask, verb
+from skuld_py.client.asking import Joint, Work, as_part, ask, verb
 from skuld_py.client.coalescing import one_by_one
-from skuld_py.client.minting import Minter
+from skuld_py.client.minting import FUTURE_ID, Minter
 from skuld_py.client.options import Retry
 from skuld_py.client.preludes import (
     DEP_WAIT_S,
@@ -27,10 +28,10 @@ from skuld_py.client.preludes import (
     Times,
     prepare,
 )
-from skuld_py.errors import Refused, SkuldError
+from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model import messages as m
 from skuld_py.model.columns import unpack_u64
-from skuld_py.model.ids import DuplicateId, TaskId, split
+from skuld_py.model.ids import DuplicateId, TaskId, split, to_text
 
 _NOTHING = (None,) * 5
 
@@ -82,28 +83,56 @@ class Enqueueing:
         """
         header = options.header_of(queue, priority, retry, headers)
         checking.check_payload(payload)
+        w = checking.as_w(w)
         task = NewTask(header, payload, None if id is None else checking.as_id(id))
         if (not_before, expires, key, unique, deps) != _NOTHING:
             given = Given([not_before], [expires], [key], [unique], [deps], on_dep_failure, dep_wait_s,
                           unique_window_s)
             task = _prepared(task, given, self._wall_ms(), self._minter.moment)
 
+        named: list[NewTask] = []
+
         def together(tasks: Sequence[NewTask]) -> Work[Sequence[TaskId | SkuldError]]:
-            return self._store_each(tasks, w)
+            return self._store_each(tasks, w, named)
         made: TaskId = yield Joint(("enqueue", w), task, len(task.rest) + len(task.header) + 40, together)
         return made
 
-    def _store_each(self, tasks: Sequence[NewTask], w: int | None) -> Work[Sequence[TaskId | SkuldError]]:
-        """Ids are given first, so that asking again asks for the same tasks."""
-        made = yield from self._name([task.id for task in tasks])
-        named = [NewTask(task.header, task.rest, task_id) for task, task_id in zip(tasks, made, strict=True)]
-        return (yield from one_by_one(named, lambda part: self._store(part, w)))
+    def _store_each(self, tasks: Sequence[NewTask], w: int | None,
+                    named: list[NewTask]) -> Work[Sequence[TaskId | SkuldError]]:
+        """Ids are given first and kept in ``named``, so that asking again asks for the same tasks."""
+        if not named:
+            made = yield from self._name([task.id for task in tasks])
+            named += [NewTask(task.header, task.rest, task_id) for task, task_id in zip(tasks, made, strict=True)]
+        outcomes = yield from one_by_one(named, lambda part: self._store(part, w))
+        late = [number for number, (task, outcome) in enumerate(zip(tasks, outcomes, strict=True))
+                if _is_of_future(outcome) and not isinstance(task.id, TaskId)]
+        if late:
+            fresh = yield from self._name([tasks[number].id for number in late])
+            for number, task_id in zip(late, fresh, strict=True):
+                named[number] = NewTask(named[number].header, named[number].rest, task_id)
+            again = yield from one_by_one([named[number] for number in late], lambda part: self._store(part, w))
+            outcomes = [dict(zip(late, again, strict=True)).get(*row) for row in enumerate(outcomes)]
+        return [_naming(outcome, [task.id]) if isinstance(outcome, Uncertain) else outcome
+                for task, outcome in zip(named, outcomes, strict=True)]
 
     def _store(self, tasks: Sequence[NewTask], w: int | None) -> Work[list[TaskId]]:
         """One request, with a batch for each queue and its options."""
         made = [task.id for task in tasks if isinstance(task.id, TaskId)]
         batches = options.batches_of([task.header for task in tasks], made, [task.rest for task in tasks])
-        return _marked(made, batches, (yield from ask(m.Acked, m.Enqueue(0, w or 0, batches))).message)
+        return (yield from self._ask_to_store(made, batches, w))
+
+    def _ask_to_store(self, made: list[TaskId], batches: tuple[m.TaskBatch, ...],
+                      w: int | None) -> Work[list[TaskId]]:
+        try:
+            acked = yield from ask(m.Acked, m.Enqueue(0, checking.as_w(w) or 0, batches))
+        except Uncertain as doubt:
+            raise _naming(doubt, made) from doubt
+        except SkuldError as error:
+            if error.code == FUTURE_ID:
+                self._minter.note_refused(made)
+            raise
+        self._minter.note_acknowledged(made)
+        return _marked(made, batches, acked.message)
 
     @verb
     def enqueue_many(self, queue: str, payloads: Iterable[bytes], *, priority: int = 0,
@@ -115,7 +144,8 @@ class Enqueueing:
         """Store many tasks, in requests of at most 1,000; gives their ids in order.
 
         After an error some may be stored: enqueue again with the same ``ids`` (see ``new_ids``) and the same
-        options (see ``client.options``).
+        options (see ``client.options``). An ``Uncertain`` has facts: so many of the first payloads are ``stored``,
+        and ``ids`` names, as one text, those behind them that are in doubt, if any; of the rest nothing is stored.
         """
         header = options.header_of(queue, priority, retry, headers)
         every = list(payloads)
@@ -128,13 +158,29 @@ class Enqueueing:
                 raise Refused("bad_ids", f"ids: {len(ids)} for {len(every)} payloads")
             wanted = [_agreed(checking.as_id(each), named) for each, named in zip(ids, wanted, strict=True)]
         made: list[TaskId] = []
-        for part in checking.chunks(rests):
-            done, end = len(made), len(made) + len(part)
-            chunk = yield from self._name(wanted[done:end])
-            batches = options.batches_of(heads[done:end], chunk, part)
-            acked = yield from ask(m.Acked, m.Enqueue(0, w or 0, batches))
-            made += _marked(chunk, batches, acked.message)
+        for done, part in enumerate(checking.chunks(rests)):
+            start, end = len(made), len(made) + len(part)
+            try:
+                made += yield from as_part(done, self._store_part(heads[start:end], wanted[start:end], part, w))
+            except Uncertain as doubt:
+                doubt.facts["stored"] = start
+                raise
         return made
+
+    def _store_part(self, heads: Sequence[bytes], wanted: Sequence[TaskId | int | None], rests: Sequence[bytes],
+                    w: int | None) -> Work[list[TaskId]]:
+        """One request; once more, with fresh ids, where those made were of the future."""
+        try:
+            return (yield from self._name_and_store(heads, wanted, rests, w))
+        except Refused as refusal:
+            if refusal.code != FUTURE_ID or all(isinstance(each, TaskId) for each in wanted):
+                raise
+        return (yield from self._name_and_store(heads, wanted, rests, w))
+
+    def _name_and_store(self, heads: Sequence[bytes], wanted: Sequence[TaskId | int | None],
+                        rests: Sequence[bytes], w: int | None) -> Work[list[TaskId]]:
+        named = yield from self._name(wanted)
+        return (yield from self._ask_to_store(named, options.batches_of(heads, named, rests), w))
 
 
 def _marked(made: list[TaskId], batches: Sequence[m.TaskBatch], acked: m.Acked) -> list[TaskId]:
@@ -146,9 +192,19 @@ def _marked(made: list[TaskId], batches: Sequence[m.TaskBatch], acked: m.Acked) 
     return [DuplicateId(task_id) if task_id in known else task_id for task_id in made]
 
 
+def _naming(doubt: Uncertain, ids: Sequence[TaskId | int | None]) -> Uncertain:
+    """With the ids that it is to be asked again with, as one text."""
+    named = " ".join(to_text(task_id) for task_id in ids if isinstance(task_id, TaskId))
+    return Uncertain(doubt.code, doubt.message, **{**doubt.facts, "ids": named})
+
+
 def _prepared(task: NewTask, given: Given, now_ms: int, moment: Moment) -> NewTask:
     (head,), (rest,), (wanted,) = prepare(task.header, [task.rest], given, now_ms, moment)
     return NewTask(head, rest, _agreed(task.id, wanted) if isinstance(task.id, TaskId) else wanted)
+
+
+def _is_of_future(outcome: TaskId | SkuldError) -> bool:
+    return isinstance(outcome, Refused) and outcome.code == FUTURE_ID
 
 
 def _agreed(task_id: TaskId, wanted: TaskId | int | None) -> TaskId:

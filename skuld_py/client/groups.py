@@ -25,13 +25,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from skuld_py.client import checking, options
-from skuld_py.client.asking import Work, verb
+from skuld_py.client.asking import Work, as_part, verb
 from skuld_py.client.enqueueing import NewTask
 from skuld_py.client.options import Retry
 from skuld_py.client.preludes import DEP_WAIT_S, Given, Ids, OnFailure, prepare
 from skuld_py.errors import Refused
 from skuld_py.model import names
-from skuld_py.model.ids import TaskId
+from skuld_py.model.ids import TaskId, to_text
 from skuld_py.model.prelude import DEPS_MAX
 from skuld_py.model.task import Task
 
@@ -96,8 +96,8 @@ class Grouping:
         given = Given(on_dep_failure=on_dep_failure, dep_wait_s=dep_wait_s)
         named = yield from self._ids(tasks_of(made.count), ids)
         parts, rest = named[: made.count], named[made.count :]
-        yield from self._enqueue_steps(made, parts, [list(deps or ())] * made.count, w, given)
-        yield from self._enqueue_join(behind, parts, rest, w, given)
+        done = yield from self._enqueue_steps(made, parts, [list(deps or ())] * made.count, w, given)
+        yield from self._enqueue_join(behind, parts, rest, w, given, done)
         return Chord(parts, rest[-1])
 
     @verb
@@ -116,12 +116,17 @@ class Grouping:
         return rest[-1]
 
     @verb
-    def results_of(self, id: bytes | str) -> Work[list[bytes | None]]:
+    def results_of(self, id: bytes | str, *, missing_ok: bool = False) -> Work[list[bytes | None]]:
         """What the tasks gave that this one waits for, or waited for, in the order of their ids, which is that of
-        their making; None where there is none, or not yet. Of a join, what is behind it."""
-        return (yield from self._gathered([checking.as_id(id)]))
+        their making; None of a task that has ended without a result, or not yet. Of a join, what is behind it.
 
-    def _gathered(self, roots: Sequence[TaskId]) -> Work[list[bytes | None]]:
+        Where one of the tasks is missing, this is refused as ``missing_result``; with ``missing_ok`` that is None,
+        too. A task that is kept keeps what it waits for, so what is missing was never enqueued, or was collected
+        before somebody waited for it.
+        """
+        return (yield from self._gathered([checking.as_id(id)], missing_ok))
+
+    def _gathered(self, roots: Sequence[TaskId], missing_ok: bool) -> Work[list[bytes | None]]:
         tasks = yield from self._get(roots)
         if len(tasks) < len(roots):
             raise Refused("no_such_task", "id: there is no such task, or it is collected")
@@ -129,6 +134,8 @@ class Grouping:
         wanted = list(dict.fromkeys(dep for task in tasks for dep in task.deps))
         while wanted:
             read = {task.id: task for task in (yield from self._get(wanted))}
+            if len(read) < len(wanted) and not missing_ok:
+                raise _missing([dep for dep in wanted if dep not in read])
             joins = [task for task in read.values() if task.payload == JOIN and task.deps]
             inner = {task.id for task in joins}
             found |= {dep: read[dep].result if dep in read else None for dep in wanted if dep not in inner}
@@ -150,23 +157,32 @@ class Grouping:
         return made
 
     def _enqueue_steps(self, steps: _Steps, named: Sequence[TaskId], waits: Sequence[Ids], w: int | None,
-                       given: Given) -> Work[None]:
-        """In requests of at most 1,000 tasks, in their order."""
+                       given: Given, done: int = 0) -> Work[int]:
+        """In requests of at most 1,000 tasks, in their order, behind ``done`` others; gives how many are done."""
         tasks = list(steps.tasks(named, waits, given, self._wall_ms()))
         for part in checking.chunks([task.rest for task in tasks]):
-            done, tasks = tasks[: len(part)], tasks[len(part) :]
-            yield from self._store(done, w)
+            following, tasks = tasks[: len(part)], tasks[len(part) :]
+            yield from as_part(done, self._store(following, w))
+            done += 1
+        return done
 
     def _enqueue_join(self, behind: _Steps, parts: Sequence[TaskId], rest: Sequence[TaskId], w: int | None,
-                      given: Given) -> Work[None]:
+                      given: Given, done: int = 0) -> Work[None]:
         """A tree of joins over the parts, and the task at its top."""
         joins, level, left = behind.joining(), list(parts), list(rest)
         while len(level) > DEPS_MAX:
             groups = _even(level)
             named, left = left[: len(groups)], left[len(groups) :]
-            yield from self._enqueue_steps(joins.times(len(groups)), named, groups, w, given)
+            done = yield from self._enqueue_steps(joins.times(len(groups)), named, groups, w, given, done)
             level = named
-        yield from self._enqueue_steps(behind, left, [level], w, given)
+        yield from self._enqueue_steps(behind, left, [level], w, given, done)
+
+
+def _missing(deps: Sequence[TaskId]) -> Refused:
+    listed = ", ".join(map(to_text, deps[:5]))
+    return Refused("missing_result", f"deps: {len(deps)} tasks that it waits for are not there: {listed}; they"
+                   " were never enqueued, or collected before it came; enqueue it sooner, keep what has ended for"
+                   " longer, or read None of them with missing_ok=True")
 
 
 class _Steps:

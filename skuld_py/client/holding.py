@@ -6,13 +6,12 @@ A holder's deadline is counted from before the grant can have happened: see ``mo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import attrgetter
 
 import attrs
 
 from skuld_py.client import checking
-from skuld_py.client.asking import Answered, Ask, Joint, Work, ask, verb
-from skuld_py.client.claims import Claim, ClaimKey, HeldClaim, claims_of
+from skuld_py.client.asking import Answered, Ask, Joint, Work, as_part, ask, ask_either, verb
+from skuld_py.client.claims import LEASE_S, Claim, ClaimKey, HeldClaim, claims_of
 from skuld_py.client.coalescing import one_by_one
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Fenced, Refused, SkuldError, Uncertain
@@ -20,14 +19,13 @@ from skuld_py.model import columns, names
 from skuld_py.model import ids as task_ids
 from skuld_py.model import messages as m
 from skuld_py.model.columns import Column
+from skuld_py.model.fields import PROOF_BYTES
 from skuld_py.model.history import RELEASED
 from skuld_py.model.leases import holder_deadline
 
-LEASE_S = 60.0
-CLAIM_BYTES = task_ids.ID_BYTES + 8
-ClaimColumns = tuple[bytes, bytes, Column]
-"""Ids and tokens of claims, and their results or errors."""
-_ID, _TOKEN = attrgetter("id"), attrgetter("token")
+CLAIM_BYTES = task_ids.ID_BYTES + 8 + PROOF_BYTES
+ClaimColumns = tuple[bytes, bytes, bytes, Column]
+"""Ids, tokens and proofs of claims, and their results or errors."""
 
 
 @attrs.frozen
@@ -48,9 +46,11 @@ class Holding:
 
     @verb
     def claim(self, queue: str, *, n: int = 1, lease_s: float = LEASE_S, wait_s: float = 0) -> Work[list[Claim]]:
-        """Hold up to ``n`` waiting tasks for ``lease_s``, best first; wait up to ``wait_s`` for one.
+        """Hold up to ``n`` waiting tasks for ``lease_s``, best first, of all nodes together; wait up to ``wait_s``
+        for one. As many large payloads as one answer holds.
 
-        Empty when nothing waits. Order is exact within a partition, approximate across.
+        Empty when nothing waits; refused as ``no_leader`` where no partition has a leader that could say so.
+        Order is exact within a partition, approximate across.
         """
         return (yield from self._claim(queue, n, lease_s, wait_s))
 
@@ -66,25 +66,28 @@ class Holding:
         wait_ms = checking.as_ms("wait_s", wait_s, least=0)
         if not 1 <= n <= DEFAULT_LIMITS.batch_tasks:
             raise Refused("bad_count", f"n: {n} is not in 1..{DEFAULT_LIMITS.batch_tasks}")
-        answer = yield from ask(m.Claimed, m.Claim(0, queue, n, lease_ms, wait_ms, self.holder),
-                                is_idempotent=False, wait_s=wait_s, undo=_give_back)
+        wish = m.Claim(0, queue, n, lease_ms, wait_ms, self.holder, takes_proofs=True)
+        answer = yield from ask_either(m.Claimed, wish, attrs.evolve(wish, takes_proofs=False),
+                                       is_idempotent=False, wait_s=wait_s, undo=_give_back)
         deadline = holder_deadline(answer.sent, lease_s, answer.message.waited_ms)
         claims: list[Claim] = []
         for batch in answer.message.batches:
-            claims += claims_of(batch, deadline, self._clock)
+            claims += claims_of(batch, deadline, self._clock, lease_s)
         return claims
 
     @verb
-    def renew(self, claim: ClaimKey, *, lease_s: float = LEASE_S) -> Work[None]:
-        """Extend a claim by ``lease_s`` from now; raises ``Fenced`` when it is lost.
+    def renew(self, claim: ClaimKey, *, lease_s: float | None = None) -> Work[None]:
+        """Extend a claim by ``lease_s`` from now, or by as much as it was claimed for (60 s where only its name is
+        known); its end never comes nearer. Raises ``Fenced`` when it is lost.
 
         Where the task is cancelled the lease is extended all the same, and ``claim.is_cancelled`` says so.
         """
-        lease_ms = checking.as_ms("lease_s", lease_s, least=1)
+        lease_s = _lease_of(claim, lease_s)
+        lease_ms, key = checking.as_ms("lease_s", lease_s, least=1), checking.as_claim(claim)
 
         def together(claims: Sequence[ClaimKey]) -> Work[Sequence[Verdict | SkuldError]]:
             return one_by_one(claims, lambda part: self._renew(part, lease_ms))
-        verdict: Verdict = yield Joint(("renew", lease_ms), claim, CLAIM_BYTES, together)
+        verdict: Verdict = yield Joint(("renew", lease_ms), key, CLAIM_BYTES, together)
         is_held = _note(claim, verdict, lease_s)
         if is_held is None:
             raise Uncertain("uncertain", "the partition's leader did not answer in time; try again")
@@ -92,19 +95,27 @@ class Holding:
             raise fenced(claim)
 
     @verb
-    def renew_many(self, claims: Sequence[ClaimKey], *, lease_s: float = LEASE_S) -> Work[list[bool | None]]:
-        """Extend many claims; says of each whether it is still held.
+    def renew_many(self, claims: Sequence[ClaimKey], *, lease_s: float | None = None) -> Work[list[bool | None]]:
+        """Extend many claims, as ``renew`` does; says of each whether it is still held.
 
         None: nobody knows, its leader did not answer in time. Its old deadline holds; try again.
         """
-        verdicts = yield from self._renew(claims, checking.as_ms("lease_s", lease_s, least=1))
-        return [_note(claim, verdict, lease_s) for claim, verdict in zip(claims, verdicts, strict=True)]
+        leases: dict[float, list[int]] = {}
+        for index, claim in enumerate(claims):
+            leases.setdefault(_lease_of(claim, lease_s), []).append(index)
+        held: list[bool | None] = [None] * len(claims)
+        for each_s, indexes in leases.items():
+            part = [claims[index] for index in indexes]
+            verdicts = yield from self._renew(part, checking.as_ms("lease_s", each_s, least=1))
+            for index, claim, verdict in zip(indexes, part, verdicts, strict=True):
+                held[index] = _note(claim, verdict, each_s)
+        return held
 
     def _renew(self, claims: Sequence[ClaimKey], lease_ms: int) -> Work[list[Verdict]]:
         verdicts: list[Verdict] = []
-        for part in parts_of(claims):
-            answer = yield from ask(m.Renewed, m.Renew(0, lease_ms, *named(part)))
-            verdicts += verdicts_of(answer)
+        for done, named in enumerate([checking.names_of(part) for part in parts_of(claims)]):
+            verdicts += verdicts_of((yield from as_part(done, ask(
+                m.Renewed, m.Renew(0, lease_ms, *named), doubted=no_loss))))
         return verdicts
 
     @verb
@@ -113,27 +124,32 @@ class Holding:
         """Add entries to the claim's log; gives the next seq.
 
         Entries are numbered from 0 by the claim's holder. Readers see the contiguous prefix. The same
-        seq again with the same data is harmless, with other data refused.
+        seq again with the same data is harmless, with other data refused. Where no ``seq`` is given, one update of
+        a claim is under way at a time: what number the next has is known when the one before is stored.
         """
         entries = [data] if isinstance(data, bytes) else list(data)
-        if seq is None:
-            if not isinstance(claim, Claim):
-                raise Refused("bad_seq", "seq: give the number of the first entry, from 0")
-            seq = claim.next_seq
-        yield from ask(m.Acked, m.Append(0, w or 0, claim.id, claim.token, seq, columns.pack(entries)))
-        if isinstance(claim, Claim):
-            claim.next_seq = max(claim.next_seq, seq + len(entries))
-        return seq + len(entries)
+        if seq is not None:
+            return (yield from _append(claim, entries, checking.as_seq("seq", seq), w))
+        if not isinstance(claim, Claim):
+            raise Refused("bad_seq", "seq: give the number of the first entry, from 0")
+        if claim.is_noting:
+            raise Refused("update_under_way", "claim: another update of it is under way; wait for that one, give"
+                          " both its entries, or number them yourself by seq")
+        claim.is_noting = True
+        try:
+            return (yield from _append(claim, entries, claim.next_seq, w))
+        finally:
+            claim.is_noting = False
 
     @verb
     def complete(self, claim: ClaimKey, result: bytes | str = b"", *, w: int | None = None) -> Work[None]:
         """Record that the task is done, with its result; from any claim, however late; it dominates every other
         fact."""
-        entry = checking.as_entry("result", result)
+        entry, key, w = checking.as_entry("result", result), checking.as_claim(claim), checking.as_w(w)
 
         def together(items: Sequence[tuple[ClaimKey, bytes]]) -> Work[Sequence[SkuldError | None]]:
             return one_by_one(items, lambda part: self._complete(part, w))
-        yield Joint(("complete", w), (claim, entry), CLAIM_BYTES + len(entry), together)
+        yield Joint(("complete", w), (key, entry), CLAIM_BYTES + len(entry), together)
 
     @verb
     def complete_many(self, claims: Sequence[ClaimKey], results: Sequence[bytes | str] | None = None, *,
@@ -149,8 +165,9 @@ class Holding:
         return [None] * len(items)
 
     def _complete_parts(self, parts: Iterable[ClaimColumns], w: int | None) -> Work[None]:
-        for ids, tokens, results in parts:
-            yield from ask(m.Acked, m.Complete(0, w or 0, 0, ids, tokens, b"", results))
+        copies = checking.as_w(w) or 0
+        for done, (ids, tokens, proofs, results) in enumerate([*parts]):
+            yield from as_part(done, ask(m.Acked, m.Complete(0, copies, 0, ids, tokens, b"", results, proofs)))
 
 
 def parts_of(claims: Sequence[ClaimKey]) -> list[Sequence[ClaimKey]]:
@@ -170,26 +187,30 @@ def with_entries(field: str, claims: Sequence[ClaimKey],
 
 
 def parts_without_entries(claims: Sequence[ClaimKey]) -> Iterator[ClaimColumns]:
-    """Ids and tokens in requests, with the empty column of no results or errors at all."""
+    """Ids, tokens and proofs in requests, with the empty column of no results or errors at all."""
     for part in parts_of(claims):
-        yield *named(part), Column()
+        yield *checking.names_of(part), Column()
 
 
 def parts_with_entries(items: Sequence[tuple[ClaimKey, bytes]]) -> Iterator[ClaimColumns]:
-    """Ids and tokens in requests, with the column of their results or errors; an empty one for none at all."""
+    """Ids, tokens and proofs in requests, with the column of their results or errors, empty for none at all."""
     claims, entries = [claim for claim, _ in items], [entry for _, entry in items]
     if not any(entries):
         yield from parts_without_entries(claims)
         return
     start = 0
     for part in checking.chunks(entries):
-        yield *named(claims[start : start + len(part)]), columns.pack(part) if any(part) else Column()
+        yield *checking.names_of(claims[start : start + len(part)]), columns.pack(part) if any(part) else Column()
         start += len(part)
 
 
-def named(claims: Sequence[ClaimKey]) -> tuple[bytes, bytes]:
-    """Ids and tokens."""
-    return b"".join(map(_ID, claims)), columns.pack_u64(list(map(_TOKEN, claims)))
+def _append(claim: ClaimKey, entries: Sequence[bytes], seq: int, w: int | None) -> Work[int]:
+    key, after = checking.as_claim(claim), seq + len(entries)
+    yield from ask(m.Acked, m.Append(0, checking.as_w(w) or 0, checking.as_id(key.id), key.token, seq,
+                                     columns.pack(entries), proofs=checking.as_proof(key.proof)))
+    if isinstance(claim, Claim):
+        claim.next_seq = max(claim.next_seq, after)
+    return after
 
 
 def verdicts_of(answer: Answered[m.Renewed]) -> list[Verdict]:
@@ -199,18 +220,34 @@ def verdicts_of(answer: Answered[m.Renewed]) -> list[Verdict]:
             for index, end_ms in enumerate(columns.unpack_u64(answer.message.ends))]
 
 
+def no_loss(answer: m.Message) -> m.Message:
+    """An answer of leaders in doubt: the claims that it calls lost may be so since they were asked first."""
+    if not isinstance(answer, m.Renewed):
+        return answer
+    lost = [index for index, end_ms in enumerate(columns.unpack_u64(answer.ends)) if not end_ms]
+    return attrs.evolve(answer, unknown=columns.pack_u64(lost))
+
+
 def fenced(claim: ClaimKey) -> Fenced:
     """The claim can do nothing any more, except complete its task."""
-    return Fenced(f"claim {claim.token} of {task_ids.to_text(claim.id)} is lost: its lease ended, it was"
-                  " released, or the task is completed", id=claim.id, token=claim.token)
+    task_id = checking.as_id(claim.id)
+    return Fenced(f"claim {claim.token} of {task_id} is lost: its lease ended, it was released, or the task is"
+                  " completed", id=task_id, token=claim.token)
+
+
+def _lease_of(claim: ClaimKey, lease_s: float | None) -> float:
+    """As given, or as the claim was made with."""
+    if lease_s is not None:
+        return lease_s
+    return claim.lease_s if isinstance(claim, Claim) else LEASE_S
 
 
 def _note(claim: ClaimKey, verdict: Verdict, lease_s: float) -> bool | None:
     """Move the claim's end; say whether it is held."""
     if isinstance(claim, Claim | HeldClaim):
         claim.is_cancelled = claim.is_cancelled or verdict.is_cancelled
+        claim.end_ms = verdict.end_ms or claim.end_ms
     if verdict.end_ms and isinstance(claim, Claim):
-        claim.end_ms = verdict.end_ms
         claim.deadline = max(claim.deadline, holder_deadline(verdict.sent, lease_s))
     return None if verdict.end_ms is None else bool(verdict.end_ms)
 
@@ -222,4 +259,4 @@ def _give_back(answer: m.Message) -> Ask | None:
     tokens = [batch.first_token + index for batch in answer.batches
               for index in range(len(batch.ids) // task_ids.ID_BYTES)]
     return Ask(m.Conclude(0, RELEASED, 0, b"".join(batch.ids for batch in answer.batches),
-                          columns.pack_u64(tokens)))
+                          columns.pack_u64(tokens), proofs=b"".join(batch.proofs for batch in answer.batches)))

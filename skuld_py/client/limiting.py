@@ -26,7 +26,8 @@ class Limiting(Setting):
         """Let at most ``concurrency`` tasks of a queue be claimed at once, at most ``rate`` in ``per_s`` seconds
         (and ``burst`` more in any time; a second's worth if left out), and ``key_concurrency`` of one key (1).
 
-        What is left out is not limited: these replace the limits that the queue had. Claims that are held stay.
+        What is left out is not limited: these replace the limits that the queue had. Those that it has change
+        nothing, so a program may set them at every start. Claims that are held stay.
         Gives the names of registered nodes that have not confirmed it: where it is not in force yet."""
         names.check_name("queue", queue)
         value = limits_of(concurrency, rate, per_s, burst, key_concurrency).encode()

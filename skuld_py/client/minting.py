@@ -1,12 +1,27 @@
-"""Ids for the tasks of one client: rising, above what the cluster has seen, from any thread."""
+"""Ids for the tasks of one client: rising, above what the cluster has acknowledged, from any thread.
+
+Invariant: ids rise above every one that was acknowledged. A mint's time only rises, also by a clock that was
+wrong, so a mint that a clock has driven ahead of the present and of all that was acknowledged is given up for a
+fresh one. That one has a nonce of its own, since its time may meet that of the old one again. A little ahead is
+left alone: clocks are set back by moments all the time, nodes take such ids, and those under way keep their order.
+
+What nodes refuse as of the future binds nobody: neither what was acknowledged by a node whose clock was wrong, nor
+a floor that such a one told.
+"""
 
 from __future__ import annotations
 
 import random
 import threading
 import time
+from collections.abc import Sequence
 
-from skuld_py.model.ids import IdMint, TaskId
+from skuld_py.model.ids import TIME_END, IdMint, TaskId, time_of
+
+AHEAD_MS = 5_000
+"""A mint may be so far ahead; nodes take ids that are, and some more for the skew bound."""
+FUTURE_ID = "future_id"
+"""What nodes call ids of the future."""
 
 
 def wall_ms() -> int:
@@ -19,10 +34,16 @@ class Minter:
 
     def __init__(self) -> None:
         self._random = random.SystemRandom()
-        self._mint = IdMint(self._random.getrandbits(32))
+        self._mint = self._begun()
         self._lock = threading.Lock()
         self._asked_ms = 0
         self._asked: dict[str, int] = {}
+        self._acknowledged_ms = 0
+        self._future_ms = TIME_END
+        """Until then, no node takes an id of this time or a later one."""
+
+    def _begun(self, floor_ms: int = 0) -> IdMint:
+        return IdMint(self._random.getrandbits(32), floor_ms)
 
     def moment(self, name: str, now_ms: int) -> int:
         """When a unique name is asked for: now, and later than this client has asked for the same just now. So the
@@ -36,6 +57,23 @@ class Minter:
     def mint(self, floor_ms: int, now_ms: int, count: int, lane: int | None = None) -> list[TaskId]:
         """Fresh ids, all of one partition; of a lane, if one is given."""
         with self._lock:
+            if now_ms < self._future_ms <= floor_ms + 1:
+                floor_ms = 0
+            if self._mint.time_ms > max(floor_ms, now_ms, self._acknowledged_ms) + AHEAD_MS:
+                self._mint = self._begun(self._acknowledged_ms)
             self._mint.raise_floor(floor_ms)
             route = self._random.getrandbits(32) if lane is None else lane
             return list(map(TaskId, self._mint.mint(now_ms, count, route, lane is not None)))
+
+    def note_acknowledged(self, made: Sequence[TaskId]) -> None:
+        """These are stored: later ids are above them."""
+        with self._lock:
+            self._acknowledged_ms = max(self._acknowledged_ms, time_of(max(made)))
+
+    def note_refused(self, made: Sequence[TaskId]) -> None:
+        """One of these was refused as of the future: begin again at the clock's time."""
+        with self._lock:
+            self._future_ms = time_of(max(made))
+            if self._future_ms <= self._acknowledged_ms + 1:
+                self._acknowledged_ms = 0
+            self._mint = self._begun(self._acknowledged_ms)

@@ -6,27 +6,42 @@ and silence makes its outcome ``Uncertain``. A refusal is definite only if no ea
 A node that is not connected is never sent to (the socket refuses at once), so "no node is reachable" is
 a definite refusal.
 
+Whoever is asked again is asked ever more seldom: nodes that have more to do than they can carry out everything
+that was given up meanwhile as well, and would never catch up with a thousand callers that do not let go.
+
 A pure machine: ``pursue`` yields what is to be done and is told what came of it and what time it is. The
 sync and the async connection are two ways to do it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 
 import attrs
 
 from skuld_py.errors import Refused, Uncertain
-from skuld_py.model.messages import Failed, Message
+from skuld_py.model.messages import Await, Count, Describe, Failed, Get, GetSettings, Greet, List, Message, ReadLog
 
 ATTEMPT_S = 1.5
-"""A silent node is given up for another one after this, within the call's deadline."""
+"""A silent node is given up for another one after this, the next after twice as long, within the call's time."""
 SILENCE_S = 5.0
 """A node that gave no answer is asked again only after this, as long as others are there."""
 CONNECT_S = 0.05
-"""Connections are given so long before the nodes are tried again."""
+"""Connections are given so long before the nodes are tried again. After each refusal it is twice as long."""
+PAUSE_S, BUSY_S = 0.2, 1.6
+"""The longest pause after a refusal; and after one that tells of too much work."""
+READING = frozenset((Await, Count, Describe, Get, GetSettings, Greet, List, ReadLog))
+"""Requests that change nothing."""
+LAST_S = 0.25
+"""A request that was refused is not sent again with less time than this for its answer: a definite refusal is
+worth more than doubt."""
 RETRIED_CODES = ("not_ready", "unavailable", "busy", "no_leader")
 """Refusals that pass by themselves: tried again until the deadline."""
+GREETING_S = 10.0
+"""A client in use asks so often who lives now."""
+FORGET_S = 900.0
+"""A member that has been gone for so long is not connected to any more."""
+CLOSED = "the client is closed; make another one"
 FINAL_CODES = ("conflict",)
 """What nobody's second question changes, even where the answer leaves in doubt what was stored."""
 
@@ -57,27 +72,46 @@ Step = Try | Listen | Pause
 
 @attrs.frozen
 class Heard:
-    """What came of a step, at ``now``: the node that took the request, or the answer; or nothing."""
+    """What came of a step, at ``now``: the node that took the request, or the answer; or nothing, perhaps because
+    the client was closed meanwhile."""
 
     now: float
     node: str = ""
     answer: Message | None = None
+    is_closed: bool = False
 
 
 Pursuit = Generator[Step, Heard, Message]
+Doubted = Callable[[Message], Message]
+"""What can be believed of an answer when an earlier attempt may have been carried out."""
 
 
 class Nodes:
-    """The nodes a client knows, and which of them were silent lately."""
+    """The nodes a client knows: those it was given, for ever, and the members of the cluster as they come and go;
+    and which of them were silent lately."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self.names = list(names)
+        self.names = list(dict.fromkeys(names))
+        self._given = frozenset(self.names)
         self._turn = 0
         self._silent_until: dict[str, float] = {}
+        self._seen_at: dict[str, float] = {}
+        self._greets_at = 0.0
 
-    def add(self, name: str) -> None:
-        """One more."""
-        self.names.append(name)
+    def is_greeting_due(self, now: float) -> bool:
+        """Whether to ask who lives, besides what is asked anyway; once said, it is not due for a while."""
+        if now < self._greets_at:
+            return False
+        self._greets_at = now + GREETING_S
+        return True
+
+    def learn(self, live: Sequence[str], now: float) -> None:
+        """These are members now. Who is gone for a while may come back; then it is forgotten."""
+        self._greets_at = now + GREETING_S
+        self._seen_at.update(dict.fromkeys(live, now))
+        self._seen_at = {name: seen for name, seen in self._seen_at.items() if now - seen < FORGET_S}
+        self._silent_until = {name: until for name, until in self._silent_until.items() if until > now}
+        self.names = [*dict.fromkeys([*(name for name in self.names if name in self._given), *self._seen_at])]
 
     def in_turn(self, now: float) -> tuple[str, ...]:
         """All of them, another one first each time, those that were silent last."""
@@ -93,40 +127,58 @@ class Nodes:
         self._silent_until[name] = now + SILENCE_S
 
 
-def pursue(nodes: Nodes, now: float, timeout_s: float, *, is_idempotent: bool, wait_s: float = 0) -> Pursuit:
-    """Have one request answered, which may take ``wait_s`` more than the timeout.
+def pursue(nodes: Nodes, now: float, timeout_s: float, *, is_idempotent: bool, wait_s: float = 0,
+           is_reading: bool = False, doubted: Doubted | None = None) -> Pursuit:
+    """Have one request answered, which may take ``wait_s`` more than the timeout. One that only reads leaves
+    nothing in doubt.
 
     Raises ``Refused`` when it did not happen, ``Uncertain`` when it may have.
     """
     reach_by = now + timeout_s
     deadline = reach_by + wait_s
     was_sent, is_in_doubt = False, False
+    patience_s, pause_s = ATTEMPT_S, CONNECT_S
     refusal: Refused | Uncertain | None = None
     while now < (end := deadline if was_sent else reach_by):
         heard = yield Try(nodes.in_turn(now))
         node, now = heard.node, heard.now
+        if heard.is_closed:
+            raise _closed(is_in_doubt)
         if not node:
             now = (yield Pause(min(now + CONNECT_S, end))).now
             continue
         was_sent = True
-        heard = yield Listen(min(deadline, now + wait_s + ATTEMPT_S) if is_idempotent else deadline)
+        heard = yield Listen(min(deadline, now + wait_s + patience_s) if is_idempotent else deadline)
         answer, now = heard.answer, heard.now
+        if heard.is_closed and answer is None:
+            raise _closed(is_in_doubt=True)
         if answer is not None and not isinstance(answer, Failed):
-            return answer
+            return doubted(answer) if is_in_doubt and doubted is not None else answer
         if answer is None:
             nodes.note_silence(node, now)
+            patience_s *= 2
         else:
             refusal = _judge(answer, is_idempotent, is_in_doubt)
-        is_in_doubt = is_in_doubt or answer is None or not answer.is_definite
+        is_in_doubt = is_in_doubt or (not is_reading and (answer is None or not answer.is_definite))
         if is_in_doubt and not is_idempotent:
             break
-        now = (yield Pause(min(now + CONNECT_S, deadline))).now
+        if answer is not None:
+            if now + pause_s + wait_s + LAST_S > deadline:
+                break
+            now = (yield Pause(now + pause_s)).now
+            pause_s = min(2 * pause_s, BUSY_S if answer.code == "busy" else PAUSE_S)
     names = ", ".join(nodes.names)
     if not was_sent:
         raise Refused("unreachable", f"nodes: none of {names} can be reached; are they running?")
     if refusal is not None and (not is_in_doubt or isinstance(refusal, Uncertain)):
         raise refusal
     raise Uncertain("deadline", f"no answer from {names} before the deadline")
+
+
+def _closed(is_in_doubt: bool) -> Refused | Uncertain:
+    if is_in_doubt:
+        return Uncertain("closed", "the client was closed before an answer came")
+    return Refused("closed", CLOSED)
 
 
 def _judge(answer: Failed, is_idempotent: bool, is_in_doubt: bool) -> Refused | Uncertain:

@@ -10,16 +10,18 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from skuld_py.client import checking
-from skuld_py.client.asking import Flow, Part, Work, ask, stream, verb
+from skuld_py.client.asking import Flow, Part, Work, ask, ask_either, stream, verb
 from skuld_py.client.preludes import Time, time_ms_of
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused
 from skuld_py.model import columns
 from skuld_py.model import ids as task_ids
 from skuld_py.model import messages as m
+from skuld_py.model.asides import SILENCE, Aside
+from skuld_py.model.body import Body
 from skuld_py.model.history import decode_history
 from skuld_py.model.ids import TaskId
-from skuld_py.model.state import State
+from skuld_py.model.state import State, is_timeless
 from skuld_py.model.task import LogEntry, Task, view
 
 GET_TASKS = DEFAULT_LIMITS.batch_bytes // (DEFAULT_LIMITS.payload_bytes + DEFAULT_LIMITS.log_bytes)
@@ -58,6 +60,7 @@ class Reading:
 
         What one read showed, no later one lacks, whoever asks. ``min_seq``: the ``seq`` of what was seen before;
         who knows less is not believed: ``Refused`` as ``unavailable`` when nobody knows as much in time.
+        Of a log of over 10,000 entries, or 1 MiB, the last are read, and ``is_cut`` says so; ``log`` gives all.
         """
         found = yield from self._get([id], min_seq)
         if not found:
@@ -80,8 +83,10 @@ class Reading:
         return found
 
     def _read(self, question: m.Get) -> Work[list[Task]]:
-        answer = yield from ask(m.Got, question)
-        return [task_of(row, self._wall_ms()) for row in answer.message.tasks if len(row.body)]
+        answer = (yield from ask(m.Got, question)).message
+        said = [*map(Aside.decode, answer.asides.unpack("asides"))] or [SILENCE] * len(answer.tasks)
+        return [task_of(row, self._wall_ms(), aside) for row, aside in zip(answer.tasks, said, strict=True)
+                if len(row.body)]
 
     def _bare(self, ids: Sequence[bytes]) -> Work[list[Task]]:
         """Tasks without logs; what they wait for and have met is known of these."""
@@ -104,7 +109,7 @@ class Reading:
     @verb
     def status(self) -> Work[m.Described]:
         """The cluster as one of its nodes sees it."""
-        return (yield from ask(m.Described, m.Describe(0))).message
+        return (yield from ask_either(m.Described, m.Describe(0, reads_unproven=True), m.Describe(0))).message
 
     @stream
     def list(self, queue: str | None = None, *, states: Sequence[str] = (), since: Time | None = None,
@@ -113,8 +118,9 @@ class Reading:
         left out (see ``get``).
 
         ``states``: only those in one of them, such as ``("dead", "cancelled")``. ``since``, ``until``: only those
-        made then or later, and before then; a ``datetime`` with a time zone, or seconds since 1970. It is no
-        snapshot: a task that changes meanwhile is listed as it was, or as it is.
+        made then or later, and before then; a ``datetime`` with a time zone, or seconds since 1970. A unique name
+        stands where its window begins. It is no snapshot: a task that changes meanwhile is listed as it was, or as
+        it is.
         """
         now_ms = self._wall_ms()
         bounds = time_ms_of("since", since, now_ms), time_ms_of("until", until, now_ms)
@@ -126,9 +132,8 @@ class Reading:
                 found = yield from self._bare(task_ids.split(answer.ids))
                 yield Part([task for task in found if mask >> State[task.state.upper()] & 1])
             else:
-                found = _tasks_of(answer, self._wall_ms())
-                blocked = [task.id for task in found if task.state == "blocked"]
-                known = {task.id: task for task in (yield from self._bare(blocked))}
+                found, unsure = _tasks_of(answer)
+                known = {task.id: task for task in (yield from self._bare(unsure))}
                 yield Part([known.get(task.id, task) for task in found])
             after, is_over = answer.upto, not answer.upto
 
@@ -143,14 +148,22 @@ def _mask(states: Sequence[str]) -> int:
     return mask
 
 
-def _tasks_of(answer: m.Listed, now_ms: int) -> list[Task]:
+def _tasks_of(answer: m.Listed) -> tuple[list[Task], list[bytes]]:
+    """The tasks of a page, and which of them a node must say of where they stand."""
+    found: list[Task] = []
+    unsure: list[bytes] = []
     rows = zip(task_ids.split(answer.ids), answer.bodies.unpack(), answer.histories.unpack(), strict=True)
-    return [view(TaskId(task_id), body, decode_history(history or None), [], now_ms)
-            for task_id, body, history in rows]
+    for task_id, body, record in rows:
+        history = decode_history(record or None)
+        found.append(view(TaskId(task_id), body, history, []))
+        if not is_timeless(history, Body.decode(body)):
+            unsure.append(task_id)
+    return found, unsure
 
 
-def task_of(row: m.TaskRow, now_ms: int) -> Task:
-    """A task as readers see it, of the rows that a node gave; read at ``now_ms``."""
+def task_of(row: m.TaskRow, now_ms: int, aside: Aside = SILENCE) -> Task:
+    """A task as readers see it, of the row that a node gave and what it said besides; else read at ``now_ms``."""
     keys = zip(columns.unpack_u64(row.tokens), columns.unpack_u64(row.seqs), row.entries.unpack(), strict=True)
     entries = [LogEntry(token, seq, data) for token, seq, data in keys]
-    return view(TaskId(row.id), row.body.unpack()[0], decode_history(row.history or None), entries, now_ms)
+    return view(TaskId(row.id), row.body.unpack()[0], decode_history(row.history or None), entries, now_ms,
+                aside)

@@ -57,8 +57,8 @@ class Scheduling:
         ``zone``; or every ``every_s`` seconds. What the schedule of this name was is replaced.
 
         Ticks missed while the cluster could not enqueue are made up for by the newest alone, and by ``catch_up``
-        more, at most 100. Gives the registered nodes that have not confirmed it. Raises ``Refused``: ``bad_cron``,
-        ``bad_zone``, ``bad_schedule``, and what ``enqueue`` raises.
+        more, at most 100, all of the last 31 days. Gives the registered nodes that have not confirmed it. Raises
+        ``Refused``: ``bad_cron``, ``bad_zone``, ``bad_schedule``, and what ``enqueue`` raises.
         """
         names.check_name("name", name)
         header = options.header_of(queue, priority, retry, headers)

@@ -3,6 +3,9 @@
 A setting is changed in two requests: what a majority of the nodes knows says which version the change must have,
 then that version is stored by a majority (``model.setting``). Between the two another client may change it too;
 then the later version stands, and of equal ones the same everywhere. Both requests may be repeated.
+
+What stands already as it is wanted is stored again as it stands. So nothing changes, neither a version nor what
+rests on it, but that nodes which lack it get it, and all that have it confirm it.
 """
 
 from __future__ import annotations
@@ -19,8 +22,10 @@ class Setting:
 
     def _set(self, kind: str, queue: str, value: bytes) -> Work[list[str]]:
         names.check_name("queue", queue)
-        got = yield from ask(m.GotSettings, m.GetSettings(0, kind, queue, b""))
-        put = yield from ask(m.SettingPut, m.PutSetting(0, kind, queue, got.message.version, self.holder, value))
+        got = (yield from ask(m.GotSettings, m.GetSettings(0, kind, queue, b""))).message
+        version, writer = next(((row.version, row.writer) for row in got.rows if row.value == value),
+                               (got.version, self.holder))
+        put = yield from ask(m.SettingPut, m.PutSetting(0, kind, queue, version, writer, value))
         return [*put.message.missing]
 
     def _values(self, kind: str, queue: str = "") -> Work[dict[str, bytes]]:

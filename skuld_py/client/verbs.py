@@ -34,11 +34,21 @@ class Verbs(Enqueueing, Holding, Concluding, Reading, Waiting, Pausing, Limiting
 
     def __init__(self, holder: str | None, clock: Callable[[], float] = steady_s,
                  wall: Callable[[], int] = wall_ms) -> None:
-        self.holder = names.check_name(
-            "holder", holder or f"{socket.gethostname()[:150]}:{os.getpid()}", names.WIDE_NAME)
+        self._is_named = holder is not None
+        self.holder = names.check_name("holder", holder or _process_name(), names.WIDE_NAME)
         self._clock = clock
         self._wall_ms = wall
         self._minter = Minter()
+
+    def after_fork(self) -> None:
+        """Ids of its own; and a name, unless one was given."""
+        self._minter = Minter()
+        if not self._is_named:
+            self.holder = _process_name()
+
+
+def _process_name() -> str:
+    return f"{socket.gethostname()[:150]}:{os.getpid()}"
 
 
 def addresses_of(nodes: str | Sequence[str]) -> list[str]:

@@ -15,7 +15,6 @@ from skuld_py.client import checking
 from skuld_py.client.asking import Flow, Part, Work, ask, stream, verb
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
-from skuld_py.model.fields import U63_MAX
 from skuld_py.model.ids import TaskId
 from skuld_py.model.state import State
 from skuld_py.model.task import LogEntry
@@ -46,15 +45,16 @@ class Waiting:
     def ends(self, ids: Sequence[bytes | str], *, wait_s: float = 0.0) -> Work[list[End]]:
         """How tasks have ended, in the order asked; waits until all of them have, or ``wait_s`` are over.
 
-        What is told of an end is on a majority of the task's owners. A dead task can be retried; the others stay
-        what they are, but that a late completion wins over a cancelling.
+        A task that is collected, or never was and is too old to come, is refused as ``no_such_task``; one that may
+        be enqueued yet is waited for. What is told of an end is on a majority of the task's owners. A dead task
+        can be retried; the others stay what they are, but that a late completion wins over a cancelling.
         """
         return (yield from self._ends(ids, wait_s))
 
     @verb
     def results(self, ids: Sequence[bytes | str], *, wait_s: float = 0.0) -> Work[list[bytes | None]]:
-        """What the tasks' completions gave, in the order asked; None where there is none, or not yet. Waits as
-        ``ends`` does, also for those that are cancelled or die."""
+        """What the tasks' completions gave, in the order asked; None where there is none, or not yet. Waits and
+        refuses as ``ends`` does, also for those that are cancelled or die."""
         return [end.result for end in (yield from self._ends(ids, wait_s))]
 
     def _ends(self, ids: Sequence[bytes | str], wait_s: float) -> Work[list[End]]:
@@ -82,9 +82,8 @@ class Waiting:
         Once a later claim has been granted, what an earlier one still adds is shown to those only who ask anew.
         """
         task_id, until = checking.as_id(id), self._clock() + _seconds("follow_s", follow_s)
-        if token is not None and (type(token) is not int or not 1 <= token <= U63_MAX):
-            raise Refused("bad_token", f"token: {token!r} is no claim's")
-        at, seq = (token or 0, 0) if after is None else (after.token, after.seq + 1)
+        first = 0 if token is None else checking.as_token(token)
+        at, seq = (first, 0) if after is None else (after.token, after.seq + 1)
         while True:
             left = min(SLICE_S, max(0.0, until - self._clock()))
             question = m.ReadLog(0, task_id, at, seq, m.PAGE_ENTRIES_MAX, round(left * 1000))

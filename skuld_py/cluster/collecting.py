@@ -1,4 +1,5 @@
-"""Duties of one elected member: collecting the log when it is long, and forgetting nodes that stay down.
+"""Duties of one elected member: collecting the log when it is long, forgetting nodes that stay down, and having
+swept up what ZooKeeper keeps of them then.
 
 Who is elected follows from the replica: the position of the last collection, or the one at which a node went
 down, picks a member from the roster. If nothing comes of it, the next in the roster takes over after some more
@@ -13,7 +14,7 @@ Rejected: collecting by an outside program, as Onyx has it. Nobody runs it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import attrs
 
@@ -21,13 +22,17 @@ from skuld_py.cluster.commands import Command, ForgetNode
 from skuld_py.cluster.commands.gc import Gc, collected
 from skuld_py.cluster.commands.retire_node import placed
 from skuld_py.cluster.playing import Outcome, Played
-from skuld_py.cluster.replica import Replica
+from skuld_py.cluster.replica import Place, Replica
 from skuld_py.cluster.settings import LogSettings
-from skuld_py.model.coordination import OriginWritten, WriteOrigin
+from skuld_py.model.coordination import OriginWritten, SweepEntries, WriteOrigin
 
 SCANS = 64
 """Nodes that are down are looked for so often within the time after which they are forgotten."""
 SCAN_MS_MIN = 1_000
+SWEEP_MS = 600_000
+"""How often entries of nodes that are forgotten are looked for; who is to do it may have died, or be new."""
+SETTLE_MS = 60_000
+"""So long after a node was forgotten they are: what candidates counted on its vote is settled by then."""
 
 
 def rank(replica: Replica, me: str, position: int) -> int:
@@ -135,3 +140,27 @@ class Forgetter:
     def deadline(self) -> int | None:
         """When to look again."""
         return None if self.settings.forget_ms is None else self._scan_ms
+
+
+@attrs.define
+class Sweeper:
+    """Wishes to have swept up what ZooKeeper keeps of forgotten nodes: a while after one was, and now and then."""
+
+    _due_ms: int | None = None
+    _places: Mapping[str, Place] = attrs.field(factory=dict)
+
+    def wish(self, now_ms: int, replica: Replica, me: str) -> list[SweepEntries]:
+        """By one member at a time, which changes with each collection of the log."""
+        places, self._places = self._places, replica.nodes
+        if self._due_ms is None:
+            self._due_ms = now_ms + SWEEP_MS
+        elif len(replica.nodes) < len(places):
+            self._due_ms = now_ms + SETTLE_MS
+        if now_ms < self._due_ms:
+            return []
+        self._due_ms = now_ms + SWEEP_MS
+        return [SweepEntries(tuple(replica.nodes))] if rank(replica, me, collected(replica)) == 0 else []
+
+    def deadline(self) -> int | None:
+        """When to wish for it, or leave it to another one."""
+        return self._due_ms

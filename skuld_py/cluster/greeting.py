@@ -11,7 +11,8 @@ of the row is dead is reported, first to last, as the ring closes over each (``w
 the greeter dies: its own watcher takes over whom it watched.
 
 The greeter's entry names whom it watched when it wrote it. If that has changed when the entry is played it does
-nothing, and the greeter writes another one for those who still wait.
+nothing, and the greeter writes another one for those who still wait. A joiner that has not asked again for a while
+has gone elsewhere, or its node was started again: an entry that names such a one does not leave any more.
 
 Rejected: a watch on joiners before the entry stands (it would save one ``leave`` for a joiner that dies within
 these milliseconds, and cost two changes of watches for each entry); an answer that makes one a member (it could
@@ -27,7 +28,8 @@ import attrs
 
 from skuld_py.cluster.commands import JoinDirect, Joining
 from skuld_py.cluster.drawing import Draw
-from skuld_py.cluster.replica import Replica
+from skuld_py.cluster.lives import is_newer
+from skuld_py.cluster.replica import Place, Replica
 from skuld_py.config import Scaling
 from skuld_py.errors import Malformed
 from skuld_py.model.coordination_messages import JoinMe, NotNow, Welcomed
@@ -42,6 +44,17 @@ DOUBLINGS = 4
 class _Waiting:
     joining: Joining
     expires_ms: int
+
+    def is_over(self, now_ms: int, replica: Replica) -> bool:
+        """Whether it has asked somebody else meanwhile, or is gone."""
+        joiner = self.joining.id
+        return (self.expires_ms <= now_ms or replica.is_known(joiner) or joiner in replica.left
+                or _is_former(joiner, self.joining.member.name, replica))
+
+
+def _is_former(joiner: str, node: str, replica: Replica) -> bool:
+    """Whether a newer life of the same node is in."""
+    return is_newer(replica.nodes.get(node, Place()).member, joiner)
 
 
 class Greeter:
@@ -64,7 +77,7 @@ class Greeter:
         joiner = message.joiner
         if joiner in replica.members:
             return [Send(peer, Welcomed(self._cluster_id, joiner, replica.version))]
-        refusal = self._refusal(joiner, replica)
+        refusal = self._refusal(message, replica)
         if refusal:
             return [Send(peer, NotNow(self._cluster_id, joiner, refusal))]
         try:
@@ -77,10 +90,11 @@ class Greeter:
             self._due_ms = now_ms + self._scaling.gather_ms
         return []
 
-    def _refusal(self, joiner: str, replica: Replica) -> str:
+    def _refusal(self, message: JoinMe, replica: Replica) -> str:
+        joiner = message.joiner
         if self._me not in replica.members:
             return "no-member"
-        if joiner in replica.left:
+        if joiner in replica.left or _is_former(joiner, message.name, replica):
             return "left"
         if replica.is_known(joiner):
             return "joining"
@@ -93,8 +107,8 @@ class Greeter:
             return None
         self._due_ms = None
         for joiner, waiting in list(self._waiting.items()):
-            if waiting.expires_ms <= now_ms or replica.is_known(joiner) or joiner in replica.left:
-                del self._waiting[joiner]  # it has asked somebody else meanwhile
+            if waiting.is_over(now_ms, replica):
+                del self._waiting[joiner]
             elif len(self._written) < self._scaling.greet_joiners:
                 self._written[joiner] = self._waiting.pop(joiner)
         if not self._written or self._me not in replica.members:
@@ -102,15 +116,21 @@ class Greeter:
         return JoinDirect(self._me, replica.ring.after(self._me),
                           tuple(waiting.joining for waiting in self._written.values()))
 
+    def is_wanted(self, now_ms: int, replica: Replica) -> bool:
+        """Whether all of whom the entry names still wait to be let in."""
+        return not any(waiting.is_over(now_ms, replica) for waiting in self._written.values())
+
     def on_played(self, now_ms: int, replica: Replica) -> list[Send]:
-        """The entry was played, or passed over by a jump to an origin behind it. Who is not in waits on."""
-        welcomed = []
+        """The entry was played, passed over by a jump to an origin behind it, or did not leave. Who is not in
+        waits on, before those who asked later."""
+        welcomed, left_out = [], {}
         for joiner, waiting in self._written.items():
             if joiner in replica.members:
                 welcomed.append(Send(waiting.joining.member.name,
                                      Welcomed(self._cluster_id, joiner, replica.version)))
             else:
-                self._waiting.setdefault(joiner, waiting)
+                left_out[joiner] = waiting
+        self._waiting = {**left_out, **self._waiting}
         self._written.clear()
         self._due_ms = now_ms if self._waiting else None
         return welcomed

@@ -1,8 +1,8 @@
 """The machine of one process in the coordination log: it joins, keeps its place, watches, and does its duties.
 
 A *life* is one id in the log, never used again. It begins with an ephemeral in a session, goes through joining,
-and ends when the session is lost, the pulse is gone, or the log says that the member has left; then the next one
-begins. The replica outlives all that: it follows from the log alone.
+and ends when the session is lost, the pulse is gone, or the log says that the member has left or that its node's
+place is another life's; then the next one begins. The replica outlives all that: it follows from the log alone.
 
 Everything is reconciled: after each step the machine compares what the replica says with what it has done, and
 asks for the difference: whom to watch, which steps of a join it owes, who is gone and has not left, which slots
@@ -21,10 +21,11 @@ Source: Onyx's peer group manager, with what it does by deltas and by sleeping d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 import attrs
 
-from skuld_py.cluster.collecting import Collector, Forgetter
+from skuld_py.cluster.collecting import Collector, Forgetter, Sweeper
 from skuld_py.cluster.commands import AbortJoin, AddSlot, Command, ForgetNode, Leave, LeaveSlot, Rejoin
 from skuld_py.cluster.commands.gc import Gc, collected
 from skuld_py.cluster.deriving import Deriving
@@ -34,7 +35,7 @@ from skuld_py.cluster.peering import Peering
 from skuld_py.cluster.placement import Placement
 from skuld_py.cluster.playing import Played, UnknownRules, play
 from skuld_py.cluster.reading import Player, Reader
-from skuld_py.cluster.replica import Replica
+from skuld_py.cluster.replica import Place, Replica
 from skuld_py.cluster.settings import LogSettings
 from skuld_py.cluster.slots import Slots, Tags
 from skuld_py.cluster.telling import Teller
@@ -56,7 +57,8 @@ Watches = Callable[[Replica, str], tuple[str, ...]]
 class Membership:
     """Times are milliseconds of one monotonic clock.
 
-    ``fresh_id`` gives an id that never was; ``jitter_ms`` a number from 0 to its argument. ``base`` is the replica
+    ``fresh_id`` gives the id of a newer life than all before (``lives``); ``jitter_ms`` a number from 0 to its
+    argument. ``base`` is the replica
     before the first entry, the same for all members of a cluster. ``scaling``: what is done with other members
     beside the log. ``scheme``: what is derived of the replica and decided aside, if anything. ``player`` and
     ``watches`` may be replaced: how an entry is played, whom to watch.
@@ -96,6 +98,7 @@ class Membership:
     _outbox: Outbox = attrs.field(factory=Outbox, init=False)
     _collector: Collector = attrs.field(init=False)
     _forgetter: Forgetter = attrs.field(init=False)
+    _sweeper: Sweeper = attrs.field(factory=Sweeper, init=False)
     _slots: Slots = attrs.field(factory=Slots, init=False)
     _teller: Teller = attrs.field(factory=Teller, init=False)
     _peering: Peering = attrs.field(init=False)
@@ -279,7 +282,7 @@ class Membership:
     def _live(self, now_ms: int) -> None:
         """End a life that the log says is over; begin one if there is none."""
         replica = self.replica
-        if self.me and (self.me in replica.left or (self._was_in and not self.is_in)):
+        if self.me and (self.me in replica.left or (self._was_in and not self.is_in) or self._is_displaced):
             self._end_life()
         self._was_in |= self.is_in
         if self._is_departing and not replica.is_known(self.me):
@@ -287,6 +290,11 @@ class Membership:
             self._leave_stage()
         elif not self.me and self._session is Session.CONNECTED:
             self._begin_life(now_ms)
+
+    @property
+    def _is_displaced(self) -> bool:
+        """Whether it is in without its node's place, so that nobody takes the node for alive."""
+        return self.is_in and self.replica.nodes.get(self.info.name, Place()).member != self.me
 
     def _watch(self) -> None:
         wanted = self.watches(self.replica, self.me) if self.me else ()
@@ -313,6 +321,7 @@ class Membership:
             if (collection := self._collector.wish(now_ms, replica, self.me)) is not None:
                 self._outbox.add(collection)
             self._want(self._forgetter.wish(now_ms, replica, self.me))
+            self._effects += self._sweeper.wish(now_ms, replica, self.me)
 
     @property
     def _is_on_duty(self) -> bool:
@@ -338,9 +347,10 @@ class Membership:
     def _request(self, now_ms: int) -> None:
         """What goes to the log now."""
         if self._has_pulse:
-            self._outbox.prune(self._is_due)
+            is_due = partial(self._is_due, now_ms)
+            self._outbox.prune(is_due)
             self._want(self._peering.go_on(now_ms, self.replica, self._outbox.holds))
-            self._effects += self._outbox.next(self._is_due)
+            self._effects += self._outbox.next(is_due)
             self._effects += self._collector.write()
             if self._peering.must_read_pulses():
                 self._effects.append(c.ReadPulses())
@@ -351,7 +361,7 @@ class Membership:
         if self._has_pulse or self._reader.has_begun:
             self._effects += self._reader.ask(now_ms)
 
-    def _is_due(self, command: Command) -> bool:
+    def _is_due(self, now_ms: int, command: Command) -> bool:
         """Whether a command still means anything."""
         replica = self.replica
         match command:
@@ -363,7 +373,7 @@ class Membership:
                 return node in replica.nodes and not replica.nodes[node].member
             case AddSlot() | LeaveSlot():
                 return self._slots.is_due(replica, self.me, command)
-        return is_due(replica, self.me, command)
+        return is_due(replica, self.me, command) and self._peering.is_due(now_ms, replica, command)
 
     # -- time ----------------------------------------------------------------------------------
 
@@ -381,7 +391,8 @@ class Membership:
         if self._reader.is_at_end and self._join_ms is not None:
             due.append(self._join_ms)
         if self._is_on_duty:
-            duties = (self._collector.deadline(self.replica, self.me), self._forgetter.deadline())
+            duties = (self._collector.deadline(self.replica, self.me), self._forgetter.deadline(),
+                      self._sweeper.deadline())
             due += [due_ms for due_ms in duties if due_ms is not None]
         due += [due_ms for due_ms in (self._reader.deadline(), self._peering.deadline()) if due_ms is not None]
         return min(due, default=None)

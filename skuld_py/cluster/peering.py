@@ -160,6 +160,10 @@ class Peering:
             wishes += [self._entry] if self._entry is not None else []
         return wishes
 
+    def is_due(self, now_ms: int, replica: Replica, command: Command) -> bool:
+        """Whether an entry that lets others in may leave; any other command may."""
+        return command != self._entry or self._greeter.is_wanted(now_ms, replica)
+
     # -- messages --------------------------------------------------------------------------------------
 
     def received(self, now_ms: int, replica: Replica, event: Received) -> list[Send]:

@@ -144,7 +144,7 @@ class Reader:
         self._must_compare = event.is_missing or beyond >= 0
         self._resumes_at = beyond
         is_filled = self.sharing is not None and self.sharing.is_filling
-        self.is_at_end = (event.is_end or not event.entries or is_filled) and not self._must_compare
+        self.is_at_end = (event.is_end or is_filled) and not self._must_compare
         if self.sharing is not None:
             self.sharing.advance(now_ms, self.position)
             self.sharing.on_read(now_ms, event)

@@ -2,7 +2,8 @@
 
 Immutable; each entry makes the next one from it (``playing``). Mappings keep the order in which the log put things
 in, which is the same for all; nothing depends on any other order. ``digest`` is taken over the canonical text, so
-two members that differ anywhere show it at the first position where they do.
+two members that differ anywhere show it at the first position where they do. Only the words of a failure may
+differ, for another release may word it otherwise: that an entry failed is what all must agree on.
 
 A *member* is one life of a node process in the log, under an id that is never used again; a *node* is what owns
 partitions, under a name that it keeps. So liveness is not placement: a member that goes leaves its node placed.
@@ -30,7 +31,9 @@ from skuld_py.config import Parameters
 from skuld_py.model.document import Member
 
 FAILED_MAX = 32
-RULES = 1
+PLACES_BY_AGE = 2
+"""From these rules on a place belongs to its node's newest life, and failures have no words in the digest."""
+RULES = PLACES_BY_AGE
 """The newest rules that this program can play."""
 
 
@@ -151,5 +154,7 @@ class Replica:
         return to_text(self)
 
     def digest(self) -> str:
-        """32 hex digits over the canonical text."""
-        return blake2b(self.text().encode(), digest_size=16).hexdigest()
+        """32 hex digits over the canonical text, without the words of failures."""
+        wordless = self if self.rules < PLACES_BY_AGE else attrs.evolve(
+            self, failed=tuple(Failure(each.position, "") for each in self.failed))
+        return blake2b(wordless.text().encode(), digest_size=16).hexdigest()

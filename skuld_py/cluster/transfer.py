@@ -183,5 +183,5 @@ class Fetching:
 
 
 def digest_of(text: bytes) -> bytes:
-    """The digest of a replica's text, as ``Replica.digest`` gives it."""
+    """The digest of a replica's text."""
     return blake2b(text, digest_size=DIGEST_BYTES).digest()

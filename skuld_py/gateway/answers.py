@@ -15,14 +15,18 @@ from typing_extensions import TypedDict
 from skuld_py.client.claims import Claim
 from skuld_py.client.waiting import End
 from skuld_py.gateway.values import encoded, text_of
-from skuld_py.model.ids import time_of, to_text
+from skuld_py.model.ids import to_text
 from skuld_py.model.limiting import QueueLimits
 from skuld_py.model.task import ClaimView, LogEntry, Task
 
 State = Literal["waiting", "claimed", "completed", "scheduled", "blocked", "cancelled", "dead"]
 IdText = Annotated[str, Field(min_length=32, max_length=32, description="A task's id.")]
+ProofText = Annotated[str, Field(description="To be given back with whatever is asked for this claim: shows that"
+                                 " it was granted. Empty where a cluster of an earlier release was not upgraded.")]
 TokenText = Annotated[str, Field(description="A fencing token: decimal text, for it may need more bits than a"
                                  " JSON number keeps.")]
+IsCancelled = Annotated[bool, Field(description="Nobody wants the task done any more: stop, and release the"
+                                    " claim, though its lease runs on.")]
 Text = Annotated[str, Field(description="Only there when the bytes are UTF-8.")]
 
 
@@ -30,12 +34,15 @@ class Enqueued(TypedDict):
     """The task is stored."""
 
     id: IdText
+    is_duplicate: Annotated[bool, Field(description="Whether the task was there already, under its unique name.")]
 
 
 class EnqueuedMany(TypedDict):
     """All tasks are stored, with these ids, in the order of the request."""
 
     ids: list[IdText]
+    are_duplicates: Annotated[list[bool], Field(description="Of each, in the same order, whether it was there"
+                                                " already, under its unique name.")]
 
 
 class Ids(TypedDict):
@@ -49,6 +56,7 @@ class Held(TypedDict):
 
     id: IdText
     token: TokenText
+    proof: ProofText
     queue: str
     priority: int
     payload: NotRequired[Text]
@@ -69,6 +77,7 @@ class Renewed(TypedDict):
 
     id: IdText
     token: TokenText
+    is_cancelled: IsCancelled
     valid_s: float
 
 
@@ -78,6 +87,7 @@ class Renewal(TypedDict):
     id: IdText
     token: TokenText
     is_held: bool | None
+    is_cancelled: IsCancelled
 
 
 class RenewedMany(TypedDict):
@@ -137,6 +147,8 @@ class ClaimDocument(TypedDict):
     error: NotRequired[Text]
     error_base64: NotRequired[str | None]
     log: NotRequired[list[LogLine]]
+    is_cut: NotRequired[Annotated[bool, Field(description="Whether the log's oldest entries are left out; the verb"
+                                              " that reads logs gives all.")]]
 
 
 class TaskDocument(TypedDict):
@@ -153,6 +165,9 @@ class TaskDocument(TypedDict):
     expires_ms: int | None
     headers: dict[str, str]
     deps: Annotated[list[IdText], Field(description="The tasks that it waits for, or waited for.")]
+    blocked_by: Annotated[list[IdText], Field(
+        description="While it is blocked: those of deps that it waits for still, and the tasks of its key whose"
+                    " turn it is, ten of them at most.")]
     max_attempts: int
     death: Annotated[str | None, Field(description="Why it is dead: exhausted, expired or another word.")]
     cancelled_ms: int | None
@@ -314,8 +329,9 @@ def now_ms() -> int:
 
 def held(claim: Claim, valid_s: float) -> Held:
     """A claim just granted."""
-    made = Held(id=to_text(claim.id), token=str(claim.token), queue=claim.queue, priority=claim.priority,
-                payload_base64=encoded(claim.payload), end_ms=claim.end_ms, valid_s=valid_s)
+    made = Held(id=to_text(claim.id), token=str(claim.token), proof=claim.proof.hex(), queue=claim.queue,
+                priority=claim.priority, payload_base64=encoded(claim.payload), end_ms=claim.end_ms,
+                valid_s=valid_s)
     text = text_of(claim.payload)
     if text is not None:
         made["payload"] = text
@@ -331,8 +347,9 @@ def task(view: Task, *, has_logs: bool) -> TaskDocument:
     """A task; without logs, results and errors where they were not read."""
     made = TaskDocument(
         id=to_text(view.id), queue=view.queue, priority=view.priority, state=cast(State, view.state),
-        enqueued_ms=time_of(view.id), payload_base64=encoded(view.payload), due_ms=view.due_ms or None,
+        enqueued_ms=view.enqueued_ms, payload_base64=encoded(view.payload), due_ms=view.due_ms or None,
         expires_ms=view.expires_ms, headers=dict(view.headers), deps=[to_text(dep) for dep in view.deps],
+        blocked_by=[to_text(other) for other in view.blocked_by],
         max_attempts=view.retry.max_attempts,
         death=view.death or None, cancelled_ms=view.cancelled_ms, completed_ms=view.completed_ms,
         completed_token=None if view.completed_token is None else str(view.completed_token),
@@ -363,7 +380,9 @@ def _claim(claim: ClaimView, has_log: bool) -> ClaimDocument:
                          until_ms=claim.until_ms)
     if has_log:
         _add_error(made, claim.error)
-        made["log"] = [log_line(LogEntry(claim.token, seq, data)) for seq, data in enumerate(claim.log)]
+        made["log"] = [log_line(LogEntry(claim.token, seq, data))
+                       for seq, data in enumerate(claim.log, claim.left_out)]
+        made["is_cut"] = claim.is_cut
     return made
 
 

@@ -23,7 +23,6 @@ another shape than ours. Starlette, which it stands on, does the routing and the
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
@@ -38,6 +37,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
+from skuld_py.client.json_text import json_text
 from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.gateway import access, openapi, strict_json
@@ -272,12 +272,20 @@ class _Patient:
 # -- answers -------------------------------------------------------------------------------------
 
 
+class _Answer(JSONResponse):
+    """A document, harmless on a terminal."""
+
+    def render(self, content: Any) -> bytes:
+        """Its bytes."""
+        return json_text(content, is_compact=True).encode()
+
+
 def _json(document: Any) -> Response:
-    return JSONResponse(document, headers=_HEADERS)
+    return _Answer(document, headers=_HEADERS)
 
 
 def _problem(request: Request, problem: Problem) -> Response:
-    return JSONResponse(problem.document(request.state.id), problem.status, {**_HEADERS, **problem.headers})
+    return _Answer(problem.document(request.state.id), problem.status, {**_HEADERS, **problem.headers})
 
 
 async def _streamed(request: Request, verb: Verb, pages: AsyncGenerator[list[Any], None]) -> Response:
@@ -302,7 +310,7 @@ async def _lines(request: Request, verb: Verb, first: list[Any],
 
 
 def _encoded(page: list[Any]) -> bytes:
-    return b"".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n" for line in page)
+    return b"".join(json_text(line, is_compact=True).encode() + b"\n" for line in page)
 
 
 # -- requests ------------------------------------------------------------------------------------

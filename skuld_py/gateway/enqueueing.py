@@ -27,12 +27,14 @@ async def _ids_of(call: Call, queue: str, tasks: Sequence[enqueue_requests.Conte
 async def enqueue(call: Call, asked: enqueue_requests.Enqueue) -> answers.Enqueued:
     """Store one task."""
     made, = (await _store(call, asked, [asked]))
-    return answers.Enqueued(id=to_text(made))
+    return answers.Enqueued(id=to_text(made), is_duplicate=made.is_duplicate)
 
 
 async def enqueue_many(call: Call, asked: enqueue_requests.EnqueueMany) -> answers.EnqueuedMany:
     """Store many."""
-    return answers.EnqueuedMany(ids=[to_text(made) for made in await _store(call, asked, asked.tasks)])
+    made = await _store(call, asked, asked.tasks)
+    return answers.EnqueuedMany(ids=[to_text(each) for each in made],
+                                are_duplicates=[each.is_duplicate for each in made])
 
 
 async def _store(call: Call, shared: enqueue_requests.Options, tasks: Sequence[enqueue_requests.Content]

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 
-from skuld_py.client.claims import ClaimName
+from skuld_py.client.claims import ClaimName, HeldClaim
 from skuld_py.errors import SkuldError
 from skuld_py.gateway import answers, requests
 from skuld_py.gateway.call import Call
@@ -45,15 +45,19 @@ async def claim(call: Call, asked: requests.Claim) -> answers.Claimed:
 
 async def renew(call: Call, asked: requests.Renew) -> answers.Renewed:
     """Hold on to one claim."""
-    await call.backend.renew(ClaimName(asked.id, asked.token), asked.lease_s)
-    return answers.Renewed(id=to_text(asked.id), token=str(asked.token), valid_s=_valid_s(asked.lease_s))
+    held = HeldClaim(asked.id, asked.token, asked.proof)
+    await call.backend.renew(held, asked.lease_s)
+    return answers.Renewed(id=to_text(asked.id), token=str(asked.token), is_cancelled=held.is_cancelled,
+                           valid_s=_valid_s(asked.lease_s))
 
 
 async def renew_many(call: Call, asked: requests.RenewMany) -> answers.RenewedMany:
     """Hold on to many."""
-    held = await call.backend.renew_many(_names(asked.claims), asked.lease_s)
-    rows = [answers.Renewal(id=to_text(claim.id), token=str(claim.token), is_held=is_held)
-            for claim, is_held in zip(asked.claims, held, strict=True)]
+    claims = [HeldClaim(claim.id, claim.token, claim.proof) for claim in asked.claims]
+    held = await call.backend.renew_many(claims, asked.lease_s)
+    rows = [answers.Renewal(id=to_text(claim.id), token=str(claim.token), is_held=is_held,
+                            is_cancelled=claim.is_cancelled)
+            for claim, is_held in zip(claims, held, strict=True)]
     return answers.RenewedMany(claims=rows, valid_s=_valid_s(asked.lease_s))
 
 
@@ -66,25 +70,25 @@ async def release(call: Call, asked: requests.Claims) -> answers.Done:
 async def append(call: Call, asked: requests.Append) -> answers.Appended:
     """Add to a log."""
     entries = [entry.content for entry in asked.entries]
-    next_seq = await call.backend.append(ClaimName(asked.id, asked.token), entries, seq=asked.seq, w=asked.w)
+    next_seq = await call.backend.append(_name(asked), entries, seq=asked.seq, w=asked.w)
     return answers.Appended(next_seq=next_seq)
 
 
 async def complete(call: Call, asked: requests.Complete) -> answers.Done:
     """End one task."""
-    await call.backend.complete(ClaimName(asked.id, asked.token), asked.content, asked.w)
+    await call.backend.complete(_name(asked), asked.content, asked.w)
     return answers.Done(count=1)
 
 
 async def fail(call: Call, asked: requests.Fail) -> answers.Done:
     """End an attempt."""
-    await call.backend.fail(ClaimName(asked.id, asked.token), asked.error, asked.retry_in_s)
+    await call.backend.fail(_name(asked), asked.error, asked.retry_in_s)
     return answers.Done(count=1)
 
 
 async def snooze(call: Call, asked: requests.Snooze) -> answers.Done:
     """Put off."""
-    await call.backend.snooze(ClaimName(asked.id, asked.token), asked.delay_s)
+    await call.backend.snooze(_name(asked), asked.delay_s)
     return answers.Done(count=1)
 
 
@@ -104,7 +108,11 @@ async def fail_many(call: Call, asked: requests.FailMany) -> answers.FailedMany:
 
 
 def _names(claims: Sequence[requests.ClaimName]) -> list[ClaimName]:
-    return [ClaimName(claim.id, claim.token) for claim in claims]
+    return list(map(_name, claims))
+
+
+def _name(claim: requests.ClaimName) -> ClaimName:
+    return ClaimName(claim.id, claim.token, claim.proof)
 
 
 def _valid_s(lease_s: float) -> float:

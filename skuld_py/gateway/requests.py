@@ -25,6 +25,7 @@ from skuld_py.gateway.values import (
     Id,
     Lease,
     Name,
+    Proof,
     Seq,
     States,
     Token,
@@ -54,10 +55,11 @@ class Claim(Asked):
 
 
 class ClaimName(Asked):
-    """A claim, by its task and its fencing token."""
+    """A claim, by its task and its fencing token, with its proof."""
 
     id: Id
     token: Token
+    proof: Proof = b""
 
 
 class Renew(ClaimName):

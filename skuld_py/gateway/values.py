@@ -4,6 +4,8 @@ Ids are text of 32 characters, as the command line prints them.
 
 Tokens are decimal text. They have 63 bits, of which JavaScript and many other readers of JSON keep 53; a token
 that changed on the way would be another claim. A request may give a number instead, up to 2^53 - 1.
+Larger is newer, for storages that compare them. The proof that a claim was granted is beside its token, in 16 hex
+digits: only the holder is told, and it is to come with whatever is asked for the claim.
 
 Bytes are given as UTF-8 text under a name (``payload``, ``data``) or as base64 under ``NAME_base64``: one of the
 two in a request. An answer always has the base64, and the text beside it when the bytes are text: the same
@@ -29,16 +31,19 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticCustomError, core_schema
 
 from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX, REPLICAS_MAX
-from skuld_py.model import ids
+from skuld_py.model import ids, proofs
 from skuld_py.model.body import PRIORITY_MAX, PRIORITY_MIN
+from skuld_py.model.fields import U63_MAX
 from skuld_py.model.ids import TaskId
 from skuld_py.model.messages import DELAY_MS_MAX
+from skuld_py.model.outcomes import FIRST_TOKEN
 from skuld_py.model.prelude import NAME_BYTES_MAX
 from skuld_py.model.state import State
 
 SAFE_MAX = (1 << 53) - 1
 _ID = re.compile(r"[0-9a-v]{32}", re.ASCII)
 _TOKEN = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
+_PROOF = re.compile(r"(?:[0-9a-f]{16})?", re.ASCII)
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", re.ASCII)
 
 
@@ -65,12 +70,18 @@ def _id(value: Any) -> TaskId:
 
 
 def _token(value: Any) -> int:
-    if type(value) is int and 1 <= value <= SAFE_MAX:
+    if type(value) is int and FIRST_TOKEN <= value <= SAFE_MAX:
         return value
-    if isinstance(value, str) and _TOKEN.fullmatch(value):
-        return int(value)
+    if isinstance(value, str) and _TOKEN.fullmatch(value) and FIRST_TOKEN <= (token := int(value)) <= U63_MAX:
+        return token
     raise PydanticCustomError("bad_token", "is not a fencing token: decimal text as claim gave it, or a number"
                               " below 2^53")
+
+
+def _proof(value: Any) -> bytes:
+    if not isinstance(value, str) or not _PROOF.fullmatch(value):
+        raise PydanticCustomError("bad_proof", "is not a claim's proof: 16 hex digits, as claim gave it")
+    return proofs.from_text(value)
 
 
 def _base64(value: Any) -> bytes:
@@ -107,6 +118,9 @@ Id = Annotated[TaskId, PlainValidator(_id), WithJsonSchema({
 Token = Annotated[int, PlainValidator(_token), WithJsonSchema({"anyOf": [
     {"type": "string", "pattern": "^[1-9][0-9]*$", "maxLength": 19, "examples": ["4294967297"]},
     {"type": "integer", "minimum": 1, "maximum": SAFE_MAX}]})]
+Proof = Annotated[bytes, PlainValidator(_proof), Field(
+    description="As it came with the claim; left out only where claims come without."), WithJsonSchema(
+    {"type": "string", "pattern": "^(?:[0-9a-f]{16})?$", "examples": ["9f86d081884c7d65"]})]
 Words = Annotated[str, AfterValidator(_words), Field(min_length=1, max_length=NAME_BYTES_MAX)]
 Base64 = Annotated[bytes, PlainValidator(_base64), WithJsonSchema({
     "type": "string", "contentEncoding": "base64",

@@ -97,7 +97,7 @@ VERBS = (
     Verb("GET", "/v1/tasks/count", Scope.READ, reading.count, requests.Count, answers.Counted,
          "How many tasks there are, completed ones included, or how many in some states."),
     Verb("POST", "/v1/tasks/results", Scope.READ, reading.results, requests.Results, answers.Ends,
-         "How tasks have ended, with their results; waits until all of them have."),
+         "How tasks have ended, with their results; waits until all of them have. 404 when one is collected."),
     Verb("GET", "/v1/queues", Scope.READ, reading.queues, requests.NoInput, answers.Queues,
          "All queues, with how many tasks are in each state."),
     Verb("POST", "/v1/queues/pause", Scope.ADMIN, pausing.pause, requests.QueueName, answers.Paused,

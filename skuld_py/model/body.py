@@ -303,7 +303,8 @@ def stands_over(a: bytes, b: bytes) -> bool:
     """Of two different bodies under one id, whether ``a`` takes the place of ``b``.
 
     Only those with a unique name give way, to the one asked for first; of equal times, to the smaller bytes. That
-    is a total order, so copies that heard them in any order agree.
+    is a total order, so copies that heard them in any order agree. It decides between calls at the same time: a
+    later one finds the task and writes nothing (``node.naming``).
     """
     first, second = _rank_of(a), _rank_of(b)
     return first is not None and second is not None and first < second

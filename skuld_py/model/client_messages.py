@@ -90,7 +90,11 @@ class Acked(Message):
 
 @attrs.frozen
 class Claim(Message):
-    """Up to ``count`` tasks of a queue for ``holder``; wait up to ``wait_ms`` for the first."""
+    """Up to ``count`` tasks of a queue for ``holder``; wait up to ``wait_ms`` for the first.
+
+    ``takes_proofs``: whether the client reads the proofs of what it is granted, and shows them. Most clusters
+    refuse one that does not.
+    """
 
     roles = ROLE_CLIENT
     request: int = fields.number()
@@ -99,6 +103,7 @@ class Claim(Message):
     lease_ms: int = fields.lease()
     wait_ms: int = fields.number(0, LEASE_MS_MAX)
     holder: str = fields.wide_name()
+    takes_proofs: bool = fields.truth(default=False, is_late=True)
 
 
 @attrs.frozen
@@ -112,7 +117,8 @@ class Claimed(Message):
 
 @attrs.frozen
 class Renew(Message):
-    """Extend claims by ``lease_ms`` from now; 0 releases them. From a client, or passed to a leader."""
+    """Extend claims, as a whole or not at all, by ``lease_ms`` from now; 0 releases them. From a client, with the
+    ``proofs`` of the claims, or passed to a leader, without."""
 
     roles = ROLE_CLIENT | ROLE_NODE
     is_promise = False
@@ -121,6 +127,7 @@ class Renew(Message):
     lease_ms: int = fields.number(0, LEASE_MS_MAX)
     ids: bytes = fields.ids()
     tokens: bytes = fields.u64s()
+    proofs: bytes = fields.proofs()
 
 
 @attrs.frozen
@@ -148,14 +155,14 @@ class CohortRow:
     its quorum in all the cohorts named, so that what was acknowledged before a move is known after it.
     """
 
-    partition: int = fields.number()
-    era: int = fields.number()
+    partition: int = fields.partition()
+    era: int = fields.epoch(0)
     cohort: tuple[str, ...] = fields.names()
 
 
 @attrs.frozen
 class Append(Message):
-    """Log entries ``seq``.. of a claim; to a node, then to the owners."""
+    """Log entries ``seq``.. of a claim; to a node, with the claim's proof, then to the owners, without."""
 
     roles = ROLE_CLIENT | ROLE_NODE
     is_promise = False
@@ -165,12 +172,14 @@ class Append(Message):
     token: int = fields.number()
     seq: int = fields.number(0, U32_MAX)
     entries: Column = fields.strings()
-    eras: bytes = fields.u64s(2, default=b"")
+    eras: bytes = fields.eras(1, default=b"")
+    proofs: bytes = fields.proofs()
 
 
 @attrs.frozen
 class Complete(Message):
-    """Record completions; to a node, then to the owners. ``at_ms`` is the coordinator's, 0 before.
+    """Record completions; to a node, with the claims' ``proofs``, then to the owners, without. ``at_ms`` is the
+    coordinator's, 0 before.
 
     ``results``: none, or one for each claim; an empty one is none.
     """
@@ -180,11 +189,12 @@ class Complete(Message):
     columns = ("ids", "tokens")
     request: int = fields.number()
     w: int = fields.number(0, 9)
-    at_ms: int = fields.number()
+    at_ms: int = fields.moment()
     ids: bytes = fields.ids()
     tokens: bytes = fields.u64s()
-    eras: bytes = fields.u64s(PARTITIONS_MAX * 2, default=b"")
+    eras: bytes = fields.eras(default=b"")
     results: Column = fields.strings(default=Column())
+    proofs: bytes = fields.proofs()
 
 
 @attrs.frozen
@@ -199,7 +209,7 @@ class Get(Message):
     is_promise = False
     request: int = fields.number()
     ids: bytes = fields.ids()
-    eras: bytes = fields.u64s(PARTITIONS_MAX * 2, default=b"")
+    eras: bytes = fields.eras(default=b"")
     least: bytes = fields.u64s(default=b"")
     is_bare: bool = fields.truth(default=False)
 
@@ -219,21 +229,21 @@ class TaskRow:
 
 @attrs.frozen
 class Got(Message):
-    """The tasks that exist. The sender cannot speak for the partitions ``lacking``. ``headers``: to ``Interest``,
-    of each task that of its body, or nothing."""
+    """The tasks that exist. The sender cannot speak for the partitions ``lacking``. ``asides``: none, or of each
+    task what is said of it besides (``model.asides``); to ``Interest``, the header of its body, or nothing."""
 
     request: int = fields.number()
     tasks: tuple[TaskRow, ...] = fields.rows(TaskRow)
-    lacking: bytes = fields.u64s(PARTITIONS_MAX, default=b"")
+    lacking: bytes = fields.partitions(default=b"")
     cohorts: tuple[CohortRow, ...] = fields.rows(CohortRow, PARTITIONS_MAX, default=())
-    headers: Column = fields.strings(default=Column())
+    asides: Column = fields.strings(default=Column())
 
 
 @attrs.frozen
 class Count(Message):
-    """Counts of a queue, or of all (``""``); to a node, then to all nodes."""
+    """Counts of a queue, or of all (``""``)."""
 
-    roles = ROLE_CLIENT | ROLE_NODE
+    roles = ROLE_CLIENT
     is_promise = False
     request: int = fields.number()
     queue: str = fields.name(is_optional=True)
@@ -241,9 +251,9 @@ class Count(Message):
 
 @attrs.frozen
 class CountRow:
-    """Counts of one queue in one partition, by state in the order of ``model.state``."""
+    """Counts of one queue by state, in the order of ``model.state``; in one partition, or summed over several."""
 
-    partition: int = fields.number()
+    partition: int = fields.partition()
     queue: str = fields.name()
     waiting: int = fields.number(-U32_MAX)
     claimed: int = fields.number(-U32_MAX)
@@ -262,11 +272,11 @@ class CountRow:
 
 @attrs.frozen
 class Counted(Message):
-    """``partitions`` says which ones the answering node owns; to a client, rows are summed."""
+    """Rows are sums over all partitions. ``partitions`` and ``led`` are empty."""
 
     request: int = fields.number()
-    partitions: bytes = fields.u64s()
-    led: bytes = fields.u64s()
+    partitions: bytes = fields.partitions()
+    led: bytes = fields.partitions()
     rows: tuple[CountRow, ...] = fields.rows(CountRow, 100_000)
 
 
@@ -295,7 +305,7 @@ class Listed(Message):
 
     columns = ("ids", "bodies", "histories")
     request: int = fields.number()
-    partitions: bytes = fields.u64s()
+    partitions: bytes = fields.partitions()
     upto: bytes = fields.blob(20, 20)
     ids: bytes = fields.ids()
     bodies: Column = fields.strings()
@@ -304,18 +314,19 @@ class Listed(Message):
 
 @attrs.frozen
 class Describe(Message):
-    """Ask for the cluster as this node sees it."""
+    """Ask for the cluster as this node sees it. ``reads_unproven``: and whether claims count without a proof."""
 
     roles = ROLE_CLIENT
     request: int = fields.number()
+    reads_unproven: bool = fields.truth(default=False, is_late=True)
 
 
 @attrs.frozen
 class PartitionRow:
     """A partition: who leads it since which epoch, who owns it, and who votes (while data moves: others)."""
 
-    partition: int = fields.number()
-    epoch: int = fields.number()
+    partition: int = fields.partition()
+    epoch: int = fields.epoch(0)
     leader: str = fields.wide_name(is_optional=True)
     owners: tuple[str, ...] = fields.names()
     cohort: tuple[str, ...] = fields.names()
@@ -326,7 +337,7 @@ class MoveRow:
     """A partition's data on its way: ``node`` fills (``learner``), fills again because its memory is not to
     be trusted (``suspect``), or hands off (``zombie``). ``rows`` have moved so far; done once all have."""
 
-    partition: int = fields.number()
+    partition: int = fields.partition()
     node: str = fields.wide_name()
     role: str = fields.name()
     rows: int = fields.number()
@@ -363,7 +374,8 @@ class CollectionRow:
 @attrs.frozen
 class Described(Message):
     """The cluster as one node sees it. ``paused``: queues of which it grants nothing, the first of them.
-    ``collections``: of the nodes that delete what ended long ago."""
+    ``collections``: of the nodes that delete what ended long ago. ``is_unproven``: claims count without a proof;
+    said to who reads it."""
 
     request: int = fields.number()
     node: str = fields.wide_name()
@@ -373,3 +385,4 @@ class Described(Message):
     moves: tuple[MoveRow, ...] = fields.rows(MoveRow, PARTITIONS_MAX, default=())
     paused: tuple[str, ...] = fields.names(PAUSED_MAX, default=())
     collections: tuple[CollectionRow, ...] = fields.rows(CollectionRow, default=())
+    is_unproven: bool = fields.truth(default=False, is_late=True)

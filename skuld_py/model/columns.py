@@ -10,7 +10,8 @@ Python loop over a batch costs three times as much, and the strings themselves a
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import TypeVar
 
@@ -65,6 +66,12 @@ def wrap(values: Sequence[bytes], before: bytes = b"", after: bytes = b"") -> li
 def pick(values: Sequence[T], indexes: Sequence[int]) -> Sequence[T]:
     """The values at rising indexes; most often these are all."""
     return values if len(indexes) == len(values) else [values[index] for index in indexes]
+
+
+def fitting(sizes: Iterable[int], room: int) -> int:
+    """How many of the first have together no more than ``room``: one at least, if there is any."""
+    sums = list(accumulate(sizes))
+    return bisect_right(sums, room) or min(1, len(sums))
 
 
 def _cut(blob: bytes, size: int, count: int) -> list[bytes]:

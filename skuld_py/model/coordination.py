@@ -53,7 +53,7 @@ class OriginRead:
 
 @attrs.frozen
 class EntriesRead:
-    """Entries from ``start`` on, each with its position, in order. None at all: nothing was there in time.
+    """Entries from ``start`` on, each with its position, in order. None, and no end either: nobody answered.
 
     ``is_end``: there was none behind the last. ``is_missing``: the entry at ``start`` is not there although later
     ones are; it was collected, or never was: compare with the origin, then go on where the entries begin, which
@@ -166,6 +166,14 @@ class WriteOrigin:
 
 
 @attrs.frozen
+class SweepEntries:
+    """Remove the entries of nodes that are none of these, live no more, and whose vote no partition needs. There
+    is no answer; what fails is left to the next time."""
+
+    nodes: tuple[str, ...]
+
+
+@attrs.frozen
 class Announce:
     """News for the node machine of this process."""
 
@@ -173,4 +181,4 @@ class Announce:
 
 
 CoordinationEffect = (SetPulse | DropPulse | WatchPulses | ReadPulses | ReadOrigin | ReadEntries | Append
-                      | WriteOrigin | Announce)
+                      | WriteOrigin | SweepEntries | Announce)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import attrs
 
-from skuld_py.config import PARTITIONS_MAX
 from skuld_py.model import fields
 from skuld_py.model.message import Message
 
@@ -22,7 +21,7 @@ class Watch(Message):
 
     is_promise = False
     request: int = fields.number()
-    partition: int = fields.number(0, PARTITIONS_MAX - 1)
+    partition: int = fields.partition()
     is_last: bool = fields.truth()
     ids: bytes = fields.ids()
 
@@ -31,7 +30,8 @@ class Watch(Message):
 class Watched(Message):
     """One ``notes.End`` for each task asked about, as a byte, and a majority knows it. ``OPEN``: it will be told
     when there is more. ``UNKNOWN``: the leader knows no such task; none of a majority does, if it was the last
-    question."""
+    question. ``GONE``: it was collected. Programs that know no ``GONE`` leave the dependent blocked, until a newer
+    one leads its partition."""
 
     request: int = fields.number()
     ends: bytes = fields.blob(1, 1_000)
@@ -43,7 +43,7 @@ class Tell(Message):
 
     columns = ("ids", "ends")
     request: int = fields.number()
-    partition: int = fields.number(0, PARTITIONS_MAX - 1)
+    partition: int = fields.partition()
     ids: bytes = fields.ids()
     ends: bytes = fields.blob(1, 1_000)
 
@@ -65,7 +65,7 @@ class Note(Message):
     ids: bytes = fields.ids()
     tokens: bytes = fields.u64s()
     seqs: bytes = fields.u64s()
-    eras: bytes = fields.u64s(PARTITIONS_MAX * 2, default=b"")
+    eras: bytes = fields.eras(default=b"")
 
 
 DEPENDENCY_MESSAGES: tuple[type[Message], ...] = (Watch, Watched, Tell, Told, Note)

@@ -5,7 +5,10 @@ the attempt: after a lost connection the outcome is settled by reading the docum
 looking for one's own ``write_id``, never by trying again. Every writer evolves the document it
 read, so that a field it does not know survives it (``unknown``).
 
-Within an epoch leader, cohort, floor and previous stay; a new cohort means a new epoch. ``era`` is the
+``promises`` holds against a voter what it must know: the newest epoch for which its vote was counted. Older
+programs carry the field on and do not write it, so what it says is true and may be less than could be said.
+
+Within an epoch leader, cohort, floor, promises and previous stay; a new cohort means a new epoch. ``era`` is the
 epoch that seated the present cohort, so that "the same cohort?" is a comparison of numbers.
 
 Source: Manatee's cluster state object, with majorities in the place of its single sync.
@@ -105,12 +108,21 @@ class Document:
     floor: Floor = Floor()
     horizon_ms: int = 0
     no_grant_before_ms: int = 0
+    spent: int = 0
+    """Epochs up to this one were promised to candidates of whom nothing came; 0 where nobody had to say so."""
     quarantine: tuple[Quarantine, ...] = ()
     mode: str = "normal"
     freeze: Freeze | None = None
     promote: Promotion | None = None
     previous: Previous = Previous()
+    promises: Mapping[str, int] = attrs.field(factory=dict, hash=False)
+    """Voter -> the newest epoch that it has promised, as the leaders elected by its vote know."""
     unknown: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
+
+    @property
+    def told_epoch(self) -> int:
+        """The newest epoch that it tells of."""
+        return max(self.epoch, self.spent)
 
     @property
     def cohort(self) -> tuple[str, ...]:
@@ -128,7 +140,7 @@ class Document:
         """Parse; raises ``Malformed`` naming the field."""
         try:
             fields = dict(json.loads(raw))
-        except (ValueError, TypeError) as problem:
+        except (ValueError, TypeError, RecursionError) as problem:
             raise Malformed("partition document", repr(problem)) from None
         if fields.pop("format", FORMAT) != FORMAT:
             raise Malformed("partition document.format", "is of a newer version; upgrade this node")
@@ -145,7 +157,19 @@ def _parse(name: str, parse: Any, value: Any) -> Any:
 
 
 def _names(value: Any) -> tuple[str, ...]:
-    return tuple(_text(name) for name in value)
+    return tuple(_text(name) for name in _list(value))
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{value!r} is no object")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r} is no list")
+    return value
 
 
 def _text(value: Any) -> str:
@@ -163,11 +187,15 @@ def _number(value: Any) -> int:
 def _record(of: type, **parsers: Any) -> Any:
     """Reads an object into ``of``; fields it does not name are an error of the format, not dropped."""
     def parse(value: Any) -> Any:
-        strange = {*value} - {*parsers}
+        strange = {*_object(value)} - {*parsers}
         if strange:
             raise ValueError(f"unknown fields {sorted(strange)}")
         return of(**{name: parsers[name](part) for name, part in value.items()})
     return parse
+
+
+def _numbers(value: Any) -> dict[str, int]:
+    return {_text(name): _number(number) for name, number in _object(value).items()}
 
 
 _seat = _record(Seat, node=_text, incarnation=_text)
@@ -176,13 +204,13 @@ _freeze = _record(Freeze, id=_text, by=_text, reason=_text, at_ms=_number, until
 _promotion = _record(Promotion, id=_text, kind=_text, target=_text, epoch=_number, expires_ms=_number, by=_text)
 _PARSERS = {
     "epoch": _number, "leader": _text, "boot": _text, "write_id": _text, "cause": _text, "era": _number,
-    "seats": lambda value: tuple(_seat(part) for part in value),
+    "seats": lambda value: tuple(_seat(part) for part in _list(value)),
     "learners": _names, "floor": _record(Floor, claims=_number, digest=_number, end_ms=_number),
-    "horizon_ms": _number, "no_grant_before_ms": _number,
-    "quarantine": lambda value: tuple(_quarantine(part) for part in value), "mode": _text,
+    "horizon_ms": _number, "no_grant_before_ms": _number, "spent": _number,
+    "quarantine": lambda value: tuple(_quarantine(part) for part in _list(value)), "mode": _text,
     "freeze": lambda value: None if value is None else _freeze(value),
     "promote": lambda value: None if value is None else _promotion(value),
-    "previous": _record(Previous, epoch=_number, leader=_text, cohort=_names),
+    "previous": _record(Previous, epoch=_number, leader=_text, cohort=_names), "promises": _numbers,
 }
 
 NOBODY = Document()

@@ -68,6 +68,14 @@ class SessionChanged:
 
 
 @attrs.frozen
+class KeyTold:
+    """With which key nodes prove claims, and from when on they demand proofs (``config.Parameters``)."""
+
+    claim_key: str = attrs.field(repr=False)
+    proofs_from_ms: int
+
+
+@attrs.frozen
 class MembersChanged:
     """The live nodes, by name order."""
 
@@ -126,7 +134,7 @@ class Computed:
     text: str = attrs.field(repr=False)
 
 
-Event = (Received | Asked | Ticked | Settled | SessionChanged | MembersChanged | NodesChanged
+Event = (Received | Asked | Ticked | Settled | SessionChanged | KeyTold | MembersChanged | NodesChanged
          | DocumentRead | ReadFailed | DocumentSwapped | Computed)
 
 

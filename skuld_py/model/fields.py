@@ -11,10 +11,13 @@ from typing import Any
 
 import attrs
 
-from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX
+from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX, PARTITIONS_MAX
 
 U32_MAX = (1 << 32) - 1
 U63_MAX = (1 << 63) - 1
+PROOF_BYTES = 8
+MOMENT_MS_MAX = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
 
 
 @attrs.frozen
@@ -23,6 +26,11 @@ class Number:
 
     low: int = 0
     high: int = U63_MAX
+
+
+@attrs.frozen
+class Partition:
+    """The number of a partition: an int below the cluster's count of them."""
 
 
 @attrs.frozen
@@ -55,6 +63,28 @@ class Blob:
 
 
 @attrs.frozen
+class Numbers:
+    """A column of 64-bit numbers, at most ``count_max``, all at most ``high``."""
+
+    count_max: int
+    high: int
+
+
+@attrs.frozen
+class Partitions:
+    """A column of 64-bit numbers, at most ``count_max``, all of them partitions."""
+
+    count_max: int = PARTITIONS_MAX
+
+
+@attrs.frozen
+class Eras:
+    """A column of 64-bit numbers: at most ``count_max`` partitions, each with an era behind it."""
+
+    count_max: int = PARTITIONS_MAX
+
+
+@attrs.frozen
 class Strings:
     """A ``Column`` of at most ``count_max`` strings; its data is a frame of its own."""
 
@@ -76,16 +106,34 @@ class Names:
     count_max: int = 64
 
 
-Kind = Number | Truth | Name | Text | Blob | Strings | Rows | Names
+Kind = (Number | Partition | Truth | Name | Text | Blob | Numbers | Partitions | Eras | Strings | Rows
+        | Names)
 
 
-def _field(kind: Kind, **options: Any) -> Any:
-    return attrs.field(metadata={"kind": kind}, **options)
+def _field(kind: Kind, *, is_late: bool = False, **options: Any) -> Any:
+    """``is_late``: a release that is still met lacks the field. It stands last, and at its default it does not
+    travel, so that who knows nothing of it can be spoken with as long as nobody uses it."""
+    return attrs.field(metadata={"kind": kind, "is_late": is_late}, **options)
 
 
 def number(low: int = 0, high: int = U63_MAX, **options: Any) -> Any:
     """A bounded int."""
     return _field(Number(low, high), **options)
+
+
+def moment(low: int = 0, **options: Any) -> Any:
+    """Milliseconds since 1970, before the year 10000."""
+    return _field(Number(low, MOMENT_MS_MAX), **options)
+
+
+def epoch(low: int = 1, **options: Any) -> Any:
+    """The number of a leadership; 0 for none, where that may be."""
+    return _field(Number(low, U32_MAX), **options)
+
+
+def partition() -> Any:
+    """A partition of the cluster."""
+    return _field(Partition())
 
 
 def lease() -> Any:
@@ -131,6 +179,26 @@ def ids(**options: Any) -> Any:
 def u64s(count_max: int = DEFAULT_LIMITS.batch_tasks, **options: Any) -> Any:
     """A column of 64-bit numbers."""
     return _field(Blob(8, 8 * count_max), **options)
+
+
+def proofs() -> Any:
+    """A column of proofs of claims (``model.proofs``), one for each, or none at all."""
+    return _field(Blob(PROOF_BYTES, PROOF_BYTES * DEFAULT_LIMITS.batch_tasks), default=b"", is_late=True)
+
+
+def epochs() -> Any:
+    """A column of epochs, of a partition each."""
+    return _field(Numbers(PARTITIONS_MAX, U32_MAX))
+
+
+def partitions(**options: Any) -> Any:
+    """A column of partitions."""
+    return _field(Partitions(), **options)
+
+
+def eras(count_max: int = PARTITIONS_MAX, **options: Any) -> Any:
+    """A column of partitions, each with an era."""
+    return _field(Eras(count_max), **options)
 
 
 def strings(count_max: int = DEFAULT_LIMITS.batch_tasks, **options: Any) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import attrs
 
+from skuld_py.config import PARTITIONS_MAX
 from skuld_py.model import fields
 from skuld_py.model.client_messages import TaskRow
-from skuld_py.model.fields import U32_MAX
 from skuld_py.model.message import ROLE_CLIENT, ROLE_NODE, Message
 
 
@@ -18,9 +18,9 @@ class Ebb(Message):
 
     is_promise = False
     request: int = fields.number()
-    partition: int = fields.number()
-    epoch: int = fields.number(1, U32_MAX)
-    upto_ms: int = fields.number()
+    partition: int = fields.partition()
+    epoch: int = fields.epoch()
+    upto_ms: int = fields.moment()
     life: int = fields.number(default=0)
 
 
@@ -31,7 +31,7 @@ class Ebbed(Message):
 
     request: int = fields.number()
     is_accepted: bool = fields.truth()
-    promised: int = fields.number()
+    promised: int = fields.epoch(0)
     life: int = fields.number()
 
 
@@ -43,9 +43,9 @@ class Collect(Message):
     is_promise = False
     columns = ("ids", "digests")
     request: int = fields.number()
-    partition: int = fields.number()
-    epoch: int = fields.number(1, U32_MAX)
-    upto_ms: int = fields.number()
+    partition: int = fields.partition()
+    epoch: int = fields.epoch()
+    upto_ms: int = fields.moment()
     is_trial: bool = fields.truth()
     is_archived: bool = fields.truth()
     ids: bytes = fields.ids()
@@ -68,7 +68,7 @@ class Offer(Message):
     roles = ROLE_CLIENT | ROLE_NODE
     is_promise = False
     request: int = fields.number()
-    partition: int = fields.number()
+    partition: int = fields.number(0, PARTITIONS_MAX - 1)
 
 
 @attrs.frozen
@@ -78,7 +78,7 @@ class Offered(Message):
 
     columns = ("ids", "digests")
     request: int = fields.number()
-    epoch: int = fields.number(0, U32_MAX)
+    epoch: int = fields.epoch(0)
     is_under_way: bool = fields.truth()
     awaited: tuple[str, ...] = fields.names(1_000)
     ids: bytes = fields.ids()
@@ -95,8 +95,8 @@ class Discard(Message):
     is_promise = False
     columns = ("ids", "digests")
     request: int = fields.number()
-    partition: int = fields.number()
-    epoch: int = fields.number(1, U32_MAX)
+    partition: int = fields.number(0, PARTITIONS_MAX - 1)
+    epoch: int = fields.epoch()
     ids: bytes = fields.ids()
     digests: bytes = fields.u64s()
 

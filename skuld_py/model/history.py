@@ -14,7 +14,8 @@ is held, then cancelled, then dead: see ``state``.
 
 **Attempts are counted, not kept**: claims that failed, or ended without a word, since the task was last revived.
 So a task that kills its workers stops on every replica alike, and no two leaders add to one number. A snoozed or a
-released claim is no attempt, but no task is claimed more than ``CLAIMS_MAX`` times in a round.
+released claim is no attempt, but no task is claimed more than ``CLAIMS_MAX`` times in a round, nor revived
+after ``CLAIMS_FOR_LIFE``.
 
 Rejected: an outcome per claim in a table of its own (one more table in every batch); dead as a flag (there is no
 way back). Source: Skuld's ``merge`` and what broke in it (claims merged per index; payloads merged last).
@@ -41,6 +42,11 @@ CANCELLED, REVIVED, DIED = 1, 2, 3
 EXHAUSTED, EXPIRED, DEP_FAILED, DEP_UNKNOWN, TOO_MANY_CLAIMS = 1, 2, 3, 4, 5
 """Why a task is dead."""
 CLAIMS_MAX = 1_000
+CLAIMS_FOR_LIFE = 8_000
+"""Over all its rounds; a task that was claimed so often is revived no more. A history is one record, which no page
+of an election cuts: with one more round, and the longest names, it has half the room that there is."""
+ROUNDS_MAX = 1 << 20
+"""No task is revived more often."""
 TIME_MS_MAX = 1 << 62
 TOKEN_COUNTER_BITS = 32
 _TIME_BITS = 62
@@ -49,7 +55,9 @@ _BASE_BITS = 64
 
 
 def token_of(epoch: int, counter: int) -> int:
-    """The fencing token of the ``counter``-th claim of an epoch; rises with both."""
+    """The fencing token of the ``counter``-th claim of an epoch; rises with both. One more claim than the counter
+    holds would have a token of the next epoch."""
+    assert 0 <= counter < 1 << TOKEN_COUNTER_BITS, f"claim {counter} of epoch {epoch} has no token"
     return epoch << TOKEN_COUNTER_BITS | counter
 
 
@@ -136,7 +144,7 @@ class History:
         claims = self.claims.entries.values()
         ends = (self.completion.value is not None) + (self.cancelled.value is not None)
         return (len(claims) + sum(1 for claim in claims if claim.kind) + ends + self.round
-                + (self.died.value >> _REASON_BITS))
+                + self.death_round)
 
     @property
     def round(self) -> int:
@@ -147,6 +155,11 @@ class History:
     def base(self) -> int:
         """Claims up to this token are of earlier rounds."""
         return self.revived.value & (1 << _BASE_BITS) - 1
+
+    @property
+    def death_round(self) -> int:
+        """The newest round in which it died, counted from 1; 0 when it never did."""
+        return self.died.value >> _REASON_BITS
 
     @property
     def pause_until_ms(self) -> int:
@@ -162,7 +175,7 @@ class History:
 
     def death(self, max_attempts: int, over_ms: int) -> int:
         """Why the task is dead, 0 if it is not."""
-        if self.died.value >> _REASON_BITS == self.round + 1:
+        if self.death_round == self.round + 1:
             return self.died.value & (1 << _REASON_BITS) - 1
         if self.attempts(over_ms) >= max_attempts:
             return EXHAUSTED
@@ -177,7 +190,7 @@ class History:
         """
         if self.completion.value is not None or self.cancelled.value is not None or token < self.newest_token:
             return False
-        if self.died.value >> _REASON_BITS == self.round + 1:
+        if self.death_round == self.round + 1:
             return False
         for other, claim in self.claims.entries.items():
             if other == token:
@@ -258,6 +271,14 @@ def _is_mark(token: int, a: int, b: int, kind: int, size: int) -> bool:
     if kind or size or not a:
         return False
     return token in (CANCELLED, REVIVED) or (token == DIED and 0 < b < 1 << _REASON_BITS)
+
+
+def check_history(record: bytes) -> None:
+    """Raises ``ValueError`` when a record is none, for half of what it costs to decode it."""
+    if len(record) < HISTORY_HEAD.size:
+        raise ValueError("history record is too short")
+    for _ in _rows(record):
+        pass
 
 
 def decode_history(record: bytes | None) -> History:

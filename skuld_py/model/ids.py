@@ -4,12 +4,13 @@ Layout, big-endian: ``time_ms u64 | lane bit, seq 31 | nonce u32 | route u32``. 
 oldest task of a priority is the smallest key; the nonce tells processes apart; the route alone
 decides the partition (``route & (partitions - 1)``), so a batch can be sent to one cohort.
 
-Tasks with an ordering key have the lane bit, and the route is a hash of queue and key: the *lane*. So all
-of a key are in one partition, and its order needs no table of keys. Two keys of equal route share a lane:
-one waits for the other, nothing else.
+Tasks with an ordering key have the lane bit, and the route is a hash of queue and key. So all of a key are in one
+partition, and its order needs no table of keys. Keys of equal route are told apart there, by 32 more bits of the
+hash (``lane_tag``), which follow from the body: an id has no room for them.
 
 A task with a unique name has an id made of the name (``named_id``), from any node the same, so the second
-to ask for it asks for the same task, without a lock.
+to ask for it asks for the same task, without a lock. Its time is the beginning of the name's window; with a key
+its route is that of the key, so a name is of one key.
 
 Text form is base32hex without padding, 32 characters, which sorts like the bytes.
 
@@ -37,6 +38,7 @@ TEXT_CHARS = 32
 SEQ_END = 1 << 31
 LANE = 1 << 31
 TIME_END = 1 << 63
+TAG_BYTES = 4
 _TAIL = struct.Struct(">II")
 
 
@@ -65,6 +67,11 @@ class IdMint:
         self._nonce = nonce
         self._time_ms = floor_ms
         self._seq = -1 if not floor_ms else SEQ_END - 1
+
+    @property
+    def time_ms(self) -> int:
+        """That of its newest id; the next is not older."""
+        return self._time_ms
 
     def raise_floor(self, floor_ms: int) -> None:
         """Make every later id newer than ``floor_ms``."""
@@ -95,13 +102,18 @@ def partition_of(task_id: bytes, partitions: int) -> int:
 
 
 def route_of(task_id: bytes) -> int:
-    """The route of an id, u32; of a laned one it is the lane."""
+    """The route of an id, u32."""
     return int.from_bytes(task_id[16:20], "big")
 
 
 def lane_route(queue: str, key: str) -> int:
     """The route that tasks of an ordering key have."""
     return int.from_bytes(_hash(queue, key)[:4], "big")
+
+
+def lane_tag(queue: str, key: str) -> bytes:
+    """What tells an ordering key from others whose tasks have the same route."""
+    return _hash(queue, key)[4 : 4 + TAG_BYTES]
 
 
 def is_laned(task_id: bytes) -> bool:

@@ -24,8 +24,8 @@ class Borrow(Message):
     queue: str = fields.name()
     version: int = fields.number(1)
     want: int = fields.number(1, RATE_MAX)
-    partitions: bytes = fields.u64s(PARTITIONS_MAX)
-    epochs: bytes = fields.u64s(PARTITIONS_MAX)
+    partitions: bytes = fields.partitions()
+    epochs: bytes = fields.epochs()
 
 
 @attrs.frozen
@@ -37,7 +37,7 @@ class Lent(Message):
     request: int = fields.number()
     version: int = fields.number()
     count: int = fields.number(0, RATE_MAX)
-    until_ms: int = fields.number()
+    until_ms: int = fields.moment()
     retry_ms: int = fields.number()
 
 
@@ -60,8 +60,8 @@ class Reckoned(Message):
 
     columns = ("partitions", "epochs", "used")
     request: int = fields.number()
-    partitions: bytes = fields.u64s(PARTITIONS_MAX)
-    epochs: bytes = fields.u64s(PARTITIONS_MAX)
+    partitions: bytes = fields.partitions()
+    epochs: bytes = fields.epochs()
     used: bytes = fields.u64s(PARTITIONS_MAX)
     open: int = fields.number()
 

@@ -41,10 +41,12 @@ class TaskBatch:
 
 @attrs.frozen
 class ClaimBatch:
-    """Claims granted together: ``bodies`` are body records, leases run to ``end_ms``."""
+    """Claims granted together: ``bodies`` are body records, leases run to ``end_ms``. ``proofs``: to clients only,
+    who show them with whatever they ask for these claims."""
 
     columns: ClassVar[tuple[str, ...]] = ("ids", "bodies")
     ids: bytes = fields.ids()
     first_token: int = fields.number()
     end_ms: int = fields.number()
     bodies: Column = fields.strings()
+    proofs: bytes = fields.proofs()

@@ -2,8 +2,8 @@
 
 Requests are verbs, answers their participles. Work is in columns: a message names many tasks, never one.
 The messages stand in ``client_messages``, ``outcome_messages``, ``reading_messages``, ``node_messages``,
-``setting_messages``, ``loan_messages``, ``garbage_messages``, ``coordination_messages``, ``decision_messages`` and
-``dependency_messages``; everyone imports them from here.
+``setting_messages``, ``loan_messages``, ``garbage_messages``, ``counting_messages``, ``coordination_messages``,
+``decision_messages`` and ``dependency_messages``; everyone imports them from here.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ from skuld_py.model.coordination_messages import (
     Share,
     Welcomed,
 )
+from skuld_py.model.counting_messages import COUNTING_MESSAGES, Sum, Summed
 from skuld_py.model.decision_messages import DECISION_MESSAGES, Decide, Decided, Undecided
 from skuld_py.model.dependency_messages import DEPENDENCY_MESSAGES, Note, Tell, Told, Watch, Watched
 from skuld_py.model.garbage_messages import (
@@ -80,6 +81,7 @@ from skuld_py.model.node_messages import (
     Invite,
     Kept,
     LeaderRow,
+    PartialGossip,
     Probe,
     Probed,
     PullClaims,
@@ -133,7 +135,7 @@ MESSAGES: tuple[type[Message], ...] = (
     Probe, Probed, Fetch, Fetched, *COORDINATION_MESSAGES, *DECISION_MESSAGES,
     GetSettings, GotSettings, PutSetting, SettingPut, PullSettings, PulledSettings,
     *OUTCOME_MESSAGES, *READING_MESSAGES, *DEPENDENCY_MESSAGES, *WAITING_MESSAGES, *GARBAGE_MESSAGES,
-    *LOAN_MESSAGES, *ARCHIVE_MESSAGES,
+    *LOAN_MESSAGES, *ARCHIVE_MESSAGES, *COUNTING_MESSAGES, PartialGossip,
 )
 """The operation table: a message's code on the wire is its index here."""
 
@@ -209,6 +211,7 @@ __all__ = [
     "Note",
     "Offer",
     "Offered",
+    "PartialGossip",
     "PartitionRow",
     "Probe",
     "Probed",
@@ -232,6 +235,8 @@ __all__ = [
     "SettingRow",
     "Share",
     "Spent",
+    "Sum",
+    "Summed",
     "Sync",
     "Synced",
     "TaskBatch",

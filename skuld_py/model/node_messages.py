@@ -11,7 +11,7 @@ from skuld_py.config import PARTITIONS_MAX
 from skuld_py.model import fields
 from skuld_py.model.client_messages import CohortRow, CollectionRow, MoveRow, TaskRow
 from skuld_py.model.columns import Column
-from skuld_py.model.fields import U32_MAX
+from skuld_py.model.history import TOKEN_COUNTER_BITS
 from skuld_py.model.message import Message, TaskBatch
 
 HEAD_BYTES = 24
@@ -27,7 +27,7 @@ class Replicate(Message):
     is_promise = False
     request: int = fields.number()
     batches: tuple[TaskBatch, ...] = fields.rows(TaskBatch)
-    eras: bytes = fields.u64s(PARTITIONS_MAX * 2, default=b"")
+    eras: bytes = fields.eras(default=b"")
 
 
 @attrs.frozen
@@ -38,7 +38,7 @@ class Kept(Message):
 
     request: int = fields.number()
     refused: bytes = fields.ids()
-    unkept: bytes = fields.u64s(PARTITIONS_MAX, default=b"")
+    unkept: bytes = fields.partitions(default=b"")
     cohorts: tuple[CohortRow, ...] = fields.rows(CohortRow, PARTITIONS_MAX, default=())
     old: bytes = fields.ids(default=b"")
 
@@ -66,11 +66,11 @@ class Grant(Message):
     is_promise = False
     columns = ("ids", "priorities")
     request: int = fields.number()
-    partition: int = fields.number()
-    epoch: int = fields.number(1, U32_MAX)
-    first_token: int = fields.number()
-    start_ms: int = fields.number()
-    end_ms: int = fields.number()
+    partition: int = fields.partition()
+    epoch: int = fields.epoch()
+    first_token: int = fields.number(1 << TOKEN_COUNTER_BITS)
+    start_ms: int = fields.moment()
+    end_ms: int = fields.moment()
     holder: str = fields.wide_name()
     queue: str = fields.name()
     ids: bytes = fields.ids()
@@ -85,8 +85,8 @@ class Granted(Message):
     """
 
     request: int = fields.number()
-    partition: int = fields.number()
-    promised: int = fields.number()
+    partition: int = fields.partition()
+    promised: int = fields.epoch(0)
     is_accepted: bool = fields.truth()
     vetoed: bytes = fields.u64s()
     blockers: bytes = fields.ids(default=b"")
@@ -94,18 +94,18 @@ class Granted(Message):
 
 @attrs.frozen
 class Amend(Message):
-    """The leader renewed or ended claims, or revived tasks: the histories as they are now, and where tasks wait.
+    """The leader renewed or ended claims, or revived tasks: of each history what changed and what counts with it
+    (``partition.change``), and where the task waits.
 
-    Whole histories, not changes: a follower that missed the claim must not acknowledge its renewal
-    without recording the claim itself. It may leave early, like ``Grant``. ``tokens`` and ``errors``: none, or
-    for each task the claim that failed, and why; an empty error is none.
+    It may leave early, like ``Grant``. ``tokens`` and ``errors``: none, or for each task the claim that failed,
+    and why; an empty error is none.
     """
 
     is_promise = False
     columns = ("ids", "histories", "places")
     request: int = fields.number()
-    partition: int = fields.number()
-    epoch: int = fields.number(1, U32_MAX)
+    partition: int = fields.partition()
+    epoch: int = fields.epoch()
     ids: bytes = fields.ids()
     histories: Column = fields.strings()
     places: Column = fields.strings()
@@ -118,8 +118,8 @@ class Amended(Message):
     """Recorded and fsynced, or refused with the newer epoch."""
 
     request: int = fields.number()
-    partition: int = fields.number()
-    promised: int = fields.number()
+    partition: int = fields.partition()
+    promised: int = fields.epoch(0)
     is_accepted: bool = fields.truth()
 
 
@@ -134,11 +134,11 @@ class RequestVote(Message):
     candidate has read (0: not told): once a later one is written, the candidacy cannot succeed any more.
     """
 
-    partition: int = fields.number()
-    epoch: int = fields.number(1, U32_MAX)
+    partition: int = fields.partition()
+    epoch: int = fields.epoch()
     cohort: tuple[str, ...] = fields.names()
     is_trial: bool = fields.truth()
-    base: int = fields.number(0, U32_MAX, default=0)
+    base: int = fields.epoch(0, default=0)
 
 
 @attrs.frozen
@@ -149,20 +149,20 @@ class Vote(Message):
     candidate that finds no document while voters remember one must not begin history anew.
     """
 
-    partition: int = fields.number()
-    epoch: int = fields.number(1, U32_MAX)
+    partition: int = fields.partition()
+    epoch: int = fields.epoch()
     is_granted: bool = fields.truth()
     is_trial: bool = fields.truth()
-    promised: int = fields.number()
-    settled: int = fields.number()
+    promised: int = fields.epoch(0)
+    settled: int = fields.epoch(0)
 
 
 @attrs.frozen
 class PullClaims(Message):
     """A candidate that holds the receiver's vote reads its live claims, a page at a time."""
 
-    partition: int = fields.number()
-    epoch: int = fields.number(1, U32_MAX)
+    partition: int = fields.partition()
+    epoch: int = fields.epoch()
     after: bytes = fields.blob(1, 64)
 
 
@@ -171,8 +171,8 @@ class ClaimPage(Message):
     """Live claims behind ``after``; ``next`` is empty on the last page."""
 
     columns = ("ids", "histories", "places")
-    partition: int = fields.number()
-    epoch: int = fields.number(1, U32_MAX)
+    partition: int = fields.partition()
+    epoch: int = fields.epoch()
     after: bytes = fields.blob(1, 64)
     next: bytes = fields.blob(1, 64)
     ids: bytes = fields.ids()
@@ -185,8 +185,8 @@ class PushClaims(Message):
     """The candidate's live claims, for a voter of the new cohort to keep; page ``after``..``next``."""
 
     columns = ("ids", "histories", "places")
-    partition: int = fields.number()
-    epoch: int = fields.number(1, U32_MAX)
+    partition: int = fields.partition()
+    epoch: int = fields.epoch()
     after: bytes = fields.blob(1, 64)
     next: bytes = fields.blob(1, 64)
     ids: bytes = fields.ids()
@@ -198,8 +198,8 @@ class PushClaims(Message):
 class ClaimsKept(Message):
     """The page pushed is fsynced; the next one starts behind ``next``, if there is one."""
 
-    partition: int = fields.number()
-    epoch: int = fields.number(1, U32_MAX)
+    partition: int = fields.partition()
+    epoch: int = fields.epoch()
     after: bytes = fields.blob(1, 64)
     next: bytes = fields.blob(1, 64)
 
@@ -213,27 +213,27 @@ class Sync(Message):
     have voted and before it leads. ``base``: see ``RequestVote``."""
 
     is_promise = False
-    partition: int = fields.number()
-    epoch: int = fields.number(1, U32_MAX)
+    partition: int = fields.partition()
+    epoch: int = fields.epoch()
     cohort: tuple[str, ...] = fields.names()
     sources: tuple[str, ...] = fields.names()
-    base: int = fields.number(0, U32_MAX, default=0)
+    base: int = fields.epoch(0, default=0)
 
 
 @attrs.frozen
 class Synced(Message):
     """The sender holds, fsynced, all that the voters named held when they had voted."""
 
-    partition: int = fields.number()
-    epoch: int = fields.number(1, U32_MAX)
+    partition: int = fields.partition()
+    epoch: int = fields.epoch()
 
 
 @attrs.frozen
 class Abdicate(Message):
     """The leader of ``epoch`` asks the receiver to stand, at once, for a leadership over ``cohort``."""
 
-    partition: int = fields.number()
-    epoch: int = fields.number(1, U32_MAX)
+    partition: int = fields.partition()
+    epoch: int = fields.epoch()
     cohort: tuple[str, ...] = fields.names()
 
 
@@ -244,9 +244,9 @@ class Abdicate(Message):
 class LeaderRow:
     """The sender leads a partition since an epoch, with a cohort seated in ``era``."""
 
-    partition: int = fields.number()
-    epoch: int = fields.number(1, U32_MAX)
-    era: int = fields.number(1, U32_MAX)
+    partition: int = fields.partition()
+    epoch: int = fields.epoch()
+    era: int = fields.epoch()
     cohort: tuple[str, ...] = fields.names()
 
 
@@ -269,11 +269,22 @@ class Gossip(Message):
 
 
 @attrs.frozen
+class PartialGossip(Gossip):
+    """Gossip of some partitions. ``spans``: which, as first and end of each stretch in order.
+
+    A message of its own, so that programs that know ``Gossip`` alone hear all that there is in clusters of few
+    partitions.
+    """
+
+    spans: bytes = fields.u64s(PARTITIONS_MAX * 2, default=b"")
+
+
+@attrs.frozen
 class Invite(Message):
     """Your copy of this partition may lack something: compare it with the other owners."""
 
     is_promise = False
-    partition: int = fields.number()
+    partition: int = fields.partition()
 
 
 @attrs.frozen
@@ -282,7 +293,7 @@ class Probe(Message):
     level 2: inner nodes). ``turn`` comes back with the answer, here and in the next two questions."""
 
     is_promise = False
-    partition: int = fields.number()
+    partition: int = fields.partition()
     turn: int = fields.number()
     level: int = fields.number(0, 2)
     parents: bytes = fields.u64s(64)
@@ -294,12 +305,12 @@ class Probed(Message):
     """Which of these nodes differ at the receiver, by number in their level; none while it ``is_building``. Its
     watermarks: see ``partition.watermark``."""
 
-    partition: int = fields.number()
+    partition: int = fields.partition()
     turn: int = fields.number()
     is_building: bool = fields.truth()
     differing: bytes = fields.u64s(4_096)
-    closed_ms: int = fields.number(default=0)
-    sealed_ms: int = fields.number(default=0)
+    closed_ms: int = fields.moment(default=0)
+    sealed_ms: int = fields.moment(default=0)
 
 
 @attrs.frozen
@@ -308,7 +319,7 @@ class Compare(Message):
 
     is_promise = False
     columns = ("units", "digests")
-    partition: int = fields.number()
+    partition: int = fields.partition()
     turn: int = fields.number()
     leaves: bytes = fields.blob(1, 512)
     after: bytes = fields.blob(1, 32)
@@ -321,7 +332,7 @@ class Compare(Message):
 class Compared(Message):
     """Units in which the receiver of ``Compare`` differs or has more; covers up to ``upto``."""
 
-    partition: int = fields.number()
+    partition: int = fields.partition()
     turn: int = fields.number()
     upto: bytes = fields.blob(1, 32)
     units: Column = fields.strings(2_000)
@@ -334,7 +345,7 @@ class Fetch(Message):
 
     is_promise = False
     columns = ("units", "digests")
-    partition: int = fields.number()
+    partition: int = fields.partition()
     turn: int = fields.number()
     units: Column = fields.strings()
     digests: bytes = fields.u64s()
@@ -346,7 +357,7 @@ class Fetched(Message):
     """The receiver's digests of the first of these units, as many as an answer holds, and those that differ.
     ``gone``: as in ``Fetch``."""
 
-    partition: int = fields.number()
+    partition: int = fields.partition()
     turn: int = fields.number()
     digests: bytes = fields.u64s()
     tasks: tuple[TaskRow, ...] = fields.rows(TaskRow)
@@ -358,7 +369,7 @@ class Repair(Message):
     """Units in which the receiver was found to lack something."""
 
     is_promise = False
-    partition: int = fields.number()
+    partition: int = fields.partition()
     tasks: tuple[TaskRow, ...] = fields.rows(TaskRow)
 
 
@@ -379,4 +390,4 @@ class ToldTime(Message):
 
     is_promise = False
     request: int = fields.number()
-    told_ms: int = fields.number()
+    told_ms: int = fields.moment()

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 
 from skuld_py.model import columns, ids
-from skuld_py.model.body import ON_FAILURE_IGNORE
+from skuld_py.model.body import ON_FAILURE_IGNORE, Body
 from skuld_py.model.outcomes import LOG_SEQS
 from skuld_py.model.prelude import DEPS_MAX
 
@@ -30,17 +30,19 @@ _ROUNDS_END = LOG_SEQS >> _ROUND_BITS
 
 
 class End(IntEnum):
-    """What is known of a dependency. ``FAILED``: dead or cancelled, and nobody holds it. ``UNKNOWN``: no task."""
+    """What is known of a dependency. ``FAILED``: dead or cancelled, and nobody holds it. ``UNKNOWN``: no task.
+    ``GONE``: nor will there be one, since it was collected or is too old to come; noted as ``UNKNOWN``."""
 
     OPEN = 0
     DONE = 1
     FAILED = 2
     UNKNOWN = 3
+    GONE = 4
 
 
 def met_seq(index: int, end: End) -> int:
     """The number of the note that the ``index``-th dependency ended so."""
-    return index << _END_BITS | end
+    return index << _END_BITS | min(end, End.UNKNOWN)
 
 
 def split_met(seq: int) -> tuple[int, End]:
@@ -80,6 +82,11 @@ def alike(blob: bytes, tokens: bytes, seqs: bytes) -> dict[tuple[int, int], list
 def lets_go(end: End, policy: int) -> bool:
     """Whether a dependent of this policy waits no more for a dependency that ended so."""
     return end is End.DONE or (policy == ON_FAILURE_IGNORE and end is not End.OPEN)
+
+
+def is_waiting(body: Body, entries: Iterable[tuple[int, int]]) -> bool:
+    """Whether a task waits for others that it needs, by the tokens and numbers of its entries."""
+    return bool(unmet(len(body.deps), body.header.policy, [seq for token, seq in entries if token == MET]))
 
 
 def unmet(count: int, policy: int, seqs: Iterable[int]) -> list[int]:

@@ -10,7 +10,6 @@ from enum import IntEnum
 
 import attrs
 
-from skuld_py.config import PARTITIONS_MAX
 from skuld_py.model import fields
 from skuld_py.model.columns import Column
 from skuld_py.model.history import FAILED, RELEASED
@@ -21,7 +20,8 @@ DELAY_MS_MAX = 10 * 366 * 86_400_000
 
 class Revival(IntEnum):
     """What became of a task that was to be revived. ``UNKNOWN``: its leader did not answer in time; ``TOO_OLD``:
-    it died so long ago that it is being collected."""
+    it died so long ago that it is being collected, or was claimed too often; ``EXPIRED``: it would die again
+    at once."""
 
     UNKNOWN = 0
     REVIVED = 1
@@ -29,11 +29,13 @@ class Revival(IntEnum):
     CANCELLED = 3
     NO_TASK = 4
     TOO_OLD = 5
+    EXPIRED = 6
 
 
 @attrs.frozen
 class Conclude(Message):
-    """End claims: ``kind`` 1 released, 2 snoozed, 3 failed; answered by ``Renewed``.
+    """End claims: ``kind`` 1 released, 2 snoozed, 3 failed; answered by ``Renewed``. From a client, with the
+    claims' ``proofs``, or passed to a leader, without.
 
     Their tasks may be claimed again ``delay_ms`` later: at once when released; a negative delay is the pause
     that the task's retry policy makes after a failure. ``errors``: none, or one for each claim.
@@ -48,6 +50,7 @@ class Conclude(Message):
     ids: bytes = fields.ids()
     tokens: bytes = fields.u64s()
     errors: Column = fields.strings(default=Column())
+    proofs: bytes = fields.proofs()
 
 
 @attrs.frozen
@@ -58,9 +61,9 @@ class Cancel(Message):
     is_promise = False
     request: int = fields.number()
     w: int = fields.number(0, 9)
-    at_ms: int = fields.number()
+    at_ms: int = fields.moment()
     ids: bytes = fields.ids()
-    eras: bytes = fields.u64s(PARTITIONS_MAX * 2, default=b"")
+    eras: bytes = fields.eras(default=b"")
 
 
 @attrs.frozen

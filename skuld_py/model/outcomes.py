@@ -4,13 +4,24 @@ So they merge, are compared, exchanged, handed over and dropped as the rest of a
 there are none. Nobody appends under these numbers, nor under tokens below all claims', and no log shows them: a
 reader sees the contiguous prefix from 0.
 
+Of several claims that completed a task the earliest completion stands, and its result is the task's. It may have
+none, and be known later than another one whose result was read by then, for it was on its way. What was shown is
+not to vanish: then the result is that of the newest claim that completed with one. Claims that come after a
+completion are refused, so among these few a newer result is hardly ever replaced. Where both have results, the
+earlier one replaces the later: a register that any ``w`` owners write without a leader cannot be set just once.
+Rejected: owners that hold a completion refuse another one, or tell its coordinator: an owner that had not heard of
+the first has recorded the second by then, and nothing takes that back. A question before each completion would
+double its cost, and not see what is on its way.
+
 A holder that says two things about one claim is broken; then the smaller bytes stand, so that copies agree.
 Rejected: a table of their own, one more in every batch; columns in the history, which the hot path reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+import attrs
 
 from skuld_py.model import columns
 from skuld_py.model.client_messages import TaskRow
@@ -33,6 +44,22 @@ def entries_of(row: TaskRow) -> dict[tuple[int, int], bytes]:
     return dict(zip(keys, row.entries.unpack("entries"), strict=True))
 
 
+def result_of(completion: tuple[int, int] | None, entries: Entries) -> bytes | None:
+    """The result of a task, by when and by which claim it was completed."""
+    if completion is None:
+        return None
+    own, others = (completion[1], RESULT_SEQ), [key for key in entries if key[1] == RESULT_SEQ]
+    return entries[own if own in entries else max(others)] if others else None
+
+
+def with_entries(row: TaskRow, entries: Entries) -> TaskRow:
+    """The row with these entries, in the order of their numbers."""
+    keys = sorted(entries)
+    return attrs.evolve(row, tokens=columns.pack_u64([token for token, _ in keys]),
+                        seqs=columns.pack_u64([seq for _, seq in keys]),
+                        entries=columns.pack([entries[key] for key in keys]))
+
+
 def join_entries(mine: Entries, theirs: Entries) -> dict[tuple[int, int], bytes]:
     """All entries of both. Those of a log never differ; of two outcomes the smaller stands."""
     joined = {**mine, **theirs}
@@ -42,6 +69,7 @@ def join_entries(mine: Entries, theirs: Entries) -> dict[tuple[int, int], bytes]
     return joined
 
 
-def facts_of(row: TaskRow) -> int:
-    """How much a row knows: of two rows of a task, the one that covers the other has no fewer facts."""
-    return decode_history(row.history or None).facts + len(row.entries)
+def facts_of(row: TaskRow, left_out: Iterable[int] = ()) -> int:
+    """How much a row knows: of two rows of a task, the one that covers the other has no fewer facts. ``left_out``:
+    how many entries of each claim it does not show (``model.cuts``)."""
+    return decode_history(row.history or None).facts + len(row.entries) + sum(left_out)

@@ -85,6 +85,9 @@ class Prelude:
             return "deps: a task with a unique name has none; enqueue one without a name that waits, and then this"
         if ids.is_laned(task_id) != bool(self.key):
             return "id: an id is of a lane exactly when its task has a key; let the client make it"
+        if self.key and any(dep > task_id and ids.is_laned(dep) and dep[16:] == task_id[16:] for dep in self.deps):
+            return ("deps: a younger task of its key, which is worked on after it, so both would wait for ever;"
+                    " make the id of what it needs before its own")
         if self.unique:
             made = ids.named_id(queue, self.unique, self.made_ms // window_ms * window_ms, self.key)
             return "" if task_id == made else "id: is not the one of this unique name and time"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import attrs
 
-from skuld_py.config import DEFAULT_LIMITS, PARTITIONS_MAX
+from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.model import fields
 from skuld_py.model.client_messages import TaskRow
 from skuld_py.model.columns import Column
@@ -29,7 +29,7 @@ class Mend(Message):
     is_promise = False
     request: int = fields.number()
     tasks: tuple[TaskRow, ...] = fields.rows(TaskRow)
-    eras: bytes = fields.u64s(PARTITIONS_MAX * 2)
+    eras: bytes = fields.eras()
 
 
 @attrs.frozen
@@ -82,13 +82,15 @@ class Logged(Message):
 @attrs.frozen
 class Interest(Message):
     """What is known of the ends of tasks, and of one claim's log (``token``; 0: of none); and word to be sent to
-    ``watcher``, an operation of the sender, when more is. Answered by ``Got``, with headers instead of bodies."""
+    ``watcher``, an operation of the sender (0: none), when more is. Answered by ``Got``, with headers instead of
+    bodies; to who watches, in front of it by ``Kept``, with those as ``old`` that were collected and cannot come
+    again, if there are any."""
 
     is_promise = False
     request: int = fields.number()
     watcher: int = fields.number()
     ids: bytes = fields.ids()
-    eras: bytes = fields.u64s(PARTITIONS_MAX * 2)
+    eras: bytes = fields.eras()
     token: int = fields.number()
     after: int = fields.number(0, U32_MAX)
     limit: int = fields.number(1, PAGE_ENTRIES_MAX)

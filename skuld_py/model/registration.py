@@ -26,6 +26,8 @@ class Registration:
     port: int = 0
     incarnation: str = ""
     starts: int = 0
+    boot: str = ""
+    """The id of that start's process: what tells two copies of a directory apart that were started at once."""
     life: str = ""
     """The id of its newest life, as a member: a pulse under it may stand although that process is gone."""
     is_leaving: bool = False
@@ -44,7 +46,7 @@ class Registration:
         """Parse; raises ``Malformed`` naming the field."""
         try:
             fields = json.loads(raw)
-        except ValueError as problem:
+        except (ValueError, RecursionError) as problem:
             raise Malformed("node entry", repr(problem)) from None
         if not isinstance(fields, dict):
             raise Malformed("node entry", "is no object")
@@ -57,5 +59,5 @@ class Registration:
         return cls(**known, unknown=fields)
 
 
-_FIELDS: dict[str, Any] = {"host": str, "port": int, "incarnation": str, "starts": int, "life": str,
+_FIELDS: dict[str, Any] = {"host": str, "port": int, "incarnation": str, "starts": int, "boot": str, "life": str,
                            "is_leaving": bool}

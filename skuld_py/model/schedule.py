@@ -6,7 +6,8 @@ the id of a tick's task: whoever enqueues a tick, and how often, there is one ta
 needed, and two that both believe to be it do no harm.
 
 ``since_ms`` is when the definition was made: ticks up to then are none of its own. A changed definition therefore
-never makes an old tick anew with another content.
+never makes an old tick anew with another content. Who makes one takes its version for that time; a version may
+have risen above the present, where a clock was wrong, and the time never does (``upto``).
 
 Cron lines are read by a function handed in (``Almanac``), since time zones are files.
 
@@ -40,12 +41,13 @@ WINDOW_MS = 1
 _PROBE_MS = 60_000
 _FIELDS = ("catch_up", "cron", "every_ms", "header", "payload", "since_ms", "zone")
 
-Almanac = Callable[[str, str, int], int | None]
-"""(cron line, zone, time) -> the first tick after the time, all in milliseconds since 1970; None: there is none.
-Raises ``Refused`` when the line or the zone cannot be read."""
+Almanac = Callable[[str, str, int, int], int | None]
+"""(cron line, zone, time, end) -> the first tick after the time, all in milliseconds since 1970; None: there is
+none up to the end. What it costs grows with the days between. Raises ``Refused`` when the line or the zone cannot
+be read."""
 
 
-def no_almanac(cron: str, zone: str, after_ms: int) -> int | None:
+def no_almanac(cron: str, zone: str, after_ms: int, upto_ms: int) -> int | None:
     """For nodes that are given none."""
     raise Refused("bad_cron", "cron: this node has no calendar; use every_s")
 
@@ -85,6 +87,10 @@ class Schedule:
             raise Refused("payload_too_large", f"payload: {len(self.payload)} bytes, a schedule's has at most"
                           f" {PAYLOAD_BYTES_MAX}; store the data elsewhere and send its path")
         _check_header(self.header)
+
+    def upto(self, now_ms: int) -> Schedule:
+        """The same, made now at the latest."""
+        return attrs.evolve(self, since_ms=min(self.since_ms, now_ms))
 
     def encode(self) -> bytes:
         """The value of its setting; equal schedules are equal bytes."""
@@ -149,50 +155,45 @@ def home_of(name: str, partitions: int) -> int:
 # -- ticks ----------------------------------------------------------------------------------------------
 
 
-def tick_after(schedule: Schedule, almanac: Almanac, time_ms: int) -> int | None:
-    """The first tick after a time."""
+def tick_after(schedule: Schedule, almanac: Almanac, after_ms: int, upto_ms: int) -> int | None:
+    """The first tick after a time, up to another."""
     if schedule.every_ms:
-        return (time_ms // schedule.every_ms + 1) * schedule.every_ms
-    return almanac(schedule.cron, schedule.zone, time_ms)
+        tick_ms = (after_ms // schedule.every_ms + 1) * schedule.every_ms
+        return tick_ms if tick_ms <= upto_ms else None
+    return almanac(schedule.cron, schedule.zone, after_ms, upto_ms)
 
 
-def newest_ticks(schedule: Schedule, almanac: Almanac, after_ms: int, upto_ms: int, count: int) -> list[int]:
-    """The last ``count`` ticks later than ``after_ms`` and not later than ``upto_ms``, rising."""
-    found: list[int] = []
-    while len(found) < count:
-        tick = _last_tick(schedule, almanac, after_ms, upto_ms)
-        if tick is None:
-            break
-        found.append(tick)
-        upto_ms = tick - 1
-    return found[::-1]
+class Search:
+    """For the newest ticks of a span of time, one look at a time: an almanac only looks ahead. The spans that are
+    still to be looked at, the newest last, double in length to the past; one with ticks is looked at by halves."""
 
+    def __init__(self, after_ms: int, upto_ms: int, wanted: int) -> None:
+        self.upto_ms = upto_ms
+        self._wanted = wanted
+        spans: list[tuple[int, int]] = []
+        size_ms = _PROBE_MS
+        while upto_ms > after_ms:
+            spans.append((max(after_ms, upto_ms - size_ms), upto_ms))
+            upto_ms, size_ms = upto_ms - size_ms, 2 * size_ms
+        self._spans = spans[::-1]
 
-def _last_tick(schedule: Schedule, almanac: Almanac, after_ms: int, upto_ms: int) -> int | None:
-    """A search from the end, in spans that double, then by halves: an almanac only looks ahead."""
-    if schedule.every_ms:
-        tick_ms = upto_ms // schedule.every_ms * schedule.every_ms
-        return tick_ms if tick_ms > after_ms else None
+    @property
+    def is_over(self) -> bool:
+        """Whether all are found that are wanted."""
+        return not self._spans or not self._wanted
 
-    def look(time_ms: int) -> int | None:
-        tick = almanac(schedule.cron, schedule.zone, time_ms)
-        return tick if tick is not None and tick <= upto_ms else None
-
-    low = look(after_ms)
-    if low is None:
+    def step(self, first: Callable[[int, int], int | None]) -> int | None:
+        """Look once, by what tells the first tick after a time and up to another; a tick that is found."""
+        after_ms, upto_ms = self._spans.pop()
+        tick_ms = first(after_ms, upto_ms) if after_ms < upto_ms else upto_ms
+        if tick_ms is None:
+            return None
+        if tick_ms == upto_ms:
+            self._wanted -= 1
+            return tick_ms
+        self._spans.append((tick_ms, tick_ms))
+        middle_ms = (tick_ms + upto_ms) // 2
+        if middle_ms > tick_ms:
+            self._spans.append((tick_ms, middle_ms))
+        self._spans.append((middle_ms, upto_ms))
         return None
-    high, span_ms = upto_ms, _PROBE_MS
-    while (probe := upto_ms - span_ms) > low:
-        tick = look(probe)
-        if tick is not None:
-            low = tick
-            break
-        high, span_ms = probe, span_ms * 2
-    while (tick := look(low)) is not None:
-        middle = (low + high) // 2
-        later = look(middle) if middle > low else None
-        if later is not None:
-            low = later
-        else:
-            low, high = tick, max(middle, tick)
-    return low

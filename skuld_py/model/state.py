@@ -29,7 +29,7 @@ class State(IntEnum):
 
 def state_of(history: History, body: Body, now_ms: int, skew_ms: int, is_blocked: bool = False) -> State:
     """The state at a time. A lease counts as held until its end is more than the skew bound ago. ``is_blocked``:
-    whether the task waits for others (``notes.unmet``)."""
+    whether the task waits for others: for those that it needs (``notes.unmet``), or before it of its key."""
     ended = end_of(history, body.header.retry.max_attempts, now_ms, skew_ms)
     if ended is not None:
         return ended
@@ -50,6 +50,16 @@ def end_of(history: History, max_attempts: int, now_ms: int, skew_ms: int) -> St
     if history.cancelled.value is not None:
         return State.CANCELLED
     return State.DEAD if history.death(max_attempts, over_ms) else None
+
+
+def is_timeless(history: History, body: Body) -> bool:
+    """Whether the task stands where it does at any time, whatever becomes of others."""
+    if history.completion.value is not None:
+        return True
+    if history.horizon_ms:
+        return False
+    is_over = history.cancelled.value is not None or history.death(body.header.retry.max_attempts, 0)
+    return bool(is_over) or not (body.key or body.deps or due_of(history, body))
 
 
 def due_of(history: History, body: Body) -> int:

@@ -17,8 +17,8 @@ from typing import Protocol
 
 from xxhash import xxh3_64_digest
 
-TABLES = ("body", "history", "log", "ready", "lease", "time", "expiry", "dead", "dep", "tell", "lane", "counts",
-          "meta")
+TABLES = ("body", "history", "log", "ready", "lease", "time", "expiry", "dead", "dep", "tell", "need", "lane",
+          "counts", "meta")
 
 Row = tuple[bytes, bytes]
 
@@ -29,7 +29,7 @@ def digests_of(keys: Iterable[bytes], values: Iterable[bytes]) -> list[bytes]:
 
 
 class Store(Protocol):
-    """Thirteen ordered tables of byte keys and values."""
+    """Fourteen ordered tables of byte keys and values."""
 
     def get(self, table: str, key: bytes) -> bytes | None:
         """The value, or None."""
@@ -61,6 +61,10 @@ class Store(Protocol):
 
     def walk(self, table: str, start: bytes, stop: bytes) -> Iterator[Row]:
         """Rows as ``scan`` gives them, one at a time; leave off before the next write."""
+        ...
+
+    def walk_back(self, table: str, start: bytes, stop: bytes) -> Iterator[Row]:
+        """The same rows, the last one first."""
         ...
 
     def purge(self, table: str, start: bytes, stop: bytes, limit: int) -> tuple[list[bytes], bytes | None]:

@@ -5,7 +5,7 @@ A refusal here is definite: nothing was sent anywhere yet. Bad input names the f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import eq
 from typing import Any
 
@@ -15,7 +15,7 @@ from skuld_py.config import AHEAD_MS_MAX
 from skuld_py.errors import Refused
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.model.body import Header, encode_body, is_plain, stands_over
+from skuld_py.model.body import Header, encode_body, is_plain, split_body
 from skuld_py.model.columns import Column
 from skuld_py.model.history import RELEASED
 from skuld_py.model.prelude import NAMED, ONE_DEP_BYTES, Prelude, only_deps
@@ -23,21 +23,25 @@ from skuld_py.model.schedule import SCHEDULE, Schedule
 from skuld_py.model.setting import UNSET, check_setting
 from skuld_py.model.setting_messages import SETTINGS_MAX
 from skuld_py.node.awaiting import AwaitOperation, ReadLogOperation
+from skuld_py.node.cancelling import CancelOperation
 from skuld_py.node.claiming import ClaimOperation
 from skuld_py.node.configuring import ReadSettings, WriteSetting
+from skuld_py.node.counting import CountOperation
 from skuld_py.node.household import Household
+from skuld_py.node.naming import Found, Naming
 from skuld_py.node.offering import PartitionQuestion
 from skuld_py.node.operation import Operation, Origin
+from skuld_py.node.places import Places
 from skuld_py.node.reading import GetOperation
 from skuld_py.node.referring import ConcludeOperation, RenewOperation, ReviveOperation
 from skuld_py.node.scheduling import Scheduling
-from skuld_py.node.serving import PeerService
-from skuld_py.node.storing import Named, WriteOperation
-from skuld_py.node.surveying import SurveyOperation
+from skuld_py.node.serving import FUTURE_MS_MAX, PeerService
+from skuld_py.node.storing import Make, Named, WriteOperation
+from skuld_py.node.surveying import ListOperation
 from skuld_py.partition.quorum import majority
 
-FUTURE_MS_MAX = 5_000
-"""An id may be this much newer than this node's clock, besides the skew bound."""
+OF_HOLDERS = (m.Renew, m.Complete, m.Conclude)
+"""What is refused last: work that was done would be lost, or done again."""
 LATE_MS_MAX = 60_000
 """What a unique name is for was asked for at most so long ago, besides the skew bound: a client asks again for
 seconds. So no clock that is far behind puts another content in the place of one that was acknowledged long ago."""
@@ -50,10 +54,12 @@ class ClientService:
         self._node = node
         self._peers = peers
         self._scheduling = scheduling
+        self.waits = Places()
+        """Of waits for ends and logs."""
         self._handlers: dict[type[m.Message], Callable[[int, Origin, Any], Operation | None]] = {
             m.Greet: self._greet, m.Enqueue: self._enqueue, m.Claim: self._claim, m.Renew: self._renew,
-            m.Append: self._append, m.Complete: self._complete, m.Get: self._get, m.Count: self._survey,
-            m.List: self._survey, m.Describe: self._describe, m.Conclude: self._conclude,
+            m.Append: self._append, m.Complete: self._complete, m.Get: self._get, m.Count: self._count,
+            m.List: self._list, m.Describe: self._describe, m.Conclude: self._conclude,
             m.Cancel: self._cancel, m.Revive: self._revive, m.Await: self._await, m.ReadLog: self._read_log,
             m.GetSettings: lambda now_ms, origin, message: ReadSettings(node, origin, now_ms, message),
             m.PutSetting: self._put_setting,
@@ -65,7 +71,9 @@ class ClientService:
         """Start what a client asks for, or refuse."""
         origin = Origin(message.request, client=client)
         try:
-            if open_operations >= self._node.limits.requests:
+            limits = self._node.limits
+            kept_back = 0 if isinstance(message, OF_HOLDERS) else limits.holders_requests
+            if open_operations >= limits.requests - kept_back:
                 raise Refused("busy", "this node has too many open requests; wait and try again")
             operation = self._handlers[type(message)](now_ms, origin, message)
         except Refused as refusal:
@@ -101,30 +109,63 @@ class ClientService:
                         for _, member in sorted(node.live.items()))
         node.reply(origin, m.Greeted(
             origin.request, node.me.name, node.parameters.cluster, node.parameters.partitions,
-            node.parameters.replicas, node.parameters.skew_ms, self._peers.floor_ms,
+            node.parameters.replicas, node.parameters.skew_ms, self._peers.floor(now_ms),
             node.limits.payload_bytes, members))
 
     # -- writes --------------------------------------------------------------------------------
 
-    def _enqueue(self, now_ms: int, origin: Origin, message: m.Enqueue) -> Operation:
+    def _enqueue(self, now_ms: int, origin: Origin, message: m.Enqueue) -> Operation | None:
         self._check_tasks(now_ms, message.batches)
         newest_ms = now_ms + self._node.parameters.skew_ms + FUTURE_MS_MAX
-        parts: dict[int, list[m.TaskBatch]] = {}
         for batch in message.batches:
-            task_ids = ids.split(batch.ids)
-            if ids.time_of(max(task_ids)) > newest_ms:
+            if ids.time_of(max(ids.split(batch.ids))) > newest_ms:
                 raise Refused("future_id", "id: made in the future by this node's clock; check the clock")
+        self._group(b"".join([batch.ids for batch in message.batches]))
+        named = _named(message.batches)
+        if not named:
+            return self._write(now_ms, origin, message.w, message.batches)
+
+        def then(then_ms: int, found: Found) -> None:
+            self._write_unsettled(then_ms, origin, message, named, found)
+        Naming(then).begin(now_ms, self._node, origin, [*named], self._peek)
+        return None
+
+    def _peek(self, task_ids: Sequence[bytes]) -> Make:
+        asked = b"".join(task_ids)
+        return lambda request, partitions: m.Get(request, asked, self._eras(partitions), is_bare=True)
+
+    def _write_unsettled(self, now_ms: int, origin: Origin, message: m.Enqueue, named: Mapping[bytes, Named],
+                         found: Found) -> None:
+        """Store what is asked for under no name, or under one that is free. What a name stands for already has a
+        majority of copies, and is written again only for more of them."""
+        duplicates = [number for task_id, record in found.items() for number in named[task_id].others(record)]
+        batches = [part for batch in message.batches if (part := _without(batch, found))]
+        left = {task_id: each for task_id, each in named.items() if task_id not in found}
+        if self._w(message.w) > majority(self._node.parameters.replicas):
+            batches += [_batch_of(task_id, record) for task_id, record in found.items()]
+            left |= {task_id: Named({min(named[task_id].bodies): record}) for task_id, record in found.items()}
+        if batches:
+            self._node.start(self._write(now_ms, origin, message.w, batches, left, duplicates), now_ms)
+        else:
+            copies = majority(self._node.parameters.replicas)
+            self._node.reply(origin, m.Acked(origin.request, copies, columns.pack_u64(sorted(duplicates))))
+
+    def _write(self, now_ms: int, origin: Origin, w: int, batches: Sequence[m.TaskBatch],
+               named: Mapping[bytes, Named] | None = None, duplicates: Sequence[int] = ()) -> WriteOperation:
+        parts: dict[int, list[m.TaskBatch]] = {}
+        for batch in batches:
+            task_ids = ids.split(batch.ids)
             groups = self._peers.group(batch.ids)
             for partition, indexes in groups.items():
                 part = batch if len(groups) == 1 else _part(batch, task_ids, indexes)
                 parts.setdefault(partition, []).append(part)
         sizes = {partition: len(indexes) for partition, indexes in self._group(
-            b"".join([batch.ids for batch in message.batches])).items()}
+            b"".join([batch.ids for batch in batches])).items()}
 
         def make(request: int, partitions: list[int]) -> m.Replicate:
-            batches = tuple(batch for partition in partitions for batch in parts[partition])
-            return m.Replicate(request, batches, self._eras(partitions))
-        return WriteOperation(self._node, origin, now_ms, self._w(message.w), sizes, make, _named(message.batches))
+            about = tuple(batch for partition in partitions for batch in parts[partition])
+            return m.Replicate(request, about, self._eras(partitions))
+        return WriteOperation(self._node, origin, now_ms, self._w(w), sizes, make, named, duplicates)
 
     def _check_tasks(self, now_ms: int, batches: Sequence[m.TaskBatch]) -> None:
         limits = self._node.limits
@@ -149,16 +190,18 @@ class ClientService:
                               f" {limits.payload_bytes}; store the data elsewhere and send its path", size=size)
 
     def _append(self, now_ms: int, origin: Origin, message: m.Append) -> Operation:
+        self._check_claims(now_ms, message.id, columns.pack_u64([message.token]), message.proofs)
         limit = self._node.limits.entry_bytes
         if max(map(len, message.entries.unpack("entries")), default=limit + 1) > limit:
             raise Refused("entry_too_large", f"entries: one to many entries of at most {limit} bytes each")
         sizes = dict.fromkeys(self._group(message.id), 1)
 
         def make(request: int, partitions: list[int]) -> m.Append:
-            return attrs.evolve(message, request=request, eras=self._eras(partitions))
+            return attrs.evolve(message, request=request, eras=self._eras(partitions), proofs=b"")
         return WriteOperation(self._node, origin, now_ms, self._w(message.w), sizes, make)
 
     def _complete(self, now_ms: int, origin: Origin, message: m.Complete) -> Operation:
+        self._check_claims(now_ms, message.ids, message.tokens, message.proofs)
         self._check_entries("results", message.results)
         groups = self._group(message.ids)
 
@@ -177,13 +220,15 @@ class ClientService:
 
     def _cancel(self, now_ms: int, origin: Origin, message: m.Cancel) -> Operation:
         task_ids = ids.split(message.ids)
-        groups = self._group(message.ids)
-
-        def make(request: int, partitions: list[int]) -> m.Cancel:
-            kept = b"".join(task_ids[index] for partition in partitions for index in groups[partition])
-            return m.Cancel(request, message.w, now_ms, kept, self._eras(partitions))
+        groups, w = self._group(message.ids), self._w(message.w)
         sizes = {partition: len(indexes) for partition, indexes in groups.items()}
-        return WriteOperation(self._node, origin, now_ms, self._w(message.w), sizes, make)
+
+        def mark(at_ms: int) -> Operation:
+            def make(request: int, partitions: list[int]) -> m.Cancel:
+                kept = b"".join(task_ids[index] for partition in partitions for index in groups[partition])
+                return m.Cancel(request, message.w, at_ms, kept, self._eras(partitions))
+            return WriteOperation(self._node, origin, at_ms, w, sizes, make)
+        return CancelOperation(self._node, origin, now_ms, task_ids, mark)
 
     def _check_entries(self, field: str, entries: Column) -> None:
         limits = self._node.limits
@@ -197,14 +242,22 @@ class ClientService:
 
     # -- claims --------------------------------------------------------------------------------
 
+    def _check_claims(self, now_ms: int, task_ids: bytes, tokens: bytes, proofs: bytes) -> None:
+        self._node.notary.check(now_ms, task_ids, tokens, proofs)
+
     def _claim(self, now_ms: int, origin: Origin, message: m.Claim) -> Operation:
+        if self._node.notary.demands(now_ms) and not message.takes_proofs:
+            raise Refused("old_client", "claim: this client keeps no proofs of claims, without which nobody may"
+                          " complete them here; upgrade it to the release of the nodes")
         return ClaimOperation(self._node, origin, now_ms, message)
 
     def _renew(self, now_ms: int, origin: Origin, message: m.Renew) -> Operation:
+        self._check_claims(now_ms, message.ids, message.tokens, message.proofs)
         self._group(message.ids)
         return RenewOperation(self._node, origin, now_ms, message)
 
     def _conclude(self, now_ms: int, origin: Origin, message: m.Conclude) -> Operation:
+        self._check_claims(now_ms, message.ids, message.tokens, message.proofs)
         self._check_entries("errors", message.errors)
         self._group(message.ids)
         return ConcludeOperation(self._node, origin, now_ms, message)
@@ -231,20 +284,32 @@ class ClientService:
         self._group(message.ids)
         if len(message.ids) > m.ENDS_MAX * ids.ID_BYTES:
             raise Refused("too_large", f"ids: a request awaits at most {m.ENDS_MAX} tasks; send several")
-        return AwaitOperation(self._node, origin, now_ms, message)
+        return self._with_place(AwaitOperation(self._node, origin, now_ms, message))
 
     def _read_log(self, now_ms: int, origin: Origin, message: m.ReadLog) -> Operation:
         self._group(message.id)
-        return ReadLogOperation(self._node, origin, now_ms, message)
+        return self._with_place(ReadLogOperation(self._node, origin, now_ms, message))
 
-    def _survey(self, now_ms: int, origin: Origin, message: m.Count | m.List) -> Operation:
-        return SurveyOperation(self._node, origin, now_ms, message)
+    def _with_place(self, wait: Operation) -> Operation:
+        limits = self._node.limits
+        if not self.waits.take(wait.request, wait.origin.client or b"", limits.waits, limits.waits_each):
+            raise Refused("busy", "too many ends and logs are waited for at this node, or over this connection;"
+                          " try again, ask another node, or await several tasks in one request")
+        return wait
+
+    def _count(self, now_ms: int, origin: Origin, message: m.Count) -> Operation:
+        return CountOperation(self._node, origin, now_ms, message)
+
+    def _list(self, now_ms: int, origin: Origin, message: m.List) -> Operation:
+        return ListOperation(self._node, origin, now_ms, message)
 
     def _put_setting(self, now_ms: int, origin: Origin, message: m.PutSetting) -> Operation:
         settings, kind, name = self._node.settings, message.kind, message.name
         check_setting(kind, message.value)
         if kind == SCHEDULE and message.value != UNSET:
-            self._scheduling.check(Schedule.decode(message.value), now_ms)
+            schedule = Schedule.decode(message.value)
+            self._scheduling.check(schedule, now_ms)
+            message = attrs.evolve(message, value=schedule.upto(now_ms).encode())
         if settings.is_full(kind, name):
             raise Refused("too_many_settings", f"name: {SETTINGS_MAX} settings are kept already, those of resumed"
                           " queues and removed limits among them; only these can be set again")
@@ -255,7 +320,8 @@ class ClientService:
         return WriteSetting(self._node, origin, now_ms, message)
 
     def _describe(self, now_ms: int, origin: Origin, message: m.Describe) -> None:
-        self._node.reply(origin, self._node.description(origin.request))
+        is_unproven = message.reads_unproven and not self._node.notary.demands(now_ms)
+        self._node.reply(origin, attrs.evolve(self._node.description(origin.request), is_unproven=is_unproven))
 
 
 def _behind_preludes(now_ms: int, skew_ms: int, header: Header, batch: m.TaskBatch) -> list[bytes]:
@@ -305,17 +371,29 @@ def _named(batches: Sequence[m.TaskBatch]) -> dict[bytes, Named]:
     """The tasks with unique names, by what their numbers in the request are."""
     if all(is_plain(batch.header) for batch in batches):
         return {}
-    asked: dict[bytes, list[tuple[int, bytes]]] = {}
+    asked: dict[bytes, dict[int, bytes]] = {}
     start = 0
     for batch in batches:
         task_ids = ids.split(batch.ids)
         if Header.decode(batch.header).prelude & NAMED:
             for number, (task_id, rest) in enumerate(zip(task_ids, batch.payloads.unpack(), strict=True), start):
-                asked.setdefault(task_id, []).append((number, encode_body(batch.header, rest)))
+                asked.setdefault(task_id, {})[number] = encode_body(batch.header, rest)
         start += len(task_ids)
-    return {task_id: Named([number for number, _ in rows],
-                           [number for number, body in rows if any(stands_over(other, body) for _, other in rows)])
-            for task_id, rows in asked.items()}
+    return {task_id: Named(bodies) for task_id, bodies in asked.items()}
+
+
+def _without(batch: m.TaskBatch, found: Found) -> m.TaskBatch | None:
+    """What of a batch is not there already."""
+    task_ids = ids.split(batch.ids)
+    left = [index for index, task_id in enumerate(task_ids) if task_id not in found]
+    if len(left) == len(task_ids):
+        return batch
+    return _part(batch, task_ids, left) if left else None
+
+
+def _batch_of(task_id: bytes, record: bytes) -> m.TaskBatch:
+    header, rest = split_body(record)
+    return m.TaskBatch(header, task_id, columns.pack([rest]))
 
 
 def _part(batch: m.TaskBatch, task_ids: Sequence[bytes], indexes: Sequence[int]) -> m.TaskBatch:

@@ -19,7 +19,7 @@ from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.history import FAILED, History, decode_history
-from skuld_py.model.outcomes import ERROR_SEQ, RESULT_SEQ, entries_of
+from skuld_py.model.outcomes import ERROR_SEQ, entries_of, result_of
 from skuld_py.model.state import end_of
 from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.node.reading import ReadOperation, Rows
@@ -41,16 +41,21 @@ class Look(ReadOperation):
         self.task_ids = task_ids
         self._watch = watch
         self._headers: dict[bytes, bytes] = {}
+        self._gone: dict[str, Sequence[bytes]] = {}
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
-        """What a copy knows, and the headers of the bodies that it has."""
+        """What a copy knows, the headers of the bodies that it has, and what it takes from nobody any more."""
+        if isinstance(message, m.Kept):
+            self._gone[peer] = ids.split(message.old)
         if isinstance(message, m.Got):
             self._headers.update((row.id, header) for row, header in zip(
-                message.tasks, message.headers.unpack("headers"), strict=True) if header)
+                message.tasks, message.asides.unpack("asides"), strict=False) if header)
         super().on_reply(now_ms, peer, message)
 
     def conclude(self, now_ms: int, rows: Rows) -> None:
-        """Hand it over."""
+        """Hand it over. What one copy that counts has sealed and lacks, no copy gets again."""
+        self._watch.gone = [task_id for task_id in self.task_ids if task_id not in rows and any(
+            task_id in gone and self.speaks_for(peer, task_id) for peer, gone in self._gone.items())]
         self._watch.on_look(now_ms, rows, self._headers)
 
     def on_deadline(self, now_ms: int) -> None:
@@ -60,11 +65,13 @@ class Look(ReadOperation):
 
 
 class Watch(Operation):
-    """A wait for something about some tasks. ``wanted``: those that are still looked at."""
+    """A wait for something about some tasks. ``wanted``: those that are still looked at. ``gone``: those that are
+    not there, and cannot come any more, as the last look told."""
 
     def __init__(self, host: Host, origin: Origin, now_ms: int, task_ids: Sequence[bytes], wait_ms: int) -> None:
         super().__init__(host, origin, now_ms, wait_ms + host.timing.request_ms)
         self.wanted = dict.fromkeys(task_ids)
+        self.gone: Sequence[bytes] = ()
         self._stirred = dict.fromkeys(task_ids)
         self._waits_until_ms = now_ms + wait_ms
         self._look: Look | None = None
@@ -162,7 +169,7 @@ class AwaitOperation(Watch):
         self._ends: dict[bytes, tuple[int, bytes, bytes]] = {}
 
     def note(self, now_ms: int, rows: Rows, headers: Headers) -> bool:
-        """Those that have ended are not looked at any more."""
+        """Those that have ended are not looked at any more. Of those that are gone nobody ever hears an end."""
         for task_id, row in rows.items():
             history = decode_history(row.history or None)
             attempts = Header.decode(headers[task_id]).retry.max_attempts if task_id in headers else 1 << 32
@@ -170,20 +177,25 @@ class AwaitOperation(Watch):
             if ended is not None:
                 self.wanted.pop(task_id, None)
                 self._ends[task_id] = (ended, *_outcomes_of(history, row))
-        return not self.wanted
+        return not self.wanted or bool(self.gone)
 
     def tell(self) -> None:
         """How each has ended, or that it has not."""
+        if self.gone:
+            listed = ", ".join(map(ids.to_text, self.gone[:5]))
+            self.refuse("no_such_task", f"ids: {len(self.gone)} of the tasks are collected, or were never enqueued"
+                        f" and are too old to be: {listed}; leave them out")
+            return
         ends = [self._ends.get(task_id, (m.NOT_ENDED, b"", b"")) for task_id in self._asked]
         self.answer(m.Awaited(self.origin.request, bytes(end[0] for end in ends),
                               columns.pack([end[1] for end in ends]), columns.pack([end[2] for end in ends])))
 
 
 def _outcomes_of(history: History, row: m.TaskRow) -> tuple[bytes, bytes]:
-    """The result of the claim that completed a task, and the error of the last one that failed."""
-    entries, done = entries_of(row), history.completion.value
+    """The result of a task, and the error of the last claim that failed."""
+    entries = entries_of(row)
     failed = max((token for token, claim in history.claims.entries.items() if claim.kind == FAILED), default=0)
-    return entries.get((done[1], RESULT_SEQ), b"") if done else b"", entries.get((failed, ERROR_SEQ), b"")
+    return result_of(history.completion.value, entries) or b"", entries.get((failed, ERROR_SEQ), b"")
 
 
 class ReadLogOperation(Watch):

@@ -60,7 +60,8 @@ class Borrowing:
         while purse.waiting and purse.loan is None:
             borrowers, purse.waiting = purse.waiting, []
             led = self._host.led()
-            want = min(sum(borrower.count for borrower in borrowers), _waiting(led, queue), RATE_MAX)
+            waiting = waiting_in(self._host.stocked(queue), queue)
+            want = min(sum(borrower.count for borrower in borrowers), waiting, RATE_MAX)
             home = self._host.leader_of(home_of(queue, self._host.parameters.partitions))
             if want and home:
                 purse.loan = BorrowOperation(self._host, now_ms, self, queue, home, borrowers, want, led)
@@ -186,10 +187,10 @@ class BorrowOperation(Operation):
         return used
 
 
-def _waiting(led: Sequence[Vnode], queue: str) -> int:
-    return sum(_count(vnode, queue, State.WAITING) for vnode in led)
+def waiting_in(vnodes: Sequence[Vnode], queue: str) -> int:
+    """How many tasks of a queue wait on these partitions."""
+    return sum(_count(vnode, queue, State.WAITING) for vnode in vnodes)
 
 
 def _count(vnode: Vnode, queue: str, state: State) -> int:
-    rows = vnode.replica.filing.tally.rows(queue.encode(), 1)
-    return max(0, rows[0][1][state]) if rows else 0
+    return max(0, vnode.replica.filing.tally.row(queue.encode())[state])

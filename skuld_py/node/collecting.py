@@ -13,6 +13,10 @@ The leader of a partition drives a *slice*: all ids up to a time that lies ``Ret
    and only what all agree on is deleted by all. A replica that misses the last word keeps the task until an
    exchange with another tells it (``gone``).
    With an archive, what they agree on is *on offer* first: it goes when somebody says that it is written there.
+   What others need is kept: each replica, and each other node that says that it keeps dependents of tasks so old,
+   refuses what a task that it keeps, of any partition, names among its dependencies (``needs``), unless that goes
+   with it. All nodes are asked, so some keeper of the dependent is. A task goes when the last that needs it has
+   gone; so a dependent finds its results for as long as it is kept itself, and all that is behind them.
 
 **All replicas**, not a majority: those who keep the partition, all registered nodes and all live ones. Whoever is
 silent, in doubt about its memory, or still has records to hand off stops it, and so does one that is to keep what
@@ -24,7 +28,8 @@ compared so that new voters are known: who has voted for a newer leader refuses,
 the watermarks of its voters before it counts.
 
 Rejected: a majority (its deletions come back from the rest); a leader's list of what may go, trusted without
-digests (a late mark on one replica would be lost on all); whole components of tasks that depend on each other.
+digests (a late mark on one replica would be lost on all); whole components of tasks that depend on each other at
+once (a search over all nodes, where one look at each end does).
 Source: Skuld's collector, which deletes at its own clock's word; Cassandra's rule that a node away for longer than
 the grace period must not come back as it was.
 """
@@ -39,6 +44,7 @@ import attrs
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.node.comparing import Comparing
+from skuld_py.node.deleting import held_back
 from skuld_py.node.household import Household
 from skuld_py.node.operation import Operation, Origin
 from skuld_py.partition.exchange import Pass
@@ -86,7 +92,8 @@ class Page:
 class Slice:
     """A partition's way to one time. ``lives``: the replicas, each with the life that it told; ``through``: those
     compared with in this stage, by passes from number ``first`` on; the others are asked again at ``confirm_ms``;
-    ``after``: how far it has collected; ``offer``: what waits to be archived."""
+    ``needy``: who else keeps tasks that may need what is to go; ``after``: how far it has collected, ``has_held``
+    and ``has_deleted``: on this way through the pages; ``offer``: what waits to be archived."""
 
     epoch: int
     upto_ms: int
@@ -96,8 +103,11 @@ class Slice:
     first: int = 0
     confirm_ms: int = 0
     through: dict[str, None] = attrs.field(factory=dict)
+    needy: Collection[str] = ()
     after: bytes = b""
     offer: Page | None = None
+    has_deleted: bool = False
+    has_held: bool = False
     is_asking: bool = False
 
 
@@ -116,8 +126,10 @@ class Round(Operation):
         self._answers: dict[str, m.Message] = {}
 
     def begin(self, now_ms: int) -> None:
-        """Ask all."""
+        """Ask all; of none there is nothing to wait for."""
         self.ask(now_ms, {name: self._make(self.request, name) for name in self._names})
+        if not self._names:
+            self._finish(now_ms)
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
         """One more."""
@@ -291,20 +303,29 @@ class Collecting:
                 request, partition, under_way.epoch, under_way.upto_ms, under_way.lives[name]), self._on_sealed)
 
     def _on_sealed(self, now_ms: int, partition: int, under_way: Slice, answers: Mapping[str, m.Message]) -> None:
+        """Find out who keeps nothing of the partition, but tasks that may need some of it."""
         under_way.stage = Stage.COLLECTING
-        self._try_page(now_ms, partition, under_way)
+
+        def on_told(at_ms: int, _: int, __: Slice, told: Mapping[str, m.Message]) -> None:
+            under_way.needy = [name for name, answer in told.items()
+                               if isinstance(answer, m.Collected) and answer.kept]
+            self._try_page(at_ms, partition, under_way)
+        strangers = [name for name in under_way.names if name not in under_way.lives]
+        self._send(now_ms, partition, under_way, Page(b"", b"", b"", b""), strangers, on_told)
 
     # -- collecting ----------------------------------------------------------------------------
 
     def _try_page(self, now_ms: int, partition: int, under_way: Slice) -> None:
-        """Ask who would delete the next page."""
+        """Ask who would delete the next page, without what this node itself knows to be needed."""
         replica = self._node.vnodes[partition].replica
-        page, upto = page_of(replica, under_way.after, under_way.upto_ms, self._node.retention.page_tasks)
+        found, upto = page_of(replica, under_way.after, under_way.upto_ms, self._node.retention.page_tasks)
+        page = self._without_needed(under_way, found)
 
         def on_tried(at_ms: int, _: int, __: Slice, answers: Mapping[str, m.Message]) -> None:
             kept = dict.fromkeys(index for answer in answers.values() if isinstance(answer, m.Collected)
                                  for index in columns.unpack_u64(answer.kept))
-            ripe = _page([remains for index, remains in enumerate(page) if index not in kept], upto)
+            left = [remains for index, remains in enumerate(page) if index not in kept]
+            ripe = _page(self._without_needed(under_way, left), upto)
             if not ripe.ids:
                 self._turn_page(at_ms, partition, under_way, upto)
             elif self._node.retention.archives:
@@ -312,14 +333,24 @@ class Collecting:
             else:
                 self._delete(at_ms, partition, under_way, ripe, lambda _: None)
         if page:
-            self._send(now_ms, partition, under_way, _page(page, upto), True, on_tried)
+            asked = [*under_way.lives, *under_way.needy]
+            self._send(now_ms, partition, under_way, _page(page, upto), asked, on_tried)
         else:
             self._turn_page(now_ms, partition, under_way, upto)
 
+    def _without_needed(self, under_way: Slice, page: Sequence[Remains]) -> Sequence[Remains]:
+        held = held_back(self._node, [each.id for each in page])
+        under_way.has_held = under_way.has_held or bool(held)
+        return [each for each in page if each.id not in held]
+
     def _turn_page(self, now_ms: int, partition: int, under_way: Slice, upto: bytes) -> None:
-        """The next page comes with the next look, or the slice has come to its end."""
+        """The next page comes with the next look; or the first again, if something was needed and what needed it
+        may be gone by now; or the slice has come to its end."""
+        is_again = not upto and under_way.has_held and under_way.has_deleted
         under_way.after = upto
-        if not upto:
+        if is_again:
+            under_way.has_held = under_way.has_deleted = False
+        elif not upto:
             del self._slices[partition]
             self._next_ms[partition] = now_ms + self._node.retention.slice_ms
 
@@ -337,14 +368,16 @@ class Collecting:
             page.count = watermark.collected - before
             then(page.count)
             under_way.offer = None
+            under_way.has_deleted = True
             self._turn_page(at_ms, partition, under_way, page.upto)
             if partition in self._slices:
                 self._try_page(at_ms, partition, under_way)
         page.is_going = True
-        self._send(now_ms, partition, under_way, page, False, on_deleted)
+        self._send(now_ms, partition, under_way, page, [*under_way.lives], on_deleted, is_trial=False)
 
-    def _send(self, now_ms: int, partition: int, under_way: Slice, page: Page, is_trial: bool, then: Next) -> None:
-        self._ask(now_ms, partition, under_way, under_way.lives, lambda request, _: m.Collect(
+    def _send(self, now_ms: int, partition: int, under_way: Slice, page: Page, names: Collection[str], then: Next,
+              is_trial: bool = True) -> None:
+        self._ask(now_ms, partition, under_way, names, lambda request, _: m.Collect(
             request, partition, under_way.epoch, under_way.upto_ms, is_trial, self._node.retention.archives,
             page.ids, page.digests), then)
 

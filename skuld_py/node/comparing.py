@@ -2,8 +2,13 @@
 
 An exchange has a reason: a node came up, a leader was made, a copy was not acknowledged, somebody asked;
 and besides each partition is compared with each other owner in turn, since what nobody noticed has no
-reason. Few run at once. Those that a leader takes part in go first: claims are granted from its copy.
-What is wanted waits, what made a lap waits behind it with its place kept, what failed is owed again.
+reason. Few run at once. Those that a candidate waits for go first, since its partition has no leader
+meanwhile; then those that a leader takes part in: claims are granted from its copy. What is wanted waits, what
+made a lap waits behind it with its place kept, what failed is owed again.
+
+Partitions are many and exchanges short, so a round over all is spread over its time, some partitions at each step,
+and only so many passes begin in ``PACE_MS``, whatever is wanted: when thousands move, the rest of the node's work
+goes on beside them.
 
 Hash trees are drafted here too, one at a time and in small steps: after a start, and now and then.
 """
@@ -15,10 +20,14 @@ from collections.abc import Collection, Sequence
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member
 from skuld_py.node.household import Household
+from skuld_py.node.lineup import Key, Lineup
 from skuld_py.partition.exchange import Exchange, Pass, Progress
 
-Key = tuple[int, str]
-"""Partition and peer."""
+ROUND_PARTITIONS = 64
+"""Partitions of a round that come to be compared at a time."""
+PACE_MS, PACE_PASSES = 100, 40
+"""Passes begun in so many milliseconds: a tenth of a core or so."""
+SYNC, LED, OTHER = range(3)
 
 
 class Comparing:
@@ -33,6 +42,17 @@ class Comparing:
         self._redrafts = 0
         self._running: dict[Key, Exchange] = {}
         self._waiting: dict[Key, Exchange | None] = {}
+        self._lineup = Lineup(self._rank)
+        """Those of the waiting of which the tree is built."""
+        self._unbuilt: dict[Key, None] = {}
+        """The others."""
+        self._awaited: dict[Key, None] = {}
+        """Those that a candidate waits for."""
+        self._changed = node.bulletin.subscribe()
+        self._next_in_round = 0
+        self._drafted = 0
+        self._window_ends_ms = 0
+        self._begun_in_window = 0
         self._wanted_again: dict[Key, None] = {}
         self._debts: dict[str, dict[int, None]] = {}
         self._is_stirred = False
@@ -62,12 +82,23 @@ class Comparing:
         key = (partition, peer)
         if key in self._running or self._waiting.get(key) is not None:
             self._wanted_again[key] = None
-        else:
-            self._waiting.setdefault(key, None)
+        elif key not in self._waiting:
+            self._wait(key, None)
 
-    def pursue(self, partition: int, peer: str) -> None:
-        """Compare a partition with any node unless that is under way or waits; asked for again and again."""
+    def _wait(self, key: Key, exchange: Exchange | None) -> None:
+        self._waiting[key] = exchange
+        if self._node.vnodes[key[0]].replica.tree.is_built:
+            self._lineup.add(key)
+        else:
+            self._unbuilt[key] = None
+
+    def pursue(self, partition: int, peer: str, *, is_awaited: bool = False) -> None:
+        """Compare a partition with any node unless that is under way or waits; asked for again and again.
+        ``is_awaited``: a candidate waits for it."""
         key = (partition, peer)
+        if is_awaited and key not in self._awaited:
+            self._awaited[key] = None
+            self._lineup.sort(partition)
         if key not in self._running and key not in self._waiting:
             self.demand(partition, peer)
 
@@ -97,8 +128,9 @@ class Comparing:
 
     def deadline(self) -> int:
         """When ``look`` has something to do."""
-        return min(self._next_round_ms, self._next_draft_ms,
-                   *(exchange.deadline_ms for exchange in self._running.values()))
+        due_ms = min(self._next_round_ms, self._next_draft_ms,
+                     *(exchange.deadline_ms for exchange in self._running.values()))
+        return min(due_ms, self._window_ends_ms) if self._is_stirred else due_ms
 
     def look(self, now_ms: int) -> None:
         """Draft; end what takes too long, ask again what was not answered; begin what is wanted or due."""
@@ -113,13 +145,16 @@ class Comparing:
         if now_ms >= self._next_round_ms:
             self._begin_round(now_ms)
         if self._is_stirred:
-            self._is_stirred = False
             self._begin_waiting(now_ms)
 
     def _begin_round(self, now_ms: int) -> None:
-        self._next_round_ms = now_ms + self._node.timing.exchange_ms
-        self._round += 1
-        for vnode in self._node.vnodes:
+        """The next partitions of the round, or the first of the next one."""
+        count, first = len(self._node.vnodes), self._next_in_round
+        self._round += first == 0
+        end = min(first + ROUND_PARTITIONS, count)
+        self._next_in_round = end % count
+        self._next_round_ms = now_ms + max(1, self._node.timing.exchange_ms * (end - first) // count)
+        for vnode in self._node.vnodes[first:end]:
             others = [name for name in self._node.keepers(vnode.partition) if name != self._node.me.name]
             if others:
                 name = others[self._round % len(others)]
@@ -127,38 +162,54 @@ class Comparing:
                     self.want(vnode.partition, name)
 
     def _begin_waiting(self, now_ms: int) -> None:
-        node = self._node
-        for key in sorted(self._waiting, key=self._rank):
-            if len(self._running) >= node.timing.exchanges:
+        """Begin what there is room for; what the pace does not allow yet, when it does."""
+        self._is_stirred = False
+        for partition in self._changed:
+            self._lineup.sort(partition)
+        self._changed.clear()
+        if now_ms >= self._window_ends_ms:
+            self._window_ends_ms, self._begun_in_window = now_ms + PACE_MS, 0
+        while len(self._running) < self._node.timing.exchanges:
+            key = self._lineup.first(self._node.live)
+            if key is None:
                 return
-            partition, peer = key
-            replica = node.vnodes[partition].replica
-            if peer not in node.live or not replica.tree.is_built:
-                continue
-            exchange = self._waiting.pop(key)
-            if exchange is not None:
-                self._running[key] = exchange
-                node.carry_out(exchange.resume(now_ms))
-                continue
-            exchange = self._running[key] = Exchange(replica, peer, node.limits, node.timing,
-                                                     node.parameters.partitions, node.next_request)
-            exchange.is_leaving = not node.vnodes[partition].takes_writes(node.owners(partition))
-            self.begun += 1
-            self._serials[key] = self.begun
-            node.carry_out(exchange.begin(now_ms))
+            if self._begun_in_window >= PACE_PASSES:
+                self._is_stirred = True
+                return
+            self._lineup.remove(key)
+            self._awaited.pop(key, None)
+            self._begin(now_ms, key, self._waiting.pop(key))
+
+    def _begin(self, now_ms: int, key: Key, exchange: Exchange | None) -> None:
+        node, (partition, peer) = self._node, key
+        if exchange is not None:
+            self._running[key] = exchange
+            node.carry_out(exchange.resume(now_ms))
+            return
+        vnode = node.vnodes[partition]
+        exchange = self._running[key] = Exchange(vnode.replica, peer, node.limits, node.timing,
+                                                 node.parameters.partitions, node.next_request)
+        exchange.is_leaving = not vnode.takes_writes(node.owners(partition))
+        self.begun += 1
+        self._begun_in_window += 1
+        self._serials[key] = self.begun
+        node.carry_out(exchange.begin(now_ms))
 
     def _rank(self, key: Key) -> int:
-        """Those first in which a leader takes part; else in the order in which they came."""
+        """Those first that a candidate waits for, then those in which a leader takes part."""
         partition, peer = key
-        return 0 if self._node.leader_of(partition) in (self._node.me.name, peer) else 1
+        if key in self._awaited:
+            return SYNC
+        return LED if self._node.leader_of(partition) in (self._node.me.name, peer) else OTHER
 
     def _draft(self, now_ms: int) -> None:
-        timing = self._node.timing
-        for vnode in self._node.vnodes:
-            tree = vnode.replica.tree
+        timing, count = self._node.timing, len(self._node.vnodes)
+        for at in range(count):
+            tree = self._node.vnodes[(self._drafted + at) % count].replica.tree
             if tree.is_drafting:
+                self._drafted = (self._drafted + at) % count
                 tree.advance(timing.draft_rows)
-                self._is_stirred = self._is_stirred or not tree.is_drafting
+                self._line_up_built()
                 self._next_draft_ms = now_ms + timing.draft_pause_ms
                 return
         pace_ms = timing.draft_ms // len(self._node.vnodes)
@@ -170,6 +221,15 @@ class Comparing:
         if self._next_redraft_ms is None:
             self._next_redraft_ms = now_ms + pace_ms
         self._next_draft_ms = self._next_redraft_ms
+
+    def _line_up_built(self) -> None:
+        """What waited for the tree that was drafted."""
+        partition = self._drafted
+        if self._unbuilt and self._node.vnodes[partition].replica.tree.is_built:
+            for key in [key for key in self._unbuilt if key[0] == partition]:
+                self._is_stirred = True
+                del self._unbuilt[key]
+                self._lineup.add(key)
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -185,11 +245,11 @@ class Comparing:
             self._node.on_pass(now_ms, Pass(*key, self._serials.pop(key), exchange.oldest, exchange.progress))
         elif exchange.is_resting:
             del self._running[key]
-            self._waiting[key] = exchange
+            self._wait(key, exchange)
             self._is_stirred = True
 
     def _end(self, key: Key) -> None:
         del self._running[key]
         self._is_stirred = True
         if self._wanted_again.pop(key, key) is None:
-            self._waiting[key] = None
+            self._wait(key, None)

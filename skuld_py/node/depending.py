@@ -11,6 +11,7 @@ from collections.abc import Callable
 from skuld_py.node.household import Household
 from skuld_py.node.telling import Telling
 from skuld_py.node.watching import Watching
+from skuld_py.partition.vnode import Vnode
 
 
 class Depending:
@@ -23,6 +24,8 @@ class Depending:
         self._next_ms = 0
         self._led: dict[int, int] = {}
         """Epoch of each partition led."""
+        self._here: list[Vnode] = []
+        """Those partitions, as the node gave them: the same list until one changes."""
 
     def deadline(self) -> int:
         """When it next has something to do."""
@@ -37,7 +40,11 @@ class Depending:
             drain(now_ms)
 
     def _follow(self, now_ms: int) -> None:
-        led = {vnode.partition: vnode.epoch for vnode in self._node.led()}
+        here = self._node.led()
+        if here is self._here:
+            return
+        self._here = here
+        led = {vnode.partition: vnode.epoch for vnode in here}
         for partition in [partition for partition in self._led if partition not in led]:
             self._watching.leave(partition)
             self._telling.leave(partition)
@@ -49,7 +56,7 @@ class Depending:
 
     def _hear(self, now_ms: int) -> bool:
         has_asked = False
-        for partition in self._node.touched:
+        for partition in self._node.bulletin.touched:
             vnode = self._node.vnodes[partition]
             waiting = vnode.replica.filing.waiting
             if not waiting.is_stirred:

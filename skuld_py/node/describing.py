@@ -1,9 +1,18 @@
-"""The cluster as one node sees it, for people and their tools."""
+"""The cluster as one node sees it, for people and their tools.
+
+Of data on its way there may be more rows than a message has room for: a partition may be under way at each of its
+nodes. Then each node and kind keeps its share of rows, and the reason of its first one, which ``skuld status``
+shows, says how many more there are. So programs of the release before say it too.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
+import attrs
+
+from skuld_py.config import PARTITIONS_MAX
 from skuld_py.model import messages as m
 from skuld_py.model.client_messages import AWAITED_MAX, PAUSED_MAX
 from skuld_py.node.household import Household
@@ -22,8 +31,28 @@ def described(node: Household, request: int, session: str, clocks: Agreement,
     partitions = tuple(m.PartitionRow(vnode.partition, max(vnode.leader_epoch, vnode.promise.epoch),
                                       leaders[vnode.partition], owners[vnode.partition], vnode.standing.cohort)
                        for vnode in node.vnodes)
-    return m.Described(request, node.me.name, session, nodes, partitions, moves,
+    return m.Described(request, node.me.name, session, nodes, partitions, within(moves, PARTITIONS_MAX),
                        tuple(node.settings.paused[:PAUSED_MAX]), collections)
+
+
+def within(moves: Sequence[m.MoveRow], most: int) -> tuple[m.MoveRow, ...]:
+    """So many of the rows: of each node and kind a share."""
+    if len(moves) <= most:
+        return tuple(moves)
+    kinds = Counter((row.node, row.role) for row in moves)
+    share = max(1, most // len(kinds))
+    kept: Counter[tuple[str, str]] = Counter()
+    told: list[m.MoveRow] = []
+    for row in moves:
+        kind = row.node, row.role
+        left_out = kinds[kind] - share
+        if not kept[kind] and left_out > 0:
+            words = f"{left_out:,} more of its partitions are not listed"
+            row = attrs.evolve(row, reason=f"{row.reason[:100]}; {words}" if row.reason else words)
+        if kept[kind] < share:
+            told.append(row)
+        kept[kind] += 1
+    return tuple(told[:most])
 
 
 def collection(node: Household, awaited: Callable[[int], Sequence[str]]) -> tuple[m.CollectionRow, ...]:

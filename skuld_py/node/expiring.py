@@ -16,14 +16,13 @@ from skuld_py.partition.facts import Mark
 from skuld_py.partition.vnode import Vnode
 
 
-def bury_expired(host: Host, now_ms: int, limit: int) -> None:
-    """See to up to ``limit`` tasks of each partition led here."""
-    for vnode in host.led():
-        change = deaths(vnode, now_ms, limit)
-        if change.marks:
-            operation = AmendOperation(host, Origin(0), now_ms, {vnode: change}, m.Revived(0, b""))
-            operation.has_answered = True
-            host.start(operation, now_ms)
+def bury_expired(host: Host, vnode: Vnode, now_ms: int, limit: int) -> None:
+    """See to up to ``limit`` tasks of a partition led here."""
+    change = deaths(vnode, now_ms, limit)
+    if change.marks:
+        operation = AmendOperation(host, Origin(0), now_ms, {vnode: change}, m.Revived(0, b""))
+        operation.has_answered = True
+        host.start(operation, now_ms)
 
 
 def deaths(vnode: Vnode, now_ms: int, limit: int) -> Change:

@@ -3,7 +3,8 @@
 Every partition of a request is decided by its own cohort. The leader records first on its own
 copy, then asks the others; a claim stands once a majority, leader included, has recorded it. Those
 that fall short are released by a monotone flag, so that the task waits again at once instead of
-being blocked by a phantom until the lease would end.
+being blocked by a phantom until the lease would end. Until that is done a majority may have recorded them: who
+gets no other claim is told that, and not that there is nothing.
 
 A follower's veto means that its copy knows more. The leader reads the vetoed tasks from it, so the
 same stale entry cannot stand at the head of the queue for ever. A veto because a lane is full may mean the
@@ -27,10 +28,12 @@ from skuld_py.node.picking import pick
 from skuld_py.partition.change import Change
 from skuld_py.partition.facts import Amendment, Grant
 from skuld_py.partition.quorum import has_majority
-from skuld_py.partition.rows import merge_rows, read_rows
+from skuld_py.partition.rows import in_messages, merge_rows, read_rows
 from skuld_py.partition.vnode import Vnode
 
 NOTHING = columns.pack([])
+LESSON_TASKS = 16
+"""Vetoed tasks read by one question: the answer holds so many of the largest bodies and the longest histories."""
 
 
 @attrs.define
@@ -57,6 +60,11 @@ class Ballot:
         """Whether a majority has recorded it (or the claim at ``index``)."""
         vetoed = self.against.get(index, {})
         return self.is_led and has_majority(self.cohort, [name for name in self.acked if name not in vetoed])
+
+    def may_stand(self, index: int) -> bool:
+        """Whether, as far as its leader has heard, a majority may have recorded the claim at ``index``."""
+        vetoed = self.against.get(index, {})
+        return has_majority(self.cohort, [name for name in (*self.acked, *self.waiting) if name not in vetoed])
 
     def is_settled(self) -> bool:
         """Whether waiting longer cannot help."""
@@ -153,9 +161,9 @@ class GrantOperation(CohortOperation):
             self._grant(now_ms, {})
             return
         end_ms = now_ms + self._lease_ms
-        led = self.host.led()
-        vnodes = {vnode.partition: vnode for vnode in led if vnode.may_grant_until(now_ms, end_ms)}
-        if len(vnodes) < len(led) and not any(vnode.replica.filing.heads(self.queue, None, 1)
+        stocked = self.host.stocked(self.queue)
+        vnodes = {vnode.partition: vnode for vnode in stocked if vnode.may_grant_until(now_ms, end_ms)}
+        if len(vnodes) < len(stocked) and not any(vnode.replica.filing.heads(self.queue, None, 1)
                                               for vnode in vnodes.values()):
             self._is_waiting = True
             self.host.await_horizon(now_ms, self)
@@ -171,17 +179,22 @@ class GrantOperation(CohortOperation):
         if self.is_closed or self.has_answered:
             return 0
         self.count = min(self.count, count)
-        vnodes = {vnode.partition: vnode for vnode in self.host.led()
+        vnodes = {vnode.partition: vnode for vnode in self.host.stocked(self.queue)
                   if self.count and leads.get(vnode.partition) == vnode.epoch
                   and vnode.may_grant_until(now_ms, now_ms + self._lease_ms)}
         self._grant(now_ms, {} if self.host.settings.is_paused(self.queue) else vnodes)
         return sum(len(ballot.grant.ids) for ballot in self.ballots.values() if ballot.grant is not None)
 
     def on_horizon(self, now_ms: int) -> None:
-        """A document was written: try again."""
-        if self._is_waiting and not self.is_closed:
-            self._is_waiting = False
-            self.begin(now_ms)
+        """A document was written, or read: try again."""
+        self._is_waiting = False
+        self.begin(now_ms)
+
+    def end(self) -> None:
+        """Who gave up lets others try."""
+        if self._is_waiting:
+            self.host.give_up_horizon(self.queue)
+        super().end()
 
     def _grant(self, now_ms: int, vnodes: Mapping[int, Vnode]) -> None:
         picked = pick(now_ms, vnodes, self.queue, self.count)
@@ -230,22 +243,32 @@ class GrantOperation(CohortOperation):
         known = [index for index in vetoed if index < len(ballot.grant.ids)]
         for index in known:
             ballot.against.setdefault(index, {})[peer] = None
-        self._lessons += 1
         if blockers:
             self._blockers[peer, ballot.vnode.partition] = blockers
         wanted = blockers + b"".join(ballot.grant.ids[index] for index in known)
-        self.host.send(peer, m.Get(self.request, wanted[: ids.ID_BYTES * self.host.limits.batch_tasks]))
+        for at in range(0, len(wanted), ids.ID_BYTES * LESSON_TASKS):
+            self._lessons += 1
+            self.host.send(peer, m.Get(self.request, wanted[at : at + ids.ID_BYTES * LESSON_TASKS], is_bare=True))
+
+    def on_too_large(self, now_ms: int, peer: str, message: m.Failed) -> None:
+        """These vetoed tasks are left to an exchange."""
+        self._end_lesson(now_ms)
 
     def _learn(self, now_ms: int, peer: str, message: m.Got) -> None:
+        learned = dict.fromkeys(row.id for row in message.tasks)
         for row in message.tasks:
             ballot = self.ballots.get(ids.partition_of(row.id, self.host.parameters.partitions))
             if ballot is not None:
                 merge_rows(ballot.vnode.replica, now_ms, self.host.parameters.partitions, [row])
         for partition, ballot in self.ballots.items():
-            blockers = ids.split(self._blockers.pop((peer, partition), b""))
-            rows = [attrs.evolve(row, body=NOTHING) for row in read_rows(ballot.vnode.replica, blockers)]
-            if rows:
-                self.host.send(peer, m.Repair(partition, tuple(rows)))
+            blockers = [task_id for task_id in ids.split(self._blockers.get((peer, partition), b""))
+                        if task_id in learned]
+            rows = [attrs.evolve(row, body=NOTHING) for row in read_rows(ballot.vnode.replica, blockers, True)]
+            for part in in_messages(rows, self.host.limits):
+                self.host.send(peer, m.Repair(partition, tuple(part)))
+        self._end_lesson(now_ms)
+
+    def _end_lesson(self, now_ms: int) -> None:
         self._lessons -= 1
         if self.has_answered and not self._lessons:
             self._release(now_ms)
@@ -254,15 +277,20 @@ class GrantOperation(CohortOperation):
         """Answer what stands; wait for what vetoers know, then release what does not stand."""
         if not self.has_answered:
             batches: list[m.ClaimBatch] = []
+            is_in_doubt = False
             for ballot in self.ballots.values():
                 assert ballot.grant is not None, "a grant operation opens ballots with grants"
                 failed = self._failed(ballot, ballot.grant)
                 batches += self._batches(ballot.grant, failed)
+                is_in_doubt = is_in_doubt or any(map(ballot.may_stand, failed))
                 if failed:
                     self._failures[ballot.vnode] = [
                         Amendment(ballot.grant.ids[index], ballot.grant.first_token + index,
                                   ballot.grant.end_ms, RELEASED) for index in failed]
-            self.answer(m.Claimed(self.origin.request, 0, tuple(batches)))
+            if batches or not is_in_doubt:
+                self.answer(m.Claimed(self.origin.request, 0, tuple(batches)))
+            else:
+                self.give_up("a cohort did not acknowledge claims in time; they are being released; try again")
         if not self._lessons or now_ms >= self.deadline_ms:
             self._release(now_ms)
 
@@ -292,18 +320,26 @@ class GrantOperation(CohortOperation):
 
 
 class AmendOperation(CohortOperation):
-    """What changes besides grants, by partition. ``answer`` is true once a majority has recorded it."""
+    """What changes besides grants, by partition. ``answer`` is true once a majority has recorded it.
+
+    What one message cannot hold travels in pages, one after the other, each with the number and the patience of an
+    operation of its own: an answer tells by its number which page was recorded.
+    """
 
     def __init__(self, host: Host, origin: Origin, now_ms: int, changes: Mapping[Vnode, Change],
                  answer: m.Message) -> None:
         super().__init__(host, origin, now_ms)
         self._changes = changes
         self._answer = answer
+        self._pages: dict[Vnode, list[m.Amend]] = {}
+        """Recorded here, and not sent yet."""
 
     def begin(self, now_ms: int) -> None:
         """Record here, ask the cohorts."""
-        for vnode, change in self._changes.items():
-            self.open_ballot(vnode, vnode.amend(now_ms, self.request, change))
+        self._pages.update((vnode, vnode.amend(now_ms, change)) for vnode, change in self._changes.items())
+        for vnode, pages in self._pages.items():
+            self.open_ballot(vnode, attrs.evolve(pages.pop(0), request=self.request))
+        self._pages = {vnode: pages for vnode, pages in self._pages.items() if pages}
         self._wake(now_ms)
         self.decide_if_settled(now_ms)
 
@@ -315,11 +351,20 @@ class AmendOperation(CohortOperation):
     def decide(self, now_ms: int) -> None:
         """Answer; without a majority the outcome is not known."""
         if all(ballot.has_majority() for ballot in self.ballots.values()):
+            if self._pages:
+                self._turn_over(now_ms)
+                return
             self.answer(self._answer)
         else:
             self.give_up("the claim's cohort did not acknowledge in time; try again")
         self.end()
         self._leave_a_split_cohort(now_ms)
+
+    def _turn_over(self, now_ms: int) -> None:
+        self.end()
+        following = AmendOperation(self.host, self.origin, now_ms, {}, self._answer)
+        following.has_answered, following._pages = self.has_answered, self._pages
+        self.host.start(following, now_ms)
 
     def _leave_a_split_cohort(self, now_ms: int) -> None:
         """A leader whom too many refuse cannot grant in this epoch; in a newer one it may, or nobody can."""

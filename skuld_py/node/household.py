@@ -10,11 +10,12 @@ from skuld_py.model import messages as m
 from skuld_py.model.events import Effect
 from skuld_py.node.borrowing import Borrowing
 from skuld_py.node.interests import Interests
+from skuld_py.node.leaderships import Leaderships
 from skuld_py.node.lending import Lender
 from skuld_py.node.operation import Host
+from skuld_py.partition.bulletin import Bulletin
 from skuld_py.partition.candidacy import Candidacy
 from skuld_py.partition.exchange import Pass
-from skuld_py.partition.tally import Touched
 from skuld_py.partition.vnode import Vnode
 
 
@@ -23,7 +24,8 @@ class Household(Host, Protocol):
 
     vnodes: list[Vnode]
     interests: Interests
-    touched: Touched
+    bulletin: Bulletin
+    leaderships: Leaderships
     retention: Retention
     borrowing: Borrowing
     lender: Lender
@@ -31,19 +33,12 @@ class Household(Host, Protocol):
     def candidacy(self, vnode: Vnode) -> Candidacy:
         """How a vnode comes to lead."""
 
-    def moves(self) -> tuple[m.MoveRow, ...]:
-        """This node's own data on its way."""
-
     def on_pass(self, now_ms: int, ended: Pass) -> None:
         """An exchange that this node began is through."""
 
     @property
     def is_connected(self) -> bool:
         """Whether the registry session is good."""
-
-    @property
-    def may_grant(self) -> bool:
-        """Whether its session and its clock are good."""
 
     def is_agreed(self, name: str) -> bool:
         """Whether a peer's clock is known to go with the others."""

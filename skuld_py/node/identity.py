@@ -7,11 +7,19 @@ came from, and a directory that cannot show as much is another one (wiped, excha
 seats that rest on the old one, and every partition gets a durable mark of suspicion **before** the new
 incarnation is registered: a crash in between is judged the same way again at the next start.
 
-A node that never registered has promised nothing to anybody, so an empty directory is then a fresh one. From
-the first start on each partition has a promise record, if only of epoch 0; one that is missing later was lost.
+A node that was never a member has promised nothing to anybody. So an empty directory without an entry is a fresh
+one, and so is one that bears the mark ``unjoined``: all of its starts ended before that. The mark is for the very
+identity it was made with, and goes in the first batch of a member. A directory without it that finds no entry
+belongs to a *forgotten* node, whose entry was removed once no partition needed its vote (``runtime.entry_sweep``).
+Nothing tells any more how old it is, so it is judged like one that was turned back; and refused where the cluster
+keeps one copy, for no peer could fill it. Directories of releases without the mark count as those of members.
+
+From the first start on each partition has a promise record, if only of epoch 0; one that is missing later was
+lost.
 
 The limit: a state that was saved *during* the node's newest start and put back before it started once more
-shows the right incarnation and the right count, and is not recognised. Counting on a timer would only make the
+shows the right incarnation and the right count. It is recognised only partition by partition, where a document
+tells of a vote that it does not know of (``Candidacy``). Counting on a timer would only make the
 window shorter, at a registry write per beat; a count per promise would put the registry into the path of every
 grant. Whoever restores a copy of a directory must restore one from before the last start, or start with none.
 
@@ -31,8 +39,10 @@ from skuld_py.partition.suspicion import mark_damaged, mark_suspect
 from skuld_py.partition.tables import partition_of_meta, promise_key
 
 IDENTITY_KEY = b"identity"
+UNJOINED_KEY = b"unjoined"
 _CHUNK = 1_000
 _HURT = "a record of the node itself in the data directory fails its checksum"
+_FORGOTTEN = "this node was a member, and ZooKeeper has no entry of it any more: it was forgotten"
 
 
 @attrs.frozen
@@ -50,6 +60,7 @@ class Verdict(Enum):
     SAME = "same"
     WIPED = "wiped"
     ROLLED_BACK = "rolled back"
+    FORGOTTEN = "forgotten"
 
 
 @attrs.frozen
@@ -59,12 +70,14 @@ class Start:
     identity: Identity
     verdict: Verdict
     alarms: tuple[str, ...]
+    is_empty: bool = False
+    """Whether a node that was a member got a directory in which nothing is."""
 
 
-def judge(stored: Identity | None, registered: Registration | None) -> Verdict:
+def judge(stored: Identity | None, registered: Registration | None, *, is_unjoined: bool = False) -> Verdict:
     """Compare the directory's identity with what is registered under the node's name."""
     if registered is None or not registered.incarnation:
-        return Verdict.FRESH if stored is None else Verdict.SAME
+        return Verdict.FRESH if stored is None or is_unjoined else Verdict.FORGOTTEN
     if stored is None or stored.incarnation != registered.incarnation:
         return Verdict.WIPED
     return Verdict.ROLLED_BACK if stored.starts < registered.starts else Verdict.SAME
@@ -77,8 +90,8 @@ def begin_start(store: Store, registered: Registration | None, fresh: str, parti
     dropped first: those of a partition make it damaged, any other one makes the node as good as wiped.
     """
     hurt, is_node_hurt = _drop_unreadable(store, partitions)
-    stored = load_identity(store)
-    verdict = Verdict.WIPED if is_node_hurt else judge(stored, registered)
+    stored, is_unjoined = load_identity(store), _is_unjoined(store)
+    verdict = Verdict.WIPED if is_node_hurt else judge(stored, registered, is_unjoined=is_unjoined)
     alarms = [f"partition {partition}: {reason}" for partition, reason in hurt.items()]
     for partition, reason in hurt.items():
         mark_damaged(store, [partition], reason)
@@ -89,12 +102,15 @@ def begin_start(store: Store, registered: Registration | None, fresh: str, parti
         identity = Identity(stored.incarnation, stored.starts + 1)
     else:
         identity = Identity(fresh, 1)
-    if verdict in (Verdict.WIPED, Verdict.ROLLED_BACK):
+    if verdict not in (Verdict.SAME, Verdict.FRESH):
         reason = _HURT if is_node_hurt else _reason(verdict, stored, registered)
         mark_suspect(store, range(partitions), reason)
         alarms.append(f"all partitions: {reason}")
     _save_identity(store, identity)
-    return Start(identity, verdict, tuple(alarms))
+    if verdict is Verdict.FRESH or (verdict is Verdict.SAME and is_unjoined):
+        store.put_many("meta", [(UNJOINED_KEY, _record_of(identity))])
+    is_empty = verdict is Verdict.WIPED and stored is None and not is_node_hurt and not hurt
+    return Start(identity, verdict, tuple(alarms), is_empty)
 
 
 def _drop_unreadable(store: Store, partitions: int) -> tuple[dict[int, str], bool]:
@@ -123,6 +139,8 @@ def _restore_promises(store: Store, partitions: int) -> list[int]:
 
 
 def _reason(verdict: Verdict, stored: Identity | None, registered: Registration | None) -> str:
+    if verdict is Verdict.FORGOTTEN:
+        return _FORGOTTEN
     known, wanted = stored or Identity("none", 0), registered or Registration()
     if verdict is Verdict.ROLLED_BACK:
         return f"the data directory was turned back: it knows of {known.starts} starts, not of {wanted.starts}"
@@ -136,6 +154,21 @@ def load_identity(store: Store) -> Identity | None:
     return None if record is None else Identity(record[8:].decode(), int.from_bytes(record[:8], "big"))
 
 
+def note_joined(store: Store) -> None:
+    """Stage that the node is a member; to be committed no later than its first promise."""
+    if store.get("meta", UNJOINED_KEY) is not None:
+        store.pop_many("meta", [UNJOINED_KEY])
+
+
+def _is_unjoined(store: Store) -> bool:
+    """Whether the node was never a member with this directory."""
+    mark = store.get("meta", UNJOINED_KEY)
+    return mark is not None and mark == store.get("meta", IDENTITY_KEY)
+
+
 def _save_identity(store: Store, identity: Identity) -> None:
-    record = identity.starts.to_bytes(8, "big") + identity.incarnation.encode()
-    store.put_many("meta", [(IDENTITY_KEY, record)])
+    store.put_many("meta", [(IDENTITY_KEY, _record_of(identity))])
+
+
+def _record_of(identity: Identity) -> bytes:
+    return identity.starts.to_bytes(8, "big") + identity.incarnation.encode()

@@ -4,6 +4,13 @@ Only the newest claim of an open task can be renewed or ended, and only while it
 from an older claim, changes nothing. A question is repeated until it is answered, so what it asked for and has
 happened already is said again, and recorded again where it was not: the same word of the same holder is no second
 ending, the same revival no second one.
+
+A lease is renewed as a whole or not at all, since its holder counts the whole one from when it asked. One that
+would end beyond the document's horizon waits until that has moved, as grants do; while ZooKeeper is away it
+stays as it was. Rejected: to renew up to the horizon. The holder would have to learn how much that is. The
+difference of two ends says it only less what clocks' rates make of it, and some hundred renewals would use a
+lease up; and who renews by id and token alone has no old end. It would gain a third of a lease, when ZooKeeper
+is away for a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -15,11 +22,20 @@ import attrs
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import DEFAULT_RETRY, Body, header_of
-from skuld_py.model.history import FAILED, RELEASED, REVIVED, ClaimRecord, History, decode_history
+from skuld_py.model.history import (
+    CLAIMS_FOR_LIFE,
+    FAILED,
+    RELEASED,
+    REVIVED,
+    ROUNDS_MAX,
+    ClaimRecord,
+    History,
+    decode_history,
+)
 from skuld_py.model.retrying import pause_ms
 from skuld_py.model.state import State, state_of
 from skuld_py.node.granting import AmendOperation
-from skuld_py.node.operation import Host, Origin
+from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.node.referring import ClaimRow, by_partition_of, rows_of
 from skuld_py.partition.change import Change
 from skuld_py.partition.facts import Amendment, Mark
@@ -42,10 +58,49 @@ Answer = Callable[[Mapping[ClaimRow, int], Collection[bytes]], m.Message]
 
 
 def lead_renewal(host: Host, now_ms: int, origin: Origin, request: m.Renew) -> None:
-    """The leader's side of ``Renew``."""
+    """The leader's side of ``Renew``: at once, if the horizons reach as far as the leases would."""
+    if host.awaits_horizon(origin):
+        return
+    if request.lease_ms and not _may_reach(host, now_ms, request):
+        host.start(HorizonWait(host, origin, now_ms, request), now_ms)
+        return
     rows = rows_of(request.ids, request.tokens)
     _lead(host, now_ms, origin, rows, lambda vnode, part: judge_renewals(vnode, now_ms, part, request.lease_ms),
           lambda told, cancelled: _renewed(origin, rows, told, cancelled))
+
+
+def _may_reach(host: Host, now_ms: int, request: m.Renew) -> bool:
+    partitions = by_partition_of(host, rows_of(request.ids, request.tokens))
+    led = [vnode for partition in partitions if (vnode := host.renewing(partition)) is not None]
+    near = [vnode for vnode in led if not vnode.reaches(now_ms + request.lease_ms)]
+    return not near
+
+
+class HorizonWait(Operation):
+    """A renewal that waits until the horizon has moved. Without that, what became of it is not known."""
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int, request: m.Renew) -> None:
+        super().__init__(host, origin, now_ms, host.timing.grant_ms)
+        self._request = request
+
+    def begin(self, now_ms: int) -> None:
+        """Have it moved."""
+        self.host.schedule(self.deadline_ms, self)
+        self.host.await_horizon(now_ms, self)
+
+    def on_horizon(self, now_ms: int) -> None:
+        """Renew, if it is far enough now."""
+        if _may_reach(self.host, now_ms, self._request):
+            self.end()
+            lead_renewal(self.host, now_ms, self.origin, self._request)
+        else:
+            self.host.await_horizon(now_ms, self)
+
+    def on_timer(self, now_ms: int) -> None:
+        """Too late."""
+        self.give_up("the lease would end beyond the horizon in ZooKeeper, which could not be moved in time; the"
+                     " old end holds: try again, or for a shorter time")
+        self.end()
 
 
 def lead_conclusion(host: Host, now_ms: int, origin: Origin, request: m.Conclude) -> None:
@@ -93,10 +148,8 @@ def open_claim(history: History, token: int, now_ms: int) -> ClaimRecord | None:
 
 
 def judge_renewals(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow], lease_ms: int) -> Verdicts:
-    """A new end never lies before the old one, nor beyond the horizon: a longer lease is renewed in part.
-
-    The claim of a cancelled task is renewed too: its holder learns of it by this very answer.
-    """
+    """A new end never lies before the old one, nor nearer than the whole lease. The claim of a cancelled task is
+    renewed too: its holder learns of it by this very answer."""
     if not lease_ms:
         return judge_conclusions(vnode, now_ms, rows, RELEASED, 0, {})
     known = vnode.replica.histories([row[0] for row in rows])
@@ -107,10 +160,7 @@ def judge_renewals(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow], lease_ms
         claim = open_claim(history, token, now_ms)
         if claim is None:
             continue
-        wanted_ms = now_ms + lease_ms
-        if not vnode.may_grant_until(now_ms, wanted_ms):
-            wanted_ms = min(wanted_ms, vnode.election.document.horizon_ms)
-        amendments.append(Amendment(task_id, token, max(claim.end.value, wanted_ms)))
+        amendments.append(Amendment(task_id, token, max(claim.end.value, now_ms + lease_ms)))
         if history.cancelled.value is not None:
             cancelled.append(task_id)
     return Verdicts({(row.id, row.token): row.end_ms for row in amendments}, Change(amendments),
@@ -152,7 +202,8 @@ def _until(history: History, body: bytes | None, now_ms: int, task_id: bytes, to
 
 
 def judge_revivals(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow]) -> Verdicts:
-    """Told are ``Revival``s. One that has been revived and not claimed since is revived."""
+    """Told are ``Revival``s. One that has been revived and has not ended since is revived: who is not answered
+    asks again, and whoever waits for the task may have claimed it by then."""
     replica = vnode.replica
     task_ids = [row[0] for row in rows]
     known = replica.histories(task_ids)
@@ -168,10 +219,18 @@ def judge_revivals(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow]) -> Verdi
             told[row] = m.Revival.CANCELLED
         elif row[0] in over:
             told[row] = m.Revival.TOO_OLD
-        elif state_of(history, Body.decode(body), now_ms, replica.skew_ms) is State.DEAD:
+        elif history.round >= ROUNDS_MAX:
+            told[row] = m.Revival.NOT_DEAD
+        elif state_of(history, decoded := Body.decode(body), now_ms, replica.skew_ms) is State.DEAD:
+            if 0 < decoded.expires_ms <= now_ms:
+                told[row] = m.Revival.EXPIRED
+                continue
+            if len(history.claims.entries) >= CLAIMS_FOR_LIFE:
+                told[row] = m.Revival.TOO_OLD
+                continue
             told[row] = m.Revival.REVIVED
             marks.append(Mark(row[0], REVIVED, history.round + 1, history.newest_token))
-        elif history.completion.value is None and history.round and history.base == history.newest_token:
+        elif history.completion.value is None and history.round:
             told[row] = m.Revival.REVIVED
             marks.append(Mark(row[0], REVIVED, history.round, history.base))
         else:

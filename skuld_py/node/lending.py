@@ -86,7 +86,7 @@ class Lender:
 
     def _home(self, queue: str) -> Vnode | None:
         home = self._host.vnode(home_of(queue, self._host.parameters.partitions))
-        return home if any(vnode is home for vnode in self._host.led()) else None
+        return home if home.is_leading and self._host.may_grant else None
 
     def _desk(self, now_ms: int, queue: str) -> Desk | None:
         """The account of a queue that is limited and at home here. A new leadership begins a new one."""

@@ -8,7 +8,7 @@ goes on behind ``upto``.
 Dead and cancelled tasks are found by their index. Those in other states are looked for among all, since an index
 is in an order of its own that moves as one reads: a claim that is renewed would be listed again and again.
 
-A state is that of this copy. Who asks for one must see what a majority knows of the tasks found.
+A state is that of this copy. Who asks for one must see where the tasks found stand by what a majority knows.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Lister:
         if history[:8] > _NEVER:
             return State.COMPLETED
         body = Body.decode(record)
-        is_blocked = bool(replica.filing.waiting.unmet(task_id, body))
+        is_blocked = replica.filing.is_blocked(task_id, body)
         return state_of(decode_history(history or None), body, self._now_ms, replica.skew_ms, is_blocked)
 
 

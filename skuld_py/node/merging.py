@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from operator import add
 
-from skuld_py.model import columns
+import attrs
+
 from skuld_py.model.body import stands_over
 from skuld_py.model.columns import Column
 from skuld_py.model.history import decode_history
-from skuld_py.model.messages import CountRow, TaskRow
-from skuld_py.model.outcomes import entries_of, join_entries
+from skuld_py.model.messages import TaskRow
+from skuld_py.model.outcomes import entries_of, join_entries, with_entries
 
 
 def merge_task_rows(rows: Iterable[TaskRow]) -> list[TaskRow]:
@@ -24,10 +24,8 @@ def merge_task_rows(rows: Iterable[TaskRow]) -> list[TaskRow]:
 
 def _join(a: TaskRow, b: TaskRow) -> TaskRow:
     entries = join_entries(entries_of(a), entries_of(b))
-    keys = sorted(entries)
-    return TaskRow(a.id, _join_bodies(a.body, b.body), join_histories(a.history, b.history),
-                   columns.pack_u64([token for token, _ in keys]), columns.pack_u64([seq for _, seq in keys]),
-                   columns.pack([entries[key] for key in keys]))
+    return with_entries(attrs.evolve(a, body=_join_bodies(a.body, b.body),
+                                     history=join_histories(a.history, b.history)), entries)
 
 
 def _join_bodies(a: Column, b: Column) -> Column:
@@ -42,12 +40,3 @@ def join_histories(a: bytes, b: bytes) -> bytes:
     if a == b or not b:
         return a
     return b if not a else decode_history(a).merge(decode_history(b)).encode()
-
-
-def sum_counts(rows: Iterable[CountRow]) -> list[CountRow]:
-    """Rows summed over partitions, by queue name; ``partition`` is 0 and means nothing."""
-    sums: dict[str, list[int]] = {}
-    for row in rows:
-        known = sums.get(row.queue)
-        sums[row.queue] = list(row.counts) if known is None else list(map(add, known, row.counts))
-    return [CountRow(0, queue, *values) for queue, values in sorted(sums.items())]

@@ -28,6 +28,7 @@ import attrs
 from skuld_py.model import messages as m
 from skuld_py.model.document import Document
 from skuld_py.model.events import ReadDocument
+from skuld_py.node.agenda import Agenda
 from skuld_py.node.comparing import Comparing
 from skuld_py.node.household import Household
 from skuld_py.partition.exchange import Pass
@@ -74,30 +75,41 @@ class Moving:
         self._node = node
         self._comparing = comparing
         self._jobs: dict[int, Job] = {}
+        self._agenda = Agenda()
+        """When a job that is under way goes on."""
         self._syncs: dict[int, Syncing] = {}
 
-    def look(self, now_ms: int) -> None:
-        """Derive the jobs, and go on with them."""
-        for vnode in self._node.vnodes:
-            role = vnode.role(self._node.owners(vnode.partition))
-            if role in NO_JOB:
-                self._jobs.pop(vnode.partition, None)
-                continue
-            job = self._jobs.get(vnode.partition)
-            if job is None or (job.role, job.era) != (role, vnode.standing.era):
-                job = self._jobs[vnode.partition] = Job(role, vnode.standing.era, self._comparing.begun + 1)
-            if role is Role.ZOMBIE:
-                self._forget_restarted(vnode, job)
-                self._ask_document(now_ms, vnode, job)
-            if not job.is_done:
-                self._go_on(now_ms, vnode, job)
+    def look(self, now_ms: int, partitions: Sequence[int]) -> None:
+        """Derive the jobs of these partitions, and go on with them and with those under way."""
+        under_way = self._agenda.take(now_ms, self._node.timing.look_jobs)
+        for partition in sorted({*partitions, *under_way}):
+            self._look_at(now_ms, self._node.vnodes[partition])
         for partition, sync in list(self._syncs.items()):
             if self._node.vnodes[partition].standing.epoch >= sync.epoch:
                 del self._syncs[partition]  # that candidate has won without, or never will
                 continue
             for name in sync.sources:
                 if name not in sync.through:
-                    self._comparing.pursue(partition, name)
+                    self._comparing.pursue(partition, name, is_awaited=True)
+
+    def _look_at(self, now_ms: int, vnode: Vnode) -> None:
+        partition, role = vnode.partition, vnode.role(self._node.owners(vnode.partition))
+        if role in NO_JOB:
+            if self._jobs.pop(partition, None) is not None:
+                self._node.bulletin.change(partition)
+            return
+        job = self._jobs.get(partition)
+        if job is None or (job.role, job.era) != (role, vnode.standing.era):
+            job = self._jobs[partition] = Job(role, vnode.standing.era, self._comparing.begun + 1)
+            self._node.bulletin.change(partition)
+        if role is Role.ZOMBIE:
+            self._forget_restarted(vnode, job)
+            self._ask_document(now_ms, vnode, job)
+            self.drop(partition)
+        if not job.is_done:
+            self._go_on(now_ms, vnode, job)
+        if role is Role.ZOMBIE or not job.is_done:
+            self._agenda.note(partition, now_ms)
 
     def _forget_restarted(self, vnode: Vnode, job: Job) -> None:
         """Who started anew may have been wiped: what it was given counts only once it has been seen again."""
@@ -135,6 +147,7 @@ class Moving:
             if job.role is not Role.ZOMBIE or not ended.progress.given_rows:
                 job.through[ended.peer] = self._boot(ended.peer)
             self._finish(now_ms, self._node.vnodes[partition], job)
+            self._node.bulletin.change(partition)
         sync = self._syncs.get(partition)
         if sync is not None and ended.serial >= sync.first:
             sync.through[ended.peer] = None
@@ -154,18 +167,20 @@ class Moving:
         elif has_majority(cohort, job.through):
             job.is_done = True
 
-    def drop(self, limit: int = DROP_ROWS) -> None:
+    def drop(self, partition: int, limit: int = DROP_ROWS) -> None:
         """Delete some of what has been handed off."""
-        for partition, job in self._jobs.items():
-            vnode = self._node.vnodes[partition]
-            is_zombie = vnode.role(self._node.owners(partition)) is Role.ZOMBIE
-            if is_zombie and job.is_done and job.is_confirmed and job.era == vnode.standing.era:
-                vnode.replica.drop(limit)
+        vnode, job = self._node.vnodes[partition], self._jobs[partition]
+        is_zombie = vnode.role(self._node.owners(partition)) is Role.ZOMBIE
+        if is_zombie and job.is_done and job.is_confirmed and job.era == vnode.standing.era:
+            vnode.replica.drop(limit)
+            if vnode.replica.is_empty():
+                self._node.bulletin.change(partition)
 
     def on_vote(self, peer: str, vote: m.Vote) -> None:
         """The answer to a suspect's question."""
         job = self._jobs.get(vote.partition)
-        if vote.is_trial and job is not None and job.role is Role.SUSPECT:
+        is_asked = vote.is_trial and job is not None and job.role is Role.SUSPECT
+        if job is not None and is_asked and self._node.vnodes[vote.partition].believes(vote.promised):
             job.promised[peer] = max(vote.promised, job.promised.get(peer, 0))
 
     def on_read(self, now_ms: int, partition: int, document: Document) -> None:
@@ -179,20 +194,27 @@ class Moving:
     def on_sync(self, now_ms: int, candidate: str, message: m.Sync) -> None:
         """A candidate that would lead this node asks it to take over what the voters hold."""
         vnode = self._node.vnodes[message.partition]
-        if vnode.suspicion or self._node.me.name not in message.cohort:
+        if not vnode.is_trusted or self._node.me.name not in message.cohort:
+            return
+        if not vnode.believes(message.epoch, (*message.cohort, *message.sources), message.base):
             return
         vnode.expect(message.epoch, message.cohort, message.base)
         sources = [name for name in message.sources if name != self._node.me.name]
         self._syncs[message.partition] = Syncing(candidate, message.epoch, self._comparing.begun + 1, sources)
         for name in sources:
-            self._comparing.pursue(message.partition, name)
+            self._comparing.pursue(message.partition, name, is_awaited=True)
 
     def rows(self) -> tuple[m.MoveRow, ...]:
-        """What is under way here, for gossip and status."""
-        me = self._node.me.name
-        return tuple(m.MoveRow(partition, me, job.role.value, job.rows + self._rows_under_way(partition),
-                               job.is_done, self._node.vnodes[partition].suspicion[:200])
-                     for partition, job in sorted(self._jobs.items()))
+        """What is under way here, for status."""
+        return tuple(row for partition in sorted(self._jobs) if (row := self.row(partition)) is not None)
+
+    def row(self, partition: int) -> m.MoveRow | None:
+        """What of a partition is under way, for gossip too."""
+        job = self._jobs.get(partition)
+        if job is None:
+            return None
+        return m.MoveRow(partition, self._node.me.name, job.role.value, job.rows + self._rows_under_way(partition),
+                         job.is_done, self._node.vnodes[partition].suspicion[:200])
 
     def _rows_under_way(self, partition: int) -> int:
         running = (self._comparing.progress(partition, name) for name in self._node.keepers(partition))

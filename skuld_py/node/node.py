@@ -27,6 +27,7 @@ from skuld_py.model.events import (
     DocumentSwapped,
     Effect,
     Event,
+    KeyTold,
     MembersChanged,
     NodesChanged,
     ReadFailed,
@@ -44,11 +45,15 @@ from skuld_py.node.claiming import ClaimOperation
 from skuld_py.node.comparing import Comparing
 from skuld_py.node.depending import Depending
 from skuld_py.node.describing import described
+from skuld_py.node.horizons import Horizons
+from skuld_py.node.identity import note_joined
 from skuld_py.node.interests import Interests
+from skuld_py.node.leaderships import Leaderships
 from skuld_py.node.lending import Lender
 from skuld_py.node.moving import Moving
 from skuld_py.node.operation import Borrower, Operation, Origin, Waiter
 from skuld_py.node.parking import Parking
+from skuld_py.node.proving import Notary
 from skuld_py.node.routing import Router
 from skuld_py.node.scheduling import Scheduling
 from skuld_py.node.serving import PeerService
@@ -56,10 +61,10 @@ from skuld_py.node.settings import Settings
 from skuld_py.node.steward import Steward
 from skuld_py.node.timekeeping import Timekeeper, Verdict
 from skuld_py.node.timers import Timers
+from skuld_py.partition.bulletin import Bulletin
 from skuld_py.partition.candidacy import Candidacy
 from skuld_py.partition.exchange import Pass
 from skuld_py.partition.suspicion import suspects
-from skuld_py.partition.tally import Touched
 from skuld_py.partition.vnode import Vnode
 
 FLOOR_KEY = b"floor"
@@ -79,13 +84,15 @@ class Node:
         self.timing = timing
         self.limits = limits
         self.retention = retention or Retention()
+        self.notary = Notary(parameters.claim_key, parameters.proofs_from_ms)
         self.live: dict[str, Member] = {}
         self.session = Session.LOST
-        self.touched: Touched = {}
-        self.vnodes = [Vnode(partition, me, parameters, store, timing, limits, jitter_ms, self.touched)
+        self.bulletin = Bulletin()
+        self.vnodes = [Vnode(partition, me, parameters, store, timing, limits, jitter_ms, self.bulletin)
                        for partition in range(parameters.partitions)]
         for partition, reason in suspects(store, parameters.partitions).items():
             self.vnodes[partition].suspicion = reason
+        self.leaderships = Leaderships(self.vnodes, self.bulletin)
         self._candidacies = [Candidacy(vnode) for vnode in self.vnodes]
         self._store = store
         self.settings = Settings(store)
@@ -96,7 +103,6 @@ class Node:
         self._requests = nonce << 24
         self._operations: dict[int, Operation] = {}
         self._timers = Timers(self._operations)
-        self._awaiting_horizon: list[Waiter] = []
         self._to_self: deque[m.Message] = deque()
         self._effects: list[Effect] = []
         self.timekeeper = Timekeeper(self)
@@ -107,6 +113,7 @@ class Node:
         self.borrowing = Borrowing(self)
         self.lender = Lender(self, self._steward.led_since)
         self._parking = Parking(self, self._steward, self.borrowing)
+        self._horizons = Horizons(self._parking.note_leftover)
         self._peers = PeerService(self, self._steward, self._comparing, self._moving)
         self._scheduling = Scheduling(self, almanac)
         self._clients = ClientService(self, self._peers, self._scheduling)
@@ -125,7 +132,7 @@ class Node:
 
     def deadline(self) -> int:
         """When it next wants a ``Ticked``; at once, when the end of a turn left something to look at."""
-        if self.touched:
+        if self.bulletin.touched or self._parking.is_stirred:
             return 0
         due_ms = min(self._steward.deadline(), self.timekeeper.deadline(), self._comparing.deadline(),
                      self.borrowing.deadline(), self._depending.deadline())
@@ -142,28 +149,35 @@ class Node:
                 self._clients.serve(now_ms, event.client, event.message, len(self._operations))
             case Settled():
                 self._settle(now_ms)
+            case KeyTold():
+                self.notary = Notary(event.claim_key, event.proofs_from_ms)
             case MembersChanged():
                 self._on_members(now_ms, event.members)
             case NodesChanged():
-                self._registered = event.nodes
+                self._registered, old = event.nodes, self._placement
+                for vnode in self.vnodes:
+                    vnode.nodes = (*event.nodes, *event.leaving)
                 self.timekeeper.on_nodes(len({*event.nodes, self.me.name}))
                 self._placement = event.placement if event.placement is not None else place(
                     event.nodes, self.parameters.partitions, self.parameters.replicas)
+                self._steward.mark(now_ms, [partition for partition, owners in enumerate(self._placement)
+                                            if owners != old[partition]])
             case SessionChanged():
                 self._on_session(now_ms, event.session)
             case DocumentRead():
                 self._steward.on_read(now_ms, event)
                 self._moving.on_read(now_ms, event.partition, event.document)
+                self._horizons.wake(now_ms)
             case ReadFailed():
                 self._candidacies[event.partition].on_read_failed(now_ms)
+                self.bulletin.change(event.partition)
             case DocumentSwapped():
                 self._on_swapped(now_ms, event)
 
     def _on_swapped(self, now_ms: int, event: DocumentSwapped) -> None:
         self.carry_out(self._candidacies[event.partition].on_swapped(now_ms, event))
-        awaiting, self._awaiting_horizon = self._awaiting_horizon, []
-        for operation in awaiting:
-            operation.on_horizon(now_ms)
+        self.bulletin.change(event.partition)
+        self._horizons.wake(now_ms)
 
     def _receive(self, now_ms: int, peer: str, message: m.Message) -> None:
         try:
@@ -176,7 +190,9 @@ class Node:
                     self.send(peer, answer)
                 return
             operation = self._operations.get(getattr(message, "request", -1))
-            if operation is not None:
+            if operation is not None and isinstance(message, m.Failed) and message.code == "too_large":
+                operation.on_too_large(now_ms, peer, message)
+            elif operation is not None:
                 operation.on_reply(now_ms, peer, message)
         except Malformed:
             if peer == self.me.name:
@@ -190,6 +206,7 @@ class Node:
         self.timekeeper.look(now_ms)
         if not self.timekeeper.may_lead:
             self._resign(now_ms)
+        self._inquire(now_ms)
         self._steward.look(now_ms)
         self._scheduling.look(now_ms)
         self._timers.ring(now_ms)
@@ -204,6 +221,14 @@ class Node:
         self._comparing.look(now_ms)
         self._steward.settle()
         self._keep_floor()
+
+    def _inquire(self, now_ms: int) -> None:
+        """Read the documents of partitions of which peers said more than is known."""
+        curious = self.bulletin.curious
+        for partition in list(curious) if self.is_connected else ():
+            self.carry_out(self._candidacies[partition].inquire(now_ms))
+            if not self.vnodes[partition].heard_epoch:
+                del curious[partition]
 
     def _widen(self, queue: str) -> None:
         for vnode in self.vnodes:
@@ -229,7 +254,7 @@ class Node:
                 and (member.name not in old or old[member.name].boot != member.boot)]
         gone = [name for name, member in old.items()
                 if name not in self.live or self.live[name].boot != member.boot]
-        self._steward.on_members(now_ms, gone)
+        self._steward.on_members(now_ms, [member.name for member in came], gone)
         self.timekeeper.on_members(now_ms, [member.name for member in came], gone)
         self._comparing.on_members(came)
         for operation in list(self._operations.values()) if gone else ():
@@ -237,6 +262,8 @@ class Node:
 
     def _on_session(self, now_ms: int, session: Session) -> None:
         self.session = session
+        if session is Session.CONNECTED:
+            note_joined(self._store)
         if session is Session.LOST:
             self._resign(now_ms)
 
@@ -288,6 +315,8 @@ class Node:
     def close(self, operation: Operation) -> None:
         """Forget it."""
         self._operations.pop(operation.request, None)
+        self._horizons.drop(operation)
+        self._clients.waits.leave(operation.request)
         if isinstance(operation, ClaimOperation):
             self._parking.remove(operation)
         self._timers.forget()
@@ -311,10 +340,9 @@ class Node:
         groups = self.vnodes[partition].standing.groups
         return list(dict.fromkeys(name for group in (*groups, self._placement[partition]) for name in group))
 
-    def learn(self, now_ms: int, row: m.CohortRow) -> None:
-        """A peer knows a later era."""
-        if row.era:
-            self.vnodes[row.partition].settle(now_ms, row.era, row.era, row.cohort)
+    def learn(self, row: m.CohortRow) -> bool:
+        """A peer knows of other voters; gives whether that can be."""
+        return self.vnodes[row.partition].believes(row.era, row.cohort, led=row.era)
 
     def vnode(self, partition: int) -> Vnode:
         """This node's instance of a partition."""
@@ -333,23 +361,35 @@ class Node:
         """How a vnode comes to lead."""
         return self._candidacies[vnode.partition]
 
-    def moves(self) -> tuple[m.MoveRow, ...]:
-        """This node's own data on its way."""
-        return self._moving.rows()
-
     def on_pass(self, now_ms: int, ended: Pass) -> None:
         """An exchange that this node began is through."""
         self._steward.on_pass(now_ms, ended)
 
     def await_horizon(self, now_ms: int, operation: Waiter) -> None:
         """Have the horizon moved for an operation, which is called when it was."""
-        self._awaiting_horizon.append(operation)
+        self._horizons.add(operation)
         for vnode in self.led():
-            self._steward.tend(now_ms, vnode)
+            if vnode.wanted_horizon_ms > vnode.election.document.horizon_ms:
+                self._steward.tend(now_ms, vnode)
+
+    def awaits_horizon(self, origin: Origin) -> bool:
+        """Whether what was asked waits for that already."""
+        return self._horizons.awaits(origin)
+
+    def give_up_horizon(self, queue: str) -> None:
+        """A grant has waited for that in vain."""
+        self._horizons.give_up(queue)
 
     def led(self) -> list[Vnode]:
         """What it leads and may grant from: nothing while its session or its clock is in doubt."""
-        return [vnode for vnode in self.vnodes if vnode.is_leading] if self.may_grant else []
+        return self.leaderships.here() if self.may_grant else []
+
+    def stocked(self, queue: str) -> list[Vnode]:
+        """Those of them in which tasks of a queue may wait."""
+        if not self.may_grant:
+            return []
+        found = self.bulletin.stock.partitions(queue.encode(), self.leaderships.bits())
+        return [self.vnodes[partition] for partition in found]
 
     def renewing(self, partition: int) -> Vnode | None:
         """A partition whose claims it may renew: that needs a majority and a good clock, but no registry, so
@@ -367,9 +407,23 @@ class Node:
     def route(self, queue: str) -> list[str]:
         """This node and others that lead something, the hinted first. Who leads nothing has nothing to grant, and
         may be deaf: waiting for it would cost the claim its patience."""
-        leaders = sorted({vnode.leader for vnode in self.vnodes} & self.live.keys() - {self.me.name})
+        leaders = [name for name in self.leaderships.leaders() if name in self.live and name != self.me.name]
         hinted = self.router.hinted(queue, leaders)
         return self.router.order(queue, hinted + [name for name in leaders if name not in hinted])
+
+    @property
+    def has_leaders(self) -> bool:
+        """Whether some partition has a leader that grants: this node, or one that says so."""
+        return bool(self.led()) or any(name in self.live and name != self.me.name
+                                       for name in self.leaderships.leaders())
+
+    def take_place(self, claim: ClaimOperation) -> bool:
+        """Whether a claim may wait here."""
+        return self._parking.take_place(claim)
+
+    def note_leftover(self, queue: str) -> None:
+        """Wake who waits for this queue, if there is something."""
+        self._parking.note_leftover(queue)
 
     def borrow(self, now_ms: int, borrower: Borrower) -> None:
         """Ask the home of a limited queue for a loan."""
@@ -387,6 +441,6 @@ class Node:
 
     def description(self, request: int) -> m.Described:
         """The cluster as seen from here."""
-        moves = (*self._moving.rows(), *self._steward.moves())
-        return described(self, request, self.session.value, self.timekeeper.agreement, moves,
-                         self._steward.collections())
+        gossiping = self._steward.gossiping
+        return described(self, request, self.session.value, self.timekeeper.agreement,
+                         (*self._moving.rows(), *gossiping.moves()), gossiping.collections())

@@ -103,6 +103,6 @@ class Offering:
             option = "--archive" if node.retention.keep_ms else "--retention and --archive"
             return m.Failed(0, "no_archive", f"partition: its leader {node.me.name} offers nothing to an archive;"
                             f" start all nodes with {option}", True)
-        if all(vnode.partition != partition for vnode in node.led()):
+        if not (node.vnodes[partition].is_leading and node.may_grant):
             return m.Failed(0, "not_leader", "no longer the leader", True)
         return None

@@ -11,13 +11,14 @@ A node is its own peer: messages to itself take the same road, without the wire.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import attrs
 
 from skuld_py.config import Limits, Parameters, Timing
 from skuld_py.model.document import Member
 from skuld_py.model.messages import Claimed, CohortRow, Failed, Message
+from skuld_py.node.proving import Notary
 from skuld_py.node.routing import Router
 from skuld_py.node.settings import Settings
 from skuld_py.partition.vnode import Vnode
@@ -35,8 +36,12 @@ class Origin:
 class Waiter(Protocol):
     """An operation that waits for a horizon to move."""
 
+    origin: Origin
+    request: int
+    is_closed: bool
+
     def on_horizon(self, now_ms: int) -> None:
-        """Look again: some document was written."""
+        """Look again: some document was written, or read."""
 
 
 class Borrower(Protocol):
@@ -59,6 +64,7 @@ class Host(Protocol):
     live: dict[str, Member]
     settings: Settings
     router: Router
+    notary: Notary
 
     def send(self, peer: str, message: Message) -> None:
         """Send to a peer, itself included."""
@@ -88,14 +94,21 @@ class Host(Protocol):
     def keepers(self, partition: int) -> list[str]:
         """Who stores a partition: its voters, those who may become voters, and its owners."""
 
-    def learn(self, now_ms: int, row: CohortRow) -> None:
-        """Somebody knows of other voters than this node does."""
+    def learn(self, row: CohortRow) -> bool:
+        """Somebody knows of other voters than this node does; gives whether that can be."""
 
     def vnode(self, partition: int) -> Vnode:
         """This node's instance of a partition."""
 
     def led(self) -> list[Vnode]:
         """The partitions this node leads and may grant from."""
+
+    def stocked(self, queue: str) -> list[Vnode]:
+        """Those of them in which tasks of a queue may wait."""
+
+    @property
+    def may_grant(self) -> bool:
+        """Whether its session and its clock are good."""
 
     def renewing(self, partition: int) -> Vnode | None:
         """The partition, if this node leads it and may renew its claims."""
@@ -109,8 +122,24 @@ class Host(Protocol):
     def await_horizon(self, now_ms: int, operation: Waiter) -> None:
         """Have the horizon of the led partitions moved to where their leases need it."""
 
+    def awaits_horizon(self, origin: Origin) -> bool:
+        """Whether what was asked waits for that already."""
+
+    def give_up_horizon(self, queue: str) -> None:
+        """A grant has waited for that in vain: let others of its queue try when it comes."""
+
     def borrow(self, now_ms: int, borrower: Borrower) -> None:
         """Ask the home of a limited queue for a loan; ``on_lent`` is called once."""
+
+    @property
+    def has_leaders(self) -> bool:
+        """Whether some partition has a leader that grants, as far as known."""
+
+    def take_place(self, claim: Any) -> bool:
+        """Whether a claim may wait at this node."""
+
+    def note_leftover(self, queue: str) -> None:
+        """There may be something to claim that nobody was woken for."""
 
     def release_unwanted(self, now_ms: int, claimed: Claimed) -> None:
         """Give back claims that nobody waits for any more."""
@@ -136,12 +165,17 @@ class Operation:
         raise NotImplementedError
 
     def on_reply(self, now_ms: int, peer: str, message: Message) -> None:
-        """A peer answered."""
-        raise NotImplementedError
+        """A peer answered; an operation that has asked none does not care."""
 
     def on_deadline(self, now_ms: int) -> None:
         """Out of time."""
         raise NotImplementedError
+
+    def on_too_large(self, now_ms: int, peer: str, message: Failed) -> None:
+        """What a peer would answer is more than a message holds: whoever waits is told so, for asking again would
+        not help."""
+        self.answer(attrs.evolve(message, request=self.origin.request))
+        self.on_deadline(now_ms)
 
     def on_gone(self, now_ms: int, gone: Collection[str]) -> None:
         """Peers are no members any more. Who asks several goes on anyway."""

@@ -17,8 +17,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from skuld_py.model import columns, ids
+from skuld_py.model.asides import SILENCE, Aside
+from skuld_py.model.body import Body
+from skuld_py.model.cuts import WHOLE, Cuts, cut, is_long, join_cuts
+from skuld_py.model.history import decode_history
 from skuld_py.model.messages import Got, Kept, Mend, Message, TaskRow
-from skuld_py.model.outcomes import facts_of
+from skuld_py.model.notes import is_waiting
+from skuld_py.model.outcomes import entries_of, facts_of, with_entries
+from skuld_py.model.state import State, state_of
 from skuld_py.node.merging import merge_task_rows
 from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.node.storing import Make, QuorumOperation
@@ -64,12 +70,17 @@ class ReadOperation(QuorumOperation):
         super().__init__(host, origin, now_ms, partitions, make)
         self._least = least or {}
         self._hopes_until_ms = now_ms + LEAST_MS
+        self._wanted = dict.fromkeys(task_ids)
         self._ids_of: dict[int, list[bytes]] = {}
-        for task_id in dict.fromkeys(task_ids):
+        for task_id in self._wanted:
             partition = ids.partition_of(task_id, host.parameters.partitions)
             self._ids_of.setdefault(partition, []).append(task_id)
         self._known: dict[str, Rows] = {}
         self._mending: dict[str, Mending] = {}
+
+    def is_complete(self, rows: Rows) -> bool:
+        """Whether nothing is waited for but what a majority has."""
+        return True
 
     def conclude(self, now_ms: int, rows: Rows) -> None:
         """What a majority has of the tasks that exist."""
@@ -80,7 +91,7 @@ class ReadOperation(QuorumOperation):
         if not isinstance(message, Got) or peer not in self.pending:
             return
         del self.pending[peer]
-        self._known[peer] = {row.id: row for row in message.tasks}
+        self._known[peer] = {row.id: row for row in message.tasks if row.id in self._wanted}
         self.count(now_ms, peer, message.lacking, message.cohorts)
         self._look(now_ms)
 
@@ -97,18 +108,25 @@ class ReadOperation(QuorumOperation):
         """Show what a majority has, or give more of them what some know."""
         if self.is_closed:
             return
-        merged = {row.id: row for row in merge_task_rows(
-            row for peer, known in self._known.items() for row in known.values()
-            if self._speaks_for(peer, row.id))}
+        merged = self.join()
         behind = {peer: rows for peer in self._known if (rows := self._lacking(peer, merged))}
         if not self._is_settled(behind):
             self._mend(now_ms, behind)
-        elif all(task_id in merged and facts_of(merged[task_id]) >= least
-                 for task_id, least in self._least.items() if least):
+        elif self.is_complete(merged) and all(task_id in merged and self.facts(merged[task_id]) >= least
+                                              for task_id, least in self._least.items() if least):
             self.conclude(now_ms, merged)
             self.end()
 
-    def _speaks_for(self, peer: str, task_id: bytes) -> bool:
+    def join(self) -> Rows:
+        """What those who count know together."""
+        return {row.id: row for row in merge_task_rows(
+            row for peer, known in self._known.items() for row in known.values() if self.speaks_for(peer, row.id))}
+
+    def facts(self, row: TaskRow) -> int:
+        """How many there are of a task."""
+        return facts_of(row)
+
+    def speaks_for(self, peer: str, task_id: bytes) -> bool:
         """Whether a copy counts. One that does not may still hold what the voters have collected."""
         need = self.needs[ids.partition_of(task_id, self.host.parameters.partitions)]
         return peer in need.have and any(peer in group for group in need.groups)
@@ -165,8 +183,80 @@ class ReadOperation(QuorumOperation):
 
 
 class GetOperation(ReadOperation):
-    """A client's read of tasks."""
+    """A client's read of tasks, and where they stand.
+
+    That is decided here, once: by what was joined, this node's clock and the cluster's skew bound. Whether a task
+    is behind others of its key, its leader says, who grants by it, and is waited for a moment; without it, whoever
+    knows of one before it.
+    """
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int, task_ids: Sequence[bytes],
+                 partitions: Iterable[int], make: Make, least: Mapping[bytes, int] | None = None) -> None:
+        super().__init__(host, origin, now_ms, task_ids, partitions, make, least)
+        self._asides: dict[str, dict[bytes, Aside]] = {}
+        self._cuts: dict[bytes, Cuts] = {}
+        """What is left out of logs that are not shown whole."""
+        self._awaits_leaders = any(map(ids.is_laned, task_ids))
+
+    def on_reply(self, now_ms: int, peer: str, message: Message) -> None:
+        """What a copy knows, and says besides."""
+        if isinstance(message, Got):
+            said = zip(message.tasks, message.asides.unpack("asides"), strict=False)
+            self._asides[peer] = {row.id: Aside.decode(text) for row, text in said}
+        super().on_reply(now_ms, peer, message)
+
+    def is_complete(self, rows: Rows) -> bool:
+        """Whether all leaders that are waited for have answered."""
+        return not self._awaits_leaders or not any(
+            ids.is_laned(task_id) and self._leader_of(task_id) in self.pending for task_id in rows)
+
+    def join(self) -> Rows:
+        """Of logs that are more than one read shows, the ends."""
+        rows = super().join()
+        for task_id, row in rows.items():
+            said = [cuts for peer, told in self._asides.items() if (cuts := told.get(task_id, SILENCE).cuts)
+                    and self.speaks_for(peer, task_id)]
+            if said or is_long(row):
+                entries = entries_of(row)
+                entries, self._cuts[task_id] = cut(entries, join_cuts(said, entries))
+                rows[task_id] = with_entries(row, entries)
+        return rows
+
+    def facts(self, row: TaskRow) -> int:
+        """How many there are, those left out included."""
+        return facts_of(row, self._cuts.get(row.id, WHOLE).values())
+
+    def on_timer(self, now_ms: int) -> None:
+        """No leader is waited for any longer."""
+        self._awaits_leaders = False
+        self._look(now_ms)
+        if not self.is_closed:
+            super().on_timer(now_ms)
 
     def conclude(self, now_ms: int, rows: Rows) -> None:
         """Show them, in id order."""
-        self.answer(Got(self.origin.request, tuple(rows[task_id] for task_id in sorted(rows))))
+        shown = [rows[task_id] for task_id in sorted(rows)]
+        self.answer(Got(self.origin.request, tuple(shown), asides=columns.pack(
+            [self._aside(now_ms, row).encode() for row in shown])))
+
+    def _aside(self, now_ms: int, row: TaskRow) -> Aside:
+        """Where a task stands whose body is known, behind which others of its key, and what is left out."""
+        for record in row.body.unpack():
+            body, history, lane = Body.decode(record), decode_history(row.history or None), self._lane(row.id)
+            is_blocked = lane.standing is State.BLOCKED or is_waiting(body, entries_of(row))
+            standing = state_of(history, body, now_ms, self.host.parameters.skew_ms, is_blocked)
+            behind = lane.behind if standing is State.BLOCKED else ()
+            return Aside(standing, behind, self._cuts.get(row.id, WHOLE))
+        return SILENCE
+
+    def _lane(self, task_id: bytes) -> Aside:
+        """Whether a task is behind others of its key."""
+        if not ids.is_laned(task_id):
+            return SILENCE
+        said = {peer: rows.get(task_id, SILENCE) for peer, rows in self._asides.items()
+                if peer in self._known and self.speaks_for(peer, task_id)}
+        behind = [aside for aside in said.values() if aside.standing is State.BLOCKED]
+        return said.get(self._leader_of(task_id), next(iter(behind), SILENCE))
+
+    def _leader_of(self, task_id: bytes) -> str:
+        return self.host.leader_of(ids.partition_of(task_id, self.host.parameters.partitions))

@@ -30,6 +30,7 @@ class LeaderQuestion(Operation):
         self._referral = referral
         self._leader = leader
         self.rows = rows
+        self.was_repeated = False
 
     def begin(self, now_ms: int) -> None:
         """Ask until answered."""
@@ -47,6 +48,11 @@ class LeaderQuestion(Operation):
         if len(verdicts) == len(self.rows):
             self.end()
             self._referral.on_verdicts(now_ms, self, verdicts)
+
+    def on_timer(self, now_ms: int) -> None:
+        """Ask again, or end."""
+        self.was_repeated = True
+        super().on_timer(now_ms)
 
     def on_deadline(self, now_ms: int) -> None:
         """The referral has the same deadline and says so."""
@@ -68,6 +74,8 @@ class Referral(Operation):
         self._unasked: list[ClaimRow] = list(dict.fromkeys(rows))
         self._asked: list[LeaderQuestion] = []
         self._failure: m.Failed | None = None
+        self._is_in_doubt = False
+        """Whether a leader may have done what was asked before it was deposed."""
 
     def question(self, request: int, rows: Sequence[ClaimRow]) -> m.Message:
         """What a leader is asked about some of the rows."""
@@ -119,9 +127,11 @@ class Referral(Operation):
         self._speak_if_due(now_ms)
 
     def on_failed(self, now_ms: int, question: LeaderQuestion, failure: m.Failed) -> None:
-        """Not the leader any more: look for another one. Otherwise these rows stay unknown."""
+        """Not the leader any more: look for another one. That it did nothing says who was asked once only: it may
+        have led still when it was asked first. Otherwise these rows stay unknown."""
         self._asked.remove(question)
         if failure.code == "not_leader":
+            self._is_in_doubt = self._is_in_doubt or question.was_repeated
             self._unasked += question.rows
             self.host.schedule(min(self.deadline_ms, now_ms + self.host.timing.resend_ms), self)
             return
@@ -141,7 +151,7 @@ class Referral(Operation):
         """No leader, or no answer."""
         if self._verdicts:
             self._speak_if_due(now_ms)
-        elif self._asked or self._failure is not None:
+        elif self._asked or self._failure is not None or self._is_in_doubt:
             self.give_up("a leader did not answer in time; it may or may not have happened; try again")
         else:
             self.refuse("no_leader", "a partition has no leader now; try again in a few seconds")

@@ -66,7 +66,7 @@ class Router:
         """A node granted these, best first: what is left there is not better than the last of them."""
         nodes = self._heads.get(queue, {})
         if node in nodes and nodes[node] != UNKNOWN:
-            nodes[node] = max([nodes[node], *map(_last_of, batches)])
+            nodes[node] = max([nodes[node], *(_last_of(batch) for batch in batches if batch.ids)])
 
     # -- where to ask --------------------------------------------------------------------------
 

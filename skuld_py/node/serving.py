@@ -13,11 +13,16 @@ from typing import Any
 from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
+from skuld_py.model.asides import Aside
+from skuld_py.model.columns import Column
+from skuld_py.model.cuts import Cuts
 from skuld_py.model.history import CANCELLED
 from skuld_py.model.notes import alike
 from skuld_py.model.outcomes import RESULT_SEQ
+from skuld_py.model.state import State
 from skuld_py.node.claiming import lead_claim
 from skuld_py.node.comparing import Comparing
+from skuld_py.node.counting import summed
 from skuld_py.node.deleting import delete, ebb
 from skuld_py.node.household import Household
 from skuld_py.node.judging import lead_conclusion, lead_renewal, lead_revival
@@ -30,10 +35,11 @@ from skuld_py.node.telling import lead_tell, lead_watch
 from skuld_py.partition.exchange import answer_compare, answer_fetch, answer_probe
 from skuld_py.partition.facts import Mark
 from skuld_py.partition.garbage import shut, unknown_below
-from skuld_py.partition.rows import merge_rows, read_ends, read_rows
+from skuld_py.partition.rows import merge_rows, read_cut, read_ends
 from skuld_py.partition.vnode import Vnode
 
-COUNT_ROWS_MAX = 1_000
+FUTURE_MS_MAX = 5_000
+"""An id may be this much newer than a coordinator's clock, besides the skew bound."""
 
 
 class PeerService:
@@ -48,18 +54,18 @@ class PeerService:
         offering = Offering(node, steward.collecting)
         self._handlers: dict[type[m.Message], Callable[[int, str, Any], m.Message | None]] = {
             m.Replicate: self._replicate, m.Append: self._append, m.Complete: self._complete,
-            m.Cancel: self._cancel, m.Get: self._get, m.Count: self._count, m.List: self._list,
+            m.Cancel: self._cancel, m.Get: self._get, m.Sum: self._sum, m.List: self._list,
             m.Delegate: self._lead(lead_claim), m.Renew: self._lead(lead_renewal),
             m.Conclude: self._lead(lead_conclusion), m.Revive: self._lead(lead_revival),
             m.Grant: lambda now, peer, msg: self._vnode(msg.partition).on_grant(now, peer, msg),
             m.Amend: lambda now, peer, msg: self._vnode(msg.partition).on_amend(now, peer, msg),
             m.RequestVote: self._request_vote,
-            m.PullClaims: lambda now, peer, msg: self._vnode(msg.partition).on_pull(peer, msg),
+            m.PullClaims: lambda now, peer, msg: self._vnode(msg.partition).on_pull(now, peer, msg),
             m.PushClaims: lambda now, peer, msg: self._vnode(msg.partition).on_push(now, peer, msg),
             m.Vote: self._vote, m.ClaimPage: self._advance("on_page"),
             m.ClaimsKept: self._advance("on_kept"), m.Synced: self._advance("on_synced"),
             m.Sync: self._sync, m.Abdicate: self._abdicate,
-            m.Gossip: self._gossip, m.Invite: self._invite,
+            m.Gossip: self._gossip, m.PartialGossip: self._gossip, m.Invite: self._invite,
             m.Watch: self._lead(lead_watch), m.Tell: self._lead(lead_tell), m.Note: self._note,
             m.GetSettings: self._get_settings, m.PutSetting: self._put_setting,
             m.Borrow: node.lender.on_borrow, m.Spent: node.lender.on_spent,
@@ -95,6 +101,12 @@ class PeerService:
         """Indexes of a column of ids by partition."""
         return ids.group(task_ids, self._node.parameters.partitions)
 
+    def floor(self, now_ms: int) -> int:
+        """The time that new ids must be above. One that lies in the future was noted by a clock that was wrong:
+        what is told can be met."""
+        self.floor_ms = min(self.floor_ms, now_ms + FUTURE_MS_MAX)
+        return self.floor_ms
+
     # -- data ----------------------------------------------------------------------------------
 
     def _replicate(self, now_ms: int, peer: str, message: m.Replicate) -> m.Kept:
@@ -106,7 +118,8 @@ class PeerService:
             if len(self.group(batch.ids)) != 1:
                 raise Malformed("Replicate.ids", "a batch holds tasks of one partition")
             vnode = self._vnode_of(task_ids[0])
-            self.floor_ms = max(self.floor_ms, ids.time_of(max(task_ids)))
+            newest_ms = now_ms + 2 * self._node.parameters.skew_ms + FUTURE_MS_MAX
+            self.floor_ms = max(self.floor_ms, min(newest_ms, ids.time_of(max(task_ids))))
             late = unknown_below(vnode.replica, task_ids)
             if late:
                 old += late
@@ -147,6 +160,7 @@ class PeerService:
         return m.Kept(message.request, b"" if is_kept else message.id, unkept, cohorts)
 
     def _complete(self, now_ms: int, peer: str, message: m.Complete) -> m.Kept:
+        _check_dated(message)
         task_ids, tokens = ids.split(message.ids), columns.unpack_u64(message.tokens)
         results = message.results.unpack("results")
         unkept, cohorts = self._standings(message.eras)
@@ -168,6 +182,7 @@ class PeerService:
         return m.Kept(message.request, b"", self._without(unkept, old), cohorts, b"".join(old))
 
     def _cancel(self, now_ms: int, peer: str, message: m.Cancel) -> m.Kept:
+        _check_dated(message)
         unkept, cohorts = self._standings(message.eras)
         old: list[bytes] = []
         for task_id in ids.split(message.ids):
@@ -188,20 +203,31 @@ class PeerService:
         return m.Kept(message.request, b"", unkept, cohorts)
 
     def _get(self, now_ms: int, peer: str, message: m.Get) -> m.Got:
-        rows: list[m.TaskRow] = []
+        rows: list[tuple[m.TaskRow, Cuts]] = []
         task_ids = ids.split(message.ids)
         for partition, indexes in self.group(message.ids).items():
-            rows += read_rows(self._node.vnodes[partition].replica, [task_ids[index] for index in indexes],
-                              message.is_bare)
-        return m.Got(message.request, tuple(rows), *self._standings(message.eras))
+            rows += read_cut(self._node.vnodes[partition].replica, [task_ids[index] for index in indexes],
+                             message.is_bare)
+        return m.Got(message.request, tuple(row for row, _ in rows), *self._standings(message.eras),
+                     self._asides(rows))
+
+    def _asides(self, rows: Sequence[tuple[m.TaskRow, Cuts]]) -> Column:
+        """Which tasks are behind others of their keys, and behind which; and what is left out of their logs."""
+        said = [_aside(self._vnode_of(row.id).replica.filing.ahead(row.id), cuts) for row, cuts in rows]
+        return columns.pack(said) if any(said) else Column()
 
     def _interest(self, now_ms: int, peer: str, message: m.Interest) -> m.Got:
         rows: list[tuple[m.TaskRow, bytes]] = []
+        gone: list[bytes] = []
         task_ids = ids.split(message.ids)
         for partition, indexes in self.group(message.ids).items():
-            rows += read_ends(self._node.vnodes[partition].replica, [task_ids[index] for index in indexes],
-                              message.token, message.after, message.limit)
-        self._node.interests.add(now_ms, (peer, message.watcher), task_ids)
+            replica, part = self._node.vnodes[partition].replica, columns.pick(task_ids, indexes)
+            rows += read_ends(replica, part, message.token, message.after, message.limit)
+            gone += replica.gone(part)
+        if message.watcher and gone:
+            self._node.send(peer, m.Kept(message.request, b"", self._without(b"", gone), (), b"".join(gone)))
+        if message.watcher:
+            self._node.interests.add(now_ms, (peer, message.watcher), task_ids)
         return m.Got(message.request, tuple(row for row, _ in rows), *self._standings(message.eras),
                      columns.pack([header for _, header in rows]))
 
@@ -221,14 +247,8 @@ class PeerService:
         return [vnode for vnode in self._node.vnodes
                 if vnode.is_counted and self._node.me.name in vnode.standing.cohort]
 
-    def _count(self, now_ms: int, peer: str, message: m.Count) -> m.Counted:
-        queue = message.queue.encode() if message.queue else None
-        owned = self.owned()
-        rows = [m.CountRow(vnode.partition, name, *counts) for vnode in owned
-                for name, counts in vnode.replica.filing.tally.rows(queue, COUNT_ROWS_MAX)]
-        return m.Counted(message.request, columns.pack_u64([vnode.partition for vnode in owned]),
-                         columns.pack_u64([vnode.partition for vnode in owned if vnode.is_leading]),
-                         tuple(rows))
+    def _sum(self, now_ms: int, peer: str, message: m.Sum) -> m.Summed:
+        return summed(self.owned(), message)
 
     def _list(self, now_ms: int, peer: str, message: m.List) -> m.Listed:
         owned = self.owned()
@@ -264,7 +284,7 @@ class PeerService:
     def _abdicate(self, now_ms: int, peer: str, message: m.Abdicate) -> None:
         if self._node.is_connected:
             candidacy = self._node.candidacy(self._vnode(message.partition))
-            self._node.carry_out(candidacy.on_abdicate(now_ms, message))
+            self._node.carry_out(candidacy.on_abdicate(now_ms, peer, message))
 
     # -- gossip and anti-entropy -----------------------------------------------------------------
 
@@ -303,3 +323,13 @@ class PeerService:
         vnode = self._vnode(message.partition)
         if self._takes_writes(vnode):
             merge_rows(vnode.replica, now_ms, self._node.parameters.partitions, message.tasks)
+
+
+def _aside(ahead: Sequence[bytes], cuts: Cuts) -> bytes:
+    return Aside(State.BLOCKED if ahead else None, tuple(ahead), cuts).encode()
+
+
+def _check_dated(message: m.Complete | m.Cancel) -> None:
+    """Only clients, whose clocks do not count, leave it to their coordinator to say when."""
+    if not message.at_ms:
+        raise Malformed(f"{type(message).__name__}.at_ms", "no coordinator has said when")

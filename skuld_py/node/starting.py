@@ -12,13 +12,18 @@ memory already); ending the process (a supervisor that starts it again meets the
 from __future__ import annotations
 
 from skuld_py.config import Parameters
-from skuld_py.errors import Corrupt
+from skuld_py.errors import Corrupt, Refused
 from skuld_py.model.registration import Registration
 from skuld_py.model.store import Store
-from skuld_py.node.identity import Start, begin_start
+from skuld_py.node.identity import Start, Verdict, begin_start
+from skuld_py.partition.needs import make_needs
 from skuld_py.partition.scrub import Scrub
 from skuld_py.partition.suspicion import damaged, mark_damaged
 from skuld_py.partition.tables import partition_of_meta
+
+_ONLY_COPY = ("this node was forgotten: ZooKeeper has no entry of it any more, and as the cluster keeps one copy"
+              " of each task, no other node can fill this one; move the data directory away and start again, or,"
+              " if somebody has removed the entry by hand, put it back")
 
 
 def prepare(store: Store, registered: Registration | None, fresh: str, parameters: Parameters) -> tuple[
@@ -26,12 +31,17 @@ def prepare(store: Store, registered: Registration | None, fresh: str, parameter
     """Settle the node's identity and scrub its damaged partitions, all committed at the return.
 
     ``registered`` is what the registry holds under the node's name now, ``fresh`` a new random incarnation.
-    Also gives how many records each scrubbed partition lost, by table.
+    Also gives how many records each scrubbed partition lost, by table. ``Refused``, and nothing is changed, when
+    the node was forgotten and no other one can fill it.
     """
     start = begin_start(store, registered, fresh, parameters.partitions)
+    if start.verdict is Verdict.FORGOTTEN and parameters.replicas == 1:
+        raise Refused("forgotten", _ONLY_COPY)
     store.commit()
-    return start, {partition: _scrub(store, partition, parameters)
-                   for partition in damaged(store, parameters.partitions)}
+    scrubbed = {partition: _scrub(store, partition, parameters)
+                for partition in damaged(store, parameters.partitions)}
+    make_needs(store, parameters.partitions)
+    return start, scrubbed
 
 
 def _scrub(store: Store, partition: int, parameters: Parameters) -> dict[str, int]:

@@ -9,15 +9,16 @@ majority of answers, in every cohort that may hold the next leader's memory.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 
 from skuld_py.model import columns, ids
+from skuld_py.model.body import stands_over
 from skuld_py.model.messages import Acked, Append, CohortRow, Failed, Kept, Message
 from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.partition.quorum import has_majority
-from skuld_py.partition.standing import Names
+from skuld_py.partition.standing import Names, Standing
 
 Make = Callable[[int, list[int]], Message]
 """The message of an operation (its number) about some of its partitions."""
@@ -38,11 +39,14 @@ class Need:
         return [self.cohort, *self.others]
 
     def learn(self, row: CohortRow) -> None:
-        """A later era takes the place of ours; a pending cohort counts besides."""
-        if not row.era:
+        """A pending cohort counts besides, and so does one of a later era, until the document confirms it."""
+        if not row.era or row.era > self.era:
             self.others[row.cohort] = None
-        elif row.era > self.era:
-            self.era, self.cohort = row.era, row.cohort
+
+    def follow(self, standing: Standing) -> None:
+        """What the document has confirmed meanwhile takes the place of ours."""
+        if standing.era > self.era:
+            self.era, self.cohort = standing.era, standing.cohort
 
     def copies(self) -> int:
         """The number in every group."""
@@ -85,6 +89,7 @@ class QuorumOperation(Operation):
         """Note an answer for what the peer was asked, ``without`` some partitions; learn who counts."""
         excepted = columns.unpack_u64(without)
         for partition in self.asked[peer]:
+            self.needs[partition].follow(self.host.vnode(partition).standing)
             if partition not in excepted:
                 self.needs[partition].have[peer] = None
         self.learn(now_ms, rows)
@@ -98,9 +103,8 @@ class QuorumOperation(Operation):
     def learn(self, now_ms: int, rows: Iterable[CohortRow]) -> None:
         """Who counts besides; ask those too."""
         for row in rows:
-            if row.partition in self.needs:
+            if row.partition in self.needs and self.host.learn(row):
                 self.needs[row.partition].learn(row)
-                self.host.learn(now_ms, row)
                 self._ask_more(now_ms, row)
 
     def _ask_more(self, now_ms: int, row: CohortRow) -> None:
@@ -118,26 +122,37 @@ class QuorumOperation(Operation):
 
 @attrs.frozen
 class Named:
-    """What a request asks for under one unique name: the numbers of those tasks in it, and which of them are
-    ``behind`` another of them. Single calls travel together, so there may be several."""
+    """What a request asks for under one unique name, by the numbers of those tasks in it. Single calls travel
+    together, so there may be several."""
 
-    numbers: Sequence[int]
-    behind: Sequence[int] = ()
+    bodies: Mapping[int, bytes]
+
+    @property
+    def behind(self) -> list[int]:
+        """Those that give way to another of them."""
+        every = [*self.bodies.values()]
+        return [number for number, body in self.bodies.items() if any(stands_over(each, body) for each in every)]
+
+    def others(self, record: bytes) -> list[int]:
+        """Those of another content than this."""
+        return [number for number, body in self.bodies.items() if body != record]
 
 
 class WriteOperation(QuorumOperation):
     """Copies of one request. ``sizes``: how many ids of it are in each partition. ``named``: those that stand for
-    a unique name; who refuses all that is asked for under one has that task already."""
+    a unique name; who refuses all that is asked for under one has that task already. ``duplicates``: the numbers
+    of those that are known to be there already, of the whole request."""
 
     def __init__(self, host: Host, origin: Origin, now_ms: int, w: int, sizes: Mapping[int, int],
-                 make: Make, named: Mapping[bytes, Named] | None = None) -> None:
+                 make: Make, named: Mapping[bytes, Named] | None = None, duplicates: Iterable[int] = ()) -> None:
         super().__init__(host, origin, now_ms, sizes, make)
         self._w = w
         self._sizes = sizes
         self._refused: dict[bytes, None] = {}
         self._old: dict[bytes, None] = {}
         self._named = named or {}
-        self._duplicates = {number: None for each in self._named.values() for number in each.behind}
+        self._duplicates = dict.fromkeys(duplicates)
+        self._duplicates |= {number: None for each in self._named.values() for number in each.behind}
         self._is_kept_somewhere = False
 
     def on_reply(self, now_ms: int, peer: str, message: Message) -> None:
@@ -148,8 +163,8 @@ class WriteOperation(QuorumOperation):
         refused, old = ids.split(message.refused), ids.split(message.old)
         if self._named:
             for task_id, count in Counter(refused).items():
-                if task_id in self._named and count == len(self._named[task_id].numbers):
-                    self._duplicates.update(dict.fromkeys(self._named[task_id].numbers))
+                if task_id in self._named and count == len(self._named[task_id].bodies):
+                    self._duplicates.update(dict.fromkeys(self._named[task_id].bodies))
             refused = [task_id for task_id in refused if task_id not in self._named]
         self._refused.update(dict.fromkeys(refused))
         self._old.update(dict.fromkeys(old))

@@ -307,7 +307,8 @@ class WatchedOperation(SilentOperation):
 
 
 def ends_known(replica: Replica, task_ids: Sequence[bytes]) -> dict[bytes, End]:
-    """What may be told of tasks at once: ends that a majority knows, since somebody was told of them."""
+    """What may be told of tasks at once: ends that a majority knows, since somebody was told of them; and what was
+    collected, or is so old that it is taken from nobody any more."""
     ends = {task_id: End.UNKNOWN if body is None else End.OPEN
             for task_id, body in zip(task_ids, replica.bodies(task_ids), strict=True)}
     for key, record in replica.histories(task_ids).items():
@@ -315,4 +316,5 @@ def ends_known(replica: Replica, task_ids: Sequence[bytes]) -> dict[bytes, End]:
         end = replica.filing.end_of(task_id, history)
         if end is not End.OPEN:
             ends[task_id] = end if replica.filing.waiting.is_told(task_id, end, history.round) else End.OPEN
-    return ends
+    unknown = [task_id for task_id, end in ends.items() if end is End.UNKNOWN]
+    return ends | dict.fromkeys(replica.gone(unknown), End.GONE)

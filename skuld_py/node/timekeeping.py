@@ -182,6 +182,7 @@ class Timekeeper:
         self._asked: dict[int, tuple[str, int]] = {}
         self._next_round_ms = 0
         self._next_judgement_ms = 0
+        self._now_ms = 0
         self._is_news = True
         self._live_since_ms: int | None = None
         self._is_admitted = False
@@ -207,7 +208,11 @@ class Timekeeper:
         return min(self._next_round_ms, self._next_judgement_ms) if self._is_news else self._next_round_ms
 
     def look(self, now_ms: int) -> None:
-        """Ask around when it is time, and judge what is new."""
+        """Ask around when it is time, and judge what is new. What was measured by a clock that has fallen back
+        since says nothing."""
+        if now_ms < self._now_ms:
+            self._spans, self._asked, self._next_round_ms, self._next_judgement_ms = {}, {}, 0, 0
+        self._now_ms = now_ms
         if now_ms >= self._next_round_ms:
             self._begin_round(now_ms)
         if self._is_news and now_ms >= self._next_judgement_ms:

@@ -9,12 +9,13 @@ nothing needs to be remembered but the rows.
 Invariants. A dependency is noted as met only by the word of its leader, which has it from a majority: done stays
 done, whoever leads next. Notes go to all who keep the dependent; a death goes to a majority in the leader's own
 epoch, like any other. Only the walk's last question, after the time that a task gives to dependencies nobody
-knows, makes one unknown.
+knows, makes one unknown; but what is collected its leader says to be gone, and nobody waits for that.
 
-A walk reads ``watch_rows`` rows in ``watch_ms``. A pass begins no sooner than ``rewatch_ms`` after the last, and
-than twenty times as long as that took, up to ten times ``rewatch_ms``: a million blocked tasks must not keep a
-node busy, nor wait for ever for word that was lost. Who enqueues in bulk has new dependencies gathered for
-``gather_ms``: each question is written down on three disks, and few large ones cost less than many.
+What nobody knows is asked about once more when the time of a task that waits for it is over, if that is before the
+walk comes by. A walk reads ``watch_rows`` rows in ``watch_ms``. A pass begins no sooner than ``rewatch_ms`` after
+the last, and than twenty times as long as that took, up to ten times ``rewatch_ms``: a million blocked tasks must
+not keep a node busy, nor wait for ever for word that was lost. Who enqueues in bulk has new dependencies gathered
+for ``gather_ms``: each question is written down on three disks, and few large ones cost less than many.
 
 Rejected: subscriptions written by the coordinator at enqueue, which double the way to the acknowledgement, and do
 not suffice where it dies between the two; polling alone, whose answers come a pass late.
@@ -32,6 +33,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import ON_FAILURE_FAIL, ON_FAILURE_IGNORE, Header, header_of
 from skuld_py.model.history import DEP_FAILED, DEP_UNKNOWN, DIED, decode_history
 from skuld_py.model.notes import MET, End, met_seq
+from skuld_py.node.agenda import Agenda
 from skuld_py.node.granting import AmendOperation
 from skuld_py.node.household import Household
 from skuld_py.node.noting import Noted, SilentOperation, not_leading, write_notes
@@ -54,7 +56,6 @@ FOREVER_MS = 1 << 62
 class Walk:
     """Where the walk over a partition's dependencies is."""
 
-    due_ms: int
     began_ms: int
     after: bytes = b""
 
@@ -65,6 +66,8 @@ class Watching:
     def __init__(self, node: Household) -> None:
         self._node = node
         self._walks: dict[int, Walk] = {}
+        self._agenda = Agenda()
+        """When each goes on."""
         self._next_ms = FOREVER_MS
         """When the first walk is due, and none before the pace allows it; or earlier."""
         self._pace_ms = 0
@@ -81,7 +84,8 @@ class Watching:
 
     def begin(self, now_ms: int, partition: int) -> None:
         """Walk over all that tasks of a partition wait for, which this node leads."""
-        self._walks[partition] = Walk(now_ms, now_ms)
+        self._walks[partition] = Walk(now_ms)
+        self._agenda.note(partition, now_ms)
         self._next_ms = min(self._next_ms, max(self._pace_ms, now_ms))
 
     def leave(self, partition: int) -> None:
@@ -98,7 +102,7 @@ class Watching:
         with all that come within ``gather_ms``. Says whether any was asked."""
         timing = self._node.timing
         due_ms = self._asked_ms + timing.gather_ms
-        if len(deps) >= timing.gather_rows and now_ms < due_ms and self._put_off(due_ms, vnode, deps):
+        if len(deps) >= timing.gather_rows and now_ms < due_ms and self.put_off(due_ms, vnode, deps):
             return False
         return self.ask(now_ms, vnode, deps)
 
@@ -113,9 +117,9 @@ class Watching:
 
     def _walk(self, now_ms: int) -> bool:
         """One page of one partition, if one is due."""
-        partition = min(self._walks, key=lambda partition: self._walks[partition].due_ms, default=None)
-        if partition is None or self._walks[partition].due_ms > now_ms:
-            self._next_ms = FOREVER_MS if partition is None else self._walks[partition].due_ms
+        partition = next((each for each in self._agenda.take(now_ms, 1) if each in self._walks), None)
+        if partition is None:
+            self._next_ms = self._agenda.deadline()
             return False
         walk, timing = self._walks[partition], self._node.timing
         self._pace_ms = now_ms + timing.watch_ms
@@ -125,8 +129,8 @@ class Watching:
         deps, walk.after = vnode.replica.filing.waiting.dependencies(walk.after, timing.watch_rows)
         took_ms = now_ms - walk.began_ms
         pause_ms = max(timing.rewatch_ms, min(PASS_SHARE * took_ms, PAUSE_MAX * timing.rewatch_ms))
-        walk.due_ms = self._pace_ms if walk.after else now_ms + pause_ms
-        self._next_ms = max(self._pace_ms, min(walk.due_ms for walk in self._walks.values()))
+        self._agenda.note(partition, self._pace_ms if walk.after else now_ms + pause_ms)
+        self._next_ms = max(self._pace_ms, self._agenda.deadline())
         return self.ask(now_ms, vnode, deps)
 
     def ask(self, now_ms: int, vnode: Vnode, deps: Sequence[bytes], is_last: bool = False) -> bool:
@@ -148,9 +152,9 @@ class Watching:
     def try_again(self, now_ms: int, vnode: Vnode, deps: Sequence[bytes]) -> None:
         """Ask somewhat later. What is too much to remember, the walk finds."""
         if deps:
-            self._put_off(now_ms + self._node.timing.resend_ms, vnode, deps)
+            self.put_off(now_ms + self._node.timing.resend_ms, vnode, deps)
 
-    def _put_off(self, due_ms: int, vnode: Vnode, deps: Sequence[bytes]) -> bool:
+    def put_off(self, due_ms: int, vnode: Vnode, deps: Sequence[bytes]) -> bool:
         """Ask about these then; says whether there is room for them."""
         has_room = sum(len(asked) for _, _, asked in self._again) + len(deps) <= FRESH_MAX
         if has_room:
@@ -190,18 +194,27 @@ class WatchOperation(Operation):
             return
         if not any(message.ends):
             return
-        ends = {dep: End(end) for dep, end in zip(self._deps, message.ends, strict=True) if end in (1, 2, 3)}
+        ends = {dep: End(end) for dep, end in zip(self._deps, message.ends, strict=True) if 1 <= end <= End.GONE}
         if not self._is_last:
-            self._ask_for_the_last_time(now_ms, [dep for dep, end in ends.items() if end is End.UNKNOWN])
+            self._ask_again(now_ms, [dep for dep, end in ends.items() if end is End.UNKNOWN])
             ends = {dep: end for dep, end in ends.items() if end is not End.UNKNOWN}
         if ends and self._vnode.is_leading:
             self.host.start(MeetOperation(self.host, Origin(0), now_ms, self._vnode, ends), now_ms)
 
-    def _ask_for_the_last_time(self, now_ms: int, unknown: Sequence[bytes]) -> None:
-        """Those that somebody has waited for long enough."""
-        overdue = [dep for dep in unknown if any(
-            now_ms > deadline_of(task_id, header)
-            for task_id, _, header in dependents(self._vnode, dep, b"", PAGE))]
+    def _ask_again(self, now_ms: int, unknown: Sequence[bytes]) -> None:
+        """For the last time about those that somebody has waited for long enough; about others when somebody will
+        have, if that is before the walk asks again, together with those of the same moment."""
+        timing, overdue, later = self.host.timing, list[bytes](), dict[int, list[bytes]]()
+        for dep in unknown:
+            ends_ms = [deadline_of(task_id, header)
+                       for task_id, _, header in dependents(self._vnode, dep, b"", PAGE)]
+            if min(ends_ms, default=now_ms) < now_ms:
+                overdue.append(dep)
+            next_ms = min((end_ms for end_ms in ends_ms if end_ms >= now_ms), default=FOREVER_MS)
+            if next_ms < now_ms + timing.rewatch_ms:
+                later.setdefault(next_ms // timing.gather_ms + 1, []).append(dep)
+        for moment, deps in later.items():
+            self._watching.put_off(moment * timing.gather_ms, self._vnode, deps)
         self._watching.ask(now_ms, self._vnode, overdue, is_last=True)
 
     def on_deadline(self, now_ms: int) -> None:
@@ -313,12 +326,12 @@ def verdict_of(policy: int, end: End, is_overdue: bool) -> int | None:
     """Why a task dies of a dependency that ended so; 0 when it lives and waits for it no more, None when it waits
     on.
 
-    A task does not wait for ever for what nobody knows, whatever its policy.
+    A task does not wait for ever for what nobody knows, whatever its policy; nor at all for what is collected.
     """
     if end is End.DONE:
         return 0
     if end is End.FAILED:
         return {ON_FAILURE_IGNORE: 0, ON_FAILURE_FAIL: DEP_FAILED}.get(policy)
-    if end is End.OPEN or not is_overdue:
+    if end is End.OPEN or (end is End.UNKNOWN and not is_overdue):
         return None
     return 0 if policy == ON_FAILURE_IGNORE else DEP_UNKNOWN

@@ -23,8 +23,9 @@ from skuld_py.model.events import (
     SwapDocument,
 )
 from skuld_py.model.state import State
-from skuld_py.partition.election import Election, Phase
+from skuld_py.partition.election import Election, Phase, Transfer
 from skuld_py.partition.evaluator import Facts, Resign, Rest, Stand, Write, Yield, evaluate, is_frozen
+from skuld_py.partition.promise import EPOCHS_AHEAD
 from skuld_py.partition.standing import Names
 from skuld_py.partition.vnode import Vnode
 
@@ -32,6 +33,9 @@ MOVE_PAUSE = 4
 """A leader that could not change its cohort tries again after so many times the pause of a candidate..."""
 MOVE_DOUBLINGS = 4
 """...and after twice as many when that failed too, so often: trying costs grants."""
+
+
+SPENT = "the epoch's tokens were spent"
 
 
 class Candidacy:
@@ -46,9 +50,14 @@ class Candidacy:
         self._is_in_doubt = False
         """The revision known may not be the newest: read before anything else."""
         self._is_reading = False
+        self._inquired = 0
+        """The epoch for whose sake the document is being read."""
+        self._next_inquiry_ms = 0
         self._next_move_ms = 0
         self._drained_until_ms = 0
         self._moves_tried = 0
+        self.is_moving = False
+        """Whether this leader would change its cohort or yield, now or after a pause."""
 
     # -- steps of an election ----------------------------------------------------------------------
 
@@ -56,16 +65,36 @@ class Candidacy:
         """Begin a candidacy."""
         return self._election.stand(now_ms)
 
-    def on_abdicate(self, now_ms: int, request: m.Abdicate) -> list[Effect]:
-        """The leader asks this node to succeed it."""
+    def on_abdicate(self, now_ms: int, leader: str, request: m.Abdicate) -> list[Effect]:
+        """The leader asks this node to succeed it; whether it is the leader shows in the document."""
         vnode = self._vnode
         if not self._election.is_idle or vnode.suspicion or vnode.me.name not in request.cohort:
             return []
-        return self._election.stand(now_ms, (request.epoch, request.cohort))
+        if not vnode.believes(request.epoch, request.cohort):
+            return []
+        return self._election.stand(now_ms, Transfer(request.epoch, request.cohort, leader))
+
+    def inquire(self, now_ms: int) -> list[Effect]:
+        """A peer said that there is a newer leader: the document says whether that is true. Who leads reads it
+        before its next upkeep; who is a candidate has read it, or will."""
+        vnode = self._vnode
+        if not vnode.heard_epoch or now_ms < self._next_inquiry_ms:
+            return []
+        self._next_inquiry_ms = now_ms + vnode.timing.retry_ms
+        self._inquired, vnode.heard_epoch = vnode.heard_epoch, 0
+        if self._election.is_idle:
+            return [ReadDocument(vnode.partition)]
+        if self._election.is_leading:
+            self._is_in_doubt = True
+            self._election.changed(vnode.partition)
+        return []
 
     def on_read(self, now_ms: int, event: DocumentRead, facts: Facts) -> list[Effect]:
         """A document came: decide on a candidacy, settle a swap, or mend what the leader knows."""
         document, election = event.document, self._election
+        self._vnode.has_read = True
+        self._vnode.note_document(document, self._inquired)
+        self._inquired = 0
         if document.epoch:
             self._check_memory(now_ms, document)
             self._vnode.settle(now_ms, document.epoch, document.era, document.cohort)
@@ -81,22 +110,23 @@ class Candidacy:
         return []
 
     def _check_memory(self, now_ms: int, document: Document) -> None:
-        """Whoever led an epoch has promised it to itself, durably, before. If this store led and does not
-        know, it is an old copy put back."""
+        """Whoever led an epoch, or whose vote was counted for it, has promised it, durably, before. If this store
+        has and does not know, it is an old copy put back."""
         vnode, me = self._vnode, self._vnode.me
-        led = max((epoch for leader, epoch in ((document.leader, document.epoch),
-                                               (document.previous.leader, document.previous.epoch))
-                   if leader == me.name), default=0)
+        led = [epoch for leader, epoch in ((document.leader, document.epoch),
+                                           (document.previous.leader, document.previous.epoch))
+               if leader == me.name]
+        promised = max([document.promises.get(me.name, 0), *led])
         is_same_store = me.incarnation != "" and Seat(me.name, me.incarnation) in document.seats
-        if led > vnode.promise.epoch and is_same_store and not vnode.suspicion:
-            vnode.doubt(now_ms, f"it led epoch {led} and does not know: its data is an old copy")
+        if promised > vnode.promise.epoch and is_same_store and not vnode.suspicion:
+            vnode.doubt(now_ms, f"it promised epoch {promised} and does not know: its data is an old copy")
 
     def _decide(self, now_ms: int, event: DocumentRead, facts: Facts) -> list[Effect]:
         document, transfer = event.document, self._election.transfer
         if transfer is not None:
-            epoch, cohort = transfer
-            if document.epoch == epoch and not is_frozen(document, now_ms):
-                return self._open(now_ms, document, event.version, cohort, f"{document.leader} yielded")
+            is_of_leader = (document.epoch, document.leader) == (transfer.epoch, transfer.leader)
+            if is_of_leader and not is_frozen(document, now_ms):
+                return self._open(now_ms, document, event.version, transfer.cohort, f"{document.leader} yielded")
             self.standstill = "the leader that yielded is not the leader any more"
         else:
             action = evaluate(attrs.evolve(facts, epoch=0), document, now_ms)
@@ -109,7 +139,9 @@ class Candidacy:
         return []
 
     def _try(self, now_ms: int, document: Document, version: int, cohort: Names) -> list[Effect]:
-        self._election.choose_epoch(document, self._vnode.promise.epoch)
+        epoch = self._election.choose_epoch(document, self._vnode.promise.epoch)
+        if epoch > document.told_epoch + EPOCHS_AHEAD:
+            return self._spend(now_ms, document, version, epoch)
         cause = "the first leader" if not document.epoch else f"{document.leader} was not heard"
         effects = self._election.open(now_ms, document, version, cohort, is_trial=True, cause=cause)
         return effects + self._advance(now_ms)
@@ -117,9 +149,18 @@ class Candidacy:
     def _open(self, now_ms: int, document: Document, version: int, cohort: Names, cause: str) -> list[Effect]:
         """Stand without a trial: the leader itself wishes it."""
         epoch = self._election.choose_epoch(document, self._vnode.promise.epoch)
+        if epoch > document.told_epoch + EPOCHS_AHEAD:
+            return self._spend(now_ms, document, version, epoch)
         self._vnode.promise_to(now_ms, epoch, self._vnode.me.name, cohort, document.epoch)
         effects = self._election.open(now_ms, document, version, cohort, is_trial=False, cause=cause)
         return effects + self._advance(now_ms)
+
+    def _spend(self, now_ms: int, document: Document, version: int, epoch: int) -> list[Effect]:
+        """No voter would promise this epoch: write which are spent, and begin anew by that document. Whether the
+        write succeeds shows when it is read."""
+        self._vnode.resign(now_ms)
+        return [SwapDocument(self._vnode.partition, version, attrs.evolve(
+            document, spent=epoch - 1, write_id=self._election.write_id(), cause="epochs were spent"))]
 
     def on_read_failed(self, now_ms: int) -> None:
         """The registry is out of reach: start over later. A swap in doubt stays in doubt, and is read again."""
@@ -128,8 +169,9 @@ class Candidacy:
             self._election.give_up(now_ms)
 
     def on_vote(self, now_ms: int, voter: str, vote: m.Vote) -> list[Effect]:
-        """An answer to ``RequestVote``."""
-        self._election.on_vote(now_ms, voter, vote)
+        """An answer to ``RequestVote``. Whose promise is beyond belief is as good as silent."""
+        if self._vnode.believes(vote.promised):
+            self._election.on_vote(now_ms, voter, vote)
         return self._advance(now_ms)
 
     def on_page(self, now_ms: int, voter: str, page: m.ClaimPage) -> list[Effect]:
@@ -137,7 +179,7 @@ class Candidacy:
         if self._election.phase is not Phase.PULLING or page.epoch != self._election.epoch:
             return []
         self._vnode.join_claims(now_ms, page)
-        effects = self._election.on_page(voter, page)
+        effects = self._election.on_page(now_ms, voter, page)
         return effects + self._advance(now_ms)
 
     def on_synced(self, now_ms: int, member: str, synced: m.Synced) -> list[Effect]:
@@ -148,7 +190,7 @@ class Candidacy:
     def on_kept(self, now_ms: int, voter: str, kept: m.ClaimsKept) -> list[Effect]:
         """A pushed page is safe at a voter."""
         following = self._vnode.claim_page(kept.next) if kept.next else None
-        effects = self._election.on_kept(voter, kept, following)
+        effects = self._election.on_kept(now_ms, voter, kept, following)
         return effects + self._advance(now_ms)
 
     def on_swapped(self, now_ms: int, event: DocumentSwapped) -> list[Effect]:
@@ -168,6 +210,8 @@ class Candidacy:
         effects: list[Effect] = []
         if election.phase is Phase.TRYING and election.has_votes():
             epoch = election.choose_epoch(election.document, vnode.promise.epoch)
+            if epoch > election.document.told_epoch + EPOCHS_AHEAD:
+                return self._spend(now_ms, election.document, election.version, epoch)
             vnode.promise_to(now_ms, epoch, vnode.me.name, election.cohort, election.document.epoch)
             effects += election.ask_for_votes(now_ms)
         if election.phase is Phase.VOTING and election.has_votes():
@@ -175,13 +219,13 @@ class Candidacy:
         if election.has_pulled():
             effects += election.start_sync(now_ms)
         if election.has_synced():
-            effects += election.start_push(vnode.claim_page(b""))
+            effects += election.start_push(now_ms, vnode.claim_page(b""))
         if election.has_pushed():
             effects += election.swap(now_ms, vnode.live, self._floor())
         return effects
 
     def _floor(self) -> Floor:
-        claims = sum(counts[State.CLAIMED] for _, counts in self._vnode.replica.filing.tally.rows(None, 1_000))
+        claims = sum(counts[State.CLAIMED] for _, counts in self._vnode.replica.filing.tally.rows())
         return Floor(claims=max(0, claims), end_ms=self._election.document.horizon_ms)
 
     def _rise(self, now_ms: int) -> None:
@@ -189,6 +233,8 @@ class Candidacy:
         if election.is_leading:
             vnode.granted = 0
             vnode.is_draining = False
+            if election.cause == SPENT:
+                self._moves_tried, self._next_move_ms = 0, now_ms  # it had what it wanted: no pause, however often
             self._written, self._is_in_doubt, self._is_reading = None, False, False
             vnode.note_leader(vnode.me.name, election.epoch)
             vnode.settle(now_ms, election.epoch, election.document.era, election.cohort)
@@ -211,6 +257,7 @@ class Candidacy:
             self._is_reading = True
             return [ReadDocument(self._vnode.partition)]
         action = evaluate(facts, self._election.document, now_ms)
+        self.is_moving = isinstance(action, Stand | Yield)
         self.standstill = action.reason if isinstance(action, Rest | Resign) else ""
         if isinstance(action, Resign):
             self._vnode.resign(now_ms)
@@ -240,7 +287,8 @@ class Candidacy:
         if isinstance(action, Yield):
             target = action.targets[(self._moves_tried - 1) % len(action.targets)]
             return [Send(target, m.Abdicate(vnode.partition, election.epoch, action.cohort))]
-        return self._open(now_ms, election.document, election.version, action.cohort, "the placement moved")
+        cause = SPENT if vnode.is_spent else "the placement moved"
+        return self._open(now_ms, election.document, election.version, action.cohort, cause)
 
     def _write(self, document: Document) -> list[Effect]:
         self._written = attrs.evolve(document, write_id=self._election.write_id(), cause="upkeep")

@@ -20,7 +20,8 @@ The candidate, in order:
 8. leads, if it has promised nothing newer meanwhile.
 
 Any message of a newer epoch fences. A restarted leader has another boot and never resumes. Whoever
-fails waits a while, with jitter, and starts at 1.
+fails waits a while, with jitter, and starts at 1. Steps 5 and 6 take as long as there are claims: what is
+bounded is the wait for the next page, and who serves pages welcomes no other candidate meanwhile.
 
 ``Election`` decides and emits; the vnode owns the data and serves the voters' side.
 
@@ -83,6 +84,15 @@ TRANSITIONS = {
 """The life of a candidacy. Every phase may fall back to idle; the rest goes one way."""
 
 
+@attrs.frozen
+class Transfer:
+    """The epoch and name of a leader that asked this node to stand, and the cohort to stand for."""
+
+    epoch: int
+    cohort: Names
+    leader: str
+
+
 @attrs.define
 class Election:
     """One partition's candidacy on one node. ``document`` and ``version`` are the revision it acts by."""
@@ -98,10 +108,11 @@ class Election:
     document: Document = NOBODY
     version: int = -1
     cause: str = ""
-    transfer: tuple[int, Names] | None = None
-    """The epoch whose leader asked this node to stand, and the cohort to stand for."""
+    transfer: Transfer | None = None
     next_attempt_ms: int = 0
     expires_ms: int = 0
+    changed: Callable[[int], None] = attrs.field(default=lambda partition: None, kw_only=True, eq=False)
+    """Told the partition when the phase or the document changes."""
     _seen_epoch: int = 0
     """The newest epoch that voters said they had promised."""
     _write_id: str = ""
@@ -116,6 +127,7 @@ class Election:
         if phase is not Phase.IDLE and phase not in TRANSITIONS[self.phase]:
             raise AssertionError(f"election of {self.partition}: {self.phase} -> {phase}")
         self.phase = phase
+        self.changed(self.partition)
 
     @property
     def is_leading(self) -> bool:
@@ -157,10 +169,11 @@ class Election:
     def note_written(self, document: Document, version: int) -> None:
         """The leader wrote, or read back, a newer revision of its own document."""
         self.document, self.version = document, version
+        self.changed(self.partition)
 
     # -- steps 1 to 4 ------------------------------------------------------------------------------
 
-    def stand(self, now_ms: int, transfer: tuple[int, Names] | None = None) -> list[Effect]:
+    def stand(self, now_ms: int, transfer: Transfer | None = None) -> list[Effect]:
         """Begin a candidacy: read the document."""
         self._enter(Phase.READING)
         self.transfer = transfer
@@ -222,17 +235,18 @@ class Election:
     def start_pull(self, now_ms: int) -> list[Effect]:
         """Read the voters' claims."""
         self._enter(Phase.PULLING)
-        self.expires_ms = now_ms + self.timing.request_ms
+        self.expires_ms = now_ms + self.timing.page_ms
         others = [name for name in self.document.cohort if name in self._votes and name != self.me.name]
         self._cursors = dict.fromkeys(others, b"")
         return [Send(name, PullClaims(self.partition, self.epoch, b"")) for name in others]
 
-    def on_page(self, voter: str, page: ClaimPage) -> list[Effect]:
+    def on_page(self, now_ms: int, voter: str, page: ClaimPage) -> list[Effect]:
         """One page, already joined into the local data."""
         if self.phase is not Phase.PULLING or page.epoch != self.epoch:
             return []
         if self._cursors.get(voter) != page.after:
             return []
+        self.expires_ms = now_ms + self.timing.page_ms
         self._cursors[voter] = page.next or None
         return [Send(voter, PullClaims(self.partition, self.epoch, page.next))] if page.next else []
 
@@ -267,9 +281,10 @@ class Election:
 
     # -- step 6 --------------------------------------------------------------------------------------
 
-    def start_push(self, first_page: PushClaims) -> list[Effect]:
+    def start_push(self, now_ms: int, first_page: PushClaims) -> list[Effect]:
         """Offer the joined claims to every voter of the new cohort."""
         self._enter(Phase.PUSHING)
+        self.expires_ms = now_ms + self.timing.page_ms
         voters = [name for name in self.cohort if name in self._votes and name != self.me.name]
         if not first_page.ids:
             self._cursors = dict.fromkeys(voters, None)
@@ -277,12 +292,13 @@ class Election:
         self._cursors = dict.fromkeys(voters, b"")
         return [Send(name, first_page) for name in voters]
 
-    def on_kept(self, voter: str, kept: ClaimsKept, next_page: PushClaims | None) -> list[Effect]:
+    def on_kept(self, now_ms: int, voter: str, kept: ClaimsKept, next_page: PushClaims | None) -> list[Effect]:
         """One page confirmed; ``next_page`` is None after the last."""
         if self.phase is not Phase.PUSHING or kept.epoch != self.epoch:
             return []
         if self._cursors.get(voter) != kept.after:
             return []
+        self.expires_ms = now_ms + self.timing.page_ms
         self._cursors[voter] = next_page.after if next_page else None
         return [Send(voter, next_page)] if next_page else []
 
@@ -306,12 +322,16 @@ class Election:
         known = {seat.node: seat.incarnation for seat in old.seats}
         known.update((name, member.incarnation) for name, member in live.items())
         is_changed = sorted(self.cohort) != sorted(old.cohort)
+        voters = {*old.cohort, *self.cohort}
+        promises = {name: epoch for name, epoch in old.promises.items() if name in voters}
+        promises.update((name, self.epoch) for name, is_granted in self._votes.items() if is_granted)
         self.document = attrs.evolve(
             old, epoch=self.epoch, leader=self.me.name, boot=self.me.boot, seats=seats_of(self.cohort, known),
             era=self.epoch if is_changed else old.era, floor=floor, promote=None,
             horizon_ms=max(old.horizon_ms, now_ms + self.timing.horizon_ms),
             learners=tuple(name for name in old.learners if name not in self.cohort),
-            previous=Previous(old.epoch, old.leader, old.cohort), write_id=self._write_id, cause=self.cause)
+            previous=Previous(old.epoch, old.leader, old.cohort), promises=promises,
+            write_id=self._write_id, cause=self.cause)
         return [SwapDocument(self.partition, self.version, self.document)]
 
     def on_swapped(self, now_ms: int, event: DocumentSwapped) -> list[Effect]:

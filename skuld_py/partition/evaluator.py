@@ -3,9 +3,10 @@
 The order is fixed: is my role that of the document's epoch? is it frozen? is there upkeep? an
 operator's wish? has placement moved? A later question is not looked at while an earlier one has an
 answer, so no wish is obeyed by a leader that is deposed, and nobody stands because of a document
-that its writer was about to mend. Last comes the balance: a leader gives way to the first of its cohort. Before
-that, candidacies of which nothing came are ended: who stood, or voted, for a cohort counts on it until a newer
-epoch has a leader, so the leader takes one.
+that its writer was about to mend. A leader without tokens takes a new epoch whatever an operator holds, since
+it can grant no more: leader and cohort stay. Last comes the balance: a leader gives way to the first of its
+cohort. Before that, candidacies of which nothing came are ended: who stood, or voted, for a cohort counts on it
+until a newer epoch has a leader, so the leader takes one.
 
 A dead leader's successor keeps the cohort; only a living leader changes it, once the new members
 have filled. So a change of members and a loss of the leader never happen in one step.
@@ -33,7 +34,8 @@ class Facts:
     """What this node knows. ``epoch`` is the one it leads, 0 if none; ``remembered`` the newest it knows to
     have had a leader. ``filled`` are nodes that have taken the data over, ``suspects`` those that fill again,
     with the reason; ``steady`` those that have been there for a while; ``strays`` those that count on a cohort
-    of which nothing came. ``horizon_ms`` is what the leases asked for need."""
+    of which nothing came. ``horizon_ms`` is what the leases asked for need. ``is_spent``: the epoch led has no
+    tokens left."""
 
     me: Member
     live: Mapping[str, Member]
@@ -47,6 +49,7 @@ class Facts:
     steady: Collection[str] = ()
     strays: Collection[str] = ()
     horizon_ms: int = 0
+    is_spent: bool = False
 
 
 @attrs.frozen
@@ -141,6 +144,8 @@ def _lead(facts: Facts, document: Document, now_ms: int) -> Action:
     kept = _upkeep(facts, document, now_ms)
     if kept != document:
         return Write(kept)
+    if facts.is_spent:
+        return Stand(document.cohort)
     if is_frozen(document, now_ms) or document.mode == SOLO:
         return Rest("held by an operator")
     wish = document.promote

@@ -49,11 +49,11 @@ from skuld_py.errors import Malformed
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.events import Effect, Send
-from skuld_py.model.ids import ID_BYTES
+from skuld_py.model.ids import ID_BYTES, time_of
 from skuld_py.partition.garbage import collect
 from skuld_py.partition.merkle import FANOUT, LEAVES
 from skuld_py.partition.replica import Replica
-from skuld_py.partition.rows import covers, merge_rows, row_of
+from skuld_py.partition.rows import covers, in_messages, merge_rows, row_of, size_of
 from skuld_py.partition.units import Unit, check_units, read_page, read_units
 
 LEAF_LEVEL = 2
@@ -222,6 +222,8 @@ class Exchange:
             self._expires_ms = now_ms
             return []
         if not self._level:
+            if max(answer.closed_ms, answer.sealed_ms) > now_ms + self.replica.skew_ms:
+                raise Malformed("Probed.closed_ms", "lies in the future")
             self._sealed_ms = answer.sealed_ms
             self.replica.watermark.close(answer.closed_ms)
         differing = sorted(columns.unpack_u64(answer.differing))
@@ -263,18 +265,18 @@ class Exchange:
         digests = {unit.key: digest for unit, digest in zip(self._asked, theirs, strict=False)}
         differing = [unit.key for unit in self._asked if digests.get(unit.key, unit.digest) != unit.digest]
         self.oldest = min(filter(None, [self.oldest, *differing[:1]]), default=b"")
-        _drop(self.replica, [unit.key for unit in self._asked], answer.gone)
+        _drop(self.replica, [unit.key for unit in self._asked], answer.gone, self._sealed_ms)
         if not self.is_leaving:
             self.progress.conflicts += len(merge_rows(self.replica, now_ms, self.partitions, answer.tasks))
             self.progress.fetched_rows += len(answer.tasks)
-            self.progress.fetched_bytes += sum(map(_size_of, answer.tasks))
+            self.progress.fetched_bytes += sum(map(size_of, answer.tasks))
         mine = list(read_units(self.replica.store, self.replica.prefix, differing))
         known = _covered(mine, digests, answer.tasks) if self.is_leaving else set()
         rows = [row_of(unit) for unit in mine if unit.digest != digests[unit.key] and unit.key not in known]
         self.progress.given_rows += len(rows)
-        self.progress.given_bytes += sum(map(_size_of, rows))
+        self.progress.given_bytes += sum(map(size_of, rows))
         effects: list[Effect] = [Send(self.peer, m.Repair(self.replica.partition, tuple(part)))
-                                 for part in _in_messages(rows, self.limits)]
+                                 for part in in_messages(rows, self.limits)]
         del self._noted[: len(theirs)]
         if self._noted:
             return effects + self._fetch(now_ms)
@@ -344,7 +346,7 @@ def answer_fetch(replica: Replica, limits: Limits, question: m.Fetch) -> m.Fetch
     """My digests of the units asked for, and those units that are otherwise here."""
     keys = question.units.unpack("Fetch.units")
     check_units("Fetch.units", keys)
-    _drop(replica, keys, question.gone)
+    _drop(replica, keys, question.gone, 0)
     theirs = columns.unpack_u64(question.digests)
     mine = [unit for unit, _ in zip(_units(replica, keys, limits), theirs, strict=False)]
     rows = [row_of(unit) for unit, digest in zip(mine, theirs, strict=False) if unit.digest not in (digest, 0)]
@@ -359,13 +361,16 @@ def _gone(replica: Replica, units: Sequence[Unit]) -> bytes:
     return columns.pack_u64([index for index, task_id in lacking.items() if task_id in gone])
 
 
-def _drop(replica: Replica, keys: Sequence[bytes], gone: bytes) -> None:
-    """Delete what a peer has collected."""
+def _drop(replica: Replica, keys: Sequence[bytes], gone: bytes, sealed_ms: int) -> None:
+    """Delete what a peer has collected: nothing above what this copy was closed to, or that peer is sealed to."""
     indexes = columns.unpack_u64(gone)
     if any(index >= len(keys) for index in indexes):
         raise Malformed("gone", "there is no such unit")
-    if indexes:
-        collect(replica, list(dict.fromkeys(keys[index][:ID_BYTES] for index in indexes)))
+    named = list(dict.fromkeys(keys[index][:ID_BYTES] for index in indexes))
+    upto_ms = max(sealed_ms, replica.watermark.closed_ms)
+    old = [task_id for task_id in named if time_of(task_id) <= upto_ms]
+    if old:
+        collect(replica, old)
 
 
 def _units(replica: Replica, keys: Sequence[bytes], limits: Limits) -> Iterator[Unit]:
@@ -376,21 +381,3 @@ def _units(replica: Replica, keys: Sequence[bytes], limits: Limits) -> Iterator[
         size += unit.size + 64
         if size >= limits.page_bytes:
             return
-
-
-def _in_messages(rows: list[m.TaskRow], limits: Limits) -> Iterator[list[m.TaskRow]]:
-    """Cut rows into messages of at most ``page_rows`` rows and about ``page_bytes`` bytes."""
-    part: list[m.TaskRow] = []
-    size = 0
-    for row in rows:
-        if part and (len(part) >= limits.page_rows or size >= limits.page_bytes):
-            yield part
-            part, size = [], 0
-        part.append(row)
-        size += _size_of(row)
-    if part:
-        yield part
-
-
-def _size_of(row: m.TaskRow) -> int:
-    return len(row.body.data) + len(row.history) + len(row.entries.data) + 64

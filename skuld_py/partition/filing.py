@@ -39,9 +39,11 @@ from skuld_py.model.prelude import only_deps
 from skuld_py.model.state import State, due_of, state_of
 from skuld_py.model.store import Row, Store
 from skuld_py.partition import tables
-from skuld_py.partition.lanes import CLOSED, Lanes
+from skuld_py.partition.bulletin import Bulletin
+from skuld_py.partition.lanes import CLOSED, Lanes, tag_of
+from skuld_py.partition.needs import Needs
 from skuld_py.partition.tables import BODY_ODD, BODY_PLAIN, BODY_UNKNOWN, ODD, PLAIN
-from skuld_py.partition.tally import Tally, Touched
+from skuld_py.partition.tally import Tally
 from skuld_py.partition.turns import Turns
 from skuld_py.partition.waiting import Waiting
 
@@ -60,16 +62,19 @@ def _place_of(header: bytes) -> tuple[int, bytes]:
 class Filing(Turns):
     """The indexes of one partition, and its tally."""
 
-    def __init__(self, store: Store, prefix: bytes, skew_ms: int, touched: Touched,
+    def __init__(self, store: Store, prefix: bytes, skew_ms: int, bulletin: Bulletin,
                  widths: dict[bytes, int]) -> None:
         self._store = store
         self._prefix = prefix
         self._skew_ms = skew_ms
-        self.tally = Tally(store, prefix, touched)
+        self._stock = bulletin.stock
+        self.tally = Tally(store, prefix, bulletin)
         self.lanes = Lanes(store, prefix, widths)
-        self._resettled = None
-        self.waiting = Waiting(store, prefix, touched)
+        self._resettled = b"" if self.lanes.has_old else None
+        self.waiting = Waiting(store, prefix, bulletin)
+        self.needs = Needs(store, prefix)
         self._next_ms: dict[str, int | None] = {table: self._first(table) for table in ("lease", "time", "expiry")}
+        self._take_stock()
 
     # -- columns -------------------------------------------------------------------------------
 
@@ -93,6 +98,8 @@ class Filing(Turns):
         base = self._prefix + queue.encode() + b"\0"
         start = base if after is None else self._prefix + after + b"\0"
         rows = self._store.scan("ready", start, tables.end_of(base), limit)
+        if not rows and after is None:
+            self._stock.discard(base[2:-1], int.from_bytes(self._prefix, "big"))
         return [key[2:] for key, _ in rows], [mark for _, mark in rows]
 
     def move_to_lease(self, now_ms: int, deadline_ms: int, ids: Sequence[bytes], places: Sequence[bytes]) -> None:
@@ -168,6 +175,8 @@ class Filing(Turns):
         """A task goes for good."""
         self._take_out(task_id, history, body)
         self.waiting.forget(task_id)
+        if body is not None:
+            self.needs.remove(task_id, body)
 
     def _take_out(self, task_id: bytes, old: History, had: bytes | None) -> bytes | None:
         """Remove every entry that the task may have; gives the place that a lease told."""
@@ -218,9 +227,9 @@ class Filing(Turns):
             self.waiting.block(task_id, body, missing)
         if is_laned(task_id):
             if state is State.CLAIMED:
-                self.lanes.hold(task_id, place)
+                self.lanes.hold(task_id, place, tag_of(body))
             elif state in _PENDING:
-                self.lanes.wait(task_id, place)
+                self.lanes.wait(task_id, place, tag_of(body))
                 state = State.BLOCKED
         self._enter(state, task_id, history, body)
         if body.expires_ms and state in _PENDING:
@@ -388,6 +397,14 @@ class Filing(Turns):
     def _note(self, table: str, time_ms: int) -> None:
         known_ms = self._next_ms[table]
         self._next_ms[table] = time_ms if known_ms is None else min(time_ms, known_ms)
+
+    def _take_stock(self) -> None:
+        """Say of which queues tasks wait here: a seek for each of them."""
+        start, stop = self._prefix, tables.end_of(self._prefix)
+        while rows := self._store.scan("ready", start, stop, 1):
+            queue = rows[0][0][2:].partition(b"\0")[0]
+            self._stock.add(queue, int.from_bytes(self._prefix, "big"))
+            start = self._prefix + queue + b"\1"
 
     def _first(self, table: str) -> int | None:
         rows = self._store.scan(table, self._prefix, self._prefix + b"\xff" * 8, 1)

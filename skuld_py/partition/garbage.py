@@ -41,7 +41,7 @@ class Remains:
 
     @property
     def has_long_log(self) -> bool:
-        """Whether a read of the task shows only the begin of its log."""
+        """Whether a read of the task shows only the end of its log."""
         log = self.tables[TABLES.index("log")]
         size = sum(len(entry) for _, entry in log)
         return len(log) > DEFAULT_LIMITS.log_entries or size > DEFAULT_LIMITS.log_bytes

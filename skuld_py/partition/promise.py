@@ -14,6 +14,11 @@ import attrs
 from skuld_py.model.store import Store
 from skuld_py.partition.tables import promise_key
 
+EPOCHS_AHEAD = 1 << 10
+"""No epoch farther above all that the document tells of is promised, or believed to be promised, whoever names it:
+epochs are numbers of 32 bits, and a message must not use them up. Who needs one beyond first writes into the
+document which are ``spent``: so whoever lies costs at most these each time."""
+
 
 @attrs.frozen
 class Promise:

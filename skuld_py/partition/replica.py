@@ -14,21 +14,24 @@ from operator import add, itemgetter
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.model import columns
 from skuld_py.model.body import Header, encode_body, header_of, is_plain, stands_over
+from skuld_py.model.cuts import WHOLE, Cuts
+from skuld_py.model.fields import U63_MAX
 from skuld_py.model.history import (
     CLAIM,
     HISTORY_HEAD,
+    ROUNDS_MAX,
     History,
     decode_history,
     encode_claim,
     encode_mark,
 )
-from skuld_py.model.outcomes import LOG_SEQS
+from skuld_py.model.outcomes import FIRST_TOKEN, LOG_SEQS
 from skuld_py.model.prelude import ONE_DEP_BYTES, only_deps
 from skuld_py.model.store import TABLES, Row, Store, digests_of
 from skuld_py.partition import merkle, tables
+from skuld_py.partition.bulletin import Bulletin
 from skuld_py.partition.facts import Amendment, Grant, Mark
 from skuld_py.partition.filing import Filing
-from skuld_py.partition.tally import Touched
 from skuld_py.partition.watermark import Watermark
 
 Histories = Mapping[bytes, bytes]
@@ -44,17 +47,19 @@ PARTITION_TABLES = tuple(table for table in TABLES if table != "meta")
 class Replica:
     """Reads and stages the records of one partition."""
 
-    def __init__(self, partition: int, store: Store, skew_ms: int, touched: Touched | None = None) -> None:
+    def __init__(self, partition: int, store: Store, skew_ms: int, bulletin: Bulletin | None = None) -> None:
         self.partition = partition
         self.prefix = tables.prefix_of(partition)
         self.store = store
         self.skew_ms = skew_ms
-        self._touched: Touched = {} if touched is None else touched
+        self._bulletin = bulletin or Bulletin()
         self._widths: dict[bytes, int] = {}
-        self.filing = Filing(store, self.prefix, skew_ms, self._touched, self._widths)
+        self.filing = Filing(store, self.prefix, skew_ms, self._bulletin, self._widths)
         self.watch = merkle.Watch()
         self.tree = merkle.Tree(store, self.prefix, self.watch)
         self.watermark = Watermark(store, partition)
+        self.token_max = U63_MAX
+        """No peer that is right knows of a claim with a higher token."""
 
     # -- tasks ---------------------------------------------------------------------------------
 
@@ -85,6 +90,8 @@ class Replica:
         if rows:
             self.tree.toggle(merkle.BODY, keys, self.store.put_many("body", rows))
             self._file_new(now_ms, header, ids, rows, self._existing("history", keys))
+            if not is_plain(header):
+                self.filing.needs.add(header, rows)
         return conflicts
 
     def _replace(self, now_ms: int, rows: Sequence[Row], known: Mapping[bytes, bytes]) -> None:
@@ -254,7 +261,7 @@ class Replica:
         for task_id, token in zip(ids, tokens, strict=True):
             old = known.get(self.prefix + task_id, b"")
             if task_id in plain or old[:8] != _NEVER or old[16:24] == _NEVER:
-                self._merge(now_ms, task_id, History.decode(HISTORY_HEAD.pack(at_ms, token, 0)), None)
+                self.join_history(now_ms, task_id, History.decode(HISTORY_HEAD.pack(at_ms, token, 0)), None)
             else:
                 plain[task_id] = token
         if plain:
@@ -263,10 +270,22 @@ class Replica:
     # -- the general case ----------------------------------------------------------------------
 
     def merge_history(self, now_ms: int, task_id: bytes, record: bytes, place: bytes | None) -> None:
-        """Join a history from elsewhere into the stored one; raises ``ValueError`` when it is none."""
-        self._merge(now_ms, task_id, History.decode(record), place)
+        """Join a record made here into the stored history."""
+        self.join_history(now_ms, task_id, History.decode(record), place)
 
-    def _merge(self, now_ms: int, task_id: bytes, change: History, place: bytes | None) -> None:
+    def read_history(self, record: bytes) -> History:
+        """A peer's history of a task; raises ``ValueError`` when it is none, or none that a peer that is right
+        could have: tokens are granted by epochs, and no task is revived without end."""
+        history = History.decode(record)
+        if max(history.newest_token, history.base) > self.token_max:
+            raise ValueError(f"history holds a token above {self.token_max}, of an epoch that nobody has come to")
+        if min(history.claims.entries, default=FIRST_TOKEN) < FIRST_TOKEN:
+            raise ValueError("history holds a claim with a token of no epoch")
+        if max(history.round, history.death_round - 1) > ROUNDS_MAX:
+            raise ValueError("history tells of rounds that the task has not come to")
+        return history
+
+    def join_history(self, now_ms: int, task_id: bytes, change: History, place: bytes | None) -> None:
         key = self.prefix + task_id
         stored = self.store.get("history", key)
         if stored is None and self.gone([task_id]):
@@ -291,7 +310,7 @@ class Replica:
         for table in PARTITION_TABLES:
             rows = self.store.scan(table, self.prefix, tables.end_of(self.prefix), limit)
             self.store.pop_many(table, [key for key, _ in rows])
-        self.filing = Filing(self.store, self.prefix, self.skew_ms, self._touched, self._widths)
+        self.filing = Filing(self.store, self.prefix, self.skew_ms, self._bulletin, self._widths)
         self.tree = merkle.Tree(self.store, self.prefix, self.watch)
         self.watermark.forget()
 
@@ -364,10 +383,30 @@ class Replica:
         start, stop = (tables.log_key(self.prefix, task_id, token, seq) for seq in (after, LOG_SEQS))
         return _within_bytes(self.store.scan("log", start, stop, limit))
 
-    def entries(self, task_id: bytes) -> list[tuple[int, int, bytes]]:
-        """(token, seq, data) of a task's log, from its beginning, as far as the limits of reading go."""
-        base = self.prefix + task_id
-        return _within_bytes(self.store.scan("log", base, tables.end_of(base), DEFAULT_LIMITS.log_entries))
+    def entries(self, task_id: bytes) -> tuple[list[tuple[int, int, bytes]], Cuts]:
+        """(token, seq, data) of a task's notes, and of its log's end as far as the limits of reading go; and what
+        is left out of it (``model.cuts``)."""
+        base, first = self.prefix + task_id, tables.log_key(self.prefix, task_id, FIRST_TOKEN, 0)
+        notes = self.store.scan("log", base, first, DEFAULT_LIMITS.log_entries)
+        kept: list[Row] = []
+        cuts, room = WHOLE, DEFAULT_LIMITS.log_bytes
+        for row in self.store.walk_back("log", first, tables.end_of(base)):
+            room -= len(row[1])
+            if room < 0 or len(notes) + len(kept) == DEFAULT_LIMITS.log_entries:
+                cuts = self._left_out(task_id, row[0] + b"\0")
+                break
+            kept.append(row)
+        return [(*tables.split_log_key(key)[1:], data) for key, data in (*notes, *reversed(kept))], cuts
+
+    def _left_out(self, task_id: bytes, stop: bytes) -> dict[int, int]:
+        """How much there is of each claim's log before a key, by the number of its last entry; a seek or two."""
+        first, cuts = tables.log_key(self.prefix, task_id, FIRST_TOKEN, 0), dict[int, int]()
+        while (row := next(self.store.walk_back("log", first, stop), None)) is not None:
+            _, token, seq = tables.split_log_key(row[0])
+            is_log = seq < LOG_SEQS
+            cuts[token] = cuts.get(token, 0) + (seq + 1 if is_log else 1)
+            stop = tables.log_key(self.prefix, task_id, token, 0) if is_log else row[0]
+        return cuts
 
 
 def _within_bytes(rows: Sequence[Row]) -> list[tuple[int, int, bytes]]:

@@ -7,12 +7,14 @@ merged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from skuld_py.config import Limits
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model import columns, ids
 from skuld_py.model.body import Body, Header, header_of, split_body, stands_over
+from skuld_py.model.cuts import WHOLE, Cuts
 from skuld_py.model.history import EMPTY_HISTORY, FAILED, History, decode_history
 from skuld_py.model.messages import TaskRow
 from skuld_py.model.names import check_name
@@ -25,25 +27,31 @@ from skuld_py.partition.units import Unit
 
 Entry = tuple[int, int, bytes]
 """Token, seq, content."""
+ROW_BYTES = 64
 
 
 def read_rows(replica: Replica, task_ids: Sequence[bytes], is_bare: bool = False) -> list[TaskRow]:
     """What a replica has of these tasks, bare: without logs, but with what lets dependents go; tasks it has
     nothing of are left out."""
+    return [row for row, _ in read_cut(replica, task_ids, is_bare)]
+
+
+def read_cut(replica: Replica, task_ids: Sequence[bytes], is_bare: bool = False) -> list[tuple[TaskRow, Cuts]]:
+    """The same, and what is left out of each log."""
     prefix = replica.prefix
     histories = replica.histories(task_ids)
-    rows = []
+    rows: list[tuple[TaskRow, Cuts]] = []
     for task_id, body in zip(task_ids, replica.bodies(task_ids), strict=True):
         history = histories.get(prefix + task_id, b"")
-        entries = _met(replica, task_id, body) if is_bare else replica.entries(task_id)
+        entries, cuts = (_met(replica, task_id, body), WHOLE) if is_bare else replica.entries(task_id)
         if entries and not is_bare:
             entries = _with_outcomes(replica, task_id, decode_history(history or None), entries)
         if body is None and not history and not entries:
             continue
-        rows.append(TaskRow(task_id, columns.pack([] if body is None else [body]), history,
-                            columns.pack_u64([entry[0] for entry in entries]),
-                            columns.pack_u64([entry[1] for entry in entries]),
-                            columns.pack([entry[2] for entry in entries])))
+        rows.append((TaskRow(task_id, columns.pack([] if body is None else [body]), history,
+                             columns.pack_u64([entry[0] for entry in entries]),
+                             columns.pack_u64([entry[1] for entry in entries]),
+                             columns.pack([entry[2] for entry in entries])), cuts))
     return rows
 
 
@@ -70,12 +78,15 @@ def read_ends(replica: Replica, task_ids: Sequence[bytes], token: int, after: in
 
 
 def _with_outcomes(replica: Replica, task_id: bytes, history: History, entries: list[Entry]) -> list[Entry]:
-    """The result and the last error belong to a task even where its log is too long to be read to the end."""
+    """The result and the last error belong to a task even where its log is too long to be read to the end; where
+    the claim that completed it gave no result, those of the others do."""
     done = history.completion.value
     failed = [token for token, claim in history.claims.entries.items() if claim.kind == FAILED]
-    wanted = [(done[1], RESULT_SEQ)] if done else []
-    wanted += [(max(failed), ERROR_SEQ)] if failed else []
-    return sorted({*entries, *replica.outcomes(task_id, wanted)})
+    found = replica.outcomes(task_id, [(max(failed), ERROR_SEQ)]) if failed else []
+    for tokens in ([done[1]], history.claims.entries) if done else ():
+        if not any(seq == RESULT_SEQ for _, seq, _ in found):
+            found += replica.outcomes(task_id, [(token, RESULT_SEQ) for token in tokens])
+    return sorted({*entries, *found})
 
 
 def row_of(unit: Unit) -> TaskRow:
@@ -85,6 +96,21 @@ def row_of(unit: Unit) -> TaskRow:
     return TaskRow(unit.key[: ids.ID_BYTES], columns.pack(values[0]), b"".join(values[1]),
                    columns.pack_u64([token for token, _ in numbers]),
                    columns.pack_u64([seq for _, seq in numbers]), columns.pack(values[2]))
+
+
+def size_of(row: TaskRow) -> int:
+    """Bytes of a row on its way, and some for its frames. A note is all number."""
+    return (len(row.body.data) + len(row.history) + len(row.tokens) + len(row.seqs) + len(row.entries.lengths)
+            + len(row.entries.data) + ROW_BYTES)
+
+
+def in_messages(rows: Sequence[TaskRow], limits: Limits) -> Iterator[Sequence[TaskRow]]:
+    """Rows cut into messages of at most ``page_rows`` rows and, but for a single row, ``page_bytes`` bytes."""
+    start = 0
+    while start < len(rows):
+        count = columns.fitting(map(size_of, rows[start : start + limits.page_rows]), limits.page_bytes)
+        yield rows[start : start + count]
+        start += count
 
 
 def covers(theirs: TaskRow, mine: TaskRow) -> bool:
@@ -105,7 +131,7 @@ def covers(theirs: TaskRow, mine: TaskRow) -> bool:
 def merge_rows(replica: Replica, now_ms: int, partitions: int, rows: Sequence[TaskRow]) -> list[bytes]:
     """Join rows into a replica; gives the ids whose body or log conflicts. Raises ``Malformed``. Two bodies of a
     unique name are no conflict: one stands."""
-    bodies = [(row.id, *_check(row, replica.partition, partitions)) for row in rows]
+    bodies = [(row.id, *_check(row, replica, partitions)) for row in rows]
     conflicts: list[bytes] = []
     for header, group in groupby((body for body in bodies if body[1]), lambda body: body[1]):
         tasks = list(group)
@@ -118,13 +144,13 @@ def merge_rows(replica: Replica, now_ms: int, partitions: int, rows: Sequence[Ta
     return conflicts
 
 
-def _check(row: TaskRow, partition: int, partitions: int) -> tuple[bytes, bytes]:
+def _check(row: TaskRow, replica: Replica, partitions: int) -> tuple[bytes, bytes]:
     """The header of a row's body, and what is behind it; empty without one."""
-    if ids.partition_of(row.id, partitions) != partition:
+    if ids.partition_of(row.id, partitions) != replica.partition:
         raise Malformed("TaskRow.id", "belongs to another partition")
     try:
         if row.history:
-            History.decode(row.history)
+            replica.read_history(row.history)
         for token, seq in zip(columns.unpack_u64(row.tokens), columns.unpack_u64(row.seqs), strict=True):
             if token < FIRST_TOKEN:
                 check_note(token, seq)

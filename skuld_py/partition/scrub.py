@@ -24,11 +24,12 @@ from skuld_py.model.notes import SUB
 from skuld_py.model.state import State
 from skuld_py.model.store import Row, Store
 from skuld_py.partition import tables
+from skuld_py.partition.bulletin import Bulletin
 from skuld_py.partition.filing import Filing
 from skuld_py.partition.suspicion import clear_damaged
 from skuld_py.partition.tables import BODY_UNKNOWN
 
-_INDEXES = ("ready", "time", "expiry", "dead", "dep", "tell", "lane", "counts")
+_INDEXES = ("ready", "time", "expiry", "dead", "dep", "tell", "need", "lane", "counts")
 _TABLES = ("body", "history", "log", "lease", *_INDEXES)
 
 
@@ -68,7 +69,7 @@ class Scrub:
     def _filing(self) -> Filing:
         """Reads the indexes when it is made, so not before they are readable."""
         if self._filed is None:
-            self._filed = Filing(self._store, self._prefix, self._skew_ms, {}, {})
+            self._filed = Filing(self._store, self._prefix, self._skew_ms, Bulletin(), {})
         return self._filed
 
     def _purge(self, table: str, start: bytes) -> bytes | None:
@@ -120,6 +121,7 @@ class Scrub:
         histories = self._store.get_many("history", [key for key, _ in rows])
         for key, body in rows:
             self._filing.file(0, key[2:], decode_history(histories.get(key)), Body.decode(body))
+        self._filing.needs.add_each(rows)
         return following
 
     def _file_subscriptions(self, table: str, start: bytes) -> bytes | None:

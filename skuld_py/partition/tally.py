@@ -4,38 +4,42 @@ Changes of a batch gather in memory and are added to the stored numbers once, wh
 settles, so that they cost one record per queue touched. They are a function of the indexes: a
 task is counted where it is found, which makes the numbers converge with the data.
 
-No task changes its place without a count, so the tally also says that its partition was ``touched``: a node of
-many partitions then looks at those few that a batch was about. (News of dependencies says so itself.)
+No task changes its place without a count, so the tally also says in the node's bulletin that its partition was
+touched, and where tasks wait. (News of dependencies says so itself.)
+
+A queue of which nothing is left has no row: names that were used once do not stay for ever.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
 from skuld_py.model.state import State
-from skuld_py.model.store import Store
+from skuld_py.model.store import Row, Store
+from skuld_py.partition.bulletin import Bulletin
 
-Touched = dict[int, None]
-"""Partitions of which something was filed since their node last cleared this."""
 _COUNTS = struct.Struct(f">{len(State)}q")
+_NONE = bytes(_COUNTS.size)
 
 
 class Tally:
     """Pending changes of one partition's counts, by queue."""
 
-    def __init__(self, store: Store, prefix: bytes, touched: Touched) -> None:
+    def __init__(self, store: Store, prefix: bytes, bulletin: Bulletin) -> None:
         self._store = store
         self._prefix = prefix
-        self._touched = touched
+        self._partition = int.from_bytes(prefix, "big")
+        self._bulletin = bulletin
         self._changes: dict[bytes, list[int]] = {}
-        self.filled: dict[bytes, None] = {}
-        """Queues that gained a waiting task since the owner last cleared this."""
+        self.filled: dict[bytes, int] = {}
+        """How many tasks began to wait, by queue, since the owner last cleared this."""
         self.freed: dict[bytes, None] = {}
         """Queues that lost a claimed one."""
 
     def touch(self) -> None:
         """Let the partition be looked at when the batch ends."""
-        self._touched[int.from_bytes(self._prefix, "big")] = None
+        self._bulletin.touched[self._partition] = None
 
     def add(self, queue: bytes, state: int, change: int) -> None:
         """Note a change."""
@@ -45,7 +49,8 @@ class Tally:
             self.touch()
         row[state] += change
         if state == State.WAITING and change > 0:
-            self.filled[queue] = None
+            self.filled[queue] = self.filled.get(queue, 0) + change
+            self._bulletin.stock.add(queue, self._partition)
         elif state == State.CLAIMED and change < 0:
             self.freed[queue] = None
 
@@ -53,20 +58,29 @@ class Tally:
         """Stage the changed counts."""
         if not self._changes:
             return
-        rows = []
+        rows: list[Row] = []
+        empty: list[bytes] = []
         for queue, changes in self._changes.items():
             key = self._prefix + queue
-            old = _COUNTS.unpack(self._store.get("counts", key) or bytes(_COUNTS.size))
-            rows.append((key, _COUNTS.pack(*(a + b for a, b in zip(old, changes, strict=True)))))
+            old = _COUNTS.unpack(self._store.get("counts", key) or _NONE)
+            counts = _COUNTS.pack(*(a + b for a, b in zip(old, changes, strict=True)))
+            if counts == _NONE:
+                empty.append(key)
+            else:
+                rows.append((key, counts))
         self._changes = {}
         self._store.put_many("counts", rows)
+        if empty:
+            self._store.pop_many("counts", empty)
 
-    def rows(self, queue: bytes | None, limit: int) -> list[tuple[str, tuple[int, ...]]]:
-        """(queue, counts by state) of one queue, or of all."""
+    def row(self, queue: bytes) -> tuple[int, ...]:
+        """Counts of a queue by state."""
         self.settle()
-        if queue is not None:
-            found = self._store.get("counts", self._prefix + queue)
-            pairs = [] if found is None else [(self._prefix + queue, found)]
-        else:
-            pairs = self._store.scan("counts", self._prefix, self._prefix + b"\xff", limit)
-        return [(key[2:].decode(), _COUNTS.unpack(value)) for key, value in pairs]
+        return _COUNTS.unpack(self._store.get("counts", self._prefix + queue) or _NONE)
+
+    def rows(self, after: str = "") -> Iterator[tuple[str, tuple[int, ...]]]:
+        """(queue, counts by state) of every queue behind ``after``, by name."""
+        self.settle()
+        start = self._prefix + after.encode() + b"\0" * bool(after)
+        for key, value in self._store.walk("counts", start, self._prefix + b"\xff"):
+            yield key[2:].decode(), _COUNTS.unpack(value)

@@ -28,7 +28,7 @@ class Turns:
     lanes: Lanes
     waiting: Waiting
     _resettled: bytes | None
-    """The last lane that was settled since a width changed; None when all are."""
+    """The last lane that was settled since a width, or the form of lanes, changed; None when all are."""
 
     def _enter(self, state: State, task_id: bytes, history: History, body: Body) -> None:
         raise NotImplementedError
@@ -45,6 +45,18 @@ class Turns:
         self.lanes.widths[queue.encode()] = width
         self._resettled = b""
         self.tally.touch()
+
+    def is_behind(self, task_id: bytes) -> bool:
+        """Whether a task waits for others of its key to be done."""
+        return is_laned(task_id) and self.lanes.is_closed(task_id)
+
+    def ahead(self, task_id: bytes) -> list[bytes]:
+        """Behind which tasks of its key it is; none if it is not."""
+        return self.lanes.ahead(task_id) if is_laned(task_id) else []
+
+    def is_blocked(self, task_id: bytes, body: Body) -> bool:
+        """Whether a task waits for others: those that it needs, by its notes, or those before it of its key."""
+        return self.is_behind(task_id) or bool(self.waiting.unmet(task_id, body))
 
     def _leave_lanes(self, now_ms: int, ids: Sequence[bytes]) -> None:
         for task_id in filter(is_laned, ids):
@@ -75,8 +87,13 @@ class Turns:
                 self._count(place, State.SCHEDULED, -1)
 
     def _resettle(self, now_ms: int, limit: int) -> None:
-        """After a width has changed: settle the next lanes."""
+        """After a width has changed, or a release: settle the next lanes."""
         if self._resettled is None:
+            return
+        old = self.lanes.old(limit) if self.lanes.has_old else []
+        for task_id in old:
+            self._settle_lane(now_ms, task_id)
+        if old:
             return
         following = self.lanes.following(self._resettled, limit)
         for task_id in following:

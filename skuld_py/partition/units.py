@@ -90,7 +90,7 @@ def read_page(store: Store, prefix: bytes, leaves: int, after: bytes, upto: byte
         for key, _, value in group:
             digest ^= merkle.digest_of(prefix + key, value)
             count += 1
-            size += len(value)
+            size += len(key) + len(value)
         page.digests[unit] = digest
         last = unit
     return page
@@ -128,8 +128,8 @@ class Unit:
 
     @property
     def size(self) -> int:
-        """Bytes of its values."""
-        return sum(len(value) for _, _, value in self.records)
+        """Bytes of its records; those of notes are all key."""
+        return sum(len(key) + len(value) for key, _, value in self.records)
 
 
 def read_units(store: Store, prefix: bytes, keys: Sequence[bytes]) -> Iterator[Unit]:

@@ -6,13 +6,14 @@ together: **whatever rests on an epoch is checked against the promise, in the sa
 it.** Votes and grants are therefore serialised, which is what lets a candidate trust what a voter
 hands over.
 
-A vnode whose memory is not to be trusted (``suspicion``) neither votes nor acknowledges claims, until
-it has filled again from so many others that any majority it belonged to is met among them.
+A vnode whose memory is not to be trusted (``suspicion``) neither votes, nor acknowledges claims, nor hands any
+over, until it has filled again from so many others that any majority it belonged to is met among them. Nor does
+one that has not read its partition's document in this life: that may show that its data is an old copy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 
 from skuld_py.config import Limits, Parameters, Timing
@@ -20,19 +21,22 @@ from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import header_of
-from skuld_py.model.document import Member
+from skuld_py.model.document import Document, Member
 from skuld_py.model.history import token_of
 from skuld_py.model.outcomes import ERROR_SEQ
 from skuld_py.model.store import Store
+from skuld_py.partition.bulletin import Bulletin
 from skuld_py.partition.change import Change
 from skuld_py.partition.election import Election, Phase
 from skuld_py.partition.facts import Grant
-from skuld_py.partition.promise import Promise, load_promise, save_promise
+from skuld_py.partition.promise import EPOCHS_AHEAD, Promise, load_promise, save_promise
 from skuld_py.partition.replica import Replica
 from skuld_py.partition.standing import Names, Standing, load_standing, save_standing
 from skuld_py.partition.suspicion import clear_suspect, mark_suspect
 from skuld_py.partition.tables import place_of
-from skuld_py.partition.tally import Touched
+
+READ_ROWS = 100
+"""Histories read together for a page: some may be long."""
 
 
 class Role(Enum):
@@ -50,19 +54,28 @@ class Vnode:
     """A partition on this node. ``leader`` is who is known to lead, since ``leader_epoch``."""
 
     def __init__(self, partition: int, me: Member, parameters: Parameters, store: Store, timing: Timing,
-                 limits: Limits, jitter_ms: Callable[[int], int], touched: Touched | None = None) -> None:
+                 limits: Limits, jitter_ms: Callable[[int], int], bulletin: Bulletin | None = None) -> None:
         self.partition = partition
         self.me = me
         self.parameters = parameters
         self.store = store
         self.limits = limits
         self.timing = timing
-        self.replica = Replica(partition, store, parameters.skew_ms, touched)
+        self._bulletin = bulletin or Bulletin()
+        self.replica = Replica(partition, store, parameters.skew_ms, self._bulletin)
         self.promise = load_promise(store, partition)
         self.standing = load_standing(store, partition)
         self._suspicion = ""
-        self.election = Election(partition, me, timing, jitter_ms)
+        self.has_read = False
+        """Whether the partition's document was read in this life, and held against what is remembered here."""
+        self.spent = 0
+        self._bound_tokens()
+        self.election = Election(partition, me, timing, jitter_ms, changed=self._bulletin.change)
         self.live: Mapping[str, Member] = {}
+        self.nodes: Collection[str] = ()
+        """The registered nodes, and those that are taken out: nobody else votes."""
+        self.heard_epoch = 0
+        """The newest epoch that peers said has a leader and the document has not shown yet; 0 for none."""
         self.leader = ""
         self.leader_epoch = 0
         self.leaderless_since_ms: int | None = None
@@ -70,6 +83,8 @@ class Vnode:
         """Claims granted in this leadership; numbers the tokens."""
         self.open_grants = 0
         """Grants whose cohort has not decided yet."""
+        self._serves_until_ms = 0
+        """A candidate that it voted for reads, or hands on, claims here page by page, and needs time for that."""
         self.is_draining = False
         """No new grants: the leadership is about to change hands, and what is open shall end first."""
         self.wanted_horizon_ms = 0
@@ -84,6 +99,12 @@ class Vnode:
     def suspicion(self, reason: str) -> None:
         self._suspicion = reason
         self.replica.watermark.is_trusted = not reason
+        self._bulletin.change(self.partition)
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether it may speak for what it remembers."""
+        return self.has_read and not self._suspicion
 
     # -- epochs --------------------------------------------------------------------------------
 
@@ -101,17 +122,44 @@ class Vnode:
 
     def note_leader(self, leader: str, epoch: int) -> None:
         """Learn who leads; older news is ignored."""
-        if epoch >= self.leader_epoch:
+        if epoch >= self.leader_epoch and (leader, epoch) != (self.leader, self.leader_epoch):
             self.leader, self.leader_epoch = leader, epoch
+            self._bulletin.change(self.partition)
 
     def forget_leader(self, leader: str) -> None:
         """The node named says it does not lead, or is gone."""
         if self.leader == leader:
             self.leader = ""
+            self._bulletin.change(self.partition)
+
+    @property
+    def reach(self) -> int:
+        """The highest epoch that is believed of anybody: see ``EPOCHS_AHEAD``."""
+        return max(self.standing.epoch, self.spent) + EPOCHS_AHEAD
+
+    def believes(self, epoch: int, cohort: Names = (), led: int = 0) -> bool:
+        """Whether what a peer says may be true: an epoch within reach, voters that are nodes. ``led``: an epoch
+        that it takes to have a leader. Where the document may know more, it is to be read."""
+        if led > self.standing.epoch or epoch > self.reach:
+            self.heard_epoch = max(self.heard_epoch, led or epoch)
+            self._bulletin.curious[self.partition] = None
+        known = (*self.nodes, *self.standing.cohort)
+        return epoch <= self.reach and all(name in known for name in cohort)
+
+    def note_document(self, document: Document, heard_epoch: int) -> None:
+        """The document as it was read, perhaps to see whether ``heard_epoch`` has a leader. Who said that it leads
+        what the document does not know of is not believed any more."""
+        self.spent = max(self.spent, document.spent)
+        self._bound_tokens()
+        if heard_epoch > document.epoch and self.leader_epoch > document.epoch and not self.election.is_leading:
+            self.leader, self.leader_epoch = "", document.epoch
+            self._bulletin.change(self.partition)
+        if self.heard_epoch <= max(heard_epoch, document.epoch):
+            self.heard_epoch = 0
 
     def settle(self, now_ms: int, epoch: int, era: int, cohort: Names) -> None:
-        """Learn that an epoch has a leader, over a cohort seated in ``era``. Who led an older one resigns: what
-        it granted now, nobody would keep."""
+        """Learn from the document that an epoch has a leader, over a cohort seated in ``era``. Who led an older
+        one resigns: what it granted now, nobody would keep."""
         if self.election.is_leading and epoch > self.election.epoch:
             self.resign(now_ms)
         self._change_standing(self.standing.settled(epoch, era, cohort))
@@ -124,6 +172,11 @@ class Vnode:
         if standing != self.standing:
             self.standing = standing
             save_standing(self.store, self.partition, standing)
+            self._bulletin.change(self.partition)
+            self._bound_tokens()
+
+    def _bound_tokens(self) -> None:
+        self.replica.token_max = token_of(self.reach + 1, 0) - 1
 
     def promise_to(self, now_ms: int, epoch: int, candidate: str, cohort: Names = (), base: int = 0) -> bool:
         """Promise an epoch, or confirm that it is the one promised; a newer one ends our own candidacy.
@@ -137,6 +190,7 @@ class Vnode:
         if epoch > self.promise.epoch:
             self.promise = Promise(epoch, candidate)
             save_promise(self.store, self.partition, self.promise)
+            self._bulletin.change(self.partition)
             if candidate != self.me.name and not self.election.is_idle:
                 self.resign(now_ms)
         return True
@@ -169,7 +223,7 @@ class Vnode:
         Not while its memory is in doubt; nor, after that, until a leader is known as new as all it may have
         voted for: it cannot say any more which cohorts are pending.
         """
-        return not self.suspicion and (bool(self.promise.candidate) or self.standing.epoch >= self.promise.epoch)
+        return self.is_trusted and (bool(self.promise.candidate) or self.standing.epoch >= self.promise.epoch)
 
     def cohorts_for(self, era: int) -> list[m.CohortRow]:
         """What the sender of a question, who counts by ``era``, must know besides."""
@@ -183,6 +237,7 @@ class Vnode:
         """Begin a suspicion, durably."""
         self.suspicion = reason
         mark_suspect(self.store, [self.partition], reason)
+        self._bulletin.on_doubt(self.partition, reason)
         if not self.election.is_idle:
             self.resign(now_ms)
 
@@ -194,6 +249,7 @@ class Vnode:
         if promised > self.promise.epoch:
             self.promise = Promise(promised, "")
             save_promise(self.store, self.partition, self.promise)
+            self._bulletin.change(self.partition)
             if not self.election.is_idle:
                 self.resign(now_ms)
         self.suspicion = ""
@@ -204,12 +260,16 @@ class Vnode:
     def on_request_vote(self, now_ms: int, candidate: str, request: m.RequestVote,
                         is_led: bool) -> m.Vote | None:
         """Vote, unless something as new was promised to somebody else; on trial, unless a leader is heard or this
-        node asks for votes itself. Who has voted leaves the candidate some time before it stands itself; not who
-        was asked on trial, or a candidate that hears no answer could hold off all others by asking."""
-        if self.suspicion:
+        node asks for votes itself, or serves another candidate. Who has voted leaves the candidate some time
+        before it stands itself; not who was asked on trial, or a candidate that hears no answer could hold off all
+        others by asking."""
+        if not self.believes(request.epoch, request.cohort, request.base):
+            return None
+        if not self.is_trusted:
             return None
         if request.is_trial:
-            is_granted = self.leader == candidate or not (is_led or self.election.has_stood)
+            is_taken = is_led or self.election.has_stood or self._serves_another(now_ms, candidate)
+            is_granted = self.leader == candidate or not is_taken
         else:
             is_granted = self.promise_to(now_ms, request.epoch, candidate, request.cohort, request.base)
             if is_granted and candidate != self.me.name:
@@ -217,50 +277,80 @@ class Vnode:
         return m.Vote(self.partition, request.epoch, is_granted, request.is_trial, self.promise.epoch,
                       self.standing.epoch)
 
-    def on_pull(self, candidate: str, request: m.PullClaims) -> m.ClaimPage | None:
+    def _serves_another(self, now_ms: int, candidate: str) -> bool:
+        return now_ms < self._serves_until_ms and candidate != self.promise.candidate
+
+    def _serve(self, now_ms: int) -> None:
+        """The candidate gets on: this node leaves it the time for another page."""
+        self._serves_until_ms = now_ms + self.timing.vote_ms
+        self.election.make_way(self._serves_until_ms)
+
+    def on_pull(self, now_ms: int, candidate: str, request: m.PullClaims) -> m.ClaimPage | None:
         """Hand live claims to the candidate that holds our vote; nobody else gets an answer."""
-        if self.promise != Promise(request.epoch, candidate):
+        if not self.is_trusted or self.promise != Promise(request.epoch, candidate):
             return None
+        self._serve(now_ms)
         page = self.claim_page(request.after)
         return m.ClaimPage(self.partition, request.epoch, page.after, page.next, page.ids, page.histories,
                            page.places)
 
     def claim_page(self, after: bytes) -> m.PushClaims:
-        """Live claims behind a cursor, with the place each task would wait in."""
-        limit = self.limits.page_rows
-        rows = self.replica.filing.leases(after, limit)
-        task_ids = [task_id for _, task_id, _ in rows]
-        histories = self.replica.histories(task_ids)
-        records = [histories[self.replica.prefix + task_id] for task_id in task_ids]
-        cursor = rows[-1][0] if len(rows) == limit else b""
-        return m.PushClaims(self.partition, self.election.epoch, after, cursor, b"".join(task_ids),
-                            columns.pack(records), columns.pack([place for _, _, place in rows]))
+        """Live claims behind a cursor, as many as a message holds, with the place each task would wait in."""
+        limits, prefix = self.limits, self.replica.prefix
+        rows = self.replica.filing.leases(after, limits.page_rows)
+        records: list[bytes] = []
+        while len(records) < len(rows) and sum(map(len, records)) < limits.page_bytes:
+            task_ids = [task_id for _, task_id, _ in rows[len(records) : len(records) + READ_ROWS]]
+            histories = self.replica.histories(task_ids)
+            records += [histories[prefix + task_id] for task_id in task_ids]
+        sizes = [len(record) + sum(map(len, row)) for record, row in zip(records, rows, strict=False)]
+        count = columns.fitting(sizes, limits.page_bytes)
+        cursor = rows[count - 1][0] if count < len(rows) or count == limits.page_rows else b""
+        return m.PushClaims(self.partition, self.election.epoch, after, cursor,
+                            b"".join([task_id for _, task_id, _ in rows[:count]]), columns.pack(records[:count]),
+                            columns.pack([place for _, _, place in rows[:count]]))
 
     def on_push(self, now_ms: int, candidate: str, request: m.PushClaims) -> m.ClaimsKept | None:
         """Keep the claims of the candidate that holds our vote."""
-        if self.promise != Promise(request.epoch, candidate):
+        if not self.is_trusted or self.promise != Promise(request.epoch, candidate):
             return None
+        self._serve(now_ms)
         self.join_claims(now_ms, request)
         return m.ClaimsKept(self.partition, request.epoch, request.after, request.next)
 
     def join_claims(self, now_ms: int, page: m.PushClaims | m.ClaimPage | m.Amend) -> None:
         """Join claims of another copy into this one."""
-        task_ids = ids.split(page.ids)
+        task_ids = self._own(page.ids)
         histories, places = page.histories.unpack("histories"), page.places.unpack("places")
         try:
-            for task_id, history, place in zip(task_ids, histories, places, strict=True):
-                self.replica.merge_history(now_ms, task_id, history, place or None)
+            read = list(map(self.replica.read_history, histories))
         except ValueError as problem:
             raise Malformed("histories", str(problem)) from None
+        for task_id, history, place in zip(task_ids, read, places, strict=True):
+            self.replica.join_history(now_ms, task_id, history, place or None)
 
-    def on_grant(self, now_ms: int, leader: str, request: m.Grant) -> m.Granted:
-        """Record the leader's claims, except those this copy knows better about."""
+    def _own(self, blob: bytes) -> list[bytes]:
+        """Ids that a peer names, which must all be of this partition, and each once: keys and trees rest on it."""
+        task_ids = ids.split(blob)
+        if task_ids and ids.group(blob, self.parameters.partitions).keys() != {self.partition}:
+            raise Malformed("ids", "are not of the partition named")
+        if len(dict.fromkeys(task_ids)) != len(task_ids):
+            raise Malformed("ids", "name a task twice")
+        return task_ids
+
+    def on_grant(self, now_ms: int, leader: str, request: m.Grant) -> m.Granted | None:
+        """Record the leader's claims, except those this copy knows better about. Before it has read the document
+        it says nothing, and is asked again; a refusal would cost the leader its epoch. Nor does it answer where
+        the epoch is beyond belief."""
+        if not self.has_read or not self.believes(request.epoch, led=request.epoch):
+            return None
+        task_ids = self._own(request.ids)
         blockers: list[bytes] = []
         vetoed: list[int] = []
         is_accepted = not self.suspicion and self.promise_to(now_ms, request.epoch, leader)
         if is_accepted:
             self.note_leader(leader, request.epoch)
-            grant = _grant_of(request)
+            grant = _grant_of(request, task_ids)
             known = self.replica.histories(grant.ids)
             vetoed = self.replica.objections(grant, known)
             blockers = self.replica.blockers(grant, vetoed)
@@ -268,8 +358,10 @@ class Vnode:
         return m.Granted(request.request, self.partition, self.promise.epoch, is_accepted,
                          columns.pack_u64(vetoed), b"".join(blockers))
 
-    def on_amend(self, now_ms: int, leader: str, request: m.Amend) -> m.Amended:
-        """Record what the leader changed."""
+    def on_amend(self, now_ms: int, leader: str, request: m.Amend) -> m.Amended | None:
+        """Record what the leader changed; silent when ``on_grant`` is."""
+        if not self.has_read or not self.believes(request.epoch, led=request.epoch):
+            return None
         is_accepted = not self.suspicion and self.promise_to(now_ms, request.epoch, leader)
         if is_accepted:
             self.note_leader(leader, request.epoch)
@@ -281,12 +373,20 @@ class Vnode:
 
     # -- the leader's side ------------------------------------------------------------------------
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether this leadership has granted as many claims as it may: only a new epoch has tokens."""
+        return self.granted >= self.limits.tokens
+
     def may_grant_until(self, now_ms: int, end_ms: int) -> bool:
-        """Whether claims may end then; if the horizon is too near, note where it must go."""
-        document = self.election.document
-        if self.is_draining or now_ms < document.no_grant_before_ms:
+        """Whether claims may be granted that end then."""
+        if self.is_draining or self.is_spent or now_ms < self.election.document.no_grant_before_ms:
             return False
-        if end_ms > document.horizon_ms:
+        return self.reaches(end_ms)
+
+    def reaches(self, end_ms: int) -> bool:
+        """Whether claims may end then; if the horizon is too near, note where it must go."""
+        if end_ms > self.election.document.horizon_ms:
             self.wanted_horizon_ms = max(self.wanted_horizon_ms, end_ms)
             return False
         return True
@@ -301,6 +401,8 @@ class Vnode:
             task_ids = [head[-ids.ID_BYTES :] for head in heads]
         first_token = token_of(self.epoch, self.granted + 1)
         self.granted += len(heads)
+        if self.is_spent:
+            self._bulletin.change(self.partition)
         grant = Grant(task_ids, [head[: -ids.ID_BYTES] for head in heads], first_token, now_ms,
                       now_ms + lease_ms, holder)
         self.replica.apply_grant(now_ms, grant, known=known)
@@ -309,21 +411,29 @@ class Vnode:
                           queue, b"".join(task_ids), priorities)
         return message, grant
 
-    def amend(self, now_ms: int, request: int, change: Change) -> m.Amend:
-        """Record a change on this copy; the message must go to the cohort."""
+    def amend(self, now_ms: int, change: Change) -> list[m.Amend]:
+        """Record a change on this copy; the messages must go to the cohort, each with the number of a request."""
         change.apply(now_ms, self.replica)
         task_ids = change.ids
         histories = self.replica.histories(task_ids)
-        records = [histories[self.replica.prefix + task_id] for task_id in task_ids]
+        records = change.records([histories[self.replica.prefix + task_id] for task_id in task_ids])
         places = [b"" if body is None else place_of(header_of(body))
                   for body in self.replica.bodies(task_ids)]
         tokens, errors = change.errors_of(task_ids)
-        return m.Amend(request, self.partition, self.epoch, b"".join(task_ids), columns.pack(records),
-                       columns.pack(places), columns.pack_u64(tokens), columns.pack(errors))
+        sizes = [len(record) + len(place) for record, place in zip(records, places, strict=True)]
+        if errors:
+            sizes = [size + len(error) for size, error in zip(sizes, errors, strict=True)]
+        pages, start = list[m.Amend](), 0
+        while start < len(task_ids):
+            stop = start + columns.fitting(sizes[start : start + self.limits.page_rows], self.limits.page_bytes)
+            pages.append(m.Amend(0, self.partition, self.epoch, b"".join(task_ids[start:stop]),
+                                 columns.pack(records[start:stop]), columns.pack(places[start:stop]),
+                                 columns.pack_u64(tokens[start:stop]), columns.pack(errors[start:stop])))
+            start = stop
+        return pages
 
 
-def _grant_of(request: m.Grant) -> Grant:
-    task_ids = ids.split(request.ids)
+def _grant_of(request: m.Grant, task_ids: Sequence[bytes]) -> Grant:
     base = request.queue.encode() + b"\0"
     places = columns.wrap(columns.split(request.priorities, 4), base)
     return Grant(task_ids, places, request.first_token, request.start_ms, request.end_ms, request.holder)

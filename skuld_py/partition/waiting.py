@@ -25,7 +25,7 @@ from skuld_py.model.ids import ID_BYTES
 from skuld_py.model.notes import MET, SUB, TOLD, End, split_told, told_seq, unmet
 from skuld_py.model.store import Store
 from skuld_py.partition import tables
-from skuld_py.partition.tally import Touched
+from skuld_py.partition.bulletin import Bulletin
 
 FRESH_MAX = 10_000
 _OPEN, _TO_TELL = b"\x00", b"\x01"
@@ -40,10 +40,10 @@ News = tuple[bytes, int, End]
 class Waiting:
     """The rows of ``dep`` and ``tell`` of one partition."""
 
-    def __init__(self, store: Store, prefix: bytes, touched: Touched) -> None:
+    def __init__(self, store: Store, prefix: bytes, bulletin: Bulletin) -> None:
         self._store = store
         self._prefix = prefix
-        self._touched = touched
+        self._bulletin = bulletin
         self.fresh: dict[bytes, None] = {}
         """Dependencies that tasks began to wait for, since the owner last cleared this."""
         self.is_overfull = False
@@ -57,7 +57,7 @@ class Waiting:
         return self.has_news or self.is_overfull or bool(self.fresh)
 
     def _stir(self) -> None:
-        self._touched[int.from_bytes(self._prefix, "big")] = None
+        self._bulletin.touched[int.from_bytes(self._prefix, "big")] = None
 
     # -- dependents ----------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from typing import Any
 import attrs
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
+    BadVersionError,
     ConnectionClosedError,
     ConnectionLoss,
     NodeExistsError,
@@ -58,7 +59,7 @@ def create_cluster(hosts: str, parameters: Parameters, timeout_s: float = 10.0) 
             client.create_async(ROOT).get(timeout=timeout_s)
         creation = client.transaction()
         creation.create(root)
-        creation.create(f"{root}/parameters", json.dumps(attrs.asdict(parameters), sort_keys=True).encode())
+        creation.create(f"{root}/parameters", _encoded(parameters))
         for folder in ("nodes", "members", "partitions", "log"):
             creation.create(f"{root}/{folder}")
         creation.create(f"{root}/origin", Header().encode())
@@ -93,11 +94,39 @@ def read_parameters(hosts: str, cluster: str, timeout_s: float = 10.0) -> Parame
             raw = client.get_async(f"{root}/parameters").get(timeout=timeout_s)[0]
         except NoNodeError:
             raise unknown(client, hosts, cluster, timeout_s) from None
+    return parameters_of(root, raw)
+
+
+def draw_key(hosts: str, cluster: str, claim_key: str, proofs_from_ms: int, timeout_s: float = 10.0) -> bool:
+    """Have claims proved with this key from now on, and proofs demanded from then on; False when the cluster has a
+    key already. Its nodes see it by themselves."""
+    path = f"{path_of(cluster)}/parameters"
+    with connection(hosts, timeout_s, is_write=True) as client:
+        while True:
+            try:
+                raw, stat = client.get_async(path).get(timeout=timeout_s)
+            except NoNodeError:
+                raise unknown(client, hosts, cluster, timeout_s) from None
+            known = parameters_of(path_of(cluster), raw)
+            if known.claim_key:
+                return False
+            wanted = attrs.evolve(known, claim_key=claim_key, proofs_from_ms=proofs_from_ms)
+            with suppress(BadVersionError):
+                client.set_async(path, _encoded(wanted), version=stat.version).get(timeout=timeout_s)
+                return True
+
+
+def _encoded(parameters: Parameters) -> bytes:
+    return json.dumps(attrs.asdict(parameters), sort_keys=True).encode()
+
+
+def parameters_of(root: str, raw: bytes) -> Parameters:
+    """What the node ``parameters`` says; ``Refused`` when it cannot be read."""
     try:
         return Parameters(**json.loads(raw))
-    except (ValueError, TypeError) as problem:
-        raise Refused("bad_parameters", f"the parameters of cluster {cluster} in ZooKeeper are not of this"
-                      f" version: {problem}", cluster=cluster) from problem
+    except (ValueError, TypeError, RecursionError) as problem:
+        raise Refused("bad_parameters", f"{root}/parameters in ZooKeeper cannot be read as a cluster's: {problem};"
+                      " upgrade this program, or mend the znode", cluster=root.rpartition("/")[2]) from problem
 
 
 def read_registration(hosts: str, cluster: str, name: str, timeout_s: float = 10.0) -> Registration | None:
@@ -105,10 +134,22 @@ def read_registration(hosts: str, cluster: str, name: str, timeout_s: float = 10
     path = f"{path_of(cluster)}/nodes/{name}"
     with connection(hosts, timeout_s, is_write=False) as client:
         try:
+            client.sync_async(path)  # requests of a session are answered in order: no need to wait
             raw = client.get_async(path).get(timeout=timeout_s)[0]
         except NoNodeError:
             return None
     return registration_of(name, raw)
+
+
+def read_names(hosts: str, cluster: str, timeout_s: float = 10.0) -> list[str]:
+    """The names of all nodes that are registered."""
+    path = f"{path_of(cluster)}/nodes"
+    with connection(hosts, timeout_s, is_write=False) as client:
+        try:
+            client.sync_async(path)
+            return sorted(client.get_children_async(path).get(timeout=timeout_s))
+        except NoNodeError:
+            return []
 
 
 def registration_of(name: str, raw: bytes) -> Registration:
@@ -116,8 +157,9 @@ def registration_of(name: str, raw: bytes) -> Registration:
     try:
         return Registration.decode(raw)
     except Malformed as problem:
-        raise Refused("bad_registration", f"the entry of node {name} in ZooKeeper cannot be read:"
-                      f" {problem.message}; upgrade this node, or mend the entry", name=name) from problem
+        raise Refused("bad_registration", f"nodes/{name} of the cluster in ZooKeeper cannot be read:"
+                      f" {problem.message}; upgrade this node, or remove that znode, and the node fills from the"
+                      " others", name=name) from problem
 
 
 def path_of(cluster: str) -> str:

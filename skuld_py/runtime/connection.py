@@ -6,6 +6,8 @@ Invariants:
   break. One worker thread does all that blocks, and all it waits for has a time limit.
 * A break is told at once (``on_break``, under ``lock``), and counted: what was read or armed before it counts
   for nothing after it. Being connected again always leads to an order to ``LOOK``.
+* The session does not outlive the worker: an exception that nothing expects ends both, and ``on_failure`` is told.
+  A pulse that kazoo's threads kept alive would be that of a node which watches nobody.
 * kazoo does not keep watches over a break: each fires once, with an event of type NONE, and is dropped. Such
   an event says nothing; whoever is told to look arms again.
 
@@ -48,7 +50,7 @@ class Connection:
     gives the seconds until it wants to be called again at the latest."""
 
     def __init__(self, hosts: str, session_s: float, on_break: Callable[[Session], None],
-                 work: Callable[[list[Any]], float]) -> None:
+                 work: Callable[[list[Any]], float], on_failure: Callable[[Exception], None]) -> None:
         self.hosts = hosts
         self.patience_s = session_s
         self.lock = threading.Lock()
@@ -56,9 +58,11 @@ class Connection:
         self.client = clusters.open_client(hosts, session_s)
         self._on_break = on_break
         self._work = work
+        self._on_failure = on_failure
         self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._worker = threading.Thread(target=self._run, name="registry", daemon=True)
         self._is_dead = False
+        self._is_away = False
 
     def open(self, timeout_s: float) -> None:
         """Connect; ``Refused`` when nobody answers in time. The caller's thread is the worker until ``begin``."""
@@ -113,6 +117,14 @@ class Connection:
             self.client.start_async()
 
     def _run(self) -> None:
+        try:
+            self._work_on()
+        except Exception as problem:
+            self._on_failure(problem)
+            self.client.remove_listener(self._on_state)
+            clusters.stop(self.client)
+
+    def _work_on(self) -> None:
         pause_s = 0.0
         while True:
             jobs = self._next_jobs(pause_s)
@@ -132,12 +144,21 @@ class Connection:
     # Called by kazoo's threads.
 
     def _on_state(self, state: str) -> None:
+        self._log_state(state == KazooState.CONNECTED)
         if state != KazooState.CONNECTED:
             with self.lock:
                 self.breaks += 1
                 self._is_dead = self.client.client_state in (KeeperState.CLOSED, KeeperState.AUTH_FAILED)
                 self._on_break(Session.LOST if state == KazooState.LOST else Session.SUSPENDED)
         self._jobs.put(Order.LOOK)
+
+    def _log_state(self, is_connected: bool) -> None:
+        if self._is_away and is_connected:
+            _log.info("ZooKeeper at %s is back", self.hosts)
+        elif not self._is_away and not is_connected:
+            _log.warning("ZooKeeper at %s is out of reach, trying again; until it is back new claims wait, and no"
+                         " leaders are elected; everything else goes on", self.hosts)
+        self._is_away = not is_connected
 
     def on_watch(self, event: Any) -> None:
         """For watches on what is kept or compared."""

@@ -22,12 +22,14 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 import attrs
-from kazoo.exceptions import KazooException
+from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from skuld_py.cluster.entries import ENTRY_BYTES_MAX
+from skuld_py.errors import Refused
 from skuld_py.model.coordination import (
     Append,
     Appended,
@@ -40,18 +42,21 @@ from skuld_py.model.coordination import (
     ReadEntries,
     ReadOrigin,
     ReadPulses,
+    SweepEntries,
     WatchPulses,
     WriteOrigin,
 )
 from skuld_py.runtime.clusters import UNANSWERED
 from skuld_py.runtime.connection import Connection
-from skuld_py.runtime.log_reading import LogReader, entry_path, position_of
+from skuld_py.runtime.entry_sweep import EntrySweep
+from skuld_py.runtime.log_reading import BrokenOrigin, LogReader, entry_path, position_of
 from skuld_py.runtime.origin_writing import OriginWriting
+from skuld_py.runtime.patience import Patience
 
-LogEffect = WatchPulses | ReadPulses | ReadOrigin | ReadEntries | Append | WriteOrigin
+Step = Callable[[], None]
+LogEffect = WatchPulses | ReadPulses | ReadOrigin | ReadEntries | Append | WriteOrigin | SweepEntries
 
 _RETRY_S = 0.5
-_RETRY_UNEXPECTED_S = 2.0
 _NEVER = float("inf")
 
 _log = logging.getLogger(__name__)
@@ -90,7 +95,18 @@ class CoordinationLog:
         self._reading: _Reading | None = None
         self._appends: deque[_Appending] = deque()
         self._writing: OriginWriting | None = None
+        self._sweep: EntrySweep | None = None
         self._retry_s = 0.0
+        self._patience: dict[str, Patience] = {}
+        """Of the steps that failed, each by itself: what cannot be read must not hold up what can be done."""
+
+    def check_origin(self) -> None:
+        """``Refused`` when there is no origin that can be read; who starts finds that out at once."""
+        try:
+            self._reader.origin()
+        except BrokenOrigin as problem:
+            raise Refused("broken_origin", f"{self._root}/origin in ZooKeeper cannot be read: {problem}; upgrade"
+                          " this node, or put back what stood there") from problem
 
     def take(self, effect: LogEffect) -> None:
         """Note a wish."""
@@ -111,6 +127,8 @@ class CoordinationLog:
                 self._appends.append(_Appending(effect, now_s + self._connection.patience_s))
             case WriteOrigin():
                 self._writing = OriginWriting(self._connection, self._root, effect)
+            case SweepEntries():
+                self._sweep = EntrySweep(self._connection, self._root, effect)
 
     def look_again(self) -> None:
         """Trust no watch: the connection was broken, or it is time."""
@@ -127,7 +145,7 @@ class CoordinationLog:
         """The session is lost: nothing is wished any more, and nothing that is outstanding is answered."""
         self._watched, self._armed = (), {}
         self._is_origin_wanted = self._are_pulses_wanted = False
-        self._reading = self._writing = None
+        self._reading = self._writing = self._sweep = None
         self._appends.clear()
 
     def due_s(self) -> float:
@@ -135,23 +153,28 @@ class CoordinationLog:
         dues = [appending.until_s for appending in self._appends]
         if self._reading is not None:
             dues.append(self._reading.until_s)
-        if self._has_work():
-            dues.append(self._retry_s)
+        if self._connection.is_connected:
+            dues += [max(self._retry_s, self._until_s(step)) for step, has_work in self._steps() if has_work]
         return min(dues, default=_NEVER)
 
-    def _has_work(self) -> bool:
-        return self._connection.is_connected and bool(
-            self._is_origin_wanted or self._are_pulses_wanted or self._writing is not None or self._appends
-            or (self._reading is not None and not self._reading.is_quiet)
-            or any(member not in self._armed for member in self._watched))
+    def _steps(self) -> list[tuple[Step, bool]]:
+        """What is done in a pass, in order, and whether there is any of it now."""
+        return [(self._append, bool(self._appends)),
+                (self._check_pulses, any(member not in self._armed for member in self._watched)),
+                (self._read_pulses, self._are_pulses_wanted), (self._read_origin, self._is_origin_wanted),
+                (self._read_entries, self._reading is not None and (
+                    not self._reading.is_quiet or self._reading.until_s <= time.monotonic())),
+                (self._write, self._writing is not None), (self._sweep_on, self._sweep is not None)]
+
+    def _until_s(self, step: Step) -> float:
+        held = self._patience.get(step.__name__)
+        return held.until_s if held is not None else 0.0
 
     def work(self) -> None:
         """Do what can be done now."""
-        steps = (self._append, self._check_pulses, self._read_pulses, self._read_origin, self._read_entries,
-                 self._write)
         if self._connection.is_connected and time.monotonic() >= self._retry_s:
-            for step in steps:
-                if not self._is_done(step):
+            for step, has_work in self._steps():
+                if has_work and time.monotonic() >= self._until_s(step) and not self._is_done(step):
                     break
         self._give_up(time.monotonic())
 
@@ -163,9 +186,12 @@ class CoordinationLog:
             _log.info("ZooKeeper did not answer about the coordination log: %r", problem)
             self._retry_s = time.monotonic() + _RETRY_S
             return False
-        except Exception:
-            _log.exception("cannot work on the coordination log; trying again")
-            self._retry_s = time.monotonic() + _RETRY_UNEXPECTED_S
+        except (KazooException, BrokenOrigin) as problem:
+            pause_s = self._patience.setdefault(step.__name__, Patience()).fail(time.monotonic())
+            _log.error("cannot work on the coordination log at %s, trying again in %d s: %s", self._root, pause_s,
+                       problem if isinstance(problem, BrokenOrigin) else repr(problem))
+        else:
+            self._patience.pop(step.__name__, None)
         return True
 
     def _give_up(self, now_s: float) -> None:
@@ -189,12 +215,27 @@ class CoordinationLog:
 
     def _check_pulses(self) -> None:
         unknown = [member for member in self._watched if member not in self._armed]
-        answers = [self._connection.client.exists_async(f"{self._root}/members/{member}",
-                                                        watch=self._connection.on_watch) for member in unknown]
+        answers = [self._look_for(member) for member in unknown]
         for member, answer in zip(unknown, answers, strict=True):
-            if self._connection.wait(answer) is None:
+            if not self._stands(answer) and not self._stands(self._look_for(member, is_synced=True)):
                 self._emit(PulseGone(member))
             self._armed[member] = None
+
+    def _look_for(self, member: str, is_synced: bool = False) -> Any:
+        """Ask for a pulse, watched if it stands; ``exists`` would leave a watch on what is gone, for ever. An
+        entry that came from a peer may be ahead of our server, which then knows nothing yet of a pulse that
+        stands: only a look that ``is_synced`` says that there is none."""
+        path = f"{self._root}/members/{member}"
+        if is_synced:
+            self._connection.client.sync_async(path)  # requests of a session are answered in order
+        return self._connection.client.get_async(path, watch=self._connection.on_watch)
+
+    def _stands(self, answer: Any) -> bool:
+        try:
+            self._connection.wait(answer)
+        except NoNodeError:
+            return False
+        return True
 
     def _read_pulses(self) -> None:
         if self._are_pulses_wanted:
@@ -251,3 +292,9 @@ class CoordinationLog:
         if self._writing is not None and (written := self._writing.step()) is not None:
             self._writing = None
             self._emit(written)
+
+    def _sweep_on(self) -> None:
+        """A step of it; one that fails is the last one, for the next sweep does what is left."""
+        sweep, self._sweep = self._sweep, None
+        if sweep is not None and not sweep.step():
+            self._sweep = sweep

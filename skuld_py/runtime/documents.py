@@ -9,6 +9,7 @@ Rejected: kazoo's ``retry`` for swaps (a repeated swap that won the first time l
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,7 +27,9 @@ from skuld_py.model.events import (
     ReadFailed,
     SwapDocument,
 )
+from skuld_py.node.consulting import Step, steps_of
 from skuld_py.runtime.connection import Connection
+from skuld_py.runtime.patience import Patience
 
 DOCUMENT_BYTES_MAX = 64 << 10
 """ZooKeeper answers a node beyond 1 MiB by cutting the connection, which would look like a broken one."""
@@ -43,6 +46,8 @@ class Documents:
         self._connection = connection
         self._root = root
         self._emit = emit
+        self._patience: dict[int, Patience] = {}
+        """Of partitions whose document cannot be read."""
 
     def carry_out(self, effects: Sequence[ReadDocument | SwapDocument]) -> None:
         """Ask all, then wait for all: a start reads every partition in few round trips."""
@@ -56,30 +61,42 @@ class Documents:
 
     def _ask(self, effect: ReadDocument | SwapDocument) -> Any:
         """The answer to come; a ready one when it is clear without asking; None when nobody is there."""
-        client = self._connection.client
-        if not client.connected:
+        if not self._connection.client.connected:
             return None
-        path = f"{self._root}/partitions/{effect.partition}"
+        return [self._request(step, effect) for step in steps_of(effect)][-1]
+
+    def _request(self, step: Step, effect: ReadDocument | SwapDocument) -> Any:
+        client, path = self._connection.client, f"{self._root}/partitions/{effect.partition}"
         if isinstance(effect, ReadDocument):
-            client.sync_async(path)  # requests of a session are answered in order: no need to wait
-            return client.get_async(path)
+            return client.sync_async(path) if step is Step.SYNC else client.get_async(path)
         raw = effect.document.encode()
         if len(raw) > DOCUMENT_BYTES_MAX:
             _log.error("the document of partition %d has %d bytes, not written", effect.partition, len(raw))
             return BadVersionError()
-        if effect.version < 0:
+        if step is Step.CREATE:
             return client.create_async(path, raw)
         return client.set_async(path, raw, version=effect.version)
 
     def _read(self, effect: ReadDocument, answer: Any) -> Event:
         try:
             raw, stat = self._wait(answer)
-            return DocumentRead(effect.partition, stat.version, Document.decode(raw))
+            document = Document.decode(raw)
+            self._patience.pop(effect.partition, None)
+            return DocumentRead(effect.partition, stat.version, document)
         except NoNodeError:
             return DocumentRead(effect.partition, -1, NOBODY)
         except (KazooException, KazooTimeoutError, Malformed) as problem:
-            _log.warning("cannot read the document of partition %d: %r", effect.partition, problem)
+            self._complain(effect.partition, problem)
             return ReadFailed(effect.partition)
+
+    def _complain(self, partition: int, problem: Exception) -> None:
+        """Say it in one line, and ever more seldom; it is asked for much more often."""
+        now_s = time.monotonic()
+        patience = self._patience.setdefault(partition, Patience())
+        if now_s >= patience.until_s:
+            pause_s = patience.fail(now_s)
+            _log.warning("cannot read %s/partitions/%d, silent about it for %d s: %r", self._root, partition,
+                         pause_s, problem)
 
     def _outcome(self, answer: Any) -> tuple[Outcome, int]:
         """How a swap ended, and the version it made; a creation answers with the path: version 0."""

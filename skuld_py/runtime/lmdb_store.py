@@ -15,7 +15,8 @@ Invariants:
 
 LMDB checks no page. A damaged record is found here, a damaged key too when a scan comes by: the record's
 checksum covers its key, and a scan verifies even the record it stops at. A damaged inner page can make a
-record invisible or end the process, which peers repair, but never yields wrong bytes.
+record invisible or end the process, which peers repair, but never yields wrong bytes. That the file is there, and
+as long as it was, ``store_file`` sees to.
 
 Rejected: the writable memory map (a full disk becomes SIGBUS); read transactions for batches that only
 read (they turn into writers at their first stage, under another snapshot); RocksDB (its Python iterator ends
@@ -38,9 +39,15 @@ from xxhash import xxh3_64_digest
 from skuld_py.errors import Corrupt, Refused, SkuldError
 from skuld_py.model.store import TABLES, Row, digests_of
 from skuld_py.runtime.resident import MappedFile
+from skuld_py.runtime.store_file import StoreFile, can_be_read
 
 COMMITS_PER_RELEASE = 16
-"""After so many commits the map is let go of: a few megabytes; mapping the hot pages again is microseconds."""
+"""After so many commits the map is let go of (a few megabytes; mapping the hot pages again is microseconds), and
+the file is looked at. A node that is idle commits as often within seconds."""
+PROBLEMS = (lmdb.Error, OSError, SystemError)
+"""What LMDB's binding raises; the last one over a page that makes no sense."""
+_OF_THE_SURROUNDINGS = (lmdb.MapFullError, lmdb.ReadersFullError, lmdb.DiskError, OSError)
+"""Those that leave what is on the disk as it was."""
 _SUM_BYTES = 8
 _VALUE, _SUM = itemgetter(slice(None, -_SUM_BYTES)), itemgetter(slice(-_SUM_BYTES, None))
 
@@ -48,14 +55,21 @@ _VALUE, _SUM = itemgetter(slice(None, -_SUM_BYTES)), itemgetter(slice(-_SUM_BYTE
 class StoreFailed(SkuldError):
     """The disk or the database beneath the store failed: end the process, retry nothing."""
 
-    def __init__(self, directory: Path, problem: str) -> None:
+    def __init__(self, directory: Path, problem: str, is_damaged: bool = False) -> None:
+        remedy = (remedy_of(directory) if is_damaged else
+                  "check the disk's health and free space, then start the node again")
         super().__init__("store_failed", f"the store in {directory} failed and this node must end: {problem};"
-                         " check the disk's health and free space, then start the node again",
-                         directory=str(directory))
+                         f" {remedy}", directory=str(directory))
+
+
+def remedy_of(directory: Path) -> str:
+    """What to do about a damaged store."""
+    return (f"check the disk's health, move {directory} away and start the node again: it fills from the other"
+            " nodes")
 
 
 class LmdbStore:
-    """Ten checksummed tables in ``directory``, which it holds alone until ``close``.
+    """Fourteen checksummed tables in ``directory``, which it holds alone until ``close``.
 
     ``map_bytes`` is address space set aside, the most the data may grow to; it costs nothing until used.
     """
@@ -66,12 +80,16 @@ class LmdbStore:
         try:
             self._environment = lmdb.Environment(str(directory), map_size=map_bytes, max_dbs=len(TABLES),
                                                  mode=0o600)
+            self._file = StoreFile(directory / "data.mdb")
+            if self._is_short() and not can_be_read(directory, map_bytes):
+                raise lmdb.CorruptedError(f"data.mdb was cut to {self._file.size} bytes")
             self._databases = {table: self._environment.open_db(table.encode()) for table in TABLES}
             _sync_directory(directory)
-        except (lmdb.Error, OSError) as problem:
+        except PROBLEMS as problem:
             os.close(self._lock)
-            raise Refused("data_unusable", f"cannot open the store in {directory}: {problem}; check that it"
-                          " is this user's directory, on a local disk with free space",
+            remedy = ("check that it is this user's directory, on a local disk with free space"
+                      if isinstance(problem, _OF_THE_SURROUNDINGS) else remedy_of(directory))
+            raise Refused("data_unusable", f"cannot open the store in {directory}: {problem}; {remedy}",
                           directory=str(directory)) from problem
         self._transaction: lmdb.Transaction[bytes] | None = None
         self._cursors: dict[str, lmdb.Cursor[bytes]] = {}
@@ -92,7 +110,7 @@ class LmdbStore:
         """The value, or None."""
         try:
             record = self._cursor(table).get(key)
-        except (lmdb.Error, OSError) as problem:
+        except PROBLEMS as problem:
             raise self._failed(problem) from problem
         return None if record is None else _checked(table, [key], [record])[0][0]
 
@@ -106,7 +124,7 @@ class LmdbStore:
             return {}, []
         try:
             records = list(map(self._cursor(table).get, keys))
-        except (lmdb.Error, OSError) as problem:
+        except PROBLEMS as problem:
             raise self._failed(problem) from problem
         if None in records:
             keys = [key for key, record in zip(keys, records, strict=True) if record is not None]
@@ -126,7 +144,7 @@ class LmdbStore:
             records.append((key, value + digest))
         try:
             self._cursor(table).putmulti(records)
-        except (lmdb.Error, OSError) as problem:
+        except PROBLEMS as problem:
             raise self._failed(problem) from problem
         return digests
 
@@ -134,7 +152,7 @@ class LmdbStore:
         """Stage deletes; gives what each key held."""
         try:
             records = list(map(self._cursor(table).pop, keys))
-        except (lmdb.Error, OSError) as problem:
+        except PROBLEMS as problem:
             raise self._failed(problem) from problem
         if None in records:
             return [None if record is None else _checked(table, [key], [record])[0][0]
@@ -146,7 +164,7 @@ class LmdbStore:
         try:
             cursor = self._cursor(table)
             return cursor.set_range(low) and cursor.key() <= high
-        except (lmdb.Error, OSError) as problem:
+        except PROBLEMS as problem:
             raise self._failed(problem) from problem
 
     def scan(self, table: str, start: bytes, stop: bytes, limit: int) -> list[Row]:
@@ -163,7 +181,7 @@ class LmdbStore:
                 if key >= stop:
                     break
                 rows.append((key, value))
-        except (lmdb.Error, OSError) as problem:
+        except PROBLEMS as problem:
             raise self._failed(problem) from problem
         return rows
 
@@ -181,7 +199,25 @@ class LmdbStore:
                     if key >= stop:
                         return
                     yield key, value
-        except (lmdb.Error, OSError) as problem:
+        except PROBLEMS as problem:
+            raise self._failed(problem) from problem
+
+    def walk_back(self, table: str, start: bytes, stop: bytes) -> Iterator[Row]:
+        """The same, the last one first."""
+        try:
+            transaction = self._begun()
+            with transaction.cursor(self._databases[table]) as cursor:
+                is_there = cursor.prev() if cursor.set_range(stop) else cursor.last()
+                while is_there:
+                    key, record = cursor.item()
+                    value = record[:-_SUM_BYTES]
+                    if not record.endswith(xxh3_64_digest(key + value)):
+                        raise Corrupt(table, key if start <= key < stop else start)
+                    if key < start:
+                        return
+                    yield key, value
+                    is_there = cursor.prev()
+        except PROBLEMS as problem:
             raise self._failed(problem) from problem
 
     def purge(self, table: str, start: bytes, stop: bytes, limit: int) -> tuple[list[bytes], bytes | None]:
@@ -203,7 +239,7 @@ class LmdbStore:
                     return dropped, None
                 following = max(following, key + b"\0")
                 is_on = cursor.next()
-        except (lmdb.Error, OSError) as problem:
+        except PROBLEMS as problem:
             raise self._failed(problem) from problem
         return dropped, following
 
@@ -223,13 +259,21 @@ class LmdbStore:
         self._cursors.clear()
         try:
             self._transaction.commit()  # without an fsync when nothing was written
-        except (lmdb.Error, OSError) as problem:
+        except PROBLEMS as problem:
             raise self._failed(problem) from problem
         self._transaction = None
         self._commits_left -= 1
         if not self._commits_left:
             self._commits_left = COMMITS_PER_RELEASE
             self._mapped.release()
+            if lost := self._file.problem():
+                self._failure = StoreFailed(self._directory, lost, is_damaged=True)
+                raise self._failure
+
+    def _is_short(self) -> bool:
+        """Whether the file is shorter than the pages that were ever in use."""
+        pages = self._environment.info()["last_pgno"] + 1
+        return self._file.size < pages * self._environment.stat()["psize"]
 
     def _cursor(self, table: str) -> lmdb.Cursor[bytes]:
         """The batch's cursor of a table; opens the batch's transaction at its first use."""
@@ -249,7 +293,8 @@ class LmdbStore:
     def _failed(self, problem: Exception) -> StoreFailed:
         """Remember the first failure, so that nobody goes on after it, and give it up to be raised."""
         if self._failure is None:
-            self._failure = StoreFailed(self._directory, str(problem))
+            self._failure = StoreFailed(self._directory, str(problem),
+                                        is_damaged=not isinstance(problem, _OF_THE_SURROUNDINGS))
         self._cursors.clear()
         return self._failure
 

@@ -158,5 +158,5 @@ def _reader(hosts: str, cluster: str, timeout_s: float) -> Iterator[tuple[Any, L
         except NoNodeError:
             raise clusters.unknown(client, hosts, cluster, timeout_s) from None
         except BrokenOrigin as problem:
-            raise Refused("broken_origin", f"the log of cluster {cluster} cannot be read: {problem}",
-                          cluster=cluster) from problem
+            raise Refused("broken_origin", f"{root}/origin in ZooKeeper cannot be read: {problem}; upgrade this"
+                          " program, or put back what stood there", cluster=cluster) from problem

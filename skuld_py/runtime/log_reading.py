@@ -59,8 +59,11 @@ class Header:
 
     @classmethod
     def decode(cls, raw: bytes) -> Header:
-        """Parse; ``ValueError`` or ``TypeError`` when it is none."""
-        return cls(**json.loads(raw))
+        """Parse; ``ValueError``, ``TypeError`` or ``RecursionError`` when it is none."""
+        header = cls(**json.loads(raw))
+        if (type(header.position), type(header.chunks), type(header.digest)) != (int, int, str):
+            raise TypeError(f"{header} has a field of another kind")
+        return header
 
 
 def digest_of(text: bytes) -> str:
@@ -146,5 +149,5 @@ class LogReader:
     def _header(self, raw: bytes) -> Header:
         try:
             return Header.decode(raw)
-        except (ValueError, TypeError) as problem:
+        except (ValueError, TypeError, RecursionError) as problem:
             raise BrokenOrigin(f"the origin has no readable header: {problem!r}") from problem

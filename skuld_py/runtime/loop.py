@@ -10,11 +10,13 @@ Invariants:
 * A batch takes all the registry has said, first, and a bounded number of frames: latency stays bounded
   under a flood, and news of a lost session never queues behind it.
 * Bytes from outside never raise here. What is no message is counted, and answered when it is known whom;
-  what a peer says is heard only under the name of a placed node. Messages about the coordination log are heard
+  what a peer says is heard only under the name of a placed node, and never under the node's own: what it says to
+  itself takes no wire, and is believed. Messages about the coordination log are heard
   from anybody: a joiner is nobody's peer yet. Whoever is answered is dialled by its name, which is its address.
 * What the machine announces is heeded before anything of its turn is sent: new peers are dialled first.
 * An exception of the machine or the store goes up: a state that was half changed is not gone on with.
-  All but ``Corrupt``, which the server answers with a new machine, end the node and are logged.
+  All but ``Corrupt``, which the server answers with a new machine, end the node and are logged. So does one of
+  any other thread of the node, which it reports by ``fail``: half a node must not be taken for a whole one.
 
 Rejected: asyncio (a second scheduler between the sockets and the one thing there is to do); a thread for
 the commit (batches would overlap, and then every promise needs a record of which batch it waits for).
@@ -51,6 +53,7 @@ from skuld_py.model.store import Store
 from skuld_py.node.process import Told, Wish
 from skuld_py.node.turn import Machine, Turn, sort, take_turn
 from skuld_py.runtime.clock import Clock
+from skuld_py.runtime.lmdb_store import StoreFailed
 from skuld_py.runtime.registry import RegistryEffect
 from skuld_py.runtime.transport import Address, Transport
 from skuld_py.wire.codec import Envelope, MalformedRequest, check_role, decode
@@ -81,15 +84,17 @@ class Counters:
     wrong_cluster: int = 0
     wrong_role: int = 0
     strangers: int = 0
+    own_name: int = 0
 
 
 class Loop:
     """Runs one machine against the world, in the thread that calls ``run``. ``on_joined`` is called whenever it is
-    a member (again)."""
+    a member (again). ``me``: the node's own name, under which nobody else is heard."""
 
     def __init__(self, machine: Machine[Told, Wish], store: Store, transport: Transport, registry: Performer,
-                 clock: Clock, on_joined: Callable[[], None] = lambda: None) -> None:
+                 clock: Clock, on_joined: Callable[[], None] = lambda: None, me: str = "") -> None:
         self.counters = Counters()
+        self._me = me
         self._machine = machine
         self._store = store
         self._transport = transport
@@ -101,6 +106,7 @@ class Loop:
         self._acquaintances: dict[str, Address] = {}
         self._nodes: frozenset[str] = frozenset()
         self._is_stopping = False
+        self._failure: Exception | None = None
         self._due_ms = machine.deadline()
         """The machine's deadline: it changes with its steps only."""
 
@@ -112,6 +118,11 @@ class Loop:
     def stop(self) -> None:
         """Let ``run`` return after the batch it is in; from any thread or signal handler."""
         self._is_stopping = True
+        self._transport.wake()
+
+    def fail(self, problem: Exception) -> None:
+        """Another thread of the node has ended by this: let the node end by it; from any thread."""
+        self._failure = problem
         self._transport.wake()
 
     def run(self) -> None:
@@ -130,11 +141,16 @@ class Loop:
         try:
             while not is_over():
                 self._transport.wait(self._pause_ms(end_ms))
+                if self._failure is not None:
+                    raise self._failure
                 self.turn()
         except Corrupt:
             raise
+        except StoreFailed as problem:
+            _log.error("the node ends: %s", problem.message)
+            raise
         except Exception:
-            _log.exception("the node ends: a step, the store or a socket failed")
+            _log.exception("the node ends: a step, the store, a socket or another thread failed")
             raise
 
     def turn(self) -> None:
@@ -184,7 +200,7 @@ class Loop:
             return ()
         if not envelope.sender:
             return self._asked(origin, envelope)
-        return self._received(envelope)
+        return self._received(origin, envelope)
 
     def _asked(self, origin: bytes, envelope: Envelope) -> Iterable[Asked]:
         for message in envelope.messages:
@@ -196,8 +212,13 @@ class Loop:
             else:
                 yield Asked(origin, message)
 
-    def _received(self, envelope: Envelope) -> Iterable[Received]:
+    def _received(self, origin: bytes, envelope: Envelope) -> Iterable[Received]:
+        if envelope.sender == self._me:
+            self.counters.own_name += 1
+            return
         is_known = envelope.sender in self._members or envelope.sender in self._nodes
+        if is_known:
+            self._transport.mark_peer(origin, envelope.sender)
         for message in envelope.messages:
             try:
                 check_role(message, ROLE_NODE)
@@ -276,7 +297,12 @@ class Loop:
 
     def _compute(self, wish: Compute) -> None:
         """Beside the loop; there are hardly ever two at once."""
-        Thread(target=lambda: self.post(computed(wish)), name="skuld-compute", daemon=True).start()
+        def compute() -> None:
+            try:
+                self.post(computed(wish))
+            except Exception as problem:
+                self.fail(problem)
+        Thread(target=compute, name="skuld-compute", daemon=True).start()
 
 
 def _is_greeting(envelope: Envelope) -> bool:

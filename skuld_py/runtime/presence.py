@@ -4,8 +4,11 @@ Invariants:
 
 * The entry (``nodes/NAME``) is written by test-and-set over the one its data directory was judged by, or over its
   own. Anything else found there means that another process or directory goes by this name: this node stays out.
+* A data directory counts its starts, so an entry of the same count is this process's own, by ``boot``, or that of
+  a process on a copy of the directory, which was there first. Earlier releases write no ``boot``.
 * The entry names the newest life before that one's pulse is made. So whoever starts next knows which pulse may
   still stand although its process is gone, and removes it, without a walk over the pulses of all.
+* An entry that is gone is made anew: it was removed because the node had been forgotten (``entry_sweep``).
 * The pulse (``members/ID``, ephemeral) is of the present session; of what one process set, the last one stands.
   One that stood and is gone is not made anew: its life is over, for somebody may have seen it gone.
 
@@ -41,6 +44,8 @@ class Presence:
         self._judged = judged
         self._emit = emit
         self._session = 0
+        self._named = ""
+        """The newest life that the entry was made to name."""
         self._wanted: SetPulse | None = None
         self._standing = ""
         self._is_told = False
@@ -65,39 +70,46 @@ class Presence:
 
     def keep_entry(self) -> None:
         """Have the node's entry say this start, watched; what else is in it stays."""
-        path = f"{self._root}/nodes/{self._me.name}"
-        fresh = Registration(self._me.host, self._me.port, self._me.incarnation, self._starts)
         while True:
-            known, version = self._entry(path, fresh)
+            known, version = self._entry()
             if not self._may_follow(known):
-                raise Refused("name_taken", f"another process, or another data directory, has started as node"
-                              f" {self._me.name}; stop one of the two", name=self._me.name)
-            wanted = attrs.evolve(fresh, life=known.life, unknown=known.unknown)
+                raise Refused("name_taken", "another process, on another data directory or a copy of this one,"
+                              f" has started as node {self._me.name}; stop one of the two", name=self._me.name)
+            wanted = attrs.evolve(self._fresh(), life=known.life, unknown=known.unknown)
             if known == wanted:
                 self._judged = None
                 return
-            self._swap(path, wanted, version)
+            self._swap(wanted, version)
 
-    def _entry(self, path: str, fresh: Registration) -> tuple[Registration, int]:
+    @property
+    def _path(self) -> str:
+        return f"{self._root}/nodes/{self._me.name}"
+
+    def _fresh(self) -> Registration:
+        me = self._me
+        return Registration(me.host, me.port, me.incarnation, self._starts, me.boot, self._named)
+
+    def _entry(self) -> tuple[Registration, int]:
         while True:
             try:
                 raw, stat = self._connection.wait(
-                    self._connection.client.get_async(path, watch=self._connection.on_watch))
+                    self._connection.client.get_async(self._path, watch=self._connection.on_watch))
                 return registration_of(self._me.name, raw), stat.version
             except NoNodeError:
                 with suppress(NodeExistsError):
-                    self._connection.wait(self._connection.client.create_async(path, fresh.encode()))
+                    self._connection.wait(self._connection.client.create_async(self._path, self._fresh().encode()))
 
-    def _swap(self, path: str, entry: Registration, version: int) -> bool:
+    def _swap(self, entry: Registration, version: int) -> bool:
         try:
-            self._connection.wait(self._connection.client.set_async(path, entry.encode(), version=version))
-        except BadVersionError:
+            self._connection.wait(self._connection.client.set_async(self._path, entry.encode(), version=version))
+        except (BadVersionError, NoNodeError):
             return False
         return True
 
     def _may_follow(self, known: Registration) -> bool:
         if known.incarnation in ("", self._me.incarnation):
-            return known.starts <= self._starts
+            is_this_start = known.starts == self._starts and known.boot in ("", self._me.boot)
+            return known.starts < self._starts or is_this_start
         judged = self._judged
         return judged is not None and (judged.incarnation, judged.starts) == (known.incarnation, known.starts)
 
@@ -144,14 +156,14 @@ class Presence:
 
     def _name_life(self, life: str) -> bool:
         """Have the entry name a life, and remove the pulse of the one it named; False if it must be done anew."""
-        path = f"{self._root}/nodes/{self._me.name}"
-        raw, stat = self._connection.wait(self._connection.client.get_async(path))
-        known = registration_of(self._me.name, raw)
-        if known.life == life:
-            return True
-        if known.life:
-            self._remove(known.life)
-        return self._swap(path, attrs.evolve(known, life=life), stat.version)
+        known, version = self._entry()
+        if known.life != life:
+            if known.life:
+                self._remove(known.life)
+            if not self._swap(attrs.evolve(known, life=life), version):
+                return False
+        self._named = life
+        return True
 
     def _remove(self, life: str) -> None:
         with suppress(NoNodeError):

@@ -5,8 +5,8 @@ Invariants:
 * ``CONNECTED`` is said only when the node's entry says this start, and then what became of the pulse;
   ``SUSPENDED`` and ``LOST`` are said at once, and a late ``CONNECTED`` can never follow them.
 * The worker reconciles instead of following deltas: every watch that fires, every reconnection and a heartbeat
-  lead to the same pass (entry, pulse, watched pulses), which arms the watches again. So a watch that was lost,
-  as all are when kazoo is suspended, costs at most one heartbeat.
+  lead to the same pass (entry, pulse, watched pulses, key of claims), which arms the watches again. So a watch
+  that was lost, as all are when kazoo is suspended, costs at most one heartbeat.
 * With ``LOST`` all wishes are void, also where the session goes on (a pass failed, the node has another life): who
   is told CONNECTED afterwards wishes anew.
 
@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from kazoo.exceptions import NoNodeError
+from kazoo.exceptions import KazooException, NoNodeError
 
 from skuld_py.errors import Refused
 from skuld_py.model.coordination import CoordinationEvent, DropPulse, SetPulse
@@ -28,14 +28,15 @@ from skuld_py.model.document import Member
 from skuld_py.model.events import Event, ReadDocument, Session, SessionChanged, SwapDocument
 from skuld_py.model.registration import Registration
 from skuld_py.runtime import clusters
+from skuld_py.runtime.claim_key import ClaimKey
 from skuld_py.runtime.connection import Connection, Order
 from skuld_py.runtime.coordination_log import CoordinationLog, LogEffect
 from skuld_py.runtime.documents import Documents
+from skuld_py.runtime.patience import Patience
 from skuld_py.runtime.presence import Presence
 
 _HEARTBEAT_S = 15.0
 _RETRY_S = 0.5
-_RETRY_UNEXPECTED_S = 2.0
 _START_S = 10.0
 
 _log = logging.getLogger(__name__)
@@ -48,18 +49,22 @@ class Registry:
 
     def __init__(self, hosts: str, cluster: str, me: Member, session_ms: int,
                  emit: Callable[[Event | CoordinationEvent], None], *, starts: int = 1,
-                 judged: Registration | None = None) -> None:
+                 judged: Registration | None = None,
+                 on_failure: Callable[[Exception], None] = lambda problem: None) -> None:
         self._cluster = cluster
         self._emit = emit
-        self._connection = Connection(hosts, session_ms / 1000, self._on_break, self._work)
+        self._on_failure = on_failure
+        self._connection = Connection(hosts, session_ms / 1000, self._on_break, self._work, self._fail)
         root = clusters.path_of(cluster)
         self._presence = Presence(self._connection, root, me, starts, judged, emit)
         self._documents = Documents(self._connection, root, emit)
+        self._key = ClaimKey(self._connection, root, emit)
         self._log = CoordinationLog(self._connection, root, emit)
         self._is_announced = False
         self._losses = self._voided = 0
         """How often LOST was said, and for how many of these the wishes were dropped."""
         self._look_at_s = 0.0
+        self._patience = Patience()
 
     def start(self) -> None:
         """Connect and register; returns once this node's entry says this start. ``Refused`` when it cannot be."""
@@ -67,6 +72,7 @@ class Registry:
         self._connection.open(_START_S)
         try:
             self._reconcile()
+            self._log.check_origin()
         except BaseException as problem:
             self._connection.close()
             if isinstance(problem, NoNodeError):
@@ -85,6 +91,7 @@ class Registry:
         """Be another start of the same node: register it, and tell its machine everything from the beginning."""
         with self._connection.lock:
             self._presence.become(me, starts)
+            self._key.forget_told()
             self._connection.breaks += 1
             self._on_break(Session.LOST)
         self._connection.put(Order.LOOK)
@@ -98,6 +105,12 @@ class Registry:
         self._is_announced = False
         self._losses += session is Session.LOST
         self._emit(SessionChanged(session))
+
+    def _fail(self, problem: Exception) -> None:
+        """The worker has ended."""
+        with self._connection.lock:
+            self._on_break(Session.LOST)
+        self._on_failure(problem)
 
     # The worker.
 
@@ -133,12 +146,15 @@ class Registry:
         except clusters.UNANSWERED:
             self._interrupted(Session.SUSPENDED)
             return _RETRY_S
-        except Exception as problem:
-            _log.exception("cannot keep this node registered; trying again")
+        except (Refused, KazooException) as problem:
+            pause_s = self._patience.fail(time.monotonic())
+            _log.error("cannot keep this node registered, trying again in %d s: %s", pause_s,
+                       problem.message if isinstance(problem, Refused) else repr(problem))
             self._interrupted(Session.LOST)
             if isinstance(problem, Refused):
                 self._withdraw()
-            return _RETRY_UNEXPECTED_S
+            return pause_s
+        self._patience.succeed()
         return _HEARTBEAT_S
 
     def _interrupted(self, session: Session) -> None:
@@ -163,6 +179,7 @@ class Registry:
         self._presence.begin_session(self._connection.session())
         self._presence.keep_entry()
         self._presence.keep_pulse()
+        self._key.look()
         self._log.look_again()
         with self._connection.lock:
             if breaks != self._connection.breaks:

@@ -1,11 +1,15 @@
 """One node process: its parts made, put together, run until a signal, and taken down in order.
 
 The order of the start is the order of the refusals: parameters (is there such a cluster?), the data
-directory (is it free, and this cluster's?), the port (is it free?), and membership last, so that no
-peer hears of a node that cannot serve. Down it goes the other way round: first leave, then close.
+directory (is it free?), the address (is it no other node's?), the port (is it free?), the data directory again
+(is it this cluster's and this node's?), and membership last, so that no peer hears of a node that cannot serve.
+Nothing is written into a directory before the address and the port are settled: who mistyped one starts again on
+the same directory. Down it goes the other way round: first leave, then close.
 
 The data directory is bound to the cluster's id, not its name: a cluster that was destroyed and made
-again under the same name is another one, and old promises must not speak in it. Whether it is the directory
+again under the same name is another one, and old promises must not speak in it. And it is bound to its node's
+name: under another one, its promises would be another voter's, and one disk would count as two. A directory from
+before names were kept takes the name of its next start. Whether it is the directory
 that this node last ran on is for ``node.identity`` to judge, and committed before it is registered.
 
 A record that cannot be read ends a *life* of the node, not the process: the batch is dropped, the record's
@@ -15,6 +19,7 @@ the same session. A record that is found bad twice means a disk that cannot be t
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import logging
 import os
@@ -23,32 +28,38 @@ import secrets
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
+import attrs
+
 from skuld_py.cluster.deriving import scheme_of
+from skuld_py.cluster.lives import Lives
 from skuld_py.cluster.membership import Membership
 from skuld_py.cluster.replica import Replica
-from skuld_py.config import PLAIN, Parameters, Retention, Scaling
+from skuld_py.config import DEFAULT_LIMITS, PLAIN, Parameters, Retention, Scaling
 from skuld_py.errors import Corrupt, Refused
 from skuld_py.model.coordination import CoordinationEvent
 from skuld_py.model.document import Member
 from skuld_py.model.events import Event
 from skuld_py.model.names import WIDE_NAME, check_name
 from skuld_py.model.registration import Registration
-from skuld_py.node.identity import Identity
+from skuld_py.node.identity import Identity, Start
 from skuld_py.node.process import Process
 from skuld_py.node.starting import note_damage, prepare
+from skuld_py.runtime.addresses import check_address
 from skuld_py.runtime.agreement import check_expected, remember
 from skuld_py.runtime.clock import Clock
-from skuld_py.runtime.clusters import read_parameters, read_registration
+from skuld_py.runtime.clusters import read_names, read_parameters, read_registration
+from skuld_py.runtime.connections import allow_files
 from skuld_py.runtime.lmdb_store import LmdbStore, StoreFailed
 from skuld_py.runtime.loop import Loop
 from skuld_py.runtime.registry import Registry
 from skuld_py.runtime.transport import Transport
 from skuld_py.runtime.wrong_time import time_source
 
-_CLUSTER_KEY = b"cluster"
+_CLUSTER_KEY, _NODE_KEY = b"cluster", b"node"
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _DEPART_MS = 1_000
 """Who stops says so in the log, if that goes quickly; else the others find out by its pulse."""
@@ -68,15 +79,19 @@ def serve(hosts: str, cluster: str, host: str, port: int, data: Path, *, session
     long the partitions that it leads keep what has ended; for ever without."""
     parameters = read_parameters(hosts, cluster)
     check_expected(parameters, expected or {})
+    allow_files()
     with ExitStack() as held:
         store = LmdbStore(data)
         held.callback(store.close)
-        claim_directory(store, parameters, data)
         name = check_name("host:port", f"{host}:{port}", WIDE_NAME)
-        transport = Transport(name, cluster, host, port)
+        check_address(name, read_names(hosts, cluster))
+        limits = attrs.evolve(DEFAULT_LIMITS, partitions=parameters.partitions)
+        transport = Transport(name, cluster, host, port, limits)
         held.callback(transport.close)
+        claim_directory(store, parameters, data, name)
         server = Server(hosts, parameters, Member(name, host, port, ""), store, transport, session_ms, on_ready,
                         scaling, retention)
+        _name_fatal_signals()
         held.enter_context(_stopped_by_signals(server))
         held.enter_context(_seldom_searched())
         held.callback(server.leave)
@@ -103,8 +118,10 @@ class Server:
         self._is_ready = False
         self._clock = Clock(time_source(os.environ))
         self._judged = read_registration(hosts, parameters.cluster, address.name)
+        self._lives = Lives(address.name, self._judged.life if self._judged is not None else "")
         self._registry: Registry | None = None
         self._loop: Loop | None = None
+        self._failure: Exception | None = None
         self._is_stopping = False
 
     def stop(self) -> None:
@@ -142,16 +159,19 @@ class Server:
         is_first = self._registry is None
         registry = self._registry or Registry(
             self._hosts, self._parameters.cluster, me, self._session_ms, self._emit, starts=identity.starts,
-            judged=self._judged)
+            judged=self._judged, on_failure=self._fail)
         process = self._make_process(me)
         self._store.commit()  # what the node read at its start
-        loop = self._loop = Loop(process, self._store, self._transport, registry, self._clock, self._on_joined)
+        loop = self._loop = Loop(process, self._store, self._transport, registry, self._clock, self._on_joined,
+                                 me.name)
         if is_first:
             registry.start()
             self._registry = registry
         else:
             registry.rejoin(me, identity.starts)
         self._judged = Registration(me.host, me.port, identity.incarnation, identity.starts)
+        if self._failure is not None:
+            loop.fail(self._failure)
         if not self._is_stopping:
             loop.run()
         loop.finish(process.depart(self._clock.now_ms()), lambda: process.is_out, _DEPART_MS)
@@ -164,14 +184,19 @@ class Server:
         node = Node(me=me, parameters=self._parameters, store=self._store,
                     jitter_ms=lambda most: jitter.randint(0, most), nonce=secrets.randbits(32),
                     almanac=next_tick, retention=self._retention)
+        node.bulletin.on_doubt = partial(log_doubt, self._address.name)
         for key, reason in node.settings.ignored.items():
             _log.error("node %s leaves out the setting stored under %r: %s; set it again", self._address.name, key,
                        reason)
-        membership = Membership(me, lambda: f"{me.name}~{secrets.token_hex(4)}",
+        membership = Membership(me, lambda: self._lives.next(secrets.randbits(32)),
                                 lambda most: jitter.randint(0, most),
                                 base=Replica.base(self._parameters),
                                 cluster_id=self._parameters.cluster_id, scaling=self._scaling,
                                 scheme=scheme_of(self._scaling, self._parameters.partitions))
+        if not self._parameters.claim_key:
+            _log.warning("cluster %s has no key to prove claims with: any token is taken for a claim's; once all"
+                         " nodes, workers and clients run this release, run 'skuld cluster upgrade %s'",
+                         self._parameters.cluster, self._parameters.cluster)
         return Process(node, membership)
 
     def _on_joined(self) -> None:
@@ -181,33 +206,66 @@ class Server:
 
     def _prepare(self) -> Identity:
         start, scrubbed = prepare(self._store, self._judged, secrets.token_hex(16), self._parameters)
-        for alarm in start.alarms:
-            _log.error("node %s does not trust its memory of %s", self._address.name, alarm)
+        log_start(self._address.name, start)
         for partition, dropped in scrubbed.items():
             _log.error("node %s removed unreadable records of partition %d: %s", self._address.name, partition,
                        dropped or "none was found")
         return start.identity
+
+    def _fail(self, problem: Exception) -> None:
+        self._failure = problem
+        if self._loop is not None:
+            self._loop.fail(problem)
 
     def _emit(self, event: Event | CoordinationEvent) -> None:
         if self._loop is not None:
             self._loop.post(event)
 
 
-def claim_directory(store: LmdbStore, parameters: Parameters, data: Path) -> None:
-    """Bind a fresh store to the cluster; ``Refused`` when it belongs to another one, or to other parameters."""
-    wanted = parameters.cluster_id.encode()
+def claim_directory(store: LmdbStore, parameters: Parameters, data: Path, name: str) -> None:
+    """Bind a fresh store to the cluster and the node; ``Refused`` when it belongs to another one, or to other
+    parameters."""
+    wanted = {_CLUSTER_KEY: parameters.cluster_id.encode(), _NODE_KEY: name.encode()}
     try:
-        found = store.get("meta", _CLUSTER_KEY)
+        found = store.get_many("meta", list(wanted))
     except Corrupt:
         return  # as good as wiped, which is for the identity to say
-    if found is None:
-        store.put_many("meta", [(_CLUSTER_KEY, wanted)])
-    elif found != wanted:
-        raise Refused("wrong_data", f"{data} holds data of cluster {found.decode(errors='replace')}, not of"
+    known = {key: value.decode(errors="replace") for key, value in found.items() if value != wanted[key]}
+    if _CLUSTER_KEY in known:
+        raise Refused("wrong_data", f"{data} holds data of cluster {known[_CLUSTER_KEY]}, not of"
                       f" {parameters.cluster_id} ({parameters.cluster}); give this node a data directory of"
                       " its own, or move the old data away", data=str(data))
+    if _NODE_KEY in known:
+        raise Refused("wrong_data", f"{data} holds the data of node {known[_NODE_KEY]}, not of {name}; start it"
+                      " with the --host and --port that it had, or give this node a data directory of its own",
+                      data=str(data))
     remember(store, parameters, data)
+    store.put_many("meta", list(wanted.items()))
     store.commit()
+
+
+def log_start(name: str, start: Start) -> None:
+    """Say what was found at a start. To start on a new directory is what a node is told that lost its own."""
+    if start.is_empty:
+        _log.warning("node %s was a member before, and its data directory is new: it fills from the other nodes,"
+                     " and takes no part in elections and claims before that; nothing needs to be done", name)
+        return
+    for alarm in start.alarms:
+        _log.error("node %s does not trust its memory of %s", name, alarm)
+
+
+def log_doubt(name: str, partition: int, reason: str) -> None:
+    """Say what was found out later."""
+    _log.warning("node %s does not trust its memory of partition %d any more: %s. It fills that partition from"
+                 " the other nodes, and takes no part in its elections and claims before that; nothing needs to be"
+                 " done", name, partition, reason)
+
+
+def _name_fatal_signals() -> None:
+    """Have Python write where it was when a fatal signal ends it, as SIGBUS does over a file that was cut."""
+    if not faulthandler.is_enabled():
+        with suppress(OSError, ValueError, RuntimeError):  # no standard error to write to
+            faulthandler.enable()
 
 
 @contextmanager

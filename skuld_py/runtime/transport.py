@@ -8,6 +8,7 @@ Invariants:
   routing id is a return address for clients and never an identity: its owner chose it.
 * No call blocks and none raises for a peer's sake. What cannot be handed over at once (nobody connected,
   a full queue, a client that left) is dropped and counted; the machine sends again what it still needs.
+* An answer that is larger than a message may be is not sent, and whoever waits for it is told (``Failed``).
 * The ROUTER says when it cannot deliver (``ROUTER_MANDATORY``); by default it drops in silence.
 * A connection that is silent for 3 s is cut by heartbeats and made anew; an attempt to connect is given up
   after 2 s. Without either a healed partition would wait for TCP to retransmit, which it does ever more
@@ -17,7 +18,9 @@ Invariants:
 * Without keys a node listens on loopback only.
 
 ``wake`` alone may be called from other threads and from signal handlers. ``MAXMSGSIZE`` bounds a frame;
-the sum of what one batch takes in is bounded by ``receive``.
+the sum of what one batch takes in is bounded by ``receive``, and what waits before it, or for clients behind it,
+by ``Connections``. No queue bounds what comes: libzmq 4.3.5 aborts the process when a connection breaks of which
+it has stopped reading.
 
 Rejected: ROUTER to ROUTER (both sides must know routing ids beforehand, and a restarted peer's is
 refused while the old connection lingers); one DEALER to all peers (it would deal messages out in turn);
@@ -39,7 +42,8 @@ import zmq
 from skuld_py.config import DEFAULT_LIMITS, Limits
 from skuld_py.errors import Refused
 from skuld_py.model.messages import Message
-from skuld_py.wire.codec import Envelope, encode
+from skuld_py.runtime.connections import Connections
+from skuld_py.wire.envelopes import envelopes
 
 Address = tuple[str, int]
 
@@ -50,6 +54,10 @@ PORT_MAX = 65_535
 _PEER_QUEUE = 256
 """Messages waiting for one connected peer, each a whole batch; beyond it they are stale anyway."""
 _CLIENT_QUEUE = 1_000
+_ARRIVED = 4
+"""Messages of the largest size that may wait of one connection."""
+_SHORT_FRAME, _SHORT_BYTES, _LONG_BYTES = 255, 2, 9
+"""What ZMTP puts before a frame, by its length."""
 _HEARTBEAT_MS, _SILENCE_MS = 1_000, 3_000
 _CONNECT_MS = 2_000
 """Long enough for one lost packet, which TCP sends again after a second."""
@@ -86,12 +94,14 @@ class Transport:
         self._context = zmq.Context()
         self._router = self._socket(zmq.ROUTER, _CLIENT_QUEUE)
         self._router.setsockopt(zmq.ROUTER_MANDATORY, 1)
+        self._router.setsockopt(zmq.RCVHWM, 0)
         try:
             self._router.bind(f"tcp://{self._address}:{port}")
         except zmq.ZMQError as problem:
             self._context.destroy(linger=0)
             raise _bind_refusal(host, port, problem) from problem
         self.port = int(self._router.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
+        self.connections = Connections(self._router, self.port, limits.message_bytes, _ARRIVED)
         self._dealers: dict[str, zmq.Socket[bytes]] = {}
         self._addresses: dict[str, Address] = {}
         self._awake, self._waker = os.pipe()
@@ -105,6 +115,7 @@ class Transport:
         """Close all sockets and forget what is queued; closing twice does nothing."""
         if self._context.closed:
             return
+        self.connections.close()
         self._context.destroy(linger=0)
         os.close(self._awake)
         os.close(self._waker)
@@ -141,15 +152,24 @@ class Transport:
                 self.traffic.to_silent_peer += 1
 
     def answer(self, client: bytes, messages: Sequence[Message]) -> None:
-        """Hand messages to a client, all in one; or drop and count them."""
+        """Hand messages to a client, all in one; or drop and count them: also when too much waits for it."""
         for frames in self._envelopes(messages):
+            size = _wire_bytes(frames)
+            if not self.connections.has_room(client, size):
+                self.traffic.to_lost_client += 1
+                continue
             try:
                 self._router.send_multipart([client, *frames], zmq.DONTWAIT)
+                self.connections.debit(client, size)
                 self.traffic.answered += 1
             except zmq.ZMQError as problem:
                 if problem.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
                     raise
                 self.traffic.to_lost_client += 1
+
+    def mark_peer(self, client: bytes, name: str) -> None:
+        """The node of this name is heard from this client."""
+        self.connections.mark_peer(client, name)
 
     def wait(self, timeout_ms: int | None) -> None:
         """Until something can be received, or ``wake`` was called, or the time is over (None: never)."""
@@ -166,30 +186,36 @@ class Transport:
         """What has arrived, at most ``limit`` messages: each its routing id and its raw frames."""
         arrived: list[tuple[bytes, list[bytes]]] = []
         room = _BATCH_FACTOR * self.limits.message_bytes
-        receive = self._router.recv_multipart
         try:
             while len(arrived) < limit and room > 0:
-                client, *frames = receive(zmq.DONTWAIT)
-                room -= sum(map(len, frames))
+                client, frames, size = self._receive_one()
+                room -= size
                 arrived.append((client, frames))
         except zmq.Again:
             pass
         self.traffic.received += len(arrived)
         return arrived
 
+    def _receive_one(self) -> tuple[bytes, list[bytes], int]:
+        """A routing id, the frames behind it, and how many bytes these were on the wire."""
+        router = self._router
+        head = router.recv(zmq.DONTWAIT, copy=False)
+        frames: list[bytes] = []
+        while router.getsockopt(zmq.RCVMORE):
+            frames.append(router.recv())
+        client, size = head.bytes, _wire_bytes(frames)
+        with contextlib.suppress(zmq.ZMQError):  # of one that speaks ZMTP 2 it names no file
+            self.connections.credit(client, head.get(zmq.SRCFD), size)
+        return client, frames, size
+
     def _envelopes(self, messages: Sequence[Message]) -> Iterator[list[bytes]]:
-        """Frames for each envelope: one, or halves of halves when together they are more than fits."""
-        try:
-            yield encode(Envelope(self._name, self.cluster, tuple(messages)), self.limits)
-            return
-        except Refused as refusal:
-            if len(messages) == 1:
-                _log.error("cannot send a %s: %s", type(messages[0]).__name__, refusal)
-                self.traffic.too_large += 1
-                return
-        middle = len(messages) // 2
-        yield from self._envelopes(messages[:middle])
-        yield from self._envelopes(messages[middle:])
+        """Frames for each envelope."""
+        return (frames for _, frames in
+                envelopes(self._name, self.cluster, messages, self._on_too_large, self.limits))
+
+    def _on_too_large(self, message: Message, refusal: Refused, is_told: bool) -> None:
+        _log.error("cannot send a %s: %s", type(message).__name__, refusal)
+        self.traffic.too_large += 1
 
     def _socket(self, kind: int, queue: int) -> zmq.Socket[bytes]:
         opened = self._context.socket(kind)
@@ -201,6 +227,12 @@ class Transport:
                 (zmq.RECONNECT_IVL, _RECONNECT_MS), (zmq.RECONNECT_IVL_MAX, _RECONNECT_MS_MAX)):
             opened.setsockopt(option, number)
         return opened
+
+
+def _wire_bytes(frames: Sequence[bytes]) -> int:
+    """What frames are on the wire."""
+    lengths = [len(frame) for frame in frames]
+    return sum(lengths) + sum([_SHORT_BYTES if each <= _SHORT_FRAME else _LONG_BYTES for each in lengths])
 
 
 def _loopback_address(host: str, port: int) -> str:

@@ -1,6 +1,7 @@
 """Clusters in one process under faults drawn from a seed: many seeds, one with its story, or a failure made small.
 
   python -m skuld_py.simulation --seeds 500           play seeds 0..499 on two processes
+  python -m skuld_py.simulation --profile amnesia     play seeds of the runs in which disks are lost all the time
   python -m skuld_py.simulation --seed 7 --trace      play one and print everything that happens
   python -m skuld_py.simulation --seed 7 --shrink     find the smallest run that breaks the same rule
 
@@ -22,6 +23,7 @@ from multiprocessing import get_context
 from skuld_py.simulation import reduction as reductions
 from skuld_py.simulation.campaign import TRACE_LINES, Verdict, run
 from skuld_py.simulation.probes import KNOWN, REQUIRED, unmet
+from skuld_py.simulation.profiles import PROFILES, seeds_of
 from skuld_py.simulation.reduction import Reduction
 from skuld_py.simulation.shrink import PLAYS_MAX, Outcome, Shrinker
 
@@ -38,6 +40,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     many = parser.add_argument_group("many seeds")
     many.add_argument("--seeds", type=int, default=100, help="how many seeds to play (default 100)")
     many.add_argument("--first", type=int, default=0, help="the first of them (default 0)")
+    many.add_argument("--profile", choices=PROFILES, default="", help="only seeds that play this kind of run")
     many.add_argument("--jobs", type=int, default=2, help="processes to use (default 2)")
     many.add_argument("--keep-going", action="store_true", help="do not stop at the first failure")
     many.add_argument("--probes", action="store_true", help="print how often each situation was met")
@@ -156,7 +159,7 @@ def play_many(asked: argparse.Namespace) -> int:
 
 def verdicts(asked: argparse.Namespace) -> Iterator[Verdict]:
     """Verdicts in the order of the seeds, whoever computes them."""
-    seeds = range(asked.first, asked.first + asked.seeds)
+    seeds = seeds_of(asked.profile, asked.first, asked.seeds)
     play = partial(run, seconds=asked.seconds)
     if asked.jobs == 1:
         yield from map(play, seeds)

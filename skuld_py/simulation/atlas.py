@@ -3,7 +3,8 @@
 What is committed on a majority is what every promise of the project rests on, so a run that destroys more
 proves nothing but that bytes can be destroyed. A node counts as hurt from the blow until it has started
 again, holds no unreadable record, and is suspected of nothing: until then its copy may lack what was
-acknowledged. Runs of the class "total loss" do without the atlas.
+acknowledged. An old copy of its data, put back, is to be found out by the node itself: until then, too, it is
+hurt. Runs of the class "total loss" do without the atlas.
 
 Source: the fault atlas of TigerBeetle's storage simulator.
 """
@@ -30,6 +31,8 @@ class Atlas:
         self._registry = registry
         self._hurt: dict[str, int] = {}
         """Nodes that were struck, and in which boot."""
+        self._hidden: dict[str, dict[int, None]] = {}
+        """Nodes on an old copy of their data, and the partitions of which they have not found that out."""
 
     def may_hurt(self, name: str) -> bool:
         """Whether every cohort keeps a majority of whole members without this one."""
@@ -40,6 +43,21 @@ class Atlas:
         """A node was struck."""
         self._hurt[name] = self._processes[name].boots
 
+    def note_old_copy(self, name: str, partitions: Sequence[int]) -> None:
+        """A node was given back what it had before; nothing but the documents of these partitions can tell it."""
+        self.note_hurt(name)
+        self._hidden[name] = dict.fromkeys(partitions)
+
+    def look(self, name: str) -> None:
+        """A node has found something out, perhaps."""
+        if name in self._hidden:
+            found = suspects(self._processes[name].store, self._parameters.partitions)
+            self._hidden[name] = {partition: None for partition in self._hidden[name] if partition not in found}
+
+    def is_hidden(self, name: str) -> bool:
+        """Whether a node is on an old copy and does not know."""
+        return bool(self._hidden.get(name))
+
     def is_hurt(self, name: str) -> bool:
         """Whether a node was struck and may still lack what it once had."""
         return name in self._hurt and not self.is_whole(name)
@@ -47,7 +65,7 @@ class Atlas:
     def is_whole(self, name: str) -> bool:
         """Whether a node's copies can be relied on."""
         process = self._processes[name]
-        if process.boots <= self._hurt.get(name, -1) or process.store.damaged():
+        if process.boots <= self._hurt.get(name, -1) or process.store.damaged() or self.is_hidden(name):
             return False
         return not suspects(process.store, self._parameters.partitions)
 

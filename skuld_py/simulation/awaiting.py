@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from skuld_py.model import messages as m
-from skuld_py.model.ids import split
+from skuld_py.model.ids import ID_BYTES, split
 from skuld_py.simulation.client import Client
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.options import Options
@@ -23,6 +23,7 @@ class Awaiter:
         self._client = client
         self._options = options
         self._left: bytes = b""
+        self._most = m.ENDS_MAX
 
     def begin(self) -> None:
         """Wait."""
@@ -43,19 +44,26 @@ class Awaiter:
 
     def await_all(self) -> None:
         """Wait for the ends of all that was held of late, until they are told."""
-        held = dict.fromkeys(hold.task for hold in self._client.history.holds[-m.ENDS_MAX :])
+        most = min(m.ENDS_MAX, self._options.limits.batch_tasks)
+        held = dict.fromkeys(hold.task for hold in self._client.history.holds[-most:])
         self._left = b"".join(held)
         self._await_left()
 
     def _await_left(self) -> None:
         if self._left:
-            self._client.ask(lambda request: m.Await(request, self._left, LONG_MS), self._on_told)
+            part = self._left[: self._most * ID_BYTES]
+            self._client.ask(lambda request: m.Await(request, part, LONG_MS), self._on_told)
 
     def _on_told(self, operation: Operation) -> None:
         answer, question = operation.answer, operation.message
-        if isinstance(answer, m.Awaited) and isinstance(question, m.Await):
-            self._left = b"".join(task_id for task_id, end in zip(split(question.ids), answer.ends, strict=True)
-                                  if end == m.NOT_ENDED)
+        assert isinstance(question, m.Await)
+        asked = split(question.ids)
+        if isinstance(answer, m.Awaited):
+            ended = [task_id for task_id, end in zip(asked, answer.ends, strict=True) if end != m.NOT_ENDED]
+            self._left = b"".join(task_id for task_id in split(self._left) if task_id not in ended)
+        elif isinstance(answer, m.Failed) and answer.code == "no_such_task":  # one of them: fewer say which
+            self._left = self._left[len(question.ids) if len(asked) == 1 else 0 :]
+            self._most = max(1, len(asked) // 2)
         self._client.later(AGAIN_MS, self._await_left)
 
     def lacks(self, going: Collection[bytes]) -> list[str]:

@@ -30,7 +30,8 @@ from skuld_py.simulation.checkers.order import nobody_starves
 from skuld_py.simulation.client import Client
 from skuld_py.simulation.clocks import WALL_START_MS, draw_clock
 from skuld_py.simulation.cluster import Cluster
-from skuld_py.simulation.faults import Fault, draw_faults
+from skuld_py.simulation.faults import Fault, draw_schedule
+from skuld_py.simulation.forging import Forger
 from skuld_py.simulation.healing import Healer
 from skuld_py.simulation.hindsight import Hindsight
 from skuld_py.simulation.history import Status
@@ -38,9 +39,10 @@ from skuld_py.simulation.limiting import Limiter
 from skuld_py.simulation.meddling import Meddler, Reader
 from skuld_py.simulation.monitor import NO_NEED_TO_RAISE
 from skuld_py.simulation.nemesis import Nemesis
-from skuld_py.simulation.options import Options, draw_options
+from skuld_py.simulation.options import Options, draw_options, hoarding
 from skuld_py.simulation.pausing import Pauser
 from skuld_py.simulation.producing import Producer
+from skuld_py.simulation.profiles import apply_profile
 from skuld_py.simulation.reduction import WHOLE, Reduction
 from skuld_py.simulation.scheduler import stream
 from skuld_py.simulation.store import MemoryStore
@@ -101,7 +103,7 @@ class Campaign:
     """A run under way."""
 
     def __init__(self, seed: int, seconds: int, trace: Trace, reduction: Reduction = WHOLE) -> None:
-        drawn = draw_options(seed)
+        drawn = apply_profile(seed, draw_options(seed))
         self.options = reduction.simplify(drawn)
         self.horizon_ms = seconds * 1_000 + 2 * self.options.liveness_ms
         self.safety_ms = min(seconds * 1_000, reduction.until_ms or seconds * 1_000)
@@ -121,8 +123,7 @@ class Campaign:
         self.calm = Calm(drainer, self.options)
         self.awaiter = Awaiter(drainer, self.options)
         self.archiver = Archiver(drainer, self.options)
-        faults = draw_faults(stream(seed, "faults"), drawn.faults, drawn.fault_every_ms, drawn.nodes,
-                             seconds * 1_000)
+        faults = draw_schedule(seed, drawn.faults, drawn.fault_every_ms, drawn.apart, drawn.nodes, seconds * 1_000)
         self.nemesis = Nemesis(self.cluster, reduction.keep(faults, self.options.nodes), self.options.weather)
 
     def play(self) -> None:
@@ -137,6 +138,12 @@ class Campaign:
             Meddler(client, self.options).begin()
         if self.options.workload.schedule_ms:
             Ticker(self._make_client("t0", self.options.workload.patience_ms), self.options).begin()
+        if self.options.workload.forge_ms:
+            Forger(self._make_client("f0", self.options.workload.patience_ms), self.options).begin()
+        if self.options.workload.is_hoarding:
+            hoarder = self._make_client("h0", self.options.workload.patience_ms)
+            Producer(hoarder, hoarding(self.options)).begin()
+            Worker(hoarder, hoarding(self.options), ("abandon", "renew", "renew")).begin()
         if self.options.workload.await_ms:
             Awaiter(self._make_client("a0", self.options.workload.patience_ms), self.options).begin()
         if self.options.retention.archives:
@@ -170,6 +177,7 @@ class Campaign:
         core = healer.choose_core()
         if self.options.fast in core:
             self.cluster.repair_clock()
+        self.cluster.repair_clocks()
         self.nemesis.end(core)
         healer.break_others()
         healer.drain(core)
@@ -188,6 +196,7 @@ class Campaign:
     def _heal_all(self) -> None:
         healer = self.healer
         self.cluster.repair_clock()
+        self.cluster.repair_clocks()
         self.nemesis.end()
         healer.drain(self.options.nodes)
         if not self.options.has_core_phase:
@@ -248,7 +257,8 @@ class Campaign:
             bound_ms=self.options.liveness_ms, end_ms=cluster.scheduler.now_ms,
             is_fixed=not self.options.has_churn,
             patience_ms=max(self.options.workload.patience_ms, DRAINER_PATIENCE_MS),
-            collected=cluster.notetaker.gone(cluster.monitor.going), going=cluster.monitor.going)
+            collected=cluster.notetaker.gone(cluster.monitor.going), going=cluster.monitor.going,
+            keep_ms=self.options.retention.keep_ms)
 
     def judge(self, error: str) -> list[Finding]:
         """All verdicts: of the checkers, the monitor, the liveness phase."""
@@ -305,6 +315,7 @@ class Campaign:
                               self.options.parameters.partitions)
         counts = cluster.registry.counts + cluster.network.counts + Counter({
             "node taken out": self.nemesis.counts["leave"],
+            "old copy put back": self.nemesis.counts["old copy"],
             "one clock beyond the bound": bool(self.options.skew_excess_ms)})
         return cluster.probes.counts + hindsight.look(counts)
 

@@ -8,9 +8,12 @@ from a peer ``Received``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
+import attrs
+
+from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused
 from skuld_py.model.document import NOBODY, Member
 from skuld_py.model.events import (
@@ -23,15 +26,18 @@ from skuld_py.model.events import (
     Send,
     SwapDocument,
 )
-from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, Message
+from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, ClaimPage, Message, Vote
 from skuld_py.node.identity import Start
 from skuld_py.node.starting import prepare
 from skuld_py.node.turn import Machine
+from skuld_py.partition.suspicion import suspects
 from skuld_py.simulation.atlas import Atlas
 from skuld_py.simulation.clocks import Clock, draw_clock
+from skuld_py.simulation.guards import Guards
 from skuld_py.simulation.history import History
+from skuld_py.simulation.lateness import Envelope
 from skuld_py.simulation.monitor import Monitor
-from skuld_py.simulation.network import Envelope, Network
+from skuld_py.simulation.network import Network
 from skuld_py.simulation.notetaker import NoteTaker
 from skuld_py.simulation.options import Options
 from skuld_py.simulation.probes import Probes
@@ -41,7 +47,7 @@ from skuld_py.simulation.scheduler import Scheduler, stream
 from skuld_py.simulation.sessions import Connection
 from skuld_py.simulation.store import MemoryStore
 from skuld_py.simulation.trace import Trace
-from skuld_py.wire import codec
+from skuld_py.wire import codec, envelopes
 
 LATEST_MS = 15_000
 
@@ -70,11 +76,22 @@ class Cluster:
         self.notetaker = NoteTaker(self.scheduler, self.processes)
         self.atlas = Atlas(options.parameters, self.processes, self.registry,
                            is_off=options.is_total_loss)
+        self.monitor.tokens = options.limits.tokens
         self.monitor.archives = options.retention.archives
         self.monitor.is_excused = self.atlas.is_hurt
+        self.monitor.is_hidden = self.atlas.is_hidden
+        self.guards = Guards(self.processes, self.monitor.counts, self.monitor.blame, self.atlas.is_hurt,
+                             self.monitor.going)
+        self.guards.is_total_loss = options.is_total_loss
+        self.guards.now_ms = lambda: self.scheduler.now_ms
+        self.registry.on_written.append(self.guards.on_written)
         self.probes = Probes(self)
         self.network.on_cut = self.probes.on_cut
         self.registry.on_written.append(self.probes.on_written)
+        self.on_support: list[Callable[[Process, Vote | ClaimPage], None]] = []
+        """Each gets who votes for a candidate, or hands it the last of its claims."""
+        self.ahead_ms: dict[str, int] = {}
+        """By how much clocks are ahead that are wrong for a while."""
         self.is_repaired = False
         """Whether the wrong clock, if there is one, has been set right."""
         self._horizon_ms = horizon_ms
@@ -106,7 +123,8 @@ class Cluster:
         options = self.options
         if options.fast:
             return Clock(float(options.fast_ms)) if name == options.fast and not self.is_repaired else Clock()
-        return draw_clock(stream(self.seed, label), options.parameters.skew_ms, self._horizon_ms)
+        clock = draw_clock(stream(self.seed, label), options.parameters.skew_ms, self._horizon_ms)
+        return attrs.evolve(clock, offset_ms=clock.offset_ms + self.ahead_ms.get(name, 0))
 
     def repair_clock(self) -> None:
         """Set the wrong clock right; its node has to start again to see it."""
@@ -114,6 +132,12 @@ class Cluster:
             self.is_repaired = True
             self.processes[self.options.fast].crash()
             self.step_clock(self.options.fast, "repaired")
+
+    def repair_clocks(self) -> None:
+        """Set those right that are ahead for a while."""
+        for name in [name for name, ahead_ms in self.ahead_ms.items() if ahead_ms]:
+            self.processes[name].crash()
+            self.set_ahead(name, 0)
 
     def _deliverer(self, process: Process) -> Callable[[str, Envelope], None]:
         def deliver(sender: str, messages: Envelope) -> None:
@@ -140,13 +164,16 @@ class Cluster:
 
     def build(self, process: Process, member: Member) -> Machine[Event, Effect]:
         """Make the machine of a fresh process."""
+        self.atlas.look(process.name)
         self.monitor.on_start(process)
+        self.guards.on_start(process, suspects(process.store, self.partitions))
         return self.make_machine(self.options, member, process.store, self._randoms[process.name])
 
     def connect(self, process: Process, member: Member) -> Connection:
         """Open its registry session."""
         def deliver(event: Event) -> None:
             self.note("registry", "->", process.name, event)
+            self.guards.on_news(process.name, event)
             process.receive(event)
         connection = self.registry.connect(member, deliver, process.starts)
         if self._registry_cuts[process.name] > 0:
@@ -157,37 +184,67 @@ class Cluster:
         """The registry's side of a death."""
         self.registry.close(connection)
 
+    def before_turn(self, process: Process, events: Sequence[Event]) -> None:
+        """Look at what a machine is about to take."""
+        self.guards.on_turn(process, events)
+
     def commit_ms(self, process: Process) -> int:
         """An fsync: mostly quick."""
         return int(self._commits[process.name].expovariate(1.0) * self.options.commit_ms)
 
     def before_commit(self, process: Process) -> None:
         """Look at what is about to become durable."""
+        self.atlas.look(process.name)
         self.monitor.before_commit(process)
+        self.guards.before_commit(process)
         self.probes.before_commit(process)
         self.notetaker.before_commit(process)
 
     def let_out(self, process: Process, effects: Sequence[Effect]) -> None:
         """Let effects leave: one envelope per addressee, as the real loop does."""
-        envelopes: dict[str, list[Message]] = {}
+        outgoing: dict[str, list[Message]] = {}
         for effect in effects:
             if type(effect) is Send:
                 self.monitor.on_send(process, effect.peer, effect.message)
+                self.guards.on_send(process, effect.peer, effect.message)
                 self.notetaker.on_send(process, effect.peer, effect.message)
-                envelopes.setdefault(effect.peer, []).append(effect.message)
+                outgoing.setdefault(effect.peer, []).append(effect.message)
+                self._tell_of_support(process, effect.message)
             elif type(effect) is Answer:
                 client = effect.client.decode()
                 self.monitor.on_answer(client, effect.message)
                 operation = self.history.find(client, getattr(effect.message, "request", -1))
                 self.probes.on_answer(operation, effect.message)
-                envelopes.setdefault(client, []).append(effect.message)
+                outgoing.setdefault(client, []).append(effect.message)
             elif isinstance(effect, ReadDocument | SwapDocument) and process.connection is not None:
                 self.note(process.name, "asks", "registry", effect)
                 if isinstance(effect, SwapDocument):
                     self.notetaker.on_swap(process, effect)
+                    self.guards.on_swap(process, effect)
+                else:
+                    version = self.registry.documents.get(effect.partition, (-1, NOBODY))[0]
+                    self.guards.on_read_asked(process.name, effect.partition, version)
                 self.registry.request(process.connection, effect)
-        for name, messages in envelopes.items():
-            self.network.send(process.name, name, tuple(messages))
+        for name, messages in outgoing.items():
+            for envelope in self._fitting(process.name, name, messages):
+                self.network.send(process.name, name, envelope)
+
+    def _tell_of_support(self, process: Process, message: Message) -> None:
+        if isinstance(message, Vote | ClaimPage):
+            is_last = not message.next if isinstance(message, ClaimPage) else not message.is_trial
+            for look in tuple(self.on_support) if is_last and getattr(message, "is_granted", True) else ():
+                look(process, message)
+
+    def _fitting(self, sender: str, receiver: str, messages: Sequence[Message]) -> Iterable[Envelope]:
+        """The envelopes in which messages travel, as the real transport cuts them; one, where any may be large."""
+        if self.options.limits.message_bytes == DEFAULT_LIMITS.message_bytes:
+            return [tuple(messages)]
+
+        def on_too_large(message: Message, refusal: Refused, is_told: bool) -> None:
+            self.note(sender, "cannot send", receiver, f"{type(message).__name__}: {refusal}")
+            self.guards.on_too_large(sender, receiver, message, str(refusal), is_told)
+        return [envelope.messages for envelope, _ in
+                envelopes.envelopes(sender, "sim", messages, on_too_large, self.options.limits)]
 
     def note(self, who: str, what: str, whom: str = "", detail: object = "") -> None:
         """Add to the trace."""
@@ -221,6 +278,13 @@ class Cluster:
     def step_clock(self, name: str, label: str) -> None:
         """Set a node's clock anew; a machine that runs does not see it."""
         self._clocks[name] = self.clock(name, label)
+
+    def set_ahead(self, name: str, ahead_ms: int) -> None:
+        """Set a node's clock ahead, or right again; a machine that runs does not see it."""
+        clock = self._clocks.get(name, self.processes[name].clock)
+        offset_ms = clock.offset_ms + ahead_ms - self.ahead_ms.get(name, 0)
+        self.ahead_ms[name] = ahead_ms
+        self._clocks[name] = attrs.evolve(clock, offset_ms=offset_ms)
 
     def cut_registry(self, name: str) -> None:
         """Part a node from the registry."""

@@ -1,7 +1,8 @@
 """Faults as data: each with a number, a start, a stop and its victims, drawn from the seed before the run.
 
 Any number may overlap. A schedule is a value, so that a failing run can be played again with fewer of
-them: whatever a fault draws while it goes on comes from a stream that its own number names.
+them: whatever a fault draws while it goes on comes from a stream that its own number names. Kinds that were
+added later have schedules apart, so that those of the others stay what they were (``options`` says why).
 
 All but those of the disk leave alone what was committed, so every promise must survive every combination of
 them, all nodes dying at once included.
@@ -14,7 +15,9 @@ from random import Random
 
 import attrs
 
-from skuld_py.simulation.network import Link, between, bridge, halves, one_way, ring
+from skuld_py.simulation.lateness import Link
+from skuld_py.simulation.network import between, bridge, halves, one_way, ring
+from skuld_py.simulation.scheduler import stream
 
 PROCESS = ("crash", "crash before commit", "crash after commit", "disk full", "blackout", "pause",
            "long pause", "new leader crash", "clock step")
@@ -25,12 +28,32 @@ DISK = ("wipe", "roll back", "corrupt")
 """Faults that destroy what was committed; the atlas says whether they may."""
 CHURN = ("leave",)
 """An operator takes a node out, as long as enough are left, and mostly puts it back."""
-FAULTS = PROCESS + NETWORK + REGISTRY + DISK + CHURN
+
+
+@attrs.frozen
+class Habit:
+    """A kind of fault drawn apart: in which share of the runs it strikes, and how often in these."""
+
+    kind: str
+    share: float
+    every_ms: int
+
+
+APART = (Habit("old copy", 0.15, 2_000), Habit("hold up", 0.4, 2_500), Habit("voter damaged", 0.1, 2_000))
+"""New kinds go to the end."""
+AHEAD = Habit("clock ahead", 0.3, 5_000)
+"""A node is ahead of all others for a while, by a moment or by an hour. Drawn where nothing is collected by the
+clock: what an hour does to a retention of seconds says nothing."""
+AHEAD_MS = (200, 1_500, 60_000, 3_600_000)
+COPIES = ("old copy", "voter damaged")
+"""Faults that put back what a disk held before, or damage it at a bad moment; as those of the disk."""
+FAULTS = PROCESS + NETWORK + REGISTRY + DISK + CHURN + tuple(habit.kind for habit in APART)
 
 DURATIONS_MS = (30, 200, 1_000, 3_000)
 LONG_MS = (2_000, 8_000)
 """Pauses and cuts that outlast leases and sessions."""
-_LONG = ("long pause", "leave", "roll back", "flap", "registry lag", "slow")
+_LONG = ("long pause", "leave", "roll back", "old copy", "flap", "registry lag", "slow", "hold up",
+         "voter damaged", AHEAD.kind)
 
 
 @attrs.frozen
@@ -48,13 +71,23 @@ class Fault:
         return f"#{self.number} {self.kind} {self.start_ms}..{self.stop_ms} ms {'+'.join(self.targets)}".rstrip()
 
 
-def draw_faults(random: Random, kinds: Sequence[str], every_ms: int, nodes: Sequence[str],
-                end_ms: int) -> list[Fault]:
-    """A schedule for the whole safety phase."""
+def draw_schedule(seed: int, kinds: Sequence[str], every_ms: int, apart: Sequence[Habit], nodes: Sequence[str],
+                  end_ms: int) -> list[Fault]:
+    """All faults of the safety phase; those of kinds drawn apart come last, whenever they strike."""
+    faults = draw_faults(stream(seed, "faults"), kinds, every_ms, nodes, end_ms)
+    for habit in apart:
+        faults += draw_faults(stream(seed, f"faults {habit.kind}"), (habit.kind,), habit.every_ms, nodes, end_ms,
+                              len(faults))
+    return faults
+
+
+def draw_faults(random: Random, kinds: Sequence[str], every_ms: int, nodes: Sequence[str], end_ms: int,
+                first: int = 0) -> list[Fault]:
+    """One schedule, numbered from ``first`` on."""
     faults: list[Fault] = []
     at_ms = random.expovariate(1 / every_ms)
     while kinds and at_ms < end_ms:
-        faults.append(_draw(random, len(faults), random.choice(kinds), int(at_ms), nodes))
+        faults.append(_draw(random, first + len(faults), random.choice(kinds), int(at_ms), nodes))
         at_ms += random.expovariate(1 / every_ms)
     return faults
 

@@ -36,6 +36,7 @@ from skuld_py.simulation.working import Worker
 
 DRAIN_LEASE_MS = 1_000
 DESCRIBE_MS = 100
+DRAIN_TASKS = 100
 WAYS = ("down", "paused", "cut off", "no registry", "deaf", "mute")
 """How a node outside the core is broken."""
 
@@ -136,7 +137,8 @@ class Healer:
         self._describe()
 
     def _drain(self, queue: str) -> None:
-        self._worker.claim(queue, 100, DRAIN_LEASE_MS, 100, lambda: self._cluster.scheduler.after(
+        count = min(DRAIN_TASKS, self._cluster.options.limits.batch_tasks)
+        self._worker.claim(queue, count, DRAIN_LEASE_MS, 100, lambda: self._cluster.scheduler.after(
             20, self._drain, queue))
 
     def _cancel_hopeless(self) -> None:
@@ -206,10 +208,11 @@ class Healer:
                 if (rows := process.store.rows(table, partition.to_bytes(2, "big")))]
 
     def uncollected(self) -> list[str]:
-        """What is still stored of tasks, all of which have ended."""
+        """What is still stored of tasks, all of which have ended: also what the next commit removes, which nobody
+        has been told of yet."""
         return [f"{name} still has {len(rows)} records of table {table} to be collected"
                 for name, process in self._cluster.processes.items() for table in ("body", "history", "log")
-                if (rows := process.store.rows(table))]
+                if (rows := process.store.rows(table) or process.store.undo[table])]
 
     def wait(self, until_ms: int, is_done: Callable[[], bool], step_ms: int) -> int | None:
         """Let time pass until it is done; gives how long that took, None if it is not done by then."""

@@ -60,6 +60,7 @@ class Hold:
     asked_ms: int
     start_ms: int
     stop_ms: int
+    proof: bytes = attrs.field(default=b"", repr=False)
 
     def __str__(self) -> str:
         return (f"{self.holder} held {self.task.hex()} by token {self.token:#x} {self.start_ms}.."

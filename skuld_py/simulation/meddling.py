@@ -6,10 +6,14 @@ from skuld_py.model import messages as m
 from skuld_py.model.columns import pack_u64
 from skuld_py.model.ids import split
 from skuld_py.model.outcomes import facts_of
-from skuld_py.simulation.client import Client, Make
-from skuld_py.simulation.history import Operation
+from skuld_py.simulation.client import REPEATS_MAX, Client, Make
+from skuld_py.simulation.history import Operation, Status
 from skuld_py.simulation.options import Options
 
+AGAIN_MS = 200
+"""Who does not know what became of a revival asks again so soon, as clients do."""
+UNKNOWN_EVERY = 6
+"""Every so many cancellings name a task that nobody has made."""
 AHEAD_EVERY = 5
 """Every so many tasks read, one is asked to show more than was seen of it; mostly nobody can."""
 
@@ -49,11 +53,13 @@ class Reader:
 
 
 class Meddler:
-    """Cancels tasks, and revives what may be dead; both of tasks that somebody has held."""
+    """Cancels tasks, and revives what may be dead; both of tasks that somebody has held. Now and then it cancels
+    one that nobody has made."""
 
     def __init__(self, client: Client, options: Options) -> None:
         self._client = client
         self._options = options
+        self._cancelled = 0
 
     def begin(self) -> None:
         """Meddle, as far as the run wants it."""
@@ -69,10 +75,19 @@ class Meddler:
 
     def _cancel(self) -> None:
         ids, w = self._some(1), self._client.random.choice((0, 0, self._options.w_min))
+        self._cancelled += 1
+        if self._cancelled % UNKNOWN_EVERY == 0:
+            ids += (self._client.wall_ms().to_bytes(8, "big") + self._cancelled.to_bytes(12, "big"))
         if ids:
             self._client.ask(lambda request: m.Cancel(request, w, 0, ids), lambda operation: None)
 
     def _revive(self) -> None:
         ids = self._some(5)
         if ids:
-            self._client.ask(lambda request: m.Revive(request, ids), lambda operation: None)
+            self._ask_to_revive(ids, REPEATS_MAX)
+
+    def _ask_to_revive(self, ids: bytes, repeats: int) -> None:
+        def then(operation: Operation) -> None:
+            if operation.status is Status.INFO and repeats:
+                self._client.later(AGAIN_MS, self._ask_to_revive, ids, repeats - 1)
+        self._client.ask(lambda request: m.Revive(request, ids), then)

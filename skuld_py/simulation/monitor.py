@@ -14,14 +14,15 @@ from typing import Any
 
 from skuld_py.config import Parameters
 from skuld_py.model import messages as m
-from skuld_py.model.body import encode_body, header_of
+from skuld_py.model.body import header_of
 from skuld_py.model.columns import unpack_u64
 from skuld_py.model.history import HISTORY_HEAD, History
 from skuld_py.model.ids import partition_of, split
 from skuld_py.model.setting import SETTING_PREFIX, decode_setting, setting_key
 from skuld_py.partition import tables
 from skuld_py.partition.suspicion import suspects
-from skuld_py.simulation.checkers.evidence import gives_way
+from skuld_py.simulation.checkers.evidence import bodies_of, gives_way, numbers_told
+from skuld_py.simulation.checkers.settings import weight
 from skuld_py.simulation.history import History as ClientHistory
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.process import Process
@@ -39,9 +40,11 @@ DROPPED_IS_ELSEWHERE = "D1 a node drops only what a majority of the voters has, 
 SETTING_RISES = "V3 a setting known to a node never gives way to an older one"
 GARBAGE_IS_ARCHIVED = "D10 what is deleted was archived as it was, where that is asked for"
 GARBAGE_IS_AGREED = "D10 what is deleted had ended, and every voter was sealed and held the same"
+TOKENS_LAST = "C2 a leadership grants no more claims than it has tokens"
 NO_NEED_TO_RAISE = "R no machine raises"
 
 FIRST_TOKEN = (1 << 32).to_bytes(8, "big")
+COUNTER = (1 << 32) - 1
 _DONE = 8
 _COMPLETION = 16
 _PROMISE = tables.promise_key(0)[:-2]
@@ -95,6 +98,10 @@ def _rank(key: bytes, record: bytes) -> tuple[int, str, bytes]:
     return row.version, row.writer, row.value
 
 
+def _is_any(record: bytes | None) -> bool:
+    return record is not None
+
+
 def _stands_for(body: bytes) -> Callable[[bytes | None], bool]:
     return lambda record: record == body or (record is not None and gives_way(body, record))
 
@@ -118,10 +125,14 @@ class Monitor:
         self._clock = clock
         self.going: dict[bytes, int] = {}
         """Task -> when the first node deleted it as garbage."""
+        self.tokens = COUNTER
+        """Claims of a leadership, up to the grant in which they are spent."""
         self.archives = False
         """Whether nothing may be deleted that is not archived."""
         self.is_excused: Callable[[str], bool] = lambda name: False
         """Whether a node may have lost what it committed."""
+        self.is_hidden: Callable[[str], bool] = lambda name: False
+        """Whether a node is on an old copy of its data and has not found out."""
         self._told: dict[tuple[str, int], int] = {}
         self._votes: dict[tuple[str, int], dict[int, str]] = {}
         self._checks: dict[tuple[type[m.Message], type[m.Message]], Callable[[Any, Any], None]] = {
@@ -241,7 +252,8 @@ class Monitor:
         """A new boot: what was told before must still be known, or known to be lost. What must outlive a loss is
         for the checkers to say."""
         suspected = suspects(process.store, self._parameters.partitions)
-        for partition in suspected:
+        lost = range(self._parameters.partitions) if self.is_hidden(process.name) else suspected
+        for partition in lost:
             self._told.pop((process.name, partition), None)
             self._votes.pop((process.name, partition), None)
         for partition in range(self._parameters.partitions):
@@ -257,6 +269,10 @@ class Monitor:
 
     def on_send(self, process: Process, peer: str, message: m.Message) -> None:
         """A message leaves a node."""
+        if type(message) is m.Grant:
+            self.counts[TOKENS_LAST] += 1
+            if message.first_token & COUNTER > self.tokens:
+                self.blame(TOKENS_LAST, f"{process.name} grants on after {self.tokens} claims: {message}")
         if type(message) in (m.Vote, m.Granted, m.Amended):
             self._check_told(process.name, peer, message)
 
@@ -306,11 +322,13 @@ class Monitor:
         message = operation.message
         assert isinstance(message, m.PutSetting)
         self.counts[ACK_IS_FSYNCED] += 1
-        key, wanted = setting_key(message.kind, message.name), (message.version, message.writer, message.value)
+        key = setting_key(message.kind, message.name)
+        wanted = message.version, message.writer, weight(message.kind, message.value)
 
         def is_copy(store: MemoryStore) -> bool:
             record = store.committed("meta", key)
-            return record is not None and _rank(key, record) >= wanted
+            row = decode_setting(key, record) if record is not None else None
+            return row is not None and (row.version, row.writer, weight(row.kind, row.value)) >= wanted
         copies = self._copies(is_copy)
         if copies < answer.copies or answer.copies <= len(answer.missing):
             self.blame(ACK_IS_FSYNCED, f"{key!r} has {copies} copies: {operation}, {answer}")
@@ -318,10 +336,10 @@ class Monitor:
     def _check_enqueued(self, operation: Operation, answer: m.Acked) -> None:
         message = operation.message
         assert isinstance(message, m.Enqueue)
-        for batch in message.batches:
-            for task_id, payload in zip(split(batch.ids), batch.payloads.unpack(), strict=True):
-                body = encode_body(batch.header, payload)
-                self._check_copies(operation, answer, message.w, "body", self._key(task_id), _stands_for(body))
+        told = numbers_told(answer)
+        for number, (task_id, body) in enumerate(bodies_of(operation)):
+            is_copy = _is_any if number in told else _stands_for(body)
+            self._check_copies(operation, answer, message.w, "body", self._key(task_id), is_copy)
 
     def _check_appended(self, operation: Operation, answer: m.Acked) -> None:
         message = operation.message

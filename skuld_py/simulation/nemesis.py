@@ -12,15 +12,20 @@ from typing import Protocol
 
 import attrs
 
-from skuld_py.model.document import Document
+from skuld_py.model.document import NOBODY, Document, Seat
+from skuld_py.model.messages import ClaimPage, Vote
+from skuld_py.model.setting import SETTING_PREFIX
+from skuld_py.node.identity import IDENTITY_KEY
+from skuld_py.partition.tables import promise_key, suspect_key
 from skuld_py.simulation.atlas import Atlas
-from skuld_py.simulation.faults import Fault
+from skuld_py.simulation.faults import AHEAD, AHEAD_MS, Fault
 from skuld_py.simulation.network import Network, Weather
 from skuld_py.simulation.options import Options
 from skuld_py.simulation.process import CrashPoint, Process
 from skuld_py.simulation.registry import Registry
 from skuld_py.simulation.scheduler import Scheduler, stream
 from skuld_py.simulation.sessions import Connection
+from skuld_py.simulation.store import Snapshot
 
 RESTART_SPREAD_MS = 500
 REBOOT_MS = (20, 400)
@@ -30,7 +35,10 @@ FLAP_MS = (20, 600)
 SLOW_MS = (10, 200)
 LAG_MS = (20, 2_000)
 REPLAYED = (1, 40)
+LOOK_MS = 100
 CORRUPTED = (1, 1, 2, 10)
+VOTER_RECORDS = 5
+"""So many of its newest histories turn unreadable when a voter is damaged."""
 _CRASH_POINTS = {"crash before commit": CrashPoint.BEFORE_COMMIT,
                  "crash after commit": CrashPoint.AFTER_COMMIT}
 _PARTITIONS = ("halves", "isolate", "one way", "bridge", "ring")
@@ -46,6 +54,7 @@ class Victim(Protocol):
     processes: dict[str, Process]
     options: Options
     atlas: Atlas
+    on_support: list[Callable[[Process, Vote | ClaimPage], None]]
 
     def restart(self, name: str) -> None:
         """Start a node that is down."""
@@ -58,6 +67,9 @@ class Victim(Protocol):
 
     def step_clock(self, name: str, label: str) -> None:
         """Set a node's clock anew, as far off as is allowed."""
+
+    def set_ahead(self, name: str, ahead_ms: int) -> None:
+        """Set a node's clock ahead of all others, or right again."""
 
     def cut_registry(self, name: str) -> None:
         """Part a node from the registry."""
@@ -82,13 +94,15 @@ class Nemesis:
         self._starts: dict[str, Callable[[Fault], bool]] = {
             "crash": self._crash, "blackout": self._crash, "disk full": self._fill_disk,
             "new leader crash": self._crash_new_leader, "clock step": self._step_clock,
+            AHEAD.kind: self._set_ahead,
             "pause": self._pause, "long pause": self._pause, "flap": self._flap, "clog": self._clog,
             "storm": self._storm, "reset": self._reset, "replay": self._replay, "slow": self._slow,
             "registry cut": self._cut_registry, "registry freeze": self._freeze,
             "registry quorum": self._lose_quorum, "registry move": self._move, "registry lag": self._lag,
             "registry choke": self._choke, "expire": self._expire,
             "wipe": self._wipe, "roll back": self._roll_back, "corrupt": self._corrupt,
-            "leave": self._leave,
+            "old copy": self._put_back, "voter damaged": self._damage_voter,
+            "leave": self._leave, "hold up": self._hold_up,
             **dict.fromkeys(_CRASH_POINTS, self._arm_crash), **dict.fromkeys(_PARTITIONS, self._part),
         }
 
@@ -185,6 +199,20 @@ class Nemesis:
         self._victim.step_clock(fault.targets[0], f"clock {fault.targets[0]} after fault {fault.number}")
         return self._crash(fault)
 
+    def _set_ahead(self, fault: Fault) -> bool:
+        """A node starts anew with a clock that is far ahead, and once more when that is right again."""
+        ahead_ms = AHEAD_MS[self._draw(fault, (0, len(AHEAD_MS) - 1))]
+        self._start_by(fault, ahead_ms)
+        self._at_stop(fault, self._start_by, fault, 0)
+        return True
+
+    def _start_by(self, fault: Fault, ahead_ms: int) -> None:
+        process = self._process(fault)
+        process.crash()
+        self._victim.set_ahead(process.name, ahead_ms)
+        back_ms = self._victim.scheduler.now_ms + self._draw(fault, REBOOT_MS)
+        self._later(back_ms, self._victim.restart, process.name)
+
     # -- disks ---------------------------------------------------------------------------------
 
     def _wipe(self, fault: Fault) -> bool:
@@ -221,6 +249,62 @@ class Nemesis:
         self._at_stop(fault, turn_back)
         return False
 
+    def _put_back(self, fault: Fault) -> bool:
+        """A node dies and comes back with what it had earlier in the same start. Only where each partition has had
+        a leader elected with its vote since, which is what a node can be told of: so the leaders of now lose their
+        sessions. They do so again when it starts, and it hears nothing from the registry for a while. Counted when
+        it happens."""
+        process = self._process(fault)
+        if not process.is_up or self._victim.options.has_churn:
+            return False
+        copy, starts = process.store.snapshot(), process.starts
+
+        def put_back() -> None:
+            if process.starts != starts:
+                return
+            told = self._told_of(process, copy)
+            if not told or not self._may_hurt(process):
+                if self._victim.scheduler.now_ms < fault.stop_ms:
+                    self._later(self._victim.scheduler.now_ms + LOOK_MS, put_back)
+                return
+            process.crash()
+            process.store.restore(copy)
+            self._victim.atlas.note_old_copy(process.name, told)
+            self._victim.note("nemesis", "put back", process.name)
+            self._note_strike(attrs.evolve(fault, start_ms=self._victim.scheduler.now_ms))
+            now_ms, blind_ms = self._victim.scheduler.now_ms, self._draw(fault, LAG_MS)
+            self._victim.cut_registry(process.name)
+            self._later(now_ms + self._draw(fault, REBOOT_MS), self._victim.restart, process.name)
+            self._later(now_ms + blind_ms, self._victim.mend_registry, process.name)
+            self._depose()
+        self._depose()
+        self._later(fault.start_ms + LOOK_MS, put_back)
+        return False
+
+    def _depose(self) -> None:
+        for _, document in list(self._victim.registry.documents.values()):
+            leader = self._victim.processes[document.leader].connection
+            if leader is not None:
+                self._victim.registry.expire(leader)
+
+    def _told_of(self, process: Process, copy: Snapshot) -> list[int]:
+        """The partitions in which the node votes, if of each the document holds a vote against the copy, and no
+        setting has changed; else none."""
+        meta, now = copy["meta"], process.store.snapshot()["meta"]
+        if any(meta.get(key) != value for key, value in now.items() if key.startswith(SETTING_PREFIX)):
+            return []
+        identity, told = meta[IDENTITY_KEY][8:].decode(), list[int]()
+        for partition in range(self._victim.options.parameters.partitions):
+            document = self._victim.registry.documents.get(partition, (-1, NOBODY))[1]
+            promised = int.from_bytes(meta.get(promise_key(partition), b"")[:8], "big")
+            is_known = Seat(process.name, identity) in document.seats and (
+                document.promises.get(process.name, 0) > promised or suspect_key(partition) in meta)
+            is_stranger = document.epoch and process.name not in document.cohort and promised == 0
+            if not (is_known or is_stranger):
+                return []
+            told += [partition] * is_known
+        return told
+
     def _corrupt(self, fault: Fault) -> bool:
         """Committed records turn unreadable under a node, up or down; whoever reads one finds out."""
         process = self._process(fault)
@@ -231,6 +315,26 @@ class Nemesis:
             process.store.damage(table, key)
             self._victim.note("nemesis", "damage", process.name, f"{table} {key.hex()}")
         return True
+
+    def _damage_voter(self, fault: Fault) -> bool:
+        """Who votes next, or has handed its claims on, finds right after that it cannot read them, and is a
+        suspect when the candidate asks for more. Counted when it happens."""
+        support, kind = self._victim.on_support, (Vote, ClaimPage)[self._draw(fault, (0, 1))]
+
+        def then(process: Process, message: Vote | ClaimPage) -> None:
+            prefix = message.partition.to_bytes(2, "big")
+            keys = [key for table, key in process.store.records() if table == "history" and key.startswith(prefix)]
+            if self._is_over or type(message) is not kind or not keys or not self._may_hurt(process):
+                return
+            support.remove(then)
+            for key in keys[-VOTER_RECORDS:]:
+                process.store.damage("history", key)
+                self._victim.note("nemesis", "damage", process.name, f"history {key.hex()}")
+            self._later(self._victim.scheduler.now_ms, process.verify)
+            self._note_strike(attrs.evolve(fault, start_ms=self._victim.scheduler.now_ms))
+        support.append(then)
+        self._at_stop(fault, lambda: support.remove(then) if then in support else None)
+        return False
 
     def _may_hurt(self, process: Process) -> bool:
         may = self._victim.atlas.may_hurt(process.name)
@@ -281,6 +385,12 @@ class Nemesis:
     def _slow(self, fault: Fault) -> bool:
         self._victim.network.slow(fault.targets[0], self._draw(fault, SLOW_MS))
         self._at_stop(fault, self._victim.network.slow, fault.targets[0], 0)
+        return True
+
+    def _hold_up(self, fault: Fault) -> bool:
+        lateness = self._victim.network.lateness
+        lateness.begin(fault.targets[0])
+        self._at_stop(fault, lateness.end, fault.targets[0])
         return True
 
     # -- the registry --------------------------------------------------------------------------

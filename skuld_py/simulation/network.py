@@ -4,7 +4,7 @@ Each directed link draws from a stream of its own. Messages overtake each other 
 differ; a few take very long. A cut link loses what is sent and what is under way; a clogged one
 holds everything back until it opens; a reset loses what is under way between two endpoints and
 nothing else. Every link between nodes remembers the newest of what it carried, so that a frame can
-come once more long after its time.
+come once more long after its time, and what elections send may be held up (``lateness``).
 
 A partition is a list of directed links to cut. Source of their shapes: Jepsen's nemeses.
 """
@@ -17,16 +17,16 @@ from random import Random
 
 import attrs
 
-from skuld_py.model.messages import Message
+from skuld_py.simulation.lateness import Envelope, Lateness, Link
 from skuld_py.simulation.scheduler import Scheduler, stream
 
-Envelope = tuple[Message, ...]
 Deliver = Callable[[str, Envelope], None]
-Link = tuple[str, str]
 
 TAIL_FACTOR = 50
 RECORDED = 64
 """Frames that a link remembers for a replay."""
+JUST_MS = 1
+"""What was held up arrives so long before what it waited for: a turn earlier, mostly."""
 OLD_MS = 5_000
 """A replayed frame older than this comes after everything that waited for it has given up."""
 
@@ -68,6 +68,7 @@ class Network:
         self._resets: dict[Link, int] = {}
         self._under_way: Counter[Link] = Counter()
         self._recorded: dict[Link, deque[tuple[int, Envelope]]] = {}
+        self.lateness = Lateness(stream(seed, "lateness"), self.counts)
 
     def attach(self, name: str, deliver: Deliver, *, is_client: bool = False) -> None:
         """Give an endpoint its name. What passes between a client and a node arrives once or never."""
@@ -89,6 +90,7 @@ class Network:
 
     def mend_all(self) -> None:
         """Take all cuts, clogs and delays back."""
+        self.lateness.clear()
         self._cuts.clear()
         self._open_ms.clear()
         self._slow_ms.clear()
@@ -136,7 +138,10 @@ class Network:
         if weather.capacity and self._under_way[link] >= weather.capacity:
             self.counts["dropped at capacity"] += 1
             return
-        self._plan(link, random, messages)
+        messages, held_up = self.lateness.sift(link, messages)
+        at_ms = self._plan(link, random, messages)
+        for earlier, late in held_up:
+            self._plan_at(max(self._scheduler.now_ms, at_ms - JUST_MS), earlier, late)
         if self._is_of_client(link):
             return
         self._record(link, messages)
@@ -153,7 +158,7 @@ class Network:
     def _is_of_client(self, link: Link) -> bool:
         return link[0] in self._clients or link[1] in self._clients
 
-    def _plan(self, link: Link, random: Random, messages: Envelope) -> None:
+    def _plan(self, link: Link, random: Random, messages: Envelope) -> int:
         weather = self.weather
         delay_ms = weather.latency_min_ms + int(random.expovariate(1.0) * weather.latency_mean_ms)
         if random.random() < weather.tail:
@@ -161,6 +166,10 @@ class Network:
         if self._slow_ms:
             delay_ms += self._slow_ms.get(link[0], 0) + self._slow_ms.get(link[1], 0)
         at_ms = max(self._scheduler.now_ms, self._open_ms.get(link, 0)) + delay_ms
+        self._plan_at(at_ms, link, messages)
+        return at_ms
+
+    def _plan_at(self, at_ms: int, link: Link, messages: Envelope) -> None:
         self._under_way[link] += 1
         self._scheduler.at(at_ms, self._arrive, link, messages, self._resets.get(link, 0))
 
@@ -173,7 +182,7 @@ class Network:
             self.counts["lost by a reset"] += 1
             return
         deliver = self._endpoints.get(link[1])
-        if deliver is not None:
+        if deliver is not None and messages:
             deliver(link[0], messages if self.translate is None else self.translate(link[0], messages))
 
 

@@ -4,6 +4,13 @@ Swarm testing: each kind of fault and each habit of the clients is often left ou
 because what is always on hides what only shows without it. The cohort size is drawn too; a suite
 that always runs three nodes cannot tell ``n // 2`` from ``n // 2 + 1``.
 
+A seed keeps its story when something is added here; else every seed that is kept for what it once showed
+would show something else. So the streams below are drawn from as they are, for ever. A new option draws from
+a stream of its own, ``stream(seed, its name)``, and joins the others by ``attrs.evolve``. A new kind of fault
+is a ``Habit`` at the end of ``faults.APART``: it has a stream that says whether it strikes in this run and
+another one for its schedule, and its faults are numbered after all others. Runs that do not draw the new
+thing stay the same to the last event; those that do keep all that they had besides.
+
 Source: Groce et al., "Swarm Testing", 2012; TigerBeetle's VOPR.
 """
 
@@ -15,11 +22,26 @@ from random import Random
 import attrs
 
 from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Limits, Parameters, Retention, Timing
-from skuld_py.simulation.faults import CHURN, DISK, NETWORK, PROCESS, REGISTRY
+from skuld_py.simulation.faults import (
+    AHEAD,
+    AHEAD_MS,
+    APART,
+    CHURN,
+    COPIES,
+    DISK,
+    NETWORK,
+    PROCESS,
+    REGISTRY,
+    Habit,
+)
 from skuld_py.simulation.network import Weather
 from skuld_py.simulation.scheduler import stream
 from skuld_py.simulation.sessions import RegistryOptions
 
+CLAIM_KEY = "5c" * 32
+"""Claims are proved in every run."""
+FORGES = 0.3
+"""Share of runs in which somebody acts for claims that are not his."""
 FATES = ("complete", "renew", "abandon", "late", "release")
 ENDINGS = ("fail", "snooze")
 LATE = 0.4
@@ -46,8 +68,20 @@ COLLECTS = 0.35
 """Share of runs in which what has ended is collected after some seconds."""
 ARCHIVES = 0.4
 """Share of these in which it must be archived first."""
+HOARDS = 0.1
+"""Share of runs in which many claims are held."""
+SPENT = 0.3
+"""Share of runs in which a leadership has few tokens."""
+NARROW = 0.4
+"""Share of runs in which pages hold few bytes."""
 LIMITED = 0.4
 """Share of runs in which an operator limits queues."""
+TWINS = ("k120042", "k125921")
+"""Ordering keys whose tasks have the same route in the queue that all runs have."""
+NEAR = 0.5
+"""Share of runs, of those with a registry that mostly answers, whose horizons are nearer than some leases end."""
+MANY = 0.5
+"""Share of runs in which partitions are looked at, moved and told of as if they were too many for all at once."""
 _REPLICAS = (1, 2, 3, 3, 3, 3, 4, 5, 5, 7)
 _PACE_OF_FAULTS_MS = (700, 1_200, 2_500)
 
@@ -69,9 +103,13 @@ class Workload:
     pause_ms: int = 0
     """Mean time between pauses of some queue; 0: nobody pauses any."""
     schedule_ms: int = 0
+    forge_ms: int = 0
+    """Mean time between two forgeries; 0: none."""
     """The period of schedules; 0: nobody puts any."""
     limit_ms: int = 0
     """Mean time between changes of some queue's limits; 0: nobody limits any."""
+    is_hoarding: bool = False
+    """Whether somebody claims much and holds it for long."""
     max_attempts: tuple[int, ...] = ()
     """Of the retry policies that tasks have; none: the default policy."""
     keys: tuple[str, ...] = ()
@@ -121,16 +159,23 @@ class Options:
     """The node whose clock is ahead of all others by ``fast_ms``, which all show the true time; or none."""
     fast_ms: int
     retention: Retention = Retention()
+    apart: tuple[Habit, ...] = ()
+    """Kinds of faults that are drawn from streams of their own."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """All kinds of faults that may strike."""
+        return (*self.faults, *(habit.kind for habit in self.apart))
 
     @property
     def has_losses(self) -> bool:
         """Whether disks may lose what was committed."""
-        return not {*self.faults}.isdisjoint(DISK)
+        return not {*self.kinds}.isdisjoint(DISK + COPIES)
 
     @property
     def has_churn(self) -> bool:
         """Whether the owners of partitions may change."""
-        return bool(self.late) or not {*self.faults}.isdisjoint(CHURN)
+        return bool(self.late) or not {*self.kinds}.isdisjoint(CHURN)
 
     @property
     def liveness_ms(self) -> int:
@@ -147,7 +192,7 @@ class Options:
     @property
     def skew_excess_ms(self) -> int:
         """By how much two clocks may differ beyond the bound."""
-        return max(0, self.fast_ms - self.parameters.skew_ms)
+        return max(0, self.fast_ms - self.parameters.skew_ms, max(AHEAD_MS) if AHEAD in self.apart else 0)
 
     def summary(self) -> str:
         """One line for people."""
@@ -156,13 +201,17 @@ class Options:
                 f" partitions={size.partitions}"
                 f" skew={size.skew_ms} clients={self.workload.clients} loss={self.weather.loss:.2f}"
                 f" repeat={self.weather.repeat:.2f} session={self.registry.session_ms}"
-                f" faults={'+'.join(self.faults).replace(' ', '-') or 'none'}"
+                f" faults={'+'.join(self.kinds).replace(' ', '-') or 'none'}"
                 f" wire={'yes' if self.is_on_wire else 'no'}"
                 + (" total loss" if self.is_total_loss else "")
                 + (f" pauses={self.workload.pause_ms}" if self.workload.pause_ms else "")
                 + (f" keys={len(self.workload.keys)}" if self.workload.keys else "")
                 + (f" schedules={self.workload.schedule_ms}" if self.workload.schedule_ms else "")
+                + (f" forges={self.workload.forge_ms}" if self.workload.forge_ms else "")
                 + (f" fast={self.fast}+{self.fast_ms}" if self.fast else "")
+                + (" many" if self.timing.look_round == 0 else "")
+                + (f" horizon={self.timing.horizon_ms}" if self.timing.horizon_ms < NEVER_MS // 100 else "")
+                + (" hoard" if self.workload.is_hoarding else "")
                 + (f" keep={self.retention.keep_ms}" if self.retention.keep_ms else "")
                 + (" archive" if self.retention.archives else ""))
 
@@ -175,13 +224,17 @@ def draw_options(seed: int) -> Options:
     nodes = tuple(f"n{number}" for number in range(1, replicas + spare + 1))
     late = nodes[replicas:] if random.random() < LATE else ()
     parameters = Parameters("sim", "sim-1", random.choice((1, 2, 4)), replicas,
-                            random.choice((20, 100, 400, 1_000)))
+                            random.choice((20, 100, 400, 1_000)), claim_key=CLAIM_KEY)
     kinds = _draw_kinds(random)
     needs = stream(seed, "needs")
     is_total_loss = random.random() < TOTAL_LOSS
     timing = _draw_gathering(stream(seed, "gathering"), _draw_walk(needs, _draw_timing(random)))
-    return Options(
-        parameters, nodes, late, timing, _draw_limits(random),
+    timing = _draw_page_wait(stream(seed, "page wait"), timing)
+    timing = _draw_looks(stream(seed, "looks"), timing)
+    return _draw_ahead(stream(seed, AHEAD.kind), _draw_horizon(stream(seed, "horizon"), Options(
+        parameters, nodes, late, timing, _draw_pages(
+            stream(seed, "pages"), _draw_tokens(stream(seed, "tokens"), _draw_limits(random)),
+            _draw_hoard(stream(seed, "hoards"))),
         _draw_weather(random),
         RegistryOptions(session_ms=random.choice((800, 1_500, 3_000)), leg_ms=random.choice((1, 2, 5)),
                         watch_ms=random.choice((5, 20, 200)), ambiguity=random.choice((0.0, 0.1, 0.5)),
@@ -192,11 +245,26 @@ def draw_options(seed: int) -> Options:
                      await_ms=stream(seed, "awaits").choice((0, 700)),
                      names=_draw_names(stream(seed, "names")),
                      limit_ms=_draw_limit(stream(seed, "limits")),
-                     schedule_ms=_draw_schedule(stream(seed, "schedules"))),
+                     is_hoarding=_draw_hoard(stream(seed, "hoards")),
+                     schedule_ms=_draw_schedule(stream(seed, "schedules")),
+                     forge_ms=_draw_forging(stream(seed, "forgeries"))),
         kinds + DISK if is_total_loss else kinds,
         random.choice(_PACE_OF_FAULTS_MS), random.choice((0.3, 1.0, 4.0)), random.random() < 0.1,
         random.random() < 0.6, is_total_loss, *_draw_fast(random, nodes, parameters.skew_ms),
-        _draw_retention(stream(seed, "retention"), stream(seed, "archive")))
+        _draw_retention(stream(seed, "retention"), stream(seed, "archive")), _draw_apart(seed, kinds))))
+
+
+def _draw_apart(seed: int, kinds: Sequence[str]) -> tuple[Habit, ...]:
+    """A run without any fault stays without."""
+    return tuple(habit for habit in APART if stream(seed, habit.kind).random() < habit.share) if kinds else ()
+
+
+def _draw_ahead(random: Random, options: Options) -> Options:
+    """Where there are schedules, a node may be ahead for a while."""
+    is_unfit = options.retention.keep_ms or options.is_total_loss or options.fast
+    if random.random() >= AHEAD.share or is_unfit or not options.workload.schedule_ms:
+        return options
+    return attrs.evolve(options, apart=(*options.apart, AHEAD))
 
 
 def _draw_retention(random: Random, archive: Random) -> Retention:
@@ -210,11 +278,15 @@ def _draw_names(random: Random) -> tuple[str, ...]:
 
 
 def _draw_keys(random: Random) -> tuple[str, ...]:
-    return ("k0", "k1")[: random.randint(1, 2)] if random.random() < KEYS else ()
+    return TWINS[: random.randint(1, 2)] if random.random() < KEYS else ()
 
 
 def _draw_pause(random: Random) -> int:
     return random.choice((600, 2_000)) if random.random() < PAUSES else 0
+
+
+def _draw_forging(random: Random) -> int:
+    return random.choice((200, 1_000)) if random.random() < FORGES else 0
 
 
 def _draw_schedule(random: Random) -> int:
@@ -254,6 +326,35 @@ def _draw_timing(random: Random) -> Timing:
 
 def _draw_limits(random: Random) -> Limits:
     return attrs.evolve(DEFAULT_LIMITS, page_rows=random.choice((3, 20, 1_000)))
+
+
+def _draw_hoard(random: Random) -> bool:
+    return random.random() < HOARDS
+
+
+def hoarding(options: Options) -> Options:
+    """The habits of who claims much and holds it for long: many live claims, in many pages."""
+    return attrs.evolve(options, workload=attrs.evolve(
+        options.workload, enqueue_ms=600, claim_ms=500, batch_max=6, lease_ms=(3_000, 8_000), keys=(), names=(),
+        needs=0.0, delay_ms=0, life_ms=0))
+
+
+def _draw_tokens(random: Random, limits: Limits) -> Limits:
+    """In some runs a leadership is spent after few claims."""
+    return attrs.evolve(limits, tokens=random.randint(3, 30)) if random.random() < SPENT else limits
+
+
+def _draw_pages(random: Random, limits: Limits, is_hoarding: bool) -> Limits:
+    """In some runs a page holds few bytes: what replicas say at once is cut by bytes and not by rows. Where many
+    claims are held, each is a page of its own."""
+    if is_hoarding:
+        return attrs.evolve(limits, page_bytes=60)
+    return attrs.evolve(limits, page_bytes=random.choice((300, 1_000))) if random.random() < NARROW else limits
+
+
+def _draw_page_wait(random: Random, timing: Timing) -> Timing:
+    """In some runs a candidate waits for a page of claims no longer than that takes, or somewhat longer."""
+    return attrs.evolve(timing, page_ms=random.choice((60, 200, 4_000)))
 
 
 def _draw_weather(random: Random) -> Weather:
@@ -296,6 +397,24 @@ def _draw_needs(random: Random, workload: Workload) -> Workload:
 def _draw_walk(random: Random, timing: Timing) -> Timing:
     return attrs.evolve(timing, watch_ms=random.choice((10, 50)), watch_rows=random.choice((2, 1_000)),
                         rewatch_ms=random.choice((200, 2_000)))
+
+
+def _draw_horizon(random: Random, options: Options) -> Options:
+    """The nearest is written anew each time that a leader looks at its document: not where each second write is in
+    doubt, which leaves no leader for long."""
+    near_ms = random.choice((600, 1_500))
+    if random.random() >= NEAR or options.registry.ambiguity > 0.1:
+        return options
+    return attrs.evolve(options, timing=attrs.evolve(options.timing, horizon_ms=near_ms))
+
+
+def _draw_looks(random: Random, timing: Timing) -> Timing:
+    """In some runs, as with thousands of partitions: a node looks at what changed or is due, one at a time, and
+    never at all; few move at a time; and gossip speaks of one partition and of what changed."""
+    if random.random() >= MANY:
+        return timing
+    return attrs.evolve(timing, look_round=random.choice((0, 0, 64)), look_due=random.choice((1, 128)),
+                        look_shifts=random.choice((1, 16)), gossip_partitions=random.choice((1, 256)))
 
 
 def _draw_gathering(random: Random, timing: Timing) -> Timing:

@@ -20,7 +20,12 @@ from skuld_py.model.document import Document
 from skuld_py.model.events import DocumentRead, Session, SessionChanged
 from skuld_py.model.history import History
 from skuld_py.model.ids import partition_of, split
+from skuld_py.model.schedule import SCHEDULE
 from skuld_py.model.setting import PAUSED, YES, decode_setting, setting_key
+from skuld_py.node.node import Node
+from skuld_py.partition.candidacy import SPENT
+from skuld_py.partition.election import Phase
+from skuld_py.partition.promise import Promise
 from skuld_py.partition.tables import suspect_key
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.network import Network
@@ -36,12 +41,17 @@ REQUIRED = (
     "leader restarts and finds its own name", "deposed leader still says it leads",
     "leader stands still", "leader wakes up deposed", "leader suspended", "leader loses its session",
     "leader without its peers, with the registry", "leader without the registry, with its peers",
-    "leader changes while a claim is held",
+    "leader changes while a claim is held", "leader takes a new epoch for its tokens",
+    "elected over pages that outlast one wait",
+    "stale vote while voting", "stale page while pulling", "stale confirmation while pushing",
+    "stale word of a new member while syncing", "pull reaches a suspect that voted",
+    "push reaches a suspect that voted",
     # claims
     "grant refused for a newer promise", "grant vetoed", "renewal refused for a newer promise",
     "renewal of a lost claim", "renewal by a later epoch's leader", "renewal at the last moment",
     "claim on the least copies", "claim waited and got", "claim waited in vain", "claim through another node",
     "claim given back", "task claimed three times", "completion reaches a node before the claim",
+    "grant waited for the horizon", "renewal waited for the horizon", "renewal in doubt for the horizon",
     "completion of a lapsed claim", "completion by an outdated claim", "task completed twice",
     # copies
     "enqueue on the least copies", "enqueue in doubt was stored", "enqueue in doubt was lost",
@@ -62,8 +72,9 @@ REQUIRED = (
     "tasks handed on and dropped",
     # memory
     "memory found lost", "record found unreadable", "suspect filled again", "candidate is suspected",
+    "old copy put back",
     # clocks
-    "one clock beyond the bound",
+    "one clock beyond the bound", "schedule put by a clock far ahead",
     # settings
     "queue paused on all nodes", "setting known to some nodes only", "setting learnt by gossip",
     "claim asked of a paused queue", "claim woken by a resume",
@@ -75,6 +86,7 @@ OPTIONAL = ("answer: not_ready", "answer: not_leader", "answer: busy", "answer: 
 KNOWN = frozenset(REQUIRED) | frozenset(OPTIONAL)
 
 AT_ONCE_MS = 100
+FAR_MS = 60_000
 _SUSPECT = suspect_key(0)[:-2]
 
 See = Callable[[int, str, str, Any], None]
@@ -87,6 +99,7 @@ class Scene(Protocol):
     network: Network
     registry: Registry
     processes: dict[str, Process]
+    ahead_ms: dict[str, int]
 
 
 def has_claim(record: bytes | None, token: int) -> bool:
@@ -103,8 +116,12 @@ class Probes:
         self._asked: dict[tuple[int, int], str] = {}
         self._held_up: dict[tuple[str, int], None] = {}
         """Claims that came to a node where their queue was paused."""
+        self._beyond: dict[tuple[str, int], None] = {}
+        """Who asked a leader, in which request, for leases beyond its horizons."""
         self._elected: dict[int, tuple[int, Document]] = {}
         self._paused: dict[str, tuple[int, list[int]]] = {}
+        self._pulls: dict[tuple[int, int], tuple[int, int]] = {}
+        """When the candidate for an epoch asked for the first page of claims, and for the last one."""
         self._clocks: dict[str, float] = {}
         self._full: dict[str, int] = {}
         self._deeds: Mapping[str, Callable[[int, str], None]] = {
@@ -113,18 +130,22 @@ class Probes:
             "corrupt": lambda *_: self.hit("record found unreadable")}
         self._arrivals: Mapping[type, See] = {
             m.RequestVote: self._on_request, m.Vote: self._on_vote, m.ClaimPage: self._on_page,
-            m.PushClaims: self._on_push, m.Gossip: self._on_gossip, m.Granted: self._on_granted,
-            m.Amended: self._on_amended, m.Complete: self._on_complete, m.Compare: self._on_compare,
+            m.PullClaims: self._on_pull, m.PushClaims: self._on_push, m.Gossip: self._on_gossip,
+            m.PartialGossip: self._on_gossip,
+            m.Granted: self._on_granted, m.Amended: self._on_amended, m.Complete: self._on_complete,
+            m.Compare: self._on_compare,
             m.Probed: self._on_probed, m.Fetched: self._on_fetched, DocumentRead: self._on_read,
             SessionChanged: self._on_session,
             m.Repair: lambda *_: self.hit("exchange repairs the other side"),
-            m.Delegate: lambda *_: self.hit("claim through another node"),
+            m.Delegate: self._on_delegate, m.Renew: self._on_renew, m.Claimed: self._on_leader_answer,
+            m.Renewed: self._on_leader_answer, m.Failed: self._on_leader_answer,
             m.Abdicate: lambda *_: self.hit("leader abdicates"),
-            m.Synced: lambda *_: self.hit("new member filled"),
+            m.Synced: self._on_synced, m.ClaimsKept: self._on_kept,
             m.Claim: self._on_claim, m.Ebb: self._on_ebb, m.Ebbed: self._on_ebbed,
             m.Collect: lambda _, who, whom, collect: self.hit("garbage deleted", not collect.is_trial),
             m.Collected: lambda _, who, whom, told: self.hit("garbage that one keeps", told.kept),
             m.Discarded: self._on_discarded,
+            m.PutSetting: self._on_put,
             m.PulledSettings: lambda _, who, whom, pulled: self.hit("setting learnt by gossip", pulled.rows),
         }
 
@@ -173,14 +194,45 @@ class Probes:
         self.hit("vote refused", not vote.is_granted and not vote.is_trial)
         self.hit("vote refused on trial", not vote.is_granted and vote.is_trial)
         self.hit("vote of an epoch that is over", document is not None and vote.epoch < document.epoch)
+        self.hit("stale vote while voting", not vote.is_trial and self._is_stale(candidate, vote, Phase.VOTING))
+
+    def _is_stale(self, candidate: str, message: m.Vote | m.ClaimPage | m.Synced | m.ClaimsKept,
+                  phase: Phase) -> bool:
+        """Whether a message comes in the phase of a candidacy in which it would count, were it not of another."""
+        machine = self._scene.processes[candidate].machine
+        if not isinstance(machine, Node):
+            return False
+        election = machine.vnode(message.partition).election
+        return election.phase is phase and election.epoch != message.epoch
 
     def _on_page(self, now_ms: int, voter: str, candidate: str, page: m.ClaimPage) -> None:
         self.hit("claims pulled", page.ids)
         self.hit("claims pulled over pages", page.after)
+        self.hit("stale page while pulling", self._is_stale(candidate, page, Phase.PULLING))
+
+    def _on_synced(self, now_ms: int, member: str, candidate: str, synced: m.Synced) -> None:
+        self.hit("new member filled")
+        self.hit("stale word of a new member while syncing", self._is_stale(candidate, synced, Phase.SYNCING))
+
+    def _on_kept(self, now_ms: int, voter: str, candidate: str, kept: m.ClaimsKept) -> None:
+        self.hit("stale confirmation while pushing", self._is_stale(candidate, kept, Phase.PUSHING))
+
+    def _on_pull(self, now_ms: int, candidate: str, voter: str, pull: m.PullClaims) -> None:
+        began_ms, _ = self._pulls.get((pull.partition, pull.epoch), (now_ms, now_ms))
+        self._pulls[pull.partition, pull.epoch] = began_ms, now_ms
+        self.hit("pull reaches a suspect that voted", self._is_suspect_that_voted(voter, candidate, pull))
+
+    def _is_suspect_that_voted(self, voter: str, candidate: str, message: m.PullClaims | m.PushClaims) -> bool:
+        machine = self._scene.processes[voter].machine
+        if not isinstance(machine, Node):
+            return False
+        vnode = machine.vnode(message.partition)
+        return bool(vnode.suspicion) and vnode.has_read and vnode.promise == Promise(message.epoch, candidate)
 
     def _on_push(self, now_ms: int, candidate: str, voter: str, page: m.PushClaims) -> None:
         self.hit("claims pushed", page.ids)
         self.hit("claims pushed over pages", page.after)
+        self.hit("push reaches a suspect that voted", self._is_suspect_that_voted(voter, candidate, page))
 
     def _on_gossip(self, now_ms: int, name: str, peer: str, gossip: m.Gossip) -> None:
         for row in gossip.leads:
@@ -202,6 +254,12 @@ class Probes:
         if before is not None:
             self.hit("epoch skipped", document.epoch > before.epoch + 1)
             self.hit("cohort changed", {*document.cohort} != {*before.cohort})
+        began_ms, ended_ms = self._pulls.get((partition, document.epoch), (0, 0))
+        timing = self._scene.options.timing
+        self.hit("elected over pages that outlast one wait",
+                 ended_ms - began_ms > timing.page_ms + timing.heir_delay_ms)
+        self.hit("leader takes a new epoch for its tokens", document.cause == SPENT and before is not None
+                 and before.epoch < document.epoch)
         self._elected[partition] = (now_ms, document)
 
     def _on_session(self, now_ms: int, registry: str, name: str, event: SessionChanged) -> None:
@@ -223,6 +281,31 @@ class Probes:
             self.hit("leader without the registry, with its peers", has_peers and not is_registered)
 
     # -- claims --------------------------------------------------------------------------------
+
+    def _on_delegate(self, now_ms: int, who: str, leader: str, delegate: m.Delegate) -> None:
+        self.hit("claim through another node")
+        led = self._led_by(leader)
+        if led and all(self._is_beyond(now_ms, leader, partition, delegate.lease_ms) for partition in led):
+            self._beyond[who, delegate.request] = None
+
+    def _on_renew(self, now_ms: int, who: str, leader: str, renew: m.Renew) -> None:
+        """To a leader the rows of one partition are sent."""
+        partition = partition_of(renew.ids[:20], self._scene.options.parameters.partitions)
+        if renew.lease_ms and who in self._scene.processes and partition in self._led_by(leader):
+            if self._is_beyond(now_ms, leader, partition, renew.lease_ms):
+                self._beyond[who, renew.request] = None
+
+    def _is_beyond(self, now_ms: int, leader: str, partition: int, lease_ms: int) -> bool:
+        document = self._document(partition)
+        return document is not None and (
+            self._scene.processes[leader].clock.read(now_ms) + lease_ms > document.horizon_ms)
+
+    def _on_leader_answer(self, now_ms: int, leader: str, who: str,
+                          answer: m.Claimed | m.Renewed | m.Failed) -> None:
+        if (who, answer.request) in self._beyond:
+            self.hit("grant waited for the horizon", isinstance(answer, m.Claimed) and answer.batches)
+            self.hit("renewal waited for the horizon", isinstance(answer, m.Renewed) and any(answer.ends))
+            self.hit("renewal in doubt for the horizon", isinstance(answer, m.Failed) and "horizon" in answer.text)
 
     def _on_granted(self, now_ms: int, voter: str, leader: str, granted: m.Granted) -> None:
         self.hit("grant refused for a newer promise", not granted.is_accepted)
@@ -308,6 +391,10 @@ class Probes:
             self.hit("majority down", name in document.cohort and 2 * len(up) <= len(document.cohort))
             elected_ms, elected = self._elected.get(partition, (0, document))
             self.hit("leader dies at once", elected.leader == name and now_ms - elected_ms < AT_ONCE_MS)
+
+    def _on_put(self, now_ms: int, who: str, whom: str, put: m.PutSetting) -> None:
+        ahead_ms = self._scene.ahead_ms.get(who, 0)
+        self.hit("schedule put by a clock far ahead", put.kind == SCHEDULE and put.value and ahead_ms >= FAR_MS)
 
     def _on_start(self, now_ms: int, name: str) -> None:
         process = self._scene.processes[name]

@@ -58,6 +58,9 @@ class World(Protocol):
     def disconnect(self, connection: Connection) -> None:
         """The registry's side of a death."""
 
+    def before_turn(self, process: Process, events: Sequence[Event]) -> None:
+        """Look at what a machine is about to take."""
+
     def commit_ms(self, process: Process) -> int:
         """How long this commit takes."""
 
@@ -227,6 +230,7 @@ class Process:
         events, self._inbox = self._inbox, []
         now_ms = self.clock.read(self._world.scheduler.now_ms)
         self.turns += 1
+        self._world.before_turn(self, events)
         try:
             turn = take_turn(machine, now_ms, events)
         except Corrupt as problem:

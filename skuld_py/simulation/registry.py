@@ -1,4 +1,7 @@
-"""The partition documents in ZooKeeper: synced reads, and test-and-sets whose outcome may stay unknown.
+"""The partition documents in ZooKeeper: reads, synced or not, and test-and-sets whose outcome may stay unknown.
+
+A read shows what the client's server has; what a node asks for begins with a sync (``node.consulting``). Without
+one, a client at the server that is behind reads an old document, though never an older one after a newer one.
 
 A test-and-set whose answer is lost is UNCERTAIN, and may have been applied, may be applied yet (a frozen
 server finds it in its buffer; a survivor of a lost quorum had it logged), or never. Requests and answers
@@ -22,6 +25,7 @@ from skuld_py.model.events import (
     ReadFailed,
     SwapDocument,
 )
+from skuld_py.node.consulting import Step, steps_of
 from skuld_py.simulation.scheduler import Scheduler
 from skuld_py.simulation.sessions import Connection, RegistryOptions, Service
 
@@ -82,9 +86,16 @@ class Registry(Service):
         if not is_served or self._random.random() < self.options.failure:
             self._fail_later(connection, failed)
             return
-        connection.seen_ms = self._scheduler.now_ms
-        version, document = self.documents.get(effect.partition, (-1, NOBODY))
+        for step in steps_of(effect):
+            self._see(connection, self._scheduler.now_ms if step is Step.SYNC else 0)
+        version, document = self._document_at(effect.partition, connection.seen_ms)
+        self.counts["document read at a server that was behind"] += self._lag(connection) > 0
         self._answer(connection, DocumentRead(effect.partition, version, document), failed)
+
+    def _document_at(self, partition: int, time_ms: int) -> tuple[int, Document]:
+        """What a server shows that is as new as this."""
+        return next(((write.version, write.document) for write in reversed(self.writes)
+                     if write.partition == partition and write.time_ms <= time_ms), (-1, NOBODY))
 
     def _swap(self, connection: Connection, effect: SwapDocument) -> None:
         swapped = DocumentSwapped(effect.partition, effect.document.write_id, Outcome.UNCERTAIN)

@@ -4,8 +4,9 @@ The server knows sessions; the client knows only what it was told. When the conn
 client hears SUSPENDED after a while and LOST not before it has reconnected, maybe long after the
 server has ended the session and others saw the node go. Watches tell late, several changes as one, and
 what they tell may be old when the client's server lags; a client never sees an older list after a newer
-one. Without a quorum nothing is read, written or expired, and every session has its whole timeout again
-when there is one.
+one. There are two servers, one with all that was written and one that is behind it; a fault says which clients
+are at the second one, and how far that is behind. Without a quorum nothing is read, written or expired, and
+every session has its whole timeout again when there is one.
 
 A client says that it is connected only when it has told the lists, as the real adapter does.
 
@@ -64,7 +65,7 @@ class Connection:
     is_choking: bool = False
     """The next answer is more than the client takes: it breaks the connection instead."""
     seen_ms: int = 0
-    """The state of the lists that this client has seen; never goes back."""
+    """How new what this client has seen is, lists and documents; never goes back."""
     breaks: int = 0
     """Counts losses of contact, so that a timer of an earlier one does nothing."""
     asked_ms: int = 0
@@ -177,7 +178,7 @@ class Service:
         connection.is_choking = True
 
     def lag(self, name: str, lag_ms: int) -> None:
-        """Let a client's server be behind by so much in the lists; 0 ends it."""
+        """Let a client be at the server that is behind, by so much; 0: at the other one again."""
         self._lags[name] = lag_ms
 
     def freeze(self) -> None:
@@ -324,15 +325,22 @@ class Service:
         self._tell_list(connection, what)
 
     def _tell_list(self, connection: Connection, what: str) -> None:
-        lag_ms = self._lags.get(connection.member.name, 0)
-        connection.seen_ms = max(connection.seen_ms, self._scheduler.now_ms - lag_ms)
-        seen_ms = connection.seen_ms
+        lag_ms = self._lag(connection)
+        seen_ms = self._see(connection)
         listing: Listing[Member] | Listing[str] = self._members if what == "members" else self._nodes
         if listing.is_newer(seen_ms) or (what == "nodes" and self._leaving.is_newer(seen_ms)):
             self.counts["old list told"] += 1
             self._plan_watch(connection, what, lag_ms)
         self._tell(connection, MembersChanged(self._members.at(seen_ms)) if what == "members"
                    else NodesChanged(self._nodes.at(seen_ms), self._leaving.at(seen_ms)))
+
+    def _lag(self, connection: Connection) -> int:
+        return self._lags.get(connection.member.name, 0)
+
+    def _see(self, connection: Connection, least_ms: int = 0) -> int:
+        """How new what a client sees is from now on: as new as its server, and not older than before."""
+        connection.seen_ms = max(connection.seen_ms, self._scheduler.now_ms - self._lag(connection), least_ms)
+        return connection.seen_ms
 
     def _tell(self, connection: Connection, event: Event) -> None:
         """News on the way to a client; one behind the other."""

@@ -27,7 +27,7 @@ class Damaged(bytes):
 
 
 class MemoryStore:
-    """Ten sorted tables with an undo record."""
+    """Fourteen sorted tables with an undo record."""
 
     def __init__(self) -> None:
         self.tables: dict[str, SortedDict] = {table: SortedDict() for table in TABLES}
@@ -91,6 +91,13 @@ class MemoryStore:
         """Rows as ``scan`` gives them, one at a time."""
         data = self.tables[table]
         for key in data.irange(start, stop, (True, False)):
+            self._check(table, key, data[key])
+            yield key, data[key]
+
+    def walk_back(self, table: str, start: bytes, stop: bytes) -> Iterator[Row]:
+        """The same, the last one first."""
+        data = self.tables[table]
+        for key in data.irange(start, stop, (True, False), reverse=True):
             self._check(table, key, data[key])
             yield key, data[key]
 

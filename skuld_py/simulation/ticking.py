@@ -13,11 +13,14 @@ from skuld_py.model.body import Header, Retry
 from skuld_py.model.schedule import SCHEDULE, Schedule
 from skuld_py.model.setting import UNSET
 from skuld_py.simulation.client import REPEATS_MAX, Client
+from skuld_py.simulation.faults import AHEAD
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.options import Options
 
 NAMES = ("s0", "s1")
 CALM = "calm"
+STEADY = "steady"
+"""Put again and again, by nodes whatever their clocks say, and not removed before all is over."""
 CHANGE_MS = 3_000
 SHORT = Retry(25, 50, 200, 400)
 """A tick that fails often is tried again before the run is over."""
@@ -61,6 +64,8 @@ class Ticker:
         """Put."""
         self._client.later(self._client.random.randint(1, CHANGE_MS), self._put, NAMES[0])
         self._client.repeat(CHANGE_MS, self._change)
+        if AHEAD in self._options.apart:
+            self._put_steady(None)
 
     def _change(self) -> None:
         random = self._client.random
@@ -69,6 +74,13 @@ class Ticker:
             self._put(name)
         else:
             set_schedule(self._client, name, lambda version: UNSET, lambda operation: None)
+
+    def _put_steady(self, operation: Operation | None) -> None:
+        """Each time as if it had just been made."""
+        if not self._client.is_stopped:
+            def value(version: int) -> bytes:
+                return value_of(self._options, STEADY, version, CATCH_UP)
+            self._client.later(AGAIN_MS, set_schedule, self._client, STEADY, value, self._put_steady)
 
     def _put(self, name: str) -> None:
         catch_up = self._client.random.choice((0, 0, 3))
@@ -86,13 +98,14 @@ def remove_for_good(client: Client, name: str, times: int = REPEATS_MAX) -> None
 
 
 class Calm:
-    """One schedule that ticks for a while, when all is well."""
+    """One schedule that ticks for a while, when all is well; and an older one, if there is one."""
 
     def __init__(self, client: Client, options: Options) -> None:
         self.is_over = not options.workload.schedule_ms
         self._client = client
         self._options = options
         self._is_begun = False
+        self._names = [CALM, STEADY] if AHEAD in options.apart else [CALM]
 
     def begin(self) -> None:
         """Put it, once."""
@@ -109,9 +122,11 @@ class Calm:
         self._client.later(RUN_MS if is_put else AGAIN_MS, self._remove if is_put else self._put)
 
     def _remove(self) -> None:
-        set_schedule(self._client, CALM, lambda version: UNSET, self._on_removed)
+        set_schedule(self._client, self._names[0], lambda version: UNSET, self._on_removed)
 
     def _on_removed(self, operation: Operation | None) -> None:
-        self.is_over = operation is not None and operation.is_ok
+        if operation is not None and operation.is_ok:
+            del self._names[0]
+        self.is_over = not self._names
         if not self.is_over:
             self._client.later(AGAIN_MS, self._remove)

@@ -1,7 +1,7 @@
 """Clients that claim, and then do one of many things with what they hold: the fates.
 
-A worker stops at the time it sent the request plus the lease, by its own clock: never later, whatever
-the answer said. It repeats a completion whose outcome it does not know.
+A worker believes in its lease as long as the client library would, by the same arithmetic. It repeats a completion
+whose outcome it does not know.
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.columns import Column, pack, pack_u64, unpack_u64
+from skuld_py.model.fields import PROOF_BYTES
 from skuld_py.model.history import FAILED, SNOOZED
 from skuld_py.model.ids import split
+from skuld_py.model.leases import holder_deadline
 from skuld_py.simulation.client import REPEATS_MAX, Client, Then
 from skuld_py.simulation.history import Hold, Operation, Status
 from skuld_py.simulation.options import Options
@@ -49,20 +52,22 @@ class Worker:
         def then(operation: Operation) -> None:
             self._on_claimed(operation, lease_ms)
             after()
-        self._client.ask(lambda request: m.Claim(request, queue, count, lease_ms, wait_ms, self._client.name),
-                         then)
+        self._client.ask(lambda request: m.Claim(request, queue, count, lease_ms, wait_ms, self._client.name,
+                                                     takes_proofs=True), then)
 
-    def _stop_of(self, sent_ms: int, lease_ms: int) -> int:
+    def _stop_of(self, sent_ms: int, lease_ms: int, parked_ms: int = 0) -> int:
         clock = self._client.clock
-        return clock.when(clock.read(sent_ms) + lease_ms)
+        return clock.when(int(holder_deadline(clock.read(sent_ms) / 1000, lease_ms / 1000, parked_ms) * 1000))
 
     def _on_claimed(self, operation: Operation, lease_ms: int) -> None:
         if not isinstance(operation.answer, m.Claimed):
             return
-        now_ms, stop_ms = self._client.scheduler.now_ms, self._stop_of(operation.invoked_ms, lease_ms)
+        now_ms = self._client.scheduler.now_ms
+        stop_ms = self._stop_of(operation.invoked_ms, lease_ms, operation.answer.waited_ms)
         holds = [Hold(task_id, batch.first_token + index, f"{self._client.name}#{operation.request}",
-                      operation.invoked_ms, now_ms, max(now_ms, stop_ms))
-                 for batch in operation.answer.batches for index, task_id in enumerate(split(batch.ids))]
+                      operation.invoked_ms, now_ms, max(now_ms, stop_ms), proof)
+                 for batch in operation.answer.batches for index, (task_id, proof) in enumerate(
+                     zip(split(batch.ids), columns.split(batch.proofs, PROOF_BYTES), strict=True))]
         self._history.holds += holds
         if now_ms >= stop_ms or not holds:
             return
@@ -82,7 +87,7 @@ class Worker:
         for hold in holds[:2]:
             entry = pack([f"{hold.token} {seq}".encode(), b"more"][: 1 + seq % 2])
             self._client.ask(lambda request, hold=hold, entry=entry: m.Append(  # type: ignore[misc]
-                request, 0, hold.task, hold.token, 2 * seq, entry), lambda operation: None)
+                request, 0, hold.task, hold.token, 2 * seq, entry, proofs=hold.proof), lambda operation: None)
 
     def _complete_in_time(self, holds: Sequence[Hold], lease_ms: int) -> None:
         self._log(holds, 0)
@@ -99,15 +104,14 @@ class Worker:
         """Say that they are done; again when nobody knows."""
         for hold in holds:
             hold.stop_ms = min(hold.stop_ms, self._client.scheduler.now_ms)
-        ids = b"".join(hold.task for hold in holds)
-        tokens = pack_u64([hold.token for hold in holds])
+        ids, tokens, proofs = _named(holds)
 
         def then(operation: Operation) -> None:
             if operation.status is Status.INFO and repeats:
                 self._client.later(self._random.randint(1, 300), self.complete, holds, repeats - 1)
         w = self._random.choice((0, 0, self._options.w_min))
         results = self._entries("result", holds)
-        self._client.ask(lambda request: m.Complete(request, w, 0, ids, tokens, b"", results), then)
+        self._client.ask(lambda request: m.Complete(request, w, 0, ids, tokens, b"", results, proofs), then)
 
     def _entries(self, what: str, holds: Sequence[Hold]) -> Column:
         """A result or an error of each claim, the same whenever it is said again; some are empty."""
@@ -126,13 +130,13 @@ class Worker:
         """Fail or snooze, now and then too late."""
         is_by_policy = bool(self._options.workload.max_attempts) and self._random.random() < 0.7
         delay_ms = -1 if is_by_policy else self._random.randint(0, 500)
-        ids, tokens = b"".join(hold.task for hold in holds), pack_u64([hold.token for hold in holds])
+        ids, tokens, proofs = _named(holds)
 
         def conclude() -> None:
             for hold in holds:
                 hold.stop_ms = min(hold.stop_ms, self._client.scheduler.now_ms)
             errors = self._entries("error", holds) if kind == FAILED else Column()
-            self._client.ask(lambda request: m.Conclude(request, kind, delay_ms, ids, tokens, errors),
+            self._client.ask(lambda request: m.Conclude(request, kind, delay_ms, ids, tokens, errors, proofs),
                              lambda operation: None)
         self._client.later(self._random.randint(0, lease_ms), conclude)
 
@@ -153,9 +157,8 @@ class Worker:
         self._client.later(lease_ms // 3, once, rounds)
 
     def _send_renewal(self, holds: Sequence[Hold], lease_ms: int, then: Then) -> None:
-        ids = b"".join(hold.task for hold in holds)
-        tokens = pack_u64([hold.token for hold in holds])
-        self._client.ask(lambda request: m.Renew(request, lease_ms, ids, tokens), then)
+        ids, tokens, proofs = _named(holds)
+        self._client.ask(lambda request: m.Renew(request, lease_ms, ids, tokens, proofs), then)
 
     def _on_renewed(self, operation: Operation, holds: Sequence[Hold], lease_ms: int) -> None:
         if not isinstance(operation.answer, m.Renewed):
@@ -169,3 +172,8 @@ class Worker:
                 hold.stop_ms = min(hold.stop_ms, now_ms)
             elif hold.stop_ms > now_ms:
                 hold.stop_ms = max(hold.stop_ms, stop_ms)
+
+
+def _named(holds: Sequence[Hold]) -> tuple[bytes, bytes, bytes]:
+    return (b"".join(hold.task for hold in holds), pack_u64([hold.token for hold in holds]),
+            b"".join(hold.proof for hold in holds))

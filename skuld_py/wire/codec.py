@@ -1,7 +1,8 @@
 """Envelopes to frames and back: what travels in one ZeroMQ multipart message.
 
 Frame 0, the header, is msgpack of ``[version, cluster, sender, [[code, field, ...], ...]]``; a code is an
-index in ``MESSAGES``, a record an array of its fields, a column ``[lengths, frame]``. The frames behind
+index in ``MESSAGES``, a record an array of its fields (late ones only as far as they are used), a column
+``[lengths, frame]``. The frames behind
 it are the columns' data, raw, so that payloads never pass through msgpack.
 
 ``decode`` is total: any byte strings give an ``Envelope`` or raise ``Malformed`` naming the field, at a cost
@@ -18,12 +19,13 @@ TCP and CURVE already have.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import attrs
 import msgpack
 
-from skuld_py.config import DEFAULT_LIMITS, PROTOCOL_VERSION, Limits
+from skuld_py.config import DEFAULT_LIMITS, PARTITIONS_MAX, PROTOCOL_VERSION, Limits
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model.fields import U63_MAX, Name
 from skuld_py.model.messages import MESSAGES, ROLE_CLIENT, ROLE_NODE, Message
@@ -40,8 +42,15 @@ HEADER_FRACTION = 4
 ROLE_NAMES = {ROLE_CLIENT: "client", ROLE_NODE: "node"}
 
 _CODES = {of: code for code, of in enumerate(MESSAGES)}
-_RECORDS = tuple(record_of(of) for of in MESSAGES)
-_DUMPS = {of: (code, _RECORDS[code].dump) for of, code in _CODES.items()}
+
+
+@cache
+def _records(partitions: int) -> tuple[Record, ...]:
+    """How each message travels in a cluster of so many partitions; a process speaks with one or two."""
+    return tuple(record_of(of, partitions) for of in MESSAGES)
+
+
+_DUMPS = {of: (code, _records(PARTITIONS_MAX)[code].dump) for of, code in _CODES.items()}
 _check_cluster = check_name(Name(is_optional=True))
 _check_sender = check_name(Name(is_optional=True, is_wide=True))
 
@@ -78,7 +87,7 @@ def encode(envelope: Envelope, limits: Limits = DEFAULT_LIMITS) -> list[bytes]:
         messages.append([code, *dump(message, writer)])
     try:
         header = msgpack.packb([PROTOCOL_VERSION, envelope.cluster, envelope.sender, messages])
-    except (ValueError, OverflowError) as problem:
+    except (TypeError, ValueError, OverflowError) as problem:
         raise Refused("unencodable", f"message: {problem}; a value is out of range") from None
     frames = [header, *writer.frames]
     for name, size, most in (
@@ -100,7 +109,8 @@ def decode(frames: Sequence[bytes], limits: Limits = DEFAULT_LIMITS) -> Envelope
         _check_frames(frames, limits)
         reader = Reader(frames, limits)
         cluster, sender, count = _read_preamble(reader)
-        messages = [_read_message(reader, index) for index in range(count)]
+        records = _records(limits.partitions)
+        messages = [_read_message(reader, records, index) for index in range(count)]
         reader.close()
     except Fault as fault:
         raise Malformed(fault.path, fault.problem) from None
@@ -160,7 +170,7 @@ def _check_version(version: object) -> None:
                     " upgrade the older of the two")
 
 
-def _read_message(reader: Reader, index: int) -> Message:
+def _read_message(reader: Reader, records: Sequence[Record], index: int) -> Message:
     try:
         count = reader.array()
         code = reader.scalar()
@@ -168,14 +178,14 @@ def _read_message(reader: Reader, index: int) -> Message:
             raise Fault(f"{repr(code)[:80]} is no message code, which are 0..{len(MESSAGES) - 1}")
     except Fault as fault:
         raise fault.within(f"messages[{index}]") from None
-    record = _RECORDS[code]
+    record = records[code]
     values: list[Any] = []
     try:
-        if count != len(record.names) + 1:
+        if not record.least <= count - 1 <= len(record.names):
             if count > 1:
                 values.append(reader.scalar())
-            raise Fault(f"has {count - 1} fields, not {len(record.names)}")
-        message: Message = record.read_fields(reader, values)
+            record.check_count(count - 1)
+        message: Message = record.read_fields(reader, values, count - 1)
     except Fault as fault:
         raise _malformed(MESSAGES[code], record, values, fault) from None
     return message

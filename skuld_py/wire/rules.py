@@ -11,15 +11,39 @@ send, where the node refuses them by name, and not between nodes, where what was
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
+from skuld_py.config import LEASE_MS_MAX
 from skuld_py.model.body import Header
 from skuld_py.model.columns import Column, unpack_u64
-from skuld_py.model.fields import U32_MAX
+from skuld_py.model.fields import PROOF_BYTES, U32_MAX
+from skuld_py.model.history import check_history, epoch_of
 from skuld_py.model.ids import ID_BYTES
-from skuld_py.model.messages import Amend, Append, Complete, Conclude, Get, Note, ReadLog, TaskBatch, TaskRow
+from skuld_py.model.messages import (
+    Amend,
+    Append,
+    ClaimBatch,
+    ClaimPage,
+    CohortRow,
+    Complete,
+    Conclude,
+    Get,
+    Got,
+    Grant,
+    LeaderRow,
+    Listed,
+    Note,
+    PushClaims,
+    ReadLog,
+    Renew,
+    RequestVote,
+    Sync,
+    TaskBatch,
+    TaskRow,
+)
 from skuld_py.model.names import NAME
 from skuld_py.model.notes import check_note
 from skuld_py.model.outcomes import FIRST_TOKEN, LOG_SEQS
@@ -27,6 +51,8 @@ from skuld_py.model.prelude import Prelude, only_deps
 from skuld_py.wire.stream import Fault
 
 Rule = Callable[[Any], None]
+PRIORITY_BYTES = 5
+"""What stands behind a queue's name in a place: 0, and the inverted priority."""
 
 
 def check_header(batch: TaskBatch) -> None:
@@ -57,9 +83,50 @@ def _check_preludes(prelude: int, rests: Column) -> None:
             raise Fault(str(problem), f".payloads[{index}]") from None
 
 
+def check_claims(batch: ClaimBatch) -> None:
+    """Bodies are such, as far as those who pass them on look at them; proofs of all claims, or of none."""
+    _check_proofs(batch.ids, batch.proofs)
+    _check_bodies(batch.bodies, ".bodies")
+
+
+def check_listed(page: Listed) -> None:
+    """The same of bodies, and histories parse: a reader takes what does not for damage of its own disk."""
+    _check_bodies(page.bodies, ".bodies")
+    for index, history in enumerate(page.histories.unpack()):
+        _check_history(history, f".histories[{index}]")
+
+
+def _check_bodies(bodies: Column, path: str) -> None:
+    heads: dict[bytes, None] = {}
+    for start in _starts(bodies.unpack()):
+        heads[start[2 : 2 + int.from_bytes(start[:2], "big")]] = None
+    for head in heads:
+        problem, _ = _read_header(head)
+        if problem:
+            raise Fault(problem, path)
+
+
+def _starts(bodies: Sequence[bytes]) -> Iterable[bytes]:
+    """Bodies, or for many with one header what they begin with, found by passes in C."""
+    if len(bodies) < 2:
+        return bodies
+    size = 2 + int.from_bytes(bodies[0][:2], "big")
+    starts = {*map(itemgetter(slice(size)), bodies)}
+    return starts if len(starts) == 1 else bodies
+
+
+def _check_history(record: bytes, path: str) -> None:
+    if record:
+        try:
+            check_history(record)
+        except ValueError as problem:
+            raise Fault(str(problem), path) from None
+
+
 def check_append(request: Append) -> None:
     """One task, and numbers that do not run out."""
     _check_one_id(request.id)
+    _check_proofs(request.id, request.proofs)
     if request.token < FIRST_TOKEN:
         raise Fault("is no claim's token", ".token")
     if request.seq + len(request.entries) > LOG_SEQS:
@@ -67,13 +134,21 @@ def check_append(request: Append) -> None:
 
 
 def check_complete(request: Complete) -> None:
-    """A result for each claim, or none at all."""
+    """Claims, and a result for each, or none at all. Under lower tokens stand notes, and no results."""
     _check_one_for_each(request.ids, request.results, ".results")
+    _check_claim_tokens(request.tokens)
+    _check_proofs(request.ids, request.proofs)
 
 
 def check_conclude(request: Conclude) -> None:
     """An error for each claim, or none at all."""
     _check_one_for_each(request.ids, request.errors, ".errors")
+    _check_proofs(request.ids, request.proofs)
+
+
+def check_renew(request: Renew) -> None:
+    """A proof for each claim, or none at all."""
+    _check_proofs(request.ids, request.proofs)
 
 
 def check_get(request: Get) -> None:
@@ -82,16 +157,35 @@ def check_get(request: Get) -> None:
         raise Fault(f"lists {len(request.least) // 8}, but ids lists {len(request.ids) // ID_BYTES}", ".least")
 
 
+def check_got(answer: Got) -> None:
+    """An aside for each task, or none at all."""
+    if len(answer.asides) not in (0, len(answer.tasks)):
+        raise Fault(f"lists {len(answer.asides)}, but there are {len(answer.tasks)} tasks", ".asides")
+
+
 def check_read_log(request: ReadLog) -> None:
     """One task."""
     _check_one_id(request.id)
 
 
+def check_places(page: Amend | ClaimPage | PushClaims) -> None:
+    """Where tasks wait, if that is known: a queue, and a priority. They become keys; most are the same."""
+    for place in dict.fromkeys(page.places.unpack()):
+        queue, end = place[:-PRIORITY_BYTES], place[-PRIORITY_BYTES:]
+        if place and not (end[:1] == b"\0" and queue.isascii() and NAME.fullmatch(queue.decode())):
+            raise Fault("are not all places of tasks", ".places")
+
+
 def check_amend(request: Amend) -> None:
-    """Errors come with the tokens they are of."""
+    """Errors come with the tokens they are of; who failed without one has the token 0, and an empty error."""
+    check_places(request)
     _check_one_for_each(request.ids, request.errors, ".errors")
     if len(request.tokens) != 8 * len(request.errors):
         raise Fault(f"lists {len(request.tokens) // 8}, but errors lists {len(request.errors)}", ".tokens")
+    named = [token for token, error in zip(unpack_u64(request.tokens), request.errors.unpack(), strict=True)
+             if token or error]
+    if min(named, default=FIRST_TOKEN) < FIRST_TOKEN:
+        raise Fault("are not all claims' tokens", ".tokens")
 
 
 def _check_one_for_each(ids: bytes, column: Column, path: str) -> None:
@@ -99,21 +193,74 @@ def _check_one_for_each(ids: bytes, column: Column, path: str) -> None:
         raise Fault(f"lists {len(column)}, but ids lists {len(ids) // ID_BYTES}", path)
 
 
+def _check_proofs(ids: bytes, proofs: bytes) -> None:
+    if proofs and len(proofs) * ID_BYTES != len(ids) * PROOF_BYTES:
+        raise Fault(f"lists {len(proofs) // PROOF_BYTES}, but ids lists {len(ids) // ID_BYTES}", ".proofs")
+
+
+def check_grant(request: Grant) -> None:
+    """A lease that ends after it begins, within the longest there may be, under tokens of the leader's epoch."""
+    if not request.start_ms <= request.end_ms <= request.start_ms + LEASE_MS_MAX:
+        raise Fault(f"is no end of a lease that begins at {request.start_ms}", ".end_ms")
+    last = request.first_token + max(0, len(request.ids) // ID_BYTES - 1)
+    if not request.first_token & U32_MAX or {epoch_of(request.first_token), epoch_of(last)} != {request.epoch}:
+        raise Fault(f"is no token of epoch {request.epoch}, or the last one is none", ".first_token")
+
+
+def check_candidacy(request: RequestVote | Sync) -> None:
+    """Its epoch lies above that of the document it was read from, and it is for somebody."""
+    if request.base >= request.epoch:
+        raise Fault(f"is not below the epoch {request.epoch}", ".base")
+    _check_cohort(request.cohort)
+
+
+def check_cohort_row(row: CohortRow) -> None:
+    """Voters: some, and each once."""
+    _check_cohort(row.cohort)
+
+
+def check_leader_row(row: LeaderRow) -> None:
+    """A cohort is seated by an epoch, which is the leader's or an earlier one."""
+    if row.era > row.epoch:
+        raise Fault(f"is above the epoch {row.epoch}", ".era")
+    _check_cohort(row.cohort)
+
+
+def _check_cohort(cohort: tuple[str, ...]) -> None:
+    if not cohort or len(dict.fromkeys(cohort)) != len(cohort):
+        raise Fault("names nobody, or somebody twice", ".cohort")
+
+
 def check_note_rows(request: Note) -> None:
     """Notes as there are. Many are the same but for the task."""
     notes = list(zip(unpack_u64(request.tokens), unpack_u64(request.seqs), strict=True))
     for index, note in enumerate(notes if len(set(notes)) > 1 else notes[:1]):
-        try:
-            check_note(*note)
-        except ValueError as problem:
-            raise Fault(str(problem), f".seqs[{index}]") from None
+        _check_note(*note, f".seqs[{index}]")
+
+
+def _check_claim_tokens(tokens: bytes) -> None:
+    """A token counts claims in its lower half; so one whose epoch's lowest byte is not 0 is a claim's."""
+    if b"\0" in tokens[3::8] and min(unpack_u64(tokens), default=FIRST_TOKEN) < FIRST_TOKEN:
+        raise Fault("are not all claims' tokens", ".tokens")
+
+
+def _check_note(token: int, seq: int, path: str) -> None:
+    try:
+        check_note(token, seq)
+    except ValueError as problem:
+        raise Fault(str(problem), path) from None
 
 
 def check_task_row(row: TaskRow) -> None:
-    """One task, and log numbers that fit a key."""
+    """One task, log numbers that fit a key, and records that parse, as far as readers look at them."""
     _check_one_id(row.id)
     if row.seqs and max(unpack_u64(row.seqs)) > U32_MAX:
         raise Fault(f"numbers entries beyond {U32_MAX}", ".seqs")
+    for token, seq in zip(unpack_u64(row.tokens), unpack_u64(row.seqs), strict=True):
+        if token < FIRST_TOKEN:
+            _check_note(token, seq, ".seqs")
+    _check_bodies(row.body, ".body")
+    _check_history(row.history, ".history")
 
 
 def _check_one_id(task_id: bytes) -> None:
@@ -123,12 +270,23 @@ def _check_one_id(task_id: bytes) -> None:
 
 RULES: dict[type, Rule] = {
     TaskBatch: check_header,
+    ClaimBatch: check_claims,
     Append: check_append,
     Amend: check_amend,
+    ClaimPage: check_places,
+    PushClaims: check_places,
     Complete: check_complete,
+    Renew: check_renew,
     Conclude: check_conclude,
     Get: check_get,
+    Got: check_got,
+    Listed: check_listed,
     ReadLog: check_read_log,
     TaskRow: check_task_row,
     Note: check_note_rows,
+    Grant: check_grant,
+    RequestVote: check_candidacy,
+    Sync: check_candidacy,
+    CohortRow: check_cohort_row,
+    LeaderRow: check_leader_row,
 }

@@ -16,8 +16,23 @@ from typing import Any
 
 import attrs
 
-from skuld_py.model.columns import Column
-from skuld_py.model.fields import Blob, Kind, Name, Names, Number, Rows, Strings, Text, Truth
+from skuld_py.model.columns import Column, unpack_u64
+from skuld_py.model.fields import (
+    U32_MAX,
+    Blob,
+    Eras,
+    Kind,
+    Name,
+    Names,
+    Number,
+    Numbers,
+    Partition,
+    Partitions,
+    Rows,
+    Strings,
+    Text,
+    Truth,
+)
 from skuld_py.model.names import LIFE, NAME, WIDE_NAME
 from skuld_py.wire.rules import RULES
 from skuld_py.wire.stream import FOREIGN, IS_SCALAR, NO_SCALAR, Fault, Reader, Writer, explain
@@ -25,7 +40,7 @@ from skuld_py.wire.stream import FOREIGN, IS_SCALAR, NO_SCALAR, Fault, Reader, W
 Check = Callable[[Any], Any]
 Read = Callable[[Reader], Any]
 Write = Callable[[Any, Writer], Any]
-ReadFields = Callable[[Reader, list[Any]], Any]
+ReadFields = Callable[[Reader, list[Any], int], Any]
 
 SEVERAL = (Strings, Rows, Names)
 EMPTY_COLUMN = Column()
@@ -90,6 +105,32 @@ def _check_blob(unit: int, bytes_max: int) -> Check:
     return check
 
 
+def _check_numbers(count_max: int, high: int) -> Check:
+    check_blob = _check_blob(8, 8 * count_max)
+
+    def check(value: Any) -> Any:
+        highest = max(unpack_u64(check_blob(value)), default=0)
+        if highest > high:
+            raise Fault(f"has {highest}, which is more than {high}")
+        return value
+
+    return check
+
+
+def _check_eras(count_max: int, partitions: int) -> Check:
+    check_blob = _check_blob(16, 16 * count_max)
+
+    def check(value: Any) -> Any:
+        numbers = unpack_u64(check_blob(value))
+        if max(numbers[::2], default=0) >= partitions:
+            raise Fault(f"has partition {max(numbers[::2])}, which is no int in 0..{partitions - 1}")
+        if max(numbers[1::2], default=0) > U32_MAX:
+            raise Fault(f"has era {max(numbers[1::2])}, which is more than {U32_MAX}")
+        return value
+
+    return check
+
+
 def _shown(value: object) -> str:
     """What was found; of bytes, which may be a payload, only that they are bytes."""
     return "a byte string" if isinstance(value, bytes) else repr(value)[:80]
@@ -135,8 +176,8 @@ def _read_names(kind: Names) -> Read:
     return _read_several(lambda reader: check(reader.scalar()), kind.count_max)
 
 
-def _write_rows(kind: Rows) -> Write:
-    dump = record_of(kind.of).dump
+def _write_rows(kind: Rows, partitions: int) -> Write:
+    dump = record_of(kind.of, partitions).dump
 
     def write(rows: tuple[Any, ...], writer: Writer) -> list[Any]:
         writer.items += len(rows)
@@ -157,11 +198,13 @@ def _write_column(column: Column, writer: Writer) -> tuple[bytes, int]:
 # -- by kind ---------------------------------------------------------------------------------------
 
 
-def _take_of(kind: Kind) -> Check | Read:
+def _take_of(kind: Kind, partitions: int) -> Check | Read:
     """The check of a single value; for a kind of ``SEVERAL``, what reads it."""
     match kind:
         case Number():
             return _check_number(kind)
+        case Partition():
+            return _check_number(Number(0, partitions - 1))
         case Truth():
             return _check_truth
         case Name():
@@ -170,21 +213,27 @@ def _take_of(kind: Kind) -> Check | Read:
             return _check_text(kind)
         case Blob(unit, bytes_max):
             return _check_blob(unit, bytes_max)
+        case Numbers(count_max, high):
+            return _check_numbers(count_max, high)
+        case Partitions(count_max):
+            return _check_numbers(count_max, partitions - 1)
+        case Eras(count_max):
+            return _check_eras(count_max, partitions)
         case Strings():
             return _read_strings(kind)
         case Rows(of, count_max):
-            return _read_several(record_of(of).read, count_max)
+            return _read_several(record_of(of, partitions).read, count_max)
         case Names():
             return _read_names(kind)
 
 
-def _write_of(kind: Kind) -> Write | None:
+def _write_of(kind: Kind, partitions: int) -> Write | None:
     """None when msgpack takes the value as it is."""
     match kind:
         case Strings():
             return _write_column
         case Rows():
-            return _write_rows(kind)
+            return _write_rows(kind, partitions)
         case Names():
             return _write_names
         case _:
@@ -198,42 +247,57 @@ def _write_of(kind: Kind) -> Write | None:
 class Record:
     """How one attrs class travels: as an array of its fields, in the order of their declaration.
 
-    ``read_fields`` appends to the list it is given as it goes, so that a caller knows what was read
-    before a fault; ``dump`` gives what ``read_fields`` reads.
+    ``read_fields`` reads so many fields, and appends to the list it is given as it goes, so that a caller knows
+    what was read before a fault; ``dump`` gives what ``read_fields`` reads. ``least``: fields that always travel;
+    late ones behind them do not while they have their defaults.
     """
 
     names: tuple[str, ...]
+    least: int
     read_fields: ReadFields
     dump: Write
 
     def read(self, reader: Reader) -> Any:
         """The next value, a record."""
         count = reader.array()
-        if count != len(self.names):
+        self.check_count(count)
+        return self.read_fields(reader, [], count)
+
+    def check_count(self, count: int) -> None:
+        """As many fields as there are, but for late ones."""
+        if not self.least <= count <= len(self.names):
             raise Fault(f"has {count} fields, not {len(self.names)}")
-        return self.read_fields(reader, [])
 
 
-def record_of(of: type) -> Record:
-    """Compile a class, and the rows in it."""
+def record_of(of: type, partitions: int) -> Record:
+    """Compile a class, and the rows in it, for clusters of so many partitions."""
     names = tuple(field.name for field in attrs.fields(of))
     kinds: tuple[Kind, ...] = tuple(field.metadata["kind"] for field in attrs.fields(of))
     columns: tuple[str, ...] = getattr(of, "columns", ())
-    units = [(name, at, kind.unit if isinstance(kind, Blob) else 1)
+    units = [(name, at, _unit(kind))
              for at, (name, kind) in enumerate(zip(names, kinds, strict=True)) if name in columns]
-    writes = [(at, write) for at, kind in enumerate(kinds) if (write := _write_of(kind)) is not None]
-    return Record(names, _read_fields(of, names, kinds, units), _dump(names, writes))
+    writes = [(at, write) for at, kind in enumerate(kinds) if (write := _write_of(kind, partitions)) is not None]
+    late = [field.default for field in attrs.fields(of) if field.metadata["is_late"]]
+    return Record(names, len(names) - len(late), _read_fields(of, names, kinds, units, partitions),
+                  _without_defaults(_dump(names, writes), late[::-1]) if late else _dump(names, writes))
+
+
+def _unit(kind: Kind) -> int:
+    """The size of an item of a field, as ``len`` counts it."""
+    if isinstance(kind, Numbers | Partitions):
+        return 8
+    return kind.unit if isinstance(kind, Blob) else 1
 
 
 def _read_fields(of: type, names: Sequence[str], kinds: Sequence[Kind],
-                 units: Sequence[tuple[str, int, int]]) -> ReadFields:
-    steps = [(isinstance(kind, SEVERAL), _take_of(kind)) for kind in kinds]
+                 units: Sequence[tuple[str, int, int]], partitions: int) -> ReadFields:
+    steps = [(isinstance(kind, SEVERAL), _take_of(kind, partitions)) for kind in kinds]
     rule = RULES.get(of)
 
-    def read_fields(reader: Reader, values: list[Any]) -> Any:
+    def read_fields(reader: Reader, values: list[Any], fields: int) -> Any:
         header, tell, unpack = reader.header, reader.tell, reader.unpack
         try:
-            for is_several, take in steps:
+            for is_several, take in steps if fields == len(steps) else steps[:fields]:
                 if is_several:
                     values.append(take(reader))
                 elif IS_SCALAR[header[tell()]]:
@@ -273,3 +337,16 @@ def _dump(names: Sequence[str], writes: Sequence[tuple[int, Write]]) -> Write:
         return values
 
     return dump
+
+
+def _without_defaults(dump: Write, defaults: Sequence[Any]) -> Write:
+    """The same but for the last fields, from the end on, that have these values."""
+    def dump_used(record: Any, writer: Writer) -> Sequence[Any]:
+        values = list(dump(record, writer))
+        for default in defaults:
+            if values[-1] != default:
+                break
+            values.pop()
+        return values
+
+    return dump_used

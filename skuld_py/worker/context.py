@@ -34,19 +34,21 @@ class ClaimLost(BaseException):
 
 @attrs.frozen
 class PastClaim:
-    """An earlier claim of the same task: who held it, and what it wrote into its log."""
+    """An earlier claim of the same task: who held it, and what it wrote into its log. Of a task with more than a
+    MiB of log the oldest entries are left out, and where that was so it ``is_cut``."""
 
     token: int
     holder: str
     start_ms: int
     entries: tuple[dict[str, Any], ...]
+    is_cut: bool = False
 
 
 class TaskContext:
     """A task's view of its claim. Its methods may be called from any thread."""
 
     def __init__(self, task_id: TaskId, token: int, queue: str, deadline: float,
-                 read: Callable[[TaskId], Task], results_of: Callable[[TaskId], list[bytes | None]],
+                 read: Callable[[TaskId], Task], results_of: Callable[..., list[bytes | None]],
                  clock: Callable[[], float] = steady_s) -> None:
         self.id = task_id
         self.token = token
@@ -94,18 +96,19 @@ class TaskContext:
     @property
     def history(self) -> tuple[PastClaim, ...]:
         """Earlier claims of this task, oldest first, with their logs: where to resume from."""
-        return tuple(PastClaim(claim.token, claim.holder, claim.start_ms, tuple(map(decode_entry, claim.log)))
-                     for claim in self._earlier())
+        return tuple(PastClaim(claim.token, claim.holder, claim.start_ms, tuple(map(decode_entry, claim.log)),
+                               claim.is_cut) for claim in self._earlier())
 
     @property
     def attempt(self) -> int:
         """How often the task was claimed so far, this time included, and claims that reached nobody."""
         return len(self._earlier()) + 1
 
-    def results(self) -> list[bytes | None]:
+    def results(self, *, missing_ok: bool = False) -> list[bytes | None]:
         """What the tasks gave that this one waited for, in the order of their making, as bytes: text in UTF-8,
-        other values in JSON. None of one without a result. Behind a join, what that waited for."""
-        return self._results_of(self.id)
+        other values in JSON. None of one without a result. Behind a join, what that waited for.
+        Where such a task is not there at all it is ``Refused``; with ``missing_ok`` that is None, too."""
+        return self._results_of(self.id, missing_ok=missing_ok)
 
     def _earlier(self) -> list[ClaimView]:
         if self._task is None:

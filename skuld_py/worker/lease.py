@@ -24,8 +24,8 @@ from skuld_py.model.leases import holder_deadline
 
 RETRY_S_MAX = 1.0
 
-Key = tuple[bytes, int]
-"""A claim: its task's id and its token."""
+Key = tuple[bytes, int, bytes]
+"""A claim: its task's id, its token and its proof."""
 
 
 @attrs.define

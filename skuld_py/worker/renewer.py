@@ -36,7 +36,7 @@ from skuld_py.client.client import Client
 from skuld_py.client.steady import steady_s
 from skuld_py.embedded import process, python
 from skuld_py.errors import SkuldError
-from skuld_py.model import ids
+from skuld_py.model import ids, proofs
 from skuld_py.worker.lease import Key, LeaseKeeper
 
 STALL_S = 60.0
@@ -169,11 +169,11 @@ class Renewer:
 
 
 def _named(key: Key) -> list[str | int]:
-    return [ids.to_text(key[0]), key[1]]
+    return [ids.to_text(key[0]), key[1], key[2].hex()]
 
 
 def _key(named: list[Any]) -> Key:
-    return ids.from_text(named[0]), named[1]
+    return ids.from_text(named[0]), named[1], proofs.from_text(named[2])
 
 
 class _Process:
@@ -230,7 +230,7 @@ class _Process:
                 self._inbox.put(partial(self._judge, sent, dict(zip(keys, held, strict=True))))
                 for claim in claims:
                     if claim.is_cancelled:
-                        self._inbox.put(partial(_tell, cancelled=_named((claim.id, claim.token))))
+                        self._inbox.put(partial(_tell, cancelled=_named((claim.id, claim.token, claim.proof))))
 
     def _judge(self, sent: float, verdict: dict[Key, bool | None]) -> None:
         extended, lost = self._keeper.answered(sent, verdict, steady_s())

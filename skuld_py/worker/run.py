@@ -87,7 +87,7 @@ class Run:
                  on_end: Callable[[Run, Outcome], None]) -> None:
         self.claim = claim
         self.context = context
-        self.key: Key = (claim.id, claim.token)
+        self.key: Key = (claim.id, claim.token, claim.proof)
         self.started_s = time.monotonic()
         self.given_up: str | None = None
         """Why this worker gave the claim up, although it is not lost."""

@@ -15,7 +15,6 @@ Options are those of ``Client.enqueue``. Where one is given twice, the call goes
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypedDict, TypeVar, cast
@@ -49,9 +48,8 @@ class Options(TypedDict, total=False):
     dep_wait_s: float
 
 
-_lock = threading.Lock()
 _used: list[Blocking] = []
-_own: dict[int, Blocking] = {}
+_own: list[Blocking] = []
 
 
 @contextmanager
@@ -60,13 +58,11 @@ def using(client: B) -> Iterator[B]:
     if not isinstance(client, Blocking):
         raise Refused("bad_client", "using() takes a client that blocks; give one for asyncio to the call:"
                       " await function.send_with(client=client)(...)")
-    with _lock:
-        _used.append(client)
+    _used.append(client)
     try:
         yield client
     finally:
-        with _lock:
-            _used.remove(client)
+        _used.remove(client)
 
 
 def check_options(options: Mapping[str, object]) -> None:
@@ -96,12 +92,13 @@ def sender(name: str, call: Callable[..., bytes], client: Blocking | Awaiting | 
 
 
 def _client() -> Blocking:
-    """The one in use, or the process's own. A forked process makes one of its own: sockets do not fork."""
-    with _lock:
-        if _used:
-            return _used[-1]
-        if os.getpid() not in _own:
-            from skuld_py.client.client import Client
+    """The one in use, or the process's own, the first that a thread made: one that is not called opens nothing. In
+    the child of a fork either is another one by itself."""
+    if used := _used[-1:]:
+        return used[0]
+    if not _own:
+        from skuld_py.client.client import Client
 
-            _own[os.getpid()] = Client(os.environ.get("SKULD_NODES", NODES))
-        return _own[os.getpid()]
+        _own.append(Client(os.environ.get("SKULD_NODES", NODES)))
+    return _own[0]
+

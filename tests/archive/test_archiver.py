@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import attrs
 import pytest
 
 from archive.ended import plain
@@ -11,6 +14,7 @@ from skuld_py.archive.archiver import Archiver, Report
 from skuld_py.client.archiving import Page
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model.ids import ID_BYTES
+from skuld_py.model.task import Task
 
 
 def archiver(over: World, **more: object) -> Archiver:
@@ -61,13 +65,55 @@ def test_a_batch_is_full_by_its_bytes_as_well(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("error", [Refused("not_written", "the disk is full"), Stop()])
 def test_nothing_is_confirmed_when_the_write_fails(error: BaseException) -> None:
     over = world(3, 3)
-    over.failing["write"] = [error]
+    over.failing["write"] = [error] * 100
 
     with pytest.raises(type(error)):
         archiver(over).run(wait_s=10)
 
     assert over.said == [] and over.deleted == []
     assert [len(left) for left in over.tasks.values()] == [3, 3]
+
+
+def refusing(over: World, *numbers: int) -> dict[bytes, str]:
+    """Tasks, by their place, that no batch may contain; gives what is said of them."""
+    tasks = [task for each in over.tasks.values() for task in each]
+    bad = [tasks[number].id for number in numbers]
+    write = over.write
+
+    def picky(batch: str, tasks: Sequence[Task]) -> None:
+        if any(task.id in bad for task in tasks):
+            raise Refused("not_written", f"one of {len(tasks)} is out of bounds")
+        write(batch, tasks)
+    over.write = picky  # type: ignore[method-assign]
+    return dict.fromkeys(map(bytes, bad), "one of 1 is out of bounds")
+
+
+@pytest.mark.parametrize("bad", [(0,), (7,), (3, 4), tuple(range(8)), (9,)])
+def test_a_task_that_cannot_be_written_is_named_and_holds_up_its_partition_only(bad: tuple[int, ...]) -> None:
+    over = world(8, 40, 40, size=200)
+    refused = refusing(over, *bad)
+
+    report = archiver(over).run(wait_s=10)
+
+    held = {0 if number < 8 else 1 for number in bad}
+    assert report.refused == refused
+    assert [partition for partition, left in over.tasks.items() if left] == sorted(held)
+    assert report.written == len(over.rows) == len({task.id for task in over.rows}) == 88 - len(bad)
+    assert report.deleted == sum(count for partition, count in enumerate((8, 40, 40)) if partition not in held)
+
+
+def test_a_place_that_takes_nothing_ends_the_run_soon() -> None:
+    over = world(200, 200, 200, size=200)
+    asked: list[int] = []
+
+    def full(batch: str, tasks: Sequence[Task]) -> None:
+        asked.append(len(tasks))
+        raise Refused("not_written", "the disk is full")
+    over.write = full  # type: ignore[method-assign]
+
+    with pytest.raises(Refused, match="the disk is full"):
+        archiver(over).run(wait_s=10)
+    assert asked[0] == 600 and len(asked) < 30 and over.deleted == []
 
 
 def test_what_was_written_and_not_confirmed_is_offered_and_written_again() -> None:
@@ -95,6 +141,32 @@ def test_a_page_that_could_not_be_confirmed_is_confirmed_later_and_not_written_t
     report = archiver(over).run(wait_s=10)
 
     assert (report.written, report.deleted, len(over.rows)) == (4, 4, 4)
+
+
+def test_what_comes_again_in_another_page_is_not_written_again_unless_it_has_changed() -> None:
+    over = world(5, size=4)
+    over.failing["archived"] = [Uncertain("timeout", "no answer")]
+    running = archiver(over)
+
+    def pause(seconds: float) -> None:
+        World.pause(over, seconds)
+        over.size = 3
+        over.tasks[0][1] = attrs.evolve(over.tasks[0][1], seq=99)
+    running._pause = pause
+    report = running.run(wait_s=10)
+
+    assert (report.deleted, report.written, over.tasks[0]) == (5, 6, [])
+    assert sorted(task.seq == 99 for task in over.rows) == [False] * 5 + [True]
+
+
+def test_what_is_written_is_remembered_until_it_is_deleted_and_no_longer() -> None:
+    over = world(3)
+    over.failing["archived"] = [Uncertain("timeout", "no answer")]
+    running = archiver(over)
+
+    running.run(wait_s=10)
+
+    assert running._written == {}
 
 
 @pytest.mark.parametrize("error", PASSING_ERRORS)

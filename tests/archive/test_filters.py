@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from archive.ended import DAY_MS, NOON_MS, plain
 from skuld_py.archive.filters import Filters
 from skuld_py.archive.rows import day_of
+from skuld_py.model.body import WINDOW_MS_MAX
 from skuld_py.model.ids import TaskId, to_text
 
 NOON = datetime.fromtimestamp(NOON_MS / 1000, UTC)
@@ -27,8 +28,9 @@ def test_times_choose_days_as_well() -> None:
     east = NOON.astimezone(timezone(timedelta(hours=14)))
     asked = list(Filters(since=NOON, until=east + timedelta(days=1)).conditions())
 
-    assert asked == [("day", ">=", DAY), ("enqueued_ms", ">=", NOON_MS), ("day", "<=", day_of(NOON_MS + DAY_MS)),
-                     ("enqueued_ms", "<", NOON_MS + DAY_MS)]
+    oldest = day_of(NOON_MS - WINDOW_MS_MAX)  # the id of a unique name is as old as its window
+    assert asked == [("day", ">=", oldest), ("enqueued_ms", ">=", NOON_MS),
+                     ("day", "<=", day_of(NOON_MS + DAY_MS)), ("enqueued_ms", "<", NOON_MS + DAY_MS)]
 
 
 def test_queue_and_states() -> None:

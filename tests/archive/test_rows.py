@@ -31,9 +31,18 @@ def test_a_row_gives_back_the_task_that_it_took(task: Task) -> None:
     assert row["day"] == day_of(row["enqueued_ms"])
 
 
+def test_a_unique_name_has_the_time_of_its_asking_and_the_day_of_its_id() -> None:
+    task = attrs.evolve(plain(0), made_ms=NOON_MS + DAY_MS)
+    row = dict(zip(COLUMNS, row_of(task), strict=True))
+
+    assert (row["enqueued_ms"], row["day"]) == (NOON_MS + DAY_MS, day_of(NOON_MS))
+    assert task_of(row) == task
+
+
 def test_every_field_of_a_task_is_in_its_row() -> None:
-    """What a task gets anew must get into the archive: this fails until ``task_of`` knows it."""
-    assert len(attrs.fields(Task)) == 19
+    """What a task gets anew must get into the archive: this fails until ``task_of`` knows it. One that has ended
+    is ``blocked_by`` nothing."""
+    assert len(attrs.fields(Task)) == 21
 
 
 @pytest.mark.parametrize("queue", ["", "__HIVE_DEFAULT_PARTITION__", "a/b", "a=b", "a%3Db", "a b"])

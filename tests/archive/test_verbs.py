@@ -52,7 +52,7 @@ def test_and_in_json(over: World, tmp_path: Path) -> None:
 
     assert [each["event"] for each in said] == ["batch", "batch", "done"]
     assert said[-1] == {"event": "done", "rows": 4, "deleted": 4, "batches": 2,
-                        "waiting": [{"partition": 2, "for": ["h:2"]}]}
+                        "waiting": [{"partition": 2, "for": ["h:2"]}], "refused": []}
 
 
 def test_for_whom_it_waits_is_said_and_no_failure(over: World, tmp_path: Path) -> None:

@@ -44,7 +44,11 @@ class World:
         if partition in self.awaited or not found:
             return Page(partition, (), False, self.awaited.get(partition, ()))
         blob = b"".join(bytes(task.id) for task in found)
-        return Page(partition, tuple(found), True, (), 1, blob, blob[:8])
+        return Page(partition, tuple(found), True, (), 1, blob, b"".join(self.digest(task) for task in found))
+
+    def digest(self, task: Task) -> bytes:
+        """Of all records of a task; eight bytes."""
+        return (hash((bytes(task.id), task.seq)) & 0xFFFFFFFF).to_bytes(8, "big")
 
     def archived(self, page: Page) -> int:
         self._fail("archived")

@@ -25,11 +25,13 @@ from skuld_py.errors import Refused, Uncertain
 
 TOP = Path(__file__).resolve().parents[2]
 ID = "0" * 32
+TOKEN = str(1 << 32)
 VERBS = ("dev", "demo", "zookeeper", "cluster", "node", "status", "top", "members", "ring", "enqueue", "claim",
          "renew", "append", "complete", "fail", "snooze", "release", "cancel", "retry", "results",
          "get", "log", "list", "count", "pause", "resume", "paused", "limit", "unlimit", "limits", "schedule",
          "worker", "archive", "history", "gateway", "token", "completion")
-OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster forget", "cluster log")
+OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster forget", "cluster log",
+              "cluster upgrade")
 OF_SCHEDULE = ("schedule put", "schedule list", "schedule remove")
 GROUPS = {"cluster": OF_CLUSTER, "schedule": OF_SCHEDULE}
 EVERY_VERB = (*(verb for verb in VERBS if verb not in GROUPS), *OF_CLUSTER, *OF_SCHEDULE)
@@ -252,8 +254,8 @@ def test_a_zookeeper_that_is_not_there_is_said_in_time(verb: list[str], closed: 
 
 
 @pytest.mark.parametrize("verb", [["count"], ["list"], ["status"], ["claim", "q"], ["get", ID],
-                                  ["enqueue", "q", "x"], ["complete", ID, "1"], ["renew", ID, "1"],
-                                  ["release", ID, "1"], ["append", ID, "1", "0", "text"],
+                                  ["enqueue", "q", "x"], ["complete", ID, TOKEN], ["renew", ID, TOKEN],
+                                  ["release", ID, TOKEN], ["append", ID, TOKEN, "0", "text"],
                                   ["log", ID], ["top"], ["top", "--once"]])
 def test_nodes_that_are_not_there_are_said_in_time(verb: list[str], closed: int) -> None:
     began = time.monotonic()
@@ -328,15 +330,31 @@ def test_a_node_keeps_what_has_ended_for_ever_unless_it_is_told(monkeypatch: pyt
     assert answer.exit_code == 2 and "--archive" in answer.stderr and "--retention" in answer.stderr
 
 
+@pytest.mark.parametrize("verb", ["count", "status"])
+def test_a_name_that_does_not_resolve_is_said_to_be_one(verb: str) -> None:
+    answer = skuld(verb, "--nodes", "no-such-host.invalid:13000", "--timeout", "100ms")
+
+    assert answer.exit_code == 1
+    assert "no address is known by the name in no-such-host.invalid:13000" in answer.stderr
+
+
+def test_what_is_no_token_is_answered_with_what_one_is() -> None:
+    answer = skuld("renew", ID, "abc")
+
+    assert answer.exit_code == 2
+    assert "'abc' is no token; give the number that 'skuld claim' printed" in answer.stderr
+
+
 def test_an_interrupt_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(self: object, queue: str | None = None, **_: object) -> int:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("skuld_py.client.client.Client.count", interrupt)
-    answer = skuld("count")
+    answer, told = skuld("count"), skuld("count", "--json")
 
-    assert answer.exit_code == 130
-    assert answer.output.strip() == ""
+    assert (answer.exit_code, told.exit_code) == (130, 130)
+    assert answer.output.strip() == told.stdout == ""
+    assert json.loads(told.stderr)["code"] == "interrupted" and json.loads(told.stderr)["outcome"] == "uncertain"
 
 
 def test_the_environment_gives_options(closed: int) -> None:

@@ -12,8 +12,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skuld_py.cli.main import main
+from skuld_py.cli.showing import moment
+from skuld_py.client.claims import HeldClaim
 from skuld_py.client.scheduling import Schedule
 from skuld_py.errors import Fenced, Refused, Uncertain
+from skuld_py.model.ids import DuplicateId, TaskId
 from skuld_py.model.limiting import QueueLimits
 
 TOP = Path(__file__).resolve().parents[2]
@@ -83,16 +86,49 @@ def test_a_wrong_configuration_is_a_document_with_its_place(tmp_path: Path) -> N
 
 
 def test_what_a_claim_verb_did_is_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
-    for verb in ("renew", "complete", "release"):
+    for verb in ("complete", "release"):
         monkeypatch.setattr(f"skuld_py.client.client.Client.{verb}", lambda *_, **__: None)
     monkeypatch.setattr("skuld_py.client.client.Client.update", lambda *_, **__: 4)
     of = {"id": ID, "token": 7}
 
-    assert json.loads(skuld("renew", ID, "7", "--lease", "5s", "--json").stdout) == {**of, "lease_s": 5.0}
     assert json.loads(skuld("complete", ID, "7", "--json").stdout) == {**of, "is_completed": True}
     assert json.loads(skuld("release", ID, "7", "--json").stdout) == {**of, "is_released": True}
     assert json.loads(skuld("append", ID, "7", "3", "x", "--json").stdout) == {**of, "next_seq": 4}
     assert skuld("append", ID, "7", "3", "x").stdout == "entry 3 is stored; the next is 4\n"
+
+
+def test_an_enqueue_in_doubt_says_with_which_id_to_run_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    raising(monkeypatch, Uncertain("uncertain", "w: 1 of 2 copies", ids=ID))
+    told, words = failure(skuld("enqueue", "q", "x", "--json")), skuld("enqueue", "q", "x").stderr
+    named = skuld("enqueue", "q", "x", "--unique", "n").stderr
+
+    assert told["facts"] == {"ids": ID}
+    assert words == f"error: w: 1 of 2 copies; run it again with --id {ID} [uncertain]\n"
+    assert "run it again as it is" in named and "--id" not in named
+
+
+def test_an_enqueue_under_a_unique_name_says_whether_the_task_was_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    for made in (TaskId(bytes(20)), DuplicateId(bytes(20))):
+        monkeypatch.setattr("skuld_py.client.client.Client.enqueue", lambda *_, made=made, **__: made)
+        document, words = skuld("enqueue", "q", "x", "--unique", "n", "--json"), skuld("enqueue", "q", "x")
+
+        assert json.loads(document.stdout) == {"queue": "q", "id": ID, "is_duplicate": made.is_duplicate}
+        assert words.stdout == f"{ID}\n" and ("there already" in words.stderr) == made.is_duplicate
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_who_renews_is_told_when_the_lease_truly_ends_and_that_the_task_is_cancelled(
+        monkeypatch: pytest.MonkeyPatch, is_cancelled: bool) -> None:
+    def renew(_: object, claim: HeldClaim, *, lease_s: float) -> None:
+        claim.end_ms, claim.is_cancelled = 4 * 3_600_000, is_cancelled
+
+    monkeypatch.setattr("skuld_py.client.client.Client.renew", renew)
+    answer = json.loads(skuld("renew", ID, "7", "--lease", "2h", "--json").stdout)
+    words = skuld("renew", ID, "7", "--lease", "2h").stdout
+
+    assert answer == {"id": ID, "token": 7, "lease_s": 7_200.0, "end_ms": 14_400_000, "is_cancelled": is_cancelled}
+    told = f"renewed: held until {moment(14_400_000)}"
+    assert words == told + (", but the task is cancelled: stop\n" if is_cancelled else "\n")
 
 
 def test_a_queue_is_paused_in_json_and_in_words(monkeypatch: pytest.MonkeyPatch) -> None:

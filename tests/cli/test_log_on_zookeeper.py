@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from kazoo.client import KazooClient
 
 from cli.written import A, raws
 from skuld_py.cli.main import main
+from skuld_py.cluster.replica import RULES
 from skuld_py.config import Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
-from skuld_py.runtime.clusters import create_cluster
+from skuld_py.runtime.clusters import create_cluster, read_parameters
 
 pytestmark = pytest.mark.cluster
 
@@ -59,6 +61,39 @@ def test_a_node_is_forgotten_once_and_not_while_it_lives(hosts: str) -> None:
     again = skuld(hosts, "cluster", "forget", "c", "h:2")
     assert (again.exit_code, again.stderr) == (
         1, "error: NODE: cluster c has no node h:2; it has: h:1 [unknown_node]\n")
+
+
+def test_a_cluster_made_by_an_earlier_release_is_upgraded_once(hosts: str) -> None:
+    create_cluster(hosts, Parameters("old", "id-of-old", replicas=1, rules=1))
+
+    said, keys = [], []
+    for _ in range(2):
+        said.append(skuld(hosts, "cluster", "upgrade", "old").output)
+        keys.append(read_parameters(hosts, "old").claim_key)
+    proving = ", proves claims, and takes those without a proof for 24 h more"
+    assert said == [f"cluster old goes by rules {RULES}{more}\n" for more in (proving, ", as it did before")]
+    assert keys[0] and keys[0] == keys[1] and keys[0] not in "".join(said)
+
+
+def test_a_cluster_whose_rules_are_the_newest_lacks_a_key_and_gets_one(hosts: str) -> None:
+    create_cluster(hosts, Parameters("keyless", "id-of-keyless", replicas=1))
+    before_ms = round(time.time() * 1000)
+
+    answer = json.loads(skuld(hosts, "cluster", "upgrade", "keyless", "--grace", "1h", "--json").output)
+
+    made = read_parameters(hosts, "keyless")
+    assert answer["has_changed"] and len(made.claim_key) == 64 and made.claim_key not in str((answer, made))
+    assert 3_600_000 <= made.proofs_from_ms - before_ms < 3_660_000
+
+
+def test_a_new_cluster_has_a_key_of_its_own_that_nobody_is_told(hosts: str) -> None:
+    said = [skuld(hosts, "cluster", "create", name, *more).output
+            for name, *more in (("one",), ("two", "--json"))]
+
+    one, two = (read_parameters(hosts, name) for name in ("one", "two"))
+    assert one.claim_key and two.claim_key and one.claim_key != two.claim_key
+    assert (one.proofs_from_ms, two.proofs_from_ms) == (0, 0)
+    assert not any(made.claim_key in "".join(said) for made in (one, two)) and "key" not in "".join(said)
 
 
 def test_following_shows_what_comes_and_ends_at_once_by_an_interrupt(hosts: str) -> None:

@@ -168,12 +168,15 @@ def test_the_life_of_a_task(place: Place) -> None:
     again = until(lambda: place.run("claim", "general", "--lease", "10s", "--wait", "5s"))
     assert time.monotonic() - claimed_at >= LEASE_S + SKEW_S
     again_id, token, _ = again.rstrip("\n").split("\t")
-    assert again_id == task_id and int(token) > int(first_token)
+    first_number, number = (int(each.partition("-")[0]) for each in (first_token, token))
+    assert again_id == task_id and number > first_number
+    bare = skuld("complete", task_id, str(number), nodes=place.nodes)
+    assert bare.returncode == 1 and "[unknown_claim]" in bare.stderr
     lost = skuld("renew", task_id, first_token, nodes=place.nodes)
     assert lost.returncode == 1 and "[fenced]" in lost.stderr
 
     assert place.run("complete", task_id, token) == "completed\n"
-    check_the_end_of_it(place, task_id, int(first_token), int(token))
+    check_the_end_of_it(place, task_id, first_number, number)
 
 
 def check_the_end_of_it(place: Place, task_id: str, first: int, second: int) -> None:
@@ -206,9 +209,10 @@ def test_a_claim_is_renewed_and_released(place: Place) -> None:
     held = place.json("claim", "renewed", "--lease", "5s", "--holder", "somebody@here")["claims"][0]
     assert (held["id"], held["priority"]) == (task_id, -3)
 
-    assert place.run("renew", task_id, str(held["token"]), "--lease", "1h") == "renewed for 1 h\n"
-    assert place.json("get", task_id)["claims"][0]["end_ms"] > held["end_ms"]
-    assert place.run("release", task_id, str(held["token"])) == "released\n"
+    assert place.run("renew", task_id, token_of(held), "--lease", "1h").startswith("renewed: held until ")
+    shorter = place.json("renew", task_id, token_of(held), "--lease", "5s")
+    assert place.json("get", task_id)["claims"][0]["end_ms"] == shorter["end_ms"] > held["end_ms"] + 3_000_000
+    assert place.run("release", task_id, token_of(held)) == "released\n"
     after = place.json("claim", "renewed", "--wait", "5s")["claims"]
     assert [claim["id"] for claim in after] == [task_id]
     assert place.json("get", task_id)["claims"][0]["holder"] == "somebody@here"
@@ -252,10 +256,15 @@ def test_a_completion_has_a_result_and_who_asks_for_it_is_told(place: Place) -> 
 
 
 def claimed(place: Place, queue: str, task_id: str) -> str:
-    """The token of a claim of the task, which is the one to be claimed."""
+    """The token of a claim of the task, which is the one to be claimed, with its proof."""
     held, = place.json("claim", queue, "--lease", "1m", "--wait", "5s")["claims"]
     assert held["id"] == task_id
-    return str(held["token"])
+    return token_of(held)
+
+
+def token_of(held: dict[str, Any]) -> str:
+    """As the verbs of a holder take it."""
+    return f"{held['token']}-{held['proof']}"
 
 
 def state_of(place: Place, task_id: str) -> str:
@@ -306,13 +315,14 @@ def test_ctrl_c_ends_a_command_that_waits_without_a_traceback(place: Place) -> N
 
 def test_the_log_of_a_task_is_written_read_and_followed(place: Place) -> None:
     task_id = place.run("enqueue", "logged", "x").strip()
-    token = str(place.json("claim", "logged", "--lease", "1m", "--wait", "5s")["claims"][0]["token"])
+    held, = place.json("claim", "logged", "--lease", "1m", "--wait", "5s")["claims"]
+    token, number = token_of(held), held["token"]
     assert place.json("append", task_id, token, "0", "half way")["next_seq"] == 1
 
     with Running("log", task_id, "--follow", nodes=place.nodes) as following:
-        following.says(f"{token}\t0\thalf way\n")
+        following.says(f"{number}\t0\thalf way\n")
         place.run("append", task_id, token, "1", "all of it")
-        following.says(f"{token}\t1\tall of it\n")
+        following.says(f"{number}\t1\tall of it\n")
         place.run("complete", task_id, token)
         assert following.ended() == 0
     assert place.run("log", task_id) == following.output
@@ -324,8 +334,8 @@ def test_top_shows_what_comes_and_what_is_done(place: Place) -> None:
         watching.says('"enqueued_per_s": null')
         task_id = place.run("enqueue", "watched", "x").strip()
         until(lambda: any(_rate_of(line, "watched", "enqueued_per_s") for line in _looks(watching)))
-        token = str(place.json("claim", "watched", "--wait", "5s")["claims"][0]["token"])
-        place.run("complete", task_id, token)
+        held, = place.json("claim", "watched", "--wait", "5s")["claims"]
+        place.run("complete", task_id, token_of(held))
         until(lambda: any(_rate_of(line, "watched", "completed_per_s") for line in _looks(watching)))
         watching.process.send_signal(signal.SIGINT)
 

@@ -35,9 +35,9 @@ class Asked:
         self.claims.append(asked)
         return []
 
-    def enqueue(self, queue: str, payload: bytes, **asked: object) -> str:
+    def enqueue(self, queue: str, payload: bytes, **asked: object) -> TaskId:
         self.claims.append(asked)
-        return "0" * 32
+        return TaskId(bytes(20))
 
     def count(self, queue: str | None) -> int:
         raise Refused("bad_name", f"queue: {queue!r} is not a name")

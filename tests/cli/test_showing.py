@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+from io import BytesIO, TextIOWrapper
 
 import attrs
 import click
@@ -17,6 +18,7 @@ from skuld_py.cli import showing
 from skuld_py.cli.main import main
 from skuld_py.cli.situation import Situation, attention, document
 from skuld_py.cli.values import Duration, said
+from skuld_py.client.json_text import is_harmless, json_text
 from skuld_py.model import messages as m
 from skuld_py.model.task import ClaimView, Task
 
@@ -49,6 +51,31 @@ def test_durations_as_people_say_them(seconds: float, text: str) -> None:
     (b"[red]not markup[/red]", "[red]not markup[/red]")])
 def test_payloads_on_a_terminal(data: bytes, text: str) -> None:
     assert showing.shown(data) == text
+
+
+HARMFUL = "\x9b31m \x85 \u202egpj.exe \u200b \u2028 \ufeff \U000e0041"
+
+
+@pytest.mark.parametrize("is_compact", [False, True])
+def test_json_says_the_same_and_moves_no_cursor(is_compact: bool) -> None:
+    document = {"payload": HARMFUL, "name": "Käse – 東京\u3000\u00a0€"}
+
+    text = json_text(document, is_compact=is_compact)
+
+    assert json.loads(text) == document and "Käse – 東京\u3000\u00a0€" in text
+    assert not [char for char in text if not is_harmless(char)]
+    assert "\\u009b31m" in text and "\\u202egpj" in text and "\\u200b" in text
+
+
+def test_a_document_of_a_verb_moves_no_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(showing.click, "echo", said.append)
+    monkeypatch.setattr(showing.sys, "stdout", TextIOWrapper(BytesIO(), encoding="utf-8"))
+
+    showing.print_json({"payload": HARMFUL, "word": "Käse"})
+
+    assert json.loads(said[0]) == {"payload": HARMFUL, "word": "Käse"} and "Käse" in said[0]
+    assert all(map(is_harmless, said[0]))
 
 
 def test_a_payload_shown_whole_keeps_its_lines_but_no_control_characters() -> None:
@@ -107,10 +134,17 @@ ATTENTION = {
     "two nodes short": (situation("a:1"), ["the cluster waits for 2 more nodes"]),
     "one node short": (situation("a:1", "b:1"), ["the cluster waits for 1 more node:"]),
     "a node down": (situation("a:1", "b:1", down=("c:1",)), ["1 node is down: c:1"]),
-    "no leader": (situation("a:1", "b:1", "c:1", leader=""), ["1 partition has no leader (1)"]),
+    "no leader": (situation("a:1", "b:1", "c:1", leader=""), [
+        "1 partition has no leader (1): their tasks cannot be claimed; an election takes seconds"]),
+    "no leader at all": (attrs.evolve(situation("a:1", "b:1", "c:1"), described=attrs.evolve(
+        situation("a:1", "b:1", "c:1").described, partitions=tuple(
+            m.PartitionRow(number, 1, "", ("a:1", "b:1", "c:1"), ()) for number in (0, 1)))),
+        ["no partition has a leader: no claim is granted, those that wait among them, until elections are over"]),
     "no majority": (situation("a:1", down=("b:1", "c:1")),
                     ["2 nodes are down: b:1, c:1", "2 partitions have no majority of voters (0, 1)"]),
     "no session": (situation("a:1", "b:1", "c:1", session="lost"), ["no session with ZooKeeper (lost)"]),
+    "no leader and no session": (situation("a:1", "b:1", "c:1", leader="", session="lost"), [
+        "no session with ZooKeeper (lost)", "cannot be claimed; an election needs ZooKeeper"]),
     "a wrong clock": (situation("a:1", "b:1", "c:1", clocks={"b:1": ("outside", 3_200)}),
                       ["node b:1: clock 3.2 s ahead: does not grant"]),
     "a very wrong clock": (situation("a:1", "b:1", "c:1", clocks={"c:1": ("far", -90_000)}),
@@ -119,6 +153,9 @@ ATTENTION = {
         "a:1": ("disagreed", 0), "b:1": ("disagreed", -5_000), "c:1": ("unheard", 0)}),
         ["1 node is down", "no majority of the clocks agrees within 2 s, so no claims are granted:"
          " a:1 0 ms ahead, b:1 5 s behind; set them right"]),
+    "claims without proofs": (attrs.evolve(situation("a:1", "b:1", "c:1"), described=attrs.evolve(
+        situation("a:1", "b:1", "c:1").described, is_unproven=True)),
+        ["claims count without a proof that they were granted: 'skuld cluster upgrade"]),
     "a paused queue": (attrs.evolve(situation("a:1", "b:1", "c:1"), described=attrs.evolve(
         situation("a:1", "b:1", "c:1").described, paused=("reports",))),
         ["queue reports is paused: nothing of it is granted until 'skuld resume reports'"]),

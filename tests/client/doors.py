@@ -10,10 +10,11 @@ import attrs
 import zmq
 
 from skuld_py.client.minting import wall_ms
+from skuld_py.errors import Malformed
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member
 from skuld_py.testing.single_node import SingleNode
-from skuld_py.wire.codec import Envelope, decode, encode
+from skuld_py.wire.codec import Envelope, MalformedRequest, decode, encode
 
 NODE = "127.0.0.1:13000"
 TICK_MS = 5
@@ -52,13 +53,21 @@ class Door:
         if self._failure is not None:
             raise self._failure
 
+    def _take(self, client: bytes, frames: list[bytes], serve: Serve) -> None:
+        try:
+            for message in decode(frames).messages:
+                serve(client, message)
+        except MalformedRequest as problem:
+            self.say(client, m.Failed(problem.request, problem.code, problem.message, True))
+        except Malformed:
+            return  # as a node does
+
     def _serve(self, serve: Serve, tick: Callable[[], None]) -> None:
         try:
             while not self._is_over.is_set():
                 if self._router.poll(TICK_MS):
                     client, *frames = self._router.recv_multipart()
-                    for message in decode(frames).messages:
-                        serve(client, message)
+                    self._take(client, frames, serve)
                 tick()
         except BaseException as failure:
             self._failure = failure
@@ -74,6 +83,7 @@ class Scripted:
     script: Script
     address: str = ""
     greetings: int = 0
+    members: tuple[m.MemberRow, ...] = ()
     asked: list[m.Message] = attrs.field(factory=list)
     is_open: threading.Event = attrs.field(factory=threading.Event)
     _kept: list[tuple[bytes, m.Message]] = attrs.field(factory=list)
@@ -81,7 +91,7 @@ class Scripted:
     def serve(self, door: Door, client: bytes, message: m.Message) -> None:
         if isinstance(message, m.Greet):
             self.greetings += 1
-            door.say(client, m.Greeted(message.request, NODE, "memory", 1, 1, 1, 0, 1, ()))
+            door.say(client, m.Greeted(message.request, NODE, "memory", 1, 1, 1, 0, 1, self.members))
             return
         self.asked.append(message)
         answer = self.script(len(self.asked), message)

@@ -14,7 +14,7 @@ from skuld_py.client.claims import ClaimName
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body
-from skuld_py.model.history import RELEASED
+from skuld_py.model.history import RELEASED, token_of
 
 BODY = encode_body(Header("q").encode(), b"x")
 LATE = m.Claimed(0, 0, (m.ClaimBatch(b"1" * 20, 7, 99, columns.pack([BODY])),))
@@ -91,7 +91,7 @@ def test_while_a_request_is_under_way_calls_gather() -> None:
 
 
 def test_completions_and_renewals_travel_together_too() -> None:
-    claims = [ClaimName(bytes([n]) * 20, n) for n in range(1, 31)]
+    claims = [ClaimName(bytes([n]) * 20, token_of(1, n)) for n in range(1, 31)]
 
     async def story(client: AsyncClient, _: Scripted) -> None:
         await asyncio.gather(*(client.renew(claim, lease_s=9) for claim in claims))
@@ -105,17 +105,17 @@ def test_completions_and_renewals_travel_together_too() -> None:
 
 
 def test_other_leases_and_other_copies_travel_apart() -> None:
-    claims = [ClaimName(bytes([n]) * 20, n) for n in (1, 2, 3)]
+    claims = {n: ClaimName(bytes([n]) * 20, token_of(1, n)) for n in (1, 2, 3)}
 
     async def story(client: AsyncClient, _: Scripted) -> None:
-        await asyncio.gather(*(client.renew(claim, lease_s=claim.token) for claim in claims),
-                             *(client.complete(claim, w=claim.token) for claim in claims))
+        await asyncio.gather(*(client.renew(claim, lease_s=n) for n, claim in claims.items()),
+                             *(client.complete(claim, w=n) for n, claim in claims.items()))
     door = tell(story)
 
     renewals = {message.lease_ms: message.ids for message in door.asked if isinstance(message, m.Renew)}
     completions = {message.w: message.ids for message in door.asked if isinstance(message, m.Complete)}
-    assert renewals == {claim.token * 1_000: claim.id for claim in claims}
-    assert completions == {claim.token: claim.id for claim in claims}
+    assert renewals == {n * 1_000: claim.id for n, claim in claims.items()}
+    assert completions == {n: claim.id for n, claim in claims.items()}
 
 
 def test_of_renewals_that_travel_together_each_has_its_own_end() -> None:
@@ -125,7 +125,7 @@ def test_of_renewals_that_travel_together_each_has_its_own_end() -> None:
     outcomes: list[Any] = []
 
     async def story(client: AsyncClient, _: Scripted) -> None:
-        claims = [ClaimName(bytes([n]) * 20, n) for n in (1, 2, 3)]
+        claims = [ClaimName(bytes([n]) * 20, token_of(1, n)) for n in (1, 2, 3)]
         outcomes.extend(await asyncio.gather(*map(client.renew, claims), return_exceptions=True))
     tell(story, script)
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from client.doors import Script, scripted
+from client.doors import Script, Scripted, scripted
 from skuld_py import Refused, SkuldError, Uncertain
+from skuld_py.client import pursuit
 from skuld_py.client.async_connection import AsyncConnection
 from skuld_py.client.connection import Connection
 from skuld_py.model import messages as m
@@ -83,6 +84,36 @@ def test_a_silent_node_is_passed_over_for_a_while(call: Call) -> None:
 
     assert [type(outcome) for outcome in outcomes] == [m.Counted] * 6
     assert len(deaf.asked) == 1
+
+
+def member(door: Scripted) -> m.MemberRow:
+    host, port = door.address.split(":")
+    return m.MemberRow(door.address, host, int(port))
+
+
+def test_a_client_learns_new_members_while_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pursuit, "GREETING_S", 0.0)
+    with scripted(lambda n, _: COUNTED) as late, scripted(lambda n, _: COUNTED) as given:
+        connection = Connection([given.address])
+        for number in range(200):
+            connection.call(m.Count(99 + number, ""), 5, is_idempotent=True)
+            given.members = (member(given), member(late))
+        connection.close()
+    assert given.greetings > 1 and late.asked and late.greetings
+
+
+def test_an_asynchronous_client_learns_new_members_while_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pursuit, "GREETING_S", 0.0)
+
+    async def story() -> None:
+        connection = AsyncConnection([given.address])
+        for number in range(200):
+            await connection.call(m.Count(99 + number, ""), 5, is_idempotent=True)
+            given.members = (member(given), member(late))
+        await connection.close()
+    with scripted(lambda n, _: COUNTED) as late, scripted(lambda n, _: COUNTED) as given:
+        asyncio.run(story())
+    assert given.greetings > 1 and late.asked and late.greetings
 
 
 @both

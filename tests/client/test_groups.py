@@ -9,6 +9,7 @@ import pytest
 
 from skuld_py import Refused
 from skuld_py.client.groups import JOIN, STEPS_MAX, tasks_of
+from skuld_py.errors import Uncertain
 from skuld_py.testing import AsyncMemoryClient, MemoryClient
 from skuld_py.worker.registry import encode_call
 
@@ -101,7 +102,7 @@ def test_a_group_made_again_with_its_ids_is_the_same_group(memory: MemoryClient)
 
     assert memory.chord(steps, ("b", b"3"), ids=ids) == memory.chord(steps, ("b", b"3"), ids=ids)
     assert memory.count() == 3
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Uncertain, match="1 requests of this call were carried out before") as refused:
         memory.chord(steps, ("b", b"4"), ids=ids)
     assert refused.value.code == "conflict"
 
@@ -151,3 +152,14 @@ def test_groups_are_awaited_too(memory: MemoryClient) -> None:
         return await client.results_of(then)
 
     assert asyncio.run(run()) == [b"x", b"y"]
+
+
+def test_a_missing_result_is_told_and_never_none_in_silence(memory: MemoryClient) -> None:
+    one, lost = memory.enqueue("a", b"1"), memory.new_ids(1)[0]
+    work_on(memory, "a")
+    then = memory.join([one, lost], ("b", b"sum"))
+
+    with pytest.raises(Refused, match=str(lost)) as told:
+        memory.results_of(then)
+    assert told.value.code == "missing_result"
+    assert memory.results_of(then, missing_ok=True) == [b"1", None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import attrs
@@ -9,7 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from skuld_py.client.pursuit import ATTEMPT_S, SILENCE_S, Heard, Listen, Nodes, Pause, Step, Try, pursue
+from skuld_py.client.pursuit import (
+    ATTEMPT_S,
+    FORGET_S,
+    GREETING_S,
+    SILENCE_S,
+    Heard,
+    Listen,
+    Nodes,
+    Pause,
+    Step,
+    Try,
+    pursue,
+)
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model import messages as m
 
@@ -30,6 +43,7 @@ class World:
 
     script: Sequence[Reply]
     now: float = 100.0
+    answer_s: float = 0.01
     sent: list[tuple[float, str]] = attrs.field(factory=list)
     _line: int = 0
 
@@ -44,16 +58,16 @@ class World:
         if isinstance(step, Listen):
             self._line += 1
             if isinstance(now, m.Message):
-                self.now += 0.01
-                return Heard(self.now, answer=now)
+                self.now += self.answer_s
+                return Heard(self.now, answer=now) if self.now <= step.until else Heard(step.until)
         self.now = max(self.now, step.until)
         assert isinstance(step, Listen | Pause)
         return Heard(self.now)
 
-    def pursue(self, *, is_idempotent: bool, wait_s: float = 0,
-               nodes: Nodes | None = None) -> m.Message | SkuldError:
-        pursuit = pursue(nodes or Nodes(["a", "b", "c"]), self.now, TIMEOUT_S, is_idempotent=is_idempotent,
-                         wait_s=wait_s)
+    def pursue(self, *, is_idempotent: bool, wait_s: float = 0, nodes: Nodes | None = None,
+               timeout_s: float = TIMEOUT_S, is_reading: bool = False) -> m.Message | SkuldError:
+        pursuit = pursue(nodes or Nodes(["a", "b", "c"]), self.now, timeout_s, is_idempotent=is_idempotent,
+                         wait_s=wait_s, is_reading=is_reading)
         try:
             step = next(pursuit)
             while True:
@@ -91,6 +105,24 @@ def test_a_call_ends_in_what_is_known(script: list[Reply], is_idempotent: bool, 
     assert getattr(outcome, "code", "") == code
 
 
+@pytest.mark.parametrize("script", [[DEAF, failed("unavailable")], [failed("unavailable"), DEAF],
+                                    [DEAF, failed("unavailable"), DEAF]])
+def test_a_read_leaves_nothing_in_doubt(script: list[Reply]) -> None:
+    outcome = World(script).pursue(is_idempotent=True, is_reading=True)
+
+    assert isinstance(outcome, Refused) and outcome.code == "unavailable"
+
+
+@pytest.mark.parametrize("wait_s", [0.0, 1.0, 3.0, 30.0])
+def test_what_was_refused_is_not_asked_again_too_late_for_an_answer(wait_s: float) -> None:
+    """As a claim is that no leader grants: it is refused at the end of each wait."""
+    world = World([failed("no_leader")], answer_s=wait_s or 0.01)
+    outcome = world.pursue(is_idempotent=False, wait_s=wait_s)
+
+    assert isinstance(outcome, Refused) and outcome.code == "no_leader"
+    assert len(world.sent) > (wait_s < TIMEOUT_S)
+
+
 def test_what_is_not_idempotent_is_sent_once_when_nobody_answers() -> None:
     world = World([DEAF])
     world.pursue(is_idempotent=False)
@@ -115,6 +147,20 @@ def test_another_node_is_asked_when_one_is_silent() -> None:
     (first_at, first), (second_at, second) = world.sent
     assert first != second
     assert ATTEMPT_S <= second_at - first_at < ATTEMPT_S + 0.1
+
+
+@pytest.mark.parametrize(("reply", "pauses_s"), [
+    (DEAF, [1.5, 3.0, 6.0, 12.0]),
+    (failed("busy"), [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 1.6, 1.6]),
+    (failed("no_leader"), [0.05, 0.1, 0.2, 0.2, 0.2]),
+])
+def test_it_is_asked_ever_more_seldom(reply: Reply, pauses_s: list[float]) -> None:
+    world = World([reply] * (len(pauses_s) + 1) + [COUNTED])
+    world.pursue(is_idempotent=True, wait_s=0, timeout_s=60.0)
+
+    moments = [moment for moment, _ in world.sent]
+    assert [after - before for before, after in itertools.pairwise(moments)][: len(pauses_s)] == [
+        pytest.approx(pause_s, abs=0.02) for pause_s in pauses_s]
 
 
 def test_a_silent_node_is_passed_over_for_a_while() -> None:
@@ -179,3 +225,31 @@ def test_whatever_nodes_do_it_ends_in_time_and_refuses_only_what_did_not_happen(
         assert not was_in_doubt
     if not is_idempotent:
         assert sum(line == DEAF or (isinstance(line, m.Failed) and not line.is_definite) for line in heard) <= 1
+
+
+def test_members_come_and_go_and_those_that_were_given_stay() -> None:
+    nodes = Nodes(["a", "b"])
+    assert nodes.is_greeting_due(100.0) and not nodes.is_greeting_due(100.0 + GREETING_S / 2)
+    nodes.learn(["b", "c"], 100.0)
+    assert nodes.names == ["a", "b", "c"] and not nodes.is_greeting_due(100.0)
+    nodes.learn(["b", "d"], 100.0 + FORGET_S / 2)
+    assert nodes.names == ["a", "b", "c", "d"]
+    nodes.learn(["d"], 100.0 + FORGET_S)
+    assert nodes.names == ["a", "b", "d"]
+    assert nodes.is_greeting_due(100.0 + FORGET_S + GREETING_S)
+
+
+@pytest.mark.parametrize(("steps", "kind"), [
+    ([Heard(100.0, is_closed=True)], Refused),
+    ([Heard(100.0, "a"), Heard(100.1, is_closed=True)], Uncertain),
+    ([Heard(100.0, "a"), Heard(102.0), Heard(102.1, is_closed=True)], Uncertain),
+    ([Heard(100.0, "a"), Heard(100.1, answer=failed("busy")), Heard(100.2), Heard(100.2, is_closed=True)],
+     Refused),
+], ids=["unsent", "sent", "in doubt", "refused before"])
+def test_what_a_closed_client_says_of_a_call_is_what_is_known(steps: list[Heard], kind: type) -> None:
+    pursuit = pursue(Nodes(["a", "b"]), 100.0, TIMEOUT_S, is_idempotent=True)
+    next(pursuit)
+    with pytest.raises(kind) as raised:
+        for step in steps:
+            pursuit.send(step)
+    assert raised.value.code == "closed"

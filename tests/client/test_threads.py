@@ -26,7 +26,7 @@ def test_calls_that_wait_for_the_one_under_way_leave_together() -> None:
         others = [threads.submit(client.enqueue, "q", str(n).encode()) for n in range(20)]
         for _ in range(2_000):
             with client._lanes_lock:
-                if sum(len(lane.waiting) for lane in client._lanes.values()) == len(others):
+                if sum(len(lane.open[-1].members) for lane in client._lanes.values()) == len(others):
                     break
             time.sleep(0.005)
         door.is_open.set()

@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from typing import Any
 from zlib import crc32
 
@@ -209,7 +210,7 @@ def a_lease_is_extended_and_given_back(client: Any, queue: str) -> None:
 
     client.renew(claim, lease_s=100)
     assert claim.end_ms - end_ms > 80_000 and claim.deadline - deadline > 80
-    assert client.renew_many([claim, ClaimName(claim.id, claim.token - 1)], lease_s=200) == [True, False]
+    assert client.renew_many([claim], lease_s=200) == [True]
     client.release(claim)
     with pytest.raises(Fenced):
         client.renew(claim)
@@ -225,10 +226,10 @@ def a_log_is_read_by_others(client: Any, queue: str) -> None:
 
     assert client.update(claim, b"zero") == 1
     assert client.update(claim, [b"one", b"two"]) == 3
-    assert client.update(ClaimName(claim.id, claim.token), b"one", seq=1) == 2
+    assert client.update(ClaimName(claim.id, claim.token, claim.proof), b"one", seq=1) == 2
     assert client.get(claim.id).claims[0].log == (b"zero", b"one", b"two")
     with pytest.raises(Refused, match="seq"):
-        client.update(ClaimName(claim.id, claim.token), b"x")
+        client.update(ClaimName(claim.id, claim.token, claim.proof), b"x")
 
 
 @of("complete", "complete_many")
@@ -249,20 +250,43 @@ def completion_dominates(client: Any, queue: str) -> None:
 @of("fail", "fail_many")
 def a_failed_task_is_tried_again(client: Any, queue: str) -> None:
     task_id = client.enqueue(queue, b"x")
+    lost = client.claim_one(queue)
+    client.release(lost)
     first = client.claim_one(queue)
 
     client.fail(first, "disk full", retry_in_s=0)
     client.fail(first, "disk full", retry_in_s=0)
     second = client.claim_one(queue)
     assert second.id == task_id and second.token > first.token
-    assert client.fail_many([first, second, ClaimName(task_id, second.token + 1)], ["disk full", b"again", "no"],
-                            retry_in_s=0) == [True, True, False]
+    errors = ["disk full", b"again", "no"]
+    assert client.fail_many([first, second, lost], errors, retry_in_s=0) == [True, True, False]
     with pytest.raises(Fenced):
-        client.fail(ClaimName(task_id, second.token + 1))
+        client.fail(lost)
     task = client.get(task_id)
-    assert [claim.outcome for claim in task.claims] == ["failed", "failed"]
-    assert [claim.error for claim in task.claims] == [b"disk full", b"again"]
+    assert [claim.outcome for claim in task.claims] == ["released", "failed", "failed"]
+    assert [claim.error for claim in task.claims] == [None, b"disk full", b"again"]
     assert task.error == b"again" and task.state == "waiting" and task.claims[0].log == ()
+
+
+@of("complete", "update", "renew", "fail", "snooze", "release")
+def a_claim_that_was_never_granted_does_nothing(client: Any, queue: str) -> None:
+    task_ids = client.enqueue_many(queue, [b"x", b"y"])
+    claim, = client.claim(queue)
+    never = [ClaimName(claim.id, claim.token), ClaimName(claim.id, claim.token + 1, claim.proof),
+             ClaimName(task_ids[1], claim.token, claim.proof.hex()),
+             ClaimName(bytes(20), claim.token, claim.proof)]
+    before = client.get_many(task_ids)
+    verbs: list[Callable[[ClaimName], object]] = [
+        client.complete, client.renew, client.fail, lambda name: client.update(name, b"x", seq=0),
+        lambda name: client.snooze(name, 1), lambda name: client.release(claim, name),
+        *(lambda name, many=many: many([claim, name])  # type: ignore[misc]
+          for many in (client.complete_many, client.renew_many, client.fail_many))]
+    for name, act in product(never, verbs):
+        with pytest.raises(Refused) as refusal:
+            act(name)
+        assert refusal.value.code == "unknown_claim"
+    assert client.get_many(task_ids) == before
+    client.complete(ClaimName(str(claim.id), claim.token, claim.proof.hex()))
 
 
 @of("snooze")
@@ -295,6 +319,27 @@ def a_cancelled_task_is_claimed_by_nobody(client: Any, queue: str) -> None:
     assert {task.state for task in client.list(queue)} == {"cancelled"}
     client.complete(held)
     assert client.get(held.id).state == "completed"
+
+
+@of("renew")
+def a_claim_is_renewed_for_as_long_as_it_was_claimed_for(client: Any, queue: str) -> None:
+    client.enqueue_many(queue, [b"x", b"y"])
+    long, short = client.claim_one(queue, lease_s=3_600), client.claim_one(queue, lease_s=60)
+    named = ClaimName(long.id, long.token, long.proof)
+
+    client.renew(long, lease_s=7_200)
+    far_ms = long.end_ms
+    client.renew(long)
+    client.renew(named)
+    assert long.end_ms == client.get(long.id).claims[0].end_ms == far_ms > short.end_ms + 7_000_000
+    client.release(long)
+    client.enqueue(queue, b"z", priority=9)
+    long = client.claim_one(queue, lease_s=3_600)
+    ends = [long.end_ms, short.end_ms]
+    time.sleep(0.002)
+    assert client.renew_many([long, short]) == [True, True]
+    client.renew(short)
+    assert long.end_ms - short.end_ms > 3_000_000 and [long.end_ms, short.end_ms] >= ends
 
 
 @of("retry")
@@ -516,7 +561,7 @@ def nothing_is_offered_to_an_archive_by_nodes_that_keep_everything(client: Any, 
         client.collectable(0)
     assert refusal.value.code == "no_archive"
     with pytest.raises(Refused) as refusal:
-        client.collectable(1 << 20)
+        client.collectable(999)
     assert refusal.value.code == "bad_partition"
     assert client.archived(Page(0, (), False)) == 0
     with pytest.raises(Refused) as refusal:
@@ -678,6 +723,17 @@ def test_bad_input_is_refused_by_name_and_changes_nothing(client: Any, name: str
 
     assert refusal.value.code == code
     assert client.count() == before
+
+
+def test_a_task_that_needs_a_younger_one_of_its_key_is_refused(client: Any, queue: str) -> None:
+    older, younger = client.new_ids(2, queue=queue, key="k")
+    for ids, deps in (([older], [[younger]]), ([younger, older], [None, [younger]])):
+        with pytest.raises(Refused) as refusal:
+            client.enqueue_many(queue, [b"x"] * len(ids), key="k", ids=ids, deps=deps)
+        assert refusal.value.code == "bad_deps"
+    assert client.count(queue) == 0
+    client.enqueue_many(queue, [b"x", b"y"], key="k", ids=[younger, older], deps=[[older], None])
+    assert client.get(younger).blocked_by == (older,)
 
 
 def test_a_verb_is_a_documented_method_of_both_clients() -> None:

@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from cluster.test_playing import Log
-from skuld_py.cluster.commands import JoinDirect, Leave, PrepareJoin
+from skuld_py.cluster.commands import JoinDirect, Joining, Leave, PrepareJoin
 from skuld_py.cluster.greeting import Greeter, Knocking
 from skuld_py.cluster.playing import Outcome
 from skuld_py.cluster.replica import Replica
@@ -115,6 +115,43 @@ def test_who_has_asked_somebody_else_or_not_for_long_is_not_written() -> None:
     late = Greeter("a", "c1", OPTIONS)
     ask(late, log.replica, "z")
     assert late.propose(2_000, log.replica) is None
+
+
+def test_an_entry_whose_joiners_have_not_asked_for_long_or_are_in_is_not_wanted() -> None:
+    log, greeter = log_of("a", "b"), Greeter("a", "c1", OPTIONS)
+    ask(greeter, log.replica, "x", "y")
+    assert greeter.propose(10, log.replica) is not None
+    assert greeter.is_wanted(1_999, log.replica) and not greeter.is_wanted(2_000, log.replica)
+    ask(greeter, log.replica, "x", now_ms=1_000)
+    assert not greeter.is_wanted(2_000, log.replica)
+    ask(greeter, log.replica, "y", now_ms=1_000)
+    assert greeter.is_wanted(2_000, log.replica)
+    log.join("x")
+
+    assert not greeter.is_wanted(2_000, log.replica)
+
+
+def test_who_was_left_out_goes_before_who_asked_later() -> None:
+    log, greeter = log_of("a", "b"), Greeter("a", "c1", OPTIONS)
+    ask(greeter, log.replica, "x", "y")
+    assert greeter.propose(10, log.replica) is not None
+    ask(greeter, log.replica, "z", now_ms=11)
+    greeter.on_played(12, log.replica)
+    again = greeter.propose(12, log.replica)
+
+    assert again is not None and [each.id for each in again.joiners] == ["x", "y", "z"]
+
+
+def test_a_former_life_of_a_node_that_is_in_is_neither_heard_nor_written() -> None:
+    log, greeter = log_of("a", "b"), Greeter("a", "c1", OPTIONS)
+    n = Member("n", "127.0.0.1", 1, "boot")
+    former, newer = (JoinMe("c1", life, "n", n.host, n.port, n.boot, "") for life in ("n~1", "n~2"))
+    assert greeter.on_join_me(0, "n", former, log.replica) == []
+    log.write("b", JoinDirect("b", log.replica.ring.after("b"), (Joining("n~2", n),)))
+
+    assert greeter.propose(10, log.replica) is None
+    assert refusals(greeter.on_join_me(11, "n", former, log.replica)) == ["left"]
+    assert isinstance(greeter.on_join_me(11, "n", newer, log.replica)[0].message, Welcomed)
 
 
 def test_joiners_of_one_entry_are_bounded_and_so_are_those_who_wait() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from skuld_py.cluster.collecting import SWEEP_MS
 from skuld_py.cluster.commands import (
     AbortJoin,
     AcceptJoin,
@@ -15,6 +16,8 @@ from skuld_py.cluster.commands import (
     Command,
     ForgetNode,
     Gc,
+    JoinDirect,
+    Joining,
     Leave,
     LeaveSlot,
     NotifyJoin,
@@ -46,6 +49,7 @@ from skuld_py.model.coordination import (
     ReadEntries,
     ReadOrigin,
     SetPulse,
+    SweepEntries,
     WatchPulses,
     WriteOrigin,
 )
@@ -225,6 +229,22 @@ def test_nothing_is_told_of_the_past() -> None:
     assert [len(each.members) for each in desk.told(MembersChanged)] == [3]
 
 
+def test_a_reading_that_nobody_answered_says_nothing_of_the_end() -> None:
+    log = Log()
+    for name in "ab":
+        log.join(name)
+    desk = Desk(log)
+    desk.origin = (log.replica.version, log.replica.text())
+    desk.tell(CONNECTED)
+    for _ in range(2):
+        desk.answer(desk.waiting[0])
+    reading = desk.waiting.pop()
+    desk.tell(EntriesRead(reading.start, ()))
+
+    assert desk.told(NodesChanged) == desk.appended() == []
+    assert desk.waiting == [ReadEntries(reading.start, reading.limit, is_waiting=False)]
+
+
 def test_who_finds_no_observer_comes_back_after_a_pause() -> None:
     log = Log()
     log.join("a")
@@ -326,6 +346,17 @@ def test_its_own_leave_begins_a_new_life(joined: Desk) -> None:
     assert joined.all(SetPulse)[-1] == SetPulse("me~1", member("me"))
     assert joined.appended()[-1] == PrepareJoin("me~1", member("me"))
     assert joined.all(ReadOrigin) == [ReadOrigin()]
+
+
+def test_a_member_whose_place_is_another_lifes_begins_a_new_life(joined: Desk) -> None:
+    after = joined.log.replica.ring.after("a")
+    joined.log.write("a", JoinDirect("a", after, (Joining("me~z", member("me")),)))
+    joined.run()
+
+    assert "me~0" in joined.log.replica.members
+    assert joined.machine.me == "me~1"
+    assert joined.told() == [CONNECTED, LOST]
+    assert joined.all(SetPulse)[-1] == SetPulse("me~1", member("me"))
 
 
 def test_its_own_leave_behind_the_horizon_begins_a_new_life(joined: Desk) -> None:
@@ -595,6 +626,12 @@ def test_a_node_that_stays_down_is_forgotten_unless_copies_need_its_place() -> N
 
     assert len([each for each in desk.appended() if isinstance(each, ForgetNode)]) == 1
     assert len(log.replica.nodes) == 2
+
+
+def test_a_member_sweeps_now_and_then() -> None:
+    desk = Desk().start()
+    desk.pass_time(2 * SWEEP_MS)
+    assert desk.all(SweepEntries) == [SweepEntries(("me",))] * 2
 
 
 def test_slots_are_brought_taken_back_and_brought_again_by_the_next_life() -> None:

@@ -12,7 +12,7 @@ from skuld_py.config import PLAIN, Scaling
 from skuld_py.model.columns import pack, pack_u64, unpack_u64
 from skuld_py.model.coordination import EntriesRead, PulseGone, PulsesRead, ReadEntries, ReadOrigin, ReadPulses
 from skuld_py.model.coordination_messages import FetchReplica, JoinMe, NotNow, ReplicaPart, Share, Welcomed
-from skuld_py.model.events import Received, Send
+from skuld_py.model.events import Received, Send, Ticked
 from skuld_py.model.message import Message
 
 SHARING = Scaling(sharing=True, fanout=2, silence_ms=3_000, gap_ms=300, digest_every=4)
@@ -185,6 +185,18 @@ def test_a_member_lets_in_who_asks_by_one_entry_and_again_if_its_ring_changed() 
     assert {"x~1", "y~1"} <= {*desk.log.replica.members}
     assert [send.peer for send in messages(desk, Welcomed)] == ["x", "y"]
     assert me in desk.log.replica.members
+
+
+def test_an_entry_held_up_until_its_joiner_has_gone_elsewhere_does_not_leave() -> None:
+    desk = joined(DIRECT)
+    desk.tell(PulseGone(desk.machine.replica.ring.after(desk.machine.me)))  # its leave is on its way, slowly
+    desk.tell(Received("x", JoinMe("c1", "x~1", "x", "127.0.0.1", 1, "boot", "")))
+    desk.now_ms += DIRECT.gather_ms
+    desk.tell(Ticked())
+    desk.now_ms += DIRECT.knock_ms
+    desk.run()
+
+    assert [type(each) for each in desk.appended()][-1] is Leave
 
 
 @pytest.mark.parametrize("message", [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from faults import hard, scenarios
+from faults import hard, restored, scenarios
 from faults.world import Scenario, World
 
 
@@ -21,6 +21,7 @@ ALL = (
     _scenario("zookeeper-freeze", scenarios.zookeeper_freeze, is_quick=True),
     _scenario("power-cut", hard.power_cut, has_disks=True, is_quick=True, tests=("D7",)),
     _scenario("wiped", hard.wiped, is_quick=True, tests=("D8",)),
+    _scenario("old-copy", restored.old_copy, is_quick=True, tests=("D8", *restored.RULES)),
     _scenario("full-disk", hard.full_disk, has_disks=True, is_quick=True),
     _scenario("wiped-alone", hard.wiped_alone, tests=("D8",)),
     _scenario("one-way", scenarios.one_way, elects=False),

@@ -21,6 +21,7 @@ import attrs
 
 from faults import network
 from faults.disk import Disk
+from faults.stores import copy_store
 from skuld_py.config import Parameters
 from skuld_py.embedded import process, python
 from skuld_py.embedded.zookeeper import ZooKeeperServer
@@ -144,6 +145,18 @@ class NodeProcess:
         """Lose all data, as a disk that was replaced has."""
         shutil.rmtree(self.data)
 
+    def copy(self) -> Path:
+        """All data as they are at this moment, beside those that the node goes on with."""
+        copy = self.directory / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        copy_store(self.data, copy)
+        return copy
+
+    def put_back(self, copy: Path) -> None:
+        """Have the data of a copy again, and nothing newer."""
+        self.wipe()
+        shutil.copytree(copy, self.data)
+
     def set_clock(self, offset_ms: int, rate_ppm: int) -> None:
         """Make its time wrong: the offset from its next start, the rate from now when it has this file."""
         fresh = self.clock_file.with_suffix(".new")
@@ -175,7 +188,8 @@ class Cluster:
 
     def __init__(self, directory: Path, count: int, replicas: int, partitions: int, *, is_enclosed: bool,
                  has_disks: bool) -> None:
-        self.parameters = Parameters(NAME, secrets.token_hex(16), partitions, replicas, SKEW_MS)
+        self.parameters = Parameters(NAME, secrets.token_hex(16), partitions, replicas, SKEW_MS,
+                                     claim_key=secrets.token_hex(32))
         self.directory = directory
         self.has_disks = has_disks
         self._is_enclosed = is_enclosed
@@ -189,10 +203,15 @@ class Cluster:
         """Where the nodes listen."""
         return [node.address for node in self.nodes]
 
+    @property
+    def registry(self) -> str:
+        """Where this harness reaches ZooKeeper."""
+        return self.zookeeper.hosts.replace("0.0.0.0", "127.0.0.1")
+
     def start(self) -> None:
         """Everything, until every node is a member."""
         self.zookeeper.start()
-        create_cluster(self._registry_of(0), self.parameters)
+        create_cluster(self.registry, self.parameters)
         numbers = range(1, self._count + 1)
         port = 13_000 if self._is_enclosed else _free_port([network.node_address(number) for number in numbers])
         for number in numbers:
@@ -248,8 +267,8 @@ class Cluster:
         return [line for node in self.nodes for line in node.ended]
 
     def _registry_of(self, number: int) -> str:
-        if not self._is_enclosed or not number:
-            return self.zookeeper.hosts.replace("0.0.0.0", "127.0.0.1")
+        if not self._is_enclosed:
+            return self.registry
         return f"{network.registry_address(number)}:2181"
 
 

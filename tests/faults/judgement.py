@@ -57,10 +57,11 @@ class Judgement:
 
 
 def judge(evidence: Evidence, lacks: Sequence[str], unasked: Sequence[str], damaged: Sequence[str],
-          session_ms: int, *, elects: bool, tests: Sequence[str] = ()) -> Judgement:
-    """All verdicts over the evidence of a run."""
-    findings = [*checkers.check(evidence), _none_of(LIVENESS, lacks), _none_of(NO_UNASKED_END, unasked),
-                _none_of(NO_DAMAGE, damaged)]
+          session_ms: int, *, elects: bool, tests: Sequence[str] = (),
+          findings: Sequence[Finding] = ()) -> Judgement:
+    """All verdicts over the evidence of a run, with what its scenario found itself."""
+    findings = [*checkers.check(evidence), *findings, _none_of(LIVENESS, lacks),
+                _none_of(NO_UNASKED_END, unasked), _none_of(NO_DAMAGE, damaged)]
     done = [operation for operation in evidence.history.operations
             if operation.is_ok and isinstance(operation.message, TESTED)]
     elected = [write.time_ms for write in _elections(evidence)]
@@ -68,13 +69,14 @@ def judge(evidence: Evidence, lacks: Sequence[str], unasked: Sequence[str], dama
         str(fault), (fault.stop_ms - fault.start_ms) / 1000, sum(_is_during(each, fault) for each in done),
         sum(fault.start_ms <= at <= fault.stop_ms + session_ms + _ELECTION_MS for at in elected))
         for fault in evidence.faults)
+    checked = {finding.id: None for finding in findings if finding.verdict is not None}
     unchecked = tuple(finding.id for finding in findings if finding.verdict is None)
     must = () if lacks else (*_MUST_BE_TESTED, *tests)
     waits = sorted(operation.done_ms - operation.invoked_ms for operation in done
                    if isinstance(operation.message, m.Enqueue))
     return Judgement(
         {each.invariant: each.evidence for each in findings if each.verdict is False},
-        tuple(_vacuous(evidence, overlaps, [rule for rule in must if rule in unchecked], elects)), overlaps,
+        tuple(_vacuous(evidence, overlaps, [rule for rule in must if rule not in checked], elects)), overlaps,
         acks=len(done), acks_in_faults=sum(any(_is_during(operation, fault) for fault in evidence.faults)
                                            for operation in done),
         claims=len(evidence.told), elections=len(elected),

@@ -30,7 +30,7 @@ _DRAINED_AT_ONCE = 200
 
 
 @attrs.define(eq=False)
-class _Held:
+class Held:
     """A claim and what its holder believes of it."""
 
     claim: Claim
@@ -39,6 +39,19 @@ class _Held:
     def believe_until(self, stop_ms: int) -> None:
         """It ends then, or did before."""
         self.hold.stop_ms = min(self.hold.stop_ms, stop_ms)
+
+
+def claim_held(recorder: Recorder, client: RecordedClient, queue: str, count: int, lease_s: float,
+               wait_s: float) -> list[Held]:
+    """Claim tasks, and write down that they are believed to be held."""
+    asked_ms = recorder.now_ms()
+    claims = client.claim(queue, n=count, lease_s=lease_s, wait_s=wait_s)
+    now_ms = recorder.now_ms()
+    held = [Held(claim, Hold(claim.id, claim.token, client.holder, asked_ms, now_ms,
+                             max(now_ms, recorder.now_ms(claim.deadline)))) for claim in claims]
+    for each in held:
+        recorder.hold(each.hold)
+    return held
 
 
 class Load:
@@ -131,21 +144,14 @@ class Load:
             if held:
                 random.choice((self._renew, self._release, self._abandon))(client, random, held)
 
-    def _claim(self, client: RecordedClient, queue: str, count: int, lease_s: float, wait_s: float) -> list[_Held]:
-        recorder, asked_ms = self._recorder, self._recorder.now_ms()
+    def _claim(self, client: RecordedClient, queue: str, count: int, lease_s: float, wait_s: float) -> list[Held]:
         try:
-            claims = client.claim(queue, n=count, lease_s=lease_s, wait_s=wait_s)
+            return claim_held(self._recorder, client, queue, count, lease_s, wait_s)
         except SkuldError:
             self._is_drained.wait(_PAUSE_S)
             return []
-        now_ms = recorder.now_ms()
-        held = [_Held(claim, Hold(claim.id, claim.token, client.holder, asked_ms, now_ms,
-                                  max(now_ms, recorder.now_ms(claim.deadline)))) for claim in claims]
-        for each in held:
-            recorder.hold(each.hold)
-        return held
 
-    def _complete(self, client: RecordedClient, random: Random, held: list[_Held]) -> None:
+    def _complete(self, client: RecordedClient, random: Random, held: list[Held]) -> None:
         if random.random() < 0.3:
             self._log(client, held[0])
         for _ in range(3):
@@ -157,7 +163,7 @@ class Load:
             except SkuldError:
                 self._is_drained.wait(_PAUSE_S)
 
-    def _renew(self, client: RecordedClient, random: Random, held: list[_Held]) -> None:
+    def _renew(self, client: RecordedClient, random: Random, held: list[Held]) -> None:
         for _ in range(random.randint(1, 4)):
             self._is_over.wait(max(0.0, min(each.claim.remaining_s for each in held)) * random.uniform(0.2, 0.6))
             self._log(client, held[0])
@@ -167,7 +173,7 @@ class Load:
         random.choice((self._complete if held[0].claim.queue != HOT else self._release,
                        self._release, self._abandon))(client, random, held)
 
-    def _renewed(self, client: RecordedClient, lease_s: float, held: list[_Held]) -> list[_Held]:
+    def _renewed(self, client: RecordedClient, lease_s: float, held: list[Held]) -> list[Held]:
         """Who is still believed to be held afterwards."""
         try:
             are_held = client.renew_many([each.claim for each in held], lease_s=lease_s)
@@ -182,7 +188,7 @@ class Load:
                 kept.append(each)
         return kept
 
-    def _release(self, client: RecordedClient, random: Random, held: list[_Held]) -> None:
+    def _release(self, client: RecordedClient, random: Random, held: list[Held]) -> None:
         self._is_over.wait(random.uniform(0, 0.3))
         for each in held:
             each.believe_until(self._recorder.now_ms())
@@ -191,10 +197,10 @@ class Load:
         except SkuldError:
             self._is_drained.wait(_PAUSE_S)
 
-    def _abandon(self, client: RecordedClient, random: Random, held: list[_Held]) -> None:
+    def _abandon(self, client: RecordedClient, random: Random, held: list[Held]) -> None:
         """Forget them: their leases run out."""
 
-    def _log(self, client: RecordedClient, each: _Held) -> None:
+    def _log(self, client: RecordedClient, each: Held) -> None:
         claim = each.claim
         entries = [b"%d of %d" % (claim.next_seq + index, claim.token) for index in range(2)]
         try:

@@ -11,8 +11,10 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 import attrs
 
@@ -56,16 +58,14 @@ class Recorder:
         """A client whose every request is recorded, under a name that no other has."""
         return RecordedClient(self, addresses, f"{name}-{next(self._numbers)}", timeout_s)
 
-    def call(self, client: str, message: Message, do: Connection, timeout_s: float, is_idempotent: bool,
-             wait_s: float, is_greeting: bool) -> Message:
+    def call(self, client: str, message: Message, ask: Callable[[], Message]) -> Message:
         """Have a request made, and write down how it ended."""
         request: int = message.request  # type: ignore[attr-defined]
         with self._lock:
             operation = self.history.invoke(self.now_ms(), client, "any", request, message)
         answer: Message | None = None
         try:
-            answer = Connection.call(do, message, timeout_s, is_idempotent=is_idempotent, wait_s=wait_s,
-                                     is_greeting=is_greeting)
+            answer = ask()
             return answer
         except Refused as refusal:
             answer = Failed(request, refusal.code, refusal.message[:1000], True)
@@ -100,10 +100,9 @@ class _RecordedConnection(Connection):
         self._recorder = recorder
         self._client = client
 
-    def call(self, message: Message, timeout_s: float, *, is_idempotent: bool, wait_s: float = 0,
-             is_greeting: bool = False) -> Message:
+    def call(self, message: Message, timeout_s: float, **options: Any) -> Message:
         """As any connection does."""
-        return self._recorder.call(self._client, message, self, timeout_s, is_idempotent, wait_s, is_greeting)
+        return self._recorder.call(self._client, message, partial(super().call, message, timeout_s, **options))
 
 
 class RecordedClient(Client):

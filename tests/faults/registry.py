@@ -1,4 +1,4 @@
-"""Ending somebody else's ZooKeeper session, at once, from outside.
+"""Looking into ZooKeeper, and ending somebody else's session there, at once, from outside.
 
 Whoever knows a session's id and password may take it over, and close it. The server makes the password from
 the id and a constant of its source, with Java's generator of random numbers; so it can be made here as well.
@@ -9,9 +9,13 @@ Source: org.apache.zookeeper.server.ZooKeeperServer.generatePasswd.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from kazoo.client import KazooClient
 
 from faults.cluster import NAME
+from skuld_py.model.document import Document
 
 _SUPER_SECRET = 0xB3415C00
 _MULTIPLIER, _MASK = 0x5DEECE66D, (1 << 48) - 1
@@ -28,17 +32,31 @@ def password_of(session: int) -> bytes:
     return made
 
 
-def expire(hosts: str, member: str) -> None:
-    """End the session that keeps a member alive."""
+def documents(hosts: str) -> dict[int, Document]:
+    """The documents of all partitions, as they are now."""
+    place = f"/skuld/{NAME}/partitions"
+    with _looker(hosts) as looker:
+        names = sorted(looker.get_children(place), key=int)
+        return {int(name): Document.decode(looker.get(f"{place}/{name}")[0]) for name in names}
+
+
+@contextmanager
+def _looker(hosts: str) -> Iterator[KazooClient]:
     looker = KazooClient(hosts=hosts, timeout=_TIMEOUT_S)
     looker.start(timeout=_TIMEOUT_S)
     try:
-        life = next(name for name in looker.get_children(f"/skuld/{NAME}/members")
-                    if name.partition("~")[0] == member)
-        session = looker.get(f"/skuld/{NAME}/members/{life}")[1].ephemeralOwner
+        yield looker
     finally:
         looker.stop()
         looker.close()
+
+
+def expire(hosts: str, member: str) -> None:
+    """End the session that keeps a member alive."""
+    with _looker(hosts) as looker:
+        life = next(name for name in looker.get_children(f"/skuld/{NAME}/members")
+                    if name.partition("~")[0] == member)
+        session = looker.get(f"/skuld/{NAME}/members/{life}")[1].ephemeralOwner
     thief = KazooClient(hosts=hosts, timeout=_TIMEOUT_S, client_id=(session, password_of(session)))
     thief.start(timeout=_TIMEOUT_S)
     if thief.client_id[0] != session:

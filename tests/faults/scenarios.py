@@ -148,7 +148,7 @@ def expiry(world: World) -> None:
     for _ in range(4):
         victim = world.leaders()[0]
         with world.fault("session expired", [victim]):
-            registry.expire(world.cluster.zookeeper.hosts.replace("0.0.0.0", "127.0.0.1"), victim.address)
+            registry.expire(world.cluster.registry, victim.address)
             world.run(4)
 
 

@@ -13,7 +13,8 @@ import zmq
 from click.testing import CliRunner
 
 from faults import __main__ as faults_main
-from faults import ground, judgement, network
+from faults import catalogue, ground, judgement, network
+from faults.cluster import NodeProcess
 from faults.judgement import NO_DAMAGE, NO_UNASKED_END
 from faults.recorder import Fault, Recorder
 from faults.registry import password_of
@@ -26,9 +27,12 @@ from skuld_py.model.columns import pack, pack_u64
 from skuld_py.model.document import Document, seats_of
 from skuld_py.model.history import HISTORY_HEAD, token_of
 from skuld_py.model.ids import IdMint
+from skuld_py.partition.promise import Promise, load_promise, save_promise
 from skuld_py.runtime.lmdb_store import LmdbStore
 from skuld_py.simulation.campaign import LIVENESS
 from skuld_py.simulation.checkers import Evidence
+from skuld_py.simulation.checkers.evidence import Finding
+from skuld_py.simulation.checkers.evidence import judge as judge_rule
 from skuld_py.simulation.history import Hold, Status
 from skuld_py.simulation.registry import Write
 from skuld_py.simulation.store import MemoryStore
@@ -44,8 +48,9 @@ def evidence(tmp_path: Path, at_ms: int = 120) -> Evidence:
     """A run in which one task was enqueued, claimed twice and completed, around a moment."""
     history = Recorder().history
 
-    def tell(number: int, message: m.Message, answer: m.Message, start_ms: int) -> None:
-        history.finish(start_ms + 5, history.invoke(start_ms, f"c{number}", "any", number, message), answer)
+    def tell(number: int, message: m.Message, answer: m.Message, start_ms: int, client: str = "") -> None:
+        operation = history.invoke(start_ms, client or f"c{number}", "any", number, message)
+        history.finish(start_ms + 5, operation, answer)
     body = encode_body(HEADER, b"payload")
     tell(1, m.Enqueue(1, 0, (m.TaskBatch(HEADER, TASK, pack([b"payload"])),)), m.Acked(1, 3), at_ms)
     for number, token in ((2, token_of(1, 1)), (3, token_of(1, 2))):
@@ -53,7 +58,7 @@ def evidence(tmp_path: Path, at_ms: int = 120) -> Evidence:
              m.Claimed(number, 0, (m.ClaimBatch(TASK, token, 999, pack([body])),)), at_ms + 10 * number)
         start_ms = at_ms + 10 * number + 5
         history.holds.append(Hold(TASK, token, f"w{number}", at_ms, start_ms, start_ms + 2))
-    tell(4, m.Complete(4, 0, 0, TASK, pack_u64([token_of(1, 2)])), m.Acked(4, 3), at_ms + 40)
+    tell(4, m.Complete(4, 0, 0, TASK, pack_u64([token_of(1, 2)])), m.Acked(4, 3), at_ms + 40, "c3")
     stores = {}
     for name in NODES:
         store = LmdbStore(tmp_path / name)
@@ -120,6 +125,16 @@ def test_a_run_that_did_not_test_what_it_is_about_is_vacuous(tmp_path: Path) -> 
     assert verdict.vacuous == ("nothing tested the rule D8",)
 
 
+def test_what_a_scenario_finds_itself_is_judged_and_must_be_found_where_it_says_so(tmp_path: Path) -> None:
+    found = attrs.evolve(evidence(tmp_path), faults=[FAULT])
+
+    def judged(*findings: Finding) -> judgement.Judgement:
+        return judgement.judge(found, (), (), (), 2_000, elects=True, tests=("F1",), findings=findings)
+    assert judged(judge_rule("F1 rule", 3, [])).vacuous == judged(judge_rule("F1 rule", 0, ["a"])).vacuous == ()
+    assert judged().vacuous == judged(judge_rule("F1 rule", 0, [])).vacuous == ("nothing tested the rule F1",)
+    assert judged(judge_rule("F1 rule", 3, ["a"]), judge_rule("F1 rule", 3, [])).violated == {"F1 rule": ("a",)}
+
+
 def test_a_run_in_which_nothing_was_done_is_vacuous(tmp_path: Path) -> None:
     verdict = judge(Evidence(stores=evidence(tmp_path).stores, owners={0: NODES}))
     assert any("nothing was enqueued" in line for line in verdict.vacuous)
@@ -134,6 +149,25 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
         transaction.put(b"\0\0" + TASK, bytes(record))
     environment.close()
     assert "body" in read_store(tmp_path / "n1")[1][0]
+
+
+def test_a_copy_of_a_nodes_data_that_is_put_back_knows_nothing_newer(tmp_path: Path) -> None:
+    node, older, newer = NodeProcess(1, 13_000, "", tmp_path, None), Promise(4, "n1"), Promise(5, "n2")
+
+    def promise(promised: Promise) -> None:
+        store = LmdbStore(node.data)
+        save_promise(store, 3, promised)
+        store.commit()
+        store.close()
+
+    def promised() -> Promise:
+        return load_promise(read_store(node.data)[0], 3)
+    promise(older)
+    copy = node.copy()
+    promise(newer)
+    assert promised() == newer
+    node.put_back(copy)
+    assert promised() == older
 
 
 # -- what is recorded, read and cut -------------------------------------------------------------------
@@ -229,3 +263,10 @@ def test_what_a_machine_lacks_is_named_with_its_remedy(monkeypatch: pytest.Monke
     monkeypatch.setattr("shutil.which", lambda program: None)
     missing = ground.lacks(["nft"])
     assert "root" in missing[0] and "apt-get install nftables" in missing[1]
+
+
+def test_the_help_counts_the_quick_scenarios() -> None:
+    quick = [scenario.name for scenario in catalogue.ALL if scenario.is_quick]
+    done = CliRunner().invoke(faults_main.main, ["--help"])
+    assert len(quick) == 9 and "old-copy" in quick
+    assert "the nine that every change should pass" in done.output and "Only the nine short ones." in done.output

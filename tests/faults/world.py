@@ -30,6 +30,7 @@ from skuld_py.errors import SkuldError
 from skuld_py.model import messages as m
 from skuld_py.simulation.checkers import Evidence
 from skuld_py.simulation.checkers.convergence import replicas_are_equal
+from skuld_py.simulation.checkers.evidence import Finding
 
 CLEAN_S = 4.0
 SETTLE_S = 60.0
@@ -40,7 +41,7 @@ LOOK_S = 0.5
 @attrs.frozen
 class Scenario:
     """A story of faults. It is vacuous unless leaders changed during them, where it ``elects``, and unless the
-    rules it ``tests`` were tested: those of the simulator's checkers, by id."""
+    rules it ``tests`` were tested: those of the simulator's checkers and its own, by id."""
 
     name: str
     summary: str
@@ -69,6 +70,8 @@ class World:
         """By how much the scenario drives clocks beyond the skew bound."""
         self.late: list[str] = []
         """What the scenario waited for in vain."""
+        self.findings: list[Finding] = []
+        """What the scenario has judged itself, by rules that are its own."""
         self._scenario = scenario
         self._seed = seed
         self._say = say
@@ -146,7 +149,15 @@ class World:
 
     def await_served(self, timeout_s: float = 40.0) -> None:
         """Until every partition is led by a live node, as any node sees it."""
-        self._await(lambda: judgement.lacks_leaders(self.describe()), timeout_s, "leaders")
+        self.until(lambda: judgement.lacks_leaders(self.describe()), timeout_s, "leaders")
+
+    def until(self, lacks: Callable[[], list[str]], timeout_s: float, what: str) -> None:
+        """Until nothing is lacking any more; ``TimeoutError`` when that takes too long."""
+        deadline = time.monotonic() + timeout_s
+        while missing := lacks():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no {what} within {timeout_s:.0f} s: {missing[0]}")
+            self.run(LOOK_S)
 
     def kill(self, nodes: Iterable[NodeProcess]) -> None:
         """``kill -9``, one right after the other."""
@@ -226,21 +237,14 @@ class World:
             bound_ms=int(SETTLE_S * 1000), end_ms=recorder.now_ms(), patience_ms=int(PATIENCE_S * 1000))
         self.say("judging")
         return judgement.judge(evidence, lacks, unasked, damaged, SESSION_MS, elects=self._scenario.elects,
-                               tests=self._scenario.tests)
+                               tests=self._scenario.tests, findings=self.findings)
 
     def _lacks_in_time(self) -> list[str]:
         try:
-            self._await(self._lacks, SETTLE_S, "a settled cluster")
+            self.until(self._lacks, SETTLE_S, "a settled cluster")
         except TimeoutError as late:
             return [*self.late, str(late)]
         return self.late
-
-    def _await(self, lacks: Callable[[], list[str]], timeout_s: float, what: str) -> None:
-        deadline = time.monotonic() + timeout_s
-        while missing := lacks():
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"no {what} within {timeout_s:.0f} s: {missing[0]}")
-            self.run(LOOK_S)
 
     def _lacks(self) -> list[str]:
         """What is missing to a healed, drained and converged cluster."""

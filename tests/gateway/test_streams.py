@@ -78,7 +78,7 @@ def test_a_list_takes_bounded_memory_and_waits_for_its_reader(cluster: LocalClus
 def test_a_log_is_followed_until_its_task_is_completed(anybody: Asker, queue: str) -> None:
     anybody.enqueue(queue)
     held = anybody.claim(queue, lease_s=60)
-    name = {"id": held["id"], "token": held["token"]}
+    name = {name: held[name] for name in ("id", "token", "proof")}
     anybody.post("append", {**name, "seq": 0, "entries": [{"data": "0"}, {"data": "1"}]})
     found: list[dict[str, Any]] = []
     with anybody.streaming(f"/v1/tasks/{held['id']}/log?follow=true&token={held['token']}&wait_s=30") as answer:
@@ -104,7 +104,7 @@ def test_a_log_is_followed_for_no_longer_than_asked(anybody: Asker, queue: str) 
 def test_the_log_of_a_claim_that_never_was_is_404(anybody: Asker, queue: str) -> None:
     task_id = anybody.enqueue(queue)
 
-    answer = anybody.get(f"/v1/tasks/{task_id}/log?token=7")
+    answer = anybody.get(f"/v1/tasks/{task_id}/log?token={1 << 32}")
 
     assert (answer.status, answer.json["code"], answer.json["field"]) == (404, "no_such_claim", "token")
 

@@ -34,6 +34,11 @@ def refused(answer: Answer, status: int, code: str, field: str | None) -> dict[s
     return document
 
 
+def name_of(held: dict[str, Any]) -> dict[str, str]:
+    """A claim, as whoever acts for it names it."""
+    return {name: held[name] for name in ("id", "token", "proof")}
+
+
 # -- enqueue -------------------------------------------------------------------------------------
 
 
@@ -41,7 +46,7 @@ def test_a_task_lives_its_life(anybody: Asker, queue: str) -> None:
     task_id = anybody.enqueue(queue, "sup?")
     waiting = anybody.get(f"/v1/tasks/{task_id}").json
     held = anybody.claim(queue, lease_s=30, holder="mill-7")
-    name = {"id": held["id"], "token": held["token"]}
+    name = name_of(held)
     claimed = anybody.get(f"/v1/tasks/{task_id}").json
     entries = [{"data": "half way"}, {"data_base64": "/w=="}]
     appended = anybody.post("append", {**name, "seq": 0, "entries": entries})
@@ -89,7 +94,8 @@ def test_ids_of_the_callers_make_enqueueing_repeatable(anybody: Asker, queue: st
     other = anybody.post("enqueue", {"queue": queue, "id": ids[0], "payload": "other"})
 
     assert len({*ids}) == 3 and all(len(task_id) == TEXT_CHARS for task_id in ids)
-    assert [answer.json for answer in answers] == [{"ids": ids}] * 3 and single.json == {"id": ids[0]}
+    assert [answer.json["ids"] for answer in answers] == [ids] * 3
+    assert single.json == {"id": ids[0], "is_duplicate": False}
     refused(other, 409, "conflict", "id")
     assert anybody.get(f"/v1/tasks/count?queue={queue}").json == {"count": 3}
     assert anybody.get(f"/v1/tasks/{ids[0]}").json["payload"] == "0"
@@ -118,11 +124,11 @@ def test_copies_beyond_the_replicas_are_refused(anybody: Asker, queue: str) -> N
 
 def test_nobody_is_told_to_hold_on_for_longer_than_is_safe(anybody: Asker, queue: str) -> None:
     """Two clocks more, the gateway's and the caller's, may be as wrong as those of the cluster."""
-    task_id = anybody.enqueue(queue)
+    anybody.enqueue(queue)
     sent = time.monotonic()
     held = anybody.claim(queue, lease_s=100, wait_s=0)
     answered = time.monotonic()
-    name = {"id": task_id, "token": held["token"]}
+    name = name_of(held)
 
     renewals = [anybody.post("renew", {**name, "lease_s": 100}).json["valid_s"],
                 anybody.post("renew_many", {"claims": [name], "lease_s": 100}).json["valid_s"]]
@@ -167,24 +173,35 @@ def test_renewing_says_what_is_lost(anybody: Asker, queue: str) -> None:
     anybody.enqueue(queue)
     anybody.enqueue(queue)
     kept, given = (anybody.claim(queue, lease_s=60) for _ in range(2))
-    names = [{"id": held["id"], "token": held["token"]} for held in (kept, given)]
+    names = [name_of(held) for held in (kept, given)]
     assert anybody.post("release", {"claims": names[1:]}).json == {"count": 1}
 
     many = anybody.post("renew_many", {"claims": names, "lease_s": 30})
     single = anybody.post("renew", names[1])
 
     assert [row["is_held"] for row in many.json["claims"]] == [True, False] and 0 < many.json["valid_s"] < 30
+    assert not any(row["is_cancelled"] for row in (*many.json["claims"], anybody.post("renew", names[0]).json))
     assert refused(single, 409, "fenced", None)["retry"] is False
     assert anybody.claim(queue)["id"] == given["id"]
 
 
-def test_a_claim_with_another_token_is_lost(anybody: Asker, queue: str) -> None:
+def test_a_claim_that_was_never_granted_is_unknown_to_every_verb(anybody: Asker, queue: str) -> None:
     anybody.enqueue(queue)
     held = anybody.claim(queue, lease_s=60)
+    other = {**name_of(held), "token": str(int(held["token"]) + 1)}
+    bare = {"id": held["id"], "token": held["token"]}
 
-    refused(anybody.post("renew", {"id": held["id"], "token": str(int(held["token"]) + 1)}), 409, "fenced", None)
+    for name in (other, bare, {**bare, "proof": "00" * 8}):
+        for verb, more in {"renew": {}, "complete": {}, "fail": {}, "snooze": {"delay_s": 1},
+                           "append": {"seq": 0, "entries": [{"data": "x"}]}}.items():
+            refused(anybody.post(verb, {**name, **more}), 404, "unknown_claim", "proof")
+        for verb in ("renew_many", "release", "complete_many", "fail_many"):
+            refused(anybody.post(verb, {"claims": [name_of(held), name]}), 404, "unknown_claim", "proof")
+    refused(anybody.post("renew", {**bare, "proof": "nonsense"}), 422, "bad_proof", "proof")
 
-    assert anybody.post("renew", {"id": held["id"], "token": int(held["token"])}).status == 200
+    view = anybody.get(f"/v1/tasks/{held['id']}").json
+    assert view["state"] == "claimed" and held["proof"] not in json.dumps(view)
+    assert anybody.post("renew", {**name_of(held), "token": int(held["token"])}).status == 200
 
 
 def test_many_are_completed_at_once_and_again(anybody: Asker, queue: str) -> None:
@@ -192,7 +209,7 @@ def test_many_are_completed_at_once_and_again(anybody: Asker, queue: str) -> Non
     held = anybody.post("claim", {"queue": queue, "n": 10, "wait_s": 10}).json["claims"]
     while len(held) < 10:
         held += anybody.post("claim", {"queue": queue, "n": 10, "wait_s": 10}).json["claims"]
-    names = [{"id": claim["id"], "token": claim["token"]} for claim in held]
+    names = [name_of(claim) for claim in held]
 
     answers = [anybody.post("complete_many", {"claims": names}) for _ in range(2)]
 
@@ -205,7 +222,7 @@ def test_many_are_completed_at_once_and_again(anybody: Asker, queue: str) -> Non
 def test_the_same_entry_again_is_harmless_and_another_one_is_refused(anybody: Asker, queue: str) -> None:
     anybody.enqueue(queue)
     held = anybody.claim(queue)
-    entry = {"id": held["id"], "token": held["token"], "seq": 0, "entries": [{"data": "a"}]}
+    entry = {**name_of(held), "seq": 0, "entries": [{"data": "a"}]}
 
     answers = [anybody.post("append", entry) for _ in range(2)]
     other = anybody.post("append", {**entry, "entries": [{"data": "b"}]})
@@ -217,21 +234,42 @@ def test_the_same_entry_again_is_harmless_and_another_one_is_refused(anybody: As
 def test_an_attempt_fails_is_put_off_and_ends_with_a_result(anybody: Asker, queue: str) -> None:
     task_id = anybody.enqueue(queue)
     failed = anybody.claim(queue)
-    failure = {"id": task_id, "token": failed["token"], "error": "no", "retry_in_s": 0}
+    failure = {**name_of(failed), "error": "no", "retry_in_s": 0}
     assert anybody.post("fail", failure).status == 200
     put_off = anybody.claim(queue)
-    assert anybody.post("snooze", {"id": task_id, "token": put_off["token"], "delay_s": 0}).status == 200
+    assert anybody.post("snooze", {**name_of(put_off), "delay_s": 0}).status == 200
     last = anybody.claim(queue)
-    name = {"id": task_id, "token": last["token"]}
+    name = name_of(last)
 
     both = anybody.post("complete", {**name, "result": "x", "result_base64": "eA=="})
     done = anybody.post("complete", {**name, "result": "42"})
-    late = anybody.post("fail", {"id": task_id, "token": failed["token"] + "1"})
+    late = anybody.post("fail", name_of(put_off))
 
     refused(both, 422, "bad_result", "result")
-    assert done.status == 200 and late.status in (409, 422)
+    assert done.status == 200 and late.status == 409
     view = anybody.get(f"/v1/tasks/{task_id}").json
     assert (view["result"], view["error"], view["state"]) == ("42", "no", "completed")
+
+
+def test_who_asks_for_a_unique_name_again_is_told_so(anybody: Asker, queue: str) -> None:
+    task = {"queue": queue, "payload": "x", "unique": "n"}
+
+    first, again = (anybody.post("enqueue", task).json for _ in range(2))
+    many = anybody.post("enqueue_many", {"queue": queue, "tasks": [
+        {"payload": "y", "unique": "n"}, {"payload": "z", "unique": "m"}]}).json
+
+    assert first["id"] == again["id"] == many["ids"][0] != many["ids"][1]
+    assert (first["is_duplicate"], again["is_duplicate"], many["are_duplicates"]) == (False, True, [True, False])
+
+
+def test_an_entry_too_large_is_refused(anybody: Asker, queue: str) -> None:
+    anybody.enqueue(queue)
+    held = anybody.claim(queue)
+    claim = {name: held[name] for name in ("id", "token", "proof")}
+
+    answer = anybody.post("append", {**claim, "seq": 0, "entries": [{"data": "x" * 65_537}]})
+
+    assert (answer.status, answer.json["code"], answer.json["field"]) == (413, "entry_too_large", "entries")
 
 
 def test_what_is_cancelled_can_be_claimed_by_nobody_and_what_lives_is_not_retried(
@@ -254,9 +292,12 @@ def test_what_runs_when_it_is_cancelled_goes_to_nobody_else(anybody: Asker, queu
     held = anybody.claim(queue)
     anybody.post("cancel", {"ids": [task_id]})
     running = anybody.get(f"/v1/tasks/{task_id}").json["state"]
+    name = name_of(held)
+    told = [anybody.post("renew", name).json, *anybody.post("renew_many", {"claims": [name]}).json["claims"]]
 
-    anybody.post("release", {"claims": [{"id": task_id, "token": held["token"]}]})
+    anybody.post("release", {"claims": [name]})
 
+    assert [each["is_cancelled"] for each in told] == [True, True] and told[1]["is_held"]
     assert (running, anybody.get(f"/v1/tasks/{task_id}").json["state"]) == ("claimed", "cancelled")
     assert anybody.post("claim", {"queue": queue, "wait_s": 0.3}).json == {"claims": []}
 
@@ -297,18 +338,19 @@ def test_a_task_that_has_no_attempt_left_is_dead_until_it_is_retried(anybody: As
     answer = anybody.post("enqueue", {"queue": queue, "payload": "x",
                                       "retry": {"max_attempts": 1, "backoff_s": 0}})
     task_id = answer.json["id"]
-    held = anybody.claim(queue)
-    name = {"id": task_id, "token": held["token"]}
+    lost = anybody.claim(queue)
+    anybody.post("release", {"claims": [name_of(lost)]})
+    name = name_of(anybody.claim(queue))
 
     failed = anybody.post("fail_many", {"claims": [{**name, "error": "no disk"}]})
     dead = anybody.get(f"/v1/tasks/{task_id}").json
-    again = anybody.post("fail_many", {"claims": [{**name, "token": str(int(held["token"]) + 1)}]})
+    again = anybody.post("fail_many", {"claims": [name_of(lost)]})
     assert anybody.post("retry", {"ids": [task_id]}).json == {"count": 1}
 
     assert [row["is_failed"] for row in failed.json["claims"]] == [True]
     assert (dead["state"], dead["death"], dead["error"]) == ("dead", "exhausted", "no disk")
-    assert (dead["claims"][0]["outcome"], dead["claims"][0]["error"]) == ("failed", "no disk")
-    assert again.json["claims"] == [{"id": task_id, "token": str(int(held["token"]) + 1), "is_failed": False}]
+    assert (dead["claims"][1]["outcome"], dead["claims"][1]["error"]) == ("failed", "no disk")
+    assert again.json["claims"] == [{"id": task_id, "token": lost["token"], "is_failed": False}]
     assert anybody.claim(queue)["id"] == task_id
 
 
@@ -320,7 +362,7 @@ def test_a_task_that_has_expired_is_claimed_by_nobody(anybody: Asker, queue: str
     while (view := anybody.get(f"/v1/tasks/{task_id}").json)["state"] != "dead":
         assert time.monotonic() < until, view
         for held in anybody.post("claim", {"queue": queue, "wait_s": 0.2}).json["claims"]:
-            anybody.post("release", {"claims": [{"id": held["id"], "token": held["token"]}]})
+            anybody.post("release", {"claims": [name_of(held)]})
     assert view["death"] == "expired"
 
 
@@ -333,7 +375,7 @@ def test_each_of_many_completions_has_its_result(anybody: Asker, queue: str) -> 
                                                   strict=True))
 
     done = anybody.post("complete_many", {"claims": [
-        {"id": claim["id"], "token": claim["token"], **results[claim["id"]]} for claim in held]})
+        {**name_of(claim), **results[claim["id"]]} for claim in held]})
 
     assert done.json == {"count": 3}
     views = {view["id"]: view for view in anybody.post("get_many", {"ids": ids}).lines}
@@ -477,13 +519,14 @@ def test_what_is_uncertain_is_told_apart_from_what_is_refused(cluster: LocalClus
     """A node that stands still has taken the request, and may yet carry it out."""
     asker = Asker(cluster.start_gateway("--timeout", "1s")[0])
     task_id = asker.enqueue(queue)
+    held = asker.claim(queue, lease_s=60)
     process = cluster.node_process_id(0)
     assert process is not None
     verbs: dict[str, Callable[[], Answer]] = {
         "claim": lambda: asker.post("claim", {"queue": queue}),
         "enqueue": lambda: asker.post("enqueue", {"queue": queue, "payload": "y"}),
         "enqueue with id": lambda: asker.post("enqueue", {"queue": queue, "payload": "x", "id": task_id}),
-        "complete": lambda: asker.post("complete", {"id": task_id, "token": "7"}),
+        "complete": lambda: asker.post("complete", name_of(held)),
     }
     asker.get("/v1/ids")  # so that making ids does not have to wait for the node's greeting
     os.kill(process, signal.SIGSTOP)
@@ -516,7 +559,7 @@ def test_ends_are_awaited(anybody: Asker, queue: str) -> None:
     waiting: list[Answer] = []
     thread = threading.Thread(target=lambda: waiting.append(anybody.post("results", asked)))
     thread.start()
-    anybody.post("complete", {"id": held["id"], "token": held["token"], "result": "42"})
+    anybody.post("complete", {**name_of(held), "result": "42"})
     thread.join()
 
     first, second = waiting[0].json["ends"]

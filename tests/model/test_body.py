@@ -23,7 +23,7 @@ from skuld_py.model.body import (
     is_plain,
     split_body,
 )
-from skuld_py.model.ids import IdMint
+from skuld_py.model.ids import IdMint, lane_route
 from skuld_py.model.prelude import DEPS, DEPS_MAX, EXPIRES, KEYED, NAMED, PRELUDE, TIME_MS_MAX, WAKE, Prelude
 
 PLAIN = Header("q").encode()
@@ -215,6 +215,18 @@ def test_a_named_task_has_no_dependencies() -> None:
 
 def test_a_task_that_waits_for_itself_is_found() -> None:
     assert Prelude(deps=(ONE, TWO)).problem_of(TWO, "q", 0).startswith("deps: ")
+
+
+def test_no_task_needs_a_younger_one_of_its_key() -> None:
+    mint = IdMint(1)
+    older, made, younger = mint.mint(1_000, 3, lane_route("q", "k"), is_laned=True)
+    of_another, = mint.mint(1_000, 1, lane_route("q", "j"), is_laned=True)
+    without, = mint.mint(2_000, 1, lane_route("q", "k"))
+
+    assert Prelude(key="k", deps=(older, younger)).problem_of(made, "q", 0).startswith("deps: a younger")
+    for dep in (older, of_another, without):
+        assert Prelude(key="k", deps=(dep,)).problem_of(made, "q", 0) == ""
+    assert Prelude(deps=(younger,)).problem_of(mint.mint(1_000, 1, 7)[0], "q", 0) == ""
 
 
 def test_a_header_that_ends_before_its_length_is_refused() -> None:

@@ -17,23 +17,37 @@ from skuld_py.model.schedule import (
     EVERY_MS_MAX,
     EVERY_MS_MIN,
     PAYLOAD_BYTES_MAX,
+    Almanac,
     Schedule,
+    Search,
     home_of,
     is_schedule,
-    newest_ticks,
     no_almanac,
     tick_after,
 )
 
 PLAIN = Schedule(Header("q").encode(), b"x", 1_000, every_ms=500)
+CRON = attrs.evolve(PLAIN, every_ms=0, cron="any")
 DAY_MS = 86_400_000
 
 
-def sparse(ticks: list[int]) -> object:
+def sparse(ticks: list[int]) -> Almanac:
     """An almanac with these ticks."""
-    def almanac(cron: str, zone: str, after_ms: int) -> int | None:
-        return min((tick for tick in ticks if tick > after_ms), default=None)
+    def almanac(cron: str, zone: str, after_ms: int, upto_ms: int) -> int | None:
+        return min((tick for tick in ticks if after_ms < tick <= upto_ms), default=None)
     return almanac
+
+
+def newest(schedule: Schedule, almanac: Almanac, after_ms: int, upto_ms: int,
+           wanted: int) -> tuple[list[int], int]:
+    """The newest ticks, rising, and how many looks it took."""
+    search, looks, found = Search(after_ms, upto_ms, wanted), 0, []
+    while not search.is_over:
+        looks += 1
+        tick = search.step(lambda low, high: tick_after(schedule, almanac, low, high))
+        found += [] if tick is None else [tick]
+    assert found == sorted(found, reverse=True), "the newest first"
+    return found[::-1], looks
 
 
 # -- the form --------------------------------------------------------------------------------------
@@ -77,37 +91,36 @@ def test_other_bytes_are_no_schedule(value: bytes) -> None:
 def test_ticks_are_multiples_since_1970_whenever_the_schedule_was_put() -> None:
     late = attrs.evolve(PLAIN, since_ms=1_234)
 
-    assert tick_after(late, no_almanac, 1_234) == tick_after(PLAIN, no_almanac, 1_234) == 1_500
-    assert newest_ticks(late, no_almanac, 1_234, 2_600, 100) == [1_500, 2_000, 2_500]
-    assert newest_ticks(late, no_almanac, 1_500, 1_999, 5) == []
+    assert tick_after(late, no_almanac, 1_234, 1_500) == tick_after(PLAIN, no_almanac, 1_234, 9_000) == 1_500
+    assert tick_after(late, no_almanac, 1_234, 1_499) is None
+    assert newest(late, no_almanac, 1_234, 2_600, 100)[0] == [1_500, 2_000, 2_500]
+    assert newest(late, no_almanac, 1_500, 1_999, 5)[0] == []
 
 
 @given(st.lists(st.integers(1, 10 * DAY_MS), max_size=30), st.integers(0, 10 * DAY_MS),
        st.integers(0, 10 * DAY_MS), st.integers(1, 5))
 def test_the_newest_ticks_of_an_almanac_are_found_by_looking_ahead_only(
         ticks: list[int], after_ms: int, upto_ms: int, count: int) -> None:
-    cron = attrs.evolve(PLAIN, every_ms=0, cron="any")
     wanted = sorted({tick for tick in ticks if after_ms < tick <= upto_ms})[-count:]
 
-    assert newest_ticks(cron, sparse(ticks), after_ms, upto_ms, count) == wanted  # type: ignore[arg-type]
+    assert newest(CRON, sparse(ticks), after_ms, upto_ms, count)[0] == wanted
 
 
-def test_few_looks_find_the_newest_of_many_ticks() -> None:
-    looks = 0
+def test_few_looks_find_the_newest_of_many_ticks_and_that_there_is_none() -> None:
+    def minutely(cron: str, zone: str, after_ms: int, upto_ms: int) -> int | None:
+        tick = (after_ms // 60_000 + 1) * 60_000
+        return tick if tick <= upto_ms else None
 
-    def minutely(cron: str, zone: str, after_ms: int) -> int:
-        nonlocal looks
-        looks += 1
-        return (after_ms // 60_000 + 1) * 60_000
-    cron = attrs.evolve(PLAIN, every_ms=0, cron="* * * * *")
-
-    assert newest_ticks(cron, minutely, 0, 3_650 * DAY_MS + 5, 1) == [3_650 * DAY_MS]
-    assert looks < 60
+    assert newest(CRON, minutely, 0, 3_650 * DAY_MS + 5, 1)[0] == [3_650 * DAY_MS]
+    assert newest(CRON, minutely, 0, 3_650 * DAY_MS + 5, 1)[1] < 10
+    assert newest(CRON, minutely, 0, 3_650 * DAY_MS + 5, 100)[1] < 600
+    assert newest(CRON, sparse([DAY_MS]), 0, 3_650 * DAY_MS, 1)[1] < 60
+    assert newest(CRON, sparse([]), 0, 31 * DAY_MS, 101)[1] < 20
 
 
 def test_without_an_almanac_cron_lines_are_refused() -> None:
     with pytest.raises(Refused, match="use every_s"):
-        tick_after(attrs.evolve(PLAIN, every_ms=0, cron="* * * * *"), no_almanac, 5)
+        tick_after(CRON, no_almanac, 5, 10)
 
 
 # -- tasks -----------------------------------------------------------------------------------------

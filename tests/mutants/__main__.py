@@ -26,32 +26,43 @@ import attrs
 from mutants import (
     archive,
     clauses,
+    clients,
+    clocks,
     coordination,
     deps,
     elections,
     garbage,
     grants,
     groups,
+    guards,
     keys,
     limits,
+    many,
     membership,
     moves,
     names,
     options,
+    parking,
+    peers,
+    proofs,
     records,
     schedules,
     settings,
     tasks,
+    views,
 )
 from mutants.campaign import Campaign
 from mutants.mutant import Mutant, Rotten
 from mutants.workshop import TOP, Broken, Workshop
 
 LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTANTS, *moves.MUTANTS,
+                               *peers.MUTANTS,
                                *coordination.MUTANTS, *membership.MUTANTS, *settings.MUTANTS,
                                *options.MUTANTS, *tasks.MUTANTS, *deps.MUTANTS, *schedules.MUTANTS,
                                *groups.MUTANTS, *garbage.MUTANTS, *keys.MUTANTS, *names.MUTANTS,
-                               *limits.MUTANTS, *archive.MUTANTS)
+                               *limits.MUTANTS, *proofs.MUTANTS, *archive.MUTANTS, *many.MUTANTS,
+                               *clients.MUTANTS, *guards.MUTANTS, *parking.MUTANTS, *views.MUTANTS,
+                               *clocks.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 
@@ -111,7 +122,8 @@ def show(mutants: Sequence[Mutant]) -> None:
     """One line for each."""
     for each in mutants:
         how = " + ".join([*(["tests"] if each.tests else []), *([f"{each.seeds} seeds"] if each.seeds else [])])
-        print(f"{each.name:<34} {each.invariant:<5} {each.rule}  [{how}]")
+        hidden = f", behind a second line, by the guard {each.guard!r}" if each.guard else ""
+        print(f"{each.name:<34} {each.invariant:<5} {each.rule}  [{how}{hidden}]")
 
 
 if __name__ == "__main__":

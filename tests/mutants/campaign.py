@@ -15,6 +15,7 @@ import attrs
 
 from mutants.mutant import Mutant, Rotten
 from mutants.workshop import Broken, Catch, Workshop
+from skuld_py.simulation.profiles import EVERY
 
 
 @attrs.frozen
@@ -100,9 +101,14 @@ class Campaign:
             if not catch.by and not catch.is_stuck and seeds:
                 catch, played = self.workshop.simulate(scratch, self.first, seeds, mutant.options), seeds
         if catch.seed is not None:
-            played = catch.seed - self.first + 1
+            played = self._place(mutant, catch.seed)
             self._see_that_it_passes(mutant, catch.seed)
         return Outcome(mutant, catch, played, time.monotonic() - begun)
+
+    def _place(self, mutant: Mutant, seed: int) -> int:
+        """The how-manieth seed that was played for it this one is."""
+        step = EVERY if "--profile" in mutant.options else 1
+        return (seed - self.first) // step + 1
 
     def _see_that_it_passes(self, mutant: Mutant, seed: int) -> None:
         with self.workshop.copy() as scratch:

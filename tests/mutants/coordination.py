@@ -10,6 +10,8 @@ PLAYING, RING, ENTRIES, CANONICAL = (f"cluster/{name}.py" for name in ("playing"
 GC, DIRECT, SLOT = COMMANDS + "gc.py", COMMANDS + "join_direct.py", COMMANDS + "add_slot.py"
 CONFORMS = "tests/cluster/test_conformance.py::test_it_comes_out_exactly_as_the_scenario_says"
 PROPERTIES = "tests/cluster/test_properties.py::"
+LIVES = "tests/cluster/test_lives.py::"
+TALKING = "tests/simulation/test_coordination_talking.py::"
 DECODING = "tests/cluster/test_entries.py::test_what_is_no_entry_is_told_by_field"
 
 
@@ -60,6 +62,22 @@ MUTANTS: tuple[Mutant, ...] = (
     broken("former-life-takes-the-node-down", "the late leave of a former life counts for the node", ADMISSION,
            "    if known is None or place is None or place.member != member:\n",
            "    if known is None or place is None:\n"),
+    broken("former-life-takes-the-place", "a former life that comes in late takes its node's place", ADMISSION,
+           "        if replica.rules < PLACES_BY_AGE or not is_newer(known.member, joiner):\n", "        if True:\n",
+           LIVES + "test_a_former_life_that_comes_in_late_takes_no_place_and_its_leave_empties_none"),
+    broken("former-life-takes-the-place-at-large", "the same, as the harness sees it", ADMISSION,
+           "        if replica.rules < PLACES_BY_AGE or not is_newer(known.member, joiner):\n", "        if True:\n",
+           TALKING + "test_a_life_that_is_let_in_late_takes_no_place"),
+    broken("places-by-age-too-early", "releases that part over a place play one log", ADMISSION,
+           "        if replica.rules < PLACES_BY_AGE or not is_newer(known.member, joiner):\n",
+           "        if not is_newer(known.member, joiner):\n",
+           LIVES + "test_by_older_rules_who_comes_last_has_the_place"),
+    broken("words-in-the-digest", "two releases that word a failure differently part", "cluster/replica.py",
+           "self if self.rules < PLACES_BY_AGE else attrs.evolve(", "self if True else attrs.evolve(",
+           LIVES + "test_the_words_of_a_failure_are_no_part_of_the_digest"),
+    broken("lives-begin-anew", "the lives of a process are counted from the first again", "cluster/lives.py",
+           "{number_of(self.newest) + 1:0{_DIGITS}x}", "{1:0{_DIGITS}x}",
+           LIVES + "test_the_next_process_goes_on_from_the_newest_life_that_is_known"),
     broken("leave-keeps-slots", "slots outlive their member", ADMISSION,
            "slots=_others(replica.slots, member), parked", "slots=replica.slots, parked"),
     broken("leave-keeps-parked-slots", "slots wait for one who is gone", ADMISSION,

@@ -11,9 +11,13 @@ REPLICAS = "tests/partition/test_replica.py::test_indexes_and_counts_follow_from
 WAITS = DEPS + "test_a_task_waits_until_what_it_needs_is_completed"
 POLICIES = DEPS + "test_what_fails_does_what_the_policy_says"
 UNKNOWN = DEPS + "test_what_nobody_knows_is_waited_for_until_the_deadline"
-OVERDUE = "            now_ms > deadline_of(task_id, header)\n            for"
+OVERDUE = "            if min(ends_ms, default=now_ms) < now_ms:\n"
 
 MUTANTS: tuple[Mutant, ...] = (
+    mutant("younger-of-its-key", "a task may need one that waits behind it", "model/prelude.py",
+           "        if self.key and any(dep > task_id and", "        if self.key and any(False and", "O3",
+           "tests/model/test_body.py::test_no_task_needs_a_younger_one_of_its_key",
+           "tests/client/test_verbs.py::test_a_task_that_needs_a_younger_one_of_its_key_is_refused", seeds=0),
     mutant("blocked-is-granted", "a task is claimed before what it needs has ended", "model/state.py",
            "    if is_blocked:\n", "    if False:\n", "C13",
            DEPS + "test_a_task_whose_time_has_not_come_waits_for_that_as_well"),
@@ -36,14 +40,15 @@ MUTANTS: tuple[Mutant, ...] = (
              "    return [index for index in range(count) if not met]\n")), "C13",
         (DEPS + "test_one_that_needs_several_waits_for_the_last",)),
     Mutant("unknown-before-the-deadline", "a task dies, or goes, of what nobody knows yet", (
-        Edit(WATCHING, OVERDUE, "            True\n            for"),
-        Edit(WATCHING, "    if end is End.OPEN or not is_overdue:\n", "    if end is End.OPEN:\n")), "C13",
+        Edit(WATCHING, OVERDUE, "            if True:\n"),
+        Edit(WATCHING, "    if end is End.OPEN or (end is End.UNKNOWN and not is_overdue):\n",
+             "    if end is End.OPEN:\n")), "C13",
         (UNKNOWN,)),
     mutant("unknown-to-the-leader-is-unknown", "a task is unknown by the word of one copy", TELLING,
            "        if not unknown or not self._question.is_last:\n", "        if True:\n", "C13",
            DEPS + "test_what_somebody_else_knows_is_not_unknown", seeds=0),
     mutant("never-unknown", "what nobody knows is waited for whatever the deadline", WATCHING, OVERDUE,
-           "            False\n            for", "C17", UNKNOWN),
+           "            if False:\n", "C17", UNKNOWN),
     mutant("told-without-notes", "who was told that a task is done does not note it", WATCHING,
            "                notes.append((task_id, MET, met_seq(index, end)))\n", "                pass\n", "C17",
            WAITS),

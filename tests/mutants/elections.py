@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mutants.mutant import Edit, Mutant, mutant
+from skuld_py.simulation.guards import TRUSTED_SPEAK
 
 VNODE, ELECTION, CANDIDACY = "partition/vnode.py", "partition/election.py", "partition/candidacy.py"
 QUORUM, PROMISE, EVALUATOR = "partition/quorum.py", "partition/promise.py", "partition/evaluator.py"
@@ -11,16 +12,18 @@ GRANTINGS = "tests/node/test_granting.py::"
 ELECTIONS = "tests/partition/test_election.py::"
 VNODES = "tests/partition/test_vnode.py::"
 
+CRAMPED = ("--profile", "cramped")
+
 MUTANTS: tuple[Mutant, ...] = (
     mutant("vote-not-persisted", "a promise is kept in memory only", VNODE,
            "            self.promise = Promise(epoch, candidate)\n"
            "            save_promise(self.store, self.partition, self.promise)\n",
            "            self.promise = Promise(epoch, candidate)\n", "C7"),
     mutant("vote-persisted-after-the-answer", "a vote leaves before its commit", "model/node_messages.py",
-           "    partition: int = fields.number()\n    epoch: int = fields.number(1, U32_MAX)\n"
+           "    partition: int = fields.partition()\n    epoch: int = fields.epoch()\n"
            "    is_granted: bool = fields.truth()\n",
-           "    is_promise = False\n    partition: int = fields.number()\n"
-           "    epoch: int = fields.number(1, U32_MAX)\n    is_granted: bool = fields.truth()\n", "C7"),
+           "    is_promise = False\n    partition: int = fields.partition()\n"
+           "    epoch: int = fields.epoch()\n    is_granted: bool = fields.truth()\n", "C7"),
     mutant("vote-for-an-equal-epoch", "an epoch promised to one is promised to another too (>= for >)", PROMISE,
            "return epoch > self.epoch or (epoch == self.epoch and candidate == self.candidate)",
            "return epoch >= self.epoch", "C7"),
@@ -28,8 +31,45 @@ MUTANTS: tuple[Mutant, ...] = (
            "return epoch > self.epoch or (epoch == self.epoch and candidate == self.candidate)",
            "return True", "C7"),
     mutant("vote-while-suspect", "a node that forgot its promises votes", VNODE,
-           "        if self.suspicion:\n            return None\n        if request.is_trial:",
-           "        if request.is_trial:", "D8", VNODES + "test_a_suspect_neither_votes_nor_records_claims"),
+           "        if not self.is_trusted:\n            return None\n        if request.is_trial:",
+           "        if not self.has_read:\n            return None\n        if request.is_trial:", "D8", VNODES + "test_a_suspect_neither_votes_nor_records_claims"),
+    mutant("vote-before-the-document", "a node votes before it has read whether its data is an old copy", VNODE,
+           "        if not self.is_trusted:\n            return None\n        if request.is_trial:",
+           "        if self.suspicion:\n            return None\n        if request.is_trial:", "C7",
+           SUCCESSION + "test_an_old_copy_of_a_leader_s_data_votes_for_nobody_before_it_is_found_out",
+           VNODES + "test_before_it_has_read_the_document_it_says_nothing_for_its_partition"),
+    mutant("claims-handed-over-before-the-document", "claims are handed over before the document was read", VNODE,
+           "        if not self.is_trusted or self.promise != Promise(request.epoch, candidate):\n"
+           "            return None\n        self._serve(now_ms)\n        page = self.claim_page(request.after)\n",
+           "        if self.suspicion or self.promise != Promise(request.epoch, candidate):\n"
+           "            return None\n        self._serve(now_ms)\n        page = self.claim_page(request.after)\n", "C6",
+           VNODES + "test_before_it_has_read_the_document_it_says_nothing_for_its_partition"),
+    mutant("claims-kept-before-the-document", "claims are confirmed before the document was read", VNODE,
+           "        if not self.is_trusted or self.promise != Promise(request.epoch, candidate):\n"
+           "            return None\n        self._serve(now_ms)\n        self.join_claims(now_ms, request)\n",
+           "        if self.suspicion or self.promise != Promise(request.epoch, candidate):\n"
+           "            return None\n        self._serve(now_ms)\n        self.join_claims(now_ms, request)\n", "C6",
+           VNODES + "test_before_it_has_read_the_document_it_says_nothing_for_its_partition"),
+    mutant("grant-before-the-document", "a follower acknowledges claims before it has read the document", VNODE,
+           "the epoch is beyond belief.\"\"\"\n        if not self.has_read or not self",
+           "the epoch is beyond belief.\"\"\"\n        if not self", "C7",
+           VNODES + "test_before_it_has_read_the_document_it_says_nothing_for_its_partition"),
+    mutant("amend-before-the-document", "a follower acknowledges renewals before it has read the document", VNODE,
+           "silent when ``on_grant`` is.\"\"\"\n        if not self.has_read or not self",
+           "silent when ``on_grant`` is.\"\"\"\n        if not self", "C7",
+           VNODES + "test_before_it_has_read_the_document_it_says_nothing_for_its_partition"),
+    mutant("suspect-hands-claims-over", "a suspect answers the pull of a candidate it voted for", VNODE,
+           "        if not self.is_trusted or self.promise != Promise(request.epoch, candidate):\n"
+           "            return None\n        self._serve(now_ms)\n        page = self.claim_page(request.after)\n",
+           "        if not self.has_read or self.promise != Promise(request.epoch, candidate):\n"
+           "            return None\n        self._serve(now_ms)\n        page = self.claim_page(request.after)\n", "C6",
+           VNODES + "test_a_suspect_neither_hands_claims_over_nor_keeps_any", options=CRAMPED, guard=TRUSTED_SPEAK),
+    mutant("suspect-keeps-claims", "a suspect confirms the push of a candidate it voted for", VNODE,
+           "        if not self.is_trusted or self.promise != Promise(request.epoch, candidate):\n"
+           "            return None\n        self._serve(now_ms)\n        self.join_claims(now_ms, request)\n",
+           "        if not self.has_read or self.promise != Promise(request.epoch, candidate):\n"
+           "            return None\n        self._serve(now_ms)\n        self.join_claims(now_ms, request)\n", "C6",
+           VNODES + "test_a_suspect_neither_hands_claims_over_nor_keeps_any", options=CRAMPED, guard=TRUSTED_SPEAK),
     mutant("majority-of-the-new-cohort-only", "the old cohort is not asked", QUORUM,
            "return has_majority(old, voters) and has_majority(new, voters)",
            "return has_majority(new, voters)", "C6",
@@ -55,11 +95,11 @@ MUTANTS: tuple[Mutant, ...] = (
            "        self._enter(Phase.VOTING)\n        self.expires_ms = now_ms + self.timing.vote_ms\n", "C6",
            ELECTIONS + "test_what_was_said_on_trial_is_no_vote"),
     mutant("trials-change-promises", "a trial vote is a real one", VNODE,
-           "            is_granted = self.leader == candidate or not (is_led or self.election.has_stood)\n",
+           "            is_granted = self.leader == candidate or not is_taken\n",
            "            is_granted = self.promise_to(now_ms, request.epoch, candidate, request.cohort, request.base)\n", "A4",
            VNODES + "test_a_trial_changes_nothing"),
     mutant("trial-won-against-a-leader", "a voter that hears the leader says yes on trial", VNODE,
-           "            is_granted = self.leader == candidate or not (is_led or self.election.has_stood)\n",
+           "            is_granted = self.leader == candidate or not is_taken\n",
            "            is_granted = True\n", "A4",
            VNODES + "test_who_hears_the_leader_says_no_on_trial_except_to_the_leader_itself"),
     mutant("votes-of-another-epoch-count", "a late vote counts for the next candidacy", ELECTION,
@@ -79,15 +119,31 @@ MUTANTS: tuple[Mutant, ...] = (
            "return self.phase is Phase.PUSHING", "C6",
            SUCCESSION + "test_it_does_not_lead_until_a_majority_has_confirmed_them"),
     mutant("claims-to-anybody", "claims pushed by a candidate of an older epoch are confirmed", VNODE,
-           "        if self.promise != Promise(request.epoch, candidate):\n            return None\n"
-           "        self.join_claims(now_ms, request)\n",
-           "        self.join_claims(now_ms, request)\n", "C6",
+           "        if not self.is_trusted or self.promise != Promise(request.epoch, candidate):\n"
+           "            return None\n        self._serve(now_ms)\n        self.join_claims(now_ms, request)\n",
+           "        self._serve(now_ms)\n        self.join_claims(now_ms, request)\n", "C6",
            VNODES + "test_claims_are_kept_for_the_candidate_promised_and_nobody_else"),
     mutant("claims-from-anybody", "claims are read from a replica that has promised another epoch", VNODE,
-           "        if self.promise != Promise(request.epoch, candidate):\n            return None\n"
-           "        page = self.claim_page(request.after)\n",
-           "        page = self.claim_page(request.after)\n", "C6",
+           "        if not self.is_trusted or self.promise != Promise(request.epoch, candidate):\n"
+           "            return None\n        self._serve(now_ms)\n        page = self.claim_page(request.after)\n",
+           "        self._serve(now_ms)\n        page = self.claim_page(request.after)\n", "C6",
            VNODES + "test_claims_are_handed_to_the_candidate_promised_and_nobody_else"),
+    mutant("one-wait-for-all-pages-pulled", "a page that was read gives no time for the next one", ELECTION,
+           "        self.expires_ms = now_ms + self.timing.page_ms\n        self._cursors[voter] = page.next or None\n",
+           "        self._cursors[voter] = page.next or None\n", "A4",
+           ELECTIONS + "test_claims_may_take_any_time_as_long_as_the_next_page_comes"),
+    mutant("one-wait-for-all-pages-pushed", "a page that was kept gives no time for the next one", ELECTION,
+           "        self.expires_ms = now_ms + self.timing.page_ms\n        self._cursors[voter] = next_page",
+           "        self._cursors[voter] = next_page", "A4",
+           ELECTIONS + "test_claims_may_take_any_time_as_long_as_the_next_page_comes"),
+    mutant("pull-and-push-share-one-wait", "handing claims on gets what time is left of reading them", ELECTION,
+           "        self._enter(Phase.PUSHING)\n        self.expires_ms = now_ms + self.timing.page_ms\n",
+           "        self._enter(Phase.PUSHING)\n", "A4",
+           ELECTIONS + "test_claims_may_take_any_time_as_long_as_the_next_page_comes", seeds=0),
+    mutant("served-candidate-disturbed", "who serves a candidate's pages welcomes others, and stands itself", VNODE,
+           "        self._serves_until_ms = now_ms + self.timing.vote_ms\n"
+           "        self.election.make_way(self._serves_until_ms)\n", "        del now_ms\n", "A4",
+           VNODES + "test_who_serves_a_candidate_s_pages_welcomes_no_other_until_it_gets_on_no_more"),
     mutant("swap-in-doubt-is-won", "a swap without an answer counts as success", ELECTION,
            "        if event.outcome is Outcome.WON:\n            self.version = event.version\n",
            "        if event.outcome is not Outcome.LOST:\n            self.version = event.version\n", "C5"),
@@ -127,6 +183,6 @@ MUTANTS: tuple[Mutant, ...] = (
            "        is_refounding = False\n", "C5",
            ELECTIONS + "test_memory_of_a_leader_forbids_to_begin_anew", seeds=0),
     mutant("leader-deaf-to-its-cohort", "a leader without a majority in hearing goes on", "node/steward.py",
-           "        if not has_majority(vnode.election.cohort, heard):\n            vnode.resign(now_ms)\n        elif",
-           "        if", "A4", GRANTINGS + "test_a_leader_that_hears_no_majority_resigns"),
+           "        if not has_majority(vnode.election.cohort, heard):\n            vnode.resign(now_ms)\n",
+           "        if False:\n            vnode.resign(now_ms)\n", "A4", GRANTINGS + "test_a_leader_that_hears_no_majority_resigns"),
 )

@@ -15,7 +15,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "waits: list[Ids] = [list(deps or ()), ", "waits: list[Ids] = [[], ", "C13",
            TESTS + "test_each_step_of_a_chain_waits_for_the_one_before", seeds=0),
     mutant("join-without-the-last", "a join does not wait for the last part of its group", GROUPS,
-           "        yield from self._enqueue_steps(behind, left, [level], w, given)\n",
+           "        yield from self._enqueue_steps(behind, left, [level], w, given, done)\n",
            "        yield from self._enqueue_steps(behind, left, [level[:-1]], w, given)\n", "C13",
            TESTS + "test_a_chord_ends_with_a_task_that_reads_what_the_others_gave", seeds=0),
     mutant("join-between-without-the-last", "a join between does not wait for the last of its parts", GROUPS,
@@ -35,4 +35,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("policy-dropped", "the steps of a group wait for ever, whatever is said of failures", GROUPS,
            "on_dep_failure=given.on_dep_failure, dep_wait_s=given.dep_wait_s)", "dep_wait_s=given.dep_wait_s)",
            "C13", TESTS + "test_what_stands_behind_a_dead_step_follows_the_policy", seeds=0),
+    mutant("missing-is-none", "a result that is collected is read as one that was never given", GROUPS,
+           "            if len(read) < len(wanted) and not missing_ok:\n", "            if False:\n", "D12",
+           TESTS + "test_a_missing_result_is_told_and_never_none_in_silence", seeds=0),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
+from skuld_py.simulation.guards import ALL_HAVE_REPORTED
 
 LEDGER, LENDING, BORROWING = "node/ledger.py", "node/lending.py", "node/borrowing.py"
 ACCOUNT = "tests/node/test_ledger.py::"
@@ -30,6 +31,12 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("deposed-reports-count", "the last report counts, whoever leads", LEDGER,
            "            if epoch >= self._used.get(partition, (0, 0))[0]:\n", "            if True:\n", "C19",
            ACCOUNT + "test_what_a_deposed_leader_says_later_does_not_count", seeds=0),
+    mutant("deposed-reports-heard", "a home counts what a leader tells that it knows to be deposed", LENDING,
+           "if row[0] < count and row[1] >= self.host.vnode(row[0]).leader_epoch]\n",
+           "if row[0] < count]\n", "C19",
+           CLUSTER + "test_what_a_leader_known_to_be_deposed_reports_does_not_count",
+           "tests/simulation/test_homes.py::test_a_home_that_counts_what_deposed_leaders_report_is_caught",
+           seeds=0, guard=ALL_HAVE_REPORTED),
     mutant("reports-outlive-limits", "reports by older limits count", LEDGER,
            "        self._used = {}\n        self._bucket", "        self._bucket", "C19",
            ACCOUNT + "test_other_limits_forget_reports_but_no_loans", seeds=0),

@@ -52,7 +52,8 @@ class Mutant:
 
     ``invariant``: id of the checker or monitor rule that ought to notice. ``tests``: directed tests, as pytest
     names them, tried first. ``seeds``: how many simulated runs may be tried, 0 for none; ``options``: what the
-    simulator is told besides; ``runner``: the module that runs the tests.
+    simulator is told besides; ``runner``: the module that runs the tests. ``guard``: where a second line would
+    hide the breach of a first one from all clients, the rule of ``simulation.guards`` that sees it.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Mutant:
     seeds: int = 100
     options: tuple[str, ...] = ()
     runner: str = "pytest"
+    guard: str = ""
 
     def problems(self, top: Path) -> list[str]:
         """Why it does not fit the source under ``top``."""
@@ -75,6 +77,6 @@ class Mutant:
 
 
 def mutant(name: str, rule: str, file: str, old: str, new: str, invariant: str, *tests: str, seeds: int = 100,
-           options: tuple[str, ...] = ()) -> Mutant:
+           options: tuple[str, ...] = (), guard: str = "") -> Mutant:
     """A mutant of one edit."""
-    return Mutant(name, rule, (Edit(file, old, new),), invariant, tests, seeds, options)
+    return Mutant(name, rule, (Edit(file, old, new),), invariant, tests, seeds, options, guard=guard)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import attrs
 
 from skuld_py.cluster.placement import place
-from skuld_py.config import Parameters, Retention
+from skuld_py.config import DEFAULT_TIMING, Parameters, Retention, Timing
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
@@ -28,6 +28,7 @@ from skuld_py.model.events import (
     NodesChanged,
     Outcome,
     ReadDocument,
+    ReadFailed,
     Received,
     Send,
     Session,
@@ -44,13 +45,16 @@ class Machines:
     """``count`` nodes of one cluster, and what clients were answered."""
 
     def __init__(self, count: int = 3, *, partitions: int = 8, replicas: int = 3, skew_ms: int = 200,
-                 retention: Retention | None = None) -> None:
+                 retention: Retention | None = None,
+                 timing: Timing = DEFAULT_TIMING, claim_key: str = "", proofs_from_ms: int = 0) -> None:
         self.random = random.Random(1)
         self.names = [f"127.0.0.1:{13000 + index}" for index in range(count)]
         self.members = tuple(Member(name, "127.0.0.1", 13000 + index, f"boot-{index}", f"data-{index}")
                              for index, name in enumerate(self.names))
-        self.parameters = Parameters("test", "id", partitions, replicas, skew_ms)
+        self.parameters = Parameters("test", "id", partitions, replicas, skew_ms, claim_key=claim_key,
+                                     proofs_from_ms=proofs_from_ms)
         self.retention = retention
+        self.timing = timing
         self.stores = {name: MemoryStore() for name in self.names}
         self.nodes = {member.name: self._make(member) for member in self.members}
         self.documents: dict[int, tuple[int, Document]] = {}
@@ -62,6 +66,10 @@ class Machines:
         self.is_lost: Callable[[m.Message], bool] = lambda message: False
         self.is_deaf = ""
         """A node that nothing reaches from its peers."""
+        self.is_in_doubt = False
+        """Documents are written, and nobody is told so."""
+        self.reads_failing = 0
+        """So many documents cannot be read, the next ones that are asked for."""
         self.mint = ids.IdMint(7)
         for name in self.names:
             self._introduce(name)
@@ -69,7 +77,7 @@ class Machines:
     def _make(self, member: Member) -> Node:
         return Node(member, self.parameters, self.stores[member.name],
                     lambda most: self.random.randint(0, most), self.names.index(member.name),
-                    retention=self.retention)
+                    retention=self.retention, timing=self.timing)
 
     def _introduce(self, name: str) -> None:
         for event in (SessionChanged(Session.CONNECTED), NodesChanged(tuple(self.names)),
@@ -104,6 +112,9 @@ class Machines:
                     self.flying.append((effect.peer, Received(name, effect.message)))
             case Answer():
                 self.answers.append((effect.client, effect.message))
+            case ReadDocument() if self.reads_failing:
+                self.reads_failing -= 1
+                self.flying.append((name, ReadFailed(effect.partition)))
             case ReadDocument():
                 version, document = self.documents.get(effect.partition, (-1, NOBODY))
                 self.flying.append((name, DocumentRead(effect.partition, version, document)))
@@ -113,6 +124,7 @@ class Machines:
                 if outcome is Outcome.WON:
                     self.documents[effect.partition] = (version + 1, effect.document)
                     version += 1
+                outcome = Outcome.UNCERTAIN if self.is_in_doubt else outcome
                 self.flying.append((name, DocumentSwapped(effect.partition, effect.document.write_id, outcome,
                                                           version)))
 

@@ -9,10 +9,10 @@ import pytest
 
 from node.machines import Machines
 from skuld_py.config import AHEAD_MS_MAX
-from skuld_py.model import columns
+from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header
-from skuld_py.model.events import Ticked
+from skuld_py.model.events import Received, Ticked
 from skuld_py.model.state import State
 
 MIB = 1 << 20
@@ -194,6 +194,41 @@ def test_what_the_end_of_a_turn_leaves_is_looked_at_at_once() -> None:
     assert node.deadline() <= made.now_ms
 
     made.give(node.me.name, Ticked())
-    assert not node.touched
+    assert not node.bulletin.touched
     made.give(node.me.name, Ticked())
     assert node.deadline() > made.now_ms, "the first told others of the queue's work in the second"
+
+
+def test_a_read_whose_answers_are_too_large_is_refused_at_once() -> None:
+    made = Machines(partitions=1)
+    made.pass_time(2_000)
+    tasks = made.batch("q", 1)
+    made.ask(made.names[0], m.Enqueue(1, 3, (tasks,)))
+    made.pass_time(100)
+
+    made.ask(made.names[0], m.Get(2, tasks.ids), b"reader")
+    made.deliver(len(made.flying))
+    question = next(event.message for _, event in made.flying
+                    if isinstance(event, Received) and isinstance(event.message, m.Got))
+    made.flying.clear()
+    made.give(made.names[0], Received(made.names[1], m.Failed(question.request, "too_large", "64 MiB", True)))
+
+    assert made.answers_to(b"reader") == [m.Failed(2, "too_large", "64 MiB", True)]
+
+
+def test_a_floor_of_the_future_is_told_as_one_that_ids_may_be_above() -> None:
+    """A node whose clock was ahead has kept it; its next start reads it again."""
+    machines = Machines()
+    machines.pass_time(2_000)
+    wrong, right = machines.names[:2]
+    machines.nodes[wrong]._peers.floor_ms = machines.now_ms + 3_600_000
+    machines.pass_time(100)
+    machines.restart(wrong)
+    machines.ask(wrong, m.Greet(1))
+    told = next(message for _, message in machines.answers if isinstance(message, m.Greeted))
+    assert machines.now_ms < told.floor_ms < machines.now_ms + 10_000
+    mint = ids.IdMint(1, told.floor_ms)
+    task_ids = mint.mint(machines.now_ms, 1, 0)
+    machines.ask(right, m.Enqueue(2, 0, (m.TaskBatch(Header("q").encode(), task_ids[0], columns.pack([b"x"])),)))
+    machines.pass_time(100)
+    assert isinstance(machines.answers[-1][1], m.Acked)

@@ -76,7 +76,84 @@ def test_a_claim_goes_on_without_a_peer_that_is_silent_until_the_claim_s_own_dea
     machines.ask(machines.names[0], m.Claim(2, "q", 5, 60_000, 200, "me"))
     machines.pass_time(6_000)
 
-    assert [type(answer) for answer in machines.answers_to(b"client")] == [m.Claimed]
+    assert refused(machines, b"client") == [("uncertain", False)]
+
+
+def refused(machines: Machines, client: bytes) -> list[tuple[str, bool]]:
+    """Codes of what a client was refused, and whether for certain; of claims as well if there were any."""
+    return [(answer.code, answer.is_definite) if isinstance(answer, m.Failed) else (type(answer).__name__, True)
+            for answer in machines.answers_to(client)]
+
+
+def lead_alone(machines: Machines) -> tuple[str, str]:
+    """The leader of the only partition, in which a task waits, and another node."""
+    machines.pass_time(2_000)
+    leader = machines.documents[0][1].leader
+    machines.ask(leader, m.Enqueue(1, 0, (machines.batch("q", 1),)))
+    machines.pass_time(50)
+    return leader, next(name for name in machines.names if name != leader)
+
+
+def test_a_claim_is_not_refused_while_a_leader_that_was_asked_may_have_granted_it() -> None:
+    """Its answer was lost; then it died, and no other leader was there: the client claimed a second task."""
+    machines = Machines(partitions=1)
+    leader, other = lead_alone(machines)
+    machines.is_lost = lambda message: isinstance(message, m.Claimed)
+    machines.ask(other, m.Claim(2, "q", 1, 60_000, 0, "w"), b"w")
+    machines.pass_time(20)
+    machines.is_deaf, machines.reads_failing = leader, 10_000
+    for name in machines.names:
+        if name != leader:
+            machines.give(name, MembersChanged(tuple(each for each in machines.members if each.name != leader)))
+    machines.pass_time(3_000)
+
+    assert not machines.nodes[other].has_leaders
+    assert refused(machines, b"w") == [("uncertain", False)]
+
+
+def test_a_claim_for_which_there_is_no_place_is_not_refused_for_certain_while_another_may_stand() -> None:
+    machines = Machines(partitions=1)
+    _, other = lead_alone(machines)
+    machines.nodes[other].limits = attrs.evolve(machines.nodes[other].limits, parked_claims=0)
+    machines.is_lost = lambda message: isinstance(message, m.Claimed)
+    machines.ask(other, m.Claim(2, "q", 1, 60_000, 5_000, "w"), b"w")
+    machines.pass_time(3_000)
+    assert refused(machines, b"w") == [("uncertain", False)]
+
+    machines.is_lost = lambda message: False
+    machines.ask(other, m.Claim(3, "q", 1, 60_000, 5_000, "w"), b"again")
+    machines.pass_time(3_000)
+    assert refused(machines, b"again") == [("busy", True)]
+
+
+def test_who_answers_late_that_there_is_nothing_leaves_no_doubt() -> None:
+    machines = Machines(partitions=1)
+    machines.pass_time(2_000)
+    leader = machines.documents[0][1].leader
+    other = next(name for name in machines.names if name != leader)
+    machines.ask(other, m.Claim(2, "q", 1, 60_000, 5_000, "w"), b"w")
+    while not any(isinstance(event, Received) and isinstance(event.message, m.Claimed)
+                  for _, event in machines.flying):
+        machines.deliver(1)
+    late = list(machines.flying)
+    machines.flying.clear()
+    machines.pass_time(3_000)
+    machines.flying.extend(late)
+    machines.pass_time(4_000)
+
+    assert machines.answers_to(b"w") == [m.Claimed(2, 0, ())]
+
+
+def test_a_leader_that_cannot_answer_for_its_size_leaves_a_claim_in_doubt_and_ends_no_node() -> None:
+    machines = Machines(partitions=1)
+    leader, other = lead_alone(machines)
+    machines.ask(other, m.Claim(2, "q", 1, 60_000, 0, "w"), b"w")
+    asked = next(event.message for _, event in machines.flying if isinstance(event, Received)
+                 and isinstance(event.message, m.Delegate))
+    machines.flying.clear()
+    machines.give(other, Received(leader, m.Failed(asked.request, "too_large", "too much", True)))
+
+    assert refused(machines, b"w") == [("uncertain", False)]
 
 
 def test_a_claim_goes_on_at_once_when_the_peer_it_asks_is_gone(machines: Machines) -> None:
@@ -89,7 +166,7 @@ def test_a_claim_goes_on_at_once_when_the_peer_it_asks_is_gone(machines: Machine
     machines.give(asker, MembersChanged(tuple(member for member in machines.members if member.name != deaf)))
     machines.pass_time(100)
 
-    assert [type(answer) for answer in machines.answers_to(b"client")] == [m.Claimed]
+    assert refused(machines, b"client") == [("uncertain", False)]
 
 
 def test_a_claim_answered_twice_is_not_given_back(machines: Machines) -> None:
@@ -327,3 +404,74 @@ def test_one_leader_in_doubt_does_not_end_the_wait_for_another(machines: Machine
 
     renewed = machines.answers_to(b"holder")[0]
     assert isinstance(renewed, m.Renewed) and columns.unpack_u64(renewed.unknown) == (0,)
+
+
+def spread(machines: Machines, count: int, payload: bytes = b"x") -> None:
+    """Tasks on all partitions, so that every node leads some."""
+    for _ in range(count):
+        batch = attrs.evolve(machines.batch("q", 1), payloads=columns.pack([payload]))
+        machines.ask(machines.names[0], m.Enqueue(1, 3, (batch,)))
+    machines.pass_time(50)
+
+
+def claimed(machines: Machines, count: int, *, wait_ms: int = 0, pass_ms: int = 50) -> list[int]:
+    """How many a claim was given by each batch."""
+    client = b"claimer %d" % len(machines.answers)
+    machines.ask(machines.names[0], m.Claim(2, "q", count, 60_000, wait_ms, "me"), client)
+    machines.pass_time(pass_ms)
+    return [len(batch.bodies) for answer in machines.answers_to(client) if isinstance(answer, m.Claimed)
+            for batch in answer.batches]
+
+
+def delegated(machines: Machines) -> list[m.Delegate]:
+    """What nodes ask others to grant, from now on."""
+    sent: list[m.Delegate] = []
+    machines.is_lost = lambda message: isinstance(message, m.Delegate) and sent.append(message) is not None
+    return sent
+
+
+def test_a_claim_of_many_is_filled_from_all_nodes(machines: Machines) -> None:
+    spread(machines, 64)
+    assert sum(claimed(machines, 100)) == 64
+
+
+def test_what_the_first_node_fills_costs_no_other_one_a_question(machines: Machines) -> None:
+    spread(machines, 64)
+    sent = delegated(machines)
+    assert sum(claimed(machines, 5)) == 5 and sent == []
+
+
+def test_others_are_asked_for_no_more_than_is_left(machines: Machines) -> None:
+    spread(machines, 64)
+    own = sum(len(vnode.replica.filing.heads("q", None, 99)) for vnode in machines.nodes[machines.names[0]].led())
+    sent = delegated(machines)
+    assert 0 < own < 40 and sum(claimed(machines, 40)) == 40
+    assert [message.count for message in sent] == [40 - own]
+
+
+def test_a_claim_that_is_woken_is_filled_from_those_who_have_told_of_tasks(machines: Machines) -> None:
+    client = b"waiting"
+    machines.ask(machines.names[0], m.Claim(2, "q", 100, 60_000, 5_000, "me"), client)
+    machines.pass_time(100)
+    batches = tuple(machines.batch("q", 1) for _ in range(64))
+    machines.ask(machines.names[0], m.Enqueue(1, 3, batches))
+    machines.pass_time(100)
+    answer, = machines.answers_to(client)
+    assert isinstance(answer, m.Claimed) and sum(len(batch.bodies) for batch in answer.batches) == 64
+
+
+def test_what_is_granted_fits_one_answer(machines: Machines) -> None:
+    """Each node grants as much as an answer holds; others are not asked for more of it."""
+    limits = machines.nodes[machines.names[0]].limits
+    spread(machines, 64, bytes((limits.message_bytes - limits.batch_bytes) // 64))
+    sent = delegated(machines)
+    assert sum(claimed(machines, 100)) < 64 and len(sent) == 1
+
+
+def test_who_holds_something_waits_for_a_silent_node_only_for_a_moment(machines: Machines) -> None:
+    spread(machines, 64)
+    machines.is_deaf = machines.names[1]
+    assert claimed(machines, 100) == []
+    machines.pass_time(machines.nodes[machines.names[0]].timing.resend_ms)
+    answer = machines.answers[-1][1]
+    assert isinstance(answer, m.Claimed) and answer.batches

@@ -8,13 +8,15 @@ from node.machines import Machines
 from skuld_py.config import Retention
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.model.body import Header, Retry
+from skuld_py.model.body import ON_FAILURE_IGNORE, ON_FAILURE_WAIT, Body, Header, Retry, split_body
 from skuld_py.model.events import MembersChanged, Received
-from skuld_py.model.history import decode_history
+from skuld_py.model.history import DEP_UNKNOWN, decode_history
+from skuld_py.model.state import State
 from skuld_py.node.deleting import delete, ebb
-from skuld_py.partition.garbage import remains_of
+from skuld_py.partition.garbage import collect, remains_of
+from skuld_py.partition.needs import Needs, make_needs, needed
 from skuld_py.partition.suspicion import mark_suspect
-from skuld_py.partition.tables import suspect_key
+from skuld_py.partition.tables import prefix_of, suspect_key
 from skuld_py.partition.vnode import Role, Vnode
 
 KEEP_MS = 60_000
@@ -80,7 +82,7 @@ def test_what_ended_long_ago_goes_everywhere_and_what_has_not_ended_stays(machin
     assert left(machines) == [sorted(waiting)] * 3
     assert not any(store.rows("history") or store.rows("log") for store in machines.stores.values())
     for vnode in vnodes(machines).values():
-        (_, counts), = vnode.replica.filing.tally.rows(b"q", 10)
+        counts = vnode.replica.filing.tally.row(b"q")
         assert (counts[0], counts[2]) == (2, 0)
         assert vnode.replica.watermark.collected == len(done)
         assert vnode.replica.tree.root == vnodes(machines)[leader_of(machines)].replica.tree.root
@@ -229,7 +231,7 @@ def collected(machines: Machines, count: int = 2) -> list[bytes]:
 def test_an_id_below_the_watermark_is_refused_by_name_and_remedy(machines: Machines) -> None:
     made = collected(machines)
     batch = m.TaskBatch(Header("q").encode(), b"".join(made), columns.pack([b"x"] * 2))
-    for message in (m.Enqueue(5, 0, (batch,)), m.Cancel(5, 0, 0, made[0]),
+    for message in (m.Enqueue(5, 0, (batch,)),
                     m.Append(5, 0, made[0], 1 << 32, 0, columns.pack([b"late"])),
                     m.Complete(5, 0, 0, made[0], columns.pack_u64([1 << 32]))):
         answer = ask(machines, message)
@@ -239,7 +241,39 @@ def test_an_id_below_the_watermark_is_refused_by_name_and_remedy(machines: Machi
         assert answer.text.startswith("id: ")
         assert "fresh ids" in answer.text
         assert answer.is_definite
+    cancelled = ask(machines, m.Cancel(5, 0, 0, made[0]))
+    assert isinstance(cancelled, m.Failed) and cancelled.code == "no_such_task"
     assert not any(store.rows(table) for store in machines.stores.values() for table in ("body", "history", "log"))
+
+
+@pytest.mark.parametrize("wait_ms", [0, 30_000])
+def test_who_awaits_what_was_collected_is_refused_at_once_and_what_may_yet_come_is_waited_for(
+        machines: Machines, wait_ms: int) -> None:
+    made = collected(machines)
+    fresh, = machines.mint.mint(machines.now_ms, 1, 0)
+    for name in machines.names:
+        answer = ask(machines, m.Await(5, made[0] + fresh, wait_ms), name)
+
+        assert isinstance(answer, m.Failed)
+        assert answer.code == "no_such_task" and answer.is_definite
+        assert ids.to_text(made[0]) in answer.text and ids.to_text(fresh) not in answer.text
+    machines.answers.clear()
+    machines.ask(leader_of(machines), m.Await(6, fresh, 30_000), b"waiter")
+    machines.pass_time(20_000)
+    assert not machines.answers_to(b"waiter")
+
+
+def test_the_end_of_a_task_is_told_as_long_as_one_copy_that_counts_has_it(machines: Machines) -> None:
+    made = enqueue(machines)
+    complete(machines, made)
+    replica = vnodes(machines)[follower_of(machines)].replica
+    replica.watermark.seal(ids.time_of(made[0]))
+    collect(replica, made)
+    assert replica.gone(made)
+
+    answer = ask(machines, m.Await(5, made[0], 30_000))
+
+    assert isinstance(answer, m.Awaited) and answer.ends == bytes([State.COMPLETED])
 
 
 def test_an_enqueue_that_is_repeated_is_no_new_task_while_the_old_one_stands(machines: Machines) -> None:
@@ -471,3 +505,126 @@ def test_the_history_that_all_agree_on_is_the_one_that_goes(machines: Machines) 
     machines.pass_time(2 * KEEP_MS)
 
     assert left(machines) == [[]] * 3
+
+
+# -- what is needed ------------------------------------------------------------------------------------
+
+
+def needy(machines: Machines, deps: list[bytes], route: int = 0, policy: int = ON_FAILURE_WAIT) -> bytes:
+    """A task that waits for others."""
+    task_id, = machines.mint.mint(machines.now_ms, 1, route)
+    header = Header("then", policy=policy, dep_wait_ms=24 * 3_600_000)
+    raw, rest = split_body(Body(header, deps=tuple(sorted(deps))).encode())
+    assert isinstance(ask(machines, m.Enqueue(1, 0, (m.TaskBatch(raw, task_id, columns.pack([rest])),))), m.Acked)
+    return task_id
+
+
+def kept(machines: Machines) -> set[bytes]:
+    """What all nodes keep, that keep any of it."""
+    return {task_id for each in left(machines) for task_id in each}
+
+
+@pytest.mark.parametrize("route", [0, 1], ids=["here", "in another partition"])
+def test_what_an_open_task_needs_is_kept_and_goes_after_it(route: int) -> None:
+    machines = Machines(4, partitions=2, retention=RETENTION)
+    machines.pass_time(2_000)
+    parts, behind = enqueue(machines, 5), enqueue(machines, 1)
+    part = needy(machines, behind)
+    total = needy(machines, [*parts, part], route)
+    alone = enqueue(machines, 2)
+    complete(machines, [*parts[1:], *behind, *alone])
+    complete(machines, [part])
+
+    machines.pass_time(3 * KEEP_MS)
+    assert kept(machines) == {*parts, *behind, part, total}
+
+    complete(machines, parts[:1])
+    machines.pass_time(500)
+    complete(machines, [total])
+    machines.pass_time(KEEP_MS - 10_000)
+    assert kept(machines) == {*parts, *behind, part, total}, "who has just ended is still read"
+    machines.pass_time(KEEP_MS)
+    assert kept(machines) == set()
+    assert not any(store.rows("need") for store in machines.stores.values())
+
+
+def test_what_is_behind_a_needed_task_of_the_same_page_is_needed(machines: Machines) -> None:
+    first, = enqueue(machines)
+    second = needy(machines, [first])
+    third = needy(machines, [second])
+    complete(machines, [first, second])
+    indexes = [node.vnodes[0].replica.filing.needs for node in machines.nodes.values()]
+
+    assert [*needed(indexes, [first, second])] == [first, second]
+    assert [*needed(indexes, [first, second, third])] == []
+    assert [*needed(indexes, [first, third])] == [first]
+
+
+def test_a_long_chain_goes_in_one_slice(machines: Machines) -> None:
+    steps = enqueue(machines, 1)
+    for _ in range(9):
+        steps.append(needy(machines, steps[-1:]))
+    complete(machines, steps)
+
+    machines.pass_time(KEEP_MS - 5_000)
+    assert kept(machines) == set(steps)
+    closed = [vnode.replica.watermark.closed_ms for vnode in vnodes(machines).values()]
+    while kept(machines):
+        machines.pass_time(100)
+        now = [vnode.replica.watermark.closed_ms for vnode in vnodes(machines).values()]
+        closed = now if closed[0] == 0 else closed
+        assert now == closed or 0 in now, "each page of the chain would take a slice of its own"
+
+
+def test_who_leads_the_dependency_keeps_nothing_of_the_dependent_and_others_speak_for_it() -> None:
+    machines = Machines(7, partitions=16, replicas=3, retention=RETENTION)
+    machines.pass_time(4_000)
+    owners = {partition: machines.future_owners(partition) for partition in range(16)}
+    here, there = next((one, other) for one in owners for other in owners
+                       if not {*owners[one]} & {*owners[other]})
+    part, = machines.mint.mint(machines.now_ms, 1, here)
+    ask(machines, m.Enqueue(1, 0, (m.TaskBatch(Header("q").encode(), part, columns.pack([b"x"])),)))
+    total = needy(machines, [part], there)
+    complete(machines, [part])
+
+    machines.pass_time(3 * KEEP_MS)
+
+    assert kept(machines) == {part, total}
+    assert not any({part, total} <= {*tasks} for tasks in left(machines))
+
+
+def test_a_store_from_before_what_is_needed_was_known_is_indexed_once(machines: Machines) -> None:
+    part, = enqueue(machines)
+    totals = [needy(machines, [part]) for _ in range(3)]
+    store = machines.stores[leader_of(machines)]
+    rows = store.rows("need")
+    assert len(rows) == 3
+    store.pop_many("need", list(rows))
+
+    make_needs(store, 1, rows=2)
+    assert store.rows("need") == rows
+    assert needed([Needs(store, prefix_of(0))], [part]) == {part: None}
+
+    store.pop_many("need", list(rows))
+    make_needs(store, 1)
+    assert store.rows("need") == {} and totals
+
+
+@pytest.mark.parametrize(("policy", "reason"), [(ON_FAILURE_WAIT, DEP_UNKNOWN), (ON_FAILURE_IGNORE, 0)])
+@pytest.mark.parametrize("is_known", [True, False], ids=["collected", "never there"])
+def test_who_needs_what_is_gone_is_told_at_once(machines: Machines, policy: int, reason: int,
+                                                is_known: bool) -> None:
+    part, = enqueue(machines) if is_known else machines.mint.mint(machines.now_ms, 1, 0)
+    complete(machines, enqueue(machines))
+    if is_known:
+        complete(machines, [part])
+    machines.pass_time(3 * KEEP_MS)
+    assert kept(machines) == set()
+
+    total = needy(machines, [part], policy=policy)
+    machines.pass_time(1_000)
+
+    replica = vnodes(machines)[leader_of(machines)].replica
+    history = decode_history(replica.histories([total]).get(replica.prefix + total))
+    assert history.death(25, machines.now_ms) == reason
+    assert bool(replica.filing.heads("then", None, 10)) == (not reason)

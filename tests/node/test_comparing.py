@@ -16,6 +16,7 @@ from skuld_py.model.body import Header
 from skuld_py.model.events import Send
 from skuld_py.model.ids import IdMint
 from skuld_py.node.comparing import Comparing
+from skuld_py.partition.bulletin import Bulletin
 from skuld_py.partition.exchange import Pass, answer_compare, answer_fetch, answer_probe
 from skuld_py.partition.replica import Replica
 from skuld_py.partition.rows import merge_rows
@@ -40,6 +41,7 @@ class Home:
         self.parameters = Parameters("c", "id", PARTITIONS)
         self.vnodes = [SimpleNamespace(partition=made.partition, replica=made, takes_writes=lambda owners: True)
                        for made in replicas(store or MemoryStore())]
+        self.bulletin = Bulletin()
         self.peers = {name: replicas(MemoryStore()) for name in ("b", "c")}
         self.led: tuple[int, ...] = ()
         self.sent: deque[tuple[str, Any]] = deque()

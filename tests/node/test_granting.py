@@ -10,7 +10,10 @@ from skuld_py.config import Limits
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body
-from skuld_py.model.events import Received
+from skuld_py.model.events import Received, Session, SessionChanged
+from skuld_py.model.history import ClaimRecord, History, epoch_of
+from skuld_py.node.operation import Origin
+from skuld_py.partition.promise import Promise
 from skuld_py.partition.vnode import Vnode
 
 
@@ -45,8 +48,10 @@ def claim(machines: Machines, client: bytes, count: int = 1, lease_ms: int = 20_
 
 
 def told(machines: Machines, client: bytes) -> m.ClaimBatch | None:
-    """What a client was given."""
+    """What a client was given; nothing, too, where no leader is left to ask, or one did not say."""
     answer = machines.answers_to(client)[-1]
+    if isinstance(answer, m.Failed) and answer.code in ("no_leader", "uncertain"):
+        return None
     assert isinstance(answer, m.Claimed)
     return answer.batches[0] if answer.batches else None
 
@@ -117,6 +122,30 @@ def test_a_claim_that_fell_short_is_free_at_once(machines: Machines) -> None:
     assert told(machines, b"client") is not None
 
 
+def test_who_gets_nothing_but_what_a_majority_may_have_recorded_is_told_so(machines: Machines) -> None:
+    """All copies had the claim; its leader heard of none, and its word that nothing came of it was lost."""
+    task_id = enqueue(machines)
+    machines.is_lost = lambda message: isinstance(message, m.Granted | m.Amend)
+    claim(machines, b"client")
+    machines.pass_time(3_000)
+
+    for name in followers_of(machines):
+        replica = machines.nodes[name].vnodes[0].replica
+        assert History.decode(replica.histories([task_id])[replica.prefix + task_id]).horizon_ms > machines.now_ms
+    answer = machines.answers_to(b"client")[-1]
+    assert isinstance(answer, m.Failed) and not answer.is_definite
+
+
+def test_what_no_majority_can_have_recorded_is_nothing(machines: Machines) -> None:
+    enqueue(machines)
+    for name in followers_of(machines):
+        machines.nodes[name].vnodes[0].promise = Promise(leader_of(machines)[1].epoch, "somebody else")
+    claim(machines, b"client")
+    machines.pass_time(100)
+
+    assert machines.answers_to(b"client") == [m.Claimed(2, 0, ())]
+
+
 def test_an_answer_that_comes_too_late_is_given_back(machines: Machines) -> None:
     enqueue(machines)
     other = followers_of(machines)[0]
@@ -184,6 +213,87 @@ def test_a_renewal_that_no_majority_recorded_is_not_told(machines: Machines) -> 
         assert (columns.unpack_u64(answer.ends), columns.unpack_u64(answer.unknown)) == ((0,), (0,))
     else:
         assert not answer.is_definite
+
+
+def test_a_change_of_several_pages_stands_when_a_majority_has_recorded_the_last(machines: Machines) -> None:
+    enqueue(machines, 12)
+    claim(machines, b"client", count=12)
+    machines.pass_time(100)
+    batch = told(machines, b"client")
+    assert batch is not None
+    leader = leader_of(machines)[1]
+    leader.limits = attrs.evolve(leader.limits, page_bytes=250)
+    tokens = columns.pack_u64([batch.first_token + index for index in range(12)])
+    pages: list[bytes] = []
+    machines.is_lost = lambda message: isinstance(message, m.Amend) and bool(pages.append(message.ids))
+    machines.ask(machines.names[0], m.Renew(3, 30_000, batch.ids, tokens), b"renew")
+    machines.pass_time(100)
+
+    answer = machines.answers_to(b"renew")[-1]
+    assert isinstance(answer, m.Renewed) and all(columns.unpack_u64(answer.ends))
+    assert len(dict.fromkeys(pages)) > 2 and b"".join(dict.fromkeys(pages)) == batch.ids
+    for name in machines.names:
+        known = machines.nodes[name].vnodes[0].replica.histories(ids.split(batch.ids)).values()
+        assert {int.from_bytes(record[16:24], "big") for record in known} == {*columns.unpack_u64(answer.ends)}
+
+    machines.is_lost = lambda message: isinstance(message, m.Amend) and batch.ids[-20:] in message.ids
+    machines.ask(machines.names[0], m.Renew(4, 40_000, batch.ids, tokens), b"again")
+    machines.pass_time(6_000)
+    answer = machines.answers_to(b"again")[-1]
+    assert (isinstance(answer, m.Failed) and not answer.is_definite) or (
+        isinstance(answer, m.Renewed) and not any(columns.unpack_u64(answer.ends)))
+
+
+def test_vetoed_tasks_are_read_without_logs_and_as_many_as_one_answer_holds(machines: Machines) -> None:
+    task_ids = ids.split(enqueue(machines, 40))
+    _, vnode = leader_of(machines)
+    for name in followers_of(machines):
+        other = machines.nodes[name].vnodes[0].replica
+        other.finish(machines.now_ms, task_ids, [7] * 40, machines.now_ms)
+        other.append(task_ids[0], 1 << 32, 0, [b"x" * 1_000])
+    asked: list[m.Message] = []
+    machines.is_lost = lambda message: isinstance(message, m.Get | m.Got) and bool(asked.append(message))
+
+    claim(machines, b"client", count=40)
+    machines.pass_time(100)
+
+    questions = [message for message in asked if isinstance(message, m.Get)]
+    assert questions and max(len(message.ids) for message in questions) == 20 * 16
+    assert not any(row.entries for message in asked if isinstance(message, m.Got) for row in message.tasks)
+    assert vnode.replica.filing.heads("q", None, 99) == [], "all of them are known to be done"
+
+
+def test_a_leader_without_tokens_takes_a_new_epoch_and_grants_on(machines: Machines) -> None:
+    task_ids = enqueue(machines, 4)
+    leader, vnode = leader_of(machines)
+    vnode.limits = attrs.evolve(vnode.limits, tokens=2)
+    claim(machines, b"first", count=2)
+    machines.pass_time(20)
+    first = told(machines, b"first")
+    assert first is not None
+
+    claim(machines, b"second", count=2, wait_ms=5_000)
+    machines.pass_time(5_000)
+
+    second, document = told(machines, b"second"), machines.documents[0][1]
+    assert second is not None and first.ids + second.ids == task_ids
+    assert (epoch_of(first.first_token), epoch_of(second.first_token)) == (1, 2)
+    assert (document.leader, document.cause) == (leader, "the epoch's tokens were spent")
+    held = m.ClaimBatch(first.ids[:20], first.first_token, first.end_ms, columns.pack([b""]))
+    assert renew(machines, held, 30_000, b"renew") > first.end_ms
+
+
+def test_leaderships_that_are_spent_one_after_another_follow_at_once(machines: Machines) -> None:
+    task_ids = enqueue(machines, 6)
+    _, vnode = leader_of(machines)
+    vnode.limits = attrs.evolve(vnode.limits, tokens=1)
+    for turn in range(6):
+        claim(machines, b"%d" % turn, wait_ms=4_000)
+    machines.pass_time(4_000)
+
+    batches = [batch for turn in range(6) if (batch := told(machines, b"%d" % turn)) is not None]
+    assert b"".join(batch.ids for batch in batches) == task_ids
+    assert [epoch_of(batch.first_token) for batch in batches] == [1, 2, 3, 4, 5, 6]
 
 
 def test_the_best_task_over_all_partitions_comes_first() -> None:
@@ -266,3 +376,122 @@ def test_what_fits_is_counted_over_all_partitions() -> None:
         answer = machines.answers_to(b"worker")[-1]
         assert isinstance(answer, m.Claimed)
         assert [len(granted.ids) // ids.ID_BYTES for granted in answer.batches] == expected
+
+
+def bring_near(machines: Machines, left_ms: int, partition: int = 0) -> Vnode:
+    """The horizon of a partition's document, and who leads it."""
+    node = machines.nodes[machines.documents[partition][1].leader]
+    vnode = node.vnodes[partition]
+    version, document = machines.documents[partition]
+    near = attrs.evolve(document, horizon_ms=machines.now_ms + left_ms)
+    machines.documents[partition] = version, near
+    vnode.election.document = near
+    node.timing = vnode.timing = vnode.election.timing = attrs.evolve(vnode.timing, horizon_ms=2 * left_ms)
+    return vnode
+
+
+@pytest.mark.parametrize("is_in_doubt", [False, True])
+def test_a_renewal_beyond_the_horizon_waits_until_it_has_moved_and_is_a_whole_one(
+        machines: Machines, is_in_doubt: bool) -> None:
+    enqueue(machines)
+    claim(machines, b"client", lease_ms=10_000)
+    machines.pass_time(100)
+    batch, vnode = told(machines, b"client"), bring_near(machines, 15_000)
+    assert batch is not None
+    machines.is_in_doubt = is_in_doubt
+    began_ms = machines.now_ms
+
+    assert renew(machines, batch, 60_000, b"longer") >= began_ms + 60_000
+    assert vnode.election.document.horizon_ms >= began_ms + 60_000
+
+
+@pytest.mark.parametrize("is_in_doubt", [False, True])
+def test_a_claim_beyond_the_horizon_waits_until_it_has_moved(machines: Machines, is_in_doubt: bool) -> None:
+    enqueue(machines)
+    vnode = bring_near(machines, 15_000)
+    machines.is_in_doubt = is_in_doubt
+    began_ms = machines.now_ms
+
+    claim(machines, b"client", lease_ms=60_000)
+    machines.pass_time(100)
+
+    batch = told(machines, b"client")
+    assert batch is not None and began_ms + 60_000 <= batch.end_ms <= vnode.election.document.horizon_ms
+
+
+def test_while_zookeeper_is_away_leases_are_renewed_up_to_the_horizon_and_not_in_part(machines: Machines) -> None:
+    enqueue(machines)
+    claim(machines, b"client", lease_ms=10_000)
+    machines.pass_time(100)
+    batch, vnode = told(machines, b"client"), bring_near(machines, 40_000)
+    assert batch is not None
+    machines.give(vnode.me.name, SessionChanged(Session.SUSPENDED))
+
+    end_ms = renew(machines, batch, 30_000, b"near")
+    assert end_ms >= machines.now_ms + 29_000
+    machines.ask(machines.names[0], m.Renew(3, 60_000, batch.ids, columns.pack_u64([batch.first_token])), b"far")
+    machines.pass_time(vnode.timing.grant_ms + 100)
+    answer = machines.answers_to(b"far")[0]
+    assert isinstance(answer, m.Failed) and not answer.is_definite and "horizon" in answer.text
+    assert [row.end.value for row in live_claims(vnode, batch)] == [end_ms]
+
+    machines.give(vnode.me.name, SessionChanged(Session.CONNECTED))
+    machines.pass_time(1_000)
+    assert renew(machines, batch, 60_000, b"again") >= machines.now_ms + 59_000
+
+
+def live_claims(vnode: Vnode, batch: m.ClaimBatch) -> list[ClaimRecord]:
+    record = vnode.replica.histories([batch.ids])[vnode.replica.prefix + batch.ids]
+    return list(History.decode(record).claims.entries.values())
+
+
+def test_a_horizon_that_stays_near_costs_no_other_partition_its_renewals() -> None:
+    machines = Machines(partitions=2)
+    machines.pass_time(4_000)
+    rows: list[tuple[bytes, int]] = []
+    for route in (0, 1):
+        batch = attrs.evolve(machines.batch("q", 1), ids=b"".join(machines.mint.mint(machines.now_ms, 1, route)))
+        machines.ask(machines.names[0], m.Enqueue(1, 0, (batch,)))
+        machines.pass_time(100)
+        machines.ask(machines.names[0], m.Claim(2, "q", 1, 10_000, 0, "w"), b"worker %d" % route)
+        machines.pass_time(100)
+        granted = told(machines, b"worker %d" % route)
+        assert granted is not None
+        rows.append((granted.ids, granted.first_token))
+    vnode = bring_near(machines, 15_000, 1)
+    machines.give(vnode.me.name, SessionChanged(Session.SUSPENDED))
+    machines.ask(machines.names[0], m.Renew(3, 60_000, b"".join(row[0] for row in rows),
+                                            columns.pack_u64([row[1] for row in rows])), b"both")
+    machines.pass_time(1_000)
+
+    answer = machines.answers_to(b"both")[0]
+    assert isinstance(answer, m.Renewed)
+    ends = columns.unpack_u64(answer.ends)
+    assert ends[0] >= machines.now_ms + 59_000 - 1_000 and ends[1] == 0
+    assert columns.unpack_u64(answer.unknown) == (1,)
+
+
+def test_a_renewal_beyond_the_horizon_waits_once_however_often_it_is_asked_and_is_forgotten(
+        machines: Machines) -> None:
+    """While ZooKeeper was away, each that was asked again stayed in memory for as long."""
+    enqueue(machines)
+    claim(machines, b"client", lease_ms=10_000)
+    machines.pass_time(100)
+    batch = told(machines, b"client")
+    assert batch is not None
+    leader, _ = leader_of(machines)
+    bring_near(machines, 15_000)
+    for name in machines.names:
+        machines.give(name, SessionChanged(Session.SUSPENDED))
+    node, origin = machines.nodes[leader], Origin(77, peer=followers_of(machines)[0])
+    open_before = len(node._operations)
+    for _ in range(5):
+        request = m.Renew(77, 60_000, batch.ids, columns.pack_u64([batch.first_token]))
+        machines.give(leader, Received(origin.peer, request))
+    assert node.awaits_horizon(origin)
+    assert len(node._operations) == open_before + 1
+
+    machines.pass_time(2_000)
+
+    assert not node.awaits_horizon(origin)
+    assert len(node._operations) <= open_before

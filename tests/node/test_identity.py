@@ -8,11 +8,23 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
+from node.machines import Machines
 from skuld_py.config import Parameters
-from skuld_py.errors import Corrupt, Malformed
+from skuld_py.errors import Corrupt, Malformed, Refused
 from skuld_py.model.body import Header
+from skuld_py.model.events import Session, SessionChanged
 from skuld_py.model.registration import Registration
-from skuld_py.node.identity import IDENTITY_KEY, Identity, Start, Verdict, begin_start, judge, load_identity
+from skuld_py.node.identity import (
+    IDENTITY_KEY,
+    UNJOINED_KEY,
+    Identity,
+    Start,
+    Verdict,
+    begin_start,
+    judge,
+    load_identity,
+    note_joined,
+)
 from skuld_py.node.node import FLOOR_KEY
 from skuld_py.node.starting import note_damage, prepare
 from skuld_py.partition.promise import Promise, load_promise, save_promise
@@ -39,7 +51,8 @@ ENTRY = Registration("h", 1, "a", 3)
 JUDGED = {
     "never heard of": (None, None, Verdict.FRESH),
     "announced and never started": (None, Registration(), Verdict.FRESH),
-    "crashed before it registered": (Identity("a", 1), None, Verdict.SAME),
+    "forgotten": (Identity("a", 1), None, Verdict.FORGOTTEN),
+    "forgotten, and announced again": (Identity("a", 1), Registration(), Verdict.FORGOTTEN),
     "as registered": (Identity("a", 3), ENTRY, Verdict.SAME),
     "ahead of it by a crash": (Identity("a", 9), ENTRY, Verdict.SAME),
     "empty": (None, ENTRY, Verdict.WIPED),
@@ -51,6 +64,80 @@ JUDGED = {
 @pytest.mark.parametrize(("stored", "registered", "verdict"), JUDGED.values(), ids=JUDGED.keys())
 def test_verdicts(stored: Identity | None, registered: Registration | None, verdict: Verdict) -> None:
     assert judge(stored, registered) is verdict
+
+
+def test_a_node_that_dies_again_and_again_before_it_is_a_member_stays_fresh() -> None:
+    store, entry = MemoryStore(), None
+    for fresh in "abc":
+        start = started(store, entry, fresh)
+        assert (start.identity, start.verdict, start.alarms) == (Identity(fresh, 1), Verdict.FRESH, ())
+    for starts in (2, 3):  # registered, and still no member
+        start = started(store, registration_of(start), "x")
+        assert (start.identity, start.verdict) == (Identity("c", starts), Verdict.SAME)
+
+    assert started(store, None, "d").verdict is Verdict.FRESH
+    assert suspects(store, PARTITIONS) == {}
+
+
+@pytest.mark.parametrize("starts", [1, 2])
+def test_a_member_without_an_entry_is_a_new_one_that_trusts_nothing_it_has(starts: int) -> None:
+    store, entry = MemoryStore(), None
+    for _ in range(starts):
+        entry = registration_of(started(store, entry, "a"))
+        note_joined(store)
+        save_promise(store, 2, Promise(7, "me"))
+        store.commit()
+
+    for fresh in ("b", "c"):  # a crash before it registers changes nothing
+        start = started(store, None, fresh)
+        assert (start.identity, start.verdict) == (Identity(fresh, 1), Verdict.FORGOTTEN)
+        assert start.alarms and "it was forgotten" in suspects(store, PARTITIONS)[3]
+    assert load_promise(store, 2) == Promise(7, "me")
+    assert started(store, registration_of(start), "d").verdict is Verdict.SAME
+
+
+def test_a_node_that_is_told_of_its_session_is_a_member_from_then_on() -> None:
+    machines = Machines(partitions=1)
+    name = machines.names[0]
+    store = machines.stores[name]
+    begin_start(store, None, "a", 1)
+    machines.nodes[name].step(machines.now_ms, SessionChanged(Session.SUSPENDED))
+    assert store.get("meta", UNJOINED_KEY)
+
+    machines.nodes[name].step(machines.now_ms, SessionChanged(Session.CONNECTED))
+    assert store.get("meta", UNJOINED_KEY) is None
+
+
+def test_a_directory_of_a_release_without_the_mark_counts_as_that_of_a_member() -> None:
+    store = MemoryStore()
+    started(store, None, "a")
+    store.pop_many("meta", [UNJOINED_KEY])
+
+    assert started(store, None, "b").verdict is Verdict.FORGOTTEN
+
+
+def test_the_mark_of_an_earlier_start_says_nothing_of_a_later_one() -> None:
+    store = MemoryStore()
+    first = started(store, None, "a")
+    mark = store.get("meta", UNJOINED_KEY)
+    assert mark is not None
+    started(store, registration_of(first))
+    store.put_many("meta", [(UNJOINED_KEY, mark)])  # an earlier release counted the last start
+
+    assert started(store, None, "b").verdict is Verdict.FORGOTTEN
+
+
+def test_a_forgotten_node_with_the_only_copies_is_refused_and_keeps_what_it_has() -> None:
+    store = MemoryStore()
+    started(store, None, "a")
+    note_joined(store)
+    store.commit()
+
+    with pytest.raises(Refused, match=r"this node was forgotten.* move the data directory away"):
+        prepare(store, None, "b", attrs.evolve(PARAMETERS, replicas=1))
+    store.crash()
+    assert load_identity(store) == Identity("a", 1) and not suspects(store, PARTITIONS)
+    assert prepare(store, None, "b", attrs.evolve(PARAMETERS, replicas=2))[0].verdict is Verdict.FORGOTTEN
 
 
 def test_a_fresh_node_has_no_marks_and_counts_its_starts() -> None:
@@ -71,6 +158,7 @@ def test_a_wiped_directory_is_found_out_again_after_a_crash_before_registering()
     for fresh in ("b", "c"):
         start = started(store, ENTRY, fresh)
         assert (start.identity, start.verdict) == (Identity(fresh, 1), Verdict.WIPED)
+        assert start.is_empty == (fresh == "b")
         assert list(suspects(store, PARTITIONS)) == [0, 1, 2, 3]
     for partition in range(PARTITIONS):
         clear_suspect(store, partition)
@@ -227,6 +315,9 @@ class Life(RuleBasedStateMachine):
         """Start, and die after so many of: commit, register, promise in public, be copied when down."""
         self.count += 1
         start = begin_start(self.store, self.registered, f"i{self.count}", 1)
+        if start.verdict is Verdict.FRESH:  # another voter, with nothing of the one that was
+            assert self.registered is None and load_promise(self.store, 0) == Promise()
+            self.told = 0
         if steps > 0:
             self.store.commit()
         if steps > 1:
@@ -238,7 +329,13 @@ class Life(RuleBasedStateMachine):
             self.copies.append(self.store.snapshot())
         self.store.crash()
 
+    @rule()
+    def forget(self) -> None:
+        """The entry is removed while the node is down, for no partition needs its vote."""
+        self.registered = None
+
     def _promise(self) -> None:
+        note_joined(self.store)
         if suspects(self.store, 1):  # as the refill does it: the peers still know
             clear_suspect(self.store, 0)
         self.told += 1

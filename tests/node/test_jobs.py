@@ -14,6 +14,7 @@ from skuld_py.model.document import Document, Member, seats_of
 from skuld_py.model.events import Effect, ReadDocument
 from skuld_py.model.ids import IdMint
 from skuld_py.node.moving import ASK_PAUSE_MS, Moving
+from skuld_py.partition.bulletin import Bulletin
 from skuld_py.partition.exchange import Pass, Progress
 from skuld_py.partition.vnode import Vnode
 from skuld_py.simulation.store import MemoryStore
@@ -31,6 +32,8 @@ class Stage:
         members = {name: Member(name, "h", 1, f"boot of {name}") for name in EVERYBODY}
         self.vnode = Vnode(0, members["me"], Parameters("c", "i", 1, len(cohort), 200), MemoryStore(),
                            DEFAULT_TIMING, DEFAULT_LIMITS, lambda most: 0)
+        self.vnode.has_read = True
+        self.vnode.nodes = tuple(members)
         self.vnode.replica.store_tasks(NOW, Header("q").encode(), IdMint(1).mint(1_000, 3, 0), [b""] * 3)
         self.vnode.settle(0, 4, 4, cohort)
         self.sent: list[tuple[str, m.Message]] = []
@@ -41,17 +44,17 @@ class Stage:
         node: Any = SimpleNamespace(
             me=members["me"], live=members, vnodes=[self.vnode], owners=lambda partition: self.owners,
             keepers=lambda partition: [], send=lambda name, message: self.sent.append((name, message)),
-            carry_out=self.asked.extend)
+            carry_out=self.asked.extend, bulletin=Bulletin(), timing=DEFAULT_TIMING)
         self.members = members
         comparing: Any = self
         self.moving = Moving(node, comparing)
 
-    def pursue(self, partition: int, peer: str) -> None:
+    def pursue(self, partition: int, peer: str, *, is_awaited: bool = False) -> None:
         """Stands for the exchanges of the node."""
         self.pursued.append(peer)
 
     def look(self) -> Stage:
-        self.moving.look(NOW)
+        self.moving.look(NOW, [0])
         return self
 
     def compare(self, peer: str, *, serial: int = 11, given: int = 0) -> Stage:
@@ -109,22 +112,22 @@ def test_a_zombie_drops_what_a_majority_has_and_nothing_before() -> None:
 
     for peer, given in (("n1", 0), ("n2", 3), ("n4", 0)):
         stage.compare(peer, given=given)
-        stage.moving.drop()
+        stage.moving.drop(0)
         assert not stage.is_done and stage.count == 3
 
     stage.confirm(THERE)
     stage.compare("n2", serial=12)
     assert stage.is_done
-    stage.moving.drop(2)
+    stage.moving.drop(0, 2)
     assert stage.count == 3, "what was read before does not count"
 
     assert stage.look().asked == [ReadDocument(0)]
     for cohort, era in ((HERE, 4), (THERE, 5)):
-        stage.confirm(cohort, era).moving.drop(2)
+        stage.confirm(cohort, era).moving.drop(0, 2)
         assert stage.count == 3
-    stage.confirm(THERE).moving.drop(2)
+    stage.confirm(THERE).moving.drop(0, 2)
     assert 0 < stage.count < 3
-    stage.moving.drop()
+    stage.moving.drop(0)
     assert stage.count == 0
 
 
@@ -147,7 +150,7 @@ def test_a_zombie_that_is_wanted_again_drops_no_more(change: str) -> None:
     else:
         stage.vnode.settle(0, 5, 5, ("n1", "n3", "n4"))
 
-    stage.moving.drop()
+    stage.moving.drop(0)
 
     assert stage.count == 3
 
@@ -163,7 +166,7 @@ def forgetful(cohort: tuple[str, ...]) -> Stage:
 
 def tell(stage: Stage, peer: str, promised: int, *, trial: bool = True) -> Stage:
     stage.moving.on_vote(peer, m.Vote(0, 4, True, trial, promised, 4))
-    stage.moving.look(NOW + ASK_PAUSE_MS)
+    stage.moving.look(NOW + ASK_PAUSE_MS, [0])
     return stage
 
 

@@ -67,7 +67,7 @@ def complete(machines: Machines, claims: dict[bytes, int]) -> None:
 
 
 def counts(machines: Machines, name: str) -> tuple[int, ...]:
-    return machines.nodes[name].vnodes[0].replica.filing.tally.rows(b"q", 1)[0][1]
+    return machines.nodes[name].vnodes[0].replica.filing.tally.row(b"q")
 
 
 def leader_of(machines: Machines) -> str:

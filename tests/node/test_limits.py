@@ -236,6 +236,16 @@ def test_nothing_is_lent_while_what_a_leader_holds_was_never_told(machines: Mach
     assert claim_all(machines) == 3
 
 
+def test_what_a_leader_known_to_be_deposed_reports_does_not_count(machines: Machines) -> None:
+    put(machines, THREE.encode())
+    give(machines, 5, 8)
+    deposed = next(name for name in machines.names if name != home(machines) and machines.nodes[name].led())
+    for vnode in machines.nodes[deposed].led():
+        machines.nodes[home(machines)].vnode(vnode.partition).note_leader(deposed, vnode.epoch + 1)
+
+    assert claim_all(machines) == 0, "its successor has told nothing"
+
+
 def caught(machines: Machines) -> tuple[str, str, m.Lent]:
     """A loan on its way: its borrower, its home, and what was lent."""
     put(machines, THREE.encode())

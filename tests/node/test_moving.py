@@ -154,10 +154,13 @@ def test_a_wiped_node_neither_votes_nor_counts_until_it_has_filled(
     others = machines.names[1:]
     assert roles(node) == [Role.SUSPECT] * 8
     for vnode in node.vnodes:
+        vnode.has_read = True
         assert vnode.on_request_vote(machines.now_ms, others[0], m.RequestVote(
             vnode.partition, 99, tuple(machines.names), False), is_led=False) is None
-        grant = m.Grant(1, vnode.partition, 99, 99 << 32, 1, 2, "w", "q", bytes(20), bytes(4))
-        assert not vnode.on_grant(machines.now_ms, others[0], grant).is_accepted
+        task_id = machines.mint.mint(machines.now_ms, 1, vnode.partition)[0]
+        grant = m.Grant(1, vnode.partition, 99, 99 << 32, 1, 2, "w", "q", task_id, bytes(4))
+        refused = vnode.on_grant(machines.now_ms, others[0], grant)
+        assert refused is not None and not refused.is_accepted
         assert not vnode.is_counted
 
 
@@ -183,11 +186,37 @@ def test_a_leader_whose_data_is_an_old_copy_is_found_out() -> None:
     machines.stores[leader].restore(young[leader])
     node = machines.restart(leader)
     assert not node.vnodes[0].suspicion
+    said: list[tuple[int, str]] = []
+    node.bulletin.on_doubt = lambda partition, reason: said.append((partition, reason))
 
     for _ in range(1_000):
         machines.pass_time(1)
         if node.vnodes[0].suspicion:
             break
+    assert "old copy" in node.vnodes[0].suspicion
+    assert said == [(0, node.vnodes[0].suspicion)]
+    machines.pass_time(10_000)
+    assert not node.vnodes[0].suspicion
+
+
+def test_a_voter_whose_data_is_an_old_copy_is_found_out() -> None:
+    machines = Machines(partitions=1)
+    machines.pass_time(3_000)
+    first = machines.documents[0][1].leader
+    voter = next(name for name in reversed(machines.documents[0][1].cohort) if name != first)
+    copy = machines.stores[voter].snapshot()
+    others = tuple(member for member in machines.members if member.name != first)
+    for member in others:
+        machines.give(member.name, MembersChanged(others))
+    machines.pass_time(5_000)
+    document = machines.documents[0][1]
+    assert document.leader not in (first, voter)
+    assert document.promises[voter] == document.epoch > document.previous.epoch
+
+    machines.stores[voter].restore(copy)
+    node = machines.restart(voter)
+    machines.pass_time(20)
+
     assert "old copy" in node.vnodes[0].suspicion
     machines.pass_time(10_000)
     assert not node.vnodes[0].suspicion

@@ -10,6 +10,7 @@ from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header
 from skuld_py.model.ids import named_id
+from skuld_py.node.naming import NAMES_AT_ONCE
 
 WINDOW_MS = 60_000
 
@@ -136,3 +137,88 @@ def test_a_window_no_longer_than_ended_tasks_are_kept_is_taken(keep_ms: int) -> 
     machines = with_retention(keep_ms)
 
     assert duplicates(enqueue(machines, batch_of(machines.now_ms, b"one"))) == []
+
+
+# -- content is settled by the first majority ---------------------------------------------------------
+
+
+def claimed(machines: Machines) -> list[m.ClaimBatch]:
+    machines.ask(machines.names[0], m.Claim(9, "q", 1, 60_000, 0, "w"), b"worker")
+    machines.pass_time(100)
+    answer = machines.answers_to(b"worker")[-1]
+    assert isinstance(answer, m.Claimed)
+    return list(answer.batches)
+
+
+@pytest.mark.parametrize("is_claimed", [False, True])
+def test_a_later_call_by_a_clock_that_is_behind_changes_nothing_and_is_told(machines: Machines,
+                                                                            is_claimed: bool) -> None:
+    machines.pass_time(40_000 - machines.now_ms % WINDOW_MS)
+    first = batch_of(machines.now_ms, b"first")
+    enqueue(machines, first)
+    if is_claimed:
+        assert claimed(machines)
+    machines.pass_time(10_000)
+    late = batch_of(machines.now_ms - 30_000, b"late")
+    assert late.ids == first.ids
+
+    assert duplicates(enqueue(machines, late, node=1)) == [0]
+    assert duplicates(enqueue(machines, late, w=3, node=2)) == [0]
+    machines.pass_time(3 * machines.nodes[machines.names[0]].timing.exchange_ms)
+    assert bodies(machines, first.ids) == [b"first"] * 3
+
+
+def test_a_copy_that_missed_the_first_call_takes_no_later_one(machines: Machines) -> None:
+    machines.pass_time(40_000 - machines.now_ms % WINDOW_MS)
+    first = batch_of(machines.now_ms, b"first")
+    machines.is_deaf = machines.names[2]
+    assert isinstance(enqueue(machines, first), m.Acked)
+    machines.is_deaf = ""
+    late = batch_of(machines.now_ms - 20_000, b"late")
+
+    assert duplicates(enqueue(machines, machines.batch("q", 2), late, node=2)) == [2]
+    machines.pass_time(3 * machines.nodes[machines.names[0]].timing.exchange_ms)
+    assert bodies(machines, first.ids) == [b"first"] * 3
+
+
+def test_more_copies_of_what_is_there_are_made_for_who_asks_for_them(machines: Machines) -> None:
+    first = batch_of(machines.now_ms, b"first")
+    machines.is_deaf = machines.names[2]
+    enqueue(machines, first, w=1)
+    machines.is_deaf = ""
+
+    answer = enqueue(machines, batch_of(machines.now_ms, b"late"), w=3)
+    assert isinstance(answer, m.Acked) and answer.copies == 3 and duplicates(answer) == [0]
+    assert bodies(machines, first.ids) == [b"first"] * 3
+
+
+def test_names_without_a_majority_are_refused_and_nothing_is_written(machines: Machines) -> None:
+    first = batch_of(machines.now_ms, b"first")
+    machines.is_lost = lambda message: isinstance(message, m.Get)
+    others = [batch_of(machines.now_ms, b"x", f"n{number}") for number in range(NAMES_AT_ONCE)]
+
+    machines.ask(machines.names[0], m.Enqueue(1, 1, (first, *others)), b"me")
+    machines.pass_time(20_000)
+    answer, = machines.answers_to(b"me")
+    assert isinstance(answer, m.Failed) and (answer.code, answer.is_definite) == ("unavailable", True)
+    assert bodies(machines, first.ids) == []
+
+
+def test_a_request_of_many_names_is_asked_for_in_parts_and_answered_once(machines: Machines) -> None:
+    names = [f"n{number}" for number in range(3 * NAMES_AT_ONCE)]
+    some = [batch_of(machines.now_ms, b"one", name) for name in names[::2]]
+    assert duplicates(enqueue(machines, *some)) == []
+
+    every = [batch_of(machines.now_ms, b"two", name) for name in names]
+    assert duplicates(enqueue(machines, *every)) == [*range(0, len(names), 2)]
+    assert duplicates(enqueue(machines, *every)) == [*range(0, len(names), 2)], "its own are its own"
+
+
+def test_of_two_at_the_same_time_the_one_that_no_majority_took_is_told(machines: Machines) -> None:
+    first, second = batch_of(machines.now_ms, b"first"), batch_of(machines.now_ms + 1, b"second")
+    for node, batch in enumerate((first, second)):
+        machines.ask(machines.names[node], m.Enqueue(node, 0, (batch,)), b"me")
+    machines.pass_time(300)
+
+    assert sorted(duplicates(answer) for answer in machines.answers_to(b"me")) == [[], [0]]
+    assert bodies(machines, first.ids) == [b"first"] * 3

@@ -7,14 +7,31 @@ from collections.abc import Callable
 import pytest
 
 from node.machines import Machines
+from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.crdt import LatticeMap, Max, Min
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header, Retry
-from skuld_py.model.history import FAILED, RELEASED, SNOOZED, ClaimRecord, History, decode_history, ending_of
-from skuld_py.model.outcomes import ERROR_SEQ, RESULT_SEQ, entries_of
+from skuld_py.model.events import Received, Session, SessionChanged
+from skuld_py.model.history import (
+    CLAIMS_FOR_LIFE,
+    CLAIMS_MAX,
+    FAILED,
+    RELEASED,
+    SNOOZED,
+    TOO_MANY_CLAIMS,
+    ClaimRecord,
+    History,
+    death_of,
+    decode_history,
+    ending_of,
+    revival_of,
+    token_of,
+)
+from skuld_py.model.outcomes import ERROR_SEQ, RESULT_SEQ, entries_of, result_of
 from skuld_py.model.retrying import pause_ms
 from skuld_py.model.state import State
+from skuld_py.model.task import LogEntry, view
 from skuld_py.node.judging import open_claim
 from skuld_py.partition.replica import Replica
 from skuld_py.partition.vnode import Vnode
@@ -273,8 +290,52 @@ def test_completion_goes_before_whatever_else_happened(
     assert entries(machines, task_id) == {(row[1], RESULT_SEQ): b"all the same"}
     assert claim(machines) is None
     assert revive(machines, task_id) is m.Revival.NOT_DEAD
-    counts = [node.vnodes[0].replica.filing.tally.rows(b"q", 1)[0][1] for node in machines.nodes.values()]
+    counts = [node.vnodes[0].replica.filing.tally.row(b"q") for node in machines.nodes.values()]
     assert [row[State.COMPLETED] for row in counts] == [1] * 3
+
+
+def results_shown(machines: Machines, task_id: bytes) -> tuple[bytes | None, bytes]:
+    """By a read, and by a wait for the end."""
+    got, awaited = ask(machines, m.Get(8, task_id)), ask(machines, m.Await(9, task_id, 0))
+    assert isinstance(got, m.Got) and isinstance(awaited, m.Awaited)
+    row, = got.tasks
+    logged = [LogEntry(*key, data) for key, data in entries_of(row).items()]
+    return (view(row.id, row.body.unpack()[0], decode_history(row.history), logged).result,
+            awaited.results.unpack()[0])
+
+
+@pytest.mark.parametrize("late, shown", [(b"", b"new"), (b"old", b"old")])
+def test_a_result_that_was_shown_does_not_vanish_behind_an_earlier_completion_without_one(
+        machines: Machines, late: bytes, shown: bytes) -> None:
+    """An older claim's completion, on its way since before, came when that of the newer one had been read."""
+    task_id = enqueue(machines)
+    old = claimed(machines)
+    for seq in range(2):  # so much that a read ends before what stands behind it
+        entry = columns.pack([b"x" * 60_000] * 15)
+        assert isinstance(ask(machines, m.Append(3, 0, task_id, old[1], 15 * seq, entry)), m.Acked)
+    machines.pass_time(LEASE_MS + machines.parameters.skew_ms)
+    new = claimed(machines)
+    begun_ms = machines.now_ms
+    machines.pass_time(100)
+    complete(machines, new, b"new")
+    assert results_shown(machines, task_id) == (b"new", b"new")
+
+    slow = m.Complete(4, 0, begun_ms, task_id, columns.pack_u64([old[1]]), b"", columns.pack([late]))
+    for name in machines.names:
+        machines.give(name, Received(machines.names[0], slow))
+    machines.pass_time(100)
+
+    assert history(machines, task_id).completion.value == (begun_ms, old[1])
+    assert results_shown(machines, task_id) == (shown, shown)
+
+
+def test_of_several_results_without_that_of_the_completion_the_newest_claim_s_stands() -> None:
+    entries = {(1, RESULT_SEQ): b"a", (3, RESULT_SEQ): b"c", (4, ERROR_SEQ): b"d", (5, 0): b"e"}
+
+    assert result_of((50, 2), entries) == b"c"
+    assert result_of((50, 1), entries) == b"a"
+    assert result_of(None, entries) is None
+    assert result_of((50, 2), {(2, 0): b"a"}) is None
 
 
 def test_of_two_results_of_one_claim_every_copy_keeps_the_same(machines: Machines) -> None:
@@ -360,8 +421,40 @@ def test_only_a_dead_task_is_revived(machines: Machines) -> None:
     assert revive(machines, task_id) is m.Revival.NOT_DEAD, "its last attempt is under way"
     conclude(machines, FAILED, row, 0)
     assert revive(machines, task_id) is m.Revival.REVIVED
-    assert claimed(machines)[0] == task_id
+    row = claimed(machines)
+    assert row[0] == task_id
+    complete(machines, row)
     assert revive(machines, task_id) is m.Revival.NOT_DEAD
+
+
+def test_who_asks_again_is_told_that_a_task_is_revived_though_others_have_claimed_it_since(
+        machines: Machines) -> None:
+    task_id = enqueue(machines, Retry(max_attempts=1))
+    conclude(machines, FAILED, claimed(machines), 0)
+    assert revive(machines, task_id) is m.Revival.REVIVED
+    row = claimed(machines)
+    known = history(machines, task_id)
+
+    assert revive(machines, task_id) is m.Revival.REVIVED
+    assert history(machines, task_id) == known, "it began anew once"
+    renew(machines, row)
+
+
+@pytest.mark.parametrize(("claims", "outcome"), [
+    (CLAIMS_FOR_LIFE - 1, m.Revival.REVIVED), (CLAIMS_FOR_LIFE, m.Revival.TOO_OLD)])
+def test_a_task_that_was_claimed_too_often_over_its_rounds_is_revived_no_more(
+        machines: Machines, claims: int, outcome: m.Revival) -> None:
+    """Its history would fit no page of an election, and then nobody could lead its partition."""
+    task_id = enqueue(machines)
+    holder = "h" * 200
+    lived = History(claims=LatticeMap({token_of(1, number): ClaimRecord(1, Max(2), ending_of(SNOOZED, 3), holder)
+                                       for number in range(1, claims + 1)}),
+                    revived=revival_of(7, token_of(1, 1)), died=death_of(7, TOO_MANY_CLAIMS))
+    for name in machines.names:
+        machines.nodes[name].vnodes[0].replica.join_history(machines.now_ms, task_id, lived, None)
+
+    assert revive(machines, task_id) is outcome
+    assert len(lived.encode()) * (claims + CLAIMS_MAX) // claims < DEFAULT_LIMITS.page_bytes * 3 // 4
 
 
 def test_of_several_tasks_each_is_told_its_own(machines: Machines) -> None:
@@ -388,3 +481,98 @@ def test_the_pause_grows_by_its_factor_up_to_its_longest_and_jitters_by_data() -
     drawn = [pause_ms(jittered, 1, task_id, 7) for task_id in task_ids]
     assert drawn == [pause_ms(jittered, 1, task_id, 7) for task_id in task_ids]
     assert 900 <= min(drawn) < 920 and 1_080 < max(drawn) <= 1_100 and len(dict.fromkeys(drawn)) > 100
+
+
+@pytest.mark.parametrize("lost", [m.Renewed, m.Amended])
+@pytest.mark.parametrize("kind", [FAILED, SNOOZED, RELEASED])
+def test_what_a_leader_may_have_recorded_before_it_was_deposed_is_not_refused(
+        machines: Machines, kind: int, lost: type[m.Message]) -> None:
+    """Asked again it said that it did not lead, and that was taken for its word on the first time as well."""
+    enqueue(machines)
+    task_id, token = claimed(machines)
+    machines.is_lost = lambda message: isinstance(message, lost)
+    coordinator = next(name for name in machines.names if name != leader_of(machines)[0])
+    machines.ask(coordinator, m.Conclude(3, kind, 5_000, task_id, columns.pack_u64([token])), b"holder")
+    machines.pass_time(100)
+    for name in machines.names:
+        machines.give(name, SessionChanged(Session.LOST))
+    machines.is_lost = lambda message: False
+    machines.pass_time(6_000)
+
+    assert all(decode_history(store.get("history", b"\0\0" + task_id)).claims.entries[token].kind == kind
+               for store in machines.stores.values())
+    answer, = machines.answers_to(b"holder")
+    assert isinstance(answer, m.Failed) and not answer.is_definite
+
+
+def test_what_no_leader_was_asked_twice_is_refused(machines: Machines) -> None:
+    enqueue(machines)
+    task_id, token = claimed(machines)
+    leader, _ = leader_of(machines)
+    coordinator = next(name for name in machines.names if name != leader)
+    machines.give(leader, SessionChanged(Session.LOST))
+    machines.reads_failing = 10_000
+    machines.ask(coordinator, m.Conclude(3, FAILED, 0, task_id, columns.pack_u64([token])), b"holder")
+    machines.pass_time(6_000)
+
+    answer, = machines.answers_to(b"holder")
+    assert isinstance(answer, m.Failed) and (answer.code, answer.is_definite) == ("no_leader", True)
+
+
+# -- cancelling what is not there ----------------------------------------------------------------------
+
+
+def test_what_is_enqueued_where_an_unknown_task_was_to_be_cancelled_lives(machines: Machines) -> None:
+    unknown = machines.mint.mint(machines.now_ms, 1, 0)[0]
+
+    answer = ask(machines, m.Cancel(6, 0, 0, unknown))
+
+    assert isinstance(answer, m.Failed) and answer.is_definite
+    assert (answer.code, ids.to_text(unknown) in answer.text) == ("no_such_task", True)
+    assert not any(store.rows("history") for store in machines.stores.values())
+    assert not any(node.interests.watchers for node in machines.nodes.values()), "nobody waits for it"
+    batch = m.TaskBatch(Header("q").encode(), unknown, columns.pack([b"x"]))
+    assert isinstance(ask(machines, m.Enqueue(1, 0, (batch,))), m.Acked)
+    assert claimed(machines)[0] == unknown
+
+
+def test_where_one_task_is_unknown_none_is_cancelled(machines: Machines) -> None:
+    known, unknown = enqueue(machines), machines.mint.mint(machines.now_ms, 1, 0)[0]
+
+    answer = ask(machines, m.Cancel(6, 0, 0, known + unknown))
+
+    assert isinstance(answer, m.Failed) and answer.code == "no_such_task"
+    assert claimed(machines)[0] == known
+
+
+def test_a_task_is_cancelled_also_where_it_is_not_known_yet(machines: Machines) -> None:
+    leader, _ = leader_of(machines)
+    other = next(name for name in machines.names if name != leader)
+    machines.is_lost = lambda message: isinstance(message, m.Replicate | m.Compare)
+    machines.is_deaf = leader
+    task_id, = machines.mint.mint(machines.now_ms, 1, 7)
+    batch = m.TaskBatch(Header("q").encode(), task_id, columns.pack([b"x"]))
+    machines.ask(other, m.Enqueue(1, 1, (batch,)), b"me")
+    machines.pass_time(50)
+    machines.is_deaf = ""
+    known = [name for name, store in machines.stores.items() if store.rows("body")]
+    assert known == [other]
+
+    machines.ask(other, m.Cancel(6, 3, 0, task_id), b"actor")
+    machines.pass_time(200)
+
+    assert isinstance(machines.answers_to(b"actor")[-1], m.Acked)
+    assert all(store.rows("history") for store in machines.stores.values())
+
+
+def test_many_tasks_are_cancelled_by_one_request(machines: Machines) -> None:
+    made = machines.mint.mint(machines.now_ms, 2 * m.ENDS_MAX + 1, 7)
+    batch = m.TaskBatch(Header("q").encode(), b"".join(made), columns.pack([b"x"] * len(made)))
+    assert isinstance(ask(machines, m.Enqueue(1, 0, (batch,))), m.Acked)
+    unknown = machines.mint.mint(machines.now_ms, 1, 7)[0]
+
+    refused = ask(machines, m.Cancel(6, 0, 0, b"".join([*made, unknown])))
+    assert isinstance(refused, m.Failed) and refused.text.startswith("ids: 1 were")
+    assert isinstance(ask(machines, m.Cancel(6, 0, 0, b"".join(made))), m.Acked)
+
+    assert claim(machines) is None

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import attrs
 import pytest
 
 from node.machines import Machines
 from skuld_py.config import DEFAULT_LIMITS, Limits
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
+from skuld_py.model.asides import Aside
 from skuld_py.model.body import Header, encode_body
+from skuld_py.model.events import Received
 from skuld_py.model.history import CANCELLED, decode_history
 from skuld_py.model.outcomes import facts_of
 from skuld_py.model.state import State
@@ -83,6 +86,23 @@ def test_what_one_copy_knows_is_given_to_a_majority_before_it_is_shown(machines:
     assert all(is_shown_done(read(machines, name, task_id)) for name in others), "what was shown stays shown"
 
 
+def test_what_was_not_asked_for_is_not_looked_at() -> None:
+    machines = Machines(partitions=2)
+    machines.pass_time(2_000)
+    task_id, (reader, liar, _) = enqueue(machines), machines.names
+    other = task_id[:-1] + bytes([task_id[-1] ^ 1])
+
+    def tells_more(message: m.Message) -> bool:
+        if isinstance(message, m.Got) and len(message.tasks) == 1:
+            rows = (*message.tasks, attrs.evolve(message.tasks[0], id=other))
+            machines.flying.append((reader, Received(liar, attrs.evolve(message, tasks=rows))))
+        return False
+
+    machines.is_lost = tells_more
+    answer = read(machines, reader, task_id)
+    assert isinstance(answer, m.Got) and [row.id for row in answer.tasks] == [task_id]
+
+
 def test_nothing_is_shown_that_a_majority_could_not_be_given(machines: Machines) -> None:
     task_id, knows = enqueue(machines), machines.names[0]
     complete_on_one(machines, knows, task_id)
@@ -129,6 +149,25 @@ def test_less_than_was_seen_before_is_never_shown(machines: Machines) -> None:
     patience_ms = LEAST_MS + machines.nodes[knows].timing.resend_ms
     refused = read(machines, machines.names[1], task_id, seen + 1, wait_ms=patience_ms)
     assert isinstance(refused, m.Failed) and refused.code == "unavailable" and "min_seq" in refused.text
+
+
+def test_of_a_long_log_its_end_is_shown_and_what_copies_miss_of_that_is_mended(machines: Machines) -> None:
+    """One copy has missed the last entries, and so has more of the earlier ones to show than the others."""
+    task_id, behind, large = enqueue(machines), machines.names[2], bytes(DEFAULT_LIMITS.entry_bytes)
+    for seq in range(40):
+        machines.is_deaf = behind if seq >= 30 else ""
+        machines.is_lost = lambda message: isinstance(message, EXCHANGES)
+        machines.ask(machines.names[0], m.Append(5, 0, task_id, TOKEN, seq, columns.pack([large])), b"worker")
+        machines.pass_time(50)
+    machines.is_deaf = ""
+    shown = []
+    for name in machines.names:
+        answer = read(machines, name, task_id)
+        assert isinstance(answer, m.Got)
+        aside, = map(Aside.decode, answer.asides.unpack())
+        shown.append((columns.unpack_u64(answer.tasks[0].seqs), aside.cuts))
+        assert isinstance(read(machines, name, task_id, facts_of(answer.tasks[0], aside.cuts.values())), m.Got)
+    assert shown == [(tuple(range(24, 40)), {TOKEN: 24})] * 3
 
 
 def test_a_reader_who_wants_more_is_shown_it_once_it_is_there(machines: Machines) -> None:

@@ -96,6 +96,14 @@ def test_what_was_granted_is_not_there_any_more() -> None:
     assert order(made) == ["me", "a"]
 
 
+def test_a_grant_of_nothing_moves_no_head() -> None:
+    made = router(me=head(2_000), a=head(100))
+
+    made.note_granted("a", "q", [m.ClaimBatch(b"", 1, 9, columns.pack([]))])
+
+    assert order(made) == ["a", "me"]
+
+
 def test_who_had_nothing_is_forgotten() -> None:
     made = router(a=head(1))
     assert made.is_listed("a", "q")

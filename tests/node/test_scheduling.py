@@ -10,10 +10,10 @@ import pytest
 from node.machines import Machines
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header
-from skuld_py.model.events import Received, Send, Session, SessionChanged, Settled, Ticked
+from skuld_py.model.events import Event, Received, Send, Session, SessionChanged, Settled, Ticked
 from skuld_py.model.schedule import SCHEDULE, Schedule, home_of
 from skuld_py.model.setting import UNSET
-from skuld_py.node.scheduling import PLANS_AT_ONCE, TICKS_AT_ONCE
+from skuld_py.node.scheduling import LINE_CHARS, SIGHT_MS, TICKS_AT_ONCE, WORK_AT_ONCE
 
 PARTITIONS = 4
 EVERY_MS = 10_000
@@ -212,7 +212,7 @@ def test_a_definition_that_cannot_be_read_is_refused_and_what_is_stored_of_it_ig
 
 
 def test_many_schedules_due_at_once_are_all_served_a_part_at_a_time(machines: Machines) -> None:
-    count = 3 * max(PLANS_AT_ONCE, TICKS_AT_ONCE)
+    count = 3 * max(TICKS_AT_ONCE, WORK_AT_ONCE)
     schedule = Schedule(Header("q").encode(), b"x", machines.now_ms, every_ms=EVERY_MS)
     rows = tuple(m.SettingRow(SCHEDULE, f"s{number}", 5, "w", schedule.encode()) for number in range(count))
     for name in machines.names:
@@ -223,9 +223,181 @@ def test_many_schedules_due_at_once_are_all_served_a_part_at_a_time(machines: Ma
         node = machines.nodes[name]
         sent = [effect for event in (Ticked(), Settled()) for effect in node.step(machines.now_ms + 1, event)
                 if isinstance(effect, Send) and isinstance(effect.message, m.Replicate)]
-        assert len(sent) <= PLANS_AT_ONCE * (len(machines.names) - 1)
+        assert len(sent) <= WORK_AT_ONCE // 3 * (len(machines.names) - 1), "two looks and a write for each"
     machines.pass_time(8_000)
 
     assert all(len(ticks(machines, f"s{number}")) == 1 for number in range(0, count, 50))
     bodies = {key for store in machines.stores.values() for key in store.rows("body")}
     assert len(bodies) == count
+
+
+# -- clocks that were wrong for a while -------------------------------------------------------------
+
+DAY_MS = 24 * 3_600_000
+
+
+def put_by_a_client(machines: Machines, at: int, value: bytes | None = None) -> m.Message | None:
+    """As clients do: the version is the one told, and so is the time from which on it ticks."""
+    client = b"asked %d" % len(machines.answers)
+    machines.ask(machines.names[at], m.GetSettings(1, SCHEDULE, "s", b""), client)
+    machines.pass_time(20)
+    got, = machines.answers_to(client)
+    assert isinstance(got, m.GotSettings)
+    schedule = Schedule(Header("q").encode(), b"x", got.version, every_ms=EVERY_MS)
+    return put(machines, version=got.version, at=at, value=schedule.encode() if value is None else value)
+
+
+def since(machines: Machines) -> set[int]:
+    return {node.settings.schedules["s"].since_ms for node in machines.nodes.values()}
+
+
+def test_a_schedule_that_was_put_by_a_node_a_day_ahead_ticks_today(machines: Machines) -> None:
+    wrong = machines.names[1]
+    machines.ahead_ms[wrong] = DAY_MS
+    begun_ms = machines.now_ms
+    assert isinstance(put_by_a_client(machines, 1), m.SettingPut)
+    machines.ahead_ms[wrong] = 0
+    machines.restart(wrong)
+    machines.pass_time(35_000)
+
+    assert [tick for tick in ticks(machines) if tick <= machines.now_ms] == [
+        tick for tick in range(0, machines.now_ms, EVERY_MS) if tick > begun_ms]
+
+
+def test_a_schedule_put_again_ticks_from_now_on_though_its_version_is_of_tomorrow(machines: Machines) -> None:
+    wrong = machines.names[1]
+    machines.ahead_ms[wrong] = DAY_MS
+    put_by_a_client(machines, 1)
+    machines.ahead_ms[wrong] = 0
+    machines.restart(wrong)
+    machines.pass_time(1_000)
+    assert isinstance(put_by_a_client(machines, 0, UNSET), m.SettingPut)
+    assert isinstance(put_by_a_client(machines, 2), m.SettingPut)
+    machines.pass_time(1_000)
+
+    assert all(node.settings.version(SCHEDULE, "s") > machines.now_ms for node in machines.nodes.values())
+    assert max(since(machines)) <= machines.now_ms
+    before = ticks(machines)
+    machines.pass_time(3 * EVERY_MS)
+    assert len(ticks(machines)) == len(before) + 3
+
+
+@pytest.mark.parametrize("ahead_ms", [200, 1_500, 3_600_000])
+def test_a_leader_whose_clock_jumps_ahead_and_back_loses_no_tick_and_makes_none_twice(
+        machines: Machines, ahead_ms: int) -> None:
+    put(machines)
+    until_tick(machines)
+    leader = lead(machines, home_of("s", PARTITIONS))
+    until_tick(machines, -100)
+    machines.ahead_ms[leader] = ahead_ms
+    machines.give(leader, Ticked())
+    machines.ahead_ms[leader] = 0
+    begun_ms = machines.now_ms
+    for _ in range(4):
+        until_tick(machines)
+
+    found = [tick for tick in ticks(machines) if begun_ms < tick <= machines.now_ms]
+    assert found == [tick for tick in range(0, machines.now_ms, EVERY_MS) if tick > begun_ms] and len(found) == 4
+
+
+# -- what definitions may cost ---------------------------------------------------------------------
+
+
+class Calendar:
+    """What nodes look at: lines are the minutes between ticks, or the days at which ticks are."""
+
+    def __init__(self, machines: Machines) -> None:
+        self.looks = 0
+        self.longest_ms = 0
+        for node in machines.nodes.values():
+            node._scheduling._almanac = self.first
+
+    def first(self, cron: str, zone: str, after_ms: int, upto_ms: int) -> int | None:
+        self.looks += 1
+        self.longest_ms = max(self.longest_ms, upto_ms - after_ms)
+        if cron.isdecimal():
+            tick = (after_ms // (int(cron) * 60_000) + 1) * int(cron) * 60_000
+            return tick if tick <= upto_ms else None
+        days = [int(day) * DAY_MS for day in cron.removeprefix("days").split()]
+        return next((day for day in days if after_ms < day <= upto_ms), None)
+
+
+def lines(**cron: str) -> list[m.SettingRow]:
+    """Definitions as old as time, as a client of its own making, or a release before, may have stored them."""
+    return [m.SettingRow(SCHEDULE, name, 5, "w", Schedule(
+        Header("q").encode(), b"x", 0, cron=line, catch_up=100).encode()) for name, line in cron.items()]
+
+
+def store(machines: Machines, rows: list[m.SettingRow]) -> None:
+    for name in machines.names:
+        peer = next(other for other in machines.names if other != name)
+        for at in range(0, len(rows), 1_000):
+            machines.give(name, Received(peer, m.PulledSettings(tuple(rows[at : at + 1_000]))))
+
+
+@pytest.mark.parametrize("line", ["days", "7", "days" + " 1" * 100])
+def test_a_turn_looks_so_often_into_the_calendar_whatever_is_defined(machines: Machines, line: str) -> None:
+    machines.now_ms = 400 * DAY_MS
+    calendar, most = Calendar(machines), 0
+    give = machines.give
+
+    def counted(name: str, event: Event) -> None:
+        nonlocal most
+        calendar.looks = 0
+        give(name, event)
+        most = max(most, calendar.looks * (1 + len(line) // LINE_CHARS))
+    machines.give = counted  # type: ignore[method-assign]
+    store(machines, lines(**{f"s{number}": line for number in range(500)}))
+    machines.pass_time(3_000)
+
+    assert WORK_AT_ONCE / 4 < most <= WORK_AT_ONCE + 2 * (1 + len(line) // LINE_CHARS)
+    assert calendar.longest_ms <= SIGHT_MS
+
+
+def test_an_honest_schedule_ticks_in_time_beside_thousands_that_are_dear(machines: Machines) -> None:
+    machines.now_ms = 400 * DAY_MS + 58_000
+    Calendar(machines)
+    home = home_of("honest", PARTITIONS)
+    names = [name for name in map("s{}".format, range(12_000)) if home_of(name, PARTITIONS) == home]
+    store(machines, lines(**dict.fromkeys(names, "days")))
+    schedule = Schedule(Header("q").encode(), b"x", machines.now_ms - 1, cron="1")
+    store(machines, [m.SettingRow(SCHEDULE, "honest", 5, "w", schedule.encode())])
+    machines.pass_time(2_200)
+
+    assert len(ticks(machines, "honest")) == 1
+    searches = machines.nodes[lead(machines, home)]._scheduling._searches
+    assert len(names) > 2_500 and len(searches) == len(names), "and all others are being searched yet"
+
+
+def test_ticks_are_made_up_for_as_long_as_they_are_in_sight(machines: Machines) -> None:
+    machines.now_ms = 400 * DAY_MS + 5
+    Calendar(machines)
+    store(machines, lines(s="days 300 368 370 371 399 400"))
+    machines.pass_time(2_000)
+
+    assert [tick // DAY_MS for tick in ticks(machines)] == [370, 371, 399, 400]
+
+
+def test_a_tick_further_ahead_than_is_looked_comes_in_time(machines: Machines) -> None:
+    machines.now_ms = 400 * DAY_MS + 5
+    Calendar(machines)
+    store(machines, lines(s="days 470 475"))
+    machines.pass_time(1_000)
+    scheduling = machines.nodes[lead(machines, home_of("s", PARTITIONS))]._scheduling
+    for day in range(401, 476):
+        scheduling.look(day * DAY_MS)
+        assert sorted(scheduling._plans["s"].owed) == [tick * DAY_MS for tick in (470, 475) if tick <= day]
+
+
+def test_lines_that_take_long_to_judge_are_refused_when_they_are_many(machines: Machines) -> None:
+    machines.now_ms = 400 * DAY_MS
+    calendar = Calendar(machines)
+    for number in range(50):
+        value = Schedule(Header("q").encode(), b"x", 0, cron="days").encode()
+        machines.ask(machines.names[0], m.PutSetting(number, SCHEDULE, f"s{number}", 5, "w", value), b"many")
+    codes = [answer.code for answer in machines.answers_to(b"many") if isinstance(answer, m.Failed)]
+
+    assert set(codes[2:]) == {"busy"} and codes[:2] == ["bad_cron"] * 2
+    assert calendar.looks <= 2 * 2
+    machines.pass_time(200)
+    assert isinstance(put(machines, every_ms=0, cron="60"), m.SettingPut)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from skuld_py.model.messages import CohortRow
 from skuld_py.node.storing import Need
+from skuld_py.partition.standing import Standing
 
 OLD, NEW = ("n1", "n2", "n3"), ("n3", "n4", "n5")
 
@@ -20,13 +21,16 @@ def pending(*have: str) -> Need:
     return told
 
 
-def test_a_later_era_takes_the_place_of_ours() -> None:
+def test_a_later_era_counts_besides_ours_until_the_document_confirms_it() -> None:
     known = need("n1", "n2", "n4")
     known.learn(CohortRow(0, 1, NEW))
     assert known.groups == [OLD]
 
     known.learn(CohortRow(0, 3, NEW))
-    assert known.groups == [NEW]
+    assert known.groups == [OLD, NEW]
+
+    known.follow(Standing(3, 3, NEW))
+    assert dict.fromkeys(known.groups) == {NEW: None}
     assert known.copies() == 1
 
 

@@ -89,3 +89,28 @@ def test_it_does_not_lead_without_a_majority_of_votes(orphaned: tuple[Machines, 
 
     assert machines.documents[0][1].epoch == epoch
     assert not machines.nodes[heir].vnodes[0].is_leading
+
+
+def test_an_old_copy_of_a_leader_s_data_votes_for_nobody_before_it_is_found_out() -> None:
+    """Taken earlier in the same start, and put back after its node had led."""
+    machines = Machines(partitions=1)
+    machines.pass_time(3_000)
+    first = machines.documents[0][1].leader
+    copies = {name: store.snapshot() for name, store in machines.stores.items()}
+    others = tuple(member for member in machines.members if member.name != first)
+    for member in others:
+        machines.give(member.name, MembersChanged(others))
+    machines.pass_time(5_000)
+    document = machines.documents[0][1]
+    assert document.leader != first
+    machines.stores[document.leader].restore(copies[document.leader])
+    machines.flying.clear()
+    old = machines.restart(document.leader).vnodes[0]
+
+    machines.give(document.leader, Received(first, m.RequestVote(0, 9, document.cohort, False, document.epoch)))
+
+    votes = [message_of(event) for name, event in machines.flying if isinstance(message_of(event), m.Vote)]
+    assert votes == []
+    assert old.promise.epoch < document.epoch
+    machines.pass_time(20)
+    assert "old copy" in old.suspicion

@@ -48,7 +48,7 @@ def claim(machines: Machines, lease_ms: int = 20_000) -> bytes:
 
 def counts(machines: Machines) -> list[int]:
     """By state, the same on every node."""
-    rows = {node.vnodes[0].replica.filing.tally.rows(b"q", 1)[0][1] for node in machines.nodes.values()}
+    rows = {node.vnodes[0].replica.filing.tally.row(b"q") for node in machines.nodes.values()}
     assert len(rows) == 1
     return list(rows.pop())
 

@@ -70,7 +70,7 @@ class Line:
     fate: Fate = lambda message: 1
     dice: random.Random | None = None
     """Messages overtake each other, if given."""
-    now_ms: int = 1
+    now_ms: int = 20_000
     sent: list[m.Message] = attrs.field(factory=list)
     laps: int = 0
     pauses: int = 0
@@ -138,12 +138,12 @@ def fill(dice: random.Random, made: list[Replica], tasks: int, now_ms: int = 1) 
         for each in dice.sample(made, dice.randrange(len(made) + 1)):
             each.store_tasks(1, HEADER, [task_id], [task_id])
         end_ms = dice.choice((5, 50, 500))
-        grant = Grant([task_id], [PLACE], number + 9, 1, end_ms, "me")
+        grant = Grant([task_id], [PLACE], FIRST_TOKEN + number, 1, end_ms, "me")
         for each in dice.sample(made, dice.randrange(len(made) + 1)):
             if not each.objections(grant):
                 each.apply_grant(1, grant)
         for each in dice.sample(made, dice.randrange(len(made))):
-            each.finish(1, [task_id], [number + 9], dice.choice((50, 60)))
+            each.finish(1, [task_id], [FIRST_TOKEN + number], dice.choice((50, 60)))
         for each in dice.sample(made, dice.randrange(len(made) + 1)):
             first = dice.choice((0, 3, 255))
             each.append(task_id, FIRST_TOKEN + number, first,

@@ -13,6 +13,7 @@ from skuld_py.partition.election import Election, Phase
 
 OLD, NEW = ("n1", "n2", "n3"), ("n1", "n4", "n5")
 NOW = 1_000
+CURSORS = (b"", b"1", b"2", b"3", b"4")
 
 
 def election(cohort: tuple[str, ...] = OLD, *, is_trial: bool = False,
@@ -98,8 +99,9 @@ def pulling() -> Election:
     return one
 
 
-def page(one: Election, voter: str, after: bytes, following: bytes, epoch: int = 5) -> list[Effect]:
-    return one.on_page(voter, m.ClaimPage(0, epoch, after, following, b"", Column(), Column()))
+def page(one: Election, voter: str, after: bytes, following: bytes, epoch: int = 5,
+         now_ms: int = NOW) -> list[Effect]:
+    return one.on_page(now_ms, voter, m.ClaimPage(0, epoch, after, following, b"", Column(), Column()))
 
 
 def test_every_page_of_a_voter_is_read() -> None:
@@ -140,7 +142,7 @@ def pushing() -> Election:
     one.start_sync(NOW)
     assert one.has_synced()
     first = m.PushClaims(0, 5, b"", b"x", bytes(20), Column(), Column())
-    assert one.start_push(first) == [Send("n2", first)]
+    assert one.start_push(NOW, first) == [Send("n2", first)]
     return one
 
 
@@ -148,13 +150,48 @@ def test_every_page_must_be_kept() -> None:
     one = pushing()
     second = m.PushClaims(0, 5, b"x", b"", bytes(20), Column(), Column())
 
-    assert one.on_kept("n2", m.ClaimsKept(0, 4, b"", b"x"), second) == []
-    assert one.on_kept("n2", m.ClaimsKept(0, 5, b"", b"x"), second) == [Send("n2", second)]
+    assert one.on_kept(NOW, "n2", m.ClaimsKept(0, 4, b"", b"x"), second) == []
+    assert one.on_kept(NOW, "n2", m.ClaimsKept(0, 5, b"", b"x"), second) == [Send("n2", second)]
     assert not one.has_pushed()
-    assert one.on_kept("n3", m.ClaimsKept(0, 5, b"x", b""), None) == []
+    assert one.on_kept(NOW, "n3", m.ClaimsKept(0, 5, b"x", b""), None) == []
     assert not one.has_pushed()
-    one.on_kept("n2", m.ClaimsKept(0, 5, b"x", b""), None)
+    one.on_kept(NOW, "n2", m.ClaimsKept(0, 5, b"x", b""), None)
     assert one.has_pushed()
+
+
+def test_claims_may_take_any_time_as_long_as_the_next_page_comes() -> None:
+    """Three pages of the longest wait each are more than any single wait; silence for one is the end."""
+    page_ms = DEFAULT_TIMING.page_ms
+    one, now_ms = pulling(), NOW
+    for number in range(3):
+        now_ms += page_ms - 1
+        assert one.on_deadline(now_ms) == [] and one.phase is Phase.PULLING
+        page(one, "n2", CURSORS[number], CURSORS[number + 1] if number < 2 else b"", now_ms=now_ms)
+    one.start_sync(now_ms)
+    now_ms += page_ms - 1
+    one.start_push(now_ms, m.PushClaims(0, 5, b"", CURSORS[1], bytes(20), Column(), Column()))
+    for number in range(3):
+        now_ms += page_ms - 1
+        assert one.on_deadline(now_ms) == [] and one.phase is Phase.PUSHING
+        after, upto, following = CURSORS[number : number + 3]
+        one.on_kept(now_ms, "n2", m.ClaimsKept(0, 5, after, upto),
+                    m.PushClaims(0, 5, upto, following, b"", Column(), Column()))
+    assert one.on_deadline(now_ms + page_ms - 1) == [] and one.phase is Phase.PUSHING
+
+    one.on_deadline(now_ms + page_ms)
+
+    assert one.phase is Phase.IDLE
+
+
+def test_pages_of_another_voter_or_that_come_again_are_no_progress() -> None:
+    one = pulling()
+    page(one, "n2", b"", b"x")
+    for voter, after in (("n3", b""), ("n2", b"")):
+        page(one, voter, after, b"y", now_ms=NOW + DEFAULT_TIMING.page_ms - 1)
+
+    one.on_deadline(NOW + DEFAULT_TIMING.page_ms)
+
+    assert one.phase is Phase.IDLE
 
 
 # -- the document ------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from skuld_py.partition.exchange import Exchange, answer_compare, answer_fetch, 
 from skuld_py.partition.facts import Grant
 from skuld_py.partition.merkle import LEAVES
 from skuld_py.partition.replica import Replica
-from skuld_py.partition.rows import merge_rows
+from skuld_py.partition.rows import in_messages, merge_rows
 from skuld_py.wire.codec import Envelope, encode
 
 QUESTIONS = (m.Probe, m.Compare, m.Fetch)
@@ -50,6 +50,20 @@ def test_two_replicas_become_equal(seed: int, page_rows: int) -> None:
     assert content(here) == content(there)
     assert indexes(here) == indexes(there)
     assert here.tree.root == there.tree.root != 0
+
+
+def test_rows_that_are_all_notes_are_cut_into_messages_too() -> None:
+    """Ten thousand tasks wait for each of these, or so: a note has a number and no content."""
+    task_ids = ids.IdMint(1).mint(1_000, 10, 0)
+    numbers = columns.pack_u64(list(range(500)))
+    rows = [m.TaskRow(task_id, columns.pack([]), b"", numbers, numbers, columns.pack([b""] * 500))
+            for task_id in task_ids]
+
+    parts = list(in_messages(rows, attrs.evolve(limits_of(1_000), page_bytes=25_000)))
+
+    assert [row for part in parts for row in part] == rows
+    assert [len(part) for part in parts] == [2] * 5
+    assert max(size_of([m.Repair(0, tuple(part))]) for part in parts) <= 25_000
 
 
 @settings(max_examples=40, deadline=None)
@@ -263,17 +277,17 @@ def test_claims_known_to_one_side_become_known_to_both() -> None:
     task_ids = ids.IdMint(1).mint(1, 4, 0)
     for made in (leader, follower):
         made.store_tasks(1, HEADER, task_ids, [b""] * 4)
-    follower.apply_grant(1, Grant(task_ids[:1], [PLACE], 9, 1, 1_000, "old"))
-    leader.apply_grant(1, Grant(task_ids[1:], [PLACE] * 3, 1 << 32, 1, 1_000, "new"))
-    follower.apply_grant(1, Grant(task_ids[2:], [PLACE] * 2, (1 << 32) + 1, 1, 1_000, "new"))
-    follower.finish(1, task_ids[3:], [(1 << 32) + 2], 50)
-    Line(leader, follower).run()
+    follower.apply_grant(1, Grant(task_ids[:1], [PLACE], 1 << 32, 1, 1_000, "old"))
+    leader.apply_grant(1, Grant(task_ids[1:], [PLACE] * 3, 2 << 32, 1, 1_000, "new"))
+    follower.apply_grant(1, Grant(task_ids[2:], [PLACE] * 2, (2 << 32) + 1, 1, 1_000, "new"))
+    follower.finish(1, task_ids[3:], [(2 << 32) + 2], 50)
+    Line(leader, follower, now_ms=1).run()
 
     assert content(leader) == content(follower)
     assert content(leader, ("ready", "lease")) == content(follower, ("ready", "lease"))
     histories = leader.histories(task_ids)
     newest = [History.decode(histories[leader.prefix + task_id]).newest_token for task_id in task_ids]
-    assert newest == [9, 1 << 32, (1 << 32) + 1, (1 << 32) + 2]
+    assert newest == [1 << 32, 2 << 32, (2 << 32) + 1, (2 << 32) + 2]
     assert leader.filing.heads("q", None, 10) == []
 
 
@@ -312,7 +326,7 @@ def test_rows_of_several_queues_arrive_whole() -> None:
             for header in (Header("a").encode(), Header("b", 3).encode(), Header("a").encode())
             for task_id in mint.mint(1, 2, 0)]
     assert merge_rows(made, 1, 1, rows) == []
-    waiting = [(queue, counts[State.WAITING]) for queue, counts in made.filing.tally.rows(None, 9)]
+    waiting = [(queue, counts[State.WAITING]) for queue, counts in made.filing.tally.rows()]
     assert waiting == [("a", 4), ("b", 2)]
 
 

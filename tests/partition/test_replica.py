@@ -142,14 +142,14 @@ def check(replica: Replica, now_ms: int) -> None:
         history = decode_history(store.get("history", prefix + task_id))
         has_body = store.get("body", prefix + task_id) is not None
         lane, value = where["lane"].get(task_id, (b"", b""))
-        is_behind = lane[2:3] == b"W" and value[:1] == b"\0"
+        is_behind = lane[2:3] == b"w" and value[:1] == b"\0"
         found = [table for table in INDEXES if task_id in where[table]]
         found += ["blocked"] * (task_id in waits or is_behind)
         _check_tell(replica, history, task_id, found)
         place = tables.place_of(BODIES[index].header)
         row = counts.setdefault(BODIES[index].header.queue, [0] * 7)
         if not has_body:
-            assert found in ([], ["lease"]) and task_id not in where["expiry"] and lane[2:3] != b"W"
+            assert found in ([], ["lease"]) and task_id not in where["expiry"] and lane[2:3] != b"w"
             if found:
                 row[State.CLAIMED] += 1
                 assert where["lease"][task_id][1] == tables.BODY_UNKNOWN + place
@@ -160,9 +160,11 @@ def check(replica: Replica, now_ms: int) -> None:
         row[state] += 1
         _check_rows(where, task_id, history, index, state)
     replica.filing.tally.settle()
-    stored = {queue: list(row) for queue, row in replica.filing.tally.rows(None, 100) if any(row)}
+    stored = {queue: list(row) for queue, row in replica.filing.tally.rows() if any(row)}
     assert stored == {queue: row for queue, row in counts.items() if any(row)}
     _check_lanes(where, waits)
+    _check_needs(replica, {dep + task_id for index, task_id in enumerate(IDS) for dep in BODIES[index].deps
+                           if store.get("body", prefix + task_id) is not None})
     dues = [int.from_bytes(key[2:10], "big") for table in ("lease", "time") for key, _ in rows[table]]
     assert not dues or (replica.filing.next_lapse_ms is not None and replica.filing.next_lapse_ms <= min(dues))
 
@@ -174,7 +176,7 @@ def _check_lanes(where: dict[str, dict[bytes, tuple[bytes, bytes]]], waits: Coll
         members = [IDS[index] for index in lane]
         held = [task_id for task_id in members if task_id in where["lease"]]
         rows = {task_id: where["lane"][task_id] for task_id in members if task_id in where["lane"]}
-        assert [task_id for task_id, (key, _) in rows.items() if key[2:3] == b"C"] == held
+        assert [task_id for task_id, (key, _) in rows.items() if key[2:3] == b"c"] == held
         waiting = [task_id for task_id in sorted(members) if task_id in rows and task_id not in held]
         flags = [rows[task_id][1][0] for task_id in waiting]
         room = max(0, WIDTH[0] - len(held))
@@ -188,7 +190,7 @@ def _check_lanes(where: dict[str, dict[bytes, tuple[bytes, bytes]]], waits: Coll
 
 def _numbers(replica: Replica, task_id: bytes, token: int) -> list[int]:
     """The notes of a task under a token."""
-    return [seq for number, seq, _ in replica.entries(task_id) if number == token]
+    return [seq for number, seq, _ in replica.entries(task_id)[0] if number == token]
 
 
 def _missing(replica: Replica, index: int) -> dict[bytes, int]:
@@ -212,6 +214,12 @@ def _waits(replica: Replica) -> dict[bytes, dict[bytes, int]]:
     assert left == {task_id: len(deps) for task_id, deps in waits.items()
                     if len(BODIES[IDS.index(task_id)].deps) > 1}
     return waits
+
+
+def _check_needs(replica: Replica, wanted: set[bytes]) -> None:
+    """Each body has a row for each task that it names."""
+    rows = replica.store.scan("need", replica.prefix, tables.end_of(replica.prefix), 1000)
+    assert {key[2:] for key, _ in rows} == wanted
 
 
 def _check_tell(replica: Replica, history: History, task_id: bytes, found: list[str]) -> None:
@@ -328,7 +336,7 @@ def test_a_log_entry_is_immutable() -> None:
     assert replica.append(IDS[0], 1, 0, [b"a", b"b"])
     assert replica.append(IDS[0], 1, 1, [b"b", b"c"])
     assert not replica.append(IDS[0], 1, 1, [b"x"])
-    assert replica.entries(IDS[0]) == [(1, 0, b"a"), (1, 1, b"b"), (1, 2, b"c")]
+    assert replica.entries(IDS[0])[0] == [(1, 0, b"a"), (1, 1, b"b"), (1, 2, b"c")]
 
 
 def test_a_completed_task_is_vetoed_even_when_its_very_claim_is_known() -> None:

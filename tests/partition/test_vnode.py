@@ -6,14 +6,16 @@ import attrs
 import pytest
 
 from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Parameters
+from skuld_py.model import ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.columns import Column, unpack_u64
 from skuld_py.model.document import Document, Member
-from skuld_py.model.history import token_of
+from skuld_py.model.history import FAILED, HISTORY_HEAD, SNOOZED, History, encode_claim, epoch_of, token_of
 from skuld_py.model.ids import IdMint
 from skuld_py.partition.change import Change
 from skuld_py.partition.election import Phase
+from skuld_py.partition.facts import Amendment
 from skuld_py.partition.promise import Promise
 from skuld_py.partition.tables import place_of
 from skuld_py.partition.vnode import Role, Vnode
@@ -29,6 +31,8 @@ def vnode(store: MemoryStore | None = None) -> Vnode:
     """That of n1, over a store."""
     made = Vnode(0, Member("n1", "h", 1, "boot"), Parameters("c", "i", 1, 3, 200), store or MemoryStore(),
                  DEFAULT_TIMING, DEFAULT_LIMITS, lambda most: 0)
+    made.has_read = True
+    made.nodes = ("n1", "n2", "n3", "n4")
     if store is None:
         made.replica.store_tasks(NOW, Header("q").encode(), [TASK, OTHER], [b"", b""])
     return made
@@ -127,6 +131,24 @@ def test_who_asks_for_votes_says_no_on_trial() -> None:
     assert one.on_request_vote(NOW, "n2", ballot(4, is_trial=True), False) == m.Vote(0, 4, True, True, 0, 0)
 
 
+def test_who_serves_a_candidate_s_pages_welcomes_no_other_until_it_gets_on_no_more() -> None:
+    one = vnode()
+    voted(one, 3, "n2")
+
+    for now_ms in range(NOW, NOW + 10_000, 900):
+        one.on_pull(now_ms, "n2", m.PullClaims(0, 3, b""))
+        answers = [one.on_request_vote(now_ms + 800, name, ballot(4, is_trial=True), False)
+                   for name in ("n2", "n3")]
+        assert [answer is not None and answer.is_granted for answer in answers] == [True, False]
+        assert one.election.next_attempt_ms > now_ms + 800
+    one.on_push(now_ms + 900, "n2", m.PushClaims(0, 3, b"", b"", b"", Column(), Column()))
+    pushed = one.on_request_vote(now_ms + 1_800, "n3", ballot(4, is_trial=True), False)
+    late = one.on_request_vote(now_ms + 2_000, "n3", ballot(4, is_trial=True), False)
+
+    assert pushed is not None and not pushed.is_granted
+    assert late is not None and late.is_granted
+
+
 def test_a_newer_promise_ends_ones_own_leadership() -> None:
     one = leading(3)
 
@@ -144,12 +166,12 @@ def test_claims_are_handed_to_the_candidate_promised_and_nobody_else() -> None:
     one.on_grant(NOW, "n2", grant(1))
     voted(one, 3, "n2")
 
-    page = one.on_pull("n2", m.PullClaims(0, 3, b""))
+    page = one.on_pull(NOW, "n2", m.PullClaims(0, 3, b""))
 
     assert page is not None and page.ids == TASK
-    assert one.on_pull("n3", m.PullClaims(0, 3, b"")) is None
-    assert one.on_pull("n2", m.PullClaims(0, 2, b"")) is None
-    assert one.on_pull("n2", m.PullClaims(0, 4, b"")) is None
+    assert one.on_pull(NOW, "n3", m.PullClaims(0, 3, b"")) is None
+    assert one.on_pull(NOW, "n2", m.PullClaims(0, 2, b"")) is None
+    assert one.on_pull(NOW, "n2", m.PullClaims(0, 4, b"")) is None
 
 
 def test_claims_are_kept_for_the_candidate_promised_and_nobody_else() -> None:
@@ -175,7 +197,7 @@ def test_claims_and_renewals_of_an_older_epoch_are_refused_and_not_recorded() ->
     one = vnode()
     one.on_grant(NOW, "n3", grant(1))
     before = claimed(one)
-    amend = leading(1, ("n3", "n1", "n2")).amend(NOW, 8, Change())
+    amend = m.Amend(8, 0, 1, b"", Column(), Column())
     voted(one, 3, "n2")
 
     granted, amended = one.on_grant(NOW, "n3", grant(2, OTHER)), one.on_amend(NOW, "n3", amend)
@@ -217,12 +239,128 @@ def test_nothing_is_granted_before_the_time_set_nor_beyond_the_horizon() -> None
     assert one.wanted_horizon_ms == NOW + 501
 
 
+def test_a_leadership_grants_no_more_claims_than_it_has_tokens() -> None:
+    one = leading(3)
+    one.election.document = Document(3, "n1", horizon_ms=NOW + 500)
+    one.granted = DEFAULT_LIMITS.tokens - 1
+    assert one.may_grant_until(NOW, NOW + 100) and not one.is_spent
+
+    one.granted += 1
+
+    assert not one.may_grant_until(NOW, NOW + 100) and one.is_spent
+    assert DEFAULT_LIMITS.tokens + DEFAULT_LIMITS.batch_tasks < 1 << 32
+
+
+def test_no_token_is_that_of_another_epoch() -> None:
+    assert epoch_of(token_of(3, (1 << 32) - 1)) == 3
+    with pytest.raises(AssertionError, match="claim 4294967296 of epoch 3 has no token"):
+        token_of(3, 1 << 32)
+
+
 def leading(epoch: int, cohort: tuple[str, ...] = OLD) -> Vnode:
     one = vnode()
     one.promise_to(NOW, epoch, "n1")
     one.election.phase, one.election.epoch, one.election.cohort = Phase.LEADING, epoch, cohort
     assert one.is_leading
     return one
+
+
+def long_lived(count: int, claims: int, kind: int = SNOOZED) -> Vnode:
+    """A leader of tasks that were claimed, and ended so, many times, and are held now."""
+    made = Vnode(0, Member("n1", "h", 1, "boot"), Parameters("c", "i", 1, 3, 200), MemoryStore(), DEFAULT_TIMING,
+                 attrs.evolve(DEFAULT_LIMITS, page_bytes=10_000), lambda most: 0)
+    made.promise_to(NOW, 2, "n1")
+    made.has_read, made.election.epoch, made.election.phase = True, 2, Phase.LEADING
+    task_ids = IdMint(2).mint(1_000, count, 0)
+    made.replica.store_tasks(NOW, Header("q").encode(), task_ids, [b""] * count)
+    ended = [encode_claim(token_of(1, number), NOW - 20, NOW - 10, b"w", kind, NOW - 5)
+             for number in range(1, claims)]
+    held = encode_claim(token_of(2, 1), NOW, NOW + 1_000, b"w")
+    for task_id in task_ids:
+        made.replica.merge_history(NOW, task_id, HISTORY_HEAD.pack(0, 0, 0) + b"".join([*ended, held]), None)
+    return made
+
+
+def held_by(one: Vnode) -> list[bytes]:
+    return [task_id for _, task_id, _ in one.replica.filing.leases(b"", 99)]
+
+
+def size_of(page: m.PushClaims | m.Amend) -> int:
+    return len(page.ids) + len(page.histories.data) + len(page.places.data)
+
+
+def test_pages_of_claims_are_cut_by_bytes_and_hold_each_claim_once() -> None:
+    one = long_lived(40, 40)
+    pages = [one.claim_page(b"")]
+    while pages[-1].next:
+        pages.append(one.claim_page(pages[-1].next))
+
+    assert len(pages) > 5
+    assert max(map(size_of, pages)) <= 10_000 + 500
+    assert ids.split(b"".join(page.ids for page in pages)) == held_by(one)
+    assert {page.after for page in pages[1:]} == {page.next for page in pages[:-1]}
+
+    heir = vnode(MemoryStore())
+    for page in pages:
+        heir.join_claims(NOW, page)
+    assert heir.replica.histories(ids.split(pages[0].ids)) == one.replica.histories(ids.split(pages[0].ids))
+
+
+def test_a_page_holds_one_claim_however_long_its_history() -> None:
+    one = long_lived(2, 400)
+
+    pages = [one.claim_page(b"")]
+    pages.append(one.claim_page(pages[-1].next))
+
+    assert [len(page.ids) for page in pages] == [20, 20]
+    assert size_of(pages[0]) > 10_000
+
+
+def test_a_renewal_does_not_grow_with_what_its_task_has_been_through() -> None:
+    one = long_lived(10, 400)
+    task_ids = held_by(one)
+    renewed = [Amendment(task_id, token_of(2, 1), NOW + 5_000) for task_id in task_ids]
+
+    [page] = one.amend(NOW, Change(renewed))
+
+    assert size_of(page) < 2_000
+    other = vnode(MemoryStore())
+    other.on_amend(NOW, "n1", attrs.evolve(page, request=7))
+    for record in other.replica.histories(task_ids).values():
+        claim = History.decode(record).claims.entries[token_of(2, 1)]
+        assert (claim.start_ms, claim.end.value, claim.holder) == (NOW, NOW + 5_000, "w")
+
+
+def test_a_failure_is_recorded_with_the_attempts_before_it() -> None:
+    one = long_lived(1, 30, FAILED)
+    [task_id] = held_by(one)
+
+    [page] = one.amend(NOW, Change([Amendment(task_id, token_of(2, 1), NOW + 1_000, FAILED, NOW + 2_000)]))
+
+    assert History.decode(page.histories.unpack()[0]).attempts(NOW) == 30
+
+
+def test_what_a_majority_shall_know_of_a_task_is_told_whole() -> None:
+    one = long_lived(1, 30)
+    [task_id] = held_by(one)
+
+    [page] = one.amend(NOW, Change(known=[task_id]))
+
+    assert page.histories.unpack() == [*one.replica.histories([task_id]).values()]
+
+
+def test_a_change_is_cut_into_pages_by_bytes() -> None:
+    one = long_lived(40, 2)
+    rows = [Amendment(task_id, token_of(2, 1), NOW + 1_000, FAILED, NOW) for task_id in held_by(one)]
+    errors = {(row.id, row.token): b"e" * 1_000 for row in rows}
+
+    pages = one.amend(NOW, Change(rows, errors=errors))
+
+    assert len(pages) > 4
+    assert b"".join(page.ids for page in pages) == b"".join(row.id for row in rows)
+    for page in pages:
+        assert size_of(page) + len(page.errors.data) <= 10_000 + 500
+        assert len(page.errors) == len(page.tokens) // 8 == len(page.ids) // 20
 
 
 # -- suspicion -----------------------------------------------------------------------------------------
@@ -251,9 +389,41 @@ def test_a_suspect_neither_votes_nor_records_claims() -> None:
 
     assert one.on_request_vote(NOW, "n2", ballot(3), False) is None
     assert one.on_request_vote(NOW, "n2", ballot(3, is_trial=True), False) is None
-    assert not one.on_grant(NOW, "n2", grant(3)).is_accepted
-    assert not one.on_amend(NOW, "n2", m.Amend(7, 0, 3, b"", Column(), Column())).is_accepted
+    assert one.on_grant(NOW, "n2", grant(3)) == m.Granted(7, 0, 0, False, b"")
+    assert one.on_amend(NOW, "n2", m.Amend(7, 0, 3, b"", Column(), Column())) == m.Amended(7, 0, 0, False)
     assert claimed(one) == {}
+
+
+def test_a_suspect_neither_hands_claims_over_nor_keeps_any() -> None:
+    """It voted before it became one: it met a record that cannot be read, and has started over."""
+    one = vnode()
+    one.on_grant(NOW, "n2", grant(1))
+    page = one.claim_page(b"")
+    voted(one, 3, "n2")
+    one.suspicion = "damaged"
+
+    assert one.on_pull(NOW, "n2", m.PullClaims(0, 3, b"")) is None
+    assert one.on_push(NOW, "n2", attrs.evolve(page, epoch=3)) is None
+
+
+def test_before_it_has_read_the_document_it_says_nothing_for_its_partition() -> None:
+    one = vnode()
+    one.on_grant(NOW, "n2", grant(1))
+    page = one.claim_page(b"")
+    voted(one, 3, "n2")
+
+    again = restarted(one)
+    again.has_read = False
+
+    assert again.on_request_vote(NOW, "n2", ballot(4), False) is None
+    assert again.on_request_vote(NOW, "n2", ballot(4, is_trial=True), False) is None
+    assert again.on_pull(NOW, "n2", m.PullClaims(0, 3, b"")) is None
+    assert again.on_push(NOW, "n2", attrs.evolve(page, epoch=3)) is None
+    assert again.on_grant(NOW, "n2", grant(3, OTHER)) is None
+    assert again.on_amend(NOW, "n2", m.Amend(7, 0, 3, b"", Column(), Column())) is None
+    assert not again.is_counted
+    assert again.promise == Promise(3, "n2")
+    assert [*claimed(again)] == [again.replica.prefix + TASK]
 
 
 def test_a_suspect_is_trusted_with_the_others_newest_promise_as_one_to_nobody() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from cronsim import CronSim
 
 from skuld_py.almanac import TIME_MS_MAX, next_tick, zone_of
 from skuld_py.errors import Refused
@@ -45,6 +46,36 @@ def test_from_wherever_one_looks_the_ticks_are_the_same(cron: str, zone: str) ->
             found = next_tick(cron, zone, moment)
             assert found == expected or (expected is None and found is not None and found > stop), (
                 cron, zone, shown(moment, zone or "UTC"))
+
+
+@pytest.mark.parametrize("zone", (*ZONES, "Pacific/Apia"))
+@pytest.mark.parametrize("cron", (*LINES, "* * 29 2 */7", "* 2 28-31 3,10 *"))
+def test_a_tick_is_told_up_to_an_end_and_none_beyond(cron: str, zone: str) -> None:
+    for day in (*CHANGES, datetime(2011, 12, 30, tzinfo=UTC)):
+        for hours in range(-30, 30, 7):
+            moment = ms(day + timedelta(hours=hours))
+            tick = next_tick(cron, zone, moment)
+            assert tick is not None
+            assert next_tick(cron, zone, moment, tick) == tick
+            assert next_tick(cron, zone, moment, tick - 1) is None, (cron, zone, shown(moment, zone or "UTC"))
+
+
+@pytest.mark.parametrize("zone", ["", "Europe/Berlin"])
+@pytest.mark.parametrize("cron", ["* * 29 2 */7", "* * */31 * 1#5", "0 0 */31 * 1#5", "30 2 29 2 */7"])
+def test_what_a_look_costs_grows_with_the_days_looked_at_however_rare_the_ticks_are(
+        cron: str, zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    days = 0
+
+    def match_day(self: CronSim, day: date) -> bool:
+        nonlocal days
+        days += 1
+        return matches(self, day)
+    matches = CronSim.match_day
+    monkeypatch.setattr(CronSim, "match_day", match_day)
+    for moment in (ms(change - timedelta(days=10)) for change in CHANGES):
+        days = 0
+        assert next_tick(cron, zone, moment, moment + 31 * 86_400_000) is None
+        assert days <= 4 * 62
 
 
 @pytest.mark.parametrize("zone", ZONES)

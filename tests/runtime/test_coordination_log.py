@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +10,6 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionDropped
 
 from runtime.attending import Events, client_of, expire, joined, paused
-from skuld_py.config import Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.model.coordination import (
     Append,
@@ -35,7 +33,7 @@ from skuld_py.model.document import Member
 from skuld_py.model.events import Session, SessionChanged
 from skuld_py.model.registration import Registration
 from skuld_py.runtime import log_reading
-from skuld_py.runtime.clusters import create_cluster, destroy_cluster
+from skuld_py.runtime.clusters import destroy_cluster
 from skuld_py.runtime.registry import Registry
 
 pytestmark = pytest.mark.cluster
@@ -43,19 +41,6 @@ pytestmark = pytest.mark.cluster
 ANNA = Member("127.0.0.1:7001", "127.0.0.1", 7001, "boot-a")
 BERT = Member("127.0.0.1:7002", "127.0.0.1", 7002, "boot-b")
 CONNECTED, SUSPENDED, LOST = (SessionChanged(session) for session in Session)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
-    with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper"), tick_ms=250) as running:
-        yield running
-
-
-@pytest.fixture
-def cluster(server: ZooKeeperServer, request: pytest.FixtureRequest) -> str:
-    name = f"c{zlib.crc32(request.node.name.encode())}"
-    create_cluster(server.hosts, Parameters(name, f"id-of-{name}"))
-    return name
 
 
 @pytest.fixture

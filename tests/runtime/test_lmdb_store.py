@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -82,6 +83,9 @@ def test_scans_and_seeks_keep_to_their_bounds(store: LmdbStore) -> None:
     assert store.scan("ready", b"l", b"z", 100) == []
     assert list(store.walk("ready", b"k05", b"k08")) == rows[5:8]
     assert list(store.walk("ready", b"l", b"z")) == []
+    assert list(store.walk_back("ready", b"k05", b"k08")) == rows[7:4:-1]
+    assert list(store.walk_back("ready", b"k05", b"z")) == rows[:4:-1]
+    assert list(store.walk_back("ready", b"", b"k00")) == list(store.walk_back("ready", b"l", b"z")) == []
     assert store.is_any_between("ready", b"k07", b"k07")
     assert store.is_any_between("ready", b"k07x", b"k08")
     assert not store.is_any_between("ready", b"k07x", b"k07y")
@@ -228,6 +232,84 @@ def test_a_disk_that_refuses_a_write_fails_the_commit_for_good(tmp_path: Path) -
     store = LmdbStore(tmp_path, MAP_BYTES)
     assert store.get("body", b"key") == b"first"
     store.close()
+
+
+# -- the file ---------------------------------------------------------------------------------------
+
+
+def fill(store: LmdbStore, batches: int = 40) -> None:
+    for number in range(batches):
+        store.put_many("body", [(b"%04d" % (100 * number + row), os.urandom(200)) for row in range(100)])
+        store.commit()
+
+
+def commit_often(store: LmdbStore) -> None:
+    for _ in range(COMMITS_PER_RELEASE):
+        store.get("meta", b"key")
+        store.commit()
+
+
+def replace(path: Path) -> None:
+    shutil.copyfile(path, path.with_suffix(".new"))
+    path.with_suffix(".new").rename(path)
+
+
+def cut(path: Path) -> None:
+    os.truncate(path, path.stat().st_size - 4096)
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, replace, cut], ids=lambda harm: str(harm.__name__))
+def test_a_file_that_is_gone_replaced_or_cut_ends_the_node_with_what_to_do(
+        store: LmdbStore, tmp_path: Path, harm: Callable[[Path], None]) -> None:
+    path = tmp_path / "data" / "data.mdb"
+    fill(store)
+    os.truncate(path, path.stat().st_size + 8192)  # beyond all pages, so that none that is cut is read
+    commit_often(store)
+    harm(path)
+
+    with pytest.raises(StoreFailed, match=r"data\.mdb .* move \S+/data away .* fills from the other"):
+        commit_often(store)
+    with pytest.raises(StoreFailed):
+        store.commit()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.99])
+def test_a_file_that_was_cut_is_refused_with_what_to_do_and_ends_nobody(
+        store: LmdbStore, tmp_path: Path, share: float) -> None:
+    fill(store)
+    store.close()
+    path = tmp_path / "data" / "data.mdb"
+    os.truncate(path, round(path.stat().st_size * share) or 100)
+
+    for _ in range(2):
+        with pytest.raises(Refused, match=r"move \S+/data away and start the node again.*data_unusable"):
+            LmdbStore(tmp_path / "data", MAP_BYTES)
+
+
+def test_a_file_that_is_short_of_pages_that_were_freed_at_once_is_whole(store: LmdbStore, tmp_path: Path) -> None:
+    for number in range(200):
+        store.put_many("log", [(b"%d" % number, os.urandom(300_000))])
+        store.pop_many("log", [b"%d" % number])
+        store.put_many("body", [(b"%d" % number, b"value")])
+        store.commit()
+    assert store._is_short()
+
+    again = reopened(store, tmp_path)
+    assert len(again.scan("body", b"", b"\xff", 500)) == 200
+    again.close()
+
+
+@pytest.mark.parametrize("problem", [SystemError("a result with an exception set"), lmdb.CorruptedError("page"),
+                                     lmdb.PageNotFoundError("page"), lmdb.PanicError("panic")])
+def test_whatever_a_damaged_page_makes_of_an_operation_the_node_is_told_what_to_do(
+        store: LmdbStore, problem: Exception) -> None:
+    class Broken:
+        def __getattr__(self, name: str) -> object:
+            raise problem
+    store._cursors["body"] = Broken()  # type: ignore[assignment]
+
+    with pytest.raises(StoreFailed, match=r"move \S+ away"):
+        store.purge("body", b"", b"\xff", 10)
 
 
 # -- damage -----------------------------------------------------------------------------------------
@@ -438,6 +520,7 @@ class StoreAgainstDict(RuleBasedStateMachine):
         if hasattr(self, "store"):
             assert self.store.scan("ready", b"", b"\xff" * 8, 10_000) == sorted(self.staged.items())
             assert list(self.store.walk("ready", b"", b"\xff" * 8)) == sorted(self.staged.items())
+            assert list(self.store.walk_back("ready", b"", b"\xff" * 8)) == sorted(self.staged.items())[::-1]
 
     def teardown(self) -> None:
         if hasattr(self, "store"):

@@ -70,6 +70,7 @@ class World:
         self.arrived: list[tuple[bytes, list[bytes]]] = []
         self.done: list[tuple[Any, ...]] = []
         self.peers: dict[str, tuple[str, int]] = {}
+        self.marked: dict[bytes, str] = {}
         self.commit_problem: Exception | None = None
 
     def receive(self, limit: int) -> list[tuple[bytes, list[bytes]]]:
@@ -81,6 +82,9 @@ class World:
 
     def answer(self, client: bytes, messages: Sequence[Message]) -> None:
         self.done.append(("answer", client, *messages))
+
+    def mark_peer(self, client: bytes, name: str) -> None:
+        self.marked[client] = name
 
     def commit(self) -> None:
         self.done.append(("commit",))
@@ -167,6 +171,25 @@ def test_an_error_of_the_machine_ends_the_loop(caplog: pytest.LogCaptureFixture)
     assert "planted" in caplog.text
 
 
+def test_an_error_of_another_thread_ends_the_loop(caplog: pytest.LogCaptureFixture) -> None:
+    world, loop = make(Script())
+    loop.post(SessionChanged(Session.CONNECTED))
+    loop.fail(ZeroDivisionError("planted"))
+    with pytest.raises(ZeroDivisionError):
+        loop.run()
+    assert world.done == []
+    assert "planted" in caplog.text
+
+
+def test_what_cannot_be_computed_ends_the_loop() -> None:
+    asked = Compute("no-such-kind", b"hash", b"text")
+    script = Script(lambda event: [asked] if isinstance(event, SessionChanged) else [])
+    _, loop = make(script)
+    loop.post(SessionChanged(Session.CONNECTED))
+    with pytest.raises(KeyError):
+        loop.run()
+
+
 def test_all_registry_news_come_before_a_bounded_number_of_frames() -> None:
     script = Script()
     world, loop = make(script)
@@ -247,6 +270,22 @@ def test_a_stranger_is_heard_about_the_log_and_answered_at_the_address_that_is_i
         name: ("127.0.0.1", port) for port, name in enumerate(names[2:], 3)}
 
 
+def test_nobody_is_heard_under_the_node_s_own_name() -> None:
+    script = Script()
+    world: Any = World()
+    loop = Loop(script, world, world, world, Clock(), me="anna")
+    announce(loop, MembersChanged((PEER, Member("anna", "127.0.0.1", 7001, "boot"))),
+             NodesChanged(("anna", "bert")))
+    question = NotNow("id", "joiner~1", "busy")
+    for name in ("anna", "bert"):
+        world.arrived.append((b"o", encode(Envelope(name, CLUSTER, (question, Invite(0))))))
+    loop.turn()
+
+    assert [event for event in script.events if isinstance(event, Received)] == [
+        Received("bert", question), Received("bert", Invite(0))]
+    assert loop.counters.own_name == 1
+
+
 def test_the_last_wishes_are_carried_out_until_done_or_time_is_over() -> None:
     script = Script()
     world, loop = make(script)
@@ -276,6 +315,16 @@ def test_a_peer_is_heard_once_it_is_known_as_live_or_as_registered() -> None:
         world.arrived = [(b"o", encode(Envelope("bert", CLUSTER, (Invite(0),))))]
         loop.turn()
         assert Received("bert", Invite(0)) in script.events
+
+
+def test_the_connection_of_a_node_is_told_from_those_of_clients() -> None:
+    world, loop = make(Script())
+    announce(loop, NodesChanged(frozenset({"bert"}), frozenset()))
+    for origin, sender in ((b"1", "bert"), (b"2", "carl"), (b"3", "")):
+        world.arrived.append((origin, encode(Envelope(sender, CLUSTER, (Greet(1),)))))
+    loop.turn()
+
+    assert world.marked == {b"1": "bert"}
 
 
 def test_a_stranger_is_not_heard() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import queue
 import time
-import zlib
-from collections.abc import Iterator
 from typing import Any
 
 import attrs
 import pytest
+from kazoo.exceptions import NoAuthError
 
 from runtime.attending import SESSION_MS, Events, Told, client_of, expire, joined, paused
 from skuld_py.config import Parameters
@@ -27,8 +27,7 @@ from skuld_py.model.events import (
     SwapDocument,
 )
 from skuld_py.model.registration import Registration
-from skuld_py.runtime import documents
-from skuld_py.runtime import registry as registry_module
+from skuld_py.runtime import documents, patience
 from skuld_py.runtime.clusters import create_cluster, destroy_cluster, read_parameters, read_registration
 from skuld_py.runtime.registry import Registry
 
@@ -38,19 +37,6 @@ ANNA = Member("127.0.0.1:7001", "127.0.0.1", 7001, "boot-a")
 BERT = Member("127.0.0.1:7002", "127.0.0.1", 7002, "boot-b")
 
 CONNECTED, SUSPENDED, LOST = (SessionChanged(session) for session in Session)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
-    with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper"), tick_ms=250) as running:
-        yield running
-
-
-@pytest.fixture
-def cluster(server: ZooKeeperServer, request: pytest.FixtureRequest) -> str:
-    name = f"c{zlib.crc32(request.node.name.encode())}"
-    create_cluster(server.hosts, Parameters(name, f"id-of-{name}"))
-    return name
 
 
 def document(write_id: str, **changes: Any) -> Document:
@@ -146,7 +132,7 @@ def test_an_unreachable_zookeeper_is_named_within_the_timeout(server: ZooKeeperS
 def test_start_returns_once_the_node_is_registered(server: ZooKeeperServer, cluster: str) -> None:
     with joined(server.hosts, cluster, ANNA) as (_, events):
         assert events.all[0] == CONNECTED
-        assert entry(server, cluster) == Registration("127.0.0.1", 7001, starts=1)
+        assert entry(server, cluster) == Registration("127.0.0.1", 7001, starts=1, boot=ANNA.boot)
 
 
 DATA = attrs.evolve(ANNA, incarnation="data-1")
@@ -162,7 +148,7 @@ def test_a_node_registers_its_data_and_the_count_of_its_starts(server: ZooKeeper
     assert read_registration(server.hosts, cluster, ANNA.name) is None
     for starts in (1, 2):
         with joined(server.hosts, cluster, DATA, starts=starts):
-            assert entry(server, cluster) == Registration("127.0.0.1", 7001, "data-1", starts)
+            assert entry(server, cluster) == Registration("127.0.0.1", 7001, "data-1", starts, DATA.boot)
 
 
 def test_data_that_was_not_judged_by_what_is_registered_stays_out(server: ZooKeeperServer, cluster: str) -> None:
@@ -178,6 +164,27 @@ def test_data_that_was_not_judged_by_what_is_registered_stays_out(server: ZooKee
     assert entry(server, cluster) == judged
     with joined(server.hosts, cluster, other, judged=judged):
         assert entry(server, cluster).incarnation == "data-2"
+
+
+def test_of_two_copies_of_a_directory_started_at_once_the_second_is_refused(
+        server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server.hosts, cluster, DATA, starts=5) as (_, events):
+        at = events.wait(CONNECTED)
+        with client_of(server) as client:
+            _, stat = client.get(f"/skuld/{cluster}/nodes/{DATA.name}")
+            copy = attrs.evolve(DATA, boot="boot-of-the-copy", host="127.0.0.2")
+            with pytest.raises(Refused, match="a copy of this one"):
+                Registry(server.hosts, cluster, copy, SESSION_MS, Events().emit, starts=5).start()
+            assert client.get(f"/skuld/{cluster}/nodes/{DATA.name}")[1].version == stat.version
+        assert events.all[at:] == []
+
+
+def test_an_entry_of_a_release_that_knew_no_boot_is_taken_over(server: ZooKeeperServer, cluster: str) -> None:
+    with client_of(server) as client:
+        client.create(f"/skuld/{cluster}/nodes/{DATA.name}",
+                      b'{"host": "127.0.0.1", "port": 7001, "incarnation": "data-1", "starts": 1}')
+    with joined(server.hosts, cluster, DATA):
+        assert entry(server, cluster).boot == DATA.boot
 
 
 def test_a_node_whose_name_starts_on_other_data_is_out_until_it_has_it_again(server: ZooKeeperServer,
@@ -205,7 +212,8 @@ def test_a_later_life_of_a_node_is_told_to_begin_anew(server: ZooKeeperServer, c
         seen.wait(PulseGone(f"{DATA.name}~1"))
         assert entry(server, cluster).starts == 2
         life_of(registry, events, DATA, 2)
-        assert entry(server, cluster) == Registration("127.0.0.1", 7001, "data-1", 2, f"{DATA.name}~2")
+        life = f"{DATA.name}~2"
+        assert entry(server, cluster) == Registration("127.0.0.1", 7001, "data-1", 2, "boot-later", life)
 
 
 def test_what_a_later_version_wrote_stays_in_the_entry(server: ZooKeeperServer, cluster: str) -> None:
@@ -276,17 +284,17 @@ def test_a_connection_thread_that_died_is_replaced(server: ZooKeeperServer, clus
         events.wait(DocumentRead(2, -1, NOBODY), at)
 
 
-def test_an_unexpected_error_of_the_worker_is_said_and_survived(
+def test_a_no_of_zookeeper_is_said_in_a_line_and_survived(
         server: ZooKeeperServer, cluster: str, monkeypatch: pytest.MonkeyPatch,
         caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(registry_module, "_RETRY_UNEXPECTED_S", 0.01)
+    monkeypatch.setattr(patience, "FIRST_S", 0.01)
     with joined(server.hosts, cluster, ANNA) as (registry, events):
         at = events.wait(CONNECTED)
         healthy = registry._presence.keep_entry
 
         def broken() -> None:
             registry._presence.keep_entry = healthy  # type: ignore[method-assign]
-            raise ZeroDivisionError("planted")
+            raise NoAuthError("planted")
 
         registry._presence.keep_entry = broken  # type: ignore[method-assign]
         registry.perform(SetPulse("a~1", ANNA))
@@ -294,7 +302,43 @@ def test_an_unexpected_error_of_the_worker_is_said_and_survived(
         registry.perform(SetPulse("a~2", ANNA))
         events.wait(PulseStands("a~2"))
         assert PulseStands("a~1") not in events.all
-        assert "planted" in caplog.text
+        said = [record for record in caplog.records if "NoAuthError('planted')" in record.getMessage()]
+        assert [record.exc_info for record in said] == [None]
+
+
+def test_an_unexpected_error_of_the_worker_ends_the_session_and_is_told(
+        server: ZooKeeperServer, cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError("planted")
+
+    with joined(server.hosts, cluster, ANNA) as (registry, events):
+        life = life_of(registry, events, ANNA)
+        told: queue.Queue[Exception] = queue.Queue()
+        monkeypatch.setattr(registry, "_on_failure", told.put)
+        monkeypatch.setattr(registry._presence, "keep_entry", broken)
+        registry.perform(SetPulse(life, ANNA))
+        assert isinstance(told.get(timeout=60), ZeroDivisionError)
+        registry._connection._worker.join(60)
+
+        assert events.all[-1] == LOST
+        with client_of(server) as client:
+            assert client.exists(f"/skuld/{cluster}/members/{life}") is None
+
+
+def test_a_document_of_any_kind_is_read_or_said_to_be_none(server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server.hosts, cluster, ANNA) as (registry, events), client_of(server) as client:
+        client.create(f"/skuld/{cluster}/partitions/0", b'{"floor": []}')
+        registry.perform(ReadDocument(0))
+        at = events.wait(ReadFailed(0))
+        registry.perform(ReadDocument(1))
+        events.wait(DocumentRead(1, -1, NOBODY), at)
+
+
+def test_a_node_does_not_start_where_the_origin_cannot_be_read(server: ZooKeeperServer, cluster: str) -> None:
+    with client_of(server) as client:
+        client.set(f"/skuld/{cluster}/origin", b'{"position": "x"}')
+    with pytest.raises(Refused, match=f"/skuld/{cluster}/origin in ZooKeeper cannot be read"):
+        Registry(server.hosts, cluster, ANNA, SESSION_MS, Events().emit).start()
 
 
 def test_stopping_leaves_at_once(server: ZooKeeperServer, cluster: str) -> None:
@@ -351,6 +395,37 @@ def test_a_document_that_is_not_readable_fails_the_read(server: ZooKeeperServer,
         client.create(f"/skuld/{cluster}/partitions/5", b"{]")
         registry.perform(ReadDocument(5))
         events.wait(ReadFailed(5))
+
+
+def test_a_document_that_stays_unreadable_is_said_in_a_line_ever_more_seldom(
+        server: ZooKeeperServer, cluster: str, caplog: pytest.LogCaptureFixture) -> None:
+    with joined(server.hosts, cluster, ANNA) as (registry, events), client_of(server) as client:
+        path = f"/skuld/{cluster}/partitions/5"
+
+        def read(times: int) -> list[str]:
+            for _ in range(times):
+                at = len(events.all)
+                registry.perform(ReadDocument(5))
+                events.wait(lambda event: isinstance(event, ReadFailed | DocumentRead), at)
+            return [each.getMessage() for each in caplog.records if "cannot read" in each.getMessage()]
+        client.create(path, b"{]")
+        line, = read(5)
+        assert line.startswith(f"cannot read {path}, silent about it for 2 s: ")
+        registry._documents._patience[5].until_s = 0.0
+        assert "for 4 s" in read(5)[1] and len(read(1)) == 2
+        client.set(path, document("mended").encode())
+        read(1)
+        client.set(path, b"{]")
+        assert "for 2 s" in read(2)[2] and len(read(1)) == 3
+
+
+@pytest.mark.parametrize("raw", [b"", b"[]", b'{"partitions": 8}', b"[" * 100_000])
+def test_parameters_that_cannot_be_read_are_refused_with_their_znode(server: ZooKeeperServer, cluster: str,
+                                                                     raw: bytes) -> None:
+    with client_of(server) as client:
+        client.set(f"/skuld/{cluster}/parameters", raw)
+    with pytest.raises(Refused, match=f"/skuld/{cluster}/parameters in ZooKeeper cannot be read .* mend the"):
+        read_parameters(server.hosts, cluster)
 
 
 def test_a_swap_without_an_answer_is_uncertain(server: ZooKeeperServer, cluster: str) -> None:

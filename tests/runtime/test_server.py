@@ -21,11 +21,14 @@ from skuld_py.config import Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.errors import Refused
 from skuld_py.model.messages import Greet, Greeted
+from skuld_py.model.registration import Registration
+from skuld_py.node.identity import IDENTITY_KEY, begin_start
 from skuld_py.runtime.agreement import check_expected
-from skuld_py.runtime.clusters import create_cluster
+from skuld_py.runtime.clusters import create_cluster, read_names
 from skuld_py.runtime.lmdb_store import LmdbStore
 from skuld_py.runtime.log_following import follow
-from skuld_py.runtime.server import claim_directory
+from skuld_py.runtime.server import claim_directory, log_doubt, log_start
+from skuld_py.simulation.store import MemoryStore
 from skuld_py.wire.codec import Envelope, decode, encode
 
 pytestmark = pytest.mark.cluster
@@ -36,14 +39,16 @@ import sys
 from pathlib import Path
 from skuld_py.errors import SkuldError
 from skuld_py.runtime.server import serve
-hosts, cluster, port, data = sys.argv[1:]
+hosts, cluster, port, data, host = sys.argv[1:]
 try:
-    serve(hosts, cluster, "127.0.0.1", int(port), Path(data), session_ms=2000,
+    serve(hosts, cluster, host, int(port), Path(data), session_ms=2000,
           on_ready=lambda: print("ready", flush=True))
 except SkuldError as refusal:
     sys.exit(f"{refusal.code}")
 print("left", flush=True)
 """
+
+NODE = "127.0.0.1:13000"
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +65,8 @@ def free_port() -> int:
         return port
 
 
-def start(hosts: str, cluster: str, port: int, data: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", SERVE, hosts, cluster, str(port), str(data)], cwd=TOP,
+def start(hosts: str, cluster: str, port: int, data: Path, host: str = "127.0.0.1") -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", SERVE, hosts, cluster, str(port), str(data), host], cwd=TOP,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -102,6 +107,23 @@ def greet(port: int) -> Greeted:
         return answer
 
 
+def test_a_forgotten_node_with_the_only_copies_does_not_start(server: ZooKeeperServer, tmp_path: Path) -> None:
+    port = free_port()
+    with start(server.hosts, "served", port, tmp_path / "data") as node:
+        assert node.stdout is not None and node.stdout.readline() == "ready\n"
+        node.terminate()
+    zookeeper = KazooClient(hosts=server.hosts)
+    zookeeper.start()
+    try:
+        zookeeper.delete(f"/skuld/served/nodes/127.0.0.1:{port}")
+    finally:
+        zookeeper.stop()
+        zookeeper.close()
+
+    with start(server.hosts, "served", port, tmp_path / "data") as node:
+        assert node.communicate(timeout=30)[1].strip().endswith("forgotten")
+
+
 def test_a_node_that_cannot_be_one_says_why(server: ZooKeeperServer, tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -113,13 +135,39 @@ def test_a_node_that_cannot_be_one_says_why(server: ZooKeeperServer, tmp_path: P
     assert not (tmp_path / "a").exists()
 
 
+def test_who_mistyped_the_address_starts_again_on_the_same_directory(
+        server: ZooKeeperServer, tmp_path: Path) -> None:
+    create_cluster(server.hosts, Parameters("typed", "id-of-typed", partitions=2, replicas=1))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        node = start(server.hosts, "typed", taken.getsockname()[1], tmp_path / "b")
+        assert node.communicate(timeout=30)[1].strip() == "port_in_use"
+    with start(server.hosts, "typed", free_port(), tmp_path / "a") as other:
+        try:
+            assert other.stdout is not None
+            assert other.stdout.readline() == "ready\n"
+            names = read_names(server.hosts, "typed")
+            port = int(names[0].rpartition(":")[2])
+            node = start(server.hosts, "typed", port, tmp_path / "b", "localhost")
+            assert node.communicate(timeout=30)[1].strip() == "address_in_use"
+            with start(server.hosts, "typed", free_port(), tmp_path / "b") as node:
+                try:
+                    assert node.stdout is not None
+                    assert node.stdout.readline() == "ready\n"
+                finally:
+                    node.terminate()
+        finally:
+            other.terminate()
+
+
 @pytest.mark.parametrize(("field", "value"), [("partitions", 16), ("replicas", 1), ("skew_ms", 900)])
 def test_data_filled_by_others_is_refused_with_both_values(tmp_path: Path, field: str, value: int) -> None:
     store, made = LmdbStore(tmp_path, 1 << 20), Parameters("mine", "id-1")
-    claim_directory(store, made, tmp_path)
+    claim_directory(store, made, tmp_path, NODE)
     with pytest.raises(Refused, match="other_parameters") as caught:
-        claim_directory(store, attrs.evolve(made, **{field: value}), tmp_path)
-    claim_directory(store, made, tmp_path)
+        claim_directory(store, attrs.evolve(made, **{field: value}), tmp_path, NODE)
+    claim_directory(store, made, tmp_path, NODE)
 
     assert caught.value.message.startswith(f"{field}: {tmp_path} was filled with {getattr(made, field)},"
                                            f" cluster mine has {value}; ")
@@ -129,9 +177,9 @@ def test_data_filled_by_others_is_refused_with_both_values(tmp_path: Path, field
 def test_a_directory_of_before_takes_the_parameters_it_is_started_with(tmp_path: Path) -> None:
     store = LmdbStore(tmp_path, 1 << 20)
     store.put_many("meta", [(b"cluster", b"id-1")])
-    claim_directory(store, Parameters("mine", "id-1"), tmp_path)
+    claim_directory(store, Parameters("mine", "id-1"), tmp_path, NODE)
     with pytest.raises(Refused, match="other_parameters"):
-        claim_directory(store, Parameters("mine", "id-1", partitions=2), tmp_path)
+        claim_directory(store, Parameters("mine", "id-1", partitions=2), tmp_path, NODE)
     store.close()
 
 
@@ -147,12 +195,49 @@ def test_rules_that_this_program_does_not_know_are_refused() -> None:
         check_expected(Parameters("mine", "id-1", rules=9), {})
 
 
+def test_data_of_another_node_is_refused_with_both_names(tmp_path: Path) -> None:
+    store, made = LmdbStore(tmp_path, 1 << 20), Parameters("mine", "id-1")
+    claim_directory(store, made, tmp_path, NODE)
+    with pytest.raises(Refused, match="wrong_data") as caught:
+        claim_directory(store, made, tmp_path, "localhost:13000")
+    claim_directory(store, made, tmp_path, NODE)
+
+    assert f"holds the data of node {NODE}, not of localhost:13000; " in caught.value.message
+    store.close()
+
+
+def test_a_directory_from_before_takes_the_name_that_it_is_started_with(tmp_path: Path) -> None:
+    store = LmdbStore(tmp_path, 1 << 20)
+    store.put_many("meta", [(b"cluster", b"id-1")])
+    claim_directory(store, Parameters("mine", "id-1"), tmp_path, NODE)
+    with pytest.raises(Refused, match="wrong_data"):
+        claim_directory(store, Parameters("mine", "id-1"), tmp_path, "localhost:13000")
+    store.close()
+
+
 def test_data_of_another_cluster_is_refused_with_both_names(tmp_path: Path) -> None:
     store = LmdbStore(tmp_path, 1 << 20)
-    claim_directory(store, Parameters("mine", "id-1"), tmp_path)
-    claim_directory(store, Parameters("renamed", "id-1"), tmp_path)
+    claim_directory(store, Parameters("mine", "id-1"), tmp_path, NODE)
+    claim_directory(store, Parameters("renamed", "id-1"), tmp_path, NODE)
     with pytest.raises(Refused, match="wrong_data") as caught:
-        claim_directory(store, Parameters("mine", "id-2"), tmp_path)
+        claim_directory(store, Parameters("mine", "id-2"), tmp_path, NODE)
     assert "id-1" in caught.value.message
     assert "id-2" in caught.value.message
     store.close()
+
+
+def test_a_new_directory_is_no_error_and_another_one_s_is(caplog: pytest.LogCaptureFixture) -> None:
+    registered = Registration("127.0.0.1", 13000, "a", 7)
+    for stored in (None, b"\0\0\0\0\0\0\0\7b"):
+        store = MemoryStore()
+        if stored is not None:
+            store.put_many("meta", [(IDENTITY_KEY, stored)])
+        log_start(NODE, begin_start(store, registered, "c", 2))
+    log_doubt(NODE, 1, "its data is an old copy")
+
+    (new, new_text), (other, other_text), (old, old_text) = [
+        (record.levelname, record.getMessage()) for record in caplog.records]
+    assert (new, other, old) == ("WARNING", "ERROR", "WARNING")
+    assert "data directory is new: it fills from the other nodes" in new_text
+    assert "does not trust its memory of all partitions" in other_text
+    assert "partition 1 any more: its data is an old copy. It fills" in old_text

@@ -126,10 +126,20 @@ class NoRearm(Shell):
 class NoExistenceCheck(Shell):
     """A watch is armed without looking whether there is anything to watch."""
 
-    def _arm_one(self, member: str) -> None:
+    def _arm_one(self, member: str, is_synced: bool = False) -> None:
         if member in self._wanted and member not in self._armed:
             self._armed[member] = None
             self.ensemble.watch(member, self.session, self._on_gone)
+
+
+class Believing(Shell):
+    """A server that lags is believed when it knows of no pulse."""
+
+    def _arm_one(self, member: str, is_synced: bool = False) -> None:
+        before = self.ensemble.stats["pulses hidden"]
+        super()._arm_one(member, is_synced)
+        if self.ensemble.stats["pulses hidden"] > before:
+            self._on_gone(member)
 
 
 # -- commands and playing ----------------------------------------------------------------------------

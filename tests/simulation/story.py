@@ -89,10 +89,11 @@ class Story:
                          m.Renewed(0, pack_u64([until_ms])), at_ms, client=client)
 
     def complete(self, at_ms: int = 10, w: int = 0, answer: m.Message | None = ACKED, *, token: int = TOKEN,
-                 task: bytes = TASK) -> Story:
+                 task: bytes = TASK, client: str = "") -> Story:
         if w and answer is ACKED:
             answer = m.Acked(0, w)
-        return self.tell(lambda request: m.Complete(request, w, 0, task, pack_u64([token])), answer, at_ms)
+        return self.tell(lambda request: m.Complete(request, w, 0, task, pack_u64([token])), answer, at_ms,
+                         client=client)
 
     def cancel(self, at_ms: int = 10, w: int = 0, answer: m.Message | None = ACKED, *,
                task: bytes = TASK) -> Story:
@@ -101,8 +102,9 @@ class Story:
         return self.tell(lambda request: m.Cancel(request, w, 0, task), answer, at_ms)
 
     def append(self, answer: m.Message | None = ACKED, data: bytes = b"entry", *, token: int = TOKEN,
-               seq: int = 3, at_ms: int = 10, w: int = 0) -> Story:
-        return self.tell(lambda request: m.Append(request, w, TASK, token, seq, pack([data])), answer, at_ms)
+               seq: int = 3, at_ms: int = 10, w: int = 0, client: str = "") -> Story:
+        return self.tell(lambda request: m.Append(request, w, TASK, token, seq, pack([data])), answer, at_ms,
+                         client=client)
 
     def read(self, at_ms: int, *, task: bytes = TASK, body: bytes = b"", history: bytes = b"",
              entries: tuple[tuple[int, int, bytes], ...] = (), is_there: bool = True, least: int = 0,
@@ -197,5 +199,5 @@ def completed(names: tuple[str, ...] = NODES) -> Story:
 
 def lived() -> Story:
     """A task enqueued, claimed, logged and completed without a flaw, on all nodes."""
-    return (completed().store("log", log_key(3), b"entry").enqueue().claim(at_ms=10).append(at_ms=12)
-            .complete(at_ms=14))
+    return (completed().store("log", log_key(3), b"entry").enqueue().claim(at_ms=10).append(at_ms=12, client="w")
+            .complete(at_ms=14, client="w"))

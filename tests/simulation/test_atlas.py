@@ -105,6 +105,24 @@ def test_a_state_from_before_a_registered_start_is_what_comes_back() -> None:
     assert campaign.cluster.probes.counts["memory found lost"] == 1
 
 
+def test_an_old_copy_of_the_same_start_is_put_back_where_a_later_vote_is_told_and_is_found_out() -> None:
+    voter = settled().cluster.registry.documents[0][1].leader
+    campaign = settled(Fault(0, "old copy", 5_000, 14_000, (voter,)), until_ms=5_099)
+    assert campaign.nemesis.counts == {}, "no leader has been elected since"
+    cluster = campaign.cluster
+    while not campaign.nemesis.counts and cluster.scheduler.now_ms < 14_000:
+        cluster.scheduler.run(cluster.scheduler.now_ms + 10)
+
+    assert campaign.nemesis.counts == {"old copy": 1}
+    assert cluster.registry.documents[0][1].promises[voter] > 1
+    assert cluster.atlas.is_hidden(voter) and cluster.atlas.is_hurt(voter)
+    cluster.scheduler.run(cluster.scheduler.now_ms + 5_000)
+    assert not cluster.atlas.is_hidden(voter)
+    cluster.scheduler.run(cluster.scheduler.now_ms + 15_000)
+    assert cluster.atlas.is_whole(voter)
+    assert cluster.probes.counts["suspect filled again"] == 1
+
+
 def test_no_disk_is_struck_that_a_majority_needs() -> None:
     names = cohort(settled(until_ms=4_999))
     faults = [Fault(number, "wipe", 5_000 + number, 19_000, (name,)) for number, name in enumerate(names)]

@@ -39,8 +39,8 @@ from skuld_py.simulation.notes import What
 
 CASES: Cases = {**durability.CASES, **claims.CASES, **outcomes.CASES, **needs.CASES, **keys.CASES,
                 **names.CASES, **limits.CASES, **ticks.CASES, **times.CASES, **order.CASES, **interface.CASES}
-IDS = ([f"D{number}" for number in range(1, 12)] + [f"C{number}" for number in range(1, 15)]
-       + ["C15", "C16", "C17", "C18", "C19", "C20", "C21"]
+IDS = ([f"D{number}" for number in range(1, 13)] + [f"C{number}" for number in range(1, 15)]
+       + ["C15", "C16", "C17", "C18", "C19", "C20", "C21", "C22"]
        + ["O1", "O2", "O3", "V1", "V2", "V3", "V4", "A1", "A2", "A3", "A6", "X1", "X2"])
 BROKEN = [pytest.param(checker, build, wanted, id=f"{checker.__name__}: {name}")
           for checker, (broken, _) in CASES.items() for name, (build, wanted) in broken.items()]

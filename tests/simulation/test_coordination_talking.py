@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
+from simulation.coordination_worlds import Believing
 from skuld_py.cluster.greeting import Greeter, Knocking
 from skuld_py.cluster.reading import Reader
 from skuld_py.cluster.replica import Replica
@@ -16,6 +17,7 @@ from skuld_py.cluster.sharing import Sharing
 from skuld_py.cluster.transfer import Fetching, Lending, Snapshot
 from skuld_py.model.coordination_messages import ReplicaPart
 from skuld_py.simulation.coordination import __main__ as command
+from skuld_py.simulation.coordination.play import World
 from skuld_py.simulation.coordination.talking import MIXES, run
 
 SEEDS = 30
@@ -29,6 +31,21 @@ def test_every_schedule_comes_to_rest_with_every_mix(mix: str, capsys: pytest.Ca
         if not verdict.passed:
             command.report(verdict, mix)
             pytest.fail(capsys.readouterr().out, pytrace=False)
+
+
+@pytest.mark.parametrize("first", range(30, 90, 30))
+def test_a_life_that_is_let_in_late_takes_no_place(first: int, capsys: pytest.CaptureFixture[str]) -> None:
+    for seed in range(first, first + 30):
+        verdict = run(seed, "all")
+        if not verdict.passed:
+            command.report(verdict, "all")
+            pytest.fail(capsys.readouterr().out, pytrace=False)
+
+
+def test_who_believes_a_server_that_lags_evicts_the_living(capsys: pytest.CaptureFixture[str]) -> None:
+    """What the shell models is what ``runtime.coordination_log`` does: no pulse is missed but behind a sync."""
+    verdicts = (run(seed, "sharing", world=World(shell=Believing)) for seed in range(SEEDS_FOR_BROKEN))
+    assert any(", which lives" in line for verdict in verdicts for line in verdict.violations)
 
 
 def test_a_seed_decides_everything() -> None:
@@ -47,6 +64,12 @@ def test_what_the_options_are_for_really_happens(monkeypatch: pytest.MonkeyPatch
     assert min(met["begin_from"], met["propose"]) > 10
     assert met["take"] > 100
     assert not met["build_anew"]
+
+
+def test_damaged_replicas_are_met_and_built_anew() -> None:
+    met = sum((run(seed, "damaged").stats for seed in range(SEEDS)), Counter[str]())
+
+    assert met["replicas built anew"] > 5
 
 
 def count(monkeypatch: pytest.MonkeyPatch, of: type, name: str, met: Counter[str],

@@ -17,14 +17,28 @@ from skuld_py.model.events import (
     Session,
 )
 from skuld_py.simulation.campaign import Campaign
-from skuld_py.simulation.faults import CHURN, DISK, FAULTS, Fault, draw_faults
+from skuld_py.simulation.faults import (
+    AHEAD,
+    AHEAD_MS,
+    APART,
+    CHURN,
+    DISK,
+    FAULTS,
+    Fault,
+    Habit,
+    draw_faults,
+    draw_schedule,
+)
 from skuld_py.simulation.nemesis import Nemesis
 from skuld_py.simulation.network import Weather, ring
 from skuld_py.simulation.options import draw_options
+from skuld_py.simulation.profiles import apply_profile
 from skuld_py.simulation.scheduler import stream
 from skuld_py.simulation.trace import Trace
 
-ROOMY = next(seed for seed in range(1_000) if len(draw_options(seed).nodes) >= 6
+APART_KINDS = tuple(habit.kind for habit in APART)
+ROOMY = next(seed for seed in range(1_000) if apply_profile(seed, draw_options(seed)) == draw_options(seed)
+             and len(draw_options(seed).nodes) >= 6
              and draw_options(seed).parameters.replicas == 4 and not draw_options(seed).late)
 
 # -- schedules ---------------------------------------------------------------------------------------
@@ -40,11 +54,24 @@ def test_a_schedule_is_in_order_numbered_and_the_same_again() -> None:
     assert all(fault.start_ms < fault.stop_ms for fault in drawn[0])
 
 
+def test_a_kind_drawn_apart_leaves_the_other_faults_as_they_were() -> None:
+    names, habit = ("n1", "n2", "n3"), Habit("clog", 0.5, 500)
+    before = draw_schedule(1, ("pause", "crash"), 700, (), names, 20_000)
+
+    drawn = draw_schedule(1, ("pause", "crash"), 700, (habit,), names, 20_000)
+
+    assert drawn[: len(before)] == before
+    assert len(drawn) > len(before)
+    assert {fault.kind for fault in drawn[len(before) :]} == {"clog"}
+    assert [fault.number for fault in drawn] == list(range(len(drawn)))
+
+
 @pytest.mark.parametrize("kind", FAULTS)
 def test_every_fault_can_be_played_alone_and_is_over_at_the_end(kind: str) -> None:
     campaign = Campaign(ROOMY, 10, Trace())
     cluster, names = campaign.cluster, campaign.options.nodes
-    faults = draw_faults(stream(1, kind), (kind,), 500, names, 10_000)
+    kinds = (kind, "expire") if kind == "voter damaged" else (kind,)  # who is asked for no vote gives none
+    faults = draw_faults(stream(1, kind), kinds, 500, names, 10_000)
     campaign.nemesis = Nemesis(cluster, faults, campaign.options.weather)
 
     campaign.play()
@@ -83,6 +110,22 @@ def test_a_clock_step_shows_with_the_next_start() -> None:
 
     assert process.is_up
     assert process.clock != before
+
+
+def test_a_clock_that_is_ahead_is_right_again_at_the_end_or_when_all_is_healed() -> None:
+    fault = Fault(0, AHEAD.kind, 1_000, 4_000, ("n1",))
+    campaign = stage(fault, 3_000)
+    process, true = campaign.cluster.processes["n1"], campaign.cluster.clock("n1", "clock n1")
+    ahead_ms = campaign.cluster.ahead_ms["n1"]
+    assert ahead_ms in AHEAD_MS and true.offset_ms == process.clock.offset_ms
+    campaign.cluster.scheduler.run(6_000)
+    assert process.is_up and process.clock.offset_ms == pytest.approx(true.offset_ms - ahead_ms)
+
+    campaign = stage(fault, 3_000)
+    campaign.cluster.repair_clocks()
+    campaign.nemesis.end()
+    process = campaign.cluster.processes["n1"]
+    assert process.is_up and process.clock.offset_ms == pytest.approx(true.offset_ms - ahead_ms)
 
 
 # -- links -------------------------------------------------------------------------------------------
@@ -286,6 +329,6 @@ def test_the_pace_and_the_kinds_of_faults_differ_from_seed_to_seed() -> None:
     drawn = [draw_options(seed) for seed in range(300)]
 
     for kind in FAULTS:
-        share = sum(kind in options.faults for options in drawn) / 300
-        assert (0.08 if kind in DISK + CHURN else 0.2) < share < 0.6
+        share = sum(kind in options.kinds for options in drawn) / 300
+        assert (0.08 if kind in DISK + CHURN + APART_KINDS else 0.2) < share < 0.6
     assert len({options.fault_every_ms for options in drawn}) > 2

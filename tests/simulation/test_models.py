@@ -25,6 +25,8 @@ from skuld_py.model.events import (
     SessionChanged,
     SwapDocument,
 )
+from skuld_py.node.consulting import Step
+from skuld_py.simulation import registry as registry_model
 from skuld_py.simulation.clocks import WALL_START_MS, draw_clock
 from skuld_py.simulation.network import CALM, Envelope, Network, Weather, between, halves, one_way
 from skuld_py.simulation.registry import Registry
@@ -479,6 +481,31 @@ def test_uncertain_swaps_are_of_both_kinds() -> None:
 
     assert outcomes(service.news("n1")) == [Outcome.UNCERTAIN] * 40
     assert 5 < len(service.registry.writes) < 35
+
+
+def read_version(service: Service, connection: Connection) -> int:
+    service.news(connection.member.name)
+    service.registry.request(connection, ReadDocument(0))
+    service.wait(100)
+    return next(event.version for event in service.news(connection.member.name) if isinstance(event, DocumentRead))
+
+
+def test_a_document_is_as_new_as_it_is_at_the_server_that_is_behind_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Service()
+    service.swap(service.n1, -1, "first")
+    service.wait(10_000)
+    service.registry.lag("n2", 5_000)
+    service.swap(service.n1, 0, "second")
+    service.wait(100)
+
+    monkeypatch.setattr(registry_model, "steps_of", lambda effect: (Step.GET,))
+    assert read_version(service, service.n2) == 0, "without a sync it shows what its server has"
+    assert read_version(service, service.n1) == 1
+    monkeypatch.undo()
+    assert read_version(service, service.n2) == 1
+    monkeypatch.setattr(registry_model, "steps_of", lambda effect: (Step.GET,))
+    assert read_version(service, service.n2) == 1, "never an older one after a newer one"
+    assert service.registry.counts["document read at a server that was behind"] == 3
 
 
 def test_behind_a_cut_a_read_fails_and_a_swap_is_uncertain_and_not_applied() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from skuld_py.config import Parameters
@@ -71,6 +73,9 @@ class Stage:
 
     def disconnect(self, connection: Connection) -> None:
         connection.is_closed = True
+
+    def before_turn(self, process: Process, events: Sequence[Event]) -> None:
+        pass
 
     def commit_ms(self, process: Process) -> int:
         return COMMIT_MS
@@ -196,7 +201,7 @@ def test_a_record_that_cannot_be_read_costs_the_turn_and_the_boot_but_not_the_no
     stage.scheduler.run(100)
 
     assert [effect for _, effect in stage.said] == [EARLY, LATE]
-    assert stage.process.is_up and stage.process.boots == stage.process.starts == 2
+    assert stage.process.is_up and stage.process.boots == 2
     assert list(suspects(stage.process.store, 1)) == [0]
     assert stage.process.store.get("body", b"\0\0key") is None
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from simulation.planted import half
 from skuld_py.partition import quorum
 from skuld_py.simulation import __main__ as command
-from skuld_py.simulation import monitor
 from skuld_py.simulation.campaign import run
 from skuld_py.simulation.faults import Fault
 from skuld_py.simulation.options import draw_options
@@ -129,6 +128,6 @@ def test_a_bug_gets_small_and_its_command_shows_it_again(monkeypatch: pytest.Mon
     words = again.removeprefix("again: python -m skuld_py.simulation ").removesuffix(" --trace").split()
     asked = command.arguments(words)
     small = run(seed, seconds=10, reduction=command._reduction(asked))
-    assert monitor.CLAIM_IS_RECORDED in small.violated
+    assert {*small.violated} & {*whole.violated}
     assert len(small.requests) * 4 < len(whole.requests)
     assert len(small.faults) <= len(whole.faults)

@@ -38,6 +38,7 @@ class Held:
     id: str
     token: int
     payload: bytes
+    proof: str
 
 
 @attrs.frozen
@@ -127,7 +128,7 @@ class Python:
         return str(self._call("enqueue", queue, payload, **given))
 
     def claim(self, queue: str, n: int = 1, lease_s: float = 30, wait_s: float = 0) -> list[Held]:
-        return [Held(str(held.id), held.token, held.payload)
+        return [Held(str(held.id), held.token, held.payload, held.proof.hex())
                 for held in self._call("claim", queue, n=n, lease_s=lease_s, wait_s=wait_s)]
 
     def renew(self, held: Held, lease_s: float) -> None:
@@ -207,7 +208,7 @@ async def _listed(items: Any) -> list[Any]:
 
 
 def _name(held: Held) -> ClaimName:
-    return ClaimName(from_text(held.id), held.token)
+    return ClaimName(from_text(held.id), held.token, held.proof)
 
 
 # -- JSON: HTTP and the command line --------------------------------------------------------------------
@@ -228,7 +229,11 @@ def _view_of(document: dict[str, Any]) -> View:
 
 
 def _held_of(document: dict[str, Any]) -> Held:
-    return Held(document["id"], int(document["token"]), _bytes_of(document, "payload") or b"")
+    return Held(document["id"], int(document["token"]), _bytes_of(document, "payload") or b"", document["proof"])
+
+
+def _named(held: Held) -> dict[str, str]:
+    return {"id": held.id, "token": str(held.token), "proof": held.proof}
 
 
 class Http:
@@ -258,7 +263,7 @@ class Http:
         return [_held_of(each) for each in self._post("tasks/claim", asked)["claims"]]
 
     def _of(self, verb: str, held: Held, **more: Any) -> Any:
-        return self._post(f"tasks/{verb}", {"id": held.id, "token": str(held.token), **more})
+        return self._post(f"tasks/{verb}", {**_named(held), **more})
 
     def renew(self, held: Held, lease_s: float) -> None:
         self._of("renew", held, lease_s=lease_s)
@@ -277,7 +282,7 @@ class Http:
         self._of("snooze", held, delay_s=delay_s)
 
     def release(self, held: Held) -> None:
-        self._post("tasks/release", {"claims": [{"id": held.id, "token": str(held.token)}]})
+        self._post("tasks/release", {"claims": [_named(held)]})
 
     def cancel(self, task_id: str) -> None:
         self._post("tasks/cancel", {"ids": [task_id]})
@@ -339,6 +344,10 @@ def _good(answer: Answer) -> Answer:
     return answer
 
 
+def _token(held: Held) -> str:
+    return f"{held.token}-{held.proof}"
+
+
 class Shell:
     """The command line."""
 
@@ -368,23 +377,23 @@ class Shell:
         return [_held_of(each) for each in found["claims"]]
 
     def renew(self, held: Held, lease_s: float) -> None:
-        self._run("renew", held.id, held.token, "--lease", f"{lease_s}s")
+        self._run("renew", held.id, _token(held), "--lease", f"{lease_s}s")
 
     def append(self, held: Held, seq: int, entry: bytes) -> int:
-        return int(self._run("append", held.id, held.token, seq, entry.decode())[0]["next_seq"])
+        return int(self._run("append", held.id, _token(held), seq, entry.decode())[0]["next_seq"])
 
     def complete(self, held: Held, result: bytes = b"") -> None:
-        self._run("complete", held.id, held.token, "--result", result.decode())
+        self._run("complete", held.id, _token(held), "--result", result.decode())
 
     def fail(self, held: Held, error: str, retry_in_s: float | None = None) -> None:
-        self._run("fail", held.id, held.token, "--error", error,
+        self._run("fail", held.id, _token(held), "--error", error,
                   *(() if retry_in_s is None else ("--retry-in", f"{retry_in_s}s")))
 
     def snooze(self, held: Held, delay_s: float) -> None:
-        self._run("snooze", held.id, held.token, f"{delay_s}s")
+        self._run("snooze", held.id, _token(held), f"{delay_s}s")
 
     def release(self, held: Held) -> None:
-        self._run("release", held.id, held.token)
+        self._run("release", held.id, _token(held))
 
     def cancel(self, task_id: str) -> None:
         self._run("cancel", task_id)

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 
+from skuld_py.cluster.lives import Lives
 from skuld_py.cluster.membership import Membership
 from skuld_py.cluster.replica import Replica
 from skuld_py.cluster.settings import LogSettings
@@ -31,11 +32,12 @@ class LightMember:
     def __init__(self, hosts: str, cluster: str, port: int, session_ms: int, starts: int = 1,
                  settings: LogSettings | None = None) -> None:
         name, jitter = f"127.0.0.1:{port}", random.Random()
+        lives = Lives(name, f"{name}~{starts << 16:08x}{0:08x}")
         me = Member(name, "127.0.0.1", port, secrets.token_hex(8), f"data-{port}")
         self.events: list[Event | CoordinationEvent] = []
         self.effects: list[CoordinationEffect | Send] = []
         self.membership = Membership(
-            me, lambda: f"{name}~{secrets.token_hex(4)}", lambda most: jitter.randint(0, most),
+            me, lambda: lives.next(secrets.randbits(32)), lambda most: jitter.randint(0, most),
             settings or LogSettings(), Replica(replicas=read_parameters(hosts, cluster).replicas))
         self._inbox: queue.SimpleQueue[Event | CoordinationEvent | None] = queue.SimpleQueue()
         self.registry = Registry(hosts, cluster, me, session_ms, self._inbox.put, starts=starts)

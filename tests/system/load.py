@@ -11,7 +11,7 @@ import attrs
 
 from skuld_py import Claim, Client, SkuldError, Uncertain
 from skuld_py.client.client import Depth
-from system.conftest import await_leaders
+from system.conftest import await_leaders, linger
 
 PACE_S = 0.05
 """Between two batches of one producer: there is always load, and time for what is tested under it."""
@@ -125,4 +125,4 @@ def await_depth(client: Client, is_true: Callable[[Depth], bool], timeout_s: flo
     deadline = time.monotonic() + timeout_s
     while not is_true(client.depths().get("load", Depth(0, 0, 0))):
         assert time.monotonic() < deadline, client.depths()
-        client.claim("nothing-here", wait_s=0.1)
+        linger(client)

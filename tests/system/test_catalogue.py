@@ -179,7 +179,11 @@ def test_what_fails_as_often_as_it_may_is_dead_with_its_error_until_it_is_retrie
     assert (dead.state, dead.death, dead.error) == ("dead", "exhausted", b"second")
     assert dead.outcomes == ("failed", "failed") and door.claim(queue, wait_s=0.3) == []
     door.retry(task_id)
-    assert one(door, queue).id == task_id
+    held = one(door, queue)
+    assert held.id == task_id
+    door.retry(task_id)
+    assert door.get(task_id).state == "claimed", "to ask again is no second retry"
+    door.complete(held)
     refused("not_dead", lambda: door.retry(task_id))
 
 

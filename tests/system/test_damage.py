@@ -20,6 +20,7 @@ from skuld_py.partition.suspicion import damaged, suspects
 from skuld_py.partition.tables import prefix_of, promise_key
 from skuld_py.runtime.clusters import read_registration
 from skuld_py.runtime.lmdb_store import LmdbStore
+from system.conftest import linger
 
 pytestmark = pytest.mark.cluster
 
@@ -56,7 +57,7 @@ def await_true(is_true: Callable[[], bool], client: Client) -> None:
     deadline = time.monotonic() + WAIT_S
     while not is_true():
         assert time.monotonic() < deadline
-        client.claim("nothing-here", wait_s=0.1)
+        linger(client)
 
 
 def test_a_flipped_byte_under_a_running_node(cluster: LocalCluster) -> None:
@@ -97,7 +98,7 @@ def test_a_flipped_promise_costs_its_partition_and_a_wiped_directory_all(cluster
 
     shutil.rmtree(where)
     cluster.start_node(2)
-    await_log(cluster, 2, "does not trust its memory of all partitions", lambda: None)
+    await_log(cluster, 2, "its data directory is new: it fills from the other nodes", lambda: None)
 
     second = read_registration(cluster.zookeeper_hosts, cluster.name, cluster.addresses[2])
     assert first is not None and second is not None

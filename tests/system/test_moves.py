@@ -14,7 +14,7 @@ from skuld_py import Client
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model import messages as m
 from skuld_py.runtime.log_following import set_leaving
-from system.conftest import SKEW_MS, await_leaders
+from system.conftest import SKEW_MS, await_leaders, linger
 from system.load import at_work, await_depth
 
 pytestmark = pytest.mark.cluster
@@ -27,7 +27,7 @@ def await_status(client: Client, is_so: Callable[[m.Described], bool], timeout_s
     deadline = time.monotonic() + timeout_s
     while not is_so(status := client.status()):
         assert time.monotonic() < deadline, status
-        client.claim("nothing-here", wait_s=0.2)
+        linger(client, 0.2)
     return status
 
 

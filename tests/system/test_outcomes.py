@@ -62,8 +62,10 @@ def test_a_life_of_failures_with_the_asynchronous_client(shared: LocalCluster, q
             await client.cancel(*ids[11:])
             again = await client.claim(queue, n=20, wait_s=10)
             assert sorted(claim.id for claim in again) == ids[:11]
+            await client.retry(*ids[:3])
+            assert {task.state for task in await client.get_many(ids[:3])} == {"claimed"}
+            await asyncio.gather(*(client.complete(claim, bytes(claim.id)) for claim in again))
             with pytest.raises(Refused, match="not_dead"):
                 await client.retry(*ids[:3])
-            await asyncio.gather(*(client.complete(claim, bytes(claim.id)) for claim in again))
             assert await client.results(ids) == [*ids[:11], *[None] * 9]
     asyncio.run(live())

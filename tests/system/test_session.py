@@ -123,7 +123,8 @@ def test_bad_input_is_refused_by_name_and_the_nodes_stay_up(shared: LocalCluster
             (lambda: client.claim(queue, lease_s=float("nan")), "bad_duration"),
             (lambda: client.claim(queue, lease_s=10 * 86_400), "bad_duration"),
             (lambda: client.get(task_id), "no_such_task"),
-            (lambda: client.renew(ClaimName(task_id, 1)), "fenced"),
+            (lambda: client.renew(ClaimName(task_id, 1)), "bad_token"),
+            (lambda: client.renew(ClaimName(task_id, 1 << 32)), "unknown_claim"),
         ):
             with pytest.raises(Refused) as refusal:
                 call()  # type: ignore[no-untyped-call]

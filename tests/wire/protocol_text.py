@@ -113,6 +113,14 @@ def kind_words(kind: fields.Kind) -> str:
             return "number"
         case fields.Number(low, high):
             return f"number {low}.." + ("" if high == fields.U63_MAX else str(high))
+        case fields.Partition():
+            return "partition"
+        case fields.Numbers(count_max, high):
+            return f"u64s of 0..{high}, {count_max}"
+        case fields.Partitions(count_max):
+            return f"partitions, {count_max}"
+        case fields.Eras(count_max):
+            return f"eras, {count_max}"
         case fields.Truth():
             return "truth"
         case fields.Name(is_life=True):
@@ -136,7 +144,8 @@ def kind_words(kind: fields.Kind) -> str:
 
 def table_of(of: type) -> list[tuple[str, str]]:
     """The lines of a record's table of fields."""
-    lines = [(field.name, kind_words(field.metadata["kind"])) for field in attrs.fields(of)]
+    lines = [(field.name, kind_words(field.metadata["kind"]) + ", late" * field.metadata["is_late"])
+             for field in attrs.fields(of)]
     equal = getattr(of, "columns", ())
     return [*lines, ("as many in", ", ".join(equal))] if equal else lines
 
@@ -207,7 +216,8 @@ def _least(of: type, field: Any) -> Any:
 def said(value: Any, field: Any = None) -> str:
     """The meaning of a record, in the words that ``meaning_of`` reads."""
     if attrs.has(type(value)) and not isinstance(value, Column):
-        each = [f"{inner.name}={said(getattr(value, inner.name), inner)}" for inner in attrs.fields(type(value))]
+        each = [f"{inner.name}={said(getattr(value, inner.name), inner)}" for inner in attrs.fields(type(value))
+                if not (inner.metadata["is_late"] and getattr(value, inner.name) == inner.default)]
         return f"{type(value).__name__}({', '.join(each)})"
     if isinstance(value, tuple):
         return f"[{', '.join(map(said, value))}]"
@@ -221,10 +231,12 @@ def said(value: Any, field: Any = None) -> str:
 
 
 def _blob_said(value: bytes, field: Any) -> str:
-    unit = field.metadata["kind"].unit
+    unit = getattr(field.metadata["kind"], "unit", 8)
     if unit == ids.ID_BYTES:
         each = ", ".join(f'"{ids.to_text(task_id)}"' for task_id in ids.split(value))
         return f"ids({each})"
+    if field.name == "proofs":
+        return f'hex("{value.hex()}")'
     if unit == 8:
         return f"u64s({', '.join(map(str, columns.unpack_u64(value)))})"
     if field.name == "header":

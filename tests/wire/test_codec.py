@@ -13,8 +13,9 @@ from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX, PROTOCOL_VERSION, Limi
 from skuld_py.errors import Refused
 from skuld_py.model import columns, fields
 from skuld_py.model import messages as m
-from skuld_py.model.body import Header
+from skuld_py.model.body import Header, encode_body
 from skuld_py.model.columns import Column
+from skuld_py.model.history import HISTORY_HEAD, encode_claim
 from skuld_py.model.outcomes import LOG_SEQS
 from skuld_py.wire import codec
 from skuld_py.wire.codec import Envelope, check_role, decode, encode
@@ -69,18 +70,22 @@ def test_the_header_is_positional_and_data_is_in_frames_of_its_own() -> None:
     assert frames[1:] == [b"one", b"three"]
 
 
+BODY = encode_body(Header("jobs").encode(), b"x")
+LONGEST = bytes(HISTORY_HEAD.size) + b"".join(
+    [encode_claim((1 << 32) + number, 1, 2, b"w" * 255) for number in range((1 << 20) // 281 - 1)])
+SEVERAL = fields.Blob | fields.Numbers | fields.Partitions | fields.Strings
 LARGEST = {
-    "ids and places": m.Grant(1, 2, 3, 4, 5, 6, "w" * 200, "q" * 200, ID * 1_000, b"prio" * 1_000),
+    "ids and places": m.Grant(1, 2, 3, (3 << 32) + 4, 5, 6, "w" * 200, "q" * 200, ID * 1_000, b"prio" * 1_000),
     "text": m.Failed(fields.U63_MAX, "c" * 64, "\U0001d11e" * 1_000, True),
     "payload": m.Enqueue(0, 9, (batch(b"x" * DEFAULT_LIMITS.payload_bytes),)),
     "batch": m.Enqueue(0, 9, (batch(*[b"x"] * 999), batch(b"y"))),
     "entries": m.Append(0, 0, ID, 1 << 32, LOG_SEQS - 1_000, columns.pack([b"x" * 1_000] * 1_000)),
-    "history": m.Repair(1, (m.TaskRow(ID, Column(), b"h" * (1 << 20), b"", b"", Column()),)),
+    "history": m.Repair(1, (m.TaskRow(ID, Column(), LONGEST, b"", b"", Column()),)),
     "payload under an older limit": m.Replicate(0, (batch(b"x" * (DEFAULT_LIMITS.payload_bytes + 1)),)),
     "leads": m.Gossip(tuple(m.LeaderRow(p, fields.U32_MAX, fields.U32_MAX, ("n1", "n2", "n3"))
                             for p in range(4_096)), ("q",) * 1_000, heads=b"h" * 24_000, settings=fields.U63_MAX),
     "settings": m.PullSettings(columns.pack([b"k" * 409] * 11_000), b"digest88" * 11_000),
-    "rows": m.Got(1, (m.TaskRow(ID, columns.pack([b"b"]), b"h", b"", b"", Column()),) * 1_000),
+    "rows": m.Got(1, (m.TaskRow(ID, columns.pack([BODY]), bytes(24), b"", b"", Column()),) * 1_000),
     "counts": m.Counted(1, b"", b"", (m.CountRow(0, "q", -fields.U32_MAX, 0, 1, 0, 0, 0, 0),) * 100_000),
 }
 
@@ -90,11 +95,19 @@ def test_the_largest_values_travel(message: m.Message) -> None:
     assert travel(message) == (message,)
 
 
+def test_failures_with_an_error_and_without_one_travel_together() -> None:
+    token = (1 << 32 | 1).to_bytes(8, "big")
+    history, place = columns.pack([b"", b""]), columns.pack([b"", b""])
+    amend = m.Amend(1, 0, 1, ID + ID, history, place, token + bytes(8), columns.pack([b"disk full", b""]))
+
+    assert travel(amend) == (amend,)
+
+
 def test_fields_said_to_list_the_same_things_exist_and_list_something() -> None:
     for of in (*m.MESSAGES, m.TaskBatch, m.ClaimBatch, m.TaskRow):
         kinds = {field.name: field.metadata["kind"] for field in attrs.fields(of)}
         for name in getattr(of, "columns", ()):
-            assert isinstance(kinds[name], fields.Blob | fields.Strings), (of, name)
+            assert isinstance(kinds[name], SEVERAL), (of, name)
 
 
 # -- what a sender is told -----------------------------------------------------------------------
@@ -132,8 +145,8 @@ def test_what_msgpack_cannot_say_is_refused(message: m.Message) -> None:
 
 # -- roles ---------------------------------------------------------------------------------------
 
-ONLY_CLIENTS_SEND = (m.Greet, m.Enqueue, m.Claim, m.Describe, m.Await, m.ReadLog)
-BOTH_SEND = (m.Renew, m.Append, m.Complete, m.Get, m.Count, m.List, m.GetSettings, m.PutSetting, m.Conclude,
+ONLY_CLIENTS_SEND = (m.Greet, m.Enqueue, m.Claim, m.Count, m.Describe, m.Await, m.ReadLog)
+BOTH_SEND = (m.Renew, m.Append, m.Complete, m.Get, m.List, m.GetSettings, m.PutSetting, m.Conclude,
              m.Cancel, m.Revive, m.Offer, m.Discard)
 
 

@@ -14,12 +14,13 @@ from msgpack import fallback
 from skuld_py.config import LEASE_MS_MAX, PROTOCOL_VERSION, Limits
 from skuld_py.errors import Malformed
 from skuld_py.model import messages as m
-from skuld_py.model.body import Header
+from skuld_py.model.body import Header, encode_body
 from skuld_py.model.columns import Column
 from skuld_py.wire import codec
 from skuld_py.wire.codec import MalformedRequest, decode
 
 JOBS = Header("jobs").encode()
+BODY = encode_body(JOBS, b"x")
 ID, NO_COLUMN = bytes(range(20)), (b"", 0)
 U63 = (1 << 63) - 1
 PAYLOADS, HEADER = "Enqueue.batches[0].payloads", "Enqueue.batches[0].header"
@@ -194,6 +195,65 @@ CASES: dict[str, tuple[Frames, str, str]] = {
     # W10: payloads
     "two bodies for one task": (task_row(body=(b"\0" * 8, 0)), "Repair.tasks[0].body", "8 bytes, more than"),
     # columns that do not fit each other, and headers that are none
+    "a partition beyond all": (raw(m.Invite, 4_096), "Invite.partition", "4096 is no int in 0..4095"),
+    "a partition beyond all in a column": (raw(m.Kept, 7, b"", (4_096).to_bytes(8, "big"), [], b""), "Kept.unkept",
+                                           "has 4096, which is more than 4095"),
+    "an odd number of eras": (raw(m.Get, 7, b"", bytes(8), b"", False), "Get.eras", "8 bytes, no multiple of 16"),
+    "eras of no partition": (raw(m.Get, 7, b"", (4_096).to_bytes(8, "big") + bytes(8), b"", False), "Get.eras",
+                             "has partition 4096"),
+    "an era beyond all": (raw(m.Get, 7, b"", bytes(8) + (1 << 32).to_bytes(8, "big"), b"", False), "Get.eras",
+                          "has era 4294967296"),
+    "a time beyond all": (raw(m.Cancel, 7, 0, 253_402_300_800_000, ID, b""), "Cancel.at_ms", "is no int in 0.."),
+    "a token of no epoch": (raw(m.Grant, 7, 1, 1, 0, 1, 1, "w", "q", ID, b"prio"), "Grant.first_token",
+                            "0 is no int in 4294967296.."),
+    "a token of another epoch": (raw(m.Grant, 7, 1, 1, (2 << 32) + 1, 1, 1, "w", "q", ID, b"prio"),
+                                 "Grant.first_token", "is no token of epoch 1"),
+    "tokens that run into the next epoch": (
+        raw(m.Grant, 7, 1, 1, (2 << 32) - 1, 1, 1, "w", "q", ID * 2, b"prio" * 2), "Grant.first_token",
+        "is no token of epoch 1, or the last one is none"),
+    "a lease that ends before it begins": (raw(m.Grant, 7, 1, 1, (1 << 32) + 1, 2, 1, "w", "q", ID, b"prio"),
+                                           "Grant.end_ms", "is no end of a lease that begins at 2"),
+    "a lease beyond the longest": (
+        raw(m.Grant, 7, 1, 1, (1 << 32) + 1, 2, LEASE_MS_MAX + 3, "w", "q", ID, b"prio"), "Grant.end_ms",
+        "is no end of a lease that begins at 2"),
+    "a candidacy below its document": (raw(m.RequestVote, 1, 3, ["n"], False, 3), "RequestVote.base",
+                                       "is not below the epoch 3"),
+    "a candidacy for nobody": (raw(m.RequestVote, 1, 3, [], False, 2), "RequestVote.cohort", "names nobody"),
+    "a cohort with somebody twice": (raw(m.Sync, 1, 3, ["n", "n"], [], 2), "Sync.cohort", "somebody twice"),
+    "an era after its epoch": (raw(m.Gossip, [[1, 2, 3, ["n"]]], [], [], b"", 0, []), "Gossip.leads[0].era",
+                               "is above the epoch 2"),
+    "voters that are nobody": (raw(m.Kept, 7, b"", b"", [[1, 2, []]], b""), "Kept.cohorts[0].cohort",
+                               "names nobody"),
+    "a claim without a body": (raw(m.Claimed, 7, 0, [[ID, 1, 1, [b"\0\0\0\1", 1]]], frames=[b"x"]),
+                               "Claimed.batches[0].bodies", "is no task header"),
+    "a claim without a body behind one with a body": (
+        raw(m.Claimed, 7, 0, [[ID + ID, 1, 1, [struct.pack(">II", len(BODY), 1), 1]]], frames=[BODY + b"x"]),
+        "Claimed.batches[0].bodies", "is no task header"),
+    "a place of no queue": (
+        raw(m.PushClaims, 1, 1, b"", b"", ID, [b"\0\0\0\1", 1], [b"\0\0\0\6", 2],
+            frames=[b"h", b"\xc0\0\0\0\0\0"]),
+        "PushClaims.places", "are not all places"),
+    "a place without a priority": (
+        raw(m.ClaimPage, 1, 1, b"", b"", ID, [b"\0\0\0\1", 1], [b"\0\0\0\5", 2], frames=[b"h", b"q\0\0\0\0"]),
+        "ClaimPage.places", "are not all places"),
+    "a completion under a note's token": (
+        raw(m.Complete, 7, 0, 0, ID, (3).to_bytes(8, "big"), b"", NO_COLUMN), "Complete.tokens",
+        "are not all claims' tokens"),
+    "an error under a note's token": (
+        raw(m.Amend, 7, 1, 1, ID, [bytes(4), 0], [bytes(4), 0], (3).to_bytes(8, "big"), [bytes(4), 0]),
+        "Amend.tokens", "are not all claims' tokens"),
+    "a note that is none": (
+        raw(m.Repair, 3, [[ID, NO_COLUMN, b"", (3).to_bytes(8, "big"), (4).to_bytes(8, "big"), (bytes(4), 0)]]),
+        "Repair.tasks[0].seqs", "note 4 under token 3 is none"),
+    "a history that is none": (task_row(history=b"\1" * 25), "Repair.tasks[0].history", "cut short"),
+    "a body that is none": (
+        raw(m.Repair, 3, [[ID, (b"\0\0\0\1", 1), b"", b"", b"", NO_COLUMN]], frames=[b"x"]),
+        "Repair.tasks[0].body", "is no task header"),
+    "listed histories that are none": (
+        raw(m.Listed, 7, b"", b"", ID, [b"\0\0\0\0", 0], [b"\0\0\0\1", 1], frames=[b"x"]), "Listed.bodies",
+        "is no task header"),
+    "asides of fewer tasks": (raw(m.Got, 7, [], b"", [], [b"\0\0\0\1", 1], frames=[b"x"]), "Got.asides",
+                               "lists 1, but there are 0 tasks"),
     "lengths cut short": (enqueue(row(lengths=FIVE[:3])), PAYLOADS, "3 bytes, no multiple of 4"),
     "lengths too small": (enqueue(row(lengths=b"\0\0\0\4")), PAYLOADS,
                           "lengths add up to 4 bytes, not to 5"),
@@ -206,7 +266,7 @@ CASES: dict[str, tuple[Frames, str, str]] = {
     "more ids than payloads": (enqueue(row(ids=ID * 2)), PAYLOADS,
                                "lists 1, but ids lists 2"),
     "more ids than tokens": (raw(m.Renew, 7, 0, ID, b""), "Renew.tokens", "lists 0, but ids lists 1"),
-    "more priorities than ids": (raw(m.Grant, 7, 1, 1, 1, 1, 1, "w", "q", ID, b"prio" * 2),
+    "more priorities than ids": (raw(m.Grant, 7, 1, 1, (1 << 32) + 1, 1, 1, "w", "q", ID, b"prio" * 2),
                                  "Grant.priorities", "lists 2, but ids lists 1"),
     "fewer places than ids": (raw(m.Amend, 7, 1, 1, ID, [b"\0" * 4, 0], NO_COLUMN), "Amend.places",
                               "lists 0, but ids lists 1"),
@@ -317,3 +377,16 @@ def test_without_a_number_nobody_is_told(frames: Frames) -> None:
         decode(frames)
 
     assert type(malformed.value) is Malformed
+
+
+def test_a_partition_is_one_of_the_cluster_s() -> None:
+    eight = Limits(partitions=8)
+    for frames in (raw(m.Invite, 7), raw(m.Kept, 7, b"", (7).to_bytes(8, "big"), [[7, 0, ["n"]]], b""),
+                   raw(m.Get, 7, b"", (7).to_bytes(8, "big") + bytes(8), b"", False)):
+        assert decode(frames, eight).messages
+    for frames in (raw(m.Invite, 8), raw(m.Kept, 7, b"", (8).to_bytes(8, "big"), [], b""),
+                   raw(m.Kept, 7, b"", b"", [[8, 0, ["n"]]], b""),
+                   raw(m.Get, 7, b"", (8).to_bytes(8, "big") + bytes(8), b"", False)):
+        assert decode(frames).messages
+        with pytest.raises(Malformed):
+            decode(frames, eight)

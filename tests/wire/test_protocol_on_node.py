@@ -1,8 +1,9 @@
 """What the text of the protocol says a client sends, sent to a real node byte by byte; and hostile bytes after it.
 
-The client here is a bare socket and the text: it knows nothing of the library's client. The node is one of a
-cluster of one, so that numbers that depend on the cluster (copies, ends of leases) differ from the text's; kinds
-of answers, ids, payloads and counts do not.
+The client here is a bare socket and the text: it knows nothing of the library's client. Only the proof of its
+claim it takes from the node, for each cluster has a key of its own. The node is one of a cluster of one, so that
+numbers that depend on the cluster (copies, ends of leases) differ from the text's; kinds of answers, ids, payloads
+and counts do not.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
+import attrs
 import pytest
 import zmq
 
@@ -30,6 +32,7 @@ SAME = {m.Greeted: ("cluster", "partitions", "payload_bytes_max"), m.Failed: ("c
         m.Claimed: (), m.Renewed: ("unknown", "cancelled"), m.Revived: ("outcomes",), m.Described: ("session",),
         m.GotSettings: ("rows", "upto"), m.SettingPut: ("missing",), m.Awaited: (), m.Logged: ()}
 """Fields that a cluster of one answers as the text has them."""
+OF_CLAIMS = (m.Renew, m.Append, m.Complete, m.Conclude)
 
 
 class Wire:
@@ -77,8 +80,11 @@ def test_a_node_answers_the_conversation_of_the_text(wire: Wire) -> None:
     told_of = conversation()
     assert len(told_of) >= 11
 
+    proofs = b""
     for asked, told in told_of:
-        wire.send(asked.frames)
+        question = asked.message
+        wire.send(encode(attrs.evolve(asked.envelope, messages=(attrs.evolve(question, proofs=proofs),)))
+                  if isinstance(question, OF_CLAIMS) else asked.frames)
         envelope = decode(wire.receive())
         answer, expected = envelope.messages[0], told.message
         assert type(answer) is type(expected), (asked.meaning, answer)
@@ -86,6 +92,7 @@ def test_a_node_answers_the_conversation_of_the_text(wire: Wire) -> None:
         same = ("request", *SAME[type(expected)])
         assert [getattr(answer, name) for name in same] == [getattr(expected, name) for name in same], answer
         if isinstance(answer, m.Claimed) and isinstance(expected, m.Claimed):
+            proofs, = (batch.proofs for batch in answer.batches)
             assert [batch.ids for batch in answer.batches] == [batch.ids for batch in expected.batches]
             assert [batch.bodies for batch in answer.batches] == [batch.bodies for batch in expected.batches]
         if isinstance(answer, m.Got) and isinstance(expected, m.Got):

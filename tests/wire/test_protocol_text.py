@@ -72,7 +72,8 @@ def test_the_layouts_of_the_beginning_are_bytes_that_travel() -> None:
 
 
 def test_every_code_that_a_node_says_no_with_is_told_of() -> None:
-    said = {code for path in sorted((SOURCE / "node").glob("*.py")) for code in _SAID_NO.findall(path.read_text())}
+    said = {code for path in sorted((SOURCE / "node").glob("*.py")) if path.name != "starting.py"
+            for code in _SAID_NO.findall(path.read_text())}  # a node that does not start says nothing on the wire
     told = {line.split()[0] for line in PREAMBLE if re.match(r"^    [a-z]\w+  +\S", line)}
 
     assert said and sorted(said - told) == []
@@ -90,7 +91,7 @@ def test_a_byte_that_is_wrong_is_noticed() -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [
-    ("    wait_ms   number 0..86400000\n", ""), ("number 1..1000", "number 0..1000"),
+    ("    wait_ms       number 0..86400000\n", ""), ("number 1..1000", "number 0..1000"),
     ("5 Claim -- from clients", "5 Claim -- from nodes"), ("as many in  ids, tokens", "as many in  ids, ends")])
 def test_a_table_that_is_wrong_is_noticed(before: str, after: str) -> None:
     spoilt = TEXT.replace(before, after, 1)

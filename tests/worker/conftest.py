@@ -7,9 +7,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from skuld_py.client.claims import ClaimName
 from skuld_py.client.client import Client
 from skuld_py.demo.readiness import what_is_missing
 from skuld_py.embedded.local import LocalCluster
+from skuld_py.model.ids import TaskId
+from skuld_py.model.proofs import proofs_of
+from skuld_py.runtime.clusters import read_parameters
 
 PATIENCE_S = 90.0
 
@@ -24,6 +28,17 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 def client(cluster: LocalCluster) -> Iterator[Client]:
     with Client(cluster.addresses, holder="test") as client:
         yield client
+
+
+@pytest.fixture
+def holders_name(cluster: LocalCluster, client: Client) -> Callable[[TaskId], ClaimName]:
+    """Names the newest claim of a task as only its holder can, and who knows the cluster's key."""
+    key = bytes.fromhex(read_parameters(cluster.zookeeper_hosts, cluster.name).claim_key)
+
+    def name(task: TaskId) -> ClaimName:
+        token = client.get(task).claims[-1].token
+        return ClaimName(task, token, proofs_of(key, [task], [token.to_bytes(8, "big")]))
+    return name
 
 
 @pytest.fixture

@@ -25,7 +25,10 @@ def context(*earlier: ClaimView, token: int = 9, deadline_s: float = 60.0) -> Ta
         own = ClaimView(token, "me", 3, 4, is_released=False, completed_ms=None)
         return Task(task_id, "q", 0, b"", (*earlier, own))
 
-    return TaskContext(ID, token, "q", time.monotonic() + deadline_s, read, lambda task_id: [b"1", None])
+    def results_of(task_id: TaskId, *, missing_ok: bool) -> list[bytes | None]:
+        return [b"1", None] if missing_ok else [b"1", b"2"]
+
+    return TaskContext(ID, token, "q", time.monotonic() + deadline_s, read, results_of)
 
 
 def claim(token: int, *log: bytes) -> ClaimView:
@@ -50,7 +53,8 @@ def test_a_context_names_its_claim() -> None:
 
 
 def test_a_context_reads_what_the_tasks_before_gave() -> None:
-    assert context().results() == [b"1", None]
+    assert context().results() == [b"1", b"2"]
+    assert context().results(missing_ok=True) == [b"1", None]
 
 
 def test_a_lost_claim_raises_what_except_exception_does_not_catch() -> None:

@@ -64,7 +64,7 @@ def test_a_program_that_names_no_client_gets_one_for_its_environment(monkeypatch
             made.append((nodes, self))
 
     monkeypatch.setattr("skuld_py.client.client.Client", Fake)
-    monkeypatch.setattr(sending, "_own", {})
+    monkeypatch.setattr(sending, "_own", [])
     monkeypatch.setenv("SKULD_NODES", "here:1,there:2")
     report.send("a")
     report.send("b")

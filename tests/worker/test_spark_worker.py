@@ -25,6 +25,7 @@ from skuld_py.worker.registry import encode_call
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow]
 
 Eventually = Callable[[Callable[[], bool]], None]
+HoldersName = Callable[[TaskId], ClaimName]
 QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 
 # `square` runs a small job and says how far it is. `hold` runs a job that says through a pipe that it runs, and
@@ -145,15 +146,15 @@ def test_an_error_in_spark_ends_the_attempt_with_its_words(
 
 
 def test_a_lost_lease_ends_the_spark_job(
-    worker: subprocess.Popen[bytes], client: Client, tmp_path: Path, eventually: Eventually
+    worker: subprocess.Popen[bytes], client: Client, tmp_path: Path, eventually: Eventually,
+    holders_name: HoldersName
 ) -> None:
     held = Held(tmp_path / "pipe")
     task = client.enqueue("jobs", call("hold", str(tmp_path / "pipe")))
     assert held.is_running.wait(30)
-    token = client.get(task).claims[0].token
 
     began = time.monotonic()
-    client.release(ClaimName(task, token))
+    client.release(holders_name(task))
     assert held.has_gone.wait(20)
     assert time.monotonic() - began < 20
 

@@ -1,4 +1,9 @@
-"""How somebody comes into the replica and how out of it: what all ways of joining, and of leaving, share."""
+"""How somebody comes into the replica and how out of it: what all ways of joining, and of leaving, share.
+
+A node's place belongs to its newest life. An older one may come in late: who stitched it in had been asked before
+the node was started again. It is a member then, until it leaves, but it takes no place from a newer life that is
+in, and its leave empties none.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,8 @@ from typing import Any, TypeVar
 
 import attrs
 
-from skuld_py.cluster.replica import Place, Replica, Slot
+from skuld_py.cluster.lives import is_newer
+from skuld_py.cluster.replica import PLACES_BY_AGE, Place, Replica, Slot
 from skuld_py.model.document import Member
 
 V = TypeVar("V")
@@ -30,7 +36,8 @@ def admitted(replica: Replica, position: int, joiners: Mapping[str, Member], **c
     for joiner, member in joiners.items():
         insort(roster, joiner)
         known = nodes.get(member.name, Place())
-        nodes[member.name] = attrs.evolve(known, member=joiner, since=position)
+        if replica.rules < PLACES_BY_AGE or not is_newer(known.member, joiner):
+            nodes[member.name] = attrs.evolve(known, member=joiner, since=position)
     parked = {slot: each for slot, each in replica.parked.items() if each.member in joiners}
     return attrs.evolve(
         replica, members={**replica.members, **joiners}, roster=tuple(roster), nodes=nodes,

@@ -1,4 +1,5 @@
-"""C1 to C3, C8 to C12, C14: one holder at a time, under a token that only rises, for a task that may be claimed.
+"""C1 to C3, C8 to C12, C14, C22: one holder at a time, under a token that only rises, for a task that may be
+claimed.
 
 Who leads and who may grant at all is in ``epochs``. A hold is what a worker believes, in true time; a
 claim is what it was told.
@@ -14,6 +15,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import header_of
 from skuld_py.model.ids import split
 from skuld_py.simulation.checkers.evidence import (
+    LOSSES,
     Evidence,
     Finding,
     Told,
@@ -103,6 +105,43 @@ def _holds_by_task(evidence: Evidence) -> dict[bytes, list[Hold]]:
         if hold.stop_ms > hold.start_ms:
             by_task.setdefault(hold.task, []).append(hold)
     return by_task
+
+
+def only_holders_act(evidence: Evidence) -> Finding:
+    """[C22] Who completes, notes, renews or ends a claim with success was told of that claim; and no completion,
+    result, error or log entry is stored under any other."""
+    told_to = {(told.operation.client, told.task, told.token) for told in evidence.told}
+    told = {(task_id, token) for _, task_id, token in told_to}
+    acted = [(operation, task_id, token) for operation in evidence.history.operations
+             for task_id, token in _acted_for(operation)]
+    stored = [(name, entry.task, entry.token) for name, entries in evidence.logged.items() for entry in entries]
+    stored += [(name, task_id, history.completion.value[1]) for name, histories in evidence.histories.items()
+               for task_id, history in histories.items() if history.completion.value]
+
+    def broken() -> Iterator[str]:
+        for operation, task_id, token in acted:
+            if (operation.client, task_id, token) not in told_to:
+                yield f"{task_id.hex()} token {token:#x}: {operation}"
+        for name, task_id, token in stored:
+            if (task_id, token) not in told:
+                yield f"{task_id.hex()} token {token:#x} stored on {name}"
+    return judge("C22 only holders act", len(acted) + len(stored), broken())
+
+
+def _acted_for(operation: Operation) -> list[tuple[bytes, int]]:
+    """(id, token) of the claims for which it did something."""
+    if not operation.is_ok:
+        return []
+    match operation.message:
+        case m.Complete():
+            return list(completions_of(operation))
+        case m.Append():
+            return [(operation.message.id, operation.message.token)]
+        case m.Conclude():
+            return [(task_id, token) for task_id, token, end_ms in conclusions_of(operation) if end_ms]
+        case m.Renew():
+            return [(task_id, token) for task_id, token, end_ms in renewals_of(operation) if end_ms]
+    return []
 
 
 def completed_is_not_granted(evidence: Evidence) -> Finding:
@@ -204,19 +243,31 @@ def holders_are_pessimists(evidence: Evidence) -> Finding:
     """[C11] A worker stops before the task can be granted again by any clock within the bound.
 
     Granting waits until the end plus the skew bound, and a granting clock is at most half the bound ahead
-    of true time.
+    of true time. The end is what leaders told, and no later than any replica still has it recorded.
     """
     ends: dict[tuple[bytes, int], int] = {}
     for told in evidence.told:
         ends[told.task, told.token] = max(told.end_ms, ends.get((told.task, told.token), 0))
     for _, task_id, token, end_ms in granted_renewals(evidence):
         ends[task_id, token] = max(end_ms, ends.get((task_id, token), 0))
+    for claim, end_ms in _recorded_ends(evidence).items():
+        ends[claim] = min(end_ms, ends.get(claim, 0))
     spare_ms = evidence.skew_ms // 2 + evidence.skew_excess_ms
     holds = [hold for hold in evidence.history.holds if hold.stop_ms > hold.start_ms]
     broken = (f"lease to {ends.get((hold.task, hold.token), 0) - evidence.wall_start_ms} ms: {hold}"
               for hold in holds
               if hold.stop_ms + evidence.wall_start_ms > ends.get((hold.task, hold.token), 0) + spare_ms)
     return judge("C11 a holder gives up before its task is granted again", len(holds), broken)
+
+
+def _recorded_ends(evidence: Evidence) -> dict[tuple[bytes, int], int]:
+    """The latest end of each claim on any replica; none where disks may have forgotten it."""
+    ends: dict[tuple[bytes, int], int] = {}
+    for histories in evidence.histories.values() if not evidence.struck(LOSSES) else ():
+        for task_id, history in histories.items():
+            for token, claim in history.claims.entries.items():
+                ends[task_id, token] = max(claim.end.value, ends.get((task_id, token), 0))
+    return ends
 
 
 def claims_are_of_the_queue(evidence: Evidence) -> Finding:

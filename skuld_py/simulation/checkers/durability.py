@@ -25,6 +25,7 @@ from skuld_py.simulation.checkers.evidence import (
     histories_seen,
     holder_of,
     judge,
+    numbers_told,
     outcomes_of,
     rows_of,
 )
@@ -37,15 +38,15 @@ ATTEMPTS_UNHEARD = 25
 def acked_enqueues_survive(evidence: Evidence) -> Finding:
     """[D1] A task acknowledged is on every owner at last, as it was sent, or as another of its unique name was;
     unless it was collected (D10)."""
-    acked = [(task_id, body, operation) for operation in evidence.history.of(m.Enqueue, Status.OK)
-             if evidence.is_binding(operation) for task_id, body in bodies_of(operation)
-             if task_id not in evidence.collected]
+    acked = [(task_id, body, operation, number in numbers_told(operation.answer))
+             for operation in evidence.history.of(m.Enqueue, Status.OK) if evidence.is_binding(operation)
+             for number, (task_id, body) in enumerate(bodies_of(operation)) if task_id not in evidence.collected]
 
     def broken() -> Iterator[str]:
-        for task_id, body, operation in acked:
+        for task_id, body, operation, is_told in acked:
             for name, store in evidence.owners_of(task_id):
                 found = store.get("body", evidence.key(task_id))
-                if found is None or (found != body and not gives_way(body, found)):
+                if found is None or not (found == body or is_told or gives_way(body, found)):
                     yield f"{name} has {store.get('body', evidence.key(task_id))!r} of {operation}"
     return judge("D1 acknowledged enqueues are never lost", len(acked) if evidence.owners else 0, broken())
 

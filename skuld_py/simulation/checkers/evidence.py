@@ -20,6 +20,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Body, encode_body, header_of
 from skuld_py.model.columns import unpack_u64
 from skuld_py.model.document import Document
+from skuld_py.model.history import RELEASED
 from skuld_py.model.history import History as TaskHistory
 from skuld_py.model.ids import partition_of, split
 from skuld_py.model.outcomes import ERROR_SEQ, RESULT_SEQ
@@ -32,14 +33,14 @@ NOTES_MAX = 3
 """Entries under tokens up to this are notes. Written out, as all numbers here."""
 LINE_CHARS_MAX = 700
 
-DEATHS = frozenset({"crash", "crash before commit", "crash after commit", "blackout", "clock step", "disk full",
-                    "new leader crash", "kill", "power cut"})
+DEATHS = frozenset({"crash", "crash before commit", "crash after commit", "blackout", "clock step", "clock ahead",
+                    "disk full", "new leader crash", "kill", "power cut"})
 """Faults that end processes."""
 POWER_CUTS = DEATHS - {"kill"}
 """Those after which nothing is left that was not fsynced; the simulator's crashes are all of this kind."""
-AMNESIA = frozenset({"wipe", "roll back"})
+AMNESIA = frozenset({"wipe", "roll back", "old copy"})
 """Faults that take from a node what it had fsynced."""
-CORRUPTION = frozenset({"corrupt"})
+CORRUPTION = frozenset({"corrupt", "voter damaged"})
 """Faults that change stored bytes."""
 LOSSES = AMNESIA | CORRUPTION
 
@@ -131,7 +132,7 @@ class Evidence:
     ``led_ms``: since when, after the last fault, all partitions were seen led.
     ``is_fixed``: whether the same nodes were registered all the time, as far as known.
     ``going``: task -> when the first node deleted it as garbage, all knowing that it was; ``collected``: task ->
-    when the last one had.
+    when the last one had. ``keep_ms``: how long what has ended is kept.
     """
 
     history: History = attrs.field(factory=History)
@@ -154,6 +155,7 @@ class Evidence:
     is_fixed: bool = False
     collected: Mapping[bytes, int] = attrs.field(factory=dict)
     going: Mapping[bytes, int] = attrs.field(factory=dict)
+    keep_ms: int = 0
 
     def partition(self, task_id: bytes) -> int:
         """Where a task lives."""
@@ -264,6 +266,11 @@ def bodies_of(operation: Operation) -> Iterator[tuple[bytes, bytes]]:
             yield task_id, encode_body(batch.header, payload)
 
 
+def numbers_told(answer: m.Message | None) -> frozenset[int]:
+    """Which tasks of an enqueue were there already, by what its answer says."""
+    return frozenset(unpack_u64(answer.duplicates)) if isinstance(answer, m.Acked) else frozenset()
+
+
 def gives_way(body: bytes, other: bytes) -> bool:
     """Whether a body of a unique name may have been replaced by another, which was asked for first."""
     try:
@@ -277,6 +284,15 @@ def completions_of(operation: Operation) -> Iterator[tuple[bytes, int]]:
     """(id, token) of what a completion sent."""
     assert isinstance(operation.message, m.Complete)
     return zip(split(operation.message.ids), unpack_u64(operation.message.tokens), strict=True)
+
+
+def endings_of(operation: Operation) -> Iterator[tuple[bytes, int, int]]:
+    """(id, token, kind) of the claims that it would end otherwise than by completion."""
+    message = operation.message
+    kind = message.kind if isinstance(message, m.Conclude) else RELEASED
+    if isinstance(message, m.Conclude) or (isinstance(message, m.Renew) and not message.lease_ms):
+        for task_id, token in zip(split(message.ids), unpack_u64(message.tokens), strict=True):
+            yield task_id, token, kind
 
 
 def entries_of(operation: Operation) -> Iterator[Entry]:

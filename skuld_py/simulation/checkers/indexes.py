@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from skuld_py.model.body import Body, header_of
 from skuld_py.model.history import History
+from skuld_py.model.prelude import DEPS
 from skuld_py.simulation.checkers.evidence import Evidence, Finding, Records, judge
 from skuld_py.simulation.checkers.keys import widths_of, wrong_lanes
 
@@ -23,7 +24,8 @@ _STATES = ("waiting", "claimed", "completed", "scheduled", "blocked", "cancelled
 def indexes_match(evidence: Evidence) -> Finding:
     """[X1] A task with a body and no completion is in one of ready, lease, time, dead, and dep or else the closed
     rows of lane, all else in none; who waits for a task is told of once, by where that stands and by its notes;
-    and of each lane the claims and the oldest tasks are what there is room for."""
+    what a task names is known to be needed; and of each lane the claims and the oldest tasks are what there is
+    room for."""
     count, broken, widths = 0, [], widths_of(evidence)
     for name, store in evidence.stores.items():
         timed = Counter(key[:2] + key[10:] for table in ("lease", "time") for key in store.rows(table))
@@ -40,8 +42,8 @@ def indexes_match(evidence: Evidence) -> Finding:
             missing = _missing(body, notes.get((key, MET), ())) if key in waits else {}
             if waits.get(key, {}) != missing:
                 broken.append(f"{name}: {key.hex()} waits for {waits[key]}, its notes leave {missing}")
-        broken += [*_strays(name, store), *_stray_waits(name, store, waits), *_untold(name, store, notes),
-                   *wrong_lanes(name, store, waits, widths)]
+        broken += [*_strays(name, store), *_stray_waits(name, store, waits), *_wrong_needs(name, store),
+                   *_untold(name, store, notes), *wrong_lanes(name, store, waits, widths)]
     return judge("X1 indexes match the records", count, broken)
 
 
@@ -70,6 +72,14 @@ def _strays(name: str, store: Records) -> Iterator[str]:
         record = store.get("history", key[:2] + key[10:])
         if record is None or any(record[:8]):
             yield f"{name}: lease entry {key.hex()} of {record!r}"
+
+
+def _wrong_needs(name: str, store: Records) -> Iterator[str]:
+    """Each body has a row for each task that it names, and there are no others."""
+    wanted = {key[:2] + dep + key[2:] for key, body in store.rows("body").items() if header_of(body).prelude & DEPS
+              for dep in Body.decode(body).deps}
+    for row in sorted(wanted ^ {*store.rows("need")}):
+        yield f"{name}: need entry {row.hex()} is {'lacking' if row in wanted else 'of no task'}"
 
 
 def waits_of(store: Records) -> dict[bytes, dict[bytes, int]]:
@@ -132,7 +142,7 @@ def _untold(name: str, store: Records, notes: Mapping[tuple[bytes, int], Sequenc
 def blocked_in(store: Records) -> set[bytes]:
     """The tasks that wait for others, or behind others of their lane, by their keys."""
     return {*waits_of(store), *(key[:2] + key[-20:] for key, value in store.rows("lane").items()
-                                if key[2:3] == b"W" and not value[0])}
+                                if key[2:3] == b"w" and not value[0])}
 
 
 def counts_match(evidence: Evidence) -> Finding:

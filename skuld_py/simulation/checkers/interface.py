@@ -15,13 +15,16 @@ from skuld_py.simulation.checkers.evidence import (
     Where,
     bodies_of,
     bodies_seen,
+    cancelled_in,
     completions_of,
+    endings_of,
     entries_in,
     entries_of,
     entries_seen,
     gives_way,
     histories_seen,
     judge,
+    numbers_told,
     rows_of,
 )
 from skuld_py.simulation.checkers.reading import question_of, reads_of_tasks, whole_reads
@@ -34,14 +37,16 @@ Effect = tuple[bytes, object]
 
 
 def effects_of(operation: Operation) -> list[Effect]:
-    """The effects of a write on data; none of other operations."""
+    """The effects of a write on data, or on claims that it ends; none of other operations."""
     if isinstance(operation.message, m.Enqueue):
         return list(bodies_of(operation))
     if isinstance(operation.message, m.Complete):
         return list(completions_of(operation))
     if isinstance(operation.message, m.Append):
         return [(entry.task, entry) for entry in entries_of(operation)]
-    return []
+    if isinstance(operation.message, m.Cancel):
+        return [(task_id, "cancelled") for task_id in cancelled_in(operation)]
+    return [(task_id, (token, kind)) for task_id, token, kind in endings_of(operation)]
 
 
 def retries_are_one_effect(evidence: Evidence) -> Finding:
@@ -72,7 +77,8 @@ def _is_conflict(operation: Operation) -> bool:
 
 
 def refusals_have_no_effect(evidence: Evidence) -> Finding:
-    """[A2] What was refused is nowhere, unless an equal write was not; and no operation stays open."""
+    """[A2] What was refused is nowhere, unless an equal write was not; what was revived and claimed since, and is
+    not done, is not said to be no dead task; what nobody made is not cancelled; and no operation stays open."""
     operations = evidence.history.operations
     allowed = {effect for operation in operations if operation.status is not Status.FAIL
                for effect in effects_of(operation)}
@@ -83,6 +89,10 @@ def refusals_have_no_effect(evidence: Evidence) -> Finding:
         for where, effect in _effects_seen(evidence):
             if effect in refused:
                 yield f"{where} shows what was refused: {refused[effect]}"
+        for operation, task_id in _made_up(evidence):
+            yield f"{task_id.hex()} was cancelled, and nobody had made it: {operation}"
+        for operation, task_id in _denied(evidence):
+            yield f"{task_id.hex()} had been revived and claimed: {operation}"
         for operation in operations:
             if _is_overdue(evidence, operation):
                 yield f"not answered by {evidence.end_ms} ms: {operation}"
@@ -98,6 +108,43 @@ def _effects_seen(evidence: Evidence) -> Iterator[tuple[Where, Effect]]:
     for where, task_id, history in histories_seen(evidence):
         if history.completion.value is not None:
             yield where, (task_id, history.completion.value[1])
+        if history.cancelled.value is not None:
+            yield where, (task_id, "cancelled")
+        yield from ((where, (task_id, (token, claim.kind))) for token, claim in history.claims.entries.items()
+                    if claim.kind)
+
+
+def _made_up(evidence: Evidence) -> Iterator[tuple[Operation, bytes]]:
+    """Cancellings of tasks that no client has enqueued, and no node: those that were claimed, or are stored."""
+    made = {task_id: None for operation in evidence.history.of(m.Enqueue)
+            for task_id, _ in bodies_of(operation)}
+    made.update((told.task, None) for told in evidence.told)
+    made.update((task_id, None) for _, task_id, _ in bodies_seen(evidence))
+    for operation in evidence.history.of(m.Cancel, Status.OK):
+        for task_id in cancelled_in(operation):
+            if task_id not in made:
+                yield operation, task_id
+
+
+def _denied(evidence: Evidence) -> Iterator[tuple[Operation, bytes]]:
+    """Revivals that were refused although they had happened, each with its task: a claim of the round that began
+    had been told of before, and nobody had said yet that the task is done."""
+    bases = {task_id: history.base for histories in evidence.histories.values()
+             for task_id, history in histories.items() if history.round == 1}
+    claimed_ms: dict[bytes, int] = {}
+    for told in evidence.told:
+        if told.token > bases.get(told.task, told.token):
+            claimed_ms.setdefault(told.task, told.operation.done_ms)
+    done_ms: dict[bytes, int] = {}
+    for operation in evidence.history.of(m.Complete):
+        for task_id, _ in completions_of(operation):
+            done_ms.setdefault(task_id, operation.invoked_ms)
+    for operation in evidence.history.of(m.Revive, Status.OK):
+        if isinstance(operation.message, m.Revive) and isinstance(operation.answer, m.Revived):
+            for task_id, outcome in zip(split(operation.message.ids), operation.answer.outcomes, strict=True):
+                if (outcome == m.Revival.NOT_DEAD and operation.done_ms <= done_ms.get(task_id, operation.done_ms)
+                        and claimed_ms.get(task_id, operation.invoked_ms) < operation.invoked_ms):
+                    yield operation, task_id
 
 
 def _is_overdue(evidence: Evidence, operation: Operation) -> bool:
@@ -140,9 +187,11 @@ class _Done:
         history: History = evidence.history
         for operation in history.operations:
             if operation.is_ok and hasattr(operation.message, "w") and evidence.is_seen_by_majorities(operation):
-                for task_id, what in effects_of(operation):
+                duplicates = numbers_told(operation.answer)
+                for number, (task_id, what) in enumerate(effects_of(operation)):
                     is_completion = isinstance(operation.message, m.Complete)
-                    self._add(operation, task_id, "completed" if is_completion else what)
+                    self._add(operation, task_id,
+                              "completed" if is_completion else "stored" if number in duplicates else what)
         for told in evidence.told:
             self._add(told.operation, told.task, told.token)
         for known in self._known.values():
@@ -163,8 +212,12 @@ def _shows(row: m.TaskRow | None, what: object) -> bool:
     if row is None:
         return False
     history = TaskHistory.decode(row.history) if row.history else TaskHistory()
+    if what == "stored":
+        return len(row.body) > 0
     if isinstance(what, Entry):
         return what in entries_in(row)
     if isinstance(what, bytes):
         return any(body == what or gives_way(what, body) for body in row.body.unpack())
+    if what == "cancelled":
+        return history.cancelled.value is not None
     return history.completion.value is not None if what == "completed" else what in history.claims.entries

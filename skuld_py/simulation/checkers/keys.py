@@ -16,7 +16,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body
-from skuld_py.model.columns import unpack_u64
 from skuld_py.model.limiting import decode_limits
 from skuld_py.model.setting import LIMITS, UNSET
 from skuld_py.simulation.checkers.evidence import (
@@ -25,9 +24,11 @@ from skuld_py.simulation.checkers.evidence import (
     Finding,
     Records,
     bodies_of,
+    bodies_seen,
     cancelled_in,
     completions_of,
     judge,
+    numbers_told,
 )
 from skuld_py.simulation.checkers.outcomes import HARMLESS, known_of
 from skuld_py.simulation.checkers.settings import puts_of
@@ -152,8 +153,9 @@ def _over_ms(evidence: Evidence, bodies: dict[bytes, Body]) -> dict[bytes, int]:
 
 
 def names_are_unique(evidence: Evidence) -> Finding:
-    """[C18] Of a queue, a name and a window there is one task. Of what was asked for under the name, nothing gives
-    way to what was asked for later; and who asks when that of another is where any majority meets it is told so.
+    """[C18] Of a queue, a name and a window there is one task. Once its content is where any majority meets it, no
+    call that begins later changes it anywhere, whatever its clock says, and each is told so. Of calls at the same
+    time nothing gives way to what was asked for later.
     """
     asked: dict[bytes, list[Asked]] = {}
     names: dict[bytes, set[Name]] = {}
@@ -171,27 +173,56 @@ def names_are_unique(evidence: Evidence) -> Finding:
     broken += [f"{name} has {len(found)} tasks" for name, found in tasks.items() if len(found) > 1]
     for task_id, rows in asked.items():
         broken += [*_displaced(evidence, task_id, rows), *_not_told(evidence, rows)]
+    broken += _rewritten(evidence, asked)
     return judge("C18 a unique name is one task", sum(len(rows) - 1 for rows in asked.values()), broken)
 
 
 def _displaced(evidence: Evidence, task_id: bytes, rows: Sequence[Asked]) -> Iterator[str]:
-    acked = [(body.made_ms, record) for operation, _, record, body in rows
-             if operation.is_ok and evidence.is_binding(operation)]
+    acked = [(body.made_ms, record) for operation, number, record, body in rows
+             if operation.is_ok and evidence.is_binding(operation)
+             and number not in numbers_told(operation.answer)]
     for name, store in evidence.owners_of(task_id) if acked and task_id not in evidence.collected else ():
         record = store.get("body", evidence.key(task_id))
         if record is None or (Body.decode(record).made_ms, record) > min(acked):
             yield f"{name} has {record!r}, but {min(acked)!r} was acknowledged"
 
 
+def _settled(evidence: Evidence, rows: Sequence[Asked]) -> list[tuple[int, int, bytes]]:
+    """When what was asked for as the first was acknowledged so that any majority meets it: time, rank."""
+    return [(operation.done_ms, body.made_ms, record) for operation, number, record, body in rows
+            if operation.is_ok and evidence.is_seen_by_majorities(operation)
+            and number not in numbers_told(operation.answer)]
+
+
+def _began(rows: Sequence[Asked]) -> dict[bytes, int]:
+    """When each content was asked for first."""
+    began: dict[bytes, int] = {}
+    for operation, _, record, _ in rows:
+        began[record] = min(operation.invoked_ms, began.get(record, operation.invoked_ms))
+    return began
+
+
+def _rewritten(evidence: Evidence, asked: Mapping[bytes, Sequence[Asked]]) -> Iterator[str]:
+    """Contents that are seen anywhere and were asked for after another one was settled."""
+    late: dict[tuple[bytes, bytes], bytes] = {}
+    for task_id, rows in asked.items():
+        settled = _settled(evidence, rows) if task_id not in evidence.collected else []
+        late |= {(task_id, record): other for record, began_ms in _began(rows).items()
+                 for done_ms, _, other in settled if done_ms < began_ms and record != other}
+    for where, task_id, record in bodies_seen(evidence) if late else ():
+        if (task_id, record) in late:
+            yield f"{where} has {record!r}, asked for after {late[task_id, record]!r} was acknowledged"
+
+
 def _not_told(evidence: Evidence, rows: Sequence[Asked]) -> Iterator[str]:
-    done = [(operation.done_ms, body.made_ms, record) for operation, _, record, body in rows
-            if operation.is_ok and evidence.is_seen_by_majorities(operation)]
+    done, began = _settled(evidence, rows), _began(rows)
     for operation, number, record, body in rows:
         if operation.is_ok and evidence.copies(operation) >= evidence.majority:
             assert isinstance(operation.answer, m.Acked)
-            is_told = number in unpack_u64(operation.answer.duplicates)
-            before = [(made_ms, other) for at_ms, made_ms, other in done if at_ms < operation.invoked_ms]
-            if not is_told and any(made < (body.made_ms, record) for made in before):
+            is_told = number in numbers_told(operation.answer)
+            before = [(made_ms, other) for at_ms, made_ms, other in done if at_ms < operation.invoked_ms
+                      and (at_ms < began[record] or (made_ms, other) < (body.made_ms, record)) and other != record]
+            if not is_told and before:
                 yield f"not told of {min(before)}: {operation}"
             if is_told and all(other.invoked_ms > operation.done_ms or record == same
                                for other, _, same, _ in rows):
@@ -205,9 +236,9 @@ def wrong_lanes(name: str, store: Records, waits: Collection[bytes], widths: Map
     turns: dict[bytes, dict[bytes, int]] = {}
     queues: dict[bytes, set[str]] = {}
     for key, value in store.rows("lane").items():
-        lane = key[:2] + key[3:7]
-        queues.setdefault(lane, set()).add(value[key[2:3] == b"W" : -5].decode())
-        if key[2:3] == b"C":
+        lane = key[:2] + key[3:11]
+        queues.setdefault(lane, set()).add(value[key[2:3] == b"w" : -5].decode())
+        if key[2:3] == b"c":
             claimed.setdefault(lane, []).append(key[-20:])
         else:
             turns.setdefault(lane, {})[key[-20:]] = value[0]
@@ -222,7 +253,8 @@ def wrong_lanes(name: str, store: Records, waits: Collection[bytes], widths: Map
     if not blocked <= {lane[:2] + task_id for lane, rows in turns.items() for task_id in rows}:
         yield f"{name}: a task that waits for others has no place in its lane"
     for lane, rows in turns.items():
-        flags, taken = [flag for _, flag in sorted(rows.items())], len(claimed.get(lane, ()))
+        flags = [flag for _, flag in sorted(rows.items())]
+        taken = len(claimed.get(lane, ())) + len(claimed.get(lane[:6] + bytes(4), ()))
         widest = max(widths.get(queue, 1) for queue in queues[lane])
         least = 1 if widest == 1 else 0
         if flags != sorted(flags, reverse=True) or not (

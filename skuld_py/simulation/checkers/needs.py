@@ -1,4 +1,5 @@
-"""C13 and C17: a task that needs others is claimed after they have ended as its policy says, and then it is.
+"""C13, C17 and D12: a task that needs others is claimed after they have ended as its policy says, and then it is;
+and it finds them for as long as it is kept.
 
 What a task needs is read off what clients sent. Rows and notes are taken apart by this file's own code.
 """
@@ -16,6 +17,7 @@ from skuld_py.simulation.checkers.evidence import (
     Finding,
     Need,
     Told,
+    bodies_of,
     cancelled_in,
     completions_of,
     judge,
@@ -38,7 +40,8 @@ def dependencies_are_done(evidence: Evidence) -> Finding:
     """[C13] A task is claimed only after a completion of each task it needs was sent, and that one stays.
 
     Of one that takes what fails as done: or after it was cancelled, or has died; or, where nobody knows it, after
-    the time that the task gives to that. Of what was collected nobody can say more than that it had ended.
+    the time that the task gives to that, or when it is too old to be enqueued any more. Of what was collected
+    nobody can say more than that it had ended.
     """
     done, cancelled = _first_asked(evidence, m.Complete), _first_asked(evidence, m.Cancel)
     known = known_anywhere(evidence)
@@ -52,7 +55,7 @@ def dependencies_are_done(evidence: Evidence) -> Finding:
             elif need.policy != IGNORE:
                 yield f"{dep.hex()} was not completed before {told.operation}"
             elif not (cancelled.get(dep, told.operation.done_ms) < told.operation.done_ms
-                      or dep in evidence.collected or _was_dead(known.get(dep))
+                      or dep in evidence.collected or _was_dead(known.get(dep)) or _is_too_old(evidence, told, dep)
                       or _is_overdue(evidence, told, need)):
                 yield f"{dep.hex()} had neither ended nor been waited for long enough before {told.operation}"
     return judge("C13 what a task needs is done before it", len(pairs), broken())
@@ -87,6 +90,41 @@ def _was_dead(history: TaskHistory | None) -> bool:
 def _is_overdue(evidence: Evidence, told: Told, need: Need) -> bool:
     waited_ms = evidence.wall_start_ms + told.operation.done_ms - time_of(told.task)
     return waited_ms + evidence.skew_ms + evidence.skew_excess_ms > need.wait_ms
+
+
+def _is_too_old(evidence: Evidence, told: Told, dep: bytes) -> bool:
+    closed_ms = evidence.wall_start_ms + told.operation.done_ms - evidence.keep_ms
+    return bool(evidence.keep_ms) and time_of(dep) <= closed_ms + evidence.skew_ms + evidence.skew_excess_ms
+
+
+def what_is_needed_is_kept(evidence: Evidence) -> Finding:
+    """[D12] What was needed when it ended, and for as long as it is kept anyway, is collected after all that need
+    it. So who reads what a join needs, while there is the join, misses nothing."""
+    asked = [_first_asked(evidence, m.Complete), _first_asked(evidence, m.Cancel)]
+    ended = {dep: min(first[dep] for first in asked if dep in first) for first in asked for dep in first}
+    acked = _first_acked(evidence)
+    there = {key[2:] for store in evidence.stores.values() for key in store.rows("body")}
+    margin_ms = evidence.keep_ms - 2 * (evidence.skew_ms + evidence.skew_excess_ms)
+    pairs = [(task, dep) for task, need in evidence.needs.items() for dep in need.deps
+             if dep in evidence.going and dep in ended and task in acked
+             and acked[task] < ended[dep] + margin_ms]
+
+    def broken() -> Iterator[str]:
+        for task, dep in pairs:
+            last_ms = evidence.going.get(task, evidence.end_ms + 1 if task in there else 0)
+            if last_ms > evidence.going[dep]:
+                yield (f"{dep.hex()} was collected at {evidence.going[dep]} ms, and {task.hex()}, acknowledged at"
+                       f" {acked[task]} ms, needs it")
+    return judge("D12 what is needed is kept", len(pairs), broken())
+
+
+def _first_acked(evidence: Evidence) -> dict[bytes, int]:
+    """When each task that needs others was first acknowledged."""
+    first: dict[bytes, int] = {}
+    for operation in sorted(evidence.history.of(m.Enqueue, Status.OK), key=lambda each: each.done_ms):
+        for task_id, _ in bodies_of(operation):
+            first.setdefault(task_id, operation.done_ms)
+    return first
 
 
 def nobody_waits_in_vain(evidence: Evidence) -> Finding:

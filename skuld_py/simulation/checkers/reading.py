@@ -1,7 +1,7 @@
 """What reads of tasks promise, as parts of A3: to lack nothing that earlier ones showed, nor what was asked for.
 
 A row is taken apart into facts by the checker's own count: each claim and its end, each entry, and what happened
-to the task as a whole.
+to the task as a whole. Besides, the result of a task is compared as readers are shown it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.columns import unpack_u64
 from skuld_py.model.history import History as TaskHistory
 from skuld_py.model.ids import split
+from skuld_py.model.outcomes import entries_of, result_of
 from skuld_py.simulation.checkers.evidence import Evidence, rows_of
 from skuld_py.simulation.history import Operation, Status
 
@@ -43,13 +44,19 @@ def reads_of_tasks(evidence: Evidence) -> Iterator[str]:
     was told of an end or of a log is a read as well."""
     reads = whole_reads(evidence)
     waits = [*evidence.history.of(m.Await, Status.OK), *evidence.history.of(m.ReadLog, Status.OK)]
+    for operation in evidence.history.of(m.Await, Status.FAIL):
+        if isinstance(operation.answer, m.Failed) and operation.answer.code == "no_such_task":
+            yield _unfounded(operation, evidence.going)
     asked = sorted(reads + waits, key=lambda operation: operation.invoked_ms)
     ended, shown = deque(sorted(asked, key=lambda operation: operation.done_ms)), Shown()
+    with_results = dict[bytes, Operation]()
     for operation in asked:
         while ended[0].done_ms < operation.invoked_ms:
             earlier = ended.popleft()
             for task_id, facts in facts_shown(earlier).items():
                 shown.setdefault(task_id, {}).update(dict.fromkeys(facts, earlier))
+            with_results.update((task_id, earlier) for task_id, result in results_shown(earlier).items() if result)
+        yield from _vanished(operation, with_results)
         yield from _unheard(operation, shown, evidence.going) if isinstance(operation.answer, m.Awaited) else ()
         yield from _lacking(operation, shown, evidence.going) if isinstance(operation.answer, m.Got) else ()
 
@@ -74,9 +81,35 @@ def _unheard(operation: Operation, shown: Shown, going: Mapping[bytes, int]) -> 
             yield "" if is_told else f"{task_id.hex()} was completed: {shown[task_id][COMPLETED]}: {operation}"
 
 
+def _unfounded(operation: Operation, going: Mapping[bytes, int]) -> str:
+    """Only of what is collected nobody hears an end any more."""
+    is_founded = any(task_id in going and going[task_id] <= operation.done_ms
+                     for task_id in split(_awaited(operation).ids))
+    return "" if is_founded else f"no task of these was collected: {operation}"
+
+
 def _awaited(operation: Operation) -> m.Await:
     assert isinstance(operation.message, m.Await)
     return operation.message
+
+
+def results_shown(operation: Operation) -> dict[bytes, bytes]:
+    """By completed task, the result that an answer showed; empty where it showed none."""
+    question, answer = operation.message, operation.answer
+    if isinstance(question, m.Await) and isinstance(answer, m.Awaited):
+        told = zip(split(question.ids), answer.ends, answer.results.unpack(), strict=True)
+        return {task_id: result for task_id, end, result in told if ENDS.get(end) is COMPLETED}
+    rows = {row.id: (TaskHistory.decode(row.history), entries_of(row)) for row in (
+        rows_of(operation) if isinstance(answer, m.Got) else ()) if row.history}
+    return {task_id: result_of(history.completion.value, entries) or b""
+            for task_id, (history, entries) in rows.items() if history.completion.value}
+
+
+def _vanished(operation: Operation, shown: Mapping[bytes, Operation]) -> Iterator[str]:
+    """A task that had a result has one."""
+    for task_id, result in results_shown(operation).items():
+        if task_id in shown:
+            yield "" if result else f"{task_id.hex()} has no result, shown by {shown[task_id]}: {operation}"
 
 
 def whole_reads(evidence: Evidence) -> list[Operation]:

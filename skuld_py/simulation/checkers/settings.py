@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from skuld_py.model import messages as m
+from skuld_py.model.schedule import SCHEDULE
 from skuld_py.model.setting import LIMITS, PAUSED, SETTING_PREFIX, YES, Rank
 from skuld_py.simulation.checkers.evidence import LOSSES, Evidence, Told
 from skuld_py.simulation.history import Operation, Status
@@ -50,7 +51,13 @@ def puts_of(evidence: Evidence) -> dict[Register, list[Operation]]:
 def rank(operation: Operation) -> Rank:
     """What decides between two changes."""
     assert isinstance(operation.message, m.PutSetting)
-    return operation.message.version, operation.message.writer, operation.message.value
+    message = operation.message
+    return message.version, message.writer, weight(message.kind, message.value)
+
+
+def weight(kind: str, value: bytes) -> bytes:
+    """What of a value decides. Of a schedule that it is one: the node that takes it says when it was made."""
+    return value[:1] if kind == SCHEDULE else value
 
 
 def is_everywhere(evidence: Evidence, operation: Operation) -> bool:
@@ -137,7 +144,8 @@ def reads_of_settings(evidence: Evidence) -> Iterator[str]:
         acknowledged = known.get((question.kind, question.name))
         least = acknowledged.before(operation.invoked_ms) if acknowledged is not None else None
         if least is not None:
-            shown = max(((row.version, row.writer, row.value) for row in answer.rows), default=None)
+            shown = max(((row.version, row.writer, weight(row.kind, row.value)) for row in answer.rows),
+                        default=None)
             is_lacking = shown is None or shown < least or answer.version <= least[0]
             yield f"{least} was acknowledged before: {operation}" if is_lacking else ""
 

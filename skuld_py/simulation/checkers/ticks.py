@@ -24,17 +24,19 @@ LATE_MS = 3_000
 
 @attrs.frozen
 class Definition:
-    """What somebody wanted a schedule to be."""
+    """What somebody wanted a schedule to be. The node that took it may have found that it was made earlier than
+    that: not before ``least_ms``."""
 
     name: str
     payload: bytes
     every_ms: int
     since_ms: int
+    least_ms: int
     put: Operation
 
     def has(self, tick_ms: int) -> bool:
         """Whether this is one of its ticks."""
-        return tick_ms > self.since_ms and tick_ms % self.every_ms == 0
+        return tick_ms > self.least_ms and tick_ms % self.every_ms == 0
 
 
 def definitions_of(evidence: Evidence) -> list[Definition]:
@@ -44,8 +46,9 @@ def definitions_of(evidence: Evidence) -> list[Definition]:
         assert isinstance(put.message, m.PutSetting)
         if put.message.kind == KIND and put.message.value and put.status is not Status.FAIL:
             said = json.loads(put.message.value)
+            earliest_ms = evidence.wall_start_ms + put.invoked_ms - evidence.skew_ms
             found.append(Definition(put.message.name, b64decode(said["payload"]), said["every_ms"],
-                                    said["since_ms"], put))
+                                    said["since_ms"], min(said["since_ms"], earliest_ms), put))
     return found
 
 
@@ -56,7 +59,8 @@ def is_tick(definitions: list[Definition], body: Body) -> bool:
 
 def ticks_are_tasks(evidence: Evidence) -> Finding:
     """[C20] What a schedule makes is of a tick of it, one task for each; and where a schedule is known to all
-    nodes while every partition is led, each tick becomes a task in time."""
+    nodes while every partition is led, each tick becomes a task in time. That holds soon after the last clock has
+    been set right, whatever clock the schedule was put by."""
     definitions = definitions_of(evidence)
     payloads = {made.payload for made in definitions}
     made: dict[tuple[bytes, int], bytes] = {}
@@ -79,13 +83,16 @@ def ticks_are_tasks(evidence: Evidence) -> Finding:
 def _expected(evidence: Evidence, definition: Definition) -> Iterator[int]:
     """Ticks that nothing kept from becoming tasks."""
     put = definition.put
-    is_known = isinstance(put.answer, m.SettingPut) and put.answer.copies >= len(evidence.stores)
-    if evidence.led_ms is None or not is_known or put.invoked_ms < evidence.led_ms:
+    if evidence.led_ms is None or not isinstance(put.answer, m.SettingPut):
+        return
+    is_older = put.invoked_ms < evidence.led_ms
+    if not is_older and put.answer.copies < len(evidence.stores):
         return
     later = (change.invoked_ms for change in evidence.history.of(m.PutSetting)
              if isinstance(change.message, m.PutSetting) and isinstance(put.message, m.PutSetting)
              and (change.message.kind, change.message.name) == (KIND, definition.name)
              and change.message.version > put.message.version)
     until_ms = min(later, default=evidence.end_ms) - LATE_MS - evidence.skew_ms + evidence.wall_start_ms
-    first_ms = (definition.since_ms // definition.every_ms + 1) * definition.every_ms
+    from_ms = evidence.wall_start_ms + evidence.led_ms + LATE_MS if is_older else definition.since_ms
+    first_ms = (from_ms // definition.every_ms + 1) * definition.every_ms
     yield from range(first_ms, until_ms + 1, definition.every_ms)

@@ -24,7 +24,8 @@ FAILURE = 1
 PROGRESS_SECONDS = 5.0
 SEEDS_FOR_PROBES = 500
 REQUIRED = (*(f"fault {kind}" for kind in KINDS), "jumps", "collections", "entry repeated", "entry late",
-            "entry failed", "entry refused", "entry unchanged", "joins aborted", "appends in doubt")
+            "entry failed", "entry refused", "entry unchanged", "joins aborted", "appends in doubt",
+            "pulses hidden")
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:

@@ -12,9 +12,11 @@ from collections.abc import Callable
 
 import attrs
 
+from skuld_py.cluster.commands import Leave
+from skuld_py.cluster.lives import is_newer
 from skuld_py.cluster.playing import Outcome, Played
 from skuld_py.cluster.reading import Player
-from skuld_py.cluster.replica import Replica
+from skuld_py.cluster.replica import PLACES_BY_AGE, Replica
 from skuld_py.model.coordination import EntriesRead
 from skuld_py.simulation.trace import Trace
 
@@ -23,10 +25,11 @@ Watcher = Callable[[str], None]
 
 @attrs.define
 class Pulse:
-    """An ephemeral: whose session holds it, of which node it is."""
+    """An ephemeral: whose session holds it, of which node it is, and where the log ended when it was made."""
 
     session: int
     node: str
+    end: int
 
 
 @attrs.define
@@ -77,10 +80,13 @@ class Ensemble:
         if self._seen.get(raw, -1) > horizon and played.entry is not None and attrs.evolve(old, version=at) != new:
             self.violations.append(f"entry {at} repeats entry {self._seen[raw]} and changed the replica")
         self._seen.setdefault(raw, at)
+        if played.entry is not None and isinstance(command := played.entry.command, Leave) \
+                and played.entry.writer not in ("operator", command.member) and command.member in self.pulses:
+            self.violations.append(f"entry {at}: {played.entry.writer} evicts {command.member}, which lives")
         if played.outcome is Outcome.FAILED and attrs.evolve(old, version=at, failed=new.failed,
                                                              writers=new.writers) != new:
             self.violations.append(f"entry {at} failed and changed the replica")
-        self.violations += [f"after entry {at}: {fault}" for fault in faults_of(new)]
+        self.violations += [f"after entry {at}: {fault}" for fault in (*faults_of(new), *_takings(old, new))]
 
     def skip(self) -> None:
         """A number of the sequence that no entry ever got."""
@@ -125,7 +131,7 @@ class Ensemble:
         """An ephemeral; those of earlier lives of the node go."""
         for other in [other for other, pulse in self.pulses.items() if pulse.node == node and other != member]:
             self.drop_pulse(other)
-        self.pulses.setdefault(member, Pulse(session, node))
+        self.pulses.setdefault(member, Pulse(session, node, self.end))
 
     def drop_pulse(self, member: str) -> None:
         """It goes; who watches it is told, once."""
@@ -144,6 +150,11 @@ class Ensemble:
         self._watchers.setdefault(member, {})[session] = watcher
         return member in self.pulses
 
+    def is_behind(self, member: str, seen: int) -> bool:
+        """Whether a server may not know yet of a pulse that stands, by what was read from it of the log."""
+        pulse = self.pulses.get(member)
+        return pulse is not None and seen <= pulse.end
+
     def unwatch(self, member: str, session: int) -> None:
         """Disarm."""
         self._watchers.get(member, {}).pop(session, None)
@@ -156,6 +167,16 @@ class Ensemble:
     def watchers_of(self, member: str) -> list[int]:
         """The sessions that really watch a pulse."""
         return [*self._watchers.get(member, {})]
+
+
+def _takings(old: Replica, new: Replica) -> list[str]:
+    """Places that a newer life, which is still in, has lost to an older one."""
+    if new.rules < PLACES_BY_AGE or old.nodes is new.nodes:
+        return []
+    return [f"the place of {node}, which is {old.nodes[node].member}'s, says {place.member or 'nobody'}"
+            for node, place in new.nodes.items()
+            if node in old.nodes and old.nodes[node].member in new.members
+            and is_newer(old.nodes[node].member, place.member)]
 
 
 def faults_of(replica: Replica) -> list[str]:

@@ -19,17 +19,21 @@ from skuld_py.cluster.commands import (
     NotifyJoin,
     PrepareJoin,
     RetireNode,
+    SetRules,
 )
 from skuld_py.cluster.entries import Entry
+from skuld_py.cluster.replica import RULES
 from skuld_py.model.document import Member
 from skuld_py.simulation.coordination.ensemble import Ensemble
 from skuld_py.simulation.coordination.poison import poisoned
 from skuld_py.simulation.coordination.shell import Shell
 from skuld_py.simulation.scheduler import Scheduler
 
-KINDS = {"crash": 4, "crash two neighbours": 2, "crash a joiner and its observer": 2, "crash all": 1, "start": 4,
+KINDS = {"crash": 4, "crash two neighbours": 2, "crash a joiner and its observer": 2, "restart a joiner": 3,
+         "crash all": 1, "start": 4,
          "break": 3, "lose the session": 3, "pause": 2, "slots": 3, "poison": 2, "strange entry": 3,
-         "operator leaves somebody": 1, "remove a pulse": 1, "retire": 1, "depart": 1}
+         "operator leaves somebody": 1, "remove a pulse": 1, "retire": 1, "depart": 1,
+         "raise the rules": 1}
 
 
 @attrs.define
@@ -101,6 +105,18 @@ class Faults:
                     self._of(self.ensemble.newest.ring.after(observers[joiner]))]
             self._down(*self.random.sample(both, self.random.randint(1, 3)))
 
+    def _restart_a_joiner(self) -> None:
+        """Twice, the second time perhaps after it has asked to be let in; while some are slow to do that."""
+        shell = self._one()
+        if shell is not None and shell not in self.departing:
+            again_ms = self.random.randint(1, 1_000)
+            for other in self.live:
+                if self.random.random() < 0.5:
+                    other.appends_slowly_until_ms = self.scheduler.now_ms + again_ms
+            for at_ms in (0, again_ms):
+                self.scheduler.after(at_ms, shell.crash)
+                self.scheduler.after(at_ms + self.random.randint(1, 200), shell.start)
+
     def _crash_all(self) -> None:
         self._down(*self.live)
 
@@ -164,6 +180,9 @@ class Faults:
     def _retire(self) -> None:
         if self.ensemble.newest.nodes:
             self._write(RetireNode(self.random.choice([*self.ensemble.newest.nodes]), self.random.random() < 0.5))
+
+    def _raise_the_rules(self) -> None:
+        self._write(SetRules(RULES))
 
     # -- the end -------------------------------------------------------------------------------
 

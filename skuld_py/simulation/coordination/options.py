@@ -6,6 +6,7 @@ from random import Random
 
 import attrs
 
+from skuld_py.cluster.replica import RULES
 from skuld_py.cluster.settings import LogSettings
 from skuld_py.config import PLAIN, Scaling
 from skuld_py.simulation.coordination.weather import Weather
@@ -31,13 +32,18 @@ class Options:
     """Whether at the end the log is made to grow, to see that it is collected."""
     scaling: tuple[Scaling, ...] = (PLAIN,)
     """What each member has switched on beside the plain log."""
+    is_damaged: bool = False
+    """Whether a replica is damaged on purpose in each storm."""
+    rules: int = RULES
+    """Those that the log begins by."""
 
     def summary(self) -> str:
         """In a line."""
         each = self.settings
         on = sum(each != PLAIN for each in self.scaling)
         return (f"{self.members} members, {on} with options, {self.faults} faults in {self.rounds} x"
-                f" {self.faults_ms} ms, batch {each.batch}, log {each.length_max}+{each.grace}")
+                f" {self.faults_ms} ms, batch {each.batch}, log {each.length_max}+{each.grace},"
+                f" rules {self.rules}")
 
 
 def draw(random: Random) -> Options:
@@ -54,12 +60,14 @@ def draw(random: Random) -> Options:
         lost=bad / 2, doubted=bad / 2, doubled=bad / 2, late_ms=random.choice([50, 3_000]),
         lagging=random.choice([0.0, bad]), skipped=0.005, dropped=bad)
     members = random.randint(1, MEMBERS_MAX) if random.random() < 0.5 else random.randint(1, 4)
-    return Options(
+    options = Options(
         members=members,
         settings=settings, weather=weather, spread_ms=random.choice([0, 100, 3_000]),
         faults=random.randint(0, 20), faults_ms=random.choice([1_000, 4_000, 10_000]),
         rounds=random.choice([1, 1, 2]), drives=length_max < 60 and random.random() < 0.5,
-        scaling=_scaling(random, members))
+        scaling=_scaling(random, members), rules=random.choice([1, RULES, RULES]))
+    weather.stale = random.choice([0.0, 0.3, 1.0])
+    return options
 
 
 def _scaling(random: Random, members: int) -> tuple[Scaling, ...]:

@@ -40,6 +40,10 @@ ENTRIES_MAX = 1_500
 """More is a livelock."""
 GROWTH_SLACK = 25
 """Entries that may be appended while a collection is on its way."""
+DAMAGE = "nobody~0"
+"""Who has left by a replica that was damaged on purpose, and by no other."""
+DAMAGED_MIN = 3
+"""With fewer members nobody can tell whose replica it is."""
 VIOLATIONS_MAX = 8
 TRACE_LINES = 120
 
@@ -81,20 +85,23 @@ class Run:
         self.scheduler, self.trace = Scheduler(seed), Trace(listener)
         self.weather = attrs.evolve(self.options.weather)
         player = partial(self.world.player, commands=self.world.commands)
-        self.ensemble = Ensemble(Replica(replicas=2), player, self.trace, lambda: self.scheduler.now_ms)
+        base = Replica(replicas=2, rules=self.options.rules)
+        self.ensemble = Ensemble(base, player, self.trace, lambda: self.scheduler.now_ms)
         self._player = player
         self._sessions = count(1)
         self._ids: Counter[str] = Counter()
         self._random = stream(seed, "shells")
         self.stats: Counter[str] = Counter()
         self._onlooker = Onlooker(self.ensemble, self.stats)
+        self._damages = stream(seed, "damages")
+        self._damaged: list[Membership] = []
         self.shells = [self._shell(f"n{number:02}") for number in range(self.options.members)]
         self.faults = Faults(stream(seed, "faults"), self.shells, self.ensemble, self.scheduler, self.stats)
 
     def _shell(self, node: str) -> Shell:
         return self.world.shell(node, self._machine, self.ensemble, self.scheduler, self.trace, self.weather,
                                 stream(self.seed, node), self._post, self._onlooker.look,
-                                sessions=partial(next, self._sessions))
+                                sessions=partial(next, self._sessions), lags=stream(self.seed, f"{node} lags"))
 
     def _post(self, node: str, peer: str, message: Message) -> None:
         """A message between members: lost, or there after a while, or both late and twice."""
@@ -128,7 +135,7 @@ class Run:
             self.stats["plays"] += 1
             self.stats["jumps"] += previous is not None and replica is not previous
             previous = result.replica
-            if not same(result.replica, self.ensemble.reference[position]):
+            if DAMAGE not in result.replica.left and not same(result.replica, self.ensemble.reference[position]):
                 self.violate(f"{node} has another replica at {position}")
             return result
         return played
@@ -161,9 +168,32 @@ class Run:
             setattr(self.weather, name, value)
         for _ in range(self.options.faults):
             self.scheduler.at(begin_ms + self._random.randint(0, self.options.faults_ms), self.faults.strike)
+        if self.options.is_damaged:
+            self.scheduler.at(begin_ms + self._damages.randint(0, self.options.faults_ms), self._damage)
         until_ms = begin_ms + self.options.faults_ms
         while self.scheduler.now_ms < until_ms and not self._is_hopeless():
             self.scheduler.run(min(until_ms, self.scheduler.now_ms + LOOK_MS))
+
+    def _damage(self) -> None:
+        """A member's replica is no longer what the log makes of it, as by a fault of its memory."""
+        live = [shell.machine for shell in self.shells if shell.machine is not None and shell.machine.is_in]
+        if len(live) >= DAMAGED_MIN:
+            machine = self._damages.choice(live)
+            reader = machine._reader
+            reader.replica = attrs.evolve(reader.replica, left={**reader.replica.left, DAMAGE: 0})
+            self._damaged.append(machine)
+            self.stats["replicas damaged"] += 1
+
+    def _mend(self) -> None:
+        """Let the log grow until who is damaged has noticed it, if it lives."""
+        for machine in [*self._damaged]:
+            is_alive = any(shell.machine is machine for shell in self.shells)
+            if not is_alive or DAMAGE not in machine.replica.left:
+                self._damaged.remove(machine)
+                self.stats["replicas built anew"] += is_alive
+        if self._damaged:
+            entry = Entry("operator.mend", self.ensemble.end, RetireNode("none", bool(self.ensemble.end % 2)))
+            self.ensemble.append(entry.encode(), "operator")
 
     def rest(self) -> bool:
         """End all faults and wait until nothing is missing; whether it came to that."""
@@ -175,11 +205,13 @@ class Run:
             if self._is_hopeless():
                 return False
             if self.scheduler.now_ms >= until_ms:
-                for line in self._lacks()[:VIOLATIONS_MAX]:
+                damaged = [f"{machine.me} is damaged" for machine in self._damaged]
+                for line in [*self._lacks(), *damaged][:VIOLATIONS_MAX]:
                     self.violate(f"no rest: {line}")
                 return False
             self.scheduler.run(self.scheduler.now_ms + LOOK_MS)
-            settled = 0 if self.faults.is_busy or self._lacks() else settled + 1
+            self._mend()
+            settled = 0 if self.faults.is_busy or self._damaged or self._lacks() else settled + 1
         self.violations.extend(final(self.shells, self.ensemble))
         return not self.violations
 

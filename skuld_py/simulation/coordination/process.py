@@ -126,6 +126,8 @@ class Process:
                 case c.WatchPulses(members):
                     if not self._losses:
                         self.watch(members)
+                case c.SweepEntries():
+                    pass  # here nodes have no entries
                 case c.DropPulse():
                     self.drop_pulse()
                 case Compute():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from random import Random
 
 import attrs
 
@@ -17,12 +18,16 @@ from skuld_py.model import coordination as c
 from skuld_py.model.events import Session, SessionChanged
 from skuld_py.simulation.coordination.process import Process, Request
 
+SLOW_APPEND_MS = 6_000
+
 
 @attrs.define(eq=False)
 class Shell(Process):
     """``sessions`` gives numbers for sessions, never the same."""
 
     sessions: Callable[[], int] = attrs.field(kw_only=True)
+    lags: Random = attrs.field(kw_only=True)
+    """Draws whether a look at a pulse goes to a server that lags."""
     session: int = 0
     is_up: bool = False
     """Whether the connection stands."""
@@ -35,6 +40,8 @@ class Shell(Process):
     _wanted: tuple[str, ...] = ()
     _armed: dict[str, None] = attrs.field(factory=dict)
     _outstanding: list[Request] = attrs.field(factory=list)
+    appends_slowly_until_ms: int = 0
+    """An append that leaves until then takes seconds."""
     _is_expired: bool = False
     _seen: int = 0
     """The end of the log as far as this session has seen it."""
@@ -193,7 +200,8 @@ class Shell(Process):
             if epoch == self._epoch:
                 self._answer(request, c.AppendUncertain(request.seq) if is_doubted
                              else c.Appended(request.seq, position))
-        self.scheduler.after(self._delay(), apply)
+        is_slow = self.scheduler.now_ms < self.appends_slowly_until_ms
+        self.scheduler.after(self._delay() + (self.random.randint(0, SLOW_APPEND_MS) if is_slow else 0), apply)
 
     def _read(self, request: c.ReadEntries, until_ms: int) -> None:
         limit = self.random.randint(1, request.limit) if self.random.random() < 0.2 else request.limit
@@ -249,11 +257,19 @@ class Shell(Process):
             if member not in self._armed:
                 self._later(partial(self._arm_one, member))
 
-    def _arm_one(self, member: str) -> None:
-        if member in self._wanted and member not in self._armed:
+    def _arm_one(self, member: str, is_synced: bool = False) -> None:
+        """A server that lags may not know of a pulse that stands; so before it is believed, it is synced."""
+        if member not in self._wanted or member in self._armed:
+            return
+        is_hidden = not is_synced and self.lags.random() < self.weather.stale \
+            and self.ensemble.is_behind(member, self._seen)
+        self.ensemble.stats["pulses hidden"] += is_hidden
+        if not is_hidden and self.ensemble.watch(member, self.session, self._on_gone):
             self._armed[member] = None
-            if not self.ensemble.watch(member, self.session, self._on_gone):
-                self._on_gone(member)
+        elif is_synced:
+            self._on_gone(member)
+        else:
+            self._later(partial(self._arm_one, member, is_synced=True))
 
     def _on_gone(self, member: str) -> None:
         """The watch has fired, or found nothing."""

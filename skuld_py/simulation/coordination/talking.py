@@ -13,7 +13,7 @@ import attrs
 
 from skuld_py.config import Scaling
 from skuld_py.simulation.coordination.options import Options, draw
-from skuld_py.simulation.coordination.play import Run, Verdict, World
+from skuld_py.simulation.coordination.play import DAMAGED_MIN, ENTRIES_MAX, Run, Verdict, World
 from skuld_py.simulation.scheduler import stream
 
 QUICK = Scaling(gather_ms=5, knock_ms=400, knock_again_ms=60, knock_pause_ms=100, found_ms=300, part_ms=200,
@@ -23,6 +23,7 @@ MIXES: dict[str, Scaling] = {
     "direct": attrs.evolve(QUICK, direct_join=True),
     "transfer": attrs.evolve(QUICK, transfer=True),
     "sharing": attrs.evolve(QUICK, sharing=True),
+    "damaged": attrs.evolve(QUICK, sharing=True),
     "versions": attrs.evolve(QUICK, versions=True),
     "schedulers": attrs.evolve(QUICK, schedulers=("n00", "n01")),
     "all": attrs.evolve(QUICK, direct_join=True, transfer=True, sharing=True, schedulers=("n00", "n01", "n02"),
@@ -36,11 +37,15 @@ def options_of(seed: int, mix: str) -> Options:
     share = random.choice([1.0, 1.0, 0.6])
     scaling = tuple(MIXES[mix] if random.random() < share else QUICK for _ in range(options.members))
     dropped = random.choice([0.0, 0.0, 0.05, 0.3, 1.0])
+    if mix == "damaged":  # it takes three to tell who; and nobody may make an origin of it
+        settings, members = attrs.evolve(options.settings, length_max=ENTRIES_MAX), options.members + DAMAGED_MIN
+        options = attrs.evolve(options, members=members, settings=settings, drives=False, is_damaged=True)
+        scaling = (MIXES[mix],) * members
     return attrs.evolve(options, scaling=scaling, weather=attrs.evolve(options.weather, dropped=dropped))
 
 
-def run(seed: int, mix: str, listener: Callable[[str], None] | None = None) -> Verdict:
+def run(seed: int, mix: str, listener: Callable[[str], None] | None = None, world: World | None = None) -> Verdict:
     """Play a seed with a mix of options."""
-    course = Run(seed, World(), options_of(seed, mix), listener)
+    course = Run(seed, world or World(), options_of(seed, mix), listener)
     course.play()
     return course.verdict()

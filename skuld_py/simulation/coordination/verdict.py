@@ -1,4 +1,4 @@
-"""What must hold once all is quiet: of the ring, the watches, the joins, the replicas, the slots and the log.
+"""What must hold once all is quiet: of the ring, places, watches, joins, replicas, slots, and of the log.
 
 At every position of the log the replicas are compared as they are played (``same``); here is what else is asked.
 """
@@ -38,6 +38,8 @@ def lacks(shells: Sequence[Shell], ensemble: Ensemble) -> list[str]:
     missing = [f"{node} stopped: {machine.stopped_by}" for node, machine in live.items() if machine.stopped_by]
     missing += [f"{node} ({machine.me}) is not in" for node, machine in live.items()
                 if machine.me not in newest.members]
+    missing += [f"{node} lives as {machine.me}, and its place says {_holder(newest, node) or 'nobody'}"
+                for node, machine in live.items() if _holder(newest, node) != machine.me]
     lives = {machine.me for machine in live.values()}
     missing += [f"{member} is in and dead" for member in newest.members if member not in lives]
     missing += [f"{observer} observes {joiner}, {phase}"
@@ -48,6 +50,11 @@ def lacks(shells: Sequence[Shell], ensemble: Ensemble) -> list[str]:
     missing += [f"{shell.node} was not told that it is in" for shell in shells
                 if shell.machine is not None and not shell.is_told_connected]
     return missing + _pulses(ensemble, lives) + _watches(shells, live) + _slots(live, newest)
+
+
+def _holder(replica: Replica, node: str) -> str:
+    place = replica.nodes.get(node)
+    return place.member if place is not None else ""
 
 
 def _pulses(ensemble: Ensemble, lives: set[str]) -> list[str]:

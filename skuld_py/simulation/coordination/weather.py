@@ -25,6 +25,8 @@ class Weather:
     late_ms: int = 2_000
     lagging: float = 0.0
     """Readings from a server that lags by some entries."""
+    stale: float = 0.0
+    """Looks at a pulse that go to a server which may not have heard of it yet."""
     dropped: float = 0.0
     """Messages between members that are lost."""
     skipped: float = 0.0

@@ -58,6 +58,18 @@ CASES: Cases = {
         },
         lambda: Story().claim(5).claim(6).claim(7, task=OTHER).store("history", KEY, record(5, 6))
         .store("history", OTHERS_KEY, record(7))),
+    claims.only_holders_act: (
+        {
+            "a completion": (lambda: Story().claim(client="v").complete(20, client="w"), "w#2"),
+            "by another token": (lambda: Story().claim().complete(20, token=NEWER, client="w"), "w#2"),
+            "an entry": (lambda: Story().claim(task=OTHER).append(at_ms=20, client="w"), TASK.hex()),
+            "a renewal": (lambda: Story().claim(5).renew(6, 99, 20), "w#2"),
+            "an ending": (lambda: Story().claim(5).conclude(6, 99, 20), "w#2"),
+            "a completion stored": (lambda: Story().claim(5).store("history", KEY, record(5, done=6)), "n1"),
+            "an entry stored": (lambda: Story().claim(5).store("log", log_key(6), b"x"), "n1"),
+        },
+        lambda: Story().claim(5).renew(5, 99, 20).conclude(5, 99, 30).renew(6, 0, 40).conclude(6, 0, 50)
+        .complete(60, token=6, answer=REFUSED).store("history", KEY, record(5, 6)).ask(70)),
     claims.tokens_rise: (
         {
             "reused": (lambda: Story().claim(5, 10).claim(5, 20), "w#2"),
@@ -233,6 +245,12 @@ CASES: Cases = {
             "past the claim": (lambda: Story().know(skew_ms=4).claim().hold(TOKEN, 11, 102), hex(TOKEN)),
             "past the renewal": (
                 lambda: Story().claim().renew(TOKEN, 120, 20).hold(TOKEN, 11, 121), hex(TOKEN)),
+            "past what is recorded": (
+                lambda: Story().claim().renew(TOKEN, 120, 20).store("history", KEY, record(TOKEN, end_ms=110))
+                .hold(TOKEN, 11, 111), hex(TOKEN)),
+            "past what was told": (
+                lambda: Story().claim().store("history", KEY, record(TOKEN, end_ms=120)).hold(TOKEN, 11, 100),
+                hex(TOKEN)),
             "without a claim": (lambda: Story().hold(TOKEN, 11, 12), hex(TOKEN)),
             "of another task": (lambda: Story().claim(task=OTHER).hold(TOKEN, 11, 12), hex(TOKEN)),
             "in wall time": (lambda: Story().know(wall_start_ms=1_000).claim(end_ms=1_050)

@@ -6,6 +6,7 @@ from simulation.planted_stories.cases import Cases
 from simulation.story import (
     BODY,
     KEY,
+    NEWER,
     NODES,
     OTHER,
     REFUSED,
@@ -23,7 +24,8 @@ from simulation.story import (
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header
 from skuld_py.model.columns import pack_u64
-from skuld_py.model.history import CANCELLED, DIED, REVIVED, encode_mark
+from skuld_py.model.history import CANCELLED, DIED, FAILED, RELEASED, REVIVED, encode_claim, encode_mark
+from skuld_py.model.outcomes import RESULT_SEQ
 from skuld_py.model.setting import UNSET
 from skuld_py.partition import tables
 from skuld_py.simulation.checkers import indexes, interface
@@ -46,8 +48,20 @@ def claimed() -> Story:
     return stored().store("history", KEY, record(TOKEN)).store("lease", LEASE, HELD)
 
 
+def ended(kind: int) -> Story:
+    """A task whose claim its holder ended."""
+    return stored().store("history", KEY, record(TOKEN, flags=kind))
+
+
 def counted(value: bytes) -> Story:
     return stored().store("ready", READY, b"").store("counts", COUNTS, value)
+
+
+def denied(at_ms: int) -> Story:
+    """A task that was revived and claimed by 20 ms, and is said not to be dead."""
+    rows = encode_claim(TOKEN, 10, 99, b"w", FAILED, 50) + encode_claim(NEWER, 20, 99, b"w")
+    return (stored().store("history", KEY, encode_mark(REVIVED, 1, TOKEN) + rows).claim(NEWER, 15, 20)
+            .tell(lambda request: m.Revive(request, TASK), m.Revived(0, bytes([m.Revival.NOT_DEAD])), at_ms))
 
 
 NEEDY = Body(Header("q", policy=1, dep_wait_ms=9), deps=(TASK,)).encode()
@@ -60,7 +74,8 @@ def note(task: bytes, token: int, seq: int) -> bytes:
 
 def blocked() -> Story:
     """A task that waits for another one, which nobody has enqueued."""
-    return Story().store("body", PREFIX + THIRD, NEEDY).store("dep", PREFIX + b"\0" + TASK + THIRD, b"\0\0")
+    return (Story().store("body", PREFIX + THIRD, NEEDY).store("dep", PREFIX + b"\0" + TASK + THIRD, b"\0\0")
+            .store("need", PREFIX + TASK + THIRD, b""))
 
 
 def twice_blocked() -> Story:
@@ -123,9 +138,17 @@ CASES: Cases = {
             "an entry is read": (
                 lambda: Story().append(REFUSED).read(20, entries=((TOKEN, 3, b"entry"),)), "c2#2"),
             "a completion is there": (lambda: completed().complete(answer=BUSY), "n1"),
+            "a failure is there": (lambda: ended(FAILED).tell(lambda request: m.Conclude(
+                request, FAILED, -1, TASK, pack_u64([TOKEN])), BUSY), "n1"),
+            "a release is there": (lambda: ended(RELEASED).tell(lambda request: m.Renew(
+                request, 0, TASK, pack_u64([TOKEN])), BUSY), "n1"),
             "open too long": (lambda: Story().know(patience_ms=500, end_ms=1_600).ask(99), "c#99"),
             "answered too late": (
                 lambda: Story().know(patience_ms=500).tell(m.Describe, UNSURE, 10, 1_511, "late"), "late#1"),
+            "a revival is denied": (lambda: denied(30), "c2#2"),
+            "a cancelling is there": (
+                lambda: stored().cancel(answer=BUSY).store("history", KEY, encode_mark(CANCELLED, 5, 0)), "n1"),
+            "what is not there is cancelled": (lambda: stored().cancel(task=OTHER), "c1#1"),
         },
         lambda: stored().enqueue(REFUSED).enqueue(UNSURE).enqueue(REFUSED, b"other").append(BUSY)
         .know(patience_ms=500, end_ms=1_600).ask(100).claim_nothing(m.Claimed(0, 0, ()))
@@ -172,6 +195,9 @@ CASES: Cases = {
                 lambda: Story().await_end(5, 40).read(50, history=record(TOKEN)), "lacks ('cancelled'"),
             "a completion that nobody is told of": (
                 lambda: seen().await_end(255, 60), "was completed"),
+            "a result that is gone": (
+                lambda: Story().read(20, history=record(TOKEN, done=TOKEN), entries=((TOKEN, RESULT_SEQ, b"r"),))
+                .read(30, history=record(TOKEN, TOKEN + 1, done=TOKEN + 1)), "has no result"),
             "a completion that is told as a cancelling": (lambda: seen().await_end(5, 60), "was completed"),
             "an entry that was told": (
                 lambda: Story().read_log(3, 1, 40).read(50, history=record(TOKEN)), "lacks ('entry'"),
@@ -241,6 +267,10 @@ CASES: Cases = {
             "who was told is to be told": (
                 lambda: subscribed(1).store("history", KEY, record(done=TOKEN))
                 .store("log", note(TASK, 3, 5 << 2 | 1), b""), "not made by"),
+            "what a task needs is not known": (
+                lambda: blocked().drop("need", PREFIX + TASK + THIRD, "n2"), "n2: need entry"),
+            "what is no task needs something": (
+                lambda: Story().store("need", PREFIX + TASK + THIRD, b""), "of no task"),
             "told of another end": (
                 lambda: Story().store("log", note(TASK, 2, 5), b"").store("history", KEY, record(done=TOKEN))
                 .store("log", note(TASK, 3, 5 << 2 | 2), b""), "lacking for"),
@@ -248,5 +278,6 @@ CASES: Cases = {
         lambda: claimed().store("body", PREFIX + OTHER, BODY).store("ready", READY[:-20] + OTHER, b"")
         .store("log", note(TASK, 2, 5), b"").store("tell", PREFIX + b"\0" + TASK + b"\0\5", b"")
         .store("body", PREFIX + THIRD, NEEDY_OF_TWO).store("log", note(THIRD, 1, 1), b"")
-        .store("dep", PREFIX + b"\0" + OTHER + THIRD, b"\0\1").store("dep", PREFIX + b"\1" + THIRD, b"\0\1")),
+        .store("dep", PREFIX + b"\0" + OTHER + THIRD, b"\0\1").store("dep", PREFIX + b"\1" + THIRD, b"\0\1")
+        .store("need", PREFIX + TASK + THIRD, b"").store("need", PREFIX + OTHER + THIRD, b"")),
 }

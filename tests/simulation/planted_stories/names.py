@@ -48,10 +48,17 @@ CASES: Cases = {
                                   "n1 has None"),
             "the second is not told": (lambda: kept(FIRST, asked(asked(Story(), FIRST), SECOND, NEW, 5)),
                                        "not told of"),
+            "a later call by a clock that was behind stands": (
+                lambda: kept(FIRST, asked(asked(Story(), SECOND), FIRST, KNOWN, 5)), "asked for after"),
+            "it stands on one": (
+                lambda: kept(FIRST, kept(SECOND, asked(asked(Story(), SECOND), FIRST, KNOWN, 5)), ("n2",)),
+                "asked for after"),
+            "it is told of nobody": (
+                lambda: kept(SECOND, asked(asked(Story(), SECOND), FIRST, NEW, 5)), "not told of"),
             "the first is told of nobody": (lambda: kept(FIRST, asked(Story(), FIRST, KNOWN)), "there was none"),
             "told of itself": (lambda: kept(FIRST, asked(asked(Story(), FIRST), FIRST, KNOWN, 5)),
                                "there was none"),
         },
-        lambda: kept(FIRST, asked(asked(asked(Story(), SECOND, KNOWN, 5), FIRST), FIRST, NEW, 9))),
+        lambda: kept(SECOND, asked(asked(asked(Story(), FIRST, KNOWN, 5), SECOND), SECOND, NEW, 9))),
 }
 """Who asks again for the very same is told what the first one was told."""

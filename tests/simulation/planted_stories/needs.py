@@ -1,4 +1,4 @@
-"""Stories that break C13 or C17, and for each one that does not."""
+"""Stories that break C13, C17 or D12, and for each one that does not."""
 
 from __future__ import annotations
 
@@ -41,6 +41,12 @@ def blocked(names: tuple[str, ...] = NODES) -> Story:
             .know(calm_ms=100, equal_ms=200, end_ms=300, bound_ms=1_000))
 
 
+def collected(at_ms: int, dependency_ms: int, ended_ms: int = 20) -> Story:
+    """The task, enqueued at 10 ms, is collected then (0: not yet), and the other one, which it needs."""
+    going = {TASK: at_ms, OTHER: dependency_ms} if at_ms else {OTHER: dependency_ms}
+    return enqueued(Story()).complete(ended_ms, task=OTHER).know(keep_ms=100, going=going)
+
+
 CASES: Cases = {
     needs.dependencies_are_done: (
         {
@@ -75,6 +81,18 @@ CASES: Cases = {
         },
         lambda: blocked().store("history", OTHERS_KEY, record(TOKEN))
         .store("dep", PREFIX + b"\1" + TASK, b"\0\1")),
+    needs.what_is_needed_is_kept: (
+        {
+            "before its dependent": (lambda: collected(300, 200), OTHER.hex()),
+            "and its dependent stays": (
+                lambda: collected(0, 200).store("body", PREFIX + TASK, body_of(ON_FAILURE_WAIT, OTHER), ("n2",)),
+                OTHER.hex()),
+            "of one that came when it had just ended": (lambda: collected(300, 200, ended_ms=2), OTHER.hex()),
+            "cancelled, not completed": (
+                lambda: enqueued(Story()).cancel(20, task=OTHER)
+                .know(keep_ms=100, going={TASK: 300, OTHER: 200}), OTHER.hex()),
+        },
+        lambda: collected(200, 200)),
 }
 
 IGNORED = (
@@ -83,6 +101,7 @@ IGNORED = (
     lambda: needing(ON_FAILURE_IGNORE).store("history", OTHERS_KEY, encode_mark(DIED, 1, DEP_FAILED)).claim(),
     lambda: needing(ON_FAILURE_IGNORE).know(wall_start_ms=1_000, skew_ms=5).claim(at_ms=95),
     lambda: needing(ON_FAILURE_IGNORE, OTHER).claim(at_ms=1_200).drop("history", OTHERS_KEY, "n1"),
+    lambda: needing(ON_FAILURE_IGNORE).know(wall_start_ms=1_000, keep_ms=50).claim(at_ms=60),
 )
 """Sound lives of a task that takes what fails for done."""
 UNDECIDED = (

@@ -48,6 +48,18 @@ def calm(*made: int, removed_ms: int = 3_500, copies: int = 3) -> Story:
     return story
 
 
+def older(*made: int) -> Story:
+    """The schedule was put before all was well, by a clock that was an hour ahead; ticks 4100 and 4200 came
+    since."""
+    tomorrow = attrs.evolve(BEAT, since_ms=3_600_000)
+    story = Story().put(3_600_000, tomorrow.encode(), 5, 2, kind=SCHEDULE, queue="beat")
+    story.know(led_ms=100, wall_start_ms=900, end_ms=9_000)
+    story.put(3_600_001, UNSET, 6_350, kind=SCHEDULE, queue="beat")
+    for tick_ms in made:
+        tick(story, tick_ms)
+    return story
+
+
 CASES: Cases = {
     ticks.ticks_are_tasks: (
         {
@@ -55,11 +67,14 @@ CASES: Cases = {
             "one of them on one node": (
                 lambda: tick(tick(put(), 1_100, ("n1",)), 1_100, ("n2",), called="other"), "tick 1100 of"),
             "at another time than a tick": (lambda: misdated(put()), "made for 1150, which is no tick"),
-            "before the definition was made": (lambda: tick(put(), 1_000), "made for 1000, which is no tick"),
+            "before the definition was made": (
+                lambda: tick(put().know(wall_start_ms=2_000), 1_000), "made for 1000, which is no tick"),
             "without a name": (lambda: unnamed(put()), "made for 0, which is no tick"),
             "a tick missed in a calm": (lambda: calm(1_100, 1_300, 1_400), "tick 1200 of"),
             "the last one missed": (lambda: calm(1_100, 1_200, 1_300), "tick 1400 of"),
             "all missed": (calm, "tick 1100 of"),
+            "silent though the clocks are right": (lambda: older(1_100), "tick 4100 of"),
+            "silent again": (lambda: older(1_100, 4_100), "tick 4200 of"),
         },
         lambda: calm(1_100, 1_200, 1_300, 1_400)),
 }

@@ -1,0 +1,38 @@
+"""How a node that is asked for counts asks all others (see ``node.counting``)."""
+
+from __future__ import annotations
+
+import attrs
+
+from skuld_py.model import fields
+from skuld_py.model.client_messages import CountRow
+from skuld_py.model.message import Message
+
+
+@attrs.frozen
+class Sum(Message):
+    """Counts of a queue, or of all (``""``) behind ``after``, over the partitions that you lead. With
+    ``partitions``: of each of these that you vote for, by itself. ``turn`` comes back with the answer."""
+
+    is_promise = False
+    request: int = fields.number()
+    turn: int = fields.number()
+    queue: str = fields.name(is_optional=True)
+    after: str = fields.name(is_optional=True)
+    partitions: bytes = fields.partitions(default=b"")
+
+
+@attrs.frozen
+class Summed(Message):
+    """``partitions``: those for which the answering node votes; ``led``: those that it leads. Rows of a sum have
+    ``partition`` 0. Of queues behind ``upto`` there are more, unless it is empty."""
+
+    request: int = fields.number()
+    turn: int = fields.number()
+    partitions: bytes = fields.partitions()
+    led: bytes = fields.partitions()
+    rows: tuple[CountRow, ...] = fields.rows(CountRow, 100_000)
+    upto: str = fields.name(is_optional=True)
+
+
+COUNTING_MESSAGES = (Sum, Summed)

@@ -1,0 +1,45 @@
+"""When each of a node's partitions wants to be looked at: a moment each, the nearest first.
+
+What is known of the future costs nothing until it comes. A moment may turn out to be too early: who looks then
+notes the next one.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+NEVER_MS = 1 << 62
+KEPT, EACH = 64, 4
+"""With more entries than so many, and so many for each partition, those that count no more are sorted out."""
+
+
+class Agenda:
+    """Partitions by their moments; those of one moment by number."""
+
+    def __init__(self) -> None:
+        self._dues: dict[int, int] = {}
+        self._heap: list[tuple[int, int]] = []
+
+    def note(self, partition: int, due_ms: int) -> None:
+        """Look at it then, unless that is to be sooner."""
+        if due_ms < self._dues.get(partition, NEVER_MS):
+            self._dues[partition] = due_ms
+            heapq.heappush(self._heap, (due_ms, partition))
+            if len(self._heap) > KEPT + EACH * len(self._dues):
+                self._heap = sorted((due_ms, partition) for partition, due_ms in self._dues.items())
+
+    def deadline(self) -> int:
+        """When the first is due."""
+        heap, dues = self._heap, self._dues
+        while heap and dues.get(heap[0][1]) != heap[0][0]:
+            heapq.heappop(heap)
+        return heap[0][0] if heap else NEVER_MS
+
+    def take(self, now_ms: int, limit: int) -> list[int]:
+        """Take off what is due, the longest due first and at most so many."""
+        taken: list[int] = []
+        while len(taken) < limit and self.deadline() <= now_ms:
+            _, partition = heapq.heappop(self._heap)
+            del self._dues[partition]
+            taken.append(partition)
+        return taken

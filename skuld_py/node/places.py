@@ -1,0 +1,29 @@
+"""Places for what waits at a node: so many in all, and so many for one client, so that nobody takes all."""
+
+from __future__ import annotations
+
+
+class Places:
+    """Those that are taken, by the numbers of operations."""
+
+    def __init__(self) -> None:
+        self._whose: dict[int, bytes] = {}
+        self._count_of: dict[bytes, int] = {}
+
+    def take(self, number: int, client: bytes, most: int, most_each: int) -> bool:
+        """Whether an operation of a client has a place, from now on until it leaves."""
+        if number not in self._whose:
+            mine = self._count_of.get(client, 0)
+            if len(self._whose) >= most or mine >= most_each:
+                return False
+            self._whose[number] = client
+            self._count_of[client] = mine + 1
+        return True
+
+    def leave(self, number: int) -> None:
+        """It has ended, if it had one."""
+        if number in self._whose:
+            client = self._whose.pop(number)
+            self._count_of[client] -= 1
+            if not self._count_of[client]:
+                del self._count_of[client]

@@ -1,0 +1,88 @@
+"""What the partitions of a node tell it, so that it need not look at all of them to find the few that matter.
+
+* ``touched``: something was filed, so counts are to be staged and times to be noted when the turn ends;
+* changes: who leads, who votes, what was promised, whether a memory is in doubt. Each who ``subscribe``s has a
+  dict of its own, which it empties when it has looked;
+* ``stock``: of each queue, in which partitions tasks wait;
+* ``curious``: peers told of a leader that the document has not shown, so it is to be read;
+* ``on_doubt``: a partition has found out, in life, that its memory is not to be trusted. For the log of the shell.
+
+Invariant: whoever changes one of these says so here, in the same step. What is said too much costs a look; what is
+not said is found by the steward's slow round over all partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+from sortedcontainers import SortedDict
+
+Marks = dict[int, None]
+"""Partitions, in the order in which they were marked first."""
+OnDoubt = Callable[[int, str], None]
+"""Gets the partition, and why."""
+
+
+class Stock:
+    """Of each queue a number, of which each bit says that tasks may wait in that partition.
+
+    Exact but for bits that are too many: a task that begins to wait sets its bit, and only who has found nothing
+    waiting takes it away. So a claim on an empty queue looks nowhere, and names are told of queues with work only,
+    however many were used once. A name with tasks that wait takes some hundred bytes; the tasks take none.
+    """
+
+    def __init__(self) -> None:
+        self._queues = SortedDict()
+
+    def add(self, queue: bytes, partition: int) -> None:
+        """A task waits."""
+        known: int = self._queues.get(queue, 0)
+        if not known >> partition & 1:
+            self._queues[queue] = known | 1 << partition
+
+    def discard(self, queue: bytes, partition: int) -> None:
+        """None waits, as somebody has seen."""
+        known: int = self._queues.get(queue, 0)
+        left = known & ~(1 << partition)
+        if left:
+            self._queues[queue] = left
+        elif known:
+            del self._queues[queue]
+
+    def partitions(self, queue: bytes, among: int) -> list[int]:
+        """Where tasks may wait, of the partitions whose bits are set in ``among``."""
+        bits = self._queues.get(queue, 0) & among
+        found = []
+        while bits:
+            lowest = bits & -bits
+            found.append(lowest.bit_length() - 1)
+            bits ^= lowest
+        return found
+
+    def queues(self, first: bytes, among: int) -> list[bytes]:
+        """Queues with tasks in these partitions, by name: those from ``first`` on, then those before it."""
+        names = [*self._queues.irange(first), *self._queues.irange(None, first, (True, False))]
+        return [name for name in names if self._queues[name] & among]
+
+
+@attrs.define
+class Bulletin:
+    """One for all partitions of a node."""
+
+    touched: Marks = attrs.field(factory=dict)
+    stock: Stock = attrs.field(factory=Stock)
+    curious: Marks = attrs.field(factory=dict)
+    on_doubt: OnDoubt = attrs.field(default=lambda partition, reason: None)
+    _readers: list[Marks] = attrs.field(factory=list)
+
+    def subscribe(self) -> Marks:
+        """A dict that gets each partition that changes from now on."""
+        marks: Marks = {}
+        self._readers.append(marks)
+        return marks
+
+    def change(self, partition: int) -> None:
+        """Something of a partition changed that its node acts by."""
+        for marks in self._readers:
+            marks[partition] = None

@@ -1,0 +1,308 @@
+"""Bounds what connections have in flight: bytes that libzmq has taken off the wire and nobody has received yet,
+and bytes that it was given to send and the other side has not taken.
+
+libzmq counts whole messages (``RCVHWM``, ``SNDHWM``) and bounds frames (``MAXMSGSIZE``), but keeps the frames of
+a message that does not end for as long as they come, and a thousand answers of any size for who does not read;
+no socket type or option of it counts bytes. So the kernel is asked (``peeking``) how many bytes were read of each
+connection and how many the other side has acknowledged, and the transport says how many of the ones it was handed
+(``credit``), and how many others it handed over (``debit``). A thread of its own compares. Who has too many in
+between is cut, and libzmq drops what it kept. The bounds:
+
+* a connection of which no whole message was received yet: two envelopes brought;
+* every other: as many envelopes as may wait, and one on its way. A queue that is full would slow its sender
+  instead, and end the process (see ``transport``);
+* as many untaken answers, which is asked before each one is handed over (``has_room``): what does not fit is
+  dropped. Who takes nothing at all for ``DEAF_S`` is cut; who asks for much at once, and reads, is not;
+* all together: while this process has more than ``MEMORY_BYTES`` for itself, who has brought and left most is
+  cut. Small frames cost twenty times their bytes, which shows in nothing but the size of the process. What was
+  freed is given back first, and what the ones just cut had is taken off, for libzmq frees it a little later: so
+  nobody is cut for what another one had;
+* there are ``CONNECTIONS_MAX``, or half as many as the process may have files. Beyond it one is cut for each that
+  comes: the oldest of those that have said nothing, if they are many, or else the client that has been silent for
+  longest. Nodes are not clients: of each that the cluster knows, the connection that spoke last in its name stays.
+
+They are looked at each ``TICK_S``, or as often as ``SHARE`` allows; what is brought within that is added to each
+bound. What was acknowledged are answers and libzmq's own heartbeats alike, so whenever more is acknowledged than
+was handed over, the rest is taken for those.
+
+A connection is named by its file's number, which libzmq tells and may use again: nothing is done to one unless it
+is still the same socket, by the kernel's cookie. Rejected: a proxy in front, which copies every byte and cannot
+look into encrypted frames; ZMTP of our own on plain sockets, which would have to do CURVE too; one frame for each
+message, which binds only those who keep to it; to cut who has too many answers at once: one that asks for much in
+many threads would be cut again each time it came back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import math
+import resource
+import threading
+import time
+from collections.abc import Mapping
+
+import attrs
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+from skuld_py.runtime import peeking
+
+CONNECTIONS_MAX = 2_000
+MEMORY_BYTES = 512 << 20
+TICK_S = 0.02
+SHARE = 1_000
+"""Looking takes at most this part of a processor, unless the process grows: what nobody receives makes it grow."""
+GROWTH_BYTES = 16 << 20
+GIVE_BACK_S = 1.0
+"""After one was cut: by then libzmq has freed what it kept."""
+DEAF_S = 5.0
+"""Who has taken nothing of what waits for it for so long is cut: a few heartbeats more than a dead one has."""
+STRANGERS = 8
+"""This part of all connections may say nothing before they make room for each other, and not clients for them."""
+SLACK_BYTES = 1 << 20
+"""For what is under way between the kernel's counts, libzmq's buffers and ours."""
+HEARTBEAT_BYTES_S = 20
+"""Heartbeats are brought and never received; libzmq's are 16 bytes a second."""
+FILES_EACH = 2
+"""Files that the process may have, for each connection: there are others."""
+_ACCEPTED, _GONE = zmq.EVENT_ACCEPTED, (zmq.EVENT_DISCONNECTED, zmq.EVENT_CLOSED)
+
+_log = logging.getLogger(__name__)
+
+
+@attrs.define(eq=False)
+class Connection:
+    """One that was accepted. ``heard``: its place in the order in which they were, last. ``taken``: bytes that the
+    transport was handed of it. ``given``: bytes that libzmq was handed for it, of which ``acknowledged`` had been
+    taken when the kernel was asked; ``moved_s``: since when there are as many."""
+
+    number: int
+    cookie: bytes
+    since_s: float
+    heard: int = 0
+    taken: int = 0
+    given: int = 0
+    acknowledged: int = 0
+    moved_s: float = 0.0
+    client: bytes = b""
+    is_known: bool = False
+    """Whether a whole message of it was received."""
+    peer: str = ""
+    """The node that speaks on it."""
+    is_cut: bool = False
+
+    @property
+    def untaken(self) -> int:
+        """Bytes of answers that wait for it, by what the kernel said last."""
+        return self.given - self.acknowledged
+
+    def note(self, acknowledged: int, now_s: float) -> None:
+        """The other side has taken so many bytes by now."""
+        if acknowledged != self.acknowledged or self.untaken <= SLACK_BYTES:
+            self.moved_s = now_s
+        self.acknowledged = acknowledged
+        self.given = max(self.given, acknowledged)
+
+
+@attrs.define
+class Counters:
+    """Connections cut, since the start."""
+
+    greedy: int = 0
+    deaf: int = 0
+    for_memory: int = 0
+    too_many: int = 0
+
+
+class Connections:
+    """Those of a listening socket. ``envelope_bytes`` is the largest message, ``queue`` how many may wait."""
+
+    def __init__(self, router: zmq.Socket[bytes], port: int, envelope_bytes: int, queue: int,
+                 memory_bytes: int = MEMORY_BYTES) -> None:
+        self.cut = Counters()
+        self.stranger_bytes = 2 * envelope_bytes + SLACK_BYTES
+        self.known_bytes = (queue + 1) * envelope_bytes + SLACK_BYTES
+        self.most = min(CONNECTIONS_MAX, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // FILES_EACH)
+        self._memory_bytes = memory_bytes
+        self._port = port
+        self._open: dict[int, Connection] = {}
+        self._clients: dict[bytes, Connection] = {}
+        self._peers: dict[str, Connection] = {}
+        self._moments = itertools.count(1)
+        self._looked_s, self._cost_s, self._size = 0.0, 0.0, 0
+        self._give_back_s, self._gave_back_s, self._freed = math.inf, -math.inf, 0
+        self._router = router
+        self._events = router.get_monitor_socket()
+        self._thread = threading.Thread(target=self._watch, name="skuld-connections", daemon=True)
+        self._thread.start()
+
+    # -- the transport's thread ------------------------------------------------------------------
+
+    def credit(self, client: bytes, number: int, size: int) -> None:
+        """A whole message of so many bytes was received of this client, from this file."""
+        connection = self._open.get(number) or self._adopt(number)
+        if connection is not None:
+            connection.taken += size
+            connection.heard = next(self._moments)
+            connection.is_known = True
+            connection.client = client
+            self._clients[client] = connection
+
+    def debit(self, client: bytes, size: int) -> None:
+        """So many bytes were handed over for this client."""
+        connection = self._clients.get(client)
+        if connection is not None:
+            if connection.untaken <= SLACK_BYTES:
+                connection.moved_s = time.monotonic()
+            connection.given += size
+
+    def has_room(self, client: bytes, size: int) -> bool:
+        """Whether so many bytes may be handed over for this client. Not for one that nobody knows: it has left, or
+        it speaks ZMTP 2, of which libzmq tells no file, and nobody could count what it takes."""
+        connection = self._clients.get(client)
+        if connection is None or connection.is_cut:
+            return False
+        if connection.untaken + size > self.known_bytes:
+            flow = peeking.flow_of(connection.number, connection.cookie)
+            if flow is None:
+                return False
+            connection.note(flow.acknowledged, time.monotonic())
+        return connection.untaken + size <= self.known_bytes
+
+    def mark_peer(self, client: bytes, name: str) -> None:
+        """The node of this name speaks on this connection, and on no other one."""
+        connection = self._clients.get(client)
+        if connection is not None and self._peers.get(name) is not connection:
+            connection.peer = name
+            self._peers[name] = connection
+
+    def close(self) -> None:
+        """End the thread; the sockets are the transport's."""
+        self._router.disable_monitor()
+        self._thread.join()
+
+    # -- the thread ------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        with contextlib.closing(self._events):
+            while self._heed():
+                now_s = time.monotonic()
+                size = peeking.own_bytes()
+                if now_s - self._looked_s >= SHARE * self._cost_s or size - self._size >= GROWTH_BYTES:
+                    self._look(now_s, size)
+
+    def _heed(self) -> bool:
+        """Take the news, waiting for some up to a tick; false when there will be no more."""
+        pause_ms = int(TICK_S * 1_000) if self._open or self._give_back_s < math.inf else None
+        while self._events.poll(pause_ms):
+            news = recv_monitor_message(self._events)
+            event, number = int(news["event"]), int(news["value"])
+            if event == zmq.EVENT_MONITOR_STOPPED:
+                return False
+            if event == _ACCEPTED and self._adopt(number) is not None:
+                self._make_room()
+            elif event in _GONE:
+                self._drop(number)
+            pause_ms = 0
+        return True
+
+    def _adopt(self, number: int) -> Connection | None:
+        """The connection of this file, from now on: that it was accepted may be heard after its first message."""
+        cookie = peeking.cookie_of(number, self._port)
+        if cookie is None:
+            return None
+        known = self._open.get(number)
+        if known is None or known.cookie != cookie:
+            self._drop(number)
+            now_s = time.monotonic()
+            known = Connection(number, cookie, now_s, next(self._moments), moved_s=now_s)
+        return self._open.setdefault(number, known)
+
+    def _drop(self, number: int) -> None:
+        """It is gone."""
+        connection = self._open.pop(number, None)
+        if connection is not None and self._clients.get(connection.client) is connection:
+            del self._clients[connection.client]
+        if connection is not None and self._peers.get(connection.peer) is connection:
+            del self._peers[connection.peer]
+
+    def _make_room(self) -> None:
+        """Cut one when there are too many."""
+        standing = [connection for connection in list(self._open.values()) if not connection.is_cut]
+        if len(standing) <= self.most:
+            return
+        strangers = [each for each in standing if not each.is_known]
+        clients = [each for each in standing if each.is_known and self._peers.get(each.peer) is not each]
+        many = max(1, self.most // STRANGERS)
+        leaving = strangers if len(strangers) > many or not clients else clients
+        if leaving:
+            self.cut.too_many += 1
+            self._end(min(leaving, key=lambda each: each.heard), f"there are more than {self.most}")
+
+    def _look(self, now_s: float, size: int) -> None:
+        held: dict[int, int] = {}
+        for number, connection in list(self._open.items()):
+            flow = peeking.flow_of(number, connection.cookie)
+            if flow is None:
+                self._drop(number)
+            elif not connection.is_cut:
+                connection.note(flow.acknowledged, now_s)
+                beats = int(HEARTBEAT_BYTES_S * (now_s - connection.since_s))
+                brought = flow.brought - connection.taken - beats
+                if not self._is_ended(connection, brought, now_s):
+                    held[number] = max(0, brought) + connection.untaken
+        size = self._without_freed(now_s, size)
+        if size > self._memory_bytes and held:
+            self._end_greediest(held, size)
+        self._looked_s, self._size = time.monotonic(), size
+        self._cost_s = self._looked_s - now_s
+
+    def _without_freed(self, now_s: float, size: int) -> int:
+        """What this process has, less what the ones cut since a moment had. What it has freed, it returns, before
+        anybody is cut for it."""
+        if now_s >= self._give_back_s:
+            self._give_back_s, self._freed = math.inf, 0
+        elif size <= self._memory_bytes or now_s < self._gave_back_s + GIVE_BACK_S:
+            return size - self._freed
+        self._gave_back_s = now_s
+        peeking.give_back()
+        return peeking.own_bytes() - self._freed
+
+    def _is_ended(self, connection: Connection, brought: int, now_s: float) -> bool:
+        """Whether it was cut for itself."""
+        if brought > (self.known_bytes if connection.is_known else self.stranger_bytes):
+            self.cut.greedy += 1
+            self._end(connection, f"it has brought {brought} bytes that make no message")
+        elif now_s - connection.moved_s > DEAF_S:
+            self.cut.deaf += 1
+            self._end(connection, f"it has taken nothing of {connection.untaken} bytes for {DEAF_S:g} s")
+        return connection.is_cut
+
+    def _end_greediest(self, held: Mapping[int, int], size: int) -> None:
+        greediest = max(held, key=lambda number: held[number])
+        connection = self._open.get(greediest)
+        if connection is not None and held[greediest] > SLACK_BYTES:
+            self.cut.for_memory += 1
+            self._freed += held[greediest]
+            self._end(connection, f"this process has {size} bytes; it has brought"
+                      f" {held[greediest] - connection.untaken}, and has not taken {connection.untaken}")
+
+    def _end(self, connection: Connection, why: str) -> None:
+        if connection.is_cut:
+            return
+        connection.is_cut = True
+        if peeking.end(connection.number, connection.cookie):
+            _log.warning("a connection to port %d was cut: %s", self._port, why)
+        self._give_back_s = min(self._give_back_s, time.monotonic() + GIVE_BACK_S)
+
+
+def allow_files() -> None:
+    """Let this process have as many files as that many connections need, if it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_EACH * CONNECTIONS_MAX
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

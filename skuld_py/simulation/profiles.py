@@ -1,0 +1,83 @@
+"""Some seeds play another kind of run: what rests on rare meetings needs runs in which these are the rule.
+
+A wipe, then a move, while claims are held: of usual runs few have all three, and most of their time goes to other
+things. A *profile* changes the options of every so many seeds, by the seed's number alone, so that a campaign of
+any length has its share and a short one too. Numbers are chosen such that no kept seed is of a profile.
+
+Rejected: more of everything in all runs. What is always on hides what only shows without it.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from skuld_py.config import DEFAULT_LIMITS
+from skuld_py.simulation.faults import APART
+from skuld_py.simulation.options import Options, Workload
+from skuld_py.simulation.scheduler import stream
+from skuld_py.simulation.sessions import RegistryOptions
+
+EVERY = 11
+AMNESIA, CRAMPED = 7, 8
+"""Of each eleven seeds the eighth, and the ninth."""
+PROFILES = {"amnesia": AMNESIA, "cramped": CRAMPED}
+MESSAGE_BYTES = 5_000
+"""The most that a message has where messages are small. What is cut into pages stays below it with those, what is
+not does not."""
+FAULTS = ("wipe", "wipe", "leave", "isolate", "isolate", "flap", "expire", "new leader crash")
+CRAMPED_FAULTS = ("isolate", "isolate", "expire", "crash", "new leader crash", "voter damaged", "voter damaged")
+
+
+def apply_profile(seed: int, drawn: Options) -> Options:
+    """The options of a seed, in the profile that its number has, if it has one."""
+    change = {AMNESIA: forgetful, CRAMPED: cramped}.get(seed % EVERY)
+    return change(seed, drawn) if change is not None else drawn
+
+
+def seeds_of(profile: str, first: int, count: int) -> range:
+    """So many seeds of a profile, from a number on; of any or none, when no profile is named."""
+    if not profile:
+        return range(first, first + count)
+    first += (PROFILES[profile] - first) % EVERY
+    return range(first, first + count * EVERY, EVERY)
+
+
+def forgetful(seed: int, drawn: Options) -> Options:
+    """Amnesia and new members: disks are wiped and owners change all the time, over a few tasks that are claimed
+    again and again. Little is enqueued, and there is nothing that costs time besides."""
+    random = stream(seed, "amnesia")
+    replicas = random.choice((3, 3, 3, 5))
+    nodes = tuple(f"n{number}" for number in range(1, replicas + random.randint(2, 3)))
+    return attrs.evolve(
+        drawn, parameters=attrs.evolve(drawn.parameters, partitions=random.choice((2, 4)), replicas=replicas),
+        nodes=nodes, late=nodes[replicas:] if random.random() < 0.5 else (),
+        timing=attrs.evolve(drawn.timing, exchange_ms=random.choice((1_000, 3_000)), exchanges=4,
+                            exchange_units=10_000, exchange_page_ms=500, sweep_rows=2_000),
+        limits=attrs.evolve(drawn.limits, page_rows=random.choice((2, 1_000))),
+        weather=attrs.evolve(drawn.weather, loss=random.choice((0.0, 0.02)), latency_mean_ms=1.0),
+        registry=RegistryOptions(session_ms=800, watch_ms=20),
+        workload=Workload(
+            clients=2, queues=("q0",), enqueue_ms=1_500, claim_ms=300, read_ms=4_000, patience_ms=600,
+            lease_ms=(400, 3_000), fates=("release", "renew", "abandon", "abandon", "complete"), batch_max=2,
+            is_logging=False),
+        faults=FAULTS, apart=APART[:2], fault_every_ms=random.choice((300, 600)), is_total_loss=False,
+        fast="", fast_ms=0, retention=attrs.evolve(drawn.retention, keep_ms=0, archives=False))
+
+
+def cramped(seed: int, drawn: Options) -> Options:
+    """Messages are small, and many claims are held in one partition while leaders change and voters are damaged.
+    Requests and what is read at once are few, as they are beside a message of the usual size. Links are slow: a
+    voter is back before the candidate's next question."""
+    random = stream(seed, "cramped")
+    nodes = tuple(f"n{number}" for number in range(1, 4))
+    return attrs.evolve(
+        drawn, parameters=attrs.evolve(drawn.parameters, partitions=1, replicas=3), nodes=nodes, late=(),
+        limits=attrs.evolve(DEFAULT_LIMITS, message_bytes=MESSAGE_BYTES, page_rows=1_000, batch_tasks=5,
+                            page_bytes=random.choice((60, 300, 1_000))),
+        weather=attrs.evolve(drawn.weather, loss=random.choice((0.0, 0.02)), latency_mean_ms=10.0),
+        registry=RegistryOptions(session_ms=800, leg_ms=1, watch_ms=5),
+        workload=Workload(
+            clients=2, queues=("q0",), enqueue_ms=600, claim_ms=200, read_ms=4_000, patience_ms=600,
+            lease_ms=(1_000, 8_000), fates=("renew", "renew", "abandon", "snooze"), batch_max=5, is_logging=False),
+        faults=CRAMPED_FAULTS, apart=(), fault_every_ms=random.choice((400, 800)), is_total_loss=False,
+        fast="", fast_ms=0, retention=attrs.evolve(drawn.retention, keep_ms=0, archives=False))

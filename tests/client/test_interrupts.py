@@ -1,0 +1,317 @@
+"""Threads that are interrupted, run out of time or find their client closed; and what becomes of the others."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import zmq
+
+from client.doors import Scripted, node_in_memory, scripted
+from skuld_py import Client, Refused, Retry, SkuldError, Uncertain
+from skuld_py.client.claims import ClaimName
+from skuld_py.model import columns, ids
+from skuld_py.model import messages as m
+from skuld_py.model.body import Header, encode_body
+from skuld_py.model.history import RELEASED, token_of
+
+LONG_S = 20
+BODY = encode_body(Header("q").encode(), b"x")
+NAME = ClaimName(b"1" * 20, token_of(1, 7))
+
+
+class SoftLimit(Exception):
+    """What a task runner raises in a thread whose time is over."""
+
+
+def acked(_: int, message: m.Message) -> m.Message:
+    if isinstance(message, m.Renew | m.Conclude):
+        return m.Renewed(0, columns.pack_u64([99] * (len(message.ids) // 20)), b"")
+    if isinstance(message, m.Claim):
+        return m.Claimed(0, 0, (m.ClaimBatch(NAME.id, NAME.token, 99, columns.pack([BODY])),))
+    return m.Acked(0, 2)
+
+
+def eventually(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + LONG_S
+    while not is_so():
+        assert time.monotonic() < until, "it never became so"
+        time.sleep(0.002)
+
+
+class Threads:
+    """Threads that can be interrupted by number."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(64)
+        self._idents: list[int] = []
+
+    def start(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
+        begun = threading.Event()
+
+        def run() -> Any:
+            self._idents.append(threading.get_ident())
+            begun.set()
+            return call(*args, **kwargs)
+        future = self._pool.submit(run)
+        assert begun.wait(LONG_S)
+        return future
+
+    def interrupt(self, number: int) -> None:
+        ident = ctypes.c_ulong(self._idents[number])
+        assert ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(SoftLimit)) == 1
+
+
+@pytest.fixture
+def threads() -> Iterator[Threads]:
+    made = Threads()
+    yield made
+    made._pool.shutdown(cancel_futures=True)
+
+
+Scene = tuple[Client, Scripted, list[Future[Any]]]
+
+
+@contextmanager
+def waiting(threads: Threads, *, timeout_s: float = LONG_S) -> Iterator[Scene]:
+    """A client of a door that is shut, one call under way and three that wait for their turn."""
+    with scripted(acked, is_open=False) as door, Client(door.address, timeout_s=timeout_s) as client:
+        calls = [threads.start(client.enqueue, "q", b"0")]
+        eventually(lambda: len(door.asked) == 1)
+        calls += [threads.start(client.enqueue, "q", str(n).encode()) for n in (1, 2, 3)]
+        eventually(lambda: any(len(party.members) == 3 for lane in client._lanes.values() for party in lane.open))
+        yield client, door, calls
+
+
+@pytest.mark.parametrize("struck", [1, 2, 3])
+def test_who_is_interrupted_in_the_queue_takes_nobody_with_him(threads: Threads, struck: int) -> None:
+    with waiting(threads) as (client, door, calls):
+        threads.interrupt(struck)
+        assert isinstance(calls[struck].exception(LONG_S), SoftLimit)
+        door.is_open.set()
+
+        assert len({call.result(LONG_S) for n, call in enumerate(calls) if n != struck}) == 3
+        assert client.enqueue("q", b"later")
+        sent = [payload for message in door.asked if isinstance(message, m.Enqueue)
+                for batch in message.batches for payload in batch.payloads.unpack()]
+    assert sorted(sent) == sorted([b"later", *(str(n).encode() for n in range(4) if n != struck)])
+
+
+def test_who_asks_for_all_and_is_interrupted_lets_another_ask_for_the_same_tasks(threads: Threads) -> None:
+    with scripted(acked, is_open=False) as door, Client(door.address, timeout_s=LONG_S) as client:
+        first = threads.start(client.enqueue, "q", b"0")
+        eventually(lambda: len(door.asked) == 1)
+        calls = [threads.start(client.enqueue, "q", str(n).encode()) for n in (1, 2, 3)]
+        eventually(lambda: any(len(party.members) == 3 for lane in client._lanes.values() for party in lane.open))
+        threads.interrupt(0)
+        assert isinstance(first.exception(LONG_S), SoftLimit)
+        eventually(lambda: len(door.asked) == 2)
+        party = next(party for lane in client._lanes.values() for party in lane.open if party.items is not None)
+        assert party.driver is not None
+        driver = threads._idents.index(party.driver.thread)
+        threads.interrupt(driver)
+        eventually(lambda: len(door.asked) == 3)
+        door.is_open.set()
+        made = [call.result(LONG_S) for n, call in enumerate(calls, 1) if n != driver]
+
+        once, again = door.asked[1:3]
+        assert isinstance(once, m.Enqueue) and isinstance(again, m.Enqueue)
+        assert once.batches == again.batches and {*made} < {*ids.split(once.batches[0].ids)}
+
+
+def test_who_asks_alone_and_is_interrupted_holds_nobody_up(threads: Threads) -> None:
+    with scripted(acked, is_open=False) as door, Client(door.address, timeout_s=LONG_S) as client:
+        alone = threads.start(client.enqueue, "q", b"0")
+        eventually(lambda: len(door.asked) == 1)
+        threads.interrupt(0)
+        assert isinstance(alone.exception(LONG_S), SoftLimit)
+        door.is_open.set()
+
+        assert client.enqueue("q", b"1") and not client._lanes and not client._connection._calls
+
+
+def test_who_reads_for_all_and_is_interrupted_lets_another_read(threads: Threads) -> None:
+    with scripted(acked, is_open=False) as door, Client(door.address, timeout_s=LONG_S) as client:
+        reading = threads.start(client.claim, "q", wait_s=LONG_S)
+        eventually(lambda: len(door.asked) == 1)
+        others = [threads.start(client.complete, NAME), threads.start(client.renew, NAME)]
+        eventually(lambda: len(door.asked) == 3)
+        threads.interrupt(0)
+        assert isinstance(reading.exception(LONG_S), SoftLimit)
+        door.is_open.set()
+
+        assert [call.result(LONG_S) for call in others] == [None, None]
+        assert sum(isinstance(message, m.Complete | m.Renew) for message in door.asked) == 2, "none is asked again"
+
+
+def test_a_call_has_its_time_from_when_it_is_made_and_a_turn_that_never_comes_is_refused(threads: Threads) -> None:
+    with waiting(threads, timeout_s=2) as (client, door, calls):
+        began = time.monotonic()
+        errors = [call.exception(LONG_S) for call in calls]
+
+        assert time.monotonic() - began < 4
+        assert isinstance(errors[0], Uncertain)
+        assert all(isinstance(error, SkuldError) for error in errors)
+        payloads = {payload for message in door.asked if isinstance(message, m.Enqueue)
+                    for batch in message.batches for payload in batch.payloads.unpack()}
+        for number, error in enumerate(errors):
+            if isinstance(error, Refused):
+                assert str(number).encode() not in payloads
+        door.is_open.set()
+        assert client.enqueue("q", b"later")
+
+
+def test_who_waits_for_a_turn_waits_no_longer_than_he_has_time(threads: Threads) -> None:
+    with scripted(acked, is_open=False) as door, Client(door.address, timeout_s=LONG_S) as client:
+        first = threads.start(client.enqueue, "q", b"0")
+        eventually(lambda: len(door.asked) == 1)
+        client._timeout_s = 0.3
+        with pytest.raises(Refused) as refusal:
+            client.enqueue("q", b"1")
+        assert refusal.value.code == "unsent" and not first.done()
+        door.is_open.set()
+        assert first.result(LONG_S)
+
+
+def test_a_claim_that_waits_holds_nobody_up(threads: Threads) -> None:
+    with node_in_memory() as address, Client(address, timeout_s=LONG_S) as client:
+        held = threads.start(client.claim, "none", wait_s=LONG_S)
+        eventually(lambda: bool(client._connection._calls))
+        made = client.enqueue("q", b"x")
+
+        assert client.get(made).payload == b"x" and not held.done()
+
+
+def test_closing_ends_what_is_under_way_and_all_that_comes_after(threads: Threads) -> None:
+    with waiting(threads) as (client, _, calls):
+        calls.append(threads.start(client.claim, "q", wait_s=5))
+        calls.append(threads.start(client.ends, [bytes(20)], wait_s=5))
+        eventually(lambda: len(client._connection._calls) == 3)
+        began = time.monotonic()
+        client.close()
+        errors = [call.exception(LONG_S) for call in calls]
+
+        assert time.monotonic() - began < 2
+        assert {error.code for error in errors if isinstance(error, SkuldError)} == {"closed"}
+        assert [type(error) for error in errors] == [Uncertain, Refused, Refused, Refused, Uncertain, Uncertain]
+
+
+@pytest.mark.parametrize("is_used", [True, False])
+@pytest.mark.parametrize("call", [
+    lambda client: client.enqueue("q", b"x"), lambda client: client.enqueue_many("q", [b"x"]),
+    lambda client: client.claim("q"), lambda client: client.complete(NAME), lambda client: client.renew(NAME),
+    lambda client: client.fail(NAME), lambda client: client.release(NAME), lambda client: client.get(bytes(20)),
+    lambda client: client.new_ids(), lambda client: client.count(), lambda client: [*client.list()],
+    lambda client: client.status(), lambda client: client.retry(bytes(20)), lambda client: client.pause("q"),
+], ids=range(14))
+def test_every_call_of_a_closed_client_says_so(call: Callable[[Client], object], is_used: bool) -> None:
+    with scripted(acked) as door:
+        client = Client(door.address)
+        if is_used:
+            client.enqueue("q", b"x")
+        client.close()
+        client.close()
+        with pytest.raises(Refused) as refusal:
+            call(client)
+    assert refusal.value.code == "closed"
+
+
+def test_a_message_that_was_half_sent_spoils_none_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = zmq.Socket.send_multipart
+
+    def torn(socket: Any, frames: list[bytes], *args: Any) -> None:
+        monkeypatch.setattr(zmq.Socket, "send_multipart", whole)
+        socket.send(frames[0], zmq.SNDMORE | zmq.DONTWAIT)
+        raise KeyboardInterrupt
+    with node_in_memory() as address, Client(address, timeout_s=LONG_S) as client:
+        client.enqueue("q", b"x")
+        monkeypatch.setattr(zmq.Socket, "send_multipart", torn)
+        with pytest.raises(KeyboardInterrupt):
+            client.enqueue("q", b"y")
+        began = time.monotonic()
+
+        assert client.count("q") == 1 and client.enqueue("q", b"z")
+        assert time.monotonic() - began < 1
+        assert [task.payload for task in client.list("q")] == [b"x", b"z"]
+
+
+def test_a_signal_s_handler_may_use_the_client_whose_call_it_interrupts() -> None:
+    made: list[bytes] = []
+    with node_in_memory() as address, Client(address, timeout_s=LONG_S) as client:
+        before = signal.signal(signal.SIGUSR1, lambda *_: made.append(client.enqueue("q", b"by the handler")))
+        try:
+            timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGUSR1))
+            timer.start()
+            assert client.claim("none", wait_s=1.5) == []
+            timer.join()
+        finally:
+            signal.signal(signal.SIGUSR1, before)
+        assert client.get(made[0]).payload == b"by the handler"
+
+
+def test_a_claim_whose_answer_comes_late_is_given_back_by_the_next_call() -> None:
+    with scripted(acked, is_open=False) as door, Client(door.address, timeout_s=0.3) as client:
+        with pytest.raises(Uncertain):
+            client.claim("q")
+        door.is_open.set()
+        eventually(lambda: not door._kept)
+        client.complete(NAME)
+        eventually(lambda: any(isinstance(message, m.Conclude) for message in door.asked))
+
+        given_back, = (message for message in door.asked if isinstance(message, m.Conclude))
+        assert (given_back.kind, given_back.ids) == (RELEASED, b"1" * 20)
+        assert columns.unpack_u64(given_back.tokens) == (NAME.token,)
+        client.complete(NAME)
+        assert not client._connection._debts
+
+
+def test_what_is_given_back_is_asked_for_until_it_is_answered() -> None:
+    answers = iter([m.Failed(0, "busy", "words", True), None, m.Renewed(0, columns.pack_u64([0]), b"\0" * 8)])
+
+    def script(n: int, message: m.Message) -> m.Message | None:
+        if isinstance(message, m.Conclude):
+            return next(answers, acked(n, message))
+        return acked(n, message)
+    with scripted(script, is_open=False) as door, Client(door.address, timeout_s=0.3) as client:
+        with pytest.raises(Uncertain):
+            client.claim("q")
+        door.is_open.set()
+        client._timeout_s = LONG_S
+        for _ in range(6):
+            client.complete(NAME)
+            for debt in client._connection._debts.values():
+                debt.sent = 0.0
+        eventually(lambda: client.complete(NAME) is None and not client._connection._debts)
+        assert sum(isinstance(message, m.Conclude) for message in door.asked) >= 4
+
+
+def test_a_claim_that_an_interrupt_took_from_its_caller_is_given_back(threads: Threads) -> None:
+    with scripted(acked, is_open=False) as door, Client(door.address, timeout_s=LONG_S) as client:
+        call = threads.start(client.claim, "q")
+        eventually(lambda: len(door.asked) == 1)
+        threads.interrupt(0)
+        assert isinstance(call.exception(LONG_S), SoftLimit)
+        door.is_open.set()
+        eventually(lambda: client.complete(NAME) is None
+                   and any(isinstance(message, m.Conclude) for message in door.asked))
+
+
+def test_an_attempt_that_no_worker_saw_does_not_count() -> None:
+    with node_in_memory() as address, Client(address) as client:
+        client.enqueue_many("q", [b"x"] * 20, retry=Retry(max_attempts=1))
+        client._timeout_s = 1e-6  # every request leaves, and every answer is late
+        for _ in range(20):
+            with pytest.raises(Uncertain):
+                client.claim("q", lease_s=60)
+        client._timeout_s = LONG_S
+
+        eventually(lambda: client.count("q", states=["waiting"]) == 20)
+        assert len(client.claim("q", n=20)) == 20

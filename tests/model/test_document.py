@@ -1,0 +1,46 @@
+"""The partition document, and a node's entry: any bytes are one, or ``Malformed`` with the field."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skuld_py.errors import Malformed
+from skuld_py.model.document import Document, seats_of
+from skuld_py.model.registration import Registration
+
+PLAIN = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.floats(),
+                     lambda inner: st.lists(inner, max_size=3)
+                     | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+                     max_leaves=5)
+FIELDS = [*json.loads(Document().encode())]
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), PLAIN) | PLAIN)
+def test_any_value_is_a_document_or_malformed(value: object) -> None:
+    for of in (Document, Registration):
+        with suppress(Malformed):
+            of.decode(json.dumps(value).encode())
+
+
+@pytest.mark.parametrize("raw", [
+    b'{"floor": []}', b'{"previous": ""}', b'{"freeze": []}', b'{"seats": [[]]}', b'{"seats": {}}',
+    b'{"quarantine": ""}', b'{"learners": "abc"}', b"[" * 100_000, b'{"floor":' * 100_000, b"", b"\xff"])
+def test_what_an_operator_may_have_written_by_hand_is_malformed(raw: bytes) -> None:
+    with pytest.raises(Malformed):
+        Document.decode(raw)
+
+
+def test_a_document_comes_back_as_it_was() -> None:
+    document = Document(epoch=3, leader="a", seats=seats_of("abc"))
+
+    assert Document.decode(document.encode()) == document
+
+
+def test_a_nodes_entry_of_any_depth_is_malformed() -> None:
+    with pytest.raises(Malformed):
+        Registration.decode(b"[" * 100_000)

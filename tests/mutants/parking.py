@@ -1,0 +1,79 @@
+"""Mutants of claims that wait: whom work wakes, what becomes of word that was not used, and how many may wait."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant, mutant
+
+PARKING, CLAIMING, PLACING = "node/parking.py", "node/claiming.py", "node/places.py"
+ASKING = "node/asking.py"
+TESTS = "tests/node/test_parking.py::"
+WOKEN = TESTS + "test_as_many_are_woken_as_tasks_came_and_those_that_wait_longest"
+PLACES = TESTS + "test_so_many_claims_wait_at_a_node_and_so_many_of_a_client"
+WAITS = TESTS + "test_so_many_ends_and_logs_are_waited_for_at_a_node_and_so_many_by_a_client"
+KEPT = TESTS + "test_who_holds_claims_renews_and_ends_them_where_others_are_refused"
+BEYOND = ("tests/node/test_granting.py::"
+          "test_a_renewal_beyond_the_horizon_waits_once_however_often_it_is_asked_and_is_forgotten")
+HONEST = TESTS + "test_a_claim_is_not_told_that_nothing_waits_where_nobody_can_say"
+
+
+def broken(name: str, rule: str, file: str, old: str, new: str, invariant: str, *tests: str) -> Mutant:
+    """A mutant that directed tests see: workers that ask again hide it from the simulator."""
+    return mutant(name, rule, file, old, new, invariant, *tests, seeds=0)
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    broken("all-are-woken", "one task wakes all claims of its queue", PARKING,
+           "            self._wake_all(now_ms, filled)\n",
+           "            self._wake_all(now_ms, dict.fromkeys(filled, 1_000))\n", "O3", WOKEN),
+    broken("youngest-is-woken", "who waits longest is woken last", PARKING,
+           "        claims = self._claims[queue].values()\n",
+           "        claims = list(reversed(self._claims[queue].values()))\n", "O3", WOKEN),
+    broken("hints-wake-all", "all claims follow a hint at once", PARKING,
+           "max(0, party.width - len(party.claims))", "10_000", "O3",
+           TESTS + "test_a_hint_is_followed_by_one_first_and_by_more_where_there_is_more"),
+    broken("unused-word-is-lost", "a claim that ends takes along word of work that it did not need", PARKING,
+           "        elif claim.has_news or claim.server == self._host.me.name:\n",
+           "        elif claim.server == self._host.me.name:\n", "O3",
+           TESTS + "test_word_that_was_not_used_is_passed_on"),
+    broken("what-was-left-stays-left", "who was served does not wake the next while something is left", PARKING,
+           "        elif claim.has_news or claim.server == self._host.me.name:\n",
+           "        elif claim.has_news:\n", "O3", TESTS + "test_a_claim_woken_in_vain_waits_where_it_was"),
+    broken("tried-claims-hear-nothing", "word of work does not reach a claim that is just being tried", PARKING,
+           "        for claim in [*parked, *tried]:\n", "        for claim in parked:\n", "O3",
+           TESTS + "test_word_that_was_not_used_is_passed_on",
+           "tests/node/test_claiming.py::test_a_claim_is_woken_whatever_arrives_between_its_questions"),
+    broken("grants-again-unheard", "nobody is woken when a node may grant again", PARKING,
+           "has_risen or (may_grant and not could_grant)", "has_risen", "O3",
+           TESTS + "test_who_waits_is_served_when_grants_are_possible_again"),
+    broken("new-leader-wakes-nobody", "nobody is woken when a node leads anew", PARKING,
+           "has_risen or (may_grant and not could_grant)", "may_grant and not could_grant", "O3",
+           TESTS + "test_who_waits_is_served_when_its_node_leads_anew"),
+    broken("given-up-and-forgotten", "nobody is woken for what a grant gave up before its horizon moved",
+           "node/horizons.py", "            self._note_leftover(queue)\n", "            pass\n",
+           "O3", TESTS + "test_who_waits_is_served_when_the_horizon_has_moved_though_the_grant_gave_up"),
+    broken("places-without-end", "any number of claims waits at a node", PLACING,
+           "len(self._whose) >= most or ", "", "A3", PLACES),
+    broken("places-for-one", "one client's claims take all places", PLACING,
+           " or mine >= most_each", "", "A3", PLACES),
+    broken("places-never-free", "a claim that has ended keeps its place", PARKING,
+           "        self._places.leave(claim.request)\n", "", "A3", PLACES),
+    broken("waits-without-end", "one connection takes all requests of a node by waiting for ends", ASKING,
+           "        if not self.waits.take(", "        if 0 > self.waits.take(", "A3", WAITS),
+    broken("waits-never-free", "a wait that has ended keeps its place", "node/node.py",
+           "        self._clients.waits.leave(operation.request)\n", "", "A3", WAITS),
+    broken("nothing-kept-for-holders", "who holds claims is refused where others ask much", ASKING,
+           "0 if isinstance(message, OF_HOLDERS) else limits.holders_requests", "0", "A3", KEPT),
+    broken("holders-refused-as-all", "who holds claims is refused as early as others", ASKING,
+           "0 if isinstance(message, OF_HOLDERS) else limits.holders_requests", "limits.holders_requests", "A3",
+           KEPT),
+    broken("horizon-waits-twice", "a renewal that is asked again while ZooKeeper is away waits once more",
+           "node/judging.py", "    if host.awaits_horizon(origin):\n        return\n", "", "A3", BEYOND),
+    broken("horizon-waits-for-ever", "a renewal that gave up waits on in memory until ZooKeeper is back",
+           "node/node.py", "        self._horizons.drop(operation)\n", "", "A3", BEYOND),
+    broken("places-before-tries", "what could be served is refused where many wait", CLAIMING,
+           "self.host.route(self.wish.queue)",
+           "self.host.route(self.wish.queue) if self.host.take_place(self) else ()",
+           "A3", TESTS + "test_what_can_be_served_needs_no_place"),
+    broken("nothing-where-nobody-can-say", "a claim without any leader is told that nothing waits", CLAIMING,
+           "        elif self.host.has_leaders or ", "        elif True or ", "A4", HONEST),
+)

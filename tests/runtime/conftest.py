@@ -1,0 +1,25 @@
+"""A ZooKeeper for the tests of a file, and in it a cluster for each of them."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+
+import pytest
+
+from skuld_py.config import Parameters
+from skuld_py.embedded.zookeeper import ZooKeeperServer
+from skuld_py.runtime.clusters import create_cluster
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
+    with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper"), tick_ms=250) as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(server: ZooKeeperServer, request: pytest.FixtureRequest) -> str:
+    name = f"c{zlib.crc32(request.node.name.encode())}"
+    create_cluster(server.hosts, Parameters(name, f"id-of-{name}"))
+    return name

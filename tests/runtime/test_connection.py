@@ -1,0 +1,53 @@
+"""The worker of a connection, without a ZooKeeper: how it ends."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from skuld_py.model.events import Session
+from skuld_py.runtime.connection import Connection
+from skuld_py.runtime.patience import LONGEST_S, Patience
+
+
+def test_what_nothing_expects_ends_the_worker_and_is_told() -> None:
+    def work(jobs: list[Any]) -> float:
+        raise ZeroDivisionError("planted")
+
+    told: list[Exception] = []
+    breaks: list[Session] = []
+    connection = Connection("127.0.0.1:1", 1.0, breaks.append, work, told.append)
+    stopped: list[str] = []
+    connection.client.stop = lambda: stopped.append("stop")
+    connection.put("job")
+    connection.begin()
+    connection._worker.join(60)
+
+    assert [str(problem) for problem in told] == ["planted"]
+    assert stopped == ["stop"]
+
+
+def test_that_zookeeper_is_away_and_back_is_said_once_each(caplog: pytest.LogCaptureFixture) -> None:
+    breaks: list[Session] = []
+    connection = Connection("127.0.0.1:1", 1.0, breaks.append, lambda jobs: 1.0, lambda problem: None)
+    with caplog.at_level(logging.INFO):
+        for state in ("CONNECTED", "SUSPENDED", "LOST", "CONNECTED", "CONNECTED"):
+            connection._on_state(state)
+
+    said = [(record.levelname, " ".join(record.getMessage().split()[:6])) for record in caplog.records
+            if record.name == "skuld_py.runtime.connection"]
+    assert said == [("WARNING", "ZooKeeper at 127.0.0.1:1 is out of"),
+                    ("INFO", "ZooKeeper at 127.0.0.1:1 is back")]
+    assert breaks == [Session.SUSPENDED, Session.LOST]
+
+
+def test_patience_grows_to_a_bound_and_begins_anew_after_success() -> None:
+    patience = Patience()
+    pauses = [patience.fail(100.0) for _ in range(9)]
+    assert pauses[:3] == [2.0, 4.0, 8.0] and pauses[-2:] == [LONGEST_S, LONGEST_S]
+    assert patience.until_s == 100.0 + LONGEST_S
+    patience.succeed()
+
+    assert patience.until_s == 0.0 and patience.fail(0.0) == 2.0

@@ -1,0 +1,73 @@
+"""What is asked of ZooKeeper for a document, in which order."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import attrs
+import pytest
+
+from skuld_py.model.document import Document, seats_of
+from skuld_py.model.events import DocumentRead, DocumentSwapped, Event, Outcome, ReadDocument, SwapDocument
+from skuld_py.runtime.connection import Connection
+from skuld_py.runtime.documents import Documents
+
+DOCUMENT = Document(1, "n1", "boot", seats_of(("n1",)), "w1")
+
+
+@attrs.frozen
+class Stat:
+    version: int
+
+
+class Client:
+    """Notes what it is asked, and answers at once: itself the connection as well."""
+
+    connected = True
+
+    def __init__(self) -> None:
+        self.client = self
+        self.asked: list[str] = []
+
+    def sync_async(self, path: str) -> None:
+        self.asked.append(f"sync {path}")
+
+    def get_async(self, path: str) -> tuple[bytes, Stat]:
+        self.asked.append(f"get {path}")
+        return DOCUMENT.encode(), Stat(4)
+
+    def create_async(self, path: str, raw: bytes) -> str:
+        self.asked.append(f"create {path}")
+        return path
+
+    def set_async(self, path: str, raw: bytes, version: int) -> Stat:
+        self.asked.append(f"set {path} {version}")
+        return Stat(version + 1)
+
+    def wait(self, answer: Any) -> Any:
+        return answer
+
+
+@pytest.mark.parametrize(("effect", "asked", "event"), [
+    (ReadDocument(3), ["sync /s/partitions/3", "get /s/partitions/3"], DocumentRead(3, 4, DOCUMENT)),
+    (SwapDocument(3, -1, DOCUMENT), ["create /s/partitions/3"], DocumentSwapped(3, "w1", Outcome.WON, 0)),
+    (SwapDocument(3, 4, DOCUMENT), ["set /s/partitions/3 4"], DocumentSwapped(3, "w1", Outcome.WON, 5))])
+def test_a_read_syncs_first_and_a_swap_names_its_version(effect: ReadDocument | SwapDocument, asked: list[str],
+                                                         event: Event) -> None:
+    client, told = Client(), list[Event]()
+    documents = Documents(cast(Connection, client), "/s", told.append)
+
+    documents.carry_out([effect])
+
+    assert client.asked == asked
+    assert told == [event]
+
+
+def test_a_document_too_large_is_not_written() -> None:
+    client, told = Client(), list[Event]()
+    large = attrs.evolve(DOCUMENT, cause="x" * (65 << 10))
+
+    Documents(cast(Connection, client), "/s", told.append).carry_out([SwapDocument(3, 4, large)])
+
+    assert client.asked == []
+    assert told == [DocumentSwapped(3, "w1", Outcome.LOST, -1)]

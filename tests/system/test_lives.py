@@ -1,0 +1,52 @@
+"""The client in memory tells what a cluster tells: the same random lives in both. ``scripts/lives`` runs 2,000."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from skuld_py import Fenced
+from skuld_py.client.claims import Claim
+from skuld_py.embedded.local import LocalCluster
+from skuld_py.testing import MemoryClient
+from system.lives import ACTS, Difference, in_memory, live, live_both
+
+LIVES = int(os.environ.get("SKULD_LIVES", "60"))
+FIRST = int(os.environ.get("SKULD_FIRST_LIFE", "0"))
+ACTS_OF_ONE = 18
+
+
+def test_every_answer_and_every_view_is_the_same_in_memory_and_in_a_cluster(shared: LocalCluster) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        lives = [pool.submit(live, seed, shared.addresses, ACTS_OF_ONE) for seed in range(FIRST, FIRST + LIVES)]
+    told = [acts for each in lives for acts in each.result()]
+
+    assert len(told) == LIVES * ACTS_OF_ONE
+    assert {*Counter(told)} == {*ACTS}, "some act was never drawn"
+
+
+class Forgetful(MemoryClient):
+    """Completes without the result."""
+
+    def complete(self, claim: Claim, result: bytes | str = b"", *, w: int | None = None) -> None:  # type: ignore
+        super().complete(claim)
+
+
+class Hasty(MemoryClient):
+    """Never fences."""
+
+    def renew(self, claim: Claim, *, lease_s: float = 60) -> None:  # type: ignore
+        with contextlib.suppress(Fenced):
+            super().renew(claim, lease_s=lease_s)
+
+
+@pytest.mark.parametrize(("liar", "words"), [(Forgetful, "views differ"), (Hasty, "renew gave None")])
+def test_a_world_that_tells_otherwise_is_found_out(liar: type[MemoryClient], words: str) -> None:
+    with pytest.raises(Difference, match=words):
+        for seed in range(40):
+            with liar() as one, MemoryClient() as other:
+                live_both(seed, in_memory(seed, one), in_memory(seed, other), ACTS_OF_ONE, soon_s=0)

@@ -1,0 +1,73 @@
+"""Fields that the release before lacks: they travel only when used, and what comes without them is read."""
+
+from __future__ import annotations
+
+import attrs
+import msgpack
+import pytest
+
+from skuld_py.errors import Malformed
+from skuld_py.model import messages as m
+from skuld_py.model.body import Header, encode_body
+from skuld_py.model.columns import Column, pack, pack_u64
+from skuld_py.model.outcomes import FIRST_TOKEN
+from skuld_py.wire.codec import Envelope, decode, encode
+
+ID, TOKENS, PROOF = bytes(20), pack_u64([FIRST_TOKEN]), b"12345678"
+BEFORE: dict[str, tuple[m.Message, int]] = {
+    "Claim": (m.Claim(1, "q", 1, 5, 5, "w"), 6),
+    "Renew": (m.Renew(1, 5, ID, TOKENS), 4),
+    "Append": (m.Append(1, 0, ID, FIRST_TOKEN, 0, pack([b"x"])), 7),
+    "Complete": (m.Complete(1, 0, 0, ID, TOKENS), 7),
+    "Describe": (m.Describe(1), 1),
+    "Conclude": (m.Conclude(1, 3, -1, ID, TOKENS), 6),
+}
+"""What the release before says, and of how many fields."""
+
+
+def fields_of(message: m.Message) -> list[object]:
+    _, *fields = msgpack.unpackb(encode(Envelope("", "c", (message,)))[0])[3][0]
+    return list(fields)
+
+
+def used(message: m.Message) -> m.Message:
+    late = {m.Claim: {"takes_proofs": True}, m.Describe: {"reads_unproven": True}}
+    return attrs.evolve(message, **late.get(type(message), {"proofs": PROOF}))
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_what_is_not_used_does_not_travel_and_is_read_without(name: str) -> None:
+    message, count = BEFORE[name]
+
+    assert len(fields_of(message)) == count
+    assert decode(encode(Envelope("", "c", (message,)))).messages == (message,)
+    assert len(fields_of(used(message))) == count + 1
+    assert decode(encode(Envelope("", "c", (used(message),)))).messages == (used(message),)
+
+
+def test_rows_are_without_them_too() -> None:
+    batch = m.ClaimBatch(b"", FIRST_TOKEN, 5, Column())
+    bodies = pack([encode_body(Header("q").encode(), b"x")])
+    for each, count in ((batch, 4), (attrs.evolve(batch, ids=ID, bodies=bodies, proofs=PROOF), 5)):
+        claimed = m.Claimed(1, 0, (each,))
+        rows = fields_of(claimed)[2]
+        assert isinstance(rows, list) and len(rows[0]) == count
+        assert decode(encode(Envelope("n", "c", (claimed,)))).messages == (claimed,)
+
+
+@pytest.mark.parametrize("name", [name for name in BEFORE if hasattr(BEFORE[name][0], "proofs")])
+@pytest.mark.parametrize("proofs", [PROOF * 2, PROOF[:7]])
+def test_there_is_a_proof_for_each_claim_or_none_at_all(name: str, proofs: bytes) -> None:
+    wrong = attrs.evolve(BEFORE[name][0], proofs=proofs)  # type: ignore[call-arg]
+
+    with pytest.raises(Malformed, match=rf"{name}\.proofs"):
+        decode(encode(Envelope("", "c", (wrong,))))
+
+
+@pytest.mark.parametrize("more", [-2, 2])
+def test_no_other_count_of_fields_is_one(more: int) -> None:
+    fields = fields_of(used(BEFORE["Renew"][0]))
+    fields = fields[:more] if more < 0 else fields + [0] * (more - 1)
+
+    with pytest.raises(Malformed, match="fields, not 5"):
+        decode([msgpack.packb([1, "c", "", [[7, *fields]]])])
