@@ -95,7 +95,10 @@ class Timing:
     """Durations of the node machine, in milliseconds."""
 
     resend_ms: int = 400
-    """An unanswered copy or grant is sent again: lost messages cost this, not the deadline."""
+    """An unanswered copy or grant is sent again after this, then after twice as long: lost messages cost this, not
+    the deadline."""
+    behind_ms: int = 500
+    """A node whose own timers are overdue for longer takes on nothing new."""
     request_ms: int = 4_000
     """A coordinator gives up here; below the client's default deadline of 5 s."""
     grant_ms: int = 1_500

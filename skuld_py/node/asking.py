@@ -42,6 +42,10 @@ from skuld_py.partition.quorum import majority
 
 OF_HOLDERS = (m.Renew, m.Complete, m.Conclude)
 """What is refused last: work that was done would be lost, or done again."""
+HOLDERS_PATIENCE = 3
+"""They are refused by a node that is so many times as far behind as one that refuses everybody else."""
+OF_ONLOOKERS = (m.Greet, m.Describe)
+"""What is answered by a node however far behind: who it is, and how it is."""
 LATE_MS_MAX = 60_000
 """What a unique name is for was asked for at most so long ago, besides the skew bound: a client asks again for
 seconds. So no clock that is far behind puts another content in the place of one that was acknowledged long ago."""
@@ -67,20 +71,28 @@ class ClientService:
             m.Discard: lambda now_ms, origin, message: PartitionQuestion(node, origin, now_ms, message),
         }
 
-    def serve(self, now_ms: int, client: bytes, message: Any, open_operations: int) -> None:
-        """Start what a client asks for, or refuse."""
+    def serve(self, now_ms: int, client: bytes, message: Any, open_operations: int, behind_ms: int) -> None:
+        """Start what a client asks for, or refuse. ``behind_ms``: how long the node's own timers are overdue."""
         origin = Origin(message.request, client=client)
         try:
-            limits = self._node.limits
-            kept_back = 0 if isinstance(message, OF_HOLDERS) else limits.holders_requests
-            if open_operations >= limits.requests - kept_back:
-                raise Refused("busy", "this node has too many open requests; wait and try again")
+            self._check_load(message, open_operations, behind_ms)
             operation = self._handlers[type(message)](now_ms, origin, message)
         except Refused as refusal:
             self._node.reply(origin, m.Failed(origin.request, refusal.code, refusal.message, True))
             return
         if operation is not None:
             self._node.start(operation, now_ms)
+
+    def _check_load(self, message: m.Message, open_operations: int, behind_ms: int) -> None:
+        """A node that is behind and takes on more answers nobody: what it does is late for whoever asked, and is
+        asked for again. To refuse costs it next to nothing."""
+        limits, is_of_holder = self._node.limits, isinstance(message, OF_HOLDERS)
+        if open_operations >= limits.requests - (0 if is_of_holder else limits.holders_requests):
+            raise Refused("busy", "this node has too many open requests; wait and try again")
+        if (behind_ms > self._node.timing.behind_ms * (HOLDERS_PATIENCE if is_of_holder else 1)
+                and not isinstance(message, OF_ONLOOKERS)):
+            raise Refused("busy", f"this node is {behind_ms / 1000:.1f} s behind with what it has to do; wait and"
+                          " try again")
 
     def _group(self, task_ids: bytes) -> dict[int, Sequence[int]]:
         """Indexes of a column of ids by partition; refused before each partition has had its first leader."""

@@ -100,7 +100,7 @@ class CohortOperation(Operation):
             for name in ballot.waiting:
                 if name in self.host.live:
                     self.host.send(name, ballot.message)
-        self._wake(now_ms)
+        self._wake_later(now_ms)
 
     def end(self) -> None:
         """Leave the node's books, and those of the partitions."""

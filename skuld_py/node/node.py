@@ -146,7 +146,8 @@ class Node:
                 self._steward.hear(now_ms, event.peer)
                 self._receive(now_ms, event.peer, event.message)
             case Asked():
-                self._clients.serve(now_ms, event.client, event.message, len(self._operations))
+                self._clients.serve(now_ms, event.client, event.message, len(self._operations),
+                                    self._timers.behind_ms(now_ms))
             case Settled():
                 self._settle(now_ms)
             case KeyTold():

@@ -157,6 +157,7 @@ class Operation:
         self.request = host.next_request()
         self.deadline_ms = now_ms + (patience_ms or host.timing.request_ms)
         self.pending: dict[str, Message] = {}
+        self._pause_ms = host.timing.resend_ms
         self.has_answered = False
         self.is_closed = False
 
@@ -183,12 +184,18 @@ class Operation:
     def ask(self, now_ms: int, messages: Mapping[str, Message]) -> None:
         """Send one message per peer, and again until it answers."""
         self.pending.update(messages)
+        self._pause_ms = self.host.timing.resend_ms
         for peer, message in messages.items():
             self.host.send(peer, message)
         self._wake(now_ms)
 
     def _wake(self, now_ms: int) -> None:
-        self.host.schedule(min(self.deadline_ms, now_ms + self.host.timing.resend_ms), self)
+        self.host.schedule(min(self.deadline_ms, now_ms + self._pause_ms), self)
+
+    def _wake_later(self, now_ms: int) -> None:
+        """After twice the last pause: peers that are behind get no more to do each time."""
+        self._pause_ms *= 2
+        self._wake(now_ms)
 
     def on_timer(self, now_ms: int) -> None:
         """Send again, or end."""
@@ -198,7 +205,7 @@ class Operation:
         for peer, message in self.pending.items():
             if peer in self.host.live:
                 self.host.send(peer, message)
-        self._wake(now_ms)
+        self._wake_later(now_ms)
 
     def answer(self, message: Message) -> None:
         """Answer the origin, once."""

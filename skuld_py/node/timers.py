@@ -37,6 +37,10 @@ class Timers:
         """When the next one is due."""
         return self._heap[0][0] if self._heap else None
 
+    def behind_ms(self, now_ms: int) -> int:
+        """How long the first is overdue. It rings at the end of each turn, so that is how far turns are behind."""
+        return max(0, now_ms - self._heap[0][0]) if self._heap else 0
+
     def ring(self, now_ms: int) -> None:
         """Call those that are due."""
         while self._heap and self._heap[0][0] <= now_ms:

@@ -11,6 +11,9 @@ WOKEN = TESTS + "test_as_many_are_woken_as_tasks_came_and_those_that_wait_longes
 PLACES = TESTS + "test_so_many_claims_wait_at_a_node_and_so_many_of_a_client"
 WAITS = TESTS + "test_so_many_ends_and_logs_are_waited_for_at_a_node_and_so_many_by_a_client"
 KEPT = TESTS + "test_who_holds_claims_renews_and_ends_them_where_others_are_refused"
+BEHIND = "tests/node/test_behind.py::test_a_node_that_is_behind_refuses_what_is_new_and_later_what_holders_ask"
+ONLOOKERS = "tests/node/test_behind.py::test_a_node_however_far_behind_says_who_and_how_it_is"
+PAUSES = "tests/node/test_behind.py::test_a_silent_peer_is_asked_again_after_ever_longer_pauses"
 BEYOND = ("tests/node/test_granting.py::"
           "test_a_renewal_beyond_the_horizon_waits_once_however_often_it_is_asked_and_is_forgotten")
 HONEST = TESTS + "test_a_claim_is_not_told_that_nothing_waits_where_nobody_can_say"
@@ -62,10 +65,17 @@ MUTANTS: tuple[Mutant, ...] = (
     broken("waits-never-free", "a wait that has ended keeps its place", "node/node.py",
            "        self._clients.waits.leave(operation.request)\n", "", "A3", WAITS),
     broken("nothing-kept-for-holders", "who holds claims is refused where others ask much", ASKING,
-           "0 if isinstance(message, OF_HOLDERS) else limits.holders_requests", "0", "A3", KEPT),
+           "0 if is_of_holder else limits.holders_requests", "0", "A3", KEPT),
     broken("holders-refused-as-all", "who holds claims is refused as early as others", ASKING,
-           "0 if isinstance(message, OF_HOLDERS) else limits.holders_requests", "limits.holders_requests", "A3",
-           KEPT),
+           "0 if is_of_holder else limits.holders_requests", "limits.holders_requests", "A3", KEPT),
+    broken("never-behind", "a node that is far behind takes on whatever is asked", "node/timers.py",
+           "return max(0, now_ms - self._heap[0][0]) if self._heap else 0", "return 0", "A3", BEHIND),
+    broken("holders-as-early-when-behind", "a node that is behind refuses holders as early as others",
+           ASKING, "(HOLDERS_PATIENCE if is_of_holder else 1)", "1", "A3", BEHIND),
+    broken("onlookers-refused-when-behind", "a node that is behind does not say how it is", ASKING,
+           "OF_ONLOOKERS = (m.Greet, m.Describe)", "OF_ONLOOKERS = ()", "A3", ONLOOKERS),
+    broken("silent-peers-get-a-flood", "a peer that is behind is asked again as often as one that lost a message",
+           "node/operation.py", "        self._pause_ms *= 2\n", "", "A3", PAUSES),
     broken("horizon-waits-twice", "a renewal that is asked again while ZooKeeper is away waits once more",
            "node/judging.py", "    if host.awaits_horizon(origin):\n        return\n", "", "A3", BEYOND),
     broken("horizon-waits-for-ever", "a renewal that gave up waits on in memory until ZooKeeper is back",

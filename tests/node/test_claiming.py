@@ -400,7 +400,7 @@ def test_one_leader_in_doubt_does_not_end_the_wait_for_another(machines: Machine
     machines.pass_time(2_000)
     assert machines.answers_to(b"holder") == []
     machines.is_deaf = ""
-    machines.pass_time(500)
+    machines.pass_time(1_000)
 
     renewed = machines.answers_to(b"holder")[0]
     assert isinstance(renewed, m.Renewed) and columns.unpack_u64(renewed.unknown) == (0,)

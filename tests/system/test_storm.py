@@ -24,8 +24,8 @@ SECONDS = float(os.environ.get("SKULD_STORM_S", "4"))
 THREADS = int(os.environ.get("SKULD_STORM_THREADS", "40"))
 COROUTINES = int(os.environ.get("SKULD_STORM_COROUTINES", "40"))
 PROCESSES = int(os.environ.get("SKULD_STORM_PROCESSES", "3"))
-READ_S = 200.0
-"""Nodes that were asked for more than they can do answer that first."""
+READ_S = 20.0
+"""Nodes that were asked for more than they can do are soon themselves again."""
 END_S = 4 * TIMEOUT_S + SLACK_S
 
 
