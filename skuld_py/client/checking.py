@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -106,17 +107,13 @@ def names_of(claims: Sequence[ClaimKey]) -> tuple[bytes, bytes, bytes]:
         named, tokens, shown = list(map(_ID, claims)), list(map(_TOKEN, claims)), list(map(_PROOF, claims))
     except AttributeError as problem:
         raise Refused("bad_claim", f"claim: {problem}; {CLAIM_WANTED}") from None
-    if not {*map(type, named)} <= _BINARY or {*map(len, named)} - {task_ids.ID_BYTES}:
-        named = list(map(as_id, named))
-    if ({*map(type, tokens)} - {int} or min(tokens, default=FIRST_TOKEN) < FIRST_TOKEN
-            or max(tokens, default=FIRST_TOKEN) > U63_MAX):
-        for token in tokens:
-            as_token(token)
-    if {*map(type, shown)} - {bytes} or {*map(len, shown)} - {PROOF_BYTES}:
-        shown = list(map(as_proof, shown))
-        if any(shown):
-            shown = [proof or proofs.NO_PROOF for proof in shown]
-    return b"".join(named), columns.pack_u64(tokens), b"".join(shown)
+    with contextlib.suppress(TypeError):
+        if ({*map(len, named)} == {task_ids.ID_BYTES} and {*map(len, shown)} == {PROOF_BYTES}
+                and {*map(type, tokens)} == {int} and min(tokens) >= FIRST_TOKEN and max(tokens) <= U63_MAX):
+            return b"".join(named), columns.pack_u64(tokens), b"".join(shown)
+    known, fences = b"".join(map(as_id, named)), columns.pack_u64([as_token(token) for token in tokens])
+    seen = list(map(as_proof, shown))
+    return known, fences, b"".join([proof or proofs.NO_PROOF for proof in seen] if any(seen) else [])
 
 
 def as_w(w: object) -> int | None:

@@ -8,7 +8,8 @@ is stored.
 A token alone goes on to be the fencing token: 63 bits, larger is newer, for whoever compares tokens.
 
 The hash is BLAKE2b of key, id and token. These have fixed sizes, and BLAKE2b cannot be lengthened, so the key may
-stand in front: that is one block, where its keyed mode takes two. A guess is right once in 2^64.
+stand in front: that is one block, where its keyed mode takes two. A guess is right once in 2^64. All 64 bytes are
+made and every eighth eight kept, for that takes two thirds of the time of asking for eight.
 
 Rejected: a wider token with the proof inside (databases that fence by tokens keep 64 bits); to look for the claim
 in a majority of copies (a round trip, and no ``w=1``); a hash per grant (a holder of many could not end a few).
@@ -18,18 +19,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
+from operator import add
 
 from skuld_py.errors import Refused
 from skuld_py.model.fields import PROOF_BYTES
 
+_HASH_BYTES = blake2b().digest_size
 NO_PROOF = bytes(PROOF_BYTES)
 """Stands for a claim without a proof, among others that have one."""
 
 
 def proofs_of(key: bytes, task_ids: Sequence[bytes], tokens: Sequence[bytes]) -> bytes:
     """A column of proofs; tokens as 8 bytes each."""
-    return b"".join([blake2b(key + task_id + token, digest_size=PROOF_BYTES).digest()
-                     for task_id, token in zip(task_ids, tokens, strict=True)])
+    rows = map(add, map(key.__add__, task_ids), tokens)
+    hashes = memoryview(b"".join([blake2b(row).digest() for row in rows])).cast("Q")
+    return hashes[:: _HASH_BYTES // PROOF_BYTES].tobytes()
 
 
 def from_text(text: str) -> bytes:

@@ -81,7 +81,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "        task_id, token, proof = claim.id, claim.token, claim.proof\n", "A2",
            ARGUMENTS + "test_what_names_no_claim_is_refused_before_it_is_sent", seeds=0),
     mutant("text-id-unread", "the text of an id is sent as it is", CHECKING,
-           "        named = list(map(as_id, named))\n", "        named = [str(each).encode() for each in named]\n",
+           "b\"\".join(map(as_id, named))", "b\"\".join([str(each).encode() for each in named])",
            "A2", ARGUMENTS + "test_a_claim_may_be_named_by_the_text_of_its_id", seeds=0),
     mutant("w-unchecked", "a number of owners travels with its equals of another type", CHECKING,
            "type(w) is not int or not 0 <= w <= REPLICAS_MAX", "not 0 <= w <= REPLICAS_MAX", "A2",

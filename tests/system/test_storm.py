@@ -88,4 +88,5 @@ def _judge(here: Storm, cluster: LocalCluster) -> None:
     assert [each for each, count in Counter(task for task, _ in report.made).items() if count > 1] == []
     assert [each for each, count in Counter(stored.values()).items() if count > 1] == []
     assert [each for each, count in Counter(report.held).items() if count > 1] == []
-    assert {code.partition(" ")[2] for code in report.codes} <= {"deadline", "unsent", "fenced", "uncertain"}
+    codes = {code.partition(" ")[2] for code in report.codes}
+    assert codes <= {"deadline", "unsent", "fenced", "uncertain", "busy"}
