@@ -20,6 +20,7 @@ from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.node.surveying import FELL_SHORT, NOT_READY, groups_of, is_covered
+from skuld_py.partition.tally import Tally
 from skuld_py.partition.vnode import Vnode
 
 ROWS_MAX = 20_000
@@ -48,9 +49,9 @@ def summed(owned: Sequence[Vnode], question: m.Sum) -> m.Summed:
 
 def _page(vnodes: Sequence[Vnode], question: m.Sum) -> tuple[list[Row], str]:
     if question.queue:
-        queue = question.queue.encode()
-        counts = [(vnode.partition, vnode.replica.filing.tally.row(queue)) for vnode in vnodes]
-        return [(question.queue, partition, row) for partition, row in counts if any(row)], ""
+        counts = Tally.rows_of([vnode.replica.filing.tally for vnode in vnodes], question.queue.encode())
+        return [(question.queue, vnode.partition, row) for vnode, row in zip(vnodes, counts, strict=True)
+                if any(row)], ""
     rows: list[Row] = []
     for row in heapq.merge(*(_rows(vnode, question.after) for vnode in vnodes)):
         if len(rows) >= ROWS_MAX and row[0] != rows[-1][0]:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from skuld_py.node.household import Household
 from skuld_py.node.telling import Telling
 from skuld_py.node.watching import Watching
-from skuld_py.partition.vnode import Vnode
 
 
 class Depending:
@@ -24,8 +23,8 @@ class Depending:
         self._next_ms = 0
         self._led: dict[int, int] = {}
         """Epoch of each partition led."""
-        self._here: list[Vnode] = []
-        """Those partitions, as the node gave them: the same list until one changes."""
+        self._changed = node.bulletin.subscribe()
+        self._could = False
 
     def deadline(self) -> int:
         """When it next has something to do."""
@@ -40,19 +39,20 @@ class Depending:
             drain(now_ms)
 
     def _follow(self, now_ms: int) -> None:
-        here = self._node.led()
-        if here is self._here:
-            return
-        self._here = here
-        led = {vnode.partition: vnode.epoch for vnode in here}
-        for partition in [partition for partition in self._led if partition not in led]:
-            self._watching.leave(partition)
-            self._telling.leave(partition)
-        for partition, epoch in led.items():
-            if self._led.get(partition) != epoch:
-                self._watching.begin(now_ms, partition)
-                self._telling.begin(now_ms, partition)
-        self._led = led
+        could, self._could = self._could, self._node.may_grant
+        changed = sorted(self._changed) if could == self._could else range(len(self._node.vnodes))
+        self._changed.clear()
+        for partition in changed:
+            vnode, known = self._node.vnodes[partition], self._led.get(partition)
+            if vnode.is_leading and self._could:
+                if vnode.epoch != known:
+                    self._led[partition] = vnode.epoch
+                    self._watching.begin(now_ms, partition)
+                    self._telling.begin(now_ms, partition)
+            elif known is not None:
+                del self._led[partition]
+                self._watching.leave(partition)
+                self._telling.leave(partition)
 
     def _hear(self, now_ms: int) -> bool:
         has_asked = False

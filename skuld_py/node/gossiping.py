@@ -23,7 +23,8 @@ from skuld_py.node.moving import Moving
 from skuld_py.node.routing import QUEUES_MAX, UNKNOWN
 
 HEADS_MAX = 512
-"""Heads of queues looked up for one gossip, over all partitions led; the other queues' come with the next ones."""
+"""Heads of queues looked up for one gossip, over all partitions led; the other queues' come with the next ones. Of
+a queue with tasks in more partitions the best of so many is told, which orders nodes well enough."""
 TOLD_TIMES = 3
 Rows = tuple[m.LeaderRow | None, m.MoveRow | None]
 """What there is to tell of a partition."""
@@ -143,10 +144,13 @@ class Gossiping:
                 others.append(name)
                 continue
             stocked = self._node.bulletin.stock.partitions(name.encode(), bits)
-            looked += len(stocked)
-            head = self._head(stocked, name)
+            seen = stocked[: HEADS_MAX - looked]
+            looked += len(seen)
+            head = self._head(seen, name)
             if head != UNKNOWN:
                 heads[name] = head
+            elif len(seen) < len(stocked):
+                others.append(name)
         return heads, others
 
     def _head(self, stocked: Sequence[int], queue: str) -> bytes:

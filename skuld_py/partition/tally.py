@@ -13,7 +13,7 @@ A queue of which nothing is left has no row: names that were used once do not st
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from skuld_py.model.state import State
 from skuld_py.model.store import Row, Store
@@ -21,6 +21,7 @@ from skuld_py.partition.bulletin import Bulletin
 
 _COUNTS = struct.Struct(f">{len(State)}q")
 _NONE = bytes(_COUNTS.size)
+_NOTHING = _COUNTS.unpack(_NONE)
 
 
 class Tally:
@@ -77,6 +78,16 @@ class Tally:
         """Counts of a queue by state."""
         self.settle()
         return _COUNTS.unpack(self._store.get("counts", self._prefix + queue) or _NONE)
+
+    @staticmethod
+    def rows_of(tallies: Sequence[Tally], queue: bytes) -> list[tuple[int, ...]]:
+        """Counts of a queue in each of these partitions of one store, read in one go."""
+        for tally in tallies:
+            if tally._changes:
+                tally.settle()
+        keys = [tally._prefix + queue for tally in tallies]
+        found = tallies[0]._store.get_many("counts", keys) if tallies else {}
+        return [_COUNTS.unpack(found[key]) if key in found else _NOTHING for key in keys]
 
     def rows(self, after: str = "") -> Iterator[tuple[str, tuple[int, ...]]]:
         """(queue, counts by state) of every queue behind ``after``, by name."""

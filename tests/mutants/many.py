@@ -9,6 +9,7 @@ COUNTING = "node/counting.py"
 COUNTS = "tests/node/test_counting.py::"
 IN_TURNS = (COUNTS
             + "test_all_queues_with_work_are_told_of_in_turns_when_they_are_too_many_for_one_message")
+FEW_HEADS = COUNTS + "test_of_a_queue_in_many_partitions_few_are_looked_at_and_it_is_told_of_all_the_same"
 BY_COPIES = COUNTS + "test_what_nobody_leads_is_counted_by_the_copy_that_knows_the_most"
 MARKS = "tests/node/test_marks.py::"
 TOLD = MARKS + "test_every_change_is_told_once_for_each_who_listens"
@@ -46,6 +47,11 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("first-queues-only", "the same queues are told of each time", GOSSIPING,
            "            self._next_queue = others[0].encode() if others else b\"\"\n", "            pass\n", "A3",
            IN_TURNS, seeds=0),
+    mutant("all-heads-of-a-queue", "a queue with tasks in all partitions makes a gossip as dear as there are",
+           GOSSIPING, "stocked[: HEADS_MAX - looked]", "stocked", "A3", FEW_HEADS, seeds=0),
+    mutant("cut-heads-say-nothing", "a queue is not told of where the first partitions looked at have nothing",
+           GOSSIPING, "            elif len(seen) < len(stocked):\n                others.append(name)\n", "",
+           "A3", FEW_HEADS, seeds=0),
     mutant("news-in-its-turn", "a queue that gained work is told of when its turn comes", GOSSIPING,
            "            self._fresh[queue] = None\n", "            pass\n", "A3",
            COUNTS + "test_what_gained_work_just_now_is_told_of_first", seeds=0),

@@ -10,6 +10,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.state import State
 from skuld_py.node import counting, gossiping, routing
+from skuld_py.partition.filing import Filing
 from skuld_py.wire.codec import Envelope, decode, encode
 
 
@@ -149,6 +150,24 @@ def test_all_queues_with_work_are_told_of_in_turns_when_they_are_too_many_for_on
     machines.pass_time(5_000)
 
     assert [name for name in names if not other.router.hinted(name, [leader])] == []
+
+
+def test_of_a_queue_in_many_partitions_few_are_looked_at_and_it_is_told_of_all_the_same(
+        machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    enqueue(machines, ["q"] * 100)
+    node = max(machines.nodes.values(), key=lambda each: len(each.led()))
+    looked: list[str] = []
+
+    def gone(_: Filing, queue: str, after: bytes | None, limit: int) -> list[bytes]:
+        looked.append(queue)
+        return []
+
+    monkeypatch.setattr(gossiping, "HEADS_MAX", 2)
+    monkeypatch.setattr(Filing, "heads", gone)
+    told = node._steward.gossiping._look_up(["q", "r"], node.leaderships.bits())
+
+    assert len(node.led()) == 3 and looked == ["q", "q"]
+    assert told == ({}, ["q", "r"])
 
 
 def test_a_queue_of_which_nothing_is_left_has_no_row(machines: Machines) -> None:
