@@ -10,7 +10,9 @@ clients that take them, and demanded from ``from_ms`` on; a proof that is wrong 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import blake2b
 from hmac import compare_digest
+from itertools import accumulate, pairwise
 
 import attrs
 
@@ -20,6 +22,8 @@ from skuld_py.model import messages as m
 from skuld_py.model.fields import PROOF_BYTES
 from skuld_py.model.proofs import NO_PROOF, proofs_of
 
+GIVEN_LEAST, GIVEN_MAX = 8, 1_000
+"""Answers with so many claims are known again, the last so many of them: one hash for all, not one for each."""
 NAMED_MAX = 5
 """Claims that a refusal names."""
 
@@ -30,6 +34,8 @@ class Notary:
     def __init__(self, key: str, from_ms: int) -> None:
         self._key = bytes.fromhex(key)
         self._from_ms = from_ms
+        self._given: dict[bytes, None] = {}
+        """Hashes of what was given lately, each of a whole answer."""
 
     def demands(self, now_ms: int) -> bool:
         """Whether a claim without a proof is unknown."""
@@ -37,16 +43,30 @@ class Notary:
 
     def certified(self, batches: Sequence[m.ClaimBatch]) -> tuple[m.ClaimBatch, ...]:
         """What was granted, with proofs."""
-        return tuple(map(self._certified, batches)) if self._key else tuple(batches)
+        if not self._key or not batches:
+            return tuple(batches)
+        task_ids = b"".join([batch.ids for batch in batches])
+        sizes = [len(batch.ids) // ids.ID_BYTES for batch in batches]
+        tokens = b"".join([columns.pack_u64(range(batch.first_token, batch.first_token + size))
+                           for batch, size in zip(batches, sizes, strict=True)])
+        proofs = proofs_of(self._key, ids.split(task_ids), columns.split(tokens, 8))
+        self._note_given(task_ids, tokens, proofs)
+        ends = [PROOF_BYTES * end for end in accumulate(sizes, initial=0)]
+        return tuple(attrs.evolve(batch, proofs=proofs[start:end])
+                     for batch, (start, end) in zip(batches, pairwise(ends), strict=True))
 
-    def _certified(self, batch: m.ClaimBatch) -> m.ClaimBatch:
-        task_ids = ids.split(batch.ids)
-        tokens = columns.pack_u64(range(batch.first_token, batch.first_token + len(task_ids)))
-        return attrs.evolve(batch, proofs=proofs_of(self._key, task_ids, columns.split(tokens, 8)))
+    def _note_given(self, *claims: bytes) -> None:
+        """Mostly the claims of an answer are completed together, in their order, and at the node that answered."""
+        if len(claims[-1]) >= GIVEN_LEAST * PROOF_BYTES:
+            self._given[_hash_of(claims)] = None
+            if len(self._given) > GIVEN_MAX:
+                del self._given[next(iter(self._given))]
 
     def check(self, now_ms: int, task_ids: bytes, tokens: bytes, proofs: bytes) -> None:
         """``Refused`` unless all of these claims were granted, as far as this node is to know."""
         if not self._key or not (proofs or self.demands(now_ms)):
+            return
+        if self._given and _hash_of((task_ids, tokens, proofs)) in self._given:
             return
         named, numbers = ids.split(task_ids), columns.split(tokens, 8)
         expected, shown = proofs_of(self._key, named, numbers), proofs or NO_PROOF * len(named)
@@ -62,3 +82,8 @@ class Notary:
             raise Refused("unknown_claim", f"proof: {len(unknown)} of {len(named)} claims were never granted, or"
                           f" come without their proof: {listed}; give id, token and proof as they came with the"
                           " claim")
+
+
+def _hash_of(claims: Sequence[bytes]) -> bytes:
+    """Of ids, tokens and proofs; the size of the ids tells where each begins."""
+    return blake2b(b"".join((len(claims[0]).to_bytes(8, "big"), *claims)), digest_size=16).digest()

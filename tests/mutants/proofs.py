@@ -8,6 +8,7 @@ PROVING, ASKING, HOLDING = "node/proving.py", "node/asking.py", "client/holding.
 PROOFS = "tests/node/test_proving.py::"
 DRAWN = PROOFS + "test_a_key_is_drawn_while_nodes_run_and_claims_from_before_count_for_a_while"
 NEVER = PROOFS + "test_what_was_never_granted_does_nothing"
+AGAIN = PROOFS + "test_an_answer_is_known_again_as_a_whole_and_nothing_else_is"
 CHECK = "        self._check_claims(now_ms, message.ids, message.tokens, message.proofs)\n"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -27,6 +28,11 @@ MUTANTS: tuple[Mutant, ...] = (
            "map(key.__add__, task_ids)", "map(key.__add__, map(bytes, [0] * len(task_ids)))", "C22", NEVER),
     mutant("proof-of-the-id-alone", "one claim's proof is that of all later ones", "model/proofs.py",
            "map(add, map(key.__add__, task_ids), tokens)", "map(key.__add__, task_ids)", "C22", NEVER),
+    mutant("known-without-proofs", "whose claims were given lately needs no proofs of them", PROVING,
+           '"big"), *claims)), digest_size=16)', '"big"), *claims[:2])), digest_size=16)', "C22", AGAIN, seeds=0),
+    mutant("answers-kept-for-ever", "every answer of claims takes memory for ever", PROVING,
+           "                del self._given[next(iter(self._given))]\n", "                pass\n", "A3", AGAIN,
+           seeds=0),
     mutant("unproven-taken", "a claim without a proof is taken for granted", PROVING,
            "excused = b\"\" if self.demands(now_ms) else NO_PROOF", "excused = NO_PROOF", "C22", NEVER),
     mutant("no-proofs-no-check", "a request without proofs is not looked at", PROVING,

@@ -3,7 +3,7 @@ nowhere, with any ``w`` and without a leader; and who reads is never shown what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 
 import attrs
@@ -17,6 +17,8 @@ from skuld_py.model.body import ON_FAILURE_WAIT, Body, Header, split_body
 from skuld_py.model.events import KeyTold, Received
 from skuld_py.model.history import FAILED, RELEASED, SNOOZED, token_of
 from skuld_py.model.proofs import NO_PROOF, from_text, proofs_of
+from skuld_py.node import proving
+from skuld_py.node.proving import Notary
 from skuld_py.wire.codec import Envelope, encode
 
 KEY = "0f" * 32
@@ -92,6 +94,36 @@ def test_a_proof_is_the_keyed_hash_that_the_protocol_names() -> None:
     for text in ("00ff", "zz" * 8, "00ff" * 5, " 0ff" * 4, "00 ff" * 4):
         with pytest.raises(Refused, match="16 hex digits"):
             from_text(text)
+
+
+def test_an_answer_is_known_again_as_a_whole_and_nothing_else_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    notary, mint = Notary("ab" * 32, 0), ids.IdMint(1)
+    granted = [m.ClaimBatch(b"".join(mint.mint(5, size, route)), token_of(route, 1), 9, columns.pack([b""] * size))
+               for route, size in ((1, 5), (2, 7))]
+    batches = notary.certified(granted)
+    task_ids, proofs = (b"".join(getattr(batch, name) for batch in batches) for name in ("ids", "proofs"))
+    tokens = b"".join(columns.pack_u64(range(batch.first_token, batch.first_token + len(batch.ids) // 20))
+                      for batch in batches)
+    assert proofs == proofs_of(b"\xab" * 32, ids.split(task_ids), columns.split(tokens, 8))
+    hashed: list[int] = []
+
+    def counted(key: bytes, named: Sequence[bytes], numbers: Sequence[bytes]) -> bytes:
+        hashed.append(len(named))
+        return proofs_of(key, named, numbers)
+
+    monkeypatch.setattr(proving, "proofs_of", counted)
+    notary.check(1, task_ids, tokens, proofs)
+    assert hashed == []
+    notary.check(1, task_ids[20:], tokens[8:], proofs[8:])
+    assert hashed == [11]
+    for column in ((task_ids[::-1], tokens, proofs), (task_ids, tokens[::-1], proofs),
+                   (task_ids, tokens, proofs[::-1]), (task_ids, tokens, b"")):
+        with pytest.raises(Refused, match="never granted"):
+            notary.check(1, *column)
+    for _ in range(2_000):
+        notary.certified(granted[1:] * 2)
+        granted[1] = attrs.evolve(granted[1], first_token=granted[1].first_token + 7)
+    assert len(notary._given) == proving.GIVEN_MAX
 
 
 @pytest.mark.parametrize("verb", VERBS)
