@@ -8,7 +8,7 @@
 * ``unique``: of one queue, key, name and window there is one task. Windows of ``unique_window_s``, an hour by
   default, are aligned to the clock. A later call gets the id of the first, which says ``is_duplicate``, whatever
   has become of that: one that is dead comes back by ``retry``; one that was cancelled does not, and its name is
-  free again in the next window. Its place in order is that of the window's beginning.
+  free again in the next window. It is claimed in the order of asking; its id is as old as the window's beginning.
 * ``deps``: ids of tasks that end before this one starts, enqueued or not yet. ``on_dep_failure`` says what becomes
   of it when one is dead or cancelled: ``wait`` (for a retry, the default), ``fail`` (it dies, too), ``ignore``.
   Ones that nobody knows are waited for until ``dep_wait_s``, a day by default, after the task was made.

@@ -118,9 +118,9 @@ class Reading:
         left out (see ``get``).
 
         ``states``: only those in one of them, such as ``("dead", "cancelled")``. ``since``, ``until``: only those
-        made then or later, and before then; a ``datetime`` with a time zone, or seconds since 1970. A unique name
-        stands where its window begins. It is no snapshot: a task that changes meanwhile is listed as it was, or as
-        it is.
+        asked for then or later, and before then; a ``datetime`` with a time zone, or seconds since 1970. A unique
+        name, whose id is as old as its window, stands where that begins. It is no snapshot: a task that changes
+        meanwhile is listed as it was, or as it is.
         """
         now_ms = self._wall_ms()
         bounds = time_ms_of("since", since, now_ms), time_ms_of("until", until, now_ms)

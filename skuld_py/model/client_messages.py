@@ -284,8 +284,8 @@ class Counted(Message):
 class List(Message):
     """A page of tasks in id order, behind ``after``; of a queue, or of all.
 
-    ``states``: of which, a bit for each number of ``model.state``; 0 for any. ``since_ms`` and ``until_ms``: made
-    then or later, and before (0: whenever).
+    ``states``: of which, a bit for each number of ``model.state``; 0 for any. ``since_ms`` and ``until_ms``: asked
+    for then or later, and before (0: whenever), which of a unique name its body tells, of others the id.
     """
 
     roles = ROLE_CLIENT | ROLE_NODE

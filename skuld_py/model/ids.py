@@ -9,8 +9,8 @@ partition, and its order needs no table of keys. Keys of equal route are told ap
 hash (``lane_tag``), which follow from the body: an id has no room for them.
 
 A task with a unique name has an id made of the name (``named_id``), from any node the same, so the second
-to ask for it asks for the same task, without a lock. Its time is the beginning of the name's window; with a key
-its route is that of the key, so a name is of one key.
+to ask for it asks for the same task, without a lock. Its time is the beginning of the name's window; how old the
+task is, tells its body. With a key its route is that of the key, so a name is of one key.
 
 Text form is base32hex without padding, 32 characters, which sorts like the bytes.
 

@@ -15,7 +15,8 @@ from skuld_py.model.history import TOKEN_COUNTER_BITS
 from skuld_py.model.message import Message, TaskBatch
 
 HEAD_BYTES = 24
-"""The head of a queue: inverted priority (4 bytes), id (20)."""
+"""The head of a queue: inverted priority (4 bytes), id (20). With a unique name, whose id is as old as its window,
+the time at which it was asked for (8 bytes) stands before the id, which is cut."""
 
 # -- owners of a partition -----------------------------------------------------------------------
 

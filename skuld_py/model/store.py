@@ -18,7 +18,7 @@ from typing import Protocol
 from xxhash import xxh3_64_digest
 
 TABLES = ("body", "history", "log", "ready", "lease", "time", "expiry", "dead", "dep", "tell", "need", "lane",
-          "counts", "meta")
+          "window", "counts", "meta")
 
 Row = tuple[bytes, bytes]
 
@@ -29,7 +29,7 @@ def digests_of(keys: Iterable[bytes], values: Iterable[bytes]) -> list[bytes]:
 
 
 class Store(Protocol):
-    """Fourteen ordered tables of byte keys and values."""
+    """Fifteen ordered tables of byte keys and values."""
 
     def get(self, table: str, key: bytes) -> bytes | None:
         """The value, or None."""

@@ -154,7 +154,8 @@ class Gossiping:
         return heads, others
 
     def _head(self, stocked: Sequence[int], queue: str) -> bytes:
-        heads = [head[-HEAD_BYTES:] for partition in stocked
+        at = len(queue) + 1
+        heads = [head[at : at + HEAD_BYTES] for partition in stocked
                  for head in self._node.vnodes[partition].replica.filing.heads(queue, None, 1)]
         return min(heads, default=UNKNOWN)
 

@@ -1,5 +1,8 @@
 """A page of a listing: the tasks that one node has, in id order, which is the order of their making.
 
+A unique name, whose id is as old as its window, stands there; but the times asked for are held against that at
+which it was asked for (``windows`` says where such tasks are to be looked for).
+
 The tables of the node's partitions are walked side by side, one record of each in memory besides the page. A page
 ends at its number of tasks, at ``page_bytes``, or after ``SCAN_ROWS`` records, whether or not they were wanted: no
 question holds a node up for long, however few of a million tasks it is after. So a page may be empty; who asks
@@ -15,15 +18,20 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from skuld_py.config import Limits
 from skuld_py.model import columns
 from skuld_py.model import messages as m
-from skuld_py.model.body import Body
+from skuld_py.model.body import Body, Header, split_body
 from skuld_py.model.history import decode_history
+from skuld_py.model.ids import TIME_END, time_of
+from skuld_py.model.prelude import NAMED
 from skuld_py.model.state import State, state_of
+from skuld_py.model.store import Store
 from skuld_py.partition import tables
 from skuld_py.partition.replica import Replica
+from skuld_py.partition.windows import begun_before
 
 SCAN_ROWS = 5_000
 """Records looked at for a page: some tens of milliseconds."""
@@ -61,13 +69,19 @@ class Lister:
         return b"", rows
 
     def _walk(self, at: int) -> Iterator[Found]:
-        question, prefix = self._question, self._replicas[at].prefix
-        start = question.since_ms.to_bytes(8, "big")
-        if question.after >= start:
-            start = question.after + b"\0"
-        stop = prefix + question.until_ms.to_bytes(8, "big") if question.until_ms else tables.end_of(prefix)
-        for key, record in self._replicas[at].store.walk(self._table, prefix + start, stop):
-            yield key[2:], at, record
+        prefix, store = self._replicas[at].prefix, self._replicas[at].store
+        behind = prefix + self._question.after + b"\0" if self._question.after else prefix
+        for start, stop in self._spans(store, prefix):
+            for key, record in store.walk(self._table, max(start, behind), stop) if behind < stop else ():
+                yield key[2:], at, record
+
+    def _spans(self, store: Store, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """What to walk over, rising: where it begins, and the key at which it stops."""
+        since_ms, until_ms = self._question.since_ms, self._question.until_ms
+        for start_ms, stop_ms in begun_before(store, prefix, since_ms) if since_ms else ():
+            yield prefix + start_ms.to_bytes(8, "big"), prefix + stop_ms.to_bytes(8, "big")
+        stop = prefix + until_ms.to_bytes(8, "big") if until_ms else tables.end_of(prefix)
+        yield prefix + since_ms.to_bytes(8, "big"), stop
 
     def _wanted(self, replica: Replica, task_id: bytes, record: bytes) -> tuple[bytes, bytes] | None:
         """Body and history of a task that is asked for."""
@@ -77,8 +91,9 @@ class Lister:
                     self._queue and tables.queue_of(record[1:]) != self._queue):
                 return None
             record = replica.store.get("body", key) or b""
-            return (record, replica.store.get("history", key) or b"") if record else None
-        if self._queue and record[7 : 7 + record[6]] != self._queue:
+            is_wanted = record and self._is_of_then(task_id, record)
+            return (record, replica.store.get("history", key) or b"") if is_wanted else None
+        if (self._queue and record[7 : 7 + record[6]] != self._queue) or not self._is_of_then(task_id, record):
             return None
         history = replica.store.get("history", key) or b""
         states = self._question.states
@@ -86,12 +101,26 @@ class Lister:
             return None
         return record, history
 
+    def _is_of_then(self, task_id: bytes, record: bytes) -> bool:
+        """Whether a task was asked for at the time that the question is about."""
+        since_ms, until_ms = self._question.since_ms, self._question.until_ms
+        if not since_ms and not until_ms:
+            return True
+        is_named = _is_named(split_body(record)[0])
+        return since_ms <= (Body.decode(record).made_ms if is_named else time_of(task_id)) < (until_ms or TIME_END)
+
     def _state(self, replica: Replica, task_id: bytes, record: bytes, history: bytes) -> State:
         if history[:8] > _NEVER:
             return State.COMPLETED
         body = Body.decode(record)
         is_blocked = replica.filing.is_blocked(task_id, body)
         return state_of(decode_history(history or None), body, self._now_ms, replica.skew_ms, is_blocked)
+
+
+@lru_cache(maxsize=1_024)
+def _is_named(header: bytes) -> bool:
+    """Whether the tasks of a header have unique names. Tasks share few headers: kept."""
+    return bool(Header.decode(header).prelude & NAMED)
 
 
 def listed(now_ms: int, numbers: Sequence[int], replicas: Sequence[Replica], limits: Limits,

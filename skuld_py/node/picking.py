@@ -20,7 +20,7 @@ FIRST_CHUNK = 64
 
 
 def pick(now_ms: int, vnodes: Mapping[int, Vnode], queue: str, count: int) -> dict[int, list[bytes]]:
-    """The best ``count`` waiting tasks, as (place + id), by partition."""
+    """The best ``count`` waiting tasks, as their ready rows begin, by partition."""
     if count < 1:
         return {}
     lines = {partition: _Line(now_ms, vnode.replica.filing, queue) for partition, vnode in vnodes.items()}

@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from skuld_py.model import messages as m
-from skuld_py.model.body import PRIORITY_MAX, header_of
+from skuld_py.model.body import PRIORITY_MAX, Body, header_of
 from skuld_py.model.ids import ID_BYTES, time_of
 from skuld_py.model.node_messages import HEAD_BYTES
+from skuld_py.model.prelude import NAMED
 
 PRIORITY_BYTES = HEAD_BYTES - ID_BYTES
 QUEUES_MAX = 1_000
@@ -28,7 +29,7 @@ UNKNOWN = b"\xff" * HEAD_BYTES
 
 
 class Router:
-    """Where the queues' best tasks are said to be. A head is inverted priority (4 bytes) and id."""
+    """Where the queues' best tasks are said to be, by their heads (``HEAD_BYTES``)."""
 
     def __init__(self, me: str, slack_ms: int) -> None:
         self._me = me
@@ -99,13 +100,24 @@ class Router:
         return time_of(head[PRIORITY_BYTES:]) + self._slack_ms < time_of(own[PRIORITY_BYTES:])
 
 
-def head_of(priority: int, task_id: bytes) -> bytes:
-    """The head that a task is; sorts as claims take them."""
-    return (PRIORITY_MAX - priority).to_bytes(PRIORITY_BYTES, "big") + task_id
+def head_of(priority: int, task_id: bytes, made_ms: int = 0) -> bytes:
+    """The head that a task is; sorts as claims take them. ``made_ms``: when it was asked for, if it has a unique
+    name."""
+    age = made_ms.to_bytes(8, "big") if made_ms else b""
+    return ((PRIORITY_MAX - priority).to_bytes(PRIORITY_BYTES, "big") + age + task_id)[:HEAD_BYTES]
 
 
 def _last_of(batch: m.ClaimBatch) -> bytes:
     """The head that the last task of a batch was."""
     size = int.from_bytes(batch.bodies.lengths[-4:], "big")
-    header = header_of(batch.bodies.data[len(batch.bodies.data) - size :])
-    return head_of(header.priority, batch.ids[-ID_BYTES:])
+    body = batch.bodies.data[len(batch.bodies.data) - size :]
+    header = header_of(body)
+    return head_of(header.priority, batch.ids[-ID_BYTES:], _made_ms(body) if header.prelude & NAMED else 0)
+
+
+def _made_ms(body: bytes) -> int:
+    """When the task of a body was asked for; 0 of one that does not parse, which nobody has checked on its way."""
+    try:
+        return Body.decode(body).made_ms
+    except ValueError:
+        return 0

@@ -20,6 +20,7 @@ from skuld_py.partition.needs import make_needs
 from skuld_py.partition.scrub import Scrub
 from skuld_py.partition.suspicion import damaged, mark_damaged
 from skuld_py.partition.tables import partition_of_meta
+from skuld_py.partition.windows import make_windows
 
 _ONLY_COPY = ("this node was forgotten: ZooKeeper has no entry of it any more, and as the cluster keeps one copy"
               " of each task, no other node can fill this one; move the data directory away and start again, or,"
@@ -41,6 +42,7 @@ def prepare(store: Store, registered: Registration | None, fresh: str, parameter
     scrubbed = {partition: _scrub(store, partition, parameters)
                 for partition in damaged(store, parameters.partitions)}
     make_needs(store, parameters.partitions)
+    make_windows(store, parameters.partitions)
     return start, scrubbed
 
 

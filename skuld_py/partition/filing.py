@@ -90,7 +90,7 @@ class Filing(Turns):
         self.tally.add(tables.queue_of(place), State.BLOCKED, len(ids))
 
     def heads(self, queue: str, after: bytes | None, limit: int) -> list[bytes]:
-        """Waiting tasks of a queue as (place + id), best first, behind ``after``."""
+        """Waiting tasks of a queue as ``ready`` has them (place first, id last), best first, behind ``after``."""
         return self.ready(queue, after, limit)[0]
 
     def ready(self, queue: str, after: bytes | None, limit: int) -> tuple[list[bytes], list[bytes]]:
@@ -194,7 +194,7 @@ class Filing(Turns):
         if old.completion.value is not None:
             self._count(place, State.COMPLETED, -1)
             return place
-        if self._pop("ready", self._prefix + place + task_id) is not None:
+        if self._pop_ready(task_id, body):
             self._count(place, State.WAITING, -1)
         if self.waiting.unblock(task_id, body) or turn == CLOSED:
             self._count(place, State.BLOCKED, -1)
@@ -253,7 +253,8 @@ class Filing(Turns):
         elif state is State.SCHEDULED:
             self._put("time", due_of(history, body), task_id, place)
         elif state is State.WAITING:
-            self._store.put_many("ready", [(self._prefix + place + task_id, tables.ready_mark(body))])
+            key, *_ = tables.ready_keys(self._prefix, task_id, body)
+            self._store.put_many("ready", [(key, tables.ready_mark(body))])
 
     # -- notes ---------------------------------------------------------------------------------
 

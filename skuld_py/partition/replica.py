@@ -33,6 +33,7 @@ from skuld_py.partition.bulletin import Bulletin
 from skuld_py.partition.facts import Amendment, Grant, Mark
 from skuld_py.partition.filing import Filing
 from skuld_py.partition.watermark import Watermark
+from skuld_py.partition.windows import note_window
 
 Histories = Mapping[bytes, bytes]
 """History records by key."""
@@ -75,6 +76,8 @@ class Replica:
         rows = list(zip(keys, [head + payload for payload in payloads], strict=True))
         known = self._existing("body", keys)
         conflicts: list[bytes] = []
+        if not is_plain(header):
+            note_window(self.store, self.prefix, header)
         if known:
             other = [(key, body) for key, body in rows if known.get(key, body) != body]
             first = [] if is_plain(header) else [row for row in other if stands_over(row[1], known[row[0]])]

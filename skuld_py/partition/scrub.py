@@ -28,8 +28,9 @@ from skuld_py.partition.bulletin import Bulletin
 from skuld_py.partition.filing import Filing
 from skuld_py.partition.suspicion import clear_damaged
 from skuld_py.partition.tables import BODY_UNKNOWN
+from skuld_py.partition.windows import note_windows
 
-_INDEXES = ("ready", "time", "expiry", "dead", "dep", "tell", "need", "lane", "counts")
+_INDEXES = ("ready", "time", "expiry", "dead", "dep", "tell", "need", "lane", "window", "counts")
 _TABLES = ("body", "history", "log", "lease", *_INDEXES)
 
 
@@ -122,6 +123,7 @@ class Scrub:
         for key, body in rows:
             self._filing.file(0, key[2:], decode_history(histories.get(key)), Body.decode(body))
         self._filing.needs.add_each(rows)
+        note_windows(self._store, self._prefix, rows)
         return following
 
     def _file_subscriptions(self, table: str, start: bytes) -> bytes | None:

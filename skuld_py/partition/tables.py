@@ -2,9 +2,12 @@
 
 All keys begin with the partition (u16). ``body`` and ``history`` follow the id, so a scan is in
 age order. ``log`` adds token and seq. ``ready`` follows the *place* (queue, 0, inverted priority)
-and the id: the head of a queue is its first key. ``lease``, ``time`` and ``expiry`` follow a moment: the next
+and the id: the head of a queue is its first key. The id of a unique name is as old as its window; so that it
+overtakes nobody, the time at which its task was asked for stands between place and id, and is compared with the
+times with which other ids begin. ``lease``, ``time`` and ``expiry`` follow a moment: the next
 claim to lapse, pause to end, task to expire is the first key, and the value remembers the place. ``dead`` follows
-the id and remembers state and place. ``lane`` follows the lanes of ordering keys, see ``lanes``.
+the id and remembers state and place. ``lane`` follows the lanes of ordering keys, see ``lanes``. ``window`` has
+the windows of unique names, see ``windows``.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from skuld_py.model.body import PRIORITY_MAX, Body, Header
 _U16 = struct.Struct(">H")
 _LOG = struct.Struct(">QI")
 _END = b"\xff" * 24
+PRIORITY_BYTES = 4
 PLAIN, ODD = b"", b"\x02"
 """What a ready row says of its task: that it is plain; or has rows besides, and then when it expires."""
 BODY_UNKNOWN, BODY_PLAIN, BODY_ODD = b"\x00", b"\x01", b"\x02"
@@ -33,7 +37,15 @@ def end_of(prefix: bytes) -> bytes:
 
 def place_of(header: Header) -> bytes:
     """Where tasks of a header wait: queue, 0, inverted priority; sorts higher priority first."""
-    return header.queue.encode() + b"\0" + (PRIORITY_MAX - header.priority).to_bytes(4, "big")
+    return header.queue.encode() + b"\0" + (PRIORITY_MAX - header.priority).to_bytes(PRIORITY_BYTES, "big")
+
+
+def ready_keys(prefix: bytes, task_id: bytes, body: Body) -> list[bytes]:
+    """The key of a task's ready row, and those that releases before may have given it: as old as its window."""
+    base = prefix + place_of(body.header)
+    if not body.made_ms:
+        return [base + task_id]
+    return [base + body.made_ms.to_bytes(8, "big") + task_id, base + task_id]
 
 
 def ready_mark(body: Body) -> bytes:

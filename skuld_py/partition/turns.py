@@ -81,10 +81,15 @@ class Turns:
                 self._enter(State.SCHEDULED if due_ms > now_ms else State.WAITING, each, history, body)
                 continue
             self._count(place, State.BLOCKED, 1)
-            if self._pop("ready", self._prefix + place + each) is not None:
+            if self._pop_ready(each, body):
                 self._count(place, State.WAITING, -1)
             elif self._pop("time", tables.lease_key(self._prefix, due_ms, each)) is not None:
                 self._count(place, State.SCHEDULED, -1)
+
+    def _pop_ready(self, task_id: bytes, body: Body) -> bool:
+        """Take a task out of those that are claimable; says whether it was one."""
+        rows = self._store.pop_many("ready", tables.ready_keys(self._prefix, task_id, body))
+        return any(row is not None for row in rows)
 
     def _resettle(self, now_ms: int, limit: int) -> None:
         """After a width has changed, or a release: settle the next lanes."""

@@ -33,7 +33,7 @@ from skuld_py.partition.promise import EPOCHS_AHEAD, Promise, load_promise, save
 from skuld_py.partition.replica import Replica
 from skuld_py.partition.standing import Names, Standing, load_standing, save_standing
 from skuld_py.partition.suspicion import clear_suspect, mark_suspect
-from skuld_py.partition.tables import place_of
+from skuld_py.partition.tables import PRIORITY_BYTES, place_of
 
 READ_ROWS = 100
 """Histories read together for a page: some may be long."""
@@ -393,7 +393,8 @@ class Vnode:
 
     def propose(self, now_ms: int, request: int, queue: str, heads: Sequence[bytes], lease_ms: int,
                 holder: str) -> tuple[m.Grant, Grant]:
-        """Claim waiting tasks, given as (place + id), on this copy; the grant must go to the cohort."""
+        """Claim waiting tasks, given as their ready rows begin, on this copy; the grant must go to the cohort."""
+        at, end = len(queue) + 1, len(queue) + 1 + PRIORITY_BYTES
         task_ids = [head[-ids.ID_BYTES :] for head in heads]
         known = self.replica.histories(task_ids)
         if known:
@@ -403,10 +404,10 @@ class Vnode:
         self.granted += len(heads)
         if self.is_spent:
             self._bulletin.change(self.partition)
-        grant = Grant(task_ids, [head[: -ids.ID_BYTES] for head in heads], first_token, now_ms,
+        grant = Grant(task_ids, [head[:end] for head in heads], first_token, now_ms,
                       now_ms + lease_ms, holder)
         self.replica.apply_grant(now_ms, grant, known=known)
-        priorities = b"".join([head[-ids.ID_BYTES - 4 : -ids.ID_BYTES] for head in heads])
+        priorities = b"".join([head[at:end] for head in heads])
         message = m.Grant(request, self.partition, self.epoch, first_token, now_ms, grant.end_ms, holder,
                           queue, b"".join(task_ids), priorities)
         return message, grant
@@ -435,5 +436,5 @@ class Vnode:
 
 def _grant_of(request: m.Grant, task_ids: Sequence[bytes]) -> Grant:
     base = request.queue.encode() + b"\0"
-    places = columns.wrap(columns.split(request.priorities, 4), base)
+    places = columns.wrap(columns.split(request.priorities, PRIORITY_BYTES), base)
     return Grant(task_ids, places, request.first_token, request.start_ms, request.end_ms, request.holder)

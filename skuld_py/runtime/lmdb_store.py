@@ -69,7 +69,7 @@ def remedy_of(directory: Path) -> str:
 
 
 class LmdbStore:
-    """Fourteen checksummed tables in ``directory``, which it holds alone until ``close``.
+    """Fifteen checksummed tables in ``directory``, which it holds alone until ``close``.
 
     ``map_bytes`` is address space set aside, the most the data may grow to; it costs nothing until used.
     """

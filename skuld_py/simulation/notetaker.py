@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from skuld_py.model import messages as m
+from skuld_py.model.body import Body
 from skuld_py.model.columns import unpack_u64
 from skuld_py.model.events import SwapDocument
 from skuld_py.model.history import History
@@ -112,8 +113,8 @@ class NoteTaker:
 
     def _note_picks(self, process: Process, grant: m.Grant) -> None:
         base = grant.queue.encode() + b"\0"
-        taken = (base + grant.priorities[4 * index : 4 * index + 4] + task_id
-                 for index, task_id in enumerate(split(grant.ids)))
+        taken = (base + grant.priorities[4 * index : 4 * index + 4] + _asked(process, grant.partition, task_id)
+                 + task_id for index, task_id in enumerate(split(grant.ids)))
         left = next(_waiting(process, grant.partition, base), b"")
         self._note(process, What.PICKED, grant.partition, epoch=grant.epoch, whom=str(process.boots),
                    request=grant.request, worst=max(taken), left=left, amount=len(split(grant.ids)),
@@ -135,6 +136,13 @@ def _is_paused(process: Process, queue: str) -> bool:
     key = setting_key(PAUSED, queue)
     record = process.store.get("meta", key) if key not in process.store.undo["meta"] else None
     return record is not None and decode_setting(key, record).value == YES
+
+
+def _asked(process: Process, partition: int, task_id: bytes) -> bytes:
+    """What stands before the id of a unique name where it waits: when it was asked for."""
+    record = process.store.get("body", partition.to_bytes(2, "big") + task_id)
+    body = Body.decode(record) if record is not None else None
+    return body.made_ms.to_bytes(8, "big") if body is not None and body.unique else b""
 
 
 def _waiting(process: Process, partition: int, base: bytes) -> Iterator[bytes]:

@@ -27,7 +27,7 @@ class Damaged(bytes):
 
 
 class MemoryStore:
-    """Fourteen sorted tables with an undo record."""
+    """Fifteen sorted tables with an undo record."""
 
     def __init__(self) -> None:
         self.tables: dict[str, SortedDict] = {table: SortedDict() for table in TABLES}

@@ -11,8 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from node.machines import Machines
 from skuld_py.config import Parameters
 from skuld_py.errors import Corrupt, Malformed, Refused
-from skuld_py.model.body import Header
+from skuld_py.model.body import Body, Header
 from skuld_py.model.events import Session, SessionChanged
+from skuld_py.model.ids import named_id
 from skuld_py.model.registration import Registration
 from skuld_py.node.identity import (
     IDENTITY_KEY,
@@ -31,6 +32,7 @@ from skuld_py.partition.promise import Promise, load_promise, save_promise
 from skuld_py.partition.replica import Replica
 from skuld_py.partition.suspicion import clear_suspect, damaged, suspects
 from skuld_py.partition.tables import partition_of_meta, prefix_of, promise_key, scrub_key, suspect_key
+from skuld_py.partition.windows import begun_before
 from skuld_py.simulation.store import MemoryStore, Snapshot
 
 PARTITIONS = 4
@@ -285,6 +287,16 @@ def test_what_a_partition_remembers_is_dropped_if_it_is_unreadable_or_makes_no_s
 
     assert list(suspects(store, PARTITIONS)) == [1]
     assert load_promise(store, 1) == Promise()
+
+
+def test_a_start_notes_the_windows_of_a_store_from_before() -> None:
+    store = MemoryStore()
+    body = Body(Header("q", window_ms=7_000), made_ms=15_000, unique="n")
+    Replica(1, store, 100).store_tasks(15_000, body.header.encode(), [named_id("q", "n", 14_000, "")], [body.rest])
+    store.pop_many("window", list(store.rows("window")))
+
+    prepare(store, None, "new", PARAMETERS)
+    assert list(begun_before(store, prefix_of(1), 15_000)) == [(14_000, 14_001)]
 
 
 def test_a_registration_reads_back_with_what_a_later_version_wrote() -> None:

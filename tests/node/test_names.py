@@ -8,9 +8,11 @@ from node.machines import Machines
 from skuld_py.config import Retention
 from skuld_py.model import columns
 from skuld_py.model import messages as m
-from skuld_py.model.body import Body, Header
+from skuld_py.model.body import PRIORITY_MAX, Body, Header
+from skuld_py.model.history import RELEASED
 from skuld_py.model.ids import named_id
 from skuld_py.node.naming import NAMES_AT_ONCE
+from skuld_py.node.routing import head_of
 
 WINDOW_MS = 60_000
 
@@ -222,3 +224,65 @@ def test_of_two_at_the_same_time_the_one_that_no_majority_took_is_told(machines:
 
     assert sorted(duplicates(answer) for answer in machines.answers_to(b"me")) == [[], [0]]
     assert bodies(machines, first.ids) == [b"first"] * 3
+
+
+# -- the age of a name is that of the asking -----------------------------------------------------------
+
+
+def ready(machines: Machines) -> set[tuple[bytes, ...]]:
+    """What each node takes for claimable, and how many that are by its counts."""
+    replicas = [node.vnodes[0].replica for node in machines.nodes.values()]
+    return {(str(replica.filing.tally.row(b"q")[0]).encode(), *(
+        head[-20:] for head in replica.filing.heads("q", None, 9))) for replica in replicas}
+
+
+def test_a_name_is_claimed_behind_what_was_asked_for_before_it(machines: Machines) -> None:
+    machines.pass_time(40_000 - machines.now_ms % WINDOW_MS)
+    first = machines.batch("q", 1)
+    enqueue(machines, first)
+    named = batch_of(machines.now_ms, b"named")
+    assert named.ids < first.ids, "its window began before"
+    enqueue(machines, named)
+    second = machines.batch("q", 1)
+    enqueue(machines, second)
+
+    assert ready(machines) == {(b"3", first.ids, named.ids, second.ids)}
+    grants: list[m.Message] = []
+    machines.is_lost = lambda message: isinstance(message, m.Grant) and grants.append(message) is not None
+    claims = [batch for _ in range(2) for batch in claimed(machines)]
+    assert [batch.ids for batch in claims] == [first.ids, named.ids]
+    assert ready(machines) == {(b"1", second.ids)}, "on no node it is left, by the grant alone"
+    told = {grant.priorities for grant in grants if isinstance(grant, m.Grant)}
+    assert told == {PRIORITY_MAX.to_bytes(4, "big")}
+    token = columns.pack_u64([claims[1].first_token])
+    machines.ask(machines.names[0], m.Conclude(8, RELEASED, 0, claims[1].ids, token, columns.pack([])), b"worker")
+    machines.pass_time(100)
+    assert ready(machines) == {(b"2", named.ids, second.ids)}, "given back, it waits where it waited"
+
+
+def test_names_and_others_of_one_claim_come_in_the_order_of_asking(machines: Machines) -> None:
+    machines.pass_time(40_000 - machines.now_ms % WINDOW_MS)
+    asked: list[bytes] = []
+    for number in range(6):
+        batch = batch_of(machines.now_ms, b"x", f"n{number}") if number % 2 else machines.batch("q", 1)
+        enqueue(machines, batch, node=number % 3)
+        asked.append(batch.ids)
+
+    machines.ask(machines.names[1], m.Claim(9, "q", 5, 60_000, 0, "w"), b"worker")
+    machines.pass_time(100)
+    answer = machines.answers_to(b"worker")[-1]
+    assert isinstance(answer, m.Claimed)
+    assert [batch.ids for batch in answer.batches] == [b"".join(asked[:5])]
+    assert ready(machines) == {(b"1", asked[5])}
+
+
+def test_gossip_tells_that_a_name_is_as_old_as_its_asking(machines: Machines) -> None:
+    machines.pass_time(40_000 - machines.now_ms % WINDOW_MS)
+    named = batch_of(machines.now_ms, b"named")
+    enqueue(machines, named)
+    gossiped: list[m.Message] = []
+    machines.is_lost = lambda message: bool(gossiped.append(message))
+
+    machines.pass_time(3_000)
+    heads = {message.heads for message in gossiped if isinstance(message, m.Gossip) and message.queues}
+    assert heads == {head_of(0, named.ids, machines.now_ms - 3_300)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from skuld_py.model import columns
 from skuld_py.model import messages as m
-from skuld_py.model.body import Header, encode_body
+from skuld_py.model.body import Body, Header, encode_body
 from skuld_py.node.routing import QUEUES_MAX, UNKNOWN, Router, head_of
 
 SLACK_MS = 500
@@ -55,6 +55,27 @@ def test_a_node_of_which_nothing_is_told_comes_behind_those_of_which_something_i
 
     assert made.hinted("q", ["a", "b"]) == ["b", "a"]
     assert made.order("q", ["b", "a", "c"]) == ["me", "b", "a", "c"], "oneself costs nothing to ask"
+
+
+def test_a_name_that_was_granted_is_as_old_as_its_asking() -> None:
+    body = Body(Header("q", window_ms=1_000), payload=b"x", made_ms=700, unique="n")
+    made = router(me=head(800), a=head_of(0, task_id(0), 600))
+    assert order(router(me=head(1_200), a=head_of(0, task_id(0), 600))) == ["a", "me"]
+    assert order(router(me=head(1_200), a=head_of(0, task_id(0), 701))) == ["me", "a"]
+
+    made.note_granted("a", "q", [m.ClaimBatch(task_id(0), 1, 9, columns.pack([body.encode()]))])
+    made.note("me", ["q"], head(1_200))
+    assert order(made) == ["me", "a"], "what is left there is not older than 700"
+
+
+def test_a_granted_body_that_makes_no_sense_is_as_old_as_its_id() -> None:
+    """Of what one node passes on from another only the headers are checked."""
+    header = Body(Header("q", window_ms=1_000), made_ms=700, unique="n").header.encode()
+    made = router(me=head(800), a=head(600))
+    made.note_granted("a", "q", [m.ClaimBatch(task_id(650), 1, 9, columns.pack([encode_body(header, b"")]))])
+    made.note("me", ["q"], head(1_140))
+
+    assert order(made) == ["me", "a"]
 
 
 def test_an_unknown_head_is_never_surely_better() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from skuld_py.model.body import Body, Header, stands_over
 from skuld_py.model.history import token_of
-from skuld_py.model.ids import named_id
+from skuld_py.model.ids import IdMint, named_id
 from skuld_py.node.merging import merge_task_rows
 from skuld_py.partition import tables
 from skuld_py.partition.facts import Grant
@@ -78,6 +78,23 @@ def test_a_later_body_is_refused_and_an_earlier_one_is_not() -> None:
     assert store(replica, named(5_002), named(5_003), named(5_002, b"y")) == [TASK, TASK]
     assert store(replica, named(5_001, b"z"), named(5_001, b"z")) == []
     assert replica.bodies([TASK]) == [named(5_001, b"z").encode()]
+
+
+def test_a_name_waits_in_the_order_of_asking_though_its_window_began_long_before() -> None:
+    replica = Replica(0, MemoryStore(), SKEW_MS)
+    early, late = (IdMint(1).mint(time_ms, 1, 0)[0] for time_ms in (5_199, 5_201))
+    replica.store_tasks(NOW_MS, Header("q").encode(), [late, early], [b"", b""])
+    better = IdMint(2).mint(5_299, 1, 0)
+    replica.store_tasks(NOW_MS, Header("q", 1).encode(), better, [b""])
+    store(replica, named(5_250))
+    assert waiting(replica) == [*better, early, late, TASK]
+
+    assert store(replica, named(5_200)) == [], "asked for earlier still"
+    assert waiting(replica) == [*better, early, TASK, late]
+
+
+def waiting(replica: Replica) -> list[bytes]:
+    return [head[-20:] for head in replica.filing.heads("q", None, 9)]
 
 
 def test_a_body_without_a_name_gives_way_to_none_and_takes_the_place_of_none() -> None:

@@ -29,10 +29,11 @@ from skuld_py.model.history import (
     ClaimRecord,
     History,
     decode_history,
+    encode_mark,
     ending_of,
     token_of,
 )
-from skuld_py.model.ids import lane_route
+from skuld_py.model.ids import lane_route, named_id
 from skuld_py.model.notes import MET, SUB, TOLD, End, met_seq, told_seq
 from skuld_py.model.state import State, due_of, state_of
 from skuld_py.partition import tables
@@ -44,7 +45,7 @@ SKEW_MS = 10
 KEYS = ["k", "k", "k", "k", "j", "k"]
 IDS = [n.to_bytes(20, "big") for n in range(1, 10)] + [
     n.to_bytes(8, "big") + (1 << 63).to_bytes(8, "big") + lane_route("a", key).to_bytes(4, "big")
-    for n, key in enumerate(KEYS, 10)]
+    for n, key in enumerate(KEYS, 10)] + [named_id("a", "n", 1_000, key) for key in ("", "k")]
 OUTSIDE = b"\xee" * 20
 WIDTH = [1]
 """How many tasks of a lane may be claimed at a time."""
@@ -61,10 +62,13 @@ BODIES = [Body(Header("a", 0), payload=b"payload"), Body(Header("a", 5), payload
           Body(Header("a", 5), not_before_ms=1_030, payload=b"payload", key="k"),
           Body(Header("a", 5), expires_ms=1_050, payload=b"payload", key="k"),
           Body(Header("a", 5), payload=b"payload", key="j"),
-          Body(Header("a", 5, policy=ON_FAILURE_WAIT, dep_wait_ms=9), key="k", deps=(IDS[1],))]
-"""One for each id: plain ones, some with options, some that wait for others, some of a lane."""
+          Body(Header("a", 5, policy=ON_FAILURE_WAIT, dep_wait_ms=9), key="k", deps=(IDS[1],)),
+          Body(Header("a", window_ms=1_000), 1_020, payload=b"payload", made_ms=1_007, unique="n"),
+          Body(Header("a", 1, window_ms=500), payload=b"payload", made_ms=1_003, unique="n", key="k")]
+"""One for each id: plain ones, some with options, some that wait for others, some of a lane, some with a name."""
 INDEXES = ("ready", "lease", "time", "dead")
-LANES = ([9, 10, 11, 12, 14], [13])
+NAMED_ONES = (15, 16)
+LANES = ([9, 10, 11, 12, 14, 16], [13])
 
 
 @attrs.frozen
@@ -115,6 +119,15 @@ def apply(replica: Replica, now_ms: int, op: Op) -> None:
         replica.note(now_ms, *note_of(op), task_ids)
 
 
+def as_before(replica: Replica) -> None:
+    """Put the claimable tasks of unique names where the release before had them."""
+    for index in NAMED_ONES:
+        place = replica.prefix + tables.place_of(BODIES[index].header)
+        mark, = replica.store.pop_many("ready", [place + BODIES[index].made_ms.to_bytes(8, "big") + IDS[index]])
+        if mark is not None:
+            replica.store.put_many("ready", [(place + IDS[index], mark)])
+
+
 def note_of(op: Op) -> tuple[int, int]:
     end = End(1 + op.time % 3)
     seqs = {MET: met_seq(op.number - 1, end), SUB: op.number, TOLD: told_seq(op.number, end, op.time % 3)}
@@ -163,6 +176,10 @@ def check(replica: Replica, now_ms: int) -> None:
     stored = {queue: list(row) for queue, row in replica.filing.tally.rows() if any(row)}
     assert stored == {queue: row for queue, row in counts.items() if any(row)}
     _check_lanes(where, waits)
+    windows = {BODIES[index].header.window_ms for index, task_id in enumerate(IDS)
+               if store.get("body", prefix + task_id) is not None} - {0}
+    noted = store.scan("window", prefix, tables.end_of(prefix), 9)
+    assert windows <= {int.from_bytes(key[2:], "big") for key, _ in noted}
     _check_needs(replica, {dep + task_id for index, task_id in enumerate(IDS) for dep in BODIES[index].deps
                            if store.get("body", prefix + task_id) is not None})
     dues = [int.from_bytes(key[2:10], "big") for table in ("lease", "time") for key, _ in rows[table]]
@@ -257,7 +274,8 @@ def _check_rows(where: dict[str, dict[bytes, tuple[bytes, bytes]]], task_id: byt
                 state: State) -> None:
     body, place = BODIES[index], tables.place_of(BODIES[index].header)
     if state is State.WAITING:
-        assert where["ready"][task_id][0][2:-20] == place
+        asked = body.made_ms.to_bytes(8, "big") if body.made_ms else b""
+        assert where["ready"][task_id][0][2:-20] == place + asked
         assert bool(where["ready"][task_id][1]) == bool(body.header.flags)
     elif state is State.CLAIMED:
         key, held = where["lease"][task_id]
@@ -281,6 +299,24 @@ def test_indexes_and_counts_follow_from_the_data(ops: list[Op]) -> None:
         now_ms += op.time if op.kind == "wait" else 1
         apply(replica, now_ms, op)
         check(replica, now_ms)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(OPS, max_size=15), st.lists(OPS, max_size=15))
+def test_tasks_that_the_release_before_filed_are_taken_out_once(before: list[Op], ops: list[Op]) -> None:
+    """It filed unique names in ``ready`` as old as their windows."""
+    replica, now_ms = Replica(0, MemoryStore(), SKEW_MS), 1_000
+    for op in before:
+        apply(replica, now_ms, op)
+    as_before(replica)
+
+    for op in ops:
+        now_ms += op.time if op.kind == "wait" else 1
+        apply(replica, now_ms, op)
+    for index in NAMED_ONES:
+        history = History.decode(encode_mark(CANCELLED, 1, 0))
+        replica.join_history(now_ms, IDS[index], history, None)
+    check(replica, now_ms)
 
 
 @settings(max_examples=200)

@@ -261,7 +261,7 @@ def test_a_unique_name_stands_for_its_task_whatever_becomes_of_it() -> None:
         cancelled, dead = (client.enqueue("q", b"first", unique=name, retry=Retry(max_attempts=1))
                            for name in ("cancelled", "dead"))
         assert {client.get(each).enqueued_ms for each in (cancelled, dead)} == {asked_ms}
-        assert client.get(client.enqueue("q", b"plain")).enqueued_ms == asked_ms
+        assert client.get(client.enqueue("q", b"plain", priority=-1)).enqueued_ms == asked_ms
         client.cancel(cancelled)
         claim = client.claim_one("q")
         assert claim is not None and claim.id == dead
@@ -274,6 +274,21 @@ def test_a_unique_name_stands_for_its_task_whatever_becomes_of_it() -> None:
         assert client.get(dead).state == "waiting" and client.get(dead).payload == b"first"
         client.advance(3_600)
         assert not client.enqueue("q", b"third", unique="cancelled").is_duplicate
+
+
+def test_a_unique_name_overtakes_nobody_and_is_listed_by_the_time_of_its_asking() -> None:
+    with MemoryClient(now=NOW) as client:
+        made: list[bytes] = []
+        for number in range(4):
+            client.advance(60)
+            made.append(client.enqueue("q", b"x", unique="n" if number == 2 else None))
+        asked = [client.get(task_id).enqueued_ms for task_id in made]
+        assert made[2] < made[0] and asked == sorted(asked)
+
+        for since, wanted in zip(asked, ({*made}, {*made[1:]}, {*made[2:]}, {made[3]}), strict=True):
+            assert {task.id for task in client.list(since=since / 1000)} == wanted
+            assert {task.id for task in client.list(until=since / 1000)} == {*made} - wanted
+        assert [claim.id for claim in client.claim("q", n=4)] == made
 
 
 def test_a_name_is_of_one_key() -> None:

@@ -24,8 +24,8 @@ _STATES = ("waiting", "claimed", "completed", "scheduled", "blocked", "cancelled
 def indexes_match(evidence: Evidence) -> Finding:
     """[X1] A task with a body and no completion is in one of ready, lease, time, dead, and dep or else the closed
     rows of lane, all else in none; who waits for a task is told of once, by where that stands and by its notes;
-    what a task names is known to be needed; and of each lane the claims and the oldest tasks are what there is
-    room for."""
+    what a task names is known to be needed, and how long its window is; and of each lane the claims and the oldest
+    tasks are what there is room for."""
     count, broken, widths = 0, [], widths_of(evidence)
     for name, store in evidence.stores.items():
         timed = Counter(key[:2] + key[10:] for table in ("lease", "time") for key in store.rows(table))
@@ -43,14 +43,25 @@ def indexes_match(evidence: Evidence) -> Finding:
             if waits.get(key, {}) != missing:
                 broken.append(f"{name}: {key.hex()} waits for {waits[key]}, its notes leave {missing}")
         broken += [*_strays(name, store), *_stray_waits(name, store, waits), *_wrong_needs(name, store),
-                   *_untold(name, store, notes), *wrong_lanes(name, store, waits, widths)]
+                   *_untold(name, store, notes), *_unnoted(name, store), *wrong_lanes(name, store, waits, widths)]
     return judge("X1 indexes match the records", count, broken)
 
 
-def _is_ready(store: Records, key: bytes, body: bytes) -> bool:
-    header = header_of(body)
-    place = header.queue.encode() + b"\0" + ((1 << 31) - 1 - header.priority).to_bytes(4, "big")
-    return store.get("ready", key[:2] + place + key[2:]) is not None
+def _is_ready(store: Records, key: bytes, record: bytes) -> bool:
+    """Whether a task is among those that are claimable, where it belongs by its priority and its age."""
+    body = Body.decode(record)
+    place = body.header.queue.encode() + b"\0" + ((1 << 31) - 1 - body.header.priority).to_bytes(4, "big")
+    asked = body.made_ms.to_bytes(8, "big") if body.unique else b""
+    return store.get("ready", key[:2] + place + asked + key[2:]) is not None
+
+
+def _unnoted(name: str, store: Records) -> Iterator[str]:
+    """Windows of names that a listing would not look into."""
+    noted = {*store.rows("window")}
+    for key, record in store.rows("body").items():
+        window_ms = header_of(record).window_ms
+        if window_ms and key[:2] + window_ms.to_bytes(4, "big") not in noted:
+            yield f"{name}: nothing says that there are windows of {window_ms} ms, as of {key.hex()}"
 
 
 def _strays(name: str, store: Records) -> Iterator[str]:
@@ -156,7 +167,7 @@ def counts_match(evidence: Evidence) -> Finding:
             if any((store.get("history", key) or b"")[:8]):
                 found.setdefault(queue, Counter())["completed"] += 1
         for key in store.rows("ready"):
-            found.setdefault(key[:-25], Counter())["waiting"] += 1
+            found.setdefault(key[:2] + key[2:].partition(b"\0")[0], Counter())["waiting"] += 1
         for key, held in store.rows("lease").items():
             found.setdefault(key[:2] + held[1:-5], Counter())["claimed"] += 1
         for key, place in store.rows("time").items():

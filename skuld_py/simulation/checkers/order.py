@@ -9,6 +9,7 @@ from sortedcontainers import SortedList
 from skuld_py.model import messages as m
 from skuld_py.model.body import PRIORITY_MAX, Body, header_of
 from skuld_py.model.history import History as TaskHistory
+from skuld_py.model.ids import time_of
 from skuld_py.simulation.checkers.evidence import (
     Evidence,
     Finding,
@@ -17,13 +18,14 @@ from skuld_py.simulation.checkers.evidence import (
     cancelled_in,
     completions_of,
     judge,
+    numbers_told,
 )
 from skuld_py.simulation.checkers.settings import doubtful_times, is_in_doubt
 from skuld_py.simulation.history import Operation, Status
 from skuld_py.simulation.notes import Note, What
 
-Rank = tuple[int, bytes]
-"""Sorts as a strict queue would: higher priority first, then the older id."""
+Rank = tuple[int, int, bytes]
+"""Sorts as a strict queue would: higher priority first, then what was asked for earlier, then the older id."""
 
 
 def leaders_take_the_best(evidence: Evidence) -> Finding:
@@ -81,7 +83,10 @@ def _displacements(evidence: Evidence) -> Iterator[tuple[int, Told]]:
     apart = {task_id for operation in evidence.history.of(m.Cancel) for task_id in cancelled_in(operation)}
     changes: list[tuple[int, bool, str, Rank]] = []
     for operation in evidence.history.of(m.Enqueue, Status.OK):
-        for task_id, body in bodies_of(operation):
+        duplicates = numbers_told(operation.answer)
+        for number, (task_id, body) in enumerate(bodies_of(operation)):
+            if number in duplicates:
+                continue
             has_key = task_id[8] >> 7
             has_times = evidence.may_expire(body) or Body.decode(body).not_before_ms
             if task_id in apart or task_id in evidence.needs or has_key or has_times:
@@ -104,9 +109,10 @@ def _displacements(evidence: Evidence) -> Iterator[tuple[int, Told]]:
             yield waiting.get(queue, SortedList()).bisect_left(rank), told
 
 
-def _rank(task_id: bytes, body: bytes) -> tuple[str, Rank]:
-    header = header_of(body)
-    return header.queue, (PRIORITY_MAX - header.priority, task_id)
+def _rank(task_id: bytes, record: bytes) -> tuple[str, Rank]:
+    body = Body.decode(record)
+    asked_ms = body.made_ms if body.unique else time_of(task_id)
+    return body.header.queue, (PRIORITY_MAX - body.header.priority, asked_ms, task_id)
 
 
 def _is_given_up(history: TaskHistory, body: bytes) -> bool:

@@ -25,6 +25,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header
 from skuld_py.model.columns import pack_u64
 from skuld_py.model.history import CANCELLED, DIED, FAILED, RELEASED, REVIVED, encode_claim, encode_mark
+from skuld_py.model.ids import named_id
 from skuld_py.model.outcomes import RESULT_SEQ
 from skuld_py.model.setting import UNSET
 from skuld_py.partition import tables
@@ -37,6 +38,18 @@ READY = PREFIX + PLACE + TASK
 LEASE = tables.lease_key(PREFIX, 200, TASK)
 COUNTS = PREFIX + b"q"
 HELD = b"\x01" + PLACE
+
+
+NAMED = Body(Header("q", window_ms=5_000), payload=b"payload", made_ms=2_000, unique="n")
+NAMED_ID = named_id("q", "n", 0, "")
+NAMED_READY = PREFIX + PLACE + (2_000).to_bytes(8, "big") + NAMED_ID
+WINDOW_KEY = PREFIX + (5_000).to_bytes(4, "big")
+
+
+def named_story(ready: bytes) -> Story:
+    """A unique name that waits, where it is said to wait."""
+    return (Story().store("body", PREFIX + NAMED_ID, NAMED.encode()).store("ready", ready, b"\2")
+            .store("window", WINDOW_KEY, b""))
 
 
 def counts(waiting: int = 0, claimed: int = 0, completed: int = 0) -> bytes:
@@ -231,7 +244,8 @@ CASES: Cases = {
         lambda: claimed().store("counts", COUNTS, counts(1, 1, 1)).store("ready", READY[:-20] + OTHER, b"")
         .store("body", PREFIX + OTHER, BODY).store("history", PREFIX + OTHER, record(done=TOKEN))
         .store("body", PREFIX + THIRD, NEEDY).store("dep", PREFIX + b"\0" + TASK + THIRD, b"\0\0")
-        .store("counts", COUNTS, pack_u64([1, 1, 1, 0, 1, 0, 0]))),
+        .store("body", PREFIX + NAMED_ID, NAMED.encode()).store("ready", NAMED_READY, b"\2")
+        .store("counts", COUNTS, pack_u64([2, 1, 1, 0, 1, 0, 0]))),
     indexes.indexes_match: (
         {
             "nowhere": (stored, "n1"),
@@ -242,6 +256,10 @@ CASES: Cases = {
                 lambda: claimed().store("lease", tables.lease_key(PREFIX, 300, TASK), HELD), "2 places"),
             "in the place of another priority": (
                 lambda: stored().store("ready", PREFIX + tables.place_of(Header("q", 1)) + TASK, b""), "0 places"),
+            "as old as its window": (
+                lambda: named_story(PREFIX + PLACE + NAMED_ID), "0 places"),
+            "a window of a name is not noted": (
+                lambda: named_story(NAMED_READY).drop("window", WINDOW_KEY, "n2"), "n2: nothing says"),
             "a ready entry of nothing": (lambda: Story().store("ready", READY, b""), "of no task"),
             "a lease of nothing": (lambda: Story().store("lease", LEASE, b"\x00"), "lease entry"),
             "a lease of what is done": (
@@ -279,5 +297,7 @@ CASES: Cases = {
         .store("log", note(TASK, 2, 5), b"").store("tell", PREFIX + b"\0" + TASK + b"\0\5", b"")
         .store("body", PREFIX + THIRD, NEEDY_OF_TWO).store("log", note(THIRD, 1, 1), b"")
         .store("dep", PREFIX + b"\0" + OTHER + THIRD, b"\0\1").store("dep", PREFIX + b"\1" + THIRD, b"\0\1")
-        .store("need", PREFIX + TASK + THIRD, b"").store("need", PREFIX + OTHER + THIRD, b"")),
+        .store("need", PREFIX + TASK + THIRD, b"").store("need", PREFIX + OTHER + THIRD, b"")
+        .store("body", PREFIX + NAMED_ID, NAMED.encode()).store("ready", NAMED_READY, b"\2")
+        .store("window", WINDOW_KEY, b"")),
 }

@@ -16,9 +16,11 @@ from simulation.story import (
     record,
     stored,
 )
-from skuld_py.model.body import Header, encode_body
+from skuld_py.model import messages as m
+from skuld_py.model.body import Body, Header, encode_body
+from skuld_py.model.columns import pack_u64
 from skuld_py.model.history import HISTORY_HEAD, encode_claim
-from skuld_py.model.ids import IdMint
+from skuld_py.model.ids import IdMint, named_id
 from skuld_py.model.setting import PAUSED, setting_key
 from skuld_py.partition import tables
 from skuld_py.simulation.checkers import convergence, order
@@ -38,6 +40,25 @@ def queued(count: int, *, claimed: int, header: bytes = HEADER) -> Story:
     for task_id in MANY[:count]:
         story.enqueue(task=task_id)
     return story.claim(TOKEN, 10, task=MANY[claimed], body=encode_body(HEADER, b"payload"))
+
+
+def asked_late(story: Story, count: int) -> Story:
+    """Unique names in a window that began before all else was asked for; the second call for each is told so."""
+    for number in range(count):
+        body = named(number, 2_000)
+        story.enqueue(task=named_id("q", body.unique, 0, ""), payload=body.rest, header=body.header.encode())
+        story.enqueue(m.Acked(0, 3, pack_u64([0])), named(number, 900).rest, header=body.header.encode(),
+                      task=named_id("q", body.unique, 0, ""))
+    return story
+
+
+def named(number: int, made_ms: int) -> Body:
+    return Body(Header("q", window_ms=5_000), payload=b"payload", made_ms=made_ms, unique=f"n{number}")
+
+
+def claim_named(story: Story, number: int) -> Story:
+    body = named(number, 2_000)
+    return story.claim(TOKEN, 10, task=named_id("q", body.unique, 0, ""), body=body.encode())
 
 
 def healed() -> Story:
@@ -74,10 +95,13 @@ CASES: Cases = {
             "too late before the queue is drained": (
                 lambda: queued(6, claimed=5).claim(NEWER, 20, task=MANY[0], count=100).know(calm_ms=15),
                 "up to 5"),
+            "asked for later, in a window that began earlier": (
+                lambda: claim_named(asked_late(Story().enqueue(task=b"".join(MANY)), 1), 0), "12 better tasks"),
             "behind lower ones": (lambda: queued(2, claimed=1).enqueue(
                 task=b"".join(IdMint(3).mint(1_000, 9, 0)), header=Header("q", 5).encode()), "10 better tasks"),
         },
-        lambda: queued(12, claimed=2).enqueue(task=IdMint(3).mint(999, 1, 0)[0], header=Header("r").encode())
+        lambda: asked_late(queued(12, claimed=2), 12)
+        .enqueue(task=IdMint(3).mint(999, 1, 0)[0], header=Header("r").encode())
         .enqueue(task=IdMint(4).mint(1, 1, 0)[0], at_ms=10)
         .enqueue(task=IdMint(5).mint(1, 1, 0)[0], header=Header("q", -1).encode())
         .claim(NEWER, 20, task=MANY[0]).claim(5, 20, task=MANY[1]).claim(6, 30, task=MANY[3])
