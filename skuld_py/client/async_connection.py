@@ -22,7 +22,19 @@ import zmq.asyncio
 
 from skuld_py.client import forks
 from skuld_py.client.connection import STRAYS_MAX, addresses_in, check_addresses, dial
-from skuld_py.client.pursuit import CLOSED, READING, Doubted, Heard, Listen, Nodes, Pause, Step, Try, pursue
+from skuld_py.client.pursuit import (
+    CLOSED,
+    OTHER_LOOP,
+    READING,
+    Doubted,
+    Heard,
+    Listen,
+    Nodes,
+    Pause,
+    Step,
+    Try,
+    pursue,
+)
 from skuld_py.config import DEFAULT_LIMITS, Limits
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model.messages import Greet, Greeted, Message
@@ -60,8 +72,7 @@ class AsyncConnection:
             self._context = zmq.asyncio.Context()
             self._connect()
         elif self._loop is not loop:
-            raise Refused("other_loop", "the client belongs to the event loop of its first call; make one for"
-                          " each loop")
+            raise Refused("other_loop", OTHER_LOOP)
 
     def _connect(self) -> None:
         """Have a socket to each node that is known, and to no other one."""

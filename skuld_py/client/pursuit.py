@@ -42,6 +42,7 @@ GREETING_S = 10.0
 FORGET_S = 900.0
 """A member that has been gone for so long is not connected to any more."""
 CLOSED = "the client is closed; make another one"
+OTHER_LOOP = "the client belongs to the event loop of its first call; make one for each loop"
 FINAL_CODES = ("conflict",)
 """What nobody's second question changes, even where the answer leaves in doubt what was stored."""
 

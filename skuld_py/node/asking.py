@@ -112,7 +112,7 @@ class ClientService:
     def _w(self, w: int) -> int:
         replicas = self._node.parameters.replicas
         if w > replicas:
-            raise Refused("bad_w", f"w: {w} is more than the {replicas} replicas; use 0 for a majority", w=w)
+            raise too_many_owners(w, replicas)
         return w or majority(replicas)
 
     def _greet(self, now_ms: int, origin: Origin, message: m.Greet) -> None:
@@ -334,6 +334,11 @@ class ClientService:
     def _describe(self, now_ms: int, origin: Origin, message: m.Describe) -> None:
         is_unproven = message.reads_unproven and not self._node.notary.demands(now_ms)
         self._node.reply(origin, attrs.evolve(self._node.description(origin.request), is_unproven=is_unproven))
+
+
+def too_many_owners(w: int, replicas: int) -> Refused:
+    """More owners are to store something than a cluster has."""
+    return Refused("bad_w", f"w: {w} is more than the {replicas} replicas; use 0 for a majority", w=w)
 
 
 def _behind_preludes(now_ms: int, skew_ms: int, header: Header, batch: m.TaskBatch) -> list[bytes]:

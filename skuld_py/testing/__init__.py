@@ -7,7 +7,8 @@
 
 No process, no socket, no thread, no Spark is started. What it does is what a cluster does, since the node
 machine is the real one (``single_node``); what it leaves out is everything that several nodes and a network
-add: failures, doubt, and the order among partitions, of which there is one.
+add: failures, doubt, and the order among partitions, of which there is one. ``MemoryClient`` says what
+differs.
 """
 
 from __future__ import annotations
