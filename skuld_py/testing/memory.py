@@ -156,8 +156,8 @@ class MemoryClient(_InMemory, Blocking):
     * The cluster is as one is made by default: three replicas as far as ``w`` goes, a skew bound of 2 s, and
       nothing is deleted, so ``collectable`` is refused as ``no_archive``, and nothing as too old to be kept.
       What other parameters change is for a test with a cluster.
-    * ``status`` tells of one node, one partition and one copy: that is what there is. So tasks come in strict
-      order, where a cluster's order among partitions is approximate.
+    * ``status`` tells of one node, one partition and one copy: that is what there is. So ``collectable`` knows the
+      number 0 alone, and tasks come in strict order, where a cluster's order among partitions is approximate.
     * Nothing is ever under way. Who waits moves the time at once, so what other threads or coroutines would have
       done meanwhile comes later; and who waits without an end for what never comes waits at full speed.
     * Nothing is lost, late, too much or in doubt: without faults and load there is nothing to answer
