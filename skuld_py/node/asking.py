@@ -133,6 +133,7 @@ class ClientService:
             if ids.time_of(max(ids.split(batch.ids))) > newest_ms:
                 raise Refused("future_id", "id: made in the future by this node's clock; check the clock")
         self._group(b"".join([batch.ids for batch in message.batches]))
+        self._w(message.w)  # here, where it is refused: behind an answer of peers it would end the node
         named = _named(message.batches)
         if not named:
             return self._write(now_ms, origin, message.w, message.batches)

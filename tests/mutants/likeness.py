@@ -1,4 +1,4 @@
-"""Mutants of the cluster in memory: where it would answer as no cluster does."""
+"""Mutants of the cluster in memory, where it would answer as no cluster does; and of what comparing both found."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ def _unlike(name: str, rule: str, old: str, new: str, test: str) -> Mutant:
 
 
 MUTANTS: tuple[Mutant, ...] = (
+    mutant("owners-counted-behind-names", "a node ends of more owners than there are, asked for under a name",
+           "node/asking.py", "        self._w(message.w)  # here,", "        assert self._w  # here,", "A2",
+           "tests/node/test_asking.py::test_it_is_refused_by_name_and_nothing_is_sent_or_stored", seeds=0),
     _unlike("never-closed", "a client in memory goes on when it is closed",
             "            raise Refused(\"closed\", CLOSED)\n        return self.cluster",
             "            assert CLOSED\n        return self.cluster",

@@ -53,12 +53,21 @@ def optional(made: Machines, is_laned: bool, **options: Any) -> m.Enqueue:
     return m.Enqueue(1, 0, (m.TaskBatch(body.header.encode(), task_id, columns.pack([body.rest])),))
 
 
+def named(made: Machines, w: int) -> m.Enqueue:
+    """A task with a unique name: what its name stands for is asked for before it is stored."""
+    made_ms = made.now_ms
+    body = Body(Header("q", window_ms=1_000), payload=b"x", made_ms=made_ms, unique="n")
+    task_id = ids.named_id("q", "n", made_ms // 1_000 * 1_000, "")
+    return m.Enqueue(1, w, (m.TaskBatch(body.header.encode(), task_id, columns.pack([body.rest])),))
+
+
 REFUSED: dict[str, tuple[Callable[[Machines], m.Message], str, str]] = {
     "no tasks": (lambda made: m.Enqueue(1, 0, ()), "empty", "tasks"),
     "a payload too large": (lambda made: enqueue(made, [MIB + 1]), "payload_too_large", "payload"),
     "too many tasks": (lambda made: enqueue(made, [0] * 501, batches=2), "too_large", "tasks"),
     "too many bytes": (lambda made: enqueue(made, [MIB] * 25), "too_large", "tasks"),
     "more copies than replicas": (lambda made: enqueue(made, [1], w=4), "bad_w", "w"),
+    "more copies of a name than replicas": (lambda made: named(made, 4), "bad_w", "w"),
     "an id of tomorrow": (late, "future_id", "id"),
     "expired before it may be claimed": (lambda made: timed(made, 2_000, 1_999), "bad_time", "expires"),
     "expired when it may be claimed": (lambda made: timed(made, 2_000, 2_000), "bad_time", "expires"),
