@@ -4,6 +4,9 @@ A client's rows are passed to the leaders of their partitions, wherever those mo
 are answered: every such question may be repeated (``judging``). A leader that is silent must not cost the others'
 tasks their leases: once anything is known, the rest is waited for as long as two questions take, or an eighth of a
 short lease. What is not known by then is called so, never lost.
+
+A leader that is asked twice may have done first what it refuses then: the task of a claim that was renewed has
+been completed meanwhile, say. So its refusal counts only of what was asked once; the rest is not known either.
 """
 
 from __future__ import annotations
@@ -70,12 +73,13 @@ class Referral(Operation):
         self.rows = rows
         self.patience_ms = 2 * host.timing.resend_ms
         self._speak_ms = self.deadline_ms
-        self._verdicts: dict[ClaimRow, Verdict] = {}
+        self._verdicts: dict[ClaimRow, Verdict | None] = {}
+        """None where what a leader says leaves in doubt what was done before."""
         self._unasked: list[ClaimRow] = list(dict.fromkeys(rows))
         self._asked: list[LeaderQuestion] = []
         self._failure: m.Failed | None = None
-        self._is_in_doubt = False
-        """Whether a leader may have done what was asked before it was deposed."""
+        self._doubted: dict[ClaimRow, None] = {}
+        """Rows of which a leader may have done what was asked before it was deposed."""
 
     def question(self, request: int, rows: Sequence[ClaimRow]) -> m.Message:
         """What a leader is asked about some of the rows."""
@@ -85,7 +89,11 @@ class Referral(Operation):
         """What a leader says; nothing when it is no answer to this."""
         raise NotImplementedError
 
-    def answer_of(self, verdicts: Mapping[ClaimRow, Verdict]) -> m.Message:
+    def is_refusal(self, verdict: Verdict) -> bool:
+        """Whether this says that what was asked was not done and will not be."""
+        raise NotImplementedError
+
+    def answer_of(self, verdicts: Mapping[ClaimRow, Verdict | None]) -> m.Message:
         """What the client is told; rows without verdict are not known."""
         raise NotImplementedError
 
@@ -123,7 +131,9 @@ class Referral(Operation):
         if not self._verdicts:
             self._speak_ms = min(self.deadline_ms, now_ms + self.patience_ms)
             self.host.schedule(self._speak_ms, self)
-        self._verdicts.update(zip(question.rows, verdicts, strict=True))
+        for row, verdict in zip(question.rows, verdicts, strict=True):
+            was_asked_before = question.was_repeated or row in self._doubted
+            self._verdicts[row] = None if was_asked_before and self.is_refusal(verdict) else verdict
         self._speak_if_due(now_ms)
 
     def on_failed(self, now_ms: int, question: LeaderQuestion, failure: m.Failed) -> None:
@@ -131,7 +141,8 @@ class Referral(Operation):
         have led still when it was asked first. Otherwise these rows stay unknown."""
         self._asked.remove(question)
         if failure.code == "not_leader":
-            self._is_in_doubt = self._is_in_doubt or question.was_repeated
+            if question.was_repeated:
+                self._doubted.update(dict.fromkeys(question.rows))
             self._unasked += question.rows
             self.host.schedule(min(self.deadline_ms, now_ms + self.host.timing.resend_ms), self)
             return
@@ -151,7 +162,7 @@ class Referral(Operation):
         """No leader, or no answer."""
         if self._verdicts:
             self._speak_if_due(now_ms)
-        elif self._asked or self._failure is not None or self._is_in_doubt:
+        elif self._asked or self._failure is not None or self._doubted:
             self.give_up("a leader did not answer in time; it may or may not have happened; try again")
         else:
             self.refuse("no_leader", "a partition has no leader now; try again in a few seconds")
@@ -174,7 +185,11 @@ class ClaimReferral(Referral):
         cancelled = columns.unpack_u64(message.cancelled)
         return [(end_ms, index in cancelled) for index, end_ms in enumerate(columns.unpack_u64(message.ends))]
 
-    def answer_of(self, verdicts: Mapping[ClaimRow, Verdict]) -> m.Message:
+    def is_refusal(self, verdict: Verdict) -> bool:
+        """The claim is lost."""
+        return not verdict[0]
+
+    def answer_of(self, verdicts: Mapping[ClaimRow, Verdict | None]) -> m.Message:
         """Ends, which of them nobody knows, and which tasks are cancelled."""
         known = [verdicts.get(row) for row in self.rows]
         return m.Renewed(
@@ -226,10 +241,14 @@ class ReviveOperation(Referral):
         """``Revival``s."""
         return [(outcome, False) for outcome in message.outcomes] if isinstance(message, m.Revived) else []
 
-    def answer_of(self, verdicts: Mapping[ClaimRow, Verdict]) -> m.Message:
+    def is_refusal(self, verdict: Verdict) -> bool:
+        """The task was not to be revived."""
+        return verdict[0] != m.Revival.REVIVED
+
+    def answer_of(self, verdicts: Mapping[ClaimRow, Verdict | None]) -> m.Message:
         """``Revival``s, in the order asked."""
         unknown = (int(m.Revival.UNKNOWN), False)
-        return m.Revived(self.origin.request, bytes(verdicts.get(row, unknown)[0] for row in self.rows))
+        return m.Revived(self.origin.request, bytes((verdicts.get(row) or unknown)[0] for row in self.rows))
 
 
 def rows_of(task_ids: bytes, tokens: bytes) -> list[ClaimRow]:

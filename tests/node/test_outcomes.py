@@ -505,6 +505,62 @@ def test_what_a_leader_may_have_recorded_before_it_was_deposed_is_not_refused(
     assert isinstance(answer, m.Failed) and not answer.is_definite
 
 
+def coordinator_of(machines: Machines) -> str:
+    return next(name for name in machines.names if name != leader_of(machines)[0])
+
+
+def test_what_a_leader_did_when_it_was_asked_first_is_not_refused_at_the_second_asking(machines: Machines) -> None:
+    """The task was completed between a renewal and its repetition, whose answer was taken for one on both."""
+    enqueue(machines)
+    task_id, token = claimed(machines)
+    end_ms = history(machines, task_id).claims.entries[token].end.value
+    machines.is_lost = lambda message: isinstance(message, m.Renewed)
+    machines.ask(coordinator_of(machines), m.Renew(4, 2 * LEASE_MS, task_id, columns.pack_u64([token])), b"holder")
+    complete(machines, (task_id, token))
+    machines.is_lost = lambda message: False
+    machines.pass_time(1_000)
+
+    assert history(machines, task_id).claims.entries[token].end.value > end_ms
+    answer, = machines.answers_to(b"holder")
+    assert isinstance(answer, m.Renewed)
+    assert list(columns.unpack_u64(answer.unknown)) == [0]
+
+
+def test_a_revival_is_not_refused_at_the_second_asking_though_the_task_has_ended_since(machines: Machines) -> None:
+    task_id = enqueue(machines, Retry(max_attempts=1))
+    conclude(machines, FAILED, claimed(machines), 0)
+    machines.is_lost = lambda message: isinstance(message, m.Revived)
+    machines.ask(coordinator_of(machines), m.Revive(7, task_id), b"friend")
+    machines.pass_time(20)
+    complete(machines, claimed(machines))
+    machines.is_lost = lambda message: False
+    machines.pass_time(1_000)
+
+    assert history(machines, task_id).round == 1
+    answer, = machines.answers_to(b"friend")
+    assert isinstance(answer, m.Revived)
+    assert list(answer.outcomes) == [m.Revival.UNKNOWN]
+
+
+def test_what_a_deposed_leader_may_have_done_is_not_refused_by_the_next_one(machines: Machines) -> None:
+    enqueue(machines)
+    task_id, token = claimed(machines)
+    machines.is_lost = lambda message: isinstance(message, m.Renewed)
+    coordinator = coordinator_of(machines)
+    machines.ask(coordinator, m.Renew(4, 2 * LEASE_MS, task_id, columns.pack_u64([token])), b"holder")
+    complete(machines, (task_id, token))
+    for state in (Session.LOST, Session.CONNECTED):
+        for name in machines.names:
+            machines.give(name, SessionChanged(state))
+        machines.pass_time(100)
+    machines.is_lost = lambda message: False
+    machines.pass_time(6_000)
+
+    answer, = machines.answers_to(b"holder")
+    assert isinstance(answer, m.Renewed)
+    assert list(columns.unpack_u64(answer.unknown)) == [0]
+
+
 def test_what_no_leader_was_asked_twice_is_refused(machines: Machines) -> None:
     enqueue(machines)
     task_id, token = claimed(machines)
