@@ -30,10 +30,10 @@ def wall_ms() -> int:
 
 
 class Minter:
-    """A mint with the system's time and randomness."""
+    """A mint with the system's randomness, or that of whoever replays what it does."""
 
-    def __init__(self) -> None:
-        self._random = random.SystemRandom()
+    def __init__(self, chance: random.Random | None = None) -> None:
+        self._random = chance or random.SystemRandom()
         self._mint = self._begun()
         self._lock = threading.Lock()
         self._asked_ms = 0

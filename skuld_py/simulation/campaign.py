@@ -23,6 +23,7 @@ from skuld_py.node.turn import Machine
 from skuld_py.simulation import checkers
 from skuld_py.simulation.archiving import Archiver
 from skuld_py.simulation.awaiting import Awaiter
+from skuld_py.simulation.calling import Caller
 from skuld_py.simulation.checkers import Evidence, Finding
 from skuld_py.simulation.checkers.convergence import replicas_are_equal
 from skuld_py.simulation.checkers.evidence import EVIDENCE_MAX, claims_of
@@ -138,6 +139,8 @@ class Campaign:
             Meddler(client, self.options).begin()
         if self.options.workload.schedule_ms:
             Ticker(self._make_client("t0", self.options.workload.patience_ms), self.options).begin()
+        for number in range(2) if self.options.workload.verb_ms else ():
+            Caller(self._make_client(f"v{number}", self.options.workload.patience_ms), self.options).begin()
         if self.options.workload.forge_ms:
             Forger(self._make_client("f0", self.options.workload.patience_ms), self.options).begin()
         if self.options.workload.is_hoarding:
@@ -294,6 +297,8 @@ class Campaign:
         stats += Counter({f"registry {what}": count for what, count in cluster.registry.counts.items()})
         stats += Counter(f"{type(operation.message).__name__} {operation.status.value}"
                          for operation in history.operations)
+        stats += Counter(f"call {call.verb} {call.status.value}" for call in history.calls)
+        stats["calls asked again"] += sum(1 for call in history.calls if call.is_asked_again)
         stats += Counter({f"probe {name}": count for name, count in self.probes().items()})
         acks = sum(1 for _ in history.of(m.Enqueue, Status.OK))
         stats.update({

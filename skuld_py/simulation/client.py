@@ -43,8 +43,12 @@ class Client:
 
     def ask(self, make: Make, then: Then) -> Operation:
         """Send what ``make`` makes of a request number to some node."""
+        return self.ask_at(self.random.choice(self.nodes), make, then, self.patience_ms)
+
+    def ask_at(self, node: str, make: Make, then: Then, patience_ms: int) -> Operation:
+        """Send it to this one, and wait for so long."""
         self._requests += 1
-        request, node = self._requests, self.random.choice(self.nodes)
+        request = self._requests
         message = make(request)
         if self._is_muted(self.name, request):
             return Operation(self.name, request, node, message, self.scheduler.now_ms)
@@ -52,7 +56,7 @@ class Client:
         self._then[request] = then
         self._network.send(self.name, node, (message,))
         wait_ms = getattr(message, "wait_ms", 0)
-        self.scheduler.after(self.patience_ms + wait_ms, self._give_up, operation)
+        self.scheduler.after(patience_ms + wait_ms, self._give_up, operation)
         return operation
 
     def _receive(self, sender: str, messages: Envelope) -> None:

@@ -28,6 +28,31 @@ class Status(Enum):
 
 
 @attrs.define(eq=False)
+class Call:
+    """One call of a verb of the library: all that was asked for it, and what its caller was told at last."""
+
+    client: str
+    verb: str
+    begun_ms: int
+    clock_ms: int
+    """The latest that the caller's clock showed when it asked."""
+    status: Status = Status.OPEN
+    done_ms: int = -1
+    told: object = None
+    """What it returned, or the code of what it raised."""
+    operations: list[Operation] = attrs.field(factory=list, repr=False)
+
+    @property
+    def is_asked_again(self) -> bool:
+        """Whether an attempt was in doubt that others came after."""
+        return any(operation.status is Status.INFO for operation in self.operations[:-1])
+
+    def __str__(self) -> str:
+        return (f"{self.begun_ms}..{self.done_ms} ms {self.client} {self.verb} {self.status.value}"
+                f" {str(self.told)[:80]}")
+
+
+@attrs.define(eq=False)
 class Operation:
     """One request of one client."""
 
@@ -39,6 +64,20 @@ class Operation:
     status: Status = Status.OPEN
     done_ms: int = -1
     answer: Message | None = None
+    call: Call | None = None
+    """Of which it is a part, if of any."""
+
+    @property
+    def asked_ms(self) -> int:
+        """When it was asked for first, by whichever attempt."""
+        attempts = self.call.operations if self.call is not None else ()
+        return min((each.invoked_ms for each in attempts if type(each.message) is type(self.message)),
+                   default=self.invoked_ms)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether its client was told that it did not happen, now or by an attempt that came after it."""
+        return self.status is Status.FAIL or (self.call is not None and self.call.status is Status.FAIL)
 
     @property
     def is_ok(self) -> bool:
@@ -47,7 +86,8 @@ class Operation:
 
     def __str__(self) -> str:
         return (f"{self.invoked_ms}..{self.done_ms} ms {self.client}#{self.request} at {self.node}"
-                f" {self.status.value}: {str(self.message)[:160]} -> {str(self.answer)[:160]}")
+                f" {self.status.value}: {str(self.message)[:160]} -> {str(self.answer)[:160]}"
+                f"{'' if self.call is None else f', for {self.call}'}")
 
 
 @attrs.define(eq=False)
@@ -77,6 +117,7 @@ class History:
     def __init__(self) -> None:
         self.operations: list[Operation] = []
         self.holds: list[Hold] = []
+        self.calls: list[Call] = []
         self.archived: dict[bytes, list[Archived]] = {}
         """All that was put into the archive, by task."""
         self._open: dict[tuple[str, int], Operation] = {}

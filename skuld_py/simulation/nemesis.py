@@ -91,6 +91,8 @@ class Nemesis:
         self._victim = victim
         self._calm = calm
         self._is_over = False
+        self._is_ahead = False
+        """Whether a node was set ahead last, and not right again."""
         self._starts: dict[str, Callable[[Fault], bool]] = {
             "crash": self._crash, "blackout": self._crash, "disk full": self._fill_disk,
             "new leader crash": self._crash_new_leader, "clock step": self._step_clock,
@@ -202,11 +204,14 @@ class Nemesis:
     def _set_ahead(self, fault: Fault) -> bool:
         """A node starts anew with a clock that is far ahead, and once more when that is right again."""
         ahead_ms = AHEAD_MS[self._draw(fault, (0, len(AHEAD_MS) - 1))]
+        if self._victim.options.has_lone_clocks and self._is_ahead:
+            return False
         self._start_by(fault, ahead_ms)
         self._at_stop(fault, self._start_by, fault, 0)
         return True
 
     def _start_by(self, fault: Fault, ahead_ms: int) -> None:
+        self._is_ahead = bool(ahead_ms)
         process = self._process(fault)
         process.crash()
         self._victim.set_ahead(process.name, ahead_ms)

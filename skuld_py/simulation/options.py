@@ -103,9 +103,9 @@ class Workload:
     pause_ms: int = 0
     """Mean time between pauses of some queue; 0: nobody pauses any."""
     schedule_ms: int = 0
+    """The period of schedules; 0: nobody puts any."""
     forge_ms: int = 0
     """Mean time between two forgeries; 0: none."""
-    """The period of schedules; 0: nobody puts any."""
     limit_ms: int = 0
     """Mean time between changes of some queue's limits; 0: nobody limits any."""
     is_hoarding: bool = False
@@ -129,6 +129,8 @@ class Workload:
     """Some tasks are not to be claimed before a time at most so far ahead; 0: all at once."""
     life_ms: int = 0
     """Some tasks expire within this time; 0: none but far ahead."""
+    verb_ms: int = 0
+    """Mean time between calls of the library's verbs; 0: nobody uses it."""
     has_results: bool = False
     """Whether completions have results, and failures errors."""
 
@@ -166,6 +168,11 @@ class Options:
     def kinds(self) -> tuple[str, ...]:
         """All kinds of faults that may strike."""
         return (*self.faults, *(habit.kind for habit in self.apart))
+
+    @property
+    def has_lone_clocks(self) -> bool:
+        """Whether no more than one node is ahead at a time. Of three, two that are wrong alike are a majority."""
+        return bool(self.workload.verb_ms)
 
     @property
     def has_losses(self) -> bool:
@@ -207,6 +214,7 @@ class Options:
                 + (f" pauses={self.workload.pause_ms}" if self.workload.pause_ms else "")
                 + (f" keys={len(self.workload.keys)}" if self.workload.keys else "")
                 + (f" schedules={self.workload.schedule_ms}" if self.workload.schedule_ms else "")
+                + (f" verbs={self.workload.verb_ms}" if self.workload.verb_ms else "")
                 + (f" forges={self.workload.forge_ms}" if self.workload.forge_ms else "")
                 + (f" fast={self.fast}+{self.fast_ms}" if self.fast else "")
                 + (" many" if self.timing.look_round == 0 else "")

@@ -12,34 +12,47 @@ from __future__ import annotations
 import attrs
 
 from skuld_py.config import DEFAULT_LIMITS
-from skuld_py.simulation.faults import APART
-from skuld_py.simulation.options import Options, Workload
+from skuld_py.simulation.faults import AHEAD, APART
+from skuld_py.simulation.options import TWINS, Options, Workload
 from skuld_py.simulation.scheduler import stream
 from skuld_py.simulation.sessions import RegistryOptions
 
 EVERY = 11
 AMNESIA, CRAMPED = 7, 8
 """Of each eleven seeds the eighth, and the ninth."""
-PROFILES = {"amnesia": AMNESIA, "cramped": CRAMPED}
+SELDOM, DOUBTFUL = 22, 13
+"""Of each twenty-two seeds the fourteenth."""
+PROFILES = {"amnesia": (EVERY, AMNESIA), "cramped": (EVERY, CRAMPED), "doubtful": (SELDOM, DOUBTFUL)}
+"""Every how-manieth seed, and which one of these."""
 MESSAGE_BYTES = 5_000
 """The most that a message has where messages are small. What is cut into pages stays below it with those, what is
 not does not."""
 FAULTS = ("wipe", "wipe", "leave", "isolate", "isolate", "flap", "expire", "new leader crash")
+DOUBTFUL_FAULTS = ("expire", "expire", "expire", "new leader crash", "registry freeze", "registry cut", "isolate",
+                   "flap", "one way", "crash")
+CLOCK_FAULTS = ("reset", "replay")
+"""Where a node's clock is wrong the others live and are heard: who hears nobody may grant by his own clock."""
 CRAMPED_FAULTS = ("isolate", "isolate", "expire", "crash", "new leader crash", "voter damaged", "voter damaged")
 
 
 def apply_profile(seed: int, drawn: Options) -> Options:
     """The options of a seed, in the profile that its number has, if it has one."""
-    change = {AMNESIA: forgetful, CRAMPED: cramped}.get(seed % EVERY)
+    change = {"amnesia": forgetful, "cramped": cramped, "doubtful": doubtful}.get(profile_of(seed))
     return change(seed, drawn) if change is not None else drawn
+
+
+def profile_of(seed: int) -> str:
+    """The one that a seed's number has, if any."""
+    return next((name for name, (every, place) in PROFILES.items() if seed % every == place), "")
 
 
 def seeds_of(profile: str, first: int, count: int) -> range:
     """So many seeds of a profile, from a number on; of any or none, when no profile is named."""
     if not profile:
         return range(first, first + count)
-    first += (PROFILES[profile] - first) % EVERY
-    return range(first, first + count * EVERY, EVERY)
+    every, place = PROFILES[profile]
+    first += (place - first) % every
+    return range(first, first + count * every, every)
 
 
 def forgetful(seed: int, drawn: Options) -> Options:
@@ -81,3 +94,30 @@ def cramped(seed: int, drawn: Options) -> Options:
             lease_ms=(1_000, 8_000), fates=("renew", "renew", "abandon", "snooze"), batch_max=5, is_logging=False),
         faults=CRAMPED_FAULTS, apart=(), fault_every_ms=random.choice((400, 800)), is_total_loss=False,
         fast="", fast_ms=0, retention=attrs.evolve(drawn.retention, keep_ms=0, archives=False))
+
+
+def doubtful(seed: int, drawn: Options) -> Options:
+    """Answers are lost and leaders deposed while few tasks go through many hands, whose owners use the library.
+    Clocks of callers are wrong for moments, and those of nodes in runs that lose few messages. No disk is lost."""
+    random = stream(seed, "doubtful")
+    nodes = tuple(f"n{number}" for number in range(1, 4))
+    schedule_ms = random.choice((0, 900))
+    faults, loss = (CLOCK_FAULTS, 0.02) if schedule_ms else (DOUBTFUL_FAULTS, random.choice((0.1, 0.25)))
+    return attrs.evolve(
+        drawn, parameters=attrs.evolve(drawn.parameters, partitions=random.choice((1, 2)), replicas=3,
+                                       skew_ms=random.choice((100, 1_000))),
+        nodes=nodes, late=(),
+        timing=attrs.evolve(drawn.timing, resend_ms=50, request_ms=random.choice((400, 800)), grant_ms=300,
+                            exchange_ms=1_000, exchanges=4, exchange_units=10_000, exchange_page_ms=500,
+                            sweep_rows=2_000),
+        limits=DEFAULT_LIMITS,
+        weather=attrs.evolve(drawn.weather, loss=loss, latency_mean_ms=2.0, capacity=0),
+        registry=RegistryOptions(session_ms=800, watch_ms=20, ambiguity=0.1),
+        workload=Workload(
+            clients=1, queues=("q0",), enqueue_ms=2_000, claim_ms=200, read_ms=250, patience_ms=2_500,
+            lease_ms=(300, 2_000), fates=("late", "abandon", "fail", "complete"), batch_max=2, is_logging=False,
+            schedule_ms=schedule_ms, max_attempts=(1, 2, 25), keys=TWINS[:1], names=("daily", "weekly"),
+            verb_ms=random.choice((150, 400)), has_results=True),
+        faults=faults, apart=(AHEAD,) if schedule_ms else (), fault_every_ms=random.choice((400, 800)),
+        has_core_phase=False, is_total_loss=False, fast="", fast_ms=0,
+        retention=attrs.evolve(drawn.retention, keep_ms=0, archives=False))

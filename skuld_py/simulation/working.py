@@ -6,7 +6,7 @@ whose outcome it does not know.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from skuld_py.model import columns
@@ -20,21 +20,25 @@ from skuld_py.simulation.client import REPEATS_MAX, Client, Then
 from skuld_py.simulation.history import Hold, Operation, Status
 from skuld_py.simulation.options import Options
 
+Fate = Callable[[Sequence[Hold], int], None]
+
 
 class Worker:
     """Claims tasks and does one of many things with them."""
 
-    def __init__(self, client: Client, options: Options, fates: Sequence[str]) -> None:
+    def __init__(self, client: Client, options: Options, fates: Sequence[str],
+                 more: Mapping[str, Fate] | None = None) -> None:
         self._client = client
         self._random = client.random
         self._options = options
         self._history = client.history
-        self._fates: dict[str, Callable[[Sequence[Hold], int], None]] = {
+        self._fates: dict[str, Fate] = {
             "complete": self._complete_in_time,
             "finish": lambda holds, lease_ms: self.complete(holds, REPEATS_MAX),
             "renew": self._renew_on, "release": self._release, "late": self._complete_late,
             "abandon": lambda holds, lease_ms: None,
-            "fail": partial(self._conclude, FAILED), "snooze": partial(self._conclude, SNOOZED)}
+            "fail": partial(self._conclude, FAILED), "snooze": partial(self._conclude, SNOOZED),
+            **(more or {})}
         self._likes = tuple(fates)
 
     def begin(self) -> None:

@@ -15,7 +15,7 @@ import attrs
 
 from mutants.mutant import Mutant, Rotten
 from mutants.workshop import Broken, Catch, Workshop
-from skuld_py.simulation.profiles import EVERY
+from skuld_py.simulation.profiles import PROFILES
 
 
 @attrs.frozen
@@ -107,8 +107,8 @@ class Campaign:
 
     def _place(self, mutant: Mutant, seed: int) -> int:
         """The how-manieth seed that was played for it this one is."""
-        step = EVERY if "--profile" in mutant.options else 1
-        return (seed - self.first) // step + 1
+        every = [PROFILES[word][0] for word in mutant.options if word in PROFILES]
+        return (seed - self.first) // (*every, 1)[0] + 1
 
     def _see_that_it_passes(self, mutant: Mutant, seed: int) -> None:
         with self.workshop.copy() as scratch:

@@ -11,6 +11,7 @@ ASKING, CONCLUDING = "client/asking.py", "client/concluding.py"
 LOST = "tests/client/test_lost_answers.py::"
 LOST_ROWS = [LOST + f"test_what_is_refused_when_it_is_asked_again_has_not_happened[{row}]"
              for row in ("renew-finish_all", "retry-cancel_all")]
+DOUBTFUL = ("--profile", "doubtful")
 FORKS = "tests/client/test_forks.py::"
 INTERRUPTS = "tests/client/test_interrupts.py::"
 ARGUMENTS = "tests/client/test_arguments.py::"
@@ -143,12 +144,13 @@ MUTANTS: tuple[Mutant, ...] = (
            "tests/client/test_pursuit.py::test_it_is_asked_ever_more_seldom", seeds=0),
     mutant("doubt-forgotten", "who asks again believes a refusal of what he asked for before", PURSUIT,
            "            return doubted(answer) if is_in_doubt and doubted is not None else answer\n",
-           "            return answer\n", "A2", *LOST_ROWS, seeds=0),
+           "            return answer\n", "A2", *LOST_ROWS, seeds=60, options=DOUBTFUL),
     mutant("loss-believed", "a claim that was renewed or ended is called lost as if that had not been",
            HOLDING, "    return attrs.evolve(answer, unknown=columns.pack_u64(lost))\n", "    return answer\n",
            "A2",
            LOST + "test_what_is_refused_when_it_is_asked_again_has_not_happened[renew-finish_all]",
-           LOST + "test_what_is_refused_when_it_is_asked_again_has_not_happened[renew_many-finish_all]", seeds=0),
+           LOST + "test_what_is_refused_when_it_is_asked_again_has_not_happened[renew_many-finish_all]",
+           seeds=60, options=DOUBTFUL),
     mutant("revival-disbelieved", "a task that was revived, and has ended since, is refused", CONCLUDING,
            "        outcome if outcome == Revival.REVIVED else Revival.UNKNOWN for", "        outcome for", "A2",
            LOST + "test_what_is_refused_when_it_is_asked_again_has_not_happened[retry-finish_all]", seeds=0),

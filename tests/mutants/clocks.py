@@ -6,13 +6,15 @@ from mutants.mutant import Mutant, mutant
 
 MINTING, ENQUEUEING, SERVING = "client/minting.py", "client/enqueueing.py", "node/serving.py"
 SCHEDULING, SCHEDULE, TIMEKEEPING = "node/scheduling.py", "model/schedule.py", "node/timekeeping.py"
+DOUBTFUL = ("--profile", "doubtful")
 NODES = "tests/node/test_scheduling.py::"
 MINTS, ASKING = "tests/client/test_minting.py::", "tests/node/test_asking.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("mint-stays-ahead", "a mint goes on from where a wrong clock drove it", MINTING,
-           "            if self._mint.time_ms > max(", "            if False and self._mint.time_ms > max(", "A2",
-           MINTS + "test_ids_rise_above_what_was_acknowledged_whatever_the_clock_does", seeds=0),
+           "            if self._mint.time_ms > max(", "            if False and self._mint.time_ms > max(", "D11",
+           MINTS + "test_ids_rise_above_what_was_acknowledged_whatever_the_clock_does",
+           seeds=60, options=DOUBTFUL),
     mutant("fresh-mint-forgets", "a fresh mint makes ids below those that were acknowledged", MINTING,
            "                self._mint = self._begun(self._acknowledged_ms)\n            self._mint.raise",
            "                self._mint = self._begun()\n            self._mint.raise", "A2",
@@ -35,7 +37,8 @@ MUTANTS: tuple[Mutant, ...] = (
            ASKING + "test_a_floor_of_the_future_is_told_as_one_that_ids_may_be_above", seeds=0),
     mutant("definition-of-tomorrow-kept", "a schedule is kept as made when a wrong clock says", SCHEDULE,
            "since_ms=min(self.since_ms, now_ms))", "since_ms=max(self.since_ms, 0 * now_ms))", "C20",
-           NODES + "test_a_schedule_put_again_ticks_from_now_on_though_its_version_is_of_tomorrow", seeds=0),
+           NODES + "test_a_schedule_put_again_ticks_from_now_on_though_its_version_is_of_tomorrow",
+           seeds=60, options=DOUBTFUL),
     mutant("definition-of-tomorrow-awaited", "a schedule of a node whose clock was wrong is silent until then",
            SCHEDULING, "Plan(schedule, schedule.since_ms, now_ms)",
            "Plan(schedule, schedule.since_ms, max(now_ms, schedule.since_ms))", "C20",

@@ -21,7 +21,7 @@ from skuld_py.model.setting import PAUSED, YES
 from skuld_py.partition import tables
 from skuld_py.simulation.checkers import Evidence
 from skuld_py.simulation.faults import Fault
-from skuld_py.simulation.history import History, Hold
+from skuld_py.simulation.history import Call, History, Hold, Status
 from skuld_py.simulation.notes import Note, What
 from skuld_py.simulation.registry import Write
 from skuld_py.simulation.store import MemoryStore
@@ -136,6 +136,16 @@ class Story:
         rows = (m.SettingRow(PAUSED, queue, shown, "ops", value),) if shown else ()
         return self.tell(lambda request: m.GetSettings(request, PAUSED, queue, b""),
                          m.GotSettings(0, rows, b"", shown + 1 if version is None else version), at_ms)
+
+    def call(self, status: Status, verb: str = "enqueue", *, last: int = 1, clock_ms: int = 0) -> Story:
+        """The last operations were one call of the library, which ended so."""
+        operations = self.history.operations[-last:]
+        call = Call(operations[0].client, verb, operations[0].invoked_ms, clock_ms, status, operations[-1].done_ms,
+                    operations=operations)
+        for operation in operations:
+            operation.call = call
+        self.history.calls.append(call)
+        return self
 
     def hold(self, token: int, start_ms: int, stop_ms: int, task: bytes = TASK) -> Story:
         self.history.holds.append(Hold(task, token, f"w{token}", start_ms - 1, start_ms, stop_ms))

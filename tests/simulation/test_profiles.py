@@ -14,18 +14,19 @@ from skuld_py.simulation.campaign import run
 from skuld_py.simulation.lateness import Envelope, Lateness
 from skuld_py.simulation.network import CALM, JUST_MS, Network
 from skuld_py.simulation.options import draw_options
-from skuld_py.simulation.profiles import AMNESIA, EVERY, PROFILES, apply_profile, seeds_of
+from skuld_py.simulation.profiles import AMNESIA, DOUBTFUL, EVERY, SELDOM, apply_profile, profile_of, seeds_of
 from skuld_py.simulation.scheduler import Scheduler, stream
 
 PAGE = m.ClaimPage(0, 1, b"", b"", b"", Column(), Column())
 GOSSIP = m.Gossip((), ())
 
 
-def test_two_of_eleven_seeds_are_of_a_profile_and_the_others_play_what_they_always_played() -> None:
-    for seed in range(4 * EVERY):
-        drawn, is_of_profile = draw_options(seed), seed % EVERY in PROFILES.values()
-        assert (apply_profile(seed, drawn) != drawn) is is_of_profile
-        assert not is_of_profile or apply_profile(seed, drawn).has_losses
+def test_five_of_twenty_two_seeds_are_of_a_profile_and_the_others_play_what_they_always_played() -> None:
+    for seed in range(2 * SELDOM):
+        drawn, profile = draw_options(seed), profile_of(seed)
+        assert (apply_profile(seed, drawn) != drawn) is bool(profile)
+        assert not profile or apply_profile(seed, drawn).has_losses is (profile != "doubtful")
+    assert sum(bool(profile_of(seed)) for seed in range(2 * SELDOM)) == 10
 
 
 def test_no_kept_seed_is_of_a_profile() -> None:
@@ -59,6 +60,22 @@ def test_a_cramped_run_hands_claims_on_in_pages_and_damages_voters() -> None:
     assert stats["probe claims pulled over pages"] > 10
     assert stats["probe claims pushed over pages"] > 10
     assert stats["fault voter damaged"] > 0
+
+
+def test_seeds_of_the_rarest_profile_are_all_of_it() -> None:
+    assert [*seeds_of("doubtful", 0, 3)] == [DOUBTFUL, DOUBTFUL + SELDOM, DOUBTFUL + 2 * SELDOM]
+    assert seeds_of("doubtful", DOUBTFUL + 1, 1)[0] == DOUBTFUL + SELDOM
+
+
+def test_in_a_doubtful_run_calls_of_the_library_are_granted_refused_and_in_doubt() -> None:
+    verdicts = [run(seed) for seed in seeds_of("doubtful", 0, 3)]
+    stats: Counter[str] = sum((verdict.stats for verdict in verdicts), Counter())
+
+    assert all(verdict.passed for verdict in verdicts)
+    for verb in ("retry", "put_schedule", "enqueue"):
+        assert min(stats[f"call {verb} {end}"] for end in ("ok", "info")) > 0
+    assert stats["call retry fail"] > 0
+    assert stats["calls asked again"] > 30
 
 
 # -- lateness ----------------------------------------------------------------------------------------

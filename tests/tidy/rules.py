@@ -33,7 +33,7 @@ ROOMS: dict[str, frozenset[str] | str] = {
     "cluster": _MODEL,
     "node": _MODEL | {"partition", "cluster"},
     "runtime": _NODE | {"wire", "almanac"},
-    "simulation": _NODE | {"wire"},
+    "simulation": _NODE | _CLIENT,
     "embedded": frozenset({"errors", "config"}),
     "client": _MODEL | {"wire"},
     "gateway": _CLIENT,

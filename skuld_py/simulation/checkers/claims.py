@@ -165,7 +165,7 @@ def completed_is_not_granted(evidence: Evidence) -> Finding:
 
 def renewals_are_the_holders(evidence: Evidence) -> Finding:
     """[C9] A renewal or another end than completion is by the holder of the task's newest claim, and no end ever
-    moves back."""
+    moves back. An end that is asked for again may have come with the first asking."""
     newest = newest_told(evidence)
     holders = {(told.task, told.token): told.operation.client for told in evidence.told}
     ends: dict[tuple[bytes, int], list[tuple[int, int]]] = {}
@@ -182,7 +182,8 @@ def renewals_are_the_holders(evidence: Evidence) -> Finding:
             what = f"{task_id.hex()} token {token:#x}"
             if holders.get((task_id, token)) != operation.client:
                 yield f"{what} is held by {holders.get((task_id, token))}: {operation}"
-            if task_id in newest and newest[task_id].before(operation.invoked_ms) > token:
+            since_ms = operation.asked_ms if isinstance(operation.message, m.Conclude) else operation.invoked_ms
+            if task_id in newest and newest[task_id].before(since_ms) > token:
                 yield f"{what} is not the newest: {operation}"
         for operation, task_id, token, end_ms in renewals:
             if known[task_id, token].before(operation.invoked_ms) > end_ms:
@@ -227,7 +228,7 @@ def stale_writers_are_fenced(evidence: Evidence) -> Finding:
             for task_id, token, end_ms in renewals_of(operation) if is_stale(task_id, token, operation)]
     late += [(operation, task_id, token, end_ms) for operation in evidence.history.of(m.Conclude, Status.OK)
              for task_id, token, end_ms in conclusions_of(operation)
-             if task_id in newest and newest[task_id].before(operation.invoked_ms) > token]
+             if task_id in newest and newest[task_id].before(operation.asked_ms) > token]
 
     def broken() -> Iterator[str]:
         for operation, task_id, token, end_ms in late:

@@ -29,6 +29,7 @@ from skuld_py.simulation.checkers.evidence import (
     outcomes_of,
     rows_of,
 )
+from skuld_py.simulation.checkers.mints import mints_astray
 from skuld_py.simulation.checkers.ticks import definitions_of, is_tick
 from skuld_py.simulation.history import Operation, Status
 
@@ -176,7 +177,8 @@ def _is_lasting(evidence: Evidence, body: bytes) -> bool:
 
 def ids_are_unique(evidence: Evidence) -> Finding:
     """[D11] No two clients make the same id, and those of each mint of a client rise in the order of their making,
-    ids of tasks with a key and all others each among themselves.
+    ids of tasks with a key and all others each among themselves; those of the library above what it was told of,
+    whatever its clock has shown.
 
     A client may send an id again, and another one may do that for it with the same body; then it is the
     same task. Tokens, the other ids of the project, are C1 and C2.
@@ -196,6 +198,6 @@ def ids_are_unique(evidence: Evidence) -> Finding:
                 newest[mint] = task_id
             elif maker.client != operation.client and first_body != body:
                 broken.append(f"{task_id.hex()} is made by {maker} and by {operation}")
-    return judge("D11 ids are unique and rise", len(makers) - len(newest), broken)
+    return judge("D11 ids are unique and rise", len(makers) - len(newest), [*broken, *mints_astray(evidence)])
 
 

@@ -28,6 +28,7 @@ from skuld_py.simulation.checkers.evidence import (
     rows_of,
 )
 from skuld_py.simulation.checkers.reading import question_of, reads_of_tasks, whole_reads
+from skuld_py.simulation.checkers.refusals import done_though_refused
 from skuld_py.simulation.checkers.settings import reads_of_settings
 from skuld_py.simulation.history import History, Operation, Status
 
@@ -80,7 +81,7 @@ def refusals_have_no_effect(evidence: Evidence) -> Finding:
     """[A2] What was refused is nowhere, unless an equal write was not; what was revived and claimed since, and is
     not done, is not said to be no dead task; what nobody made is not cancelled; and no operation stays open."""
     operations = evidence.history.operations
-    allowed = {effect for operation in operations if operation.status is not Status.FAIL
+    allowed = {effect for operation in operations if not operation.is_refused
                for effect in effects_of(operation)}
     refused = {effect: operation for operation in operations for effect in effects_of(operation)
                if effect not in allowed}
@@ -89,6 +90,7 @@ def refusals_have_no_effect(evidence: Evidence) -> Finding:
         for where, effect in _effects_seen(evidence):
             if effect in refused:
                 yield f"{where} shows what was refused: {refused[effect]}"
+        yield from done_though_refused(evidence)
         for operation, task_id in _made_up(evidence):
             yield f"{task_id.hex()} was cancelled, and nobody had made it: {operation}"
         for operation, task_id in _denied(evidence):
@@ -96,7 +98,7 @@ def refusals_have_no_effect(evidence: Evidence) -> Finding:
         for operation in operations:
             if _is_overdue(evidence, operation):
                 yield f"not answered by {evidence.end_ms} ms: {operation}"
-    fails = sum(1 for operation in operations if operation.status is Status.FAIL)
+    fails = sum(1 for operation in operations if operation.is_refused)
     return judge("A2 what is refused has no effect", fails, broken())
 
 

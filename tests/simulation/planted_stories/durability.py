@@ -22,12 +22,27 @@ from simulation.story import (
 )
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body
+from skuld_py.model.ids import IdMint
 from skuld_py.partition import tables
 from skuld_py.simulation.checkers import durability, survival
+from skuld_py.simulation.history import Status
 from skuld_py.simulation.notes import What
 
 URGENT = encode_body(Header("q", 5).encode(), b"payload")
 OTHERS_KEY = tables.prefix_of(0) + OTHER
+
+
+OLDER, = IdMint(7).mint(900, 1, 0)
+AHEAD, = IdMint(8).mint(6_011, 1, 0)
+
+
+def called(*tasks: bytes) -> Story:
+    """Tasks enqueued by calls of one client, one after the other."""
+    story = Story()
+    for number, task in enumerate(tasks):
+        answer = ACKED if number + 1 < len(tasks) and task != AHEAD else REFUSED
+        story.enqueue(answer, task=task, at_ms=1 + 5 * number, client="p").call(Status.OK, clock_ms=1_000)
+    return story
 
 
 def lost(kind: str, table: str = "body") -> Story:
@@ -156,8 +171,12 @@ CASES: Cases = {
             "falling": (lambda: Story().enqueue(task=OTHER, client="p").enqueue(at_ms=5, client="p"), "p#2"),
             "falling in one batch": (lambda: Story().enqueue(task=OTHER + TASK), "c1#1"),
             "twice in one batch": (lambda: Story().enqueue(task=TASK + TASK).enqueue(task=OTHER), "c1#1"),
+            "of a fresh mint below what was acknowledged": (lambda: called(TASK, OLDER), "is not above"),
+            "of a mint that was driven ahead": (lambda: called(AHEAD, AHEAD), "5011 ms ahead"),
         },
         lambda: Story().enqueue(task=OTHER, client="a").enqueue(task=TASK, client="b")
         .enqueue(task=THIRD, at_ms=3, client="a").enqueue(REFUSED, b"again", task=OTHER, at_ms=5, client="a")
-        .enqueue(ACKED, task=OTHER, at_ms=6, client="b")),
+        .enqueue(ACKED, task=OTHER, at_ms=6, client="b")
+        .enqueue(task=AHEAD, at_ms=7, client="d").call(Status.OK, clock_ms=2_000)
+        .enqueue(task=OLDER, at_ms=9, client="d").call(Status.OK, clock_ms=2_000)),
 }

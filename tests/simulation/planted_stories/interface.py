@@ -24,12 +24,23 @@ from simulation.story import (
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header
 from skuld_py.model.columns import pack_u64
-from skuld_py.model.history import CANCELLED, DIED, FAILED, RELEASED, REVIVED, encode_claim, encode_mark
+from skuld_py.model.history import (
+    CANCELLED,
+    DIED,
+    FAILED,
+    RELEASED,
+    REVIVED,
+    encode_claim,
+    encode_mark,
+    revival_of,
+)
+from skuld_py.model.history import History as TaskHistory
 from skuld_py.model.ids import named_id
 from skuld_py.model.outcomes import RESULT_SEQ
-from skuld_py.model.setting import UNSET
+from skuld_py.model.setting import PAUSED, UNSET, YES, encode_setting, setting_key
 from skuld_py.partition import tables
 from skuld_py.simulation.checkers import indexes, interface
+from skuld_py.simulation.history import Status
 
 BUSY = m.Failed(0, "busy", "no", True)
 PREFIX = tables.prefix_of(0)
@@ -68,6 +79,25 @@ def ended(kind: int) -> Story:
 
 def counted(value: bytes) -> Story:
     return stored().store("ready", READY, b"").store("counts", COUNTS, value)
+
+
+def revived() -> Story:
+    """A task that began anew once."""
+    return stored().store("history", KEY, TaskHistory(revived=revival_of(1, TOKEN)).encode())
+
+
+def revival(request: int) -> m.Message:
+    return m.Revive(request, TASK)
+
+
+def unheard(request: int) -> m.Message:
+    return m.Renew(request, 50, TASK, pack_u64([TOKEN]))
+
+
+def put() -> Story:
+    """A setting that all nodes have."""
+    row = m.SettingRow(PAUSED, "q", 5, "ops", YES)
+    return Story().store("meta", setting_key(PAUSED, "q"), encode_setting(row))
 
 
 def denied(at_ms: int) -> Story:
@@ -162,11 +192,25 @@ CASES: Cases = {
             "a cancelling is there": (
                 lambda: stored().cancel(answer=BUSY).store("history", KEY, encode_mark(CANCELLED, 5, 0)), "n1"),
             "what is not there is cancelled": (lambda: stored().cancel(task=OTHER), "c1#1"),
+            "a refused call did it at first": (
+                lambda: stored().enqueue(None).enqueue(REFUSED).call(Status.FAIL, last=2), "n1"),
+            "an end that a leader refused is there": (lambda: ended(FAILED).conclude(TOKEN, 0, 20), "n1"),
+            "a renewal that a leader refused is there": (
+                lambda: Story().claim(end_ms=60).renew(TOKEN, 0, 20).store("history", KEY, record(TOKEN)), "n1"),
+            "a renewal of a refused call is there": (
+                lambda: Story().claim(end_ms=60).tell(unheard, None).call(Status.FAIL, "renew")
+                .store("history", KEY, record(TOKEN)), "n1"),
+            "a revival that was refused at the second asking is there": (
+                lambda: revived().tell(revival, None).tell(revival, m.Revived(0, bytes([m.Revival.NOT_DEAD])))
+                .call(Status.FAIL, "retry", last=2), "n1 shows 1 revivals"),
+            "a setting that was refused is there": (lambda: put().put(5, answer=REFUSED), "n1 has"),
         },
         lambda: stored().enqueue(REFUSED).enqueue(UNSURE).enqueue(REFUSED, b"other").append(BUSY)
         .know(patience_ms=500, end_ms=1_600).ask(100).claim_nothing(m.Claimed(0, 0, ()))
         .store("history", KEY, record(TOKEN))
-        .tell(lambda request: m.Claim(request, "q", 1, 50, 1_000, "w"), UNSURE, 10, 2_500)),
+        .tell(lambda request: m.Claim(request, "q", 1, 50, 1_000, "w"), UNSURE, 10, 2_500)
+        .enqueue(None).enqueue(REFUSED).call(Status.INFO, last=2)
+        .claim(end_ms=60).renew(TOKEN, 99, 15).renew(TOKEN, 0, 20).conclude(TOKEN, 0, 20)),
     interface.reads_show_what_was_done: (
         {
             "no task": (lambda: Story().enqueue().read(20, is_there=False), "c2#2"),
