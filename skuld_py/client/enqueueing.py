@@ -33,6 +33,8 @@ from skuld_py.model import messages as m
 from skuld_py.model.columns import unpack_u64
 from skuld_py.model.ids import DuplicateId, TaskId, split, to_text
 
+IDS_MAX = 1_000_000
+"""Made by one call: some hundred megabytes."""
 _NOTHING = (None,) * 5
 
 
@@ -53,7 +55,10 @@ class Enqueueing:
 
     @verb
     def new_ids(self, count: int = 1, *, queue: str | None = None, key: str | None = None) -> Work[list[TaskId]]:
-        """Ids for tasks yet to be enqueued, all of one partition; for tasks with a key, name queue and key."""
+        """Ids for tasks yet to be enqueued, all of one partition; for tasks with a key, name queue and key. At
+        most a million at once (``bad_count``)."""
+        if type(count) is not int or not 0 <= count <= IDS_MAX:
+            raise Refused("bad_count", f"count: {count!r} is not in 0..{IDS_MAX}; ask again for more")
         if key is None:
             return (yield from self._name([None] * count))
         lane = prepare(checking.header_of(queue or "", 0), [b""], Given(key=key), 0).wanted
