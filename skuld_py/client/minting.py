@@ -20,6 +20,8 @@ from skuld_py.model.ids import TIME_END, IdMint, TaskId, time_of
 
 AHEAD_MS = 5_000
 """A mint may be so far ahead; nodes take ids that are, and some more for the skew bound."""
+LEAPS_MAX = 8
+"""Leaps of a clock that are remembered: what was acknowledged before one binds when what came after does not."""
 FUTURE_ID = "future_id"
 """What nodes call ids of the future."""
 
@@ -38,7 +40,8 @@ class Minter:
         self._lock = threading.Lock()
         self._asked_ms = 0
         self._asked: dict[str, int] = {}
-        self._acknowledged_ms = 0
+        self._acknowledged_ms = [0]
+        """The latest time that was acknowledged, and behind it what it was before each leap, of the last ones."""
         self._future_ms = TIME_END
         """Until then, no node takes an id of this time or a later one."""
 
@@ -59,21 +62,25 @@ class Minter:
         with self._lock:
             if now_ms < self._future_ms <= floor_ms + 1:
                 floor_ms = 0
-            if self._mint.time_ms > max(floor_ms, now_ms, self._acknowledged_ms) + AHEAD_MS:
-                self._mint = self._begun(self._acknowledged_ms)
+            if self._mint.time_ms > max(floor_ms, now_ms, self._acknowledged_ms[0]) + AHEAD_MS:
+                self._mint = self._begun(self._acknowledged_ms[0])
             self._mint.raise_floor(floor_ms)
             route = self._random.getrandbits(32) if lane is None else lane
             return list(map(TaskId, self._mint.mint(now_ms, count, route, lane is not None)))
 
     def note_acknowledged(self, made: Sequence[TaskId]) -> None:
         """These are stored: later ids are above them."""
+        time_ms = time_of(max(made))
         with self._lock:
-            self._acknowledged_ms = max(self._acknowledged_ms, time_of(max(made)))
+            if time_ms > self._acknowledged_ms[0] + AHEAD_MS:
+                self._acknowledged_ms = [time_ms, *self._acknowledged_ms[:LEAPS_MAX]]
+            else:
+                self._acknowledged_ms[0] = max(self._acknowledged_ms[0], time_ms)
 
     def note_refused(self, made: Sequence[TaskId]) -> None:
         """One of these was refused as of the future: begin again at the clock's time."""
         with self._lock:
             self._future_ms = time_of(max(made))
-            if self._future_ms <= self._acknowledged_ms + 1:
-                self._acknowledged_ms = 0
-            self._mint = self._begun(self._acknowledged_ms)
+            binding = [each for each in self._acknowledged_ms if each + 1 < self._future_ms]
+            self._acknowledged_ms = binding or [0]
+            self._mint = self._begun(self._acknowledged_ms[0])

@@ -126,7 +126,11 @@ class Process:
             self._world.note(self.name, "crash")
             self._fall()  # not even its start can be counted
             return
-        found = self._world.prepare(self)
+        try:
+            found = self._world.prepare(self)
+        except Corrupt as problem:
+            self._start_over(problem)
+            return
         self.starts = found.identity.starts
         member = Member(self.name, "127.0.0.1", 7_000, f"{self.name}.{self.boots}", found.identity.incarnation)
         self._world.note(self.name, "start", member.boot, found)

@@ -128,6 +128,19 @@ def test_what_was_acknowledged_by_a_wrong_clock_binds_nobody_once_it_is_refused(
     assert time_of(minted(minter, NOW_MS)) == NOW_MS
 
 
+def test_what_was_acknowledged_before_a_leap_binds_when_the_leap_does_not() -> None:
+    """A node that was as far ahead as the client acknowledged what the others refuse."""
+    minter = Minter()
+    before = minted(minter, NOW_MS + 3_000)
+    minter.note_acknowledged([before])
+    for _ in range(20):
+        minter.note_acknowledged([minted(minter, NOW_MS + HOUR_MS)])
+    minter.note_refused([minted(minter, NOW_MS + HOUR_MS)])
+    after = minted(minter, NOW_MS)
+
+    assert before < after and time_of(after) < NOW_MS + HOUR_MS
+
+
 def test_a_wall_clock_that_is_behind_follows_the_floor() -> None:
     minter = Minter()
     made = [minted(minter, NOW_MS - HOUR_MS + at_ms, NOW_MS) for at_ms in (0, 1, 2)]

@@ -54,7 +54,7 @@ def _rows_of(operation: Operation) -> Iterator[tuple[Row, bool]]:
     """Each claim that it would end or renew, and whether that was refused. A renewal that was granted says itself
     until when."""
     message, answer = operation.message, operation.answer
-    if not isinstance(message, m.Conclude | m.Renew):
+    if not isinstance(message, m.Conclude | m.Renew) or _is_forged(answer):
         return
     rows = list(endings_of(operation)) or [(task_id, token, 0) for task_id, token in zip(
         split(message.ids), unpack_u64(message.tokens), strict=True)]
@@ -63,6 +63,11 @@ def _rows_of(operation: Operation) -> Iterator[tuple[Row, bool]]:
     for index, (row, end_ms) in enumerate(zip(rows, ends, strict=True)):
         if row[2] or not end_ms:
             yield row, operation.is_refused or not (end_ms or index in unsure)
+
+
+def _is_forged(answer: m.Message | None) -> bool:
+    """Whether it was refused for its proof: it names another's claim, which its holder may end and renew."""
+    return isinstance(answer, m.Failed) and answer.code == "unknown_claim"
 
 
 def _ends_told(evidence: Evidence) -> dict[tuple[bytes, int], int]:
