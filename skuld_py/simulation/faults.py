@@ -42,8 +42,11 @@ class Habit:
 APART = (Habit("old copy", 0.15, 2_000), Habit("hold up", 0.4, 2_500), Habit("voter damaged", 0.1, 2_000))
 """New kinds go to the end."""
 AHEAD = Habit("clock ahead", 0.3, 5_000)
-"""A node is ahead of all others for a while, by a moment or by an hour. Drawn where nothing is collected by the
-clock: what an hour does to a retention of seconds says nothing."""
+"""A node is ahead of all others for a while, by a moment or by an hour; one at a time, for of three two that are
+wrong alike are a majority. Drawn where nothing is collected by the clock: what an hour does to a retention of
+seconds says nothing."""
+CLOCKS_MIN = 3
+"""Of fewer nobody can tell which is wrong."""
 AHEAD_MS = (200, 1_500, 60_000, 3_600_000)
 COPIES = ("old copy", "voter damaged")
 """Faults that put back what a disk held before, or damage it at a bad moment; as those of the disk."""

@@ -204,7 +204,7 @@ class Nemesis:
     def _set_ahead(self, fault: Fault) -> bool:
         """A node starts anew with a clock that is far ahead, and once more when that is right again."""
         ahead_ms = AHEAD_MS[self._draw(fault, (0, len(AHEAD_MS) - 1))]
-        if self._victim.options.has_lone_clocks and self._is_ahead:
+        if self._is_ahead:
             return False
         self._start_by(fault, ahead_ms)
         self._at_stop(fault, self._start_by, fault, 0)

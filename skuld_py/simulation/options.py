@@ -27,6 +27,7 @@ from skuld_py.simulation.faults import (
     AHEAD_MS,
     APART,
     CHURN,
+    CLOCKS_MIN,
     COPIES,
     DISK,
     NETWORK,
@@ -170,11 +171,6 @@ class Options:
         return (*self.faults, *(habit.kind for habit in self.apart))
 
     @property
-    def has_lone_clocks(self) -> bool:
-        """Whether no more than one node is ahead at a time. Of three, two that are wrong alike are a majority."""
-        return bool(self.workload.verb_ms)
-
-    @property
     def has_losses(self) -> bool:
         """Whether disks may lose what was committed."""
         return not {*self.kinds}.isdisjoint(DISK + COPIES)
@@ -268,8 +264,9 @@ def _draw_apart(seed: int, kinds: Sequence[str]) -> tuple[Habit, ...]:
 
 
 def _draw_ahead(random: Random, options: Options) -> Options:
-    """Where there are schedules, a node may be ahead for a while."""
-    is_unfit = options.retention.keep_ms or options.is_total_loss or options.fast
+    """Where there are schedules, a node may be ahead for a while, if others can tell that it is."""
+    is_unfit = (options.retention.keep_ms or options.is_total_loss or options.fast
+                or options.parameters.replicas < CLOCKS_MIN)
     if random.random() >= AHEAD.share or is_unfit or not options.workload.schedule_ms:
         return options
     return attrs.evolve(options, apart=(*options.apart, AHEAD))
