@@ -354,7 +354,8 @@ class Guards:
     # -- memory --------------------------------------------------------------------------------
 
     def before_commit(self, process: Process) -> None:
-        """A suspect that is trusted again from now on has learnt a promise that is new enough."""
+        """A suspect that is trusted again from now on has learnt a promise that is new enough. If that is its own,
+        with the name of a candidate, it votes by it as before."""
         for _, key, before, after in process.store.changes("meta"):
             if not key.startswith(_SUSPECT):
                 continue
@@ -366,6 +367,8 @@ class Guards:
                 recorded = self._recorded.get((process.name, partition), 0)
                 self._check(FILLED_PROMISE, int.from_bytes(record[:8], "big") >= recorded, process.name,
                             f"partition {partition}: promised {record!r}, recorded claims in {recorded}")
+                if candidate := record[8:].decode():
+                    self._voted[process.name, partition] = {_epoch_of(record): candidate}
 
     def _forget(self, where: Where) -> None:
         self._promised.pop(where, None)
