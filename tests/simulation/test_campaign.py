@@ -22,7 +22,7 @@ from skuld_py.simulation.cluster import Cluster
 from skuld_py.simulation.faults import FAULTS
 from skuld_py.simulation.options import draw_options
 
-SEEDS, CHUNK = 200, 50
+SEEDS, CHUNK = 200, 100
 """Of a campaign; thousands are for ``scripts/simulate``."""
 PLANTED_SEEDS = 200
 VACUOUS_MAX = 0.2

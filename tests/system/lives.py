@@ -36,8 +36,6 @@ SOON_S = 20.0
 TASKS_MAX = 12
 CLAIMED_MAX = 100
 FAR_S = 86_400.0
-LEASE_S, REAL_SKEW_S, MODEL_SKEW_S = 3.0, 0.5, 2.5
-"""A lease that is to lapse; and what is waited for beyond its end, more than the skew bounds."""
 NEVER = "0 0 29 2 *"
 RETRIES = Retry(3, backoff_s=3_600), Retry(3, backoff_s=0), Retry(1, backoff_s=3_600)
 """After a failure a task rests for longer than a life takes, or not at all, or dies."""
@@ -54,8 +52,6 @@ class World:
     client: Any
     queue: str
     now: Callable[[], float]
-    sleep: Callable[[float], None]
-    skew_s: float
     ids: list[bytes] = attrs.field(factory=list)
     claims: list[Claim] = attrs.field(factory=list)
 
@@ -78,22 +74,16 @@ class World:
                 self.ids.append(task_id)
         return [(self.number(task_id), bool(getattr(task_id, "is_duplicate", False))) for task_id in made]
 
-    def claim(self, wanted: int, lease_s: float = FAR_S) -> list[tuple[int, bytes, dict[str, str], int]]:
+    def claim(self, wanted: int) -> list[tuple[int, bytes, dict[str, str], int]]:
         """All that may be claimed, of which there are so many; the next claim's numbers follow the tasks'."""
         found: list[Claim] = []
         until = time.monotonic() + SOON_S
         while len(found) < wanted and time.monotonic() < until:
-            found += self.client.claim(self.queue, n=wanted - len(found), lease_s=lease_s, wait_s=1)
-        found += self.client.claim(self.queue, n=CLAIMED_MAX, lease_s=lease_s)
+            found += self.client.claim(self.queue, n=wanted - len(found), lease_s=FAR_S, wait_s=1)
+        found += self.client.claim(self.queue, n=CLAIMED_MAX, lease_s=FAR_S)
         found.sort(key=lambda claim: self.number(claim.id))
         self.claims += found
         return [(self.number(claim.id), claim.payload, dict(claim.headers), claim.priority) for claim in found]
-
-    def lapse(self, wanted: int) -> list[tuple[int, bytes, dict[str, str], int]]:
-        """All that may be claimed, until nobody holds it any more."""
-        found = self.claim(wanted, LEASE_S)
-        self.sleep(LEASE_S + self.skew_s)
-        return found
 
     def views(self) -> list[Any]:
         """What all readers are shown."""
@@ -202,11 +192,17 @@ def _fail(world: World, claim: Claim, word: bytes) -> None:
 
 
 def _on_claims(do: Callable[[World, list[Claim], list[bytes]], Any]) -> Callable[[Draw, int, int], Act]:
-    """An act on several claims at once."""
+    """An act on several claims at once, each of another task: of two that complete one task in one call, which
+    stands is not promised."""
     def make(draw: Draw, tasks: int, claims: int) -> Act:
         numbers = draw.sample(range(claims), min(claims, draw.randint(1, 3)))
         words = [bytes([draw.randrange(256)]) for _ in numbers]
-        return lambda world: do(world, [world.claims[number] for number in numbers], words)
+
+        def act(world: World) -> Any:
+            chosen = {world.claims[number].id: (world.claims[number], word)
+                      for number, word in zip(numbers, words, strict=True)}
+            return do(world, [claim for claim, _ in chosen.values()], [word for _, word in chosen.values()])
+        return act
     return make
 
 
@@ -291,7 +287,7 @@ ACTS: dict[str, tuple[Any, ...]] = {
     "enqueue_many": (2, "room"), "enqueue_again": (2, "tasks"), "enqueue_named": (1, "room"), "steps": (2, "room"),
     "complete_many": (1, "claims"), "fail_many": (1, "claims"), "renew_many": (2, "claims"),
     "cancel_many": (1, "tasks"), "retry_many": (1, "tasks"), "forged": (2, "claims"), "unknown": (1,),
-    "log": (2, "tasks"), "schedule": (1,), "limit": (1,), "pause": (1,), "lapse": (1, "tasks"),
+    "log": (2, "tasks"), "schedule": (1,), "limit": (1,), "pause": (1,),
 }
 """How often each is drawn, and what it needs."""
 MAKERS: dict[str, Callable[[Draw, int, int], Act]] = {
@@ -307,7 +303,7 @@ MAKERS: dict[str, Callable[[Draw, int, int], Act]] = {
     "renew_many": _on_claims(lambda world, claims, words: world.client.renew_many(claims, lease_s=FAR_S)),
     "enqueue_many": _enqueue_many, "enqueue_again": _enqueue_again, "enqueue_named": _enqueue_named,
     "steps": _steps, "forged": _forged, "unknown": _unknown, "log": _log, "schedule": _schedule, "limit": _limit,
-    "pause": _pause, "lapse": lambda draw, tasks, claims: lambda world: world.lapse(0),
+    "pause": _pause,
     "cancel_many": _on_task(lambda world, task_id: world.client.cancel(task_id, world.ids[0], w=2)),
     "retry_many": _on_task(lambda world, task_id: world.client.retry(task_id, world.ids[0])),
     "results_of": _on_task(lambda world, task_id: world.client.results_of(task_id)),
@@ -334,14 +330,13 @@ class Difference(AssertionError):
 def live(seed: int, nodes: list[str], acts: int) -> list[str]:
     """One life; gives its acts. Raises ``Difference``."""
     with Client(nodes, timeout_s=30) as client, MemoryClient() as memory:
-        real = World(client, f"life-{seed}", time.time, time.sleep, REAL_SKEW_S)
+        real = World(client, f"life-{seed}", time.time)
         return live_both(seed, real, in_memory(seed, memory), acts)
 
 
 def in_memory(seed: int, memory: MemoryClient) -> World:
     """A life's world in memory."""
-    return World(memory, f"life-{seed}", lambda: memory.cluster.wall_ms() / 1_000, memory.advance,
-                 MODEL_SKEW_S)
+    return World(memory, f"life-{seed}", lambda: memory.cluster.wall_ms() / 1_000)
 
 
 def live_both(seed: int, real: World, model: World, acts: int, soon_s: float = SOON_S) -> list[str]:
@@ -350,8 +345,8 @@ def live_both(seed: int, real: World, model: World, acts: int, soon_s: float = S
     for _ in range(acts):
         name, act = drawn(draw, len(model.ids), len(model.claims))
         expected = outcome(act, model)
-        if name in ("claim", "lapse"):
-            act = _claiming(name, len(expected))
+        if name == "claim":
+            act = _claiming(len(expected))
         told.append(name)
         found = outcome(act, real)
         if found != expected:
@@ -360,8 +355,8 @@ def live_both(seed: int, real: World, model: World, acts: int, soon_s: float = S
     return told
 
 
-def _claiming(name: str, wanted: int) -> Act:
-    return lambda world: getattr(world, name)(wanted)
+def _claiming(wanted: int) -> Act:
+    return lambda world: world.claim(wanted)
 
 
 def _compare_views(seed: int, told: list[str], real: World, model: World, soon_s: float) -> None:
