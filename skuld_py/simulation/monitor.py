@@ -189,10 +189,14 @@ class Monitor:
             return
         self.counts[DROPPED_IS_ELSEWHERE] += 1
         voters = self._voters_of(int.from_bytes(key[:2], "big"))
-        holders = [voter for voter in voters
-                   if _covers(table, self._processes[voter].store.committed(table, key), record)]
+        holders = [voter for voter in voters if self._is_struck(voter)
+                   or _covers(table, self._processes[voter].store.committed(table, key), record)]
         if name in voters or 2 * len(holders) <= len(voters):
             self.blame(DROPPED_IS_ELSEWHERE, f"{name} drops {table} {key.hex()}; of {voters} {holders} have it")
+
+    def _is_struck(self, name: str) -> bool:
+        """Whether a node is down and its disk lost something: nobody can know before it is back."""
+        return self.is_excused(name) and self._processes[name].machine is None
 
     def _was_refused(self, key: bytes) -> bool:
         """Whether all voters are sealed above a task that nobody collected, and have nothing of it: it came too
