@@ -89,7 +89,8 @@ def test_what_was_asked_for_since_is_found_without_a_look_at_what_was_not() -> N
 def test_of_very_many_windows_all_that_may_be_open_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows, "WINDOWS_MAX", 2)
     replica = Replica(0, CountingStore(), 100)
-    made = [put_named([replica], "n", NOON_MS + 9, window_ms) for window_ms in (DAY_MS, 7_000, 11_000)]
+    lengths = (DAY_MS, 7_000, 11_000, 13_000, 17_000)
+    made = [put_named([replica], f"{window_ms}", NOON_MS + 9, window_ms) for window_ms in lengths]
     assert all(ids.time_of(task_id) < NOON_MS + 9 for task_id in made)
 
     assert ids.split(one_page(replica, NOON_MS + 9).ids) == sorted(made)
