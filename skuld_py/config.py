@@ -134,6 +134,13 @@ class Timing:
     """Partitions of one node that change leader or cohort at a time."""
     gossip_partitions: int = 256
     """Partitions that one gossip tells of besides those that changed."""
+    gossip_queues: int = 1_000
+    """Queues that one gossip names; the wire has room for no more. All nodes have the same number: it tells a
+    reader whether there are others."""
+    gossip_heads: int = 512
+    """Heads of queues looked up for one gossip, over all partitions led; those of the other queues come with the
+    next ones. Of a queue with tasks in more partitions the best of so many is told, which orders nodes well
+    enough."""
     first_heir_delay_ms: int = 1_000
     """The same before a partition's first leader: all nodes start together then, and the first owners, which
     are evenly spread, should not lose to those that started a moment earlier."""

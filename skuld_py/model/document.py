@@ -139,7 +139,7 @@ class Document:
     def decode(cls, raw: bytes) -> Document:
         """Parse; raises ``Malformed`` naming the field."""
         try:
-            fields = dict(json.loads(raw))
+            fields = dict(_object(json.loads(raw)))
         except (ValueError, TypeError, RecursionError) as problem:
             raise Malformed("partition document", repr(problem)) from None
         if fields.pop("format", FORMAT) != FORMAT:

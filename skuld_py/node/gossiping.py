@@ -20,11 +20,8 @@ from skuld_py.model.node_messages import HEAD_BYTES
 from skuld_py.node.describing import collection
 from skuld_py.node.household import Household
 from skuld_py.node.moving import Moving
-from skuld_py.node.routing import QUEUES_MAX, UNKNOWN
+from skuld_py.node.routing import UNKNOWN
 
-HEADS_MAX = 512
-"""Heads of queues looked up for one gossip, over all partitions led; the other queues' come with the next ones. Of
-a queue with tasks in more partitions the best of so many is told, which orders nodes well enough."""
 TOLD_TIMES = 3
 Rows = tuple[m.LeaderRow | None, m.MoveRow | None]
 """What there is to tell of a partition."""
@@ -130,21 +127,23 @@ class Gossiping:
             heads |= {name: head for name, head in self._heads.items() if name not in heads}
             others += [name for name in self._others if name not in heads]
         self._heads, self._others = heads, others
-        return (*heads, *others)[:QUEUES_MAX], b"".join([*heads.values()][:QUEUES_MAX])
+        most = self._node.timing.gossip_queues
+        return (*heads, *others)[:most], b"".join([*heads.values()][:most])
 
     def _look_up(self, names: Iterable[str], bits: int) -> tuple[dict[str, bytes], list[str]]:
         """Heads of the first of these queues, and the others; none of what is paused or has nothing."""
+        timing = self._node.timing
         heads: dict[str, bytes] = {}
         others: list[str] = []
         looked = 0
         for name in names:
             if self._node.settings.is_paused(name):
                 continue
-            if looked >= HEADS_MAX or len(heads) == QUEUES_MAX:
+            if looked >= timing.gossip_heads or len(heads) == timing.gossip_queues:
                 others.append(name)
                 continue
             stocked = self._node.bulletin.stock.partitions(name.encode(), bits)
-            seen = stocked[: HEADS_MAX - looked]
+            seen = stocked[: timing.gossip_heads - looked]
             looked += len(seen)
             head = self._head(seen, name)
             if head != UNKNOWN:

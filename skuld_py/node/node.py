@@ -97,7 +97,7 @@ class Node:
         self._store = store
         self.settings = Settings(store)
         self.interests = Interests([vnode.replica for vnode in self.vnodes])
-        self.router = Router(me.name, timing.gossip_ms)
+        self.router = Router(me.name, timing.gossip_ms, timing.gossip_queues)
         self._registered: tuple[str, ...] = ()
         self._placement: Placement = ((),) * parameters.partitions
         self._requests = nonce << 24

@@ -22,17 +22,17 @@ from skuld_py.model.node_messages import HEAD_BYTES
 from skuld_py.model.prelude import NAMED
 
 PRIORITY_BYTES = HEAD_BYTES - ID_BYTES
-QUEUES_MAX = 1_000
-"""Queues that one gossip names."""
 UNKNOWN = b"\xff" * HEAD_BYTES
 """Sorts behind every head."""
 
 
 class Router:
-    """Where the queues' best tasks are said to be, by their heads (``HEAD_BYTES``)."""
+    """Where the queues' best tasks are said to be, by their heads (``HEAD_BYTES``). ``queues_max``: so many one
+    gossip names."""
 
-    def __init__(self, me: str, slack_ms: int) -> None:
+    def __init__(self, me: str, slack_ms: int, queues_max: int) -> None:
         self._me = me
+        self._queues_max = queues_max
         self._slack_ms = slack_ms
         self._heads: dict[str, dict[str, bytes]] = {}
         """Queue -> node -> head."""
@@ -44,7 +44,7 @@ class Router:
         """A node, or this one, has tasks in these queues, and in no other unless they are as many as can be told;
         ``heads`` of the first of them."""
         known = {queue: self._heads.get(queue, {}).get(node, UNKNOWN) for queue in queues}
-        if len(queues) < QUEUES_MAX:
+        if len(queues) < self._queues_max:
             self.drop(node)
         self._listed[node] = tuple(dict.fromkeys((*self._listed.get(node, ()), *queues)))
         for index, queue in enumerate(queues):

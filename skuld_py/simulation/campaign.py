@@ -45,6 +45,7 @@ from skuld_py.simulation.pausing import Pauser
 from skuld_py.simulation.producing import Producer
 from skuld_py.simulation.profiles import apply_profile
 from skuld_py.simulation.reduction import WHOLE, Reduction
+from skuld_py.simulation.ringing import Bell
 from skuld_py.simulation.scheduler import stream
 from skuld_py.simulation.store import MemoryStore
 from skuld_py.simulation.ticking import Calm, Ticker
@@ -124,6 +125,7 @@ class Campaign:
         self.calm = Calm(drainer, self.options)
         self.awaiter = Awaiter(drainer, self.options)
         self.archiver = Archiver(drainer, self.options)
+        self.bell = Bell(self._make_client("b0", DRAINER_PATIENCE_MS), self.options, self.cluster.registry)
         faults = draw_schedule(seed, drawn.faults, drawn.fault_every_ms, drawn.apart, drawn.nodes, seconds * 1_000)
         self.nemesis = Nemesis(self.cluster, reduction.keep(faults, self.options.nodes), self.options.weather)
 
@@ -243,7 +245,7 @@ class Campaign:
         if uncollected:
             return uncollected
         lacking = [f"{finding.invariant}: {line}" for finding in findings for line in finding.evidence]
-        return lacking or self.awaiter.lacks(evidence.going)
+        return lacking or self.awaiter.lacks(evidence.going) or self.bell.lacks()
 
     # -- judgement -----------------------------------------------------------------------------
 

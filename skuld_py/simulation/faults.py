@@ -39,7 +39,8 @@ class Habit:
     every_ms: int
 
 
-APART = (Habit("old copy", 0.15, 2_000), Habit("hold up", 0.4, 2_500), Habit("voter damaged", 0.1, 2_000))
+APART = (Habit("old copy", 0.15, 2_000), Habit("hold up", 0.4, 2_500), Habit("voter damaged", 0.1, 2_000),
+         Habit("registry scribble", 0.1, 1_000))
 """New kinds go to the end."""
 AHEAD = Habit("clock ahead", 0.3, 5_000)
 """A node is ahead of all others for a while, by a moment or by an hour; one at a time, for of three two that are

@@ -22,7 +22,7 @@ from skuld_py.simulation.faults import AHEAD, AHEAD_MS, Fault
 from skuld_py.simulation.network import Network, Weather
 from skuld_py.simulation.options import Options
 from skuld_py.simulation.process import CrashPoint, Process
-from skuld_py.simulation.registry import Registry
+from skuld_py.simulation.registry import SCRIBBLES, Registry
 from skuld_py.simulation.scheduler import Scheduler, stream
 from skuld_py.simulation.sessions import Connection
 from skuld_py.simulation.store import Snapshot
@@ -101,7 +101,7 @@ class Nemesis:
             "storm": self._storm, "reset": self._reset, "replay": self._replay, "slow": self._slow,
             "registry cut": self._cut_registry, "registry freeze": self._freeze,
             "registry quorum": self._lose_quorum, "registry move": self._move, "registry lag": self._lag,
-            "registry choke": self._choke, "expire": self._expire,
+            "registry choke": self._choke, "registry scribble": self._scribble, "expire": self._expire,
             "wipe": self._wipe, "roll back": self._roll_back, "corrupt": self._corrupt,
             "old copy": self._put_back, "voter damaged": self._damage_voter,
             "leave": self._leave, "hold up": self._hold_up,
@@ -453,6 +453,15 @@ class Nemesis:
 
     def _choke(self, fault: Fault) -> bool:
         return self._to_connection(fault, self._victim.registry.choke)
+
+    def _scribble(self, fault: Fault) -> bool:
+        """An operator breaks a document, and puts it right."""
+        registry, partitions = self._victim.registry, self._victim.options.parameters.partitions
+        number = self._draw(fault, (0, partitions * len(SCRIBBLES) - 1))
+        has_struck = registry.scribble(number % partitions, SCRIBBLES[number // partitions])
+        if has_struck:
+            self._at_stop(fault, registry.correct, number % partitions)
+        return has_struck
 
     def _expire(self, fault: Fault) -> bool:
         return self._to_connection(fault, self._victim.registry.expire)

@@ -83,6 +83,8 @@ NEAR = 0.5
 """Share of runs, of those with a registry that mostly answers, whose horizons are nearer than some leases end."""
 MANY = 0.5
 """Share of runs in which partitions are looked at, moved and told of as if they were too many for all at once."""
+FEW_NAMES = 0.25
+"""Share of runs in which a gossip names few queues."""
 _REPLICAS = (1, 2, 3, 3, 3, 3, 4, 5, 5, 7)
 _PACE_OF_FAULTS_MS = (700, 1_200, 2_500)
 
@@ -234,7 +236,7 @@ def draw_options(seed: int) -> Options:
     is_total_loss = random.random() < TOTAL_LOSS
     timing = _draw_gathering(stream(seed, "gathering"), _draw_walk(needs, _draw_timing(random)))
     timing = _draw_page_wait(stream(seed, "page wait"), timing)
-    timing = _draw_looks(stream(seed, "looks"), timing)
+    timing = _draw_names_told(stream(seed, "names told"), _draw_looks(stream(seed, "looks"), timing))
     return _draw_ahead(stream(seed, AHEAD.kind), _draw_horizon(stream(seed, "horizon"), Options(
         parameters, nodes, late, timing, _draw_pages(
             stream(seed, "pages"), _draw_tokens(stream(seed, "tokens"), _draw_limits(random)),
@@ -420,6 +422,13 @@ def _draw_looks(random: Random, timing: Timing) -> Timing:
         return timing
     return attrs.evolve(timing, look_round=random.choice((0, 0, 64)), look_due=random.choice((1, 128)),
                         look_shifts=random.choice((1, 16)), gossip_partitions=random.choice((1, 256)))
+
+
+def _draw_names_told(random: Random, timing: Timing) -> Timing:
+    """In some runs, as with thousands of queues: one gossip names some of them, and looks few of them up."""
+    if random.random() >= FEW_NAMES:
+        return timing
+    return attrs.evolve(timing, gossip_queues=random.choice((1, 2)), gossip_heads=random.choice((1, 512)))
 
 
 def _draw_gathering(random: Random, timing: Timing) -> Timing:

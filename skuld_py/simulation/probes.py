@@ -66,7 +66,7 @@ REQUIRED = (
     # the registry
     "swap lost", "swap uncertain, applied", "swap uncertain, not applied", "swap uncertain, applied late",
     "swap without quorum", "connection broken at a swap", "session ended", "session ended behind a swap",
-    "session moved", "old list told", "answer too large",
+    "session moved", "old list told", "answer too large", "document that is none",
     # moves
     "cohort changed", "new member filled", "leader abdicates", "vote refused on trial", "node taken out",
     "tasks handed on and dropped",

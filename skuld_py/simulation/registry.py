@@ -6,6 +6,8 @@ one, a client at the server that is behind reads an old document, though never a
 A test-and-set whose answer is lost is UNCERTAIN, and may have been applied, may be applied yet (a frozen
 server finds it in its buffer; a survivor of a lost quorum had it logged), or never. Requests and answers
 of one connection keep their order, as ZooKeeper promises.
+
+Somebody may write by hand what is no document, and put back later what there was.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from random import Random
 
 import attrs
 
+from skuld_py.errors import Malformed
 from skuld_py.model.document import NOBODY, Document
 from skuld_py.model.events import (
     DocumentRead,
@@ -33,9 +36,15 @@ _RESURRECTED = 0.2
 """Share of the writes sent without a quorum that a surviving server had logged, and that count later."""
 
 
+SCRIBBLES = (b"", b"{", b"null", b"[]", b"\xff\xfe", b"[" * 50_000, b'{"floor": []}', b'{"epoch": -1}',
+             b'{"seats": 7}', b'{"seats": [7]}', b'{"promises": []}', b'{"epoch": "1"}', b'{"format": 9}',
+             b'{"freeze": {"whom": 1}}')
+"""What an operator may leave where a document was."""
+
+
 @attrs.frozen
 class Write:
-    """A test-and-set that took effect: together the order of epochs."""
+    """What took effect: together the order of epochs. Who scribbles over a document changes its version alone."""
 
     time_ms: int
     partition: int
@@ -54,6 +63,8 @@ class Registry(Service):
         self.before_swap: Callable[[], None] | None = None
         """What strikes the service, once, when the next swap is on its way."""
         self._buffered: list[tuple[Connection, SwapDocument]] = []
+        self._scribbles: dict[tuple[int, int], bytes] = {}
+        """What is none, by partition and version."""
 
     def _flush(self) -> None:
         """Servers that run again carry out what they find in their buffers, if the session still lives."""
@@ -88,14 +99,52 @@ class Registry(Service):
             return
         for step in steps_of(effect):
             self._see(connection, self._scheduler.now_ms if step is Step.SYNC else 0)
-        version, document = self._document_at(effect.partition, connection.seen_ms)
+        write = self._write_at(effect.partition, connection.seen_ms)
         self.counts["document read at a server that was behind"] += self._lag(connection) > 0
-        self._answer(connection, DocumentRead(effect.partition, version, document), failed)
+        self._answer(connection, self._event_of(effect.partition, write), failed)
 
-    def _document_at(self, partition: int, time_ms: int) -> tuple[int, Document]:
+    def _write_at(self, partition: int, time_ms: int) -> Write | None:
         """What a server shows that is as new as this."""
-        return next(((write.version, write.document) for write in reversed(self.writes)
-                     if write.partition == partition and write.time_ms <= time_ms), (-1, NOBODY))
+        return next((write for write in reversed(self.writes)
+                     if write.partition == partition and write.time_ms <= time_ms), None)
+
+    def _event_of(self, partition: int, write: Write | None) -> Event:
+        """As the shell reads it."""
+        if write is None:
+            return DocumentRead(partition, -1, NOBODY)
+        raw = self._scribbles.get((partition, write.version))
+        try:
+            document = write.document if raw is None else Document.decode(raw)
+        except Malformed:
+            self.counts["document that is none"] += 1
+            return ReadFailed(partition)
+        return DocumentRead(partition, write.version, document)
+
+    def scribble(self, partition: int, raw: bytes) -> bool:
+        """Put something else where a document is; says whether there is one."""
+        if partition not in self.documents:
+            return False
+        version = self._put(partition, self.documents[partition][1])
+        self._scribbles[partition, version] = raw
+        return True
+
+    def correct(self, partition: int) -> None:
+        """Put back what was there."""
+        version, document = self.documents[partition]
+        if (partition, version) in self._scribbles:
+            self._put(partition, document)
+
+    def heal(self) -> None:
+        """End all of this."""
+        for partition in self.documents:
+            self.correct(partition)
+        super().heal()
+
+    def _put(self, partition: int, document: Document) -> int:
+        version = self.documents.get(partition, (-1, NOBODY))[0] + 1
+        self.documents[partition] = (version, document)
+        self.writes.append(Write(self._scheduler.now_ms, partition, version, document))
+        return version
 
     def _swap(self, connection: Connection, effect: SwapDocument) -> None:
         swapped = DocumentSwapped(effect.partition, effect.document.write_id, Outcome.UNCERTAIN)
@@ -146,8 +195,7 @@ class Registry(Service):
         if connection.session not in self._open or version != effect.version:
             return False
         document = Document.decode(effect.document.encode())
-        self.documents[effect.partition] = (version + 1, document)
-        self.writes.append(Write(self._scheduler.now_ms, effect.partition, version + 1, document))
+        self._put(effect.partition, document)
         for listener in list(self.on_written):
             listener(self._scheduler.now_ms, effect.partition, before, document)
         return True

@@ -29,7 +29,8 @@ def test_any_value_is_a_document_or_malformed(value: object) -> None:
 
 @pytest.mark.parametrize("raw", [
     b'{"floor": []}', b'{"previous": ""}', b'{"freeze": []}', b'{"seats": [[]]}', b'{"seats": {}}',
-    b'{"quarantine": ""}', b'{"learners": "abc"}', b"[" * 100_000, b'{"floor":' * 100_000, b"", b"\xff"])
+    b'{"quarantine": ""}', b'{"learners": "abc"}', b"[]", b"[[1, 2]]", b"[" * 100_000,
+    b'{"floor":' * 100_000, b"", b"\xff"])
 def test_what_an_operator_may_have_written_by_hand_is_malformed(raw: bytes) -> None:
     with pytest.raises(Malformed):
         Document.decode(raw)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from node.machines import Machines
+from skuld_py.config import DEFAULT_TIMING
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.state import State
-from skuld_py.node import counting, gossiping, routing
+from skuld_py.node import counting
 from skuld_py.partition.filing import Filing
 from skuld_py.wire.codec import Envelope, decode, encode
 
@@ -127,10 +129,8 @@ def finish_all(machines: Machines, leader: str) -> None:
         machines.pass_time(100)
 
 
-def test_what_gained_work_just_now_is_told_of_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (gossiping, routing):
-        monkeypatch.setattr(module, "QUEUES_MAX", 20)
-    machines = Machines(partitions=1)
+def test_what_gained_work_just_now_is_told_of_first() -> None:
+    machines = Machines(partitions=1, timing=attrs.evolve(DEFAULT_TIMING, gossip_queues=20))
     machines.pass_time(2_000)
     leader = machines.documents[0][1].leader
     enqueue(machines, [f"a{number:05}" for number in range(300)])
@@ -153,7 +153,9 @@ def test_all_queues_with_work_are_told_of_in_turns_when_they_are_too_many_for_on
 
 
 def test_of_a_queue_in_many_partitions_few_are_looked_at_and_it_is_told_of_all_the_same(
-        machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    machines = Machines(timing=attrs.evolve(DEFAULT_TIMING, gossip_heads=2))
+    machines.pass_time(2_000)
     enqueue(machines, ["q"] * 100)
     node = max(machines.nodes.values(), key=lambda each: len(each.led()))
     looked: list[str] = []
@@ -162,7 +164,6 @@ def test_of_a_queue_in_many_partitions_few_are_looked_at_and_it_is_told_of_all_t
         looked.append(queue)
         return []
 
-    monkeypatch.setattr(gossiping, "HEADS_MAX", 2)
     monkeypatch.setattr(Filing, "heads", gone)
     told = node._steward.gossiping._look_up(["q", "r"], node.leaderships.bits())
 

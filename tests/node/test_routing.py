@@ -5,9 +5,10 @@ from __future__ import annotations
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header, encode_body
-from skuld_py.node.routing import QUEUES_MAX, UNKNOWN, Router, head_of
+from skuld_py.node.routing import UNKNOWN, Router, head_of
 
 SLACK_MS = 500
+QUEUES_MAX = 20
 
 
 def task_id(time_ms: int) -> bytes:
@@ -20,7 +21,7 @@ def head(time_ms: int, priority: int = 0) -> bytes:
 
 def router(**heads: bytes) -> Router:
     """Each node's head of queue q."""
-    made = Router("me", SLACK_MS)
+    made = Router("me", SLACK_MS, QUEUES_MAX)
     for node, at in heads.items():
         made.note(node, ["q"], at)
     return made
@@ -49,7 +50,7 @@ def test_who_is_older_by_more_than_a_gossip_s_age_is_asked_before_oneself() -> N
 
 
 def test_a_node_of_which_nothing_is_told_comes_behind_those_of_which_something_is() -> None:
-    made = Router("me", SLACK_MS)
+    made = Router("me", SLACK_MS, QUEUES_MAX)
     made.note("a", ["p", "q"], head(1))
     made.note("b", ["q"], head(5))
 

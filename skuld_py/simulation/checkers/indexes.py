@@ -19,6 +19,7 @@ _COUNTS = struct.Struct(">7q")
 MET, SUB, TOLD = 1, 2, 3
 IGNORE = 3
 _STATES = ("waiting", "claimed", "completed", "scheduled", "blocked", "cancelled", "dead")
+_NOTHING = (0,) * len(_STATES)
 
 
 def indexes_match(evidence: Evidence) -> Finding:
@@ -157,7 +158,7 @@ def blocked_in(store: Records) -> set[bytes]:
 
 
 def counts_match(evidence: Evidence) -> Finding:
-    """[A6] The counts kept are those a scan would give."""
+    """[A6] The counts kept are those a scan would give, and of what has none there is no row."""
     count, broken = 0, []
     for name, store in evidence.stores.items():
         kept = {key: _COUNTS.unpack(value) for key, value in store.rows("counts").items()}
@@ -180,6 +181,7 @@ def counts_match(evidence: Evidence) -> Finding:
         for queue, numbers in found.items():
             count += 1
             scanned = tuple(numbers[state] for state in _STATES)
-            if kept.get(queue, (0,) * len(_STATES)) != scanned:
+            if kept.get(queue, _NOTHING) != scanned:
                 broken.append(f"{name}: {queue!r} counts {kept.get(queue)}, a scan gives {scanned}")
+        broken += [f"{name}: {queue!r} has a row, and no task" for queue, row in kept.items() if row == _NOTHING]
     return judge("A6 counts match the records", count, broken)

@@ -30,7 +30,7 @@ def done_though_refused(evidence: Evidence) -> Iterator[str]:
 
 
 def _ended(evidence: Evidence) -> Iterator[str]:
-    """Claims that are stored as ended, or with a later end than anybody was told, by words that were refused."""
+    """Claims that are stored as ended, or with a later end than any renewal gave, by words that were refused."""
     refused: dict[Row, Operation] = {}
     allowed: dict[Row, None] = {}
     for operation in evidence.history.operations:
@@ -39,7 +39,7 @@ def _ended(evidence: Evidence) -> Iterator[str]:
                 refused.setdefault(row, operation)
             else:
                 allowed[row] = None
-    ends = _ends_told(evidence)
+    ends = _last_ends(evidence)
     for where, task_id, history in histories_seen(evidence) if refused else ():
         for token, claim in history.claims.entries.items():
             row = task_id, token, claim.kind
@@ -70,12 +70,20 @@ def _is_forged(answer: m.Message | None) -> bool:
     return isinstance(answer, m.Failed) and answer.code == "unknown_claim"
 
 
-def _ends_told(evidence: Evidence) -> dict[tuple[bytes, int], int]:
-    """Claim -> the latest end that anybody was told."""
+def _last_ends(evidence: Evidence) -> dict[tuple[bytes, int], int]:
+    """Claim -> the last end that it can have by what was granted. A coordinator may ask a leader for a renewal
+    twice, until it answers; then the end that it tells is not the last one. Where links repeat what is long over,
+    a question may come at any time."""
+    if any(fault.kind == "replay" for fault in evidence.faults):
+        return {}
     ends = {(told.task, told.token): told.end_ms for told in evidence.told}
+    fastest_ms = evidence.wall_start_ms + evidence.skew_ms // 2 + evidence.skew_excess_ms
     for operation in evidence.history.of(m.Renew, Status.OK):
+        assert isinstance(operation.message, m.Renew)
+        last_ms = fastest_ms + operation.done_ms + operation.message.lease_ms
         for task_id, token, end_ms in renewals_of(operation):
-            ends[task_id, token] = max(end_ms, ends.get((task_id, token), 0))
+            if end_ms:
+                ends[task_id, token] = max(end_ms, last_ms, ends.get((task_id, token), 0))
     return ends
 
 
