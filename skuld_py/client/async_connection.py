@@ -157,7 +157,8 @@ class AsyncConnection:
         request: int = message.request  # type: ignore[attr-defined]
         frames = encode(Envelope("", cluster, (message,)))
         pursuit = pursue(self._nodes, started, timeout_s, is_idempotent=is_idempotent, wait_s=wait_s,
-                         is_reading=type(message) in READING, doubted=doubted)
+                         is_reading=type(message) in READING, doubted=doubted,
+                         first=self._nodes.granting(message))
         try:
             step = next(pursuit)
             while True:

@@ -20,7 +20,20 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 import attrs
 
 from skuld_py.errors import Refused, Uncertain
-from skuld_py.model.messages import Await, Count, Describe, Failed, Get, GetSettings, Greet, List, Message, ReadLog
+from skuld_py.model.ids import ID_BYTES
+from skuld_py.model.messages import (
+    Await,
+    Claimed,
+    Count,
+    Describe,
+    Failed,
+    Get,
+    GetSettings,
+    Greet,
+    List,
+    Message,
+    ReadLog,
+)
 
 ATTEMPT_S = 1.5
 """A silent node is given up for another one after this, the next after twice as long, within the call's time."""
@@ -41,6 +54,8 @@ GREETING_S = 10.0
 """A client in use asks so often who lives now."""
 FORGET_S = 900.0
 """A member that has been gone for so long is not connected to any more."""
+GRANTED_MAX = 1_000
+"""Of so many answers with claims a client knows who gave them."""
 CLOSED = "the client is closed; make another one"
 OTHER_LOOP = "the client belongs to the event loop of its first call; make one for each loop"
 FINAL_CODES = ("conflict",)
@@ -98,6 +113,8 @@ class Nodes:
         self._silent_until: dict[str, float] = {}
         self._seen_at: dict[str, float] = {}
         self._greets_at = 0.0
+        self._granted: dict[bytes, str] = {}
+        """First claim of an answer -> the node that gave it, of the last answers."""
 
     def is_greeting_due(self, now: float) -> bool:
         """Whether to ask who lives, besides what is asked anyway; once said, it is not due for a while."""
@@ -114,11 +131,25 @@ class Nodes:
         self._silent_until = {name: until for name, until in self._silent_until.items() if until > now}
         self.names = [*dict.fromkeys([*(name for name in self.names if name in self._given), *self._seen_at])]
 
-    def in_turn(self, now: float) -> tuple[str, ...]:
-        """All of them, another one first each time, those that were silent last."""
+    def note_granted(self, name: str, granted: Claimed) -> None:
+        """A node granted these. It remembers the proofs of a whole answer, which any other has to compute."""
+        for batch in granted.batches[:1]:
+            self._granted[batch.ids[:ID_BYTES]] = name
+            if len(self._granted) > GRANTED_MAX:
+                self._granted.pop(next(iter(self._granted)), None)
+
+    def granting(self, message: Message) -> str:
+        """Which node granted the first of the claims that this names; nothing where it names none."""
+        named: bytes = getattr(message, "ids", b"") if getattr(message, "proofs", b"") else b""
+        return self._granted.get(named[:ID_BYTES], "")
+
+    def in_turn(self, now: float, first: str = "") -> tuple[str, ...]:
+        """All of them, this one first, or another one each time; those that were silent last."""
         self._turn += 1
-        first = self._turn % len(self.names)
-        turned = [*self.names[first:], *self.names[:first]]
+        start = self._turn % len(self.names)
+        turned = [*self.names[start:], *self.names[:start]]
+        if first in turned:
+            turned.sort(key=first.__ne__)
         if self._silent_until:
             turned.sort(key=lambda name: self._silent_until.get(name, 0) > now)
         return tuple(turned)
@@ -129,9 +160,9 @@ class Nodes:
 
 
 def pursue(nodes: Nodes, now: float, timeout_s: float, *, is_idempotent: bool, wait_s: float = 0,
-           is_reading: bool = False, doubted: Doubted | None = None) -> Pursuit:
+           is_reading: bool = False, doubted: Doubted | None = None, first: str = "") -> Pursuit:
     """Have one request answered, which may take ``wait_s`` more than the timeout. One that only reads leaves
-    nothing in doubt.
+    nothing in doubt. ``first``: the node to ask at first.
 
     Raises ``Refused`` when it did not happen, ``Uncertain`` when it may have.
     """
@@ -141,7 +172,7 @@ def pursue(nodes: Nodes, now: float, timeout_s: float, *, is_idempotent: bool, w
     patience_s, pause_s = ATTEMPT_S, CONNECT_S
     refusal: Refused | Uncertain | None = None
     while now < (end := deadline if was_sent else reach_by):
-        heard = yield Try(nodes.in_turn(now))
+        heard = yield Try(nodes.in_turn(now, first))
         node, now = heard.node, heard.now
         if heard.is_closed:
             raise _closed(is_in_doubt)
@@ -154,6 +185,8 @@ def pursue(nodes: Nodes, now: float, timeout_s: float, *, is_idempotent: bool, w
         if heard.is_closed and answer is None:
             raise _closed(is_in_doubt=True)
         if answer is not None and not isinstance(answer, Failed):
+            if isinstance(answer, Claimed):
+                nodes.note_granted(node, answer)
             return doubted(answer) if is_in_doubt and doubted is not None else answer
         if answer is None:
             nodes.note_silence(node, now)

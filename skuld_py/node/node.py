@@ -226,7 +226,9 @@ class Node:
     def _inquire(self, now_ms: int) -> None:
         """Read the documents of partitions of which peers said more than is known."""
         curious = self.bulletin.curious
-        for partition in list(curious) if self.is_connected else ():
+        if not (curious and self.is_connected):
+            return
+        for partition in list(curious):
             self.carry_out(self._candidacies[partition].inquire(now_ms))
             if not self.vnodes[partition].heard_epoch:
                 del curious[partition]

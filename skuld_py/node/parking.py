@@ -108,7 +108,9 @@ class Parking:
             is_new = has_risen or (may_grant and not could_grant)
             self._wake_all(now_ms, self._left(self._claims if is_new else [*resumed, *wet]))
             self._wake_all(now_ms, {queue: min(1, left) for queue, left in self._left(leftovers).items()})
-        self._follow_hints(now_ms)
+            self._follow_hints(now_ms)
+        elif self._parties:
+            self._parties.clear()
 
     def _left(self, queues: Iterable[str]) -> dict[str, int]:
         """How many tasks of the queues for which claims wait could be granted here."""

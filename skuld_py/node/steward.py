@@ -13,7 +13,6 @@ Rejected: to look at every partition every time, which at 4,096 is a third of a 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 
@@ -362,19 +361,20 @@ class Steward:
     def take_moved(self, now_ms: int) -> tuple[dict[str, int], list[str]]:
         """How many tasks began to wait on partitions led here since the last call, by queue, gossiped if news; and
         the queues of which claims have ended there."""
-        filled: Counter[bytes] = Counter()
+        filled: dict[bytes, int] = {}
         freed: dict[bytes, None] = {}
         for partition in self._node.bulletin.touched:
             vnode = self._node.vnodes[partition]
             tally = vnode.replica.filing.tally
             if vnode.is_leading:
-                filled.update(tally.filled)
+                for queue, count in tally.filled.items():
+                    filled[queue] = filled.get(queue, 0) + count
                 freed |= tally.freed
             tally.filled, tally.freed = {}, {}
         news = {name: count for name, count in ((queue.decode(), count) for queue, count in filled.items())
                 if not self._node.settings.is_paused(name)}
-        for queue in news:
-            self.gossiping.note_filled(now_ms, queue)
+        for name in news:
+            self.gossiping.note_filled(now_ms, name)
         return news, [queue.decode() for queue in freed]
 
     def note_resumed(self, now_ms: int) -> None:

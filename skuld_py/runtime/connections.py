@@ -51,7 +51,7 @@ from skuld_py.runtime import peeking
 
 CONNECTIONS_MAX = 2_000
 MEMORY_BYTES = 512 << 20
-TICK_S = 0.02
+TICK_S = 0.06
 SHARE = 1_000
 """Looking takes at most this part of a processor, unless the process grows: what nobody receives makes it grow."""
 GROWTH_BYTES = 16 << 20
@@ -65,6 +65,7 @@ SLACK_BYTES = 1 << 20
 """For what is under way between the kernel's counts, libzmq's buffers and ours."""
 HEARTBEAT_BYTES_S = 20
 """Heartbeats are brought and never received; libzmq's are 16 bytes a second."""
+NO_FILE = -1
 FILES_EACH = 2
 """Files that the process may have, for each connection: there are others."""
 _ACCEPTED, _GONE = zmq.EVENT_ACCEPTED, (zmq.EVENT_DISCONNECTED, zmq.EVENT_CLOSED)
@@ -140,15 +141,27 @@ class Connections:
 
     # -- the transport's thread ------------------------------------------------------------------
 
+    def is_heard(self, client: bytes) -> bool:
+        """Whether it has spoken before, so that its connection is known."""
+        return client in self._clients
+
     def credit(self, client: bytes, number: int, size: int) -> None:
-        """A whole message of so many bytes was received of this client, from this file."""
-        connection = self._open.get(number) or self._adopt(number)
+        """A whole message of so many bytes was received of this client; from this file, if it was not heard
+        before."""
+        connection = self._clients.get(client)
+        if connection is None:
+            connection = self._introduce(client, number)
         if connection is not None:
             connection.taken += size
             connection.heard = next(self._moments)
+
+    def _introduce(self, client: bytes, number: int) -> Connection | None:
+        connection = self._open.get(number) or self._adopt(number) if number != NO_FILE else None
+        if connection is not None:
             connection.is_known = True
             connection.client = client
             self._clients[client] = connection
+        return connection
 
     def debit(self, client: bytes, size: int) -> None:
         """So many bytes were handed over for this client."""

@@ -42,7 +42,7 @@ import zmq
 from skuld_py.config import DEFAULT_LIMITS, Limits
 from skuld_py.errors import Refused
 from skuld_py.model.messages import Message
-from skuld_py.runtime.connections import Connections
+from skuld_py.runtime.connections import NO_FILE, Connections
 from skuld_py.wire.envelopes import envelopes
 
 Address = tuple[str, int]
@@ -197,15 +197,20 @@ class Transport:
         return arrived
 
     def _receive_one(self) -> tuple[bytes, list[bytes], int]:
-        """A routing id, the frames behind it, and how many bytes these were on the wire."""
-        router = self._router
-        head = router.recv(zmq.DONTWAIT, copy=False)
+        """A routing id, the frames behind it, and how many bytes these were on the wire. Of a connection that has
+        not spoken before, libzmq tells the file, which costs more than to take a frame."""
+        router, number = self._router, NO_FILE
+        client = router.recv(zmq.DONTWAIT)
         frames: list[bytes] = []
+        if not self.connections.is_heard(client) and router.getsockopt(zmq.RCVMORE):
+            first = router.recv(copy=False)
+            frames.append(first.bytes)
+            with contextlib.suppress(zmq.ZMQError):  # of one that speaks ZMTP 2 it names no file
+                number = int(first.get(zmq.SRCFD))
         while router.getsockopt(zmq.RCVMORE):
             frames.append(router.recv())
-        client, size = head.bytes, _wire_bytes(frames)
-        with contextlib.suppress(zmq.ZMQError):  # of one that speaks ZMTP 2 it names no file
-            self.connections.credit(client, head.get(zmq.SRCFD), size)
+        size = _wire_bytes(frames)
+        self.connections.credit(client, number, size)
         return client, frames, size
 
     def _envelopes(self, messages: Sequence[Message]) -> Iterator[list[bytes]]:

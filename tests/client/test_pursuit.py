@@ -24,6 +24,7 @@ from skuld_py.client.pursuit import (
     pursue,
 )
 from skuld_py.errors import Refused, SkuldError, Uncertain
+from skuld_py.model import columns
 from skuld_py.model import messages as m
 
 TIMEOUT_S = 5.0
@@ -253,3 +254,22 @@ def test_what_a_closed_client_says_of_a_call_is_what_is_known(steps: list[Heard]
         for step in steps:
             pursuit.send(step)
     assert raised.value.code == "closed"
+
+
+def test_who_granted_claims_is_asked_first_for_them_unless_it_was_silent() -> None:
+    nodes, ids = Nodes(["a", "b", "c"]), bytes(range(20)) + bytes(range(1, 21))
+    batch = m.ClaimBatch(ids, 7 << 32, 99, columns.pack([b"", b""]))
+    pursuit = pursue(nodes, 100.0, TIMEOUT_S, is_idempotent=False)
+    next(pursuit)
+    pursuit.send(Heard(100.0, "b"))
+    with pytest.raises(StopIteration):
+        pursuit.send(Heard(100.1, "b", m.Claimed(1, 0, (batch,))))
+
+    named = m.Complete(2, 0, 0, ids, columns.pack_u64([7 << 32, 8 << 32]), proofs=bytes(16))
+    assert nodes.granting(named) == "b"
+    assert nodes.granting(m.Complete(2, 0, 0, ids[20:], columns.pack_u64([8 << 32]), proofs=bytes(8))) == ""
+    assert nodes.granting(m.Greet(3)) == ""
+    assert {nodes.in_turn(100.2, "b")[0] for _ in range(9)} == {"b"}
+    assert {nodes.in_turn(100.2)[0] for _ in range(9)} == {"a", "b", "c"}
+    nodes.note_silence("b", 100.2)
+    assert {nodes.in_turn(100.3, "b")[-1] for _ in range(9)} == {"b"}

@@ -19,6 +19,10 @@ LEASES = "tests/client/test_leases.py::"
 LEARNS = "tests/client/test_connection.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
+    mutant("granter-forgotten", "claims are completed at any node, which has to compute their proofs", PURSUIT,
+           "        if first in turned:\n", "        if False:\n", "A2",
+           "tests/client/test_pursuit.py::test_who_granted_claims_is_asked_first_for_them_unless_it_was_silent",
+           seeds=0),
     mutant("fork-keeps-mint", "the child of a fork goes on with its parent's mint", VERBS,
            "        self._minter = Minter()\n        if not self._is_named:\n", "        if not self._is_named:\n",
            "A2", FORKS + "test_children_of_one_asynchronous_client_never_mint_the_same_id",
