@@ -59,6 +59,9 @@ TRIES_MAX = 40
 LINGER_MS = 200
 """What is being undone when the client is closed has so long to leave."""
 
+_EVENTS, _POLLIN = int(zmq.EVENTS), int(zmq.POLLIN)
+"""As plain numbers: an enumeration's operators cost more than the system call."""
+
 Undo = Callable[[Message], Message | None]
 """What is to be asked when an answer comes that nobody waits for any more."""
 
@@ -329,8 +332,8 @@ class Connection:
         with self._lock:
             if not self.is_closed:
                 self._drain(*(self._descriptors[each] for each, _ in ready if each in self._descriptors))
-                with suppress(BlockingIOError):
-                    if any(each == self._bell[0] for each, _ in ready):
+                if (self._bell[0], select.POLLIN) in ready:
+                    with suppress(BlockingIOError):
                         os.read(self._bell[0], 4_096)
 
     def _ring(self) -> None:
@@ -377,7 +380,7 @@ class Connection:
     def _drain(self, *sockets: zmq.Socket[bytes]) -> None:
         """Read all there is, and hand it out."""
         for socket in sockets:
-            while not socket.closed and int(socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
+            while not socket.closed and int(socket.getsockopt(_EVENTS)) & _POLLIN:
                 self._inbox.append(socket.recv_multipart(zmq.DONTWAIT))
         self._hand_out_inbox()
         if self._debts:

@@ -17,6 +17,8 @@ class Agenda:
     """Partitions by their moments; those of one moment by number."""
 
     def __init__(self) -> None:
+        self.due_ms = NEVER_MS
+        """When the first is due; looked at in every turn."""
         self._dues: dict[int, int] = {}
         self._heap: list[tuple[int, int]] = []
 
@@ -25,21 +27,22 @@ class Agenda:
         if due_ms < self._dues.get(partition, NEVER_MS):
             self._dues[partition] = due_ms
             heapq.heappush(self._heap, (due_ms, partition))
+            self.due_ms = min(self.due_ms, due_ms)
             if len(self._heap) > KEPT + EACH * len(self._dues):
                 self._heap = sorted((due_ms, partition) for partition, due_ms in self._dues.items())
-
-    def deadline(self) -> int:
-        """When the first is due."""
-        heap, dues = self._heap, self._dues
-        while heap and dues.get(heap[0][1]) != heap[0][0]:
-            heapq.heappop(heap)
-        return heap[0][0] if heap else NEVER_MS
 
     def take(self, now_ms: int, limit: int) -> list[int]:
         """Take off what is due, the longest due first and at most so many."""
         taken: list[int] = []
-        while len(taken) < limit and self.deadline() <= now_ms:
+        while len(taken) < limit and self.due_ms <= now_ms:
             _, partition = heapq.heappop(self._heap)
             del self._dues[partition]
             taken.append(partition)
+            self._note_first()
         return taken
+
+    def _note_first(self) -> None:
+        heap, dues = self._heap, self._dues
+        while heap and dues.get(heap[0][1]) != heap[0][0]:
+            heapq.heappop(heap)
+        self.due_ms = heap[0][0] if heap else NEVER_MS

@@ -78,14 +78,14 @@ class Steward:
 
     def deadline(self) -> int:
         """When duties are due next."""
-        return min(self.gossiping.next_ms, self._next_look_ms, self._lapses.deadline(),
-                   self._expiries.deadline())
+        return min(self.gossiping.next_ms, self._next_look_ms, self._lapses.due_ms,
+                   self._expiries.due_ms)
 
     def look(self, now_ms: int) -> None:
         """See to everything that is due."""
-        if now_ms >= self._lapses.deadline():
+        if now_ms >= self._lapses.due_ms:
             self._sweep(now_ms)
-        if now_ms >= self._expiries.deadline():
+        if now_ms >= self._expiries.due_ms:
             self._bury(now_ms)
         if self._unread and now_ms >= self._next_read_ms and self._node.is_connected:
             self._read(now_ms)
@@ -361,9 +361,12 @@ class Steward:
     def take_moved(self, now_ms: int) -> tuple[dict[str, int], list[str]]:
         """How many tasks began to wait on partitions led here since the last call, by queue, gossiped if news; and
         the queues of which claims have ended there."""
+        touched = self._node.bulletin.touched
+        if not touched:
+            return {}, []
         filled: dict[bytes, int] = {}
         freed: dict[bytes, None] = {}
-        for partition in self._node.bulletin.touched:
+        for partition in touched:
             vnode = self._node.vnodes[partition]
             tally = vnode.replica.filing.tally
             if vnode.is_leading:

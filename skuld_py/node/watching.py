@@ -119,7 +119,7 @@ class Watching:
         """One page of one partition, if one is due."""
         partition = next((each for each in self._agenda.take(now_ms, 1) if each in self._walks), None)
         if partition is None:
-            self._next_ms = self._agenda.deadline()
+            self._next_ms = self._agenda.due_ms
             return False
         walk, timing = self._walks[partition], self._node.timing
         self._pace_ms = now_ms + timing.watch_ms
@@ -130,7 +130,7 @@ class Watching:
         took_ms = now_ms - walk.began_ms
         pause_ms = max(timing.rewatch_ms, min(PASS_SHARE * took_ms, PAUSE_MAX * timing.rewatch_ms))
         self._agenda.note(partition, self._pace_ms if walk.after else now_ms + pause_ms)
-        self._next_ms = max(self._pace_ms, self._agenda.deadline())
+        self._next_ms = max(self._pace_ms, self._agenda.due_ms)
         return self.ask(now_ms, vnode, deps)
 
     def ask(self, now_ms: int, vnode: Vnode, deps: Sequence[bytes], is_last: bool = False) -> bool:

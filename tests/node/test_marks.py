@@ -278,9 +278,9 @@ def test_an_agenda_gives_what_is_due_the_longest_first_and_the_rest_later() -> N
     for partition, due_ms in ((1, 50), (2, 20), (3, 90), (2, 40), (1, 10)):
         agenda.note(partition, due_ms)
 
-    assert agenda.deadline() == 10
+    assert agenda.due_ms == 10
     assert agenda.take(60, 1) == [1] and agenda.take(60, 9) == [2] and agenda.take(60, 9) == []
-    assert agenda.deadline() == 90
+    assert agenda.due_ms == 90
 
 
 def test_an_agenda_keeps_no_more_than_it_has() -> None:
