@@ -51,7 +51,7 @@ def create(name: str, hosts: str, partitions: int, replicas: int, skew_s: float,
 
     from skuld_py.cli.showing import print_json
     from skuld_py.config import Parameters
-    from skuld_py.runtime.clusters import create_cluster
+    from skuld_py.runtime.zookeeper.clusters import create_cluster
 
     parameters = Parameters(name, secrets.token_hex(16), partitions, replicas, round(skew_s * 1000),
                             claim_key=secrets.token_hex(32))
@@ -83,7 +83,7 @@ def destroy(name: str, hosts: str, yes: bool, force: bool, timeout_s: float, as_
     from skuld_py.cli.showing import print_event
     from skuld_py.errors import Refused
     from skuld_py.model.names import check_name
-    from skuld_py.runtime.clusters import destroy_cluster, read_parameters
+    from skuld_py.runtime.zookeeper.clusters import destroy_cluster, read_parameters
 
     # A name that is wrong is refused before anyone is asked.
     read_parameters(hosts, check_name("cluster", name), timeout_s)
@@ -115,7 +115,7 @@ def remove(name: str, node: str, hosts: str, back: bool, timeout_s: float, as_js
     """
     from skuld_py.cli.showing import print_event
     from skuld_py.model.names import WIDE_NAME, check_name
-    from skuld_py.runtime.log_following import set_leaving
+    from skuld_py.runtime.zookeeper.log_following import set_leaving
 
     check_name("cluster", name)
     check_name("NODE", node, WIDE_NAME)
@@ -147,8 +147,8 @@ def forget(name: str, node: str, hosts: str, timeout_s: float, as_json: bool) ->
     from skuld_py.cluster.playing import Outcome
     from skuld_py.errors import Refused
     from skuld_py.model.names import WIDE_NAME, check_name
-    from skuld_py.runtime.clusters import read_parameters
-    from skuld_py.runtime.log_following import command
+    from skuld_py.runtime.zookeeper.clusters import read_parameters
+    from skuld_py.runtime.zookeeper.log_following import command
 
     check_name("cluster", name)
     check_name("NODE", node, WIDE_NAME)
@@ -192,8 +192,8 @@ def upgrade(name: str, hosts: str, grace_s: float, timeout_s: float, as_json: bo
     from skuld_py.cluster.replica import RULES
     from skuld_py.errors import Refused
     from skuld_py.model.names import check_name
-    from skuld_py.runtime.clusters import draw_key, read_parameters
-    from skuld_py.runtime.log_following import command
+    from skuld_py.runtime.zookeeper.clusters import draw_key, read_parameters
+    from skuld_py.runtime.zookeeper.log_following import command
 
     check_name("cluster", name)
     verdict = command(hosts, read_parameters(hosts, name, timeout_s), SetRules(RULES), timeout_s)

@@ -54,7 +54,7 @@ def log(cluster: str, hosts: str, start: int | None, count: int | None, follow: 
     """
     from skuld_py.cli.journal import Journal
     from skuld_py.model.names import check_name
-    from skuld_py.runtime.clusters import read_parameters
+    from skuld_py.runtime.zookeeper.clusters import read_parameters
 
     check_name("cluster", cluster)
     journal = Journal(hosts, read_parameters(hosts, cluster, timeout_s), timeout_s)

@@ -19,7 +19,7 @@ from skuld_py.cluster.replica import Replica
 from skuld_py.config import Parameters
 from skuld_py.errors import Malformed
 from skuld_py.model.names import check_name
-from skuld_py.runtime import clusters, log_following
+from skuld_py.runtime.zookeeper import clusters, log_following
 
 COLLECTED = "collected"
 """The outcome of an entry that is older than the origin."""

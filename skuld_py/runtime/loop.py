@@ -54,8 +54,8 @@ from skuld_py.node.process import Told, Wish
 from skuld_py.node.turn import Machine, Turn, sort, take_turn
 from skuld_py.runtime.clock import Clock
 from skuld_py.runtime.lmdb_store import StoreFailed
-from skuld_py.runtime.registry import RegistryEffect
 from skuld_py.runtime.transport import Address, Transport
+from skuld_py.runtime.zookeeper.registry import RegistryEffect
 from skuld_py.wire.codec import Envelope, MalformedRequest, check_role, decode
 
 BATCH_FRAMES = 256

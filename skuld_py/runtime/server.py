@@ -51,13 +51,13 @@ from skuld_py.node.starting import note_damage, prepare
 from skuld_py.runtime.addresses import check_address
 from skuld_py.runtime.agreement import check_expected, remember
 from skuld_py.runtime.clock import Clock
-from skuld_py.runtime.clusters import read_names, read_parameters, read_registration
 from skuld_py.runtime.connections import allow_files
 from skuld_py.runtime.lmdb_store import LmdbStore, StoreFailed
 from skuld_py.runtime.loop import Loop
-from skuld_py.runtime.registry import Registry
 from skuld_py.runtime.transport import Transport
 from skuld_py.runtime.wrong_time import time_source
+from skuld_py.runtime.zookeeper.clusters import read_names, read_parameters, read_registration
+from skuld_py.runtime.zookeeper.registry import Registry
 
 _CLUSTER_KEY, _NODE_KEY = b"cluster", b"node"
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)

@@ -19,7 +19,7 @@ from skuld_py.cli.main import main
 from skuld_py.cluster.replica import RULES
 from skuld_py.config import Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
-from skuld_py.runtime.clusters import create_cluster, read_parameters
+from skuld_py.runtime.zookeeper.clusters import create_cluster, read_parameters
 
 pytestmark = pytest.mark.cluster
 

@@ -16,7 +16,7 @@ from skuld_py.cluster.entries import Entry
 from skuld_py.cluster.playing import Outcome, play
 from skuld_py.cluster.replica import Replica
 from skuld_py.config import Parameters
-from skuld_py.runtime.log_following import Verdict
+from skuld_py.runtime.zookeeper.log_following import Verdict
 
 
 class Log:
@@ -46,8 +46,8 @@ class Log:
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     made = Log()
-    following = "skuld_py.runtime.log_following."
-    monkeypatch.setattr("skuld_py.runtime.clusters.read_parameters",
+    following = "skuld_py.runtime.zookeeper.log_following."
+    monkeypatch.setattr("skuld_py.runtime.zookeeper.clusters.read_parameters",
                         lambda hosts, cluster, timeout_s: Parameters(cluster, "id", replicas=1))
     monkeypatch.setattr(following + "follow", made.follow)
     monkeypatch.setattr(following + "read_origin", lambda *_: made.origin)
@@ -132,7 +132,7 @@ def test_a_log_that_is_collected_while_it_is_read_goes_on_from_its_origin(
         log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     log.collect(7, first=6)
     answers = iter([(-1, ""), log.origin])
-    monkeypatch.setattr("skuld_py.runtime.log_following.read_origin", lambda *_: next(answers))
+    monkeypatch.setattr("skuld_py.runtime.zookeeper.log_following.read_origin", lambda *_: next(answers))
 
     rows = [row for row in table() if int(row[0]) <= 8]
     assert [row[3] for row in rows] == ["collected", "collected   h:1~a h:2~b",
@@ -216,7 +216,7 @@ def test_a_ring_of_one_and_of_none(log: Log) -> None:
 ])
 def test_a_verdict_is_told_with_the_node_and_the_remedy(
         log: Log, monkeypatch: pytest.MonkeyPatch, outcome: Outcome, reason: str, status: int, said: str) -> None:
-    monkeypatch.setattr("skuld_py.runtime.log_following.command",
+    monkeypatch.setattr("skuld_py.runtime.zookeeper.log_following.command",
                         lambda *_: Verdict(7, outcome, reason, Replica()))
     answer = CliRunner().invoke(main, ["cluster", "forget", "c", "h:9"], prog_name="skuld")
 

@@ -25,8 +25,8 @@ from faults.stores import copy_store
 from skuld_py.config import Parameters
 from skuld_py.embedded import process, python
 from skuld_py.embedded.zookeeper import ZooKeeperServer
-from skuld_py.runtime.clusters import create_cluster
 from skuld_py.runtime.wrong_time import ALLOWED, FILE, YES
+from skuld_py.runtime.zookeeper.clusters import create_cluster
 
 NAME = "faults"
 SESSION_MS = 2_000

@@ -153,10 +153,10 @@ MUTANTS: tuple[Mutant, ...] = (
            ELECTIONS + "test_a_won_swap_leads_a_lost_one_does_not_and_one_of_another_candidacy_is_nothing"),
     mutant("swap-confirmed-unread", "after a swap in doubt any document confirms it", ELECTION,
            "        if document.write_id == self._write_id:\n", "        if document.epoch:\n", "C5"),
-    mutant("swap-without-version", "the document is set whatever its revision is", "runtime/documents.py",
+    mutant("swap-without-version", "the document is set whatever its revision is", "runtime/zookeeper/documents.py",
            "return client.set_async(path, raw, version=effect.version)",
            "return client.set_async(path, raw)", "C5",
-           "tests/runtime/test_registry.py::test_of_two_that_swap_the_same_revision_one_wins", seeds=0),
+           "tests/runtime/zookeeper/test_registry.py::test_of_two_that_swap_the_same_revision_one_wins", seeds=0),
     mutant("restarted-leader-resumes", "a leader goes on in its epoch after a restart", CANDIDACY,
            "        document, transfer = event.document, self._election.transfer\n",
            "        document, transfer = event.document, self._election.transfer\n"

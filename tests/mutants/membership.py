@@ -8,8 +8,8 @@ MEMBERSHIP, READING, OUTBOX, COLLECTING, SLOTS, GC, DERIVING, TELLING = (
     f"cluster/{name}.py" for name in ("membership", "reading", "outbox", "collecting", "slots", "commands/gc",
                                       "deriving", "telling"))
 PLACED = "tests/simulation/test_coordination_talking.py::test_every_schedule_comes_to_rest_with_every_mix[versions]"
-REGISTRY = "tests/runtime/test_registry.py::"
-SWEEPS = "tests/runtime/test_entry_sweep.py::"
+REGISTRY = "tests/runtime/zookeeper/test_registry.py::"
+SWEEPS = "tests/runtime/zookeeper/test_entry_sweep.py::"
 SWEPT_BY = "tests/cluster/test_next_lives.py::test_what_a_forgotten_node_leaves_is_swept_up_by_one_member_a_while_after"
 SCHEDULES = "tests/simulation/test_coordination.py::test_every_schedule_comes_to_rest_as_it_should"
 
@@ -22,7 +22,7 @@ def broken(name: str, rule: str, file: str, old: str, new: str, *tests: str, inv
 
 def swept(name: str, rule: str, old: str, new: str, test: str) -> Mutant:
     """One edit of the sweep that its test on ZooKeeper must notice."""
-    return mutant(name, rule, "runtime/entry_sweep.py", old, new, "L2", SWEEPS + test, seeds=0)
+    return mutant(name, rule, "runtime/zookeeper/entry_sweep.py", old, new, "L2", SWEEPS + test, seeds=0)
 
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -57,24 +57,24 @@ MUTANTS: tuple[Mutant, ...] = (
            "(event.is_end or is_filled)", "(event.is_end or not event.entries or is_filled)",
            "test_a_reading_that_nobody_answered_says_nothing_of_the_end"),
     mutant("lagging-server-believed", "a server that lags is believed when it knows of no pulse",
-           "runtime/coordination_log.py",
+           "runtime/zookeeper/coordination_log.py",
            " and not self._stands(self._look_for(member, is_synced=True)):", ":", "L2",
-           "tests/runtime/test_watched_pulses.py::test_a_pulse_that_our_server_does_not_know_yet_is_not_gone", seeds=0),
+           "tests/runtime/zookeeper/test_watched_pulses.py::test_a_pulse_that_our_server_does_not_know_yet_is_not_gone", seeds=0),
     mutant("lagging-server-asked-twice", "the second look goes to the same server, and is not synced",
-           "runtime/coordination_log.py", "        if is_synced:\n", "        if False:\n", "L2",
-           "tests/runtime/test_watched_pulses.py::test_a_pulse_that_our_server_does_not_know_yet_is_not_gone", seeds=0),
+           "runtime/zookeeper/coordination_log.py", "        if is_synced:\n", "        if False:\n", "L2",
+           "tests/runtime/zookeeper/test_watched_pulses.py::test_a_pulse_that_our_server_does_not_know_yet_is_not_gone", seeds=0),
     mutant("lagging-server-believed-at-large", "the same, as the harness's shell models it",
            "simulation/coordination/shell.py", "        elif is_synced:\n", "        elif is_hidden or is_synced:\n",
            "L2", "tests/simulation/test_coordination_talking.py::"
            "test_every_schedule_comes_to_rest_with_every_mix[sharing]", seeds=0),
-    mutant("pulse-outlives-the-worker", "the thread that waits for ZooKeeper ends without a word", "runtime/connection.py",
+    mutant("pulse-outlives-the-worker", "the thread that waits for ZooKeeper ends without a word", "runtime/zookeeper/connection.py",
            "            self._on_failure(problem)\n", "            pass\n", "L2",
-           "tests/runtime/test_connection.py::test_what_nothing_expects_ends_the_worker_and_is_told",
+           "tests/runtime/zookeeper/test_connection.py::test_what_nothing_expects_ends_the_worker_and_is_told",
            seeds=0),
-    mutant("session-outlives-the-worker", "the pulse of a node whose worker has ended goes on", "runtime/connection.py",
+    mutant("session-outlives-the-worker", "the pulse of a node whose worker has ended goes on", "runtime/zookeeper/connection.py",
            "            self.client.remove_listener(self._on_state)\n            clusters.stop(self.client)\n\n"
            "    def _work_on", "            pass\n\n    def _work_on", "L2",
-           "tests/runtime/test_connection.py::test_what_nothing_expects_ends_the_worker_and_is_told",
+           "tests/runtime/zookeeper/test_connection.py::test_what_nothing_expects_ends_the_worker_and_is_told",
            seeds=0),
     mutant("name-before-the-port", "a start that is refused for its port binds the directory to the wrong name",
            "runtime/server.py",
@@ -83,9 +83,9 @@ MUTANTS: tuple[Mutant, ...] = (
            "        check_address(name, read_names(hosts, cluster))\n        limits", "L2",
            "tests/runtime/test_server.py::test_who_mistyped_the_address_starts_again_on_the_same_directory",
            seeds=0),
-    mutant("away-without-a-word", "no log tells that ZooKeeper is away", "runtime/connection.py",
+    mutant("away-without-a-word", "no log tells that ZooKeeper is away", "runtime/zookeeper/connection.py",
            "        self._log_state(state == KazooState.CONNECTED)\n", "", "L2",
-           "tests/runtime/test_connection.py::test_that_zookeeper_is_away_and_back_is_said_once_each", seeds=0),
+           "tests/runtime/zookeeper/test_connection.py::test_that_zookeeper_is_away_and_back_is_said_once_each", seeds=0),
     mutant("old-copy-without-a-word", "no log tells that a node found out that its data are an old copy",
            "partition/vnode.py", "        self._bulletin.on_doubt(self.partition, reason)\n", "", "D8",
            "tests/node/test_moving.py::test_a_leader_whose_data_is_an_old_copy_is_found_out", seeds=0),
@@ -105,8 +105,8 @@ MUTANTS: tuple[Mutant, ...] = (
            "(ValueError, TypeError, RecursionError)", "(ValueError, TypeError)", "L2",
            "tests/model/test_document.py::test_what_an_operator_may_have_written_by_hand_is_malformed"),
     mutant("copies-as-one", "a copy of a data directory that is started at once is taken for the same process",
-           "runtime/presence.py", " and known.boot in (\"\", self._me.boot)\n", "\n", "L2",
-           "tests/runtime/test_registry.py::"
+           "runtime/zookeeper/presence.py", " and known.boot in (\"\", self._me.boot)\n", "\n", "L2",
+           "tests/runtime/zookeeper/test_registry.py::"
            "test_of_two_copies_of_a_directory_started_at_once_the_second_is_refused", seeds=0),
     mutant("swept-at-once", "the entry of a forgotten node goes while candidates count on its vote", COLLECTING,
            "            self._due_ms = now_ms + SETTLE_MS\n", "            self._due_ms = now_ms\n", "L2", SWEPT_BY, seeds=0),
@@ -134,23 +134,23 @@ MUTANTS: tuple[Mutant, ...] = (
     swept("sweep-cut-short", "a sweep goes no further than its first step",
           "            return next(self._steps)\n", "            next(self._steps)\n            return True\n",
           "test_entries_of_nodes_that_are_placed_or_needed_stay_and_the_others_go"),
-    mutant("entry-without-its-life", "an entry made anew does not name the life that stands", "runtime/presence.py",
+    mutant("entry-without-its-life", "an entry made anew does not name the life that stands", "runtime/zookeeper/presence.py",
            "me.incarnation, self._starts, me.boot, self._named)", "me.incarnation, self._starts, me.boot)", "L2",
            SWEEPS + "test_a_node_that_goes_on_makes_its_entry_anew_with_its_life", seeds=0),
     mutant("unread-document-in-a-loop", "a document that cannot be read is a line in the log with each reading",
-           "runtime/documents.py", "        if now_s >= patience.until_s:\n", "        if True:\n", "L2",
+           "runtime/zookeeper/documents.py", "        if now_s >= patience.until_s:\n", "        if True:\n", "L2",
            REGISTRY + "test_a_document_that_stays_unreadable_is_said_in_a_line_ever_more_seldom", seeds=0),
     mutant("unread-document-for-ever", "a document that was mended is not said to be broken again",
-           "runtime/documents.py", "            self._patience.pop(effect.partition, None)\n", "", "L2",
+           "runtime/zookeeper/documents.py", "            self._patience.pop(effect.partition, None)\n", "", "L2",
            REGISTRY + "test_a_document_that_stays_unreadable_is_said_in_a_line_ever_more_seldom", seeds=0),
-    mutant("pause-stays", "what fails is tried again as soon as at first", "runtime/patience.py",
+    mutant("pause-stays", "what fails is tried again as soon as at first", "runtime/zookeeper/patience.py",
            "        self._failures += 1\n", "", "L2",
            REGISTRY + "test_a_document_that_stays_unreadable_is_said_in_a_line_ever_more_seldom", seeds=0),
     mutant("parameters-end-in-a-traceback", "parameters that are no object end a start without a word of the znode",
-           "runtime/clusters.py", "    except (ValueError, TypeError, RecursionError) as problem:\n",
+           "runtime/zookeeper/clusters.py", "    except (ValueError, TypeError, RecursionError) as problem:\n",
            "    except ValueError as problem:\n", "L2",
            REGISTRY + "test_parameters_that_cannot_be_read_are_refused_with_their_znode", seeds=0),
-    mutant("starts-on-a-broken-origin", "a node starts where the origin cannot be read", "runtime/registry.py",
+    mutant("starts-on-a-broken-origin", "a node starts where the origin cannot be read", "runtime/zookeeper/registry.py",
            "            self._log.check_origin()\n", "", "L2",
            REGISTRY + "test_a_node_does_not_start_where_the_origin_cannot_be_read", seeds=0),
     mutant("rebuilt-and-behind", "a replica built anew is taken although it is behind", READING,

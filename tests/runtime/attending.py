@@ -15,7 +15,7 @@ from skuld_py.model.coordination import CoordinationEvent
 from skuld_py.model.document import Member
 from skuld_py.model.events import Event
 from skuld_py.model.registration import Registration
-from skuld_py.runtime.registry import Registry
+from skuld_py.runtime.zookeeper.registry import Registry
 
 SESSION_MS = 2_000
 WAIT_S = 20.0

@@ -9,7 +9,7 @@ import pytest
 
 from skuld_py.config import Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
-from skuld_py.runtime.clusters import create_cluster
+from skuld_py.runtime.zookeeper.clusters import create_cluster
 
 
 @pytest.fixture(scope="module")

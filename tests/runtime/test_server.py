@@ -24,10 +24,10 @@ from skuld_py.model.messages import Greet, Greeted
 from skuld_py.model.registration import Registration
 from skuld_py.node.identity import IDENTITY_KEY, begin_start
 from skuld_py.runtime.agreement import check_expected
-from skuld_py.runtime.clusters import create_cluster, read_names
 from skuld_py.runtime.lmdb_store import LmdbStore
-from skuld_py.runtime.log_following import follow
 from skuld_py.runtime.server import claim_directory, log_doubt, log_start
+from skuld_py.runtime.zookeeper.clusters import create_cluster, read_names
+from skuld_py.runtime.zookeeper.log_following import follow
 from skuld_py.simulation.store import MemoryStore
 from skuld_py.wire.codec import Envelope, decode, encode
 

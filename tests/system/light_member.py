@@ -20,8 +20,8 @@ from skuld_py.cluster.settings import LogSettings
 from skuld_py.model.coordination import Announce, CoordinationEffect, CoordinationEvent
 from skuld_py.model.document import Member
 from skuld_py.model.events import Event, Send, Session, SessionChanged, Ticked
-from skuld_py.runtime.clusters import read_parameters
-from skuld_py.runtime.registry import Registry
+from skuld_py.runtime.zookeeper.clusters import read_parameters
+from skuld_py.runtime.zookeeper.registry import Registry
 
 WAIT_S = 60.0
 

@@ -11,7 +11,7 @@ from skuld_py.cluster.playing import Outcome, Played, play
 from skuld_py.cluster.replica import Replica
 from skuld_py.config import Parameters
 from skuld_py.errors import Refused
-from skuld_py.runtime.log_following import follow
+from skuld_py.runtime.zookeeper.log_following import follow
 
 
 class Onlooker:

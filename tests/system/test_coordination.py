@@ -30,11 +30,11 @@ from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.model import coordination as c
 from skuld_py.model.document import Member
 from skuld_py.model.events import Session, SessionChanged
-from skuld_py.runtime import clusters
-from skuld_py.runtime.clusters import create_cluster
-from skuld_py.runtime.log_following import read_origin
-from skuld_py.runtime.log_reading import LogReader
-from skuld_py.runtime.registry import Registry, RegistryEffect
+from skuld_py.runtime.zookeeper import clusters
+from skuld_py.runtime.zookeeper.clusters import create_cluster
+from skuld_py.runtime.zookeeper.log_following import read_origin
+from skuld_py.runtime.zookeeper.log_reading import LogReader
+from skuld_py.runtime.zookeeper.registry import Registry, RegistryEffect
 from system.light_member import LightMember
 from system.load import Load, at_work
 from system.onlooker import Onlooker, is_whole

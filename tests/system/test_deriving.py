@@ -17,8 +17,8 @@ from skuld_py.cluster.playing import Outcome
 from skuld_py.config import Parameters
 from skuld_py.embedded.local import _free_ports
 from skuld_py.embedded.zookeeper import ZooKeeperServer
-from skuld_py.runtime.clusters import create_cluster
-from skuld_py.runtime.log_following import command, follow
+from skuld_py.runtime.zookeeper.clusters import create_cluster
+from skuld_py.runtime.zookeeper.log_following import command, follow
 
 TOP = Path(__file__).resolve().parents[2]
 PARAMETERS = Parameters("slow", "id-of-slow", partitions=2, replicas=1)

@@ -13,7 +13,7 @@ import pytest
 from skuld_py import Client
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model import messages as m
-from skuld_py.runtime.log_following import set_leaving
+from skuld_py.runtime.zookeeper.log_following import set_leaving
 from system.conftest import SKEW_MS, await_leaders, linger
 from system.load import at_work, await_depth
 

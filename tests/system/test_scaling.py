@@ -16,7 +16,7 @@ from skuld_py.cluster.playing import play
 from skuld_py.cluster.replica import Replica
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.errors import Malformed
-from skuld_py.runtime.log_following import set_leaving
+from skuld_py.runtime.zookeeper.log_following import set_leaving
 
 OPTIONS = ("--direct-join", "--transfer", "--sharing", "--versions")
 

@@ -47,6 +47,12 @@ ROOMS: dict[str, frozenset[str] | str] = {
     "__main__": ANYTHING,
 }
 
+# The rank of each wing, a package in a room: what else of its room it may import, by module or wing.
+WINGS: dict[str, frozenset[str]] = {
+    "runtime.zookeeper": frozenset(),
+}
+ROOMS_OF_WINGS = frozenset({"runtime"})
+
 PURE_ROOMS = frozenset({"crdt", "model", "partition", "cluster", "node", "wire"})
 
 # What a pure room may import from outside: values and arithmetic, nothing that knows the time or the world.
@@ -154,6 +160,26 @@ def layers(module: str, source: str) -> list[str]:
         else:
             complaints.append(f"{module}:{line}: {room} may not import the whole package (wanted {name})")
     return complaints
+
+
+def wing_of(module: str) -> str:
+    """The wing a module lives in, `runtime.zookeeper`; nothing for one that stands in its room."""
+    parts = module.removesuffix(".__init__").split(".")[1:]
+    inner = parts if module.endswith(".__init__") else parts[:-1]
+    return ".".join(inner[:2]) if len(inner) > 1 else ""
+
+
+def wings(module: str, source: str) -> list[str]:
+    """A wing imports of its room what its rank names, and itself; every wing has a rank."""
+    room, wing = room_of(module), wing_of(module)
+    if room not in ROOMS_OF_WINGS or not wing:
+        return []
+    if wing not in WINGS:
+        return [f"{module}: give the new wing a rank: {wing!r} is not in WINGS of tests/tidy/rules.py"]
+    allowed = tuple(f"{PACKAGE}.{each}" for each in (wing, *sorted(WINGS[wing])))
+    return [f"{module}:{line}: {wing} may not import {name}" for line, name in imports(module, source)
+            if name.startswith(f"{PACKAGE}.{room}.")
+            and not any(name == each or name.startswith(f"{each}.") for each in allowed)]
 
 
 def spark(module: str, source: str) -> list[str]:

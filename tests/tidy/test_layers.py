@@ -22,7 +22,7 @@ def test_the_package_has_modules_to_look_at() -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", [rules.layers, rules.spark, rules.purity], ids=lambda rule: str(rule.__name__)
+    "rule", [rules.layers, rules.wings, rules.spark, rules.purity], ids=lambda rule: str(rule.__name__)
 )
 def test_the_package_keeps(rule: Rule) -> None:
     complaints = [each for module, source in rules.modules() for each in rule(module, source)]
@@ -84,6 +84,23 @@ LAYERS_KEPT = {
     "cli": ("skuld_py.cli.serve", "from skuld_py.runtime import server\nfrom skuld_py.demo import show"),
     "public names": ("skuld_py.__init__", "from skuld_py.client import Client\nfrom .worker import Worker"),
     "others": ("skuld_py.node.node", "import skuld_python, zlib"),
+}
+
+WINGS_BROKEN = {
+    "wing to room": ("skuld_py.runtime.zookeeper.clusters", "from skuld_py.runtime.loop import Loop"),
+    "wing to room, by module": ("skuld_py.runtime.zookeeper.clusters", "from skuld_py.runtime import loop"),
+    "relative": ("skuld_py.runtime.zookeeper.registry", "from ..transport import Transport"),
+    "the wing itself": ("skuld_py.runtime.zookeeper.__init__", "from skuld_py.runtime import loop"),
+    "a new wing": ("skuld_py.runtime.attic.box", "x = 1"),
+}
+
+WINGS_KEPT = {
+    "within": (
+        "skuld_py.runtime.zookeeper.registry",
+        "from skuld_py.runtime.zookeeper import clusters\nfrom .presence import Presence",
+    ),
+    "room to wing": ("skuld_py.runtime.server", "from skuld_py.runtime.zookeeper import registry"),
+    "another room": ("skuld_py.runtime.zookeeper.registry", "from skuld_py.model.document import Member"),
 }
 
 SPARK_BROKEN = {
@@ -152,8 +169,8 @@ PURITY_KEPT = {
     "the runtime": ("skuld_py.runtime.clock", "import time, random\nx = random.random() + hash('x')"),
 }
 
-BROKEN = [(rules.layers, LAYERS_BROKEN), (rules.spark, SPARK_BROKEN), (rules.purity, PURITY_BROKEN)]
-KEPT = [(rules.layers, LAYERS_KEPT), (rules.spark, SPARK_KEPT), (rules.purity, PURITY_KEPT)]
+BROKEN = [(rules.layers, LAYERS_BROKEN), (rules.wings, WINGS_BROKEN), (rules.spark, SPARK_BROKEN), (rules.purity, PURITY_BROKEN)]
+KEPT = [(rules.layers, LAYERS_KEPT), (rules.wings, WINGS_KEPT), (rules.spark, SPARK_KEPT), (rules.purity, PURITY_KEPT)]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from skuld_py.demo.readiness import what_is_missing
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model.ids import TaskId
 from skuld_py.model.proofs import proofs_of
-from skuld_py.runtime.clusters import read_parameters
+from skuld_py.runtime.zookeeper.clusters import read_parameters
 
 PATIENCE_S = 90.0
 

@@ -28,7 +28,7 @@ from kazoo.exceptions import ConnectionLoss
 from kazoo.protocol.states import EventType, KazooState, KeeperState
 
 from skuld_py.model.events import Session
-from skuld_py.runtime import clusters
+from skuld_py.runtime.zookeeper import clusters
 
 _PIPELINE = 64
 

@@ -16,8 +16,15 @@ from typing import Any
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
 from skuld_py.model.coordination import OriginWritten, WriteOrigin
-from skuld_py.runtime.connection import Connection
-from skuld_py.runtime.log_reading import CHUNK_BYTES_MAX, Header, chunk_path, digest_of, entry_path, position_of
+from skuld_py.runtime.zookeeper.connection import Connection
+from skuld_py.runtime.zookeeper.log_reading import (
+    CHUNK_BYTES_MAX,
+    Header,
+    chunk_path,
+    digest_of,
+    entry_path,
+    position_of,
+)
 
 BATCH = 128
 """Nodes removed in one step."""

@@ -27,13 +27,13 @@ from skuld_py.model.coordination import CoordinationEvent, DropPulse, SetPulse
 from skuld_py.model.document import Member
 from skuld_py.model.events import Event, ReadDocument, Session, SessionChanged, SwapDocument
 from skuld_py.model.registration import Registration
-from skuld_py.runtime import clusters
-from skuld_py.runtime.claim_key import ClaimKey
-from skuld_py.runtime.connection import Connection, Order
-from skuld_py.runtime.coordination_log import CoordinationLog, LogEffect
-from skuld_py.runtime.documents import Documents
-from skuld_py.runtime.patience import Patience
-from skuld_py.runtime.presence import Presence
+from skuld_py.runtime.zookeeper import clusters
+from skuld_py.runtime.zookeeper.claim_key import ClaimKey
+from skuld_py.runtime.zookeeper.connection import Connection, Order
+from skuld_py.runtime.zookeeper.coordination_log import CoordinationLog, LogEffect
+from skuld_py.runtime.zookeeper.documents import Documents
+from skuld_py.runtime.zookeeper.patience import Patience
+from skuld_py.runtime.zookeeper.presence import Presence
 
 _HEARTBEAT_S = 15.0
 _RETRY_S = 0.5

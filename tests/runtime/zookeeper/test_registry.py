@@ -27,9 +27,9 @@ from skuld_py.model.events import (
     SwapDocument,
 )
 from skuld_py.model.registration import Registration
-from skuld_py.runtime import documents, patience
-from skuld_py.runtime.clusters import create_cluster, destroy_cluster, read_parameters, read_registration
-from skuld_py.runtime.registry import Registry
+from skuld_py.runtime.zookeeper import documents, patience
+from skuld_py.runtime.zookeeper.clusters import create_cluster, destroy_cluster, read_parameters, read_registration
+from skuld_py.runtime.zookeeper.registry import Registry
 
 pytestmark = pytest.mark.cluster
 

@@ -11,7 +11,7 @@ from skuld_py.errors import Refused
 from skuld_py.model.coordination import PulseStands, SetPulse
 from skuld_py.model.document import Member
 from skuld_py.model.events import KeyTold, Session, SessionChanged
-from skuld_py.runtime.clusters import connection, draw_key, read_parameters
+from skuld_py.runtime.zookeeper.clusters import connection, draw_key, read_parameters
 
 pytestmark = pytest.mark.cluster
 

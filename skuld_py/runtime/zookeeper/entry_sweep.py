@@ -29,8 +29,8 @@ from skuld_py.errors import Malformed, Refused
 from skuld_py.model.coordination import SweepEntries
 from skuld_py.model.document import NOBODY, Document
 from skuld_py.model.registration import Registration
-from skuld_py.runtime.clusters import parameters_of
-from skuld_py.runtime.connection import Connection
+from skuld_py.runtime.zookeeper.clusters import parameters_of
+from skuld_py.runtime.zookeeper.connection import Connection
 
 _BATCH = 64
 

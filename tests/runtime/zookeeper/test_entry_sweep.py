@@ -15,9 +15,9 @@ from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.model.coordination import PulsesRead, PulseStands, ReadPulses, SetPulse, SweepEntries
 from skuld_py.model.document import Document, Member, seats_of
 from skuld_py.model.registration import Registration
-from skuld_py.runtime.clusters import create_cluster, read_names, read_registration
-from skuld_py.runtime.connection import Connection
-from skuld_py.runtime.entry_sweep import EntrySweep
+from skuld_py.runtime.zookeeper.clusters import create_cluster, read_names, read_registration
+from skuld_py.runtime.zookeeper.connection import Connection
+from skuld_py.runtime.zookeeper.entry_sweep import EntrySweep
 
 pytestmark = pytest.mark.cluster
 

@@ -23,10 +23,10 @@ from skuld_py.errors import Refused, Uncertain
 from skuld_py.model.columns import unpack_u64
 from skuld_py.model.coordination_messages import Share
 from skuld_py.model.document import Member
-from skuld_py.runtime.clusters import create_cluster
-from skuld_py.runtime.log_following import _verdict, command, follow, read_origin, set_leaving
-from skuld_py.runtime.log_reading import Header, chunk_path, digest_of, entry_path
 from skuld_py.runtime.transport import Transport
+from skuld_py.runtime.zookeeper.clusters import create_cluster
+from skuld_py.runtime.zookeeper.log_following import _verdict, command, follow, read_origin, set_leaving
+from skuld_py.runtime.zookeeper.log_reading import Header, chunk_path, digest_of, entry_path
 from skuld_py.wire.codec import decode
 
 pytestmark = pytest.mark.cluster

@@ -28,8 +28,8 @@ from skuld_py.model.events import (
     SwapDocument,
 )
 from skuld_py.node.consulting import Step, steps_of
-from skuld_py.runtime.connection import Connection
-from skuld_py.runtime.patience import Patience
+from skuld_py.runtime.zookeeper.connection import Connection
+from skuld_py.runtime.zookeeper.patience import Patience
 
 DOCUMENT_BYTES_MAX = 64 << 10
 """ZooKeeper answers a node beyond 1 MiB by cutting the connection, which would look like a broken one."""

@@ -28,8 +28,8 @@ from skuld_py.errors import Refused
 from skuld_py.model.coordination import PulseGone, PulseStands, SetPulse
 from skuld_py.model.document import Member
 from skuld_py.model.registration import Registration
-from skuld_py.runtime.clusters import registration_of
-from skuld_py.runtime.connection import Connection
+from skuld_py.runtime.zookeeper.clusters import registration_of
+from skuld_py.runtime.zookeeper.connection import Connection
 
 
 class Presence:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from skuld_py.errors import Refused
 from skuld_py.model.events import KeyTold
-from skuld_py.runtime.clusters import parameters_of
-from skuld_py.runtime.connection import Connection
+from skuld_py.runtime.zookeeper.clusters import parameters_of
+from skuld_py.runtime.zookeeper.connection import Connection
 
 _log = logging.getLogger(__name__)
 

@@ -37,7 +37,7 @@ from skuld_py.config import Parameters
 from skuld_py.errors import Malformed, Refused, Uncertain
 from skuld_py.model.names import check_name
 from skuld_py.model.registration import Registration
-from skuld_py.runtime.log_reading import Header
+from skuld_py.runtime.zookeeper.log_reading import Header
 
 ROOT = "/skuld"
 UNANSWERED = (ConnectionLoss, SessionExpiredError, OperationTimeoutError, ConnectionClosedError,

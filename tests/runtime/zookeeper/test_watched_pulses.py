@@ -9,7 +9,7 @@ from typing import Any
 from kazoo.exceptions import NoNodeError
 
 from skuld_py.model.coordination import CoordinationEvent, PulseGone, WatchPulses
-from skuld_py.runtime.coordination_log import CoordinationLog
+from skuld_py.runtime.zookeeper.coordination_log import CoordinationLog
 
 
 class Server:

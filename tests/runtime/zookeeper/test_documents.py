@@ -9,8 +9,8 @@ import pytest
 
 from skuld_py.model.document import Document, seats_of
 from skuld_py.model.events import DocumentRead, DocumentSwapped, Event, Outcome, ReadDocument, SwapDocument
-from skuld_py.runtime.connection import Connection
-from skuld_py.runtime.documents import Documents
+from skuld_py.runtime.zookeeper.connection import Connection
+from skuld_py.runtime.zookeeper.documents import Documents
 
 DOCUMENT = Document(1, "n1", "boot", seats_of(("n1",)), "w1")
 

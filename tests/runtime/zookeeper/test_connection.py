@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from skuld_py.model.events import Session
-from skuld_py.runtime.connection import Connection
-from skuld_py.runtime.patience import LONGEST_S, Patience
+from skuld_py.runtime.zookeeper.connection import Connection
+from skuld_py.runtime.zookeeper.patience import LONGEST_S, Patience
 
 
 def test_what_nothing_expects_ends_the_worker_and_is_told() -> None:
@@ -37,7 +37,7 @@ def test_that_zookeeper_is_away_and_back_is_said_once_each(caplog: pytest.LogCap
             connection._on_state(state)
 
     said = [(record.levelname, " ".join(record.getMessage().split()[:6])) for record in caplog.records
-            if record.name == "skuld_py.runtime.connection"]
+            if record.name == "skuld_py.runtime.zookeeper.connection"]
     assert said == [("WARNING", "ZooKeeper at 127.0.0.1:1 is out of"),
                     ("INFO", "ZooKeeper at 127.0.0.1:1 is back")]
     assert breaks == [Session.SUSPENDED, Session.LOST]

@@ -32,9 +32,9 @@ from skuld_py.model.coordination import (
 from skuld_py.model.document import Member
 from skuld_py.model.events import Session, SessionChanged
 from skuld_py.model.registration import Registration
-from skuld_py.runtime import log_reading
-from skuld_py.runtime.clusters import destroy_cluster
-from skuld_py.runtime.registry import Registry
+from skuld_py.runtime.zookeeper import log_reading
+from skuld_py.runtime.zookeeper.clusters import destroy_cluster
+from skuld_py.runtime.zookeeper.registry import Registry
 
 pytestmark = pytest.mark.cluster
 

@@ -23,9 +23,9 @@ from skuld_py.cluster.playing import Outcome, play
 from skuld_py.cluster.replica import FAILED_MAX, Replica
 from skuld_py.config import Parameters
 from skuld_py.errors import Refused, Uncertain
-from skuld_py.runtime import clusters
-from skuld_py.runtime.log_reading import BrokenOrigin, LogReader, entry_path, position_of
-from skuld_py.runtime.passing_on import pass_on
+from skuld_py.runtime.zookeeper import clusters
+from skuld_py.runtime.zookeeper.log_reading import BrokenOrigin, LogReader, entry_path, position_of
+from skuld_py.runtime.zookeeper.passing_on import pass_on
 
 _BATCH = 256
 _POLL_S = 5.0

@@ -46,12 +46,12 @@ from skuld_py.model.coordination import (
     WatchPulses,
     WriteOrigin,
 )
-from skuld_py.runtime.clusters import UNANSWERED
-from skuld_py.runtime.connection import Connection
-from skuld_py.runtime.entry_sweep import EntrySweep
-from skuld_py.runtime.log_reading import BrokenOrigin, LogReader, entry_path, position_of
-from skuld_py.runtime.origin_writing import OriginWriting
-from skuld_py.runtime.patience import Patience
+from skuld_py.runtime.zookeeper.clusters import UNANSWERED
+from skuld_py.runtime.zookeeper.connection import Connection
+from skuld_py.runtime.zookeeper.entry_sweep import EntrySweep
+from skuld_py.runtime.zookeeper.log_reading import BrokenOrigin, LogReader, entry_path, position_of
+from skuld_py.runtime.zookeeper.origin_writing import OriginWriting
+from skuld_py.runtime.zookeeper.patience import Patience
 
 Step = Callable[[], None]
 LogEffect = WatchPulses | ReadPulses | ReadOrigin | ReadEntries | Append | WriteOrigin | SweepEntries
