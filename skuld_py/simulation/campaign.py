@@ -21,37 +21,37 @@ from skuld_py.model.events import Effect, Event
 from skuld_py.node.node import Node
 from skuld_py.node.turn import Machine
 from skuld_py.simulation import checkers
-from skuld_py.simulation.archiving import Archiver
-from skuld_py.simulation.awaiting import Awaiter
-from skuld_py.simulation.calling import Caller
 from skuld_py.simulation.checkers import Evidence, Finding
 from skuld_py.simulation.checkers.convergence import replicas_are_equal
 from skuld_py.simulation.checkers.evidence import EVIDENCE_MAX, claims_of
 from skuld_py.simulation.checkers.order import nobody_starves
-from skuld_py.simulation.client import Client
-from skuld_py.simulation.clocks import WALL_START_MS, draw_clock
+from skuld_py.simulation.clients.archiver import Archiver
+from skuld_py.simulation.clients.awaiter import Awaiter
+from skuld_py.simulation.clients.bell import Bell
+from skuld_py.simulation.clients.caller import Caller
+from skuld_py.simulation.clients.client import Client
+from skuld_py.simulation.clients.forger import Forger
+from skuld_py.simulation.clients.limiter import Limiter
+from skuld_py.simulation.clients.meddler import Meddler, Reader
+from skuld_py.simulation.clients.pauser import Pauser
+from skuld_py.simulation.clients.producer import Producer
+from skuld_py.simulation.clients.ticker import Calm, Ticker
+from skuld_py.simulation.clients.worker import Worker
 from skuld_py.simulation.cluster import Cluster
 from skuld_py.simulation.faults import Fault, draw_schedule
-from skuld_py.simulation.forging import Forger
 from skuld_py.simulation.healing import Healer
 from skuld_py.simulation.hindsight import Hindsight
 from skuld_py.simulation.history import Status
-from skuld_py.simulation.limiting import Limiter
-from skuld_py.simulation.meddling import Meddler, Reader
 from skuld_py.simulation.monitor import NO_NEED_TO_RAISE
 from skuld_py.simulation.nemesis import Nemesis
 from skuld_py.simulation.options import Options, draw_options, hoarding
-from skuld_py.simulation.pausing import Pauser
-from skuld_py.simulation.producing import Producer
 from skuld_py.simulation.profiles import apply_profile
 from skuld_py.simulation.reduction import WHOLE, Reduction
-from skuld_py.simulation.ringing import Bell
-from skuld_py.simulation.scheduler import stream
-from skuld_py.simulation.store import MemoryStore
-from skuld_py.simulation.ticking import Calm, Ticker
 from skuld_py.simulation.trace import Trace
 from skuld_py.simulation.trees import trees_follow_records
-from skuld_py.simulation.working import Worker
+from skuld_py.simulation.world.clock import WALL_START_MS, draw_clock
+from skuld_py.simulation.world.disk import MemoryStore
+from skuld_py.simulation.world.scheduler import stream
 
 SETTLE_MS = 250
 QUIET_ROUNDS, QUIET_MS_MAX = 4, 8_500

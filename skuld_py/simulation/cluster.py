@@ -32,21 +32,21 @@ from skuld_py.node.starting import prepare
 from skuld_py.node.turn import Machine
 from skuld_py.partition.suspicion import suspects
 from skuld_py.simulation.atlas import Atlas
-from skuld_py.simulation.clocks import Clock, draw_clock
 from skuld_py.simulation.guards import Guards
 from skuld_py.simulation.history import History
-from skuld_py.simulation.lateness import Envelope
 from skuld_py.simulation.monitor import Monitor
-from skuld_py.simulation.network import Network
 from skuld_py.simulation.notetaker import NoteTaker
 from skuld_py.simulation.options import Options
 from skuld_py.simulation.probes import Probes
-from skuld_py.simulation.process import Process
-from skuld_py.simulation.registry import Registry
-from skuld_py.simulation.scheduler import Scheduler, stream
-from skuld_py.simulation.sessions import Connection
-from skuld_py.simulation.store import MemoryStore
 from skuld_py.simulation.trace import Trace
+from skuld_py.simulation.world.clock import Clock, draw_clock
+from skuld_py.simulation.world.disk import MemoryStore
+from skuld_py.simulation.world.documents import Registry
+from skuld_py.simulation.world.lateness import Envelope
+from skuld_py.simulation.world.network import Network
+from skuld_py.simulation.world.process import Process
+from skuld_py.simulation.world.scheduler import Scheduler, stream
+from skuld_py.simulation.world.zookeeper import Connection
 from skuld_py.wire import codec, envelopes
 
 LATEST_MS = 15_000

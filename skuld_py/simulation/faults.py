@@ -15,9 +15,9 @@ from random import Random
 
 import attrs
 
-from skuld_py.simulation.lateness import Link
-from skuld_py.simulation.network import between, bridge, halves, one_way, ring
-from skuld_py.simulation.scheduler import stream
+from skuld_py.simulation.world.lateness import Link
+from skuld_py.simulation.world.network import between, bridge, halves, one_way, ring
+from skuld_py.simulation.world.scheduler import stream
 
 PROCESS = ("crash", "crash before commit", "crash after commit", "disk full", "blackout", "pause",
            "long pause", "new leader crash", "clock step")

@@ -30,8 +30,8 @@ from skuld_py.model.schedule import SCHEDULE
 from skuld_py.model.setting import LIMITS, decode_setting, setting_key
 from skuld_py.partition import tables
 from skuld_py.simulation.checkers.evidence import gives_way
-from skuld_py.simulation.process import Process
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
+from skuld_py.simulation.world.process import Process
 
 VOTES_COUNT = "C7 votes that are counted were given for the epoch they are counted for"
 CLAIMS_ARE_READ = "C6 claims counted as read are of the candidate's epoch, from voters that it asked"

@@ -25,14 +25,14 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import header_of
 from skuld_py.model.history import TIME_MS_MAX, History, decode_history
 from skuld_py.model.setting import LIMITS, PAUSED
-from skuld_py.simulation.client import Client
+from skuld_py.simulation.clients.client import Client
+from skuld_py.simulation.clients.hopeless import LOOK_MS, cancel_hopeless
+from skuld_py.simulation.clients.pauser import set_for_good
+from skuld_py.simulation.clients.ticker import NAMES, remove_for_good
+from skuld_py.simulation.clients.worker import Worker
 from skuld_py.simulation.cluster import Cluster
 from skuld_py.simulation.history import Operation
-from skuld_py.simulation.hopeless import LOOK_MS, cancel_hopeless
-from skuld_py.simulation.network import between, one_way
-from skuld_py.simulation.pausing import set_for_good
-from skuld_py.simulation.ticking import NAMES, remove_for_good
-from skuld_py.simulation.working import Worker
+from skuld_py.simulation.world.network import between, one_way
 
 DRAIN_LEASE_MS = 1_000
 DESCRIBE_MS = 100

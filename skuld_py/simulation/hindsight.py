@@ -15,8 +15,8 @@ from skuld_py.model.history import epoch_of
 from skuld_py.model.ids import partition_of, split
 from skuld_py.simulation.history import History, Hold, Operation, Status
 from skuld_py.simulation.probes import KNOWN
-from skuld_py.simulation.registry import Write
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
+from skuld_py.simulation.world.documents import Write
 
 LAST_MOMENT_MS = 10
 

@@ -25,8 +25,8 @@ from skuld_py.simulation.checkers.evidence import bodies_of, gives_way, numbers_
 from skuld_py.simulation.checkers.settings import weight
 from skuld_py.simulation.history import History as ClientHistory
 from skuld_py.simulation.history import Operation
-from skuld_py.simulation.process import Process
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
+from skuld_py.simulation.world.process import Process
 
 COMPLETED_STAYS = "D4 a completed task stays completed on every replica"
 HISTORY_GROWS = "V3 a replica forgets no claim"

@@ -19,13 +19,13 @@ from skuld_py.node.identity import IDENTITY_KEY
 from skuld_py.partition.tables import promise_key, suspect_key
 from skuld_py.simulation.atlas import Atlas
 from skuld_py.simulation.faults import AHEAD, AHEAD_MS, Fault
-from skuld_py.simulation.network import Network, Weather
 from skuld_py.simulation.options import Options
-from skuld_py.simulation.process import CrashPoint, Process
-from skuld_py.simulation.registry import SCRIBBLES, Registry
-from skuld_py.simulation.scheduler import Scheduler, stream
-from skuld_py.simulation.sessions import Connection
-from skuld_py.simulation.store import Snapshot
+from skuld_py.simulation.world.disk import Snapshot
+from skuld_py.simulation.world.documents import SCRIBBLES, Registry
+from skuld_py.simulation.world.network import Network, Weather
+from skuld_py.simulation.world.process import CrashPoint, Process
+from skuld_py.simulation.world.scheduler import Scheduler, stream
+from skuld_py.simulation.world.zookeeper import Connection
 
 RESTART_SPREAD_MS = 500
 REBOOT_MS = (20, 400)

@@ -16,8 +16,8 @@ from skuld_py.model.history import History
 from skuld_py.model.ids import split
 from skuld_py.model.setting import PAUSED, YES, decode_setting, setting_key
 from skuld_py.simulation.notes import Note, What
-from skuld_py.simulation.process import Process
-from skuld_py.simulation.scheduler import Scheduler
+from skuld_py.simulation.world.process import Process
+from skuld_py.simulation.world.scheduler import Scheduler
 
 _SUSPECT = b"suspect"
 

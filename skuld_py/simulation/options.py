@@ -35,9 +35,9 @@ from skuld_py.simulation.faults import (
     REGISTRY,
     Habit,
 )
-from skuld_py.simulation.network import Weather
-from skuld_py.simulation.scheduler import stream
-from skuld_py.simulation.sessions import RegistryOptions
+from skuld_py.simulation.world.network import Weather
+from skuld_py.simulation.world.scheduler import stream
+from skuld_py.simulation.world.zookeeper import RegistryOptions
 
 CLAIM_KEY = "5c" * 32
 """Claims are proved in every run."""

@@ -28,10 +28,10 @@ from skuld_py.partition.election import Phase
 from skuld_py.partition.promise import Promise
 from skuld_py.partition.tables import suspect_key
 from skuld_py.simulation.history import Operation
-from skuld_py.simulation.network import Network
 from skuld_py.simulation.options import Options
-from skuld_py.simulation.process import Process
-from skuld_py.simulation.registry import Registry
+from skuld_py.simulation.world.documents import Registry
+from skuld_py.simulation.world.network import Network
+from skuld_py.simulation.world.process import Process
 
 REQUIRED = (
     # elections

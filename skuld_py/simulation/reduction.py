@@ -12,8 +12,8 @@ from typing import Any
 import attrs
 
 from skuld_py.simulation.faults import Fault
-from skuld_py.simulation.network import Weather
 from skuld_py.simulation.options import Options
+from skuld_py.simulation.world.network import Weather
 
 Simplify = Callable[[Options], Options]
 

@@ -36,7 +36,7 @@ from skuld_py.model.events import (
 from skuld_py.model.messages import Message
 from skuld_py.node.node import Node
 from skuld_py.node.turn import take_turn
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 ME = Member("127.0.0.1:13000", "127.0.0.1", 13_000, "boot", "data")
 SKEW_MS = 2_000

@@ -15,8 +15,8 @@ from skuld_py.config import Scaling
 from skuld_py.model.coordination import EntriesRead, ReadEntries
 from skuld_py.model.coordination_messages import Share
 from skuld_py.model.document import Member
-from skuld_py.simulation.network import CALM, Envelope, Network, Weather
-from skuld_py.simulation.scheduler import Scheduler, stream
+from skuld_py.simulation.world.network import CALM, Envelope, Network, Weather
+from skuld_py.simulation.world.scheduler import Scheduler, stream
 
 MEMBERS = 50
 ENTRIES = 70

@@ -13,7 +13,7 @@ import lmdb
 from xxhash import xxh3_64_digest
 
 from skuld_py.model.store import TABLES
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 
 def read_store(directory: Path) -> tuple[MemoryStore, list[str]]:

@@ -12,7 +12,7 @@ from skuld_py.model.cuts import WHOLE, Cuts, cut, join_cuts
 from skuld_py.model.notes import MET
 from skuld_py.model.outcomes import ERROR_SEQ, RESULT_SEQ
 from skuld_py.partition.replica import Replica
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 TASK = bytes(20)
 FIRST, SECOND, THIRD = (1 << 32 | number for number in range(3))

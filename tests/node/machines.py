@@ -38,7 +38,7 @@ from skuld_py.model.events import (
 )
 from skuld_py.node.node import Node
 from skuld_py.node.turn import take_turn
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 
 class Machines:

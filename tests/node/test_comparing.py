@@ -20,7 +20,7 @@ from skuld_py.partition.bulletin import Bulletin
 from skuld_py.partition.exchange import Pass, answer_compare, answer_fetch, answer_probe
 from skuld_py.partition.replica import Replica
 from skuld_py.partition.rows import merge_rows
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 HEADER = Header("q").encode()
 PARTITIONS = 4

@@ -33,7 +33,7 @@ from skuld_py.partition.replica import Replica
 from skuld_py.partition.suspicion import clear_suspect, damaged, suspects
 from skuld_py.partition.tables import partition_of_meta, prefix_of, promise_key, scrub_key, suspect_key
 from skuld_py.partition.windows import begun_before
-from skuld_py.simulation.store import MemoryStore, Snapshot
+from skuld_py.simulation.world.disk import MemoryStore, Snapshot
 
 PARTITIONS = 4
 PARAMETERS = Parameters("test", "id", PARTITIONS, 3)

@@ -17,7 +17,7 @@ from skuld_py.node.moving import ASK_PAUSE_MS, Moving
 from skuld_py.partition.bulletin import Bulletin
 from skuld_py.partition.exchange import Pass, Progress
 from skuld_py.partition.vnode import Vnode
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 NOW = 1_000_000
 HERE, FIVE = ("me", "n1", "n2"), ("me", "n1", "n2", "n3", "n4")

@@ -20,7 +20,7 @@ from skuld_py.model.events import MembersChanged, NodesChanged, Received, Sessio
 from skuld_py.node.agenda import Agenda
 from skuld_py.partition.bulletin import Bulletin
 from skuld_py.partition.vnode import Vnode
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 NOW = 1_000_000
 ONLY_MARKED = attrs.evolve(DEFAULT_TIMING, look_round=0)

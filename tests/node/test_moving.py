@@ -13,7 +13,7 @@ from skuld_py.model.history import History
 from skuld_py.node.node import Node
 from skuld_py.partition.suspicion import mark_suspect
 from skuld_py.partition.vnode import Role, Vnode
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 TASKS = 40
 

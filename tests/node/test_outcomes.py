@@ -35,7 +35,7 @@ from skuld_py.model.task import LogEntry, view
 from skuld_py.node.judging import open_claim
 from skuld_py.partition.replica import Replica
 from skuld_py.partition.vnode import Vnode
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 LEASE_MS = 20_000
 POLICY = Retry(max_attempts=2, backoff_ms=3_000, jitter_percent=0)

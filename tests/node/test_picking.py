@@ -13,7 +13,7 @@ from skuld_py.model.body import Header
 from skuld_py.node import picking
 from skuld_py.partition.replica import Replica
 from skuld_py.partition.tables import ODD, PLAIN, place_of
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 NOW_MS = 1_000
 MARKS = (PLAIN, PLAIN, ODD, ODD + (NOW_MS + 1).to_bytes(8, "big"), ODD + NOW_MS.to_bytes(8, "big"))

@@ -22,7 +22,7 @@ from skuld_py.node.listing import listed
 from skuld_py.node.reading import LEAST_MS
 from skuld_py.partition.facts import Mark
 from skuld_py.partition.replica import Replica
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 TOKEN = 1 << 32
 EXCHANGES = (m.Invite, m.Probe, m.Compare, m.Fetch, m.Repair)

@@ -24,7 +24,7 @@ from skuld_py.model.setting import (
 )
 from skuld_py.model.setting_messages import SETTING_BYTES_MAX
 from skuld_py.node.settings import PAGE_ROWS, Settings
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 ROWS = st.builds(m.SettingRow, st.sampled_from(["paused", "limits"]), st.sampled_from(["a", "b"]),
                  st.integers(1, 3), st.sampled_from(["w1", "w2"]), st.sampled_from([UNSET, YES, b"x"]))

@@ -19,7 +19,7 @@ from skuld_py.partition.exchange import Exchange, answer_compare, answer_fetch, 
 from skuld_py.partition.facts import Grant
 from skuld_py.partition.replica import Replica
 from skuld_py.partition.rows import merge_rows
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 HEADER = Header("q").encode()
 PLACE = tables.place_of(Header("q"))

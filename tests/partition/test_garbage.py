@@ -33,7 +33,7 @@ from skuld_py.partition.garbage import collect, page_of, remains_of
 from skuld_py.partition.replica import Replica
 from skuld_py.partition.tables import watermark_key
 from skuld_py.partition.watermark import Watermark
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 TOKEN = token_of(1, 1)
 BODY = Body.decode(encode_body(Header("q", retry=Retry(max_attempts=1)).encode(), b"x"))

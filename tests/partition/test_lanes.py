@@ -16,7 +16,7 @@ from skuld_py.model.state import State
 from skuld_py.partition import tables
 from skuld_py.partition.facts import Amendment, Grant
 from skuld_py.partition.replica import Replica
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 FIRST, SECOND, LATER, FOURTH, OTHER = range(9, 14)
 """Tasks of a lane by age, and one of another lane. The third may not be claimed before 1,030 ms."""

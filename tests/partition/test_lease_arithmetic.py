@@ -15,7 +15,7 @@ from skuld_py.model.leases import RATE, holder_deadline
 from skuld_py.partition import tables
 from skuld_py.partition.facts import Amendment, Grant
 from skuld_py.partition.replica import Replica
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 TASK = bytes(20)
 PLACE = tables.place_of(Header("q"))

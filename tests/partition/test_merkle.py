@@ -14,7 +14,7 @@ from skuld_py.model.history import HISTORY_HEAD, RELEASED, encode_claim
 from skuld_py.partition.facts import Amendment, Grant
 from skuld_py.partition.merkle import ALL_LEAVES, LEAVES, SLICE_BITS, Nodes, Tree, leaf_of, next_stretch
 from skuld_py.partition.replica import Replica
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 
 def scanned(made: Replica) -> Nodes:

@@ -15,7 +15,7 @@ from skuld_py.partition import tables
 from skuld_py.partition.facts import Grant
 from skuld_py.partition.replica import Replica
 from skuld_py.partition.rows import covers, merge_rows, read_rows
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 SKEW_MS, NOW_MS, WINDOW_MS = 10, 5_300, 1_000
 TASK = named_id("q", "n", 5_000, "")

@@ -39,7 +39,7 @@ from skuld_py.model.state import State, due_of, state_of
 from skuld_py.partition import tables
 from skuld_py.partition.facts import Amendment, Grant, Mark
 from skuld_py.partition.replica import Replica
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 SKEW_MS = 10
 KEYS = ["k", "k", "k", "k", "j", "k"]

@@ -19,7 +19,7 @@ from skuld_py.partition.replica import Replica
 from skuld_py.partition.rows import merge_rows, read_rows
 from skuld_py.partition.scrub import Scrub
 from skuld_py.partition.suspicion import damaged, mark_damaged, suspects
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 NOW_MS = 2_000
 DATA = ("body", "history", "log")

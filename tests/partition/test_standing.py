@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skuld_py.partition.standing import Standing, load_standing, save_standing
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 A, B, C = ("n1", "n2", "n3"), ("n1", "n2", "n4"), ("n1", "n4", "n5")
 

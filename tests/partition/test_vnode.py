@@ -19,7 +19,7 @@ from skuld_py.partition.facts import Amendment
 from skuld_py.partition.promise import Promise
 from skuld_py.partition.tables import place_of
 from skuld_py.partition.vnode import Role, Vnode
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 NOW = 1_000_000
 OLD, NEW = ("n1", "n2", "n3"), ("n1", "n2", "n4")

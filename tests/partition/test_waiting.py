@@ -26,7 +26,7 @@ from skuld_py.model.state import State
 from skuld_py.partition.facts import Mark
 from skuld_py.partition.replica import Replica
 from skuld_py.partition.rows import merge_rows, read_rows
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 FIRST, SECOND, THEN, LATER = IdMint(1).mint(1_000, 4, 0)
 BODY = Body(Header("q", policy=ON_FAILURE_WAIT, dep_wait_ms=9), deps=(FIRST, SECOND))

@@ -28,7 +28,7 @@ from skuld_py.runtime.lmdb_store import LmdbStore
 from skuld_py.runtime.server import claim_directory, log_doubt, log_start
 from skuld_py.runtime.zookeeper.clusters import create_cluster, read_names
 from skuld_py.runtime.zookeeper.log_following import follow
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.wire.codec import Envelope, decode, encode
 
 pytestmark = pytest.mark.cluster

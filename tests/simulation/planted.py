@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skuld_py.simulation.cluster import Cluster
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 
 
 class ForgetfulStore(MemoryStore):

@@ -23,8 +23,8 @@ from skuld_py.simulation.checkers import Evidence
 from skuld_py.simulation.faults import Fault
 from skuld_py.simulation.history import Call, History, Hold, Status
 from skuld_py.simulation.notes import Note, What
-from skuld_py.simulation.registry import Write
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
+from skuld_py.simulation.world.documents import Write
 
 HEADER = Header("q").encode()
 BODY = encode_body(HEADER, b"payload")

@@ -9,8 +9,8 @@ import pytest
 from skuld_py.partition import tables
 from skuld_py.partition.suspicion import suspects
 from skuld_py.simulation.campaign import Campaign
-from skuld_py.simulation.process import Process
 from skuld_py.simulation.trace import Trace
+from skuld_py.simulation.world.process import Process
 
 SEED = 6
 

@@ -30,11 +30,11 @@ from skuld_py.simulation.faults import (
     draw_schedule,
 )
 from skuld_py.simulation.nemesis import Nemesis
-from skuld_py.simulation.network import Weather, ring
 from skuld_py.simulation.options import draw_options
 from skuld_py.simulation.profiles import apply_profile
-from skuld_py.simulation.scheduler import stream
 from skuld_py.simulation.trace import Trace
+from skuld_py.simulation.world.network import Weather, ring
+from skuld_py.simulation.world.scheduler import stream
 
 APART_KINDS = tuple(habit.kind for habit in APART)
 ROOMY = next(seed for seed in range(1_000) if apply_profile(seed, draw_options(seed)) == draw_options(seed)

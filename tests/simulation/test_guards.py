@@ -31,8 +31,8 @@ from skuld_py.model.setting import LIMITS, UNSET, encode_setting, setting_key
 from skuld_py.model.setting_messages import SettingRow
 from skuld_py.partition import tables
 from skuld_py.simulation import guards as rules
-from skuld_py.simulation.clocks import Clock
 from skuld_py.simulation.guards import Guards
+from skuld_py.simulation.world.clock import Clock
 
 OLD, NEW = ("n1", "n2", "n3"), ("n1", "n2", "n4")
 FIRST = Document(1, "n3", "boot", seats_of(OLD), "w1")

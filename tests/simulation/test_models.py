@@ -26,14 +26,14 @@ from skuld_py.model.events import (
     SwapDocument,
 )
 from skuld_py.node.consulting import Step
-from skuld_py.simulation import registry as registry_model
-from skuld_py.simulation.clocks import WALL_START_MS, draw_clock
-from skuld_py.simulation.network import CALM, Envelope, Network, Weather, between, halves, one_way
-from skuld_py.simulation.registry import Registry
-from skuld_py.simulation.scheduler import Scheduler, stream
-from skuld_py.simulation.sessions import Connection, RegistryOptions
-from skuld_py.simulation.store import MemoryStore
 from skuld_py.simulation.trace import Trace
+from skuld_py.simulation.world import documents as registry_model
+from skuld_py.simulation.world.clock import WALL_START_MS, draw_clock
+from skuld_py.simulation.world.disk import MemoryStore
+from skuld_py.simulation.world.documents import Registry
+from skuld_py.simulation.world.network import CALM, Envelope, Network, Weather, between, halves, one_way
+from skuld_py.simulation.world.scheduler import Scheduler, stream
+from skuld_py.simulation.world.zookeeper import Connection, RegistryOptions
 
 HELLO = (m.Gossip((), ()),)
 

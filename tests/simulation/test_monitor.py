@@ -15,8 +15,8 @@ from skuld_py.partition import tables
 from skuld_py.simulation import monitor as rules
 from skuld_py.simulation.history import History
 from skuld_py.simulation.monitor import Monitor
-from skuld_py.simulation.process import Process
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
+from skuld_py.simulation.world.process import Process
 
 HEADER = Header("q").encode()
 TASK = IdMint(1).mint(1_000, 1, 0)[0]

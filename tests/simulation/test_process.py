@@ -14,11 +14,11 @@ from skuld_py.model.events import Effect, Event, Received, Send, Settled, Ticked
 from skuld_py.node.identity import Start
 from skuld_py.node.starting import prepare
 from skuld_py.partition.suspicion import suspects
-from skuld_py.simulation.clocks import Clock
-from skuld_py.simulation.process import TICKS_MAX, CrashPoint, Process
-from skuld_py.simulation.scheduler import Scheduler
-from skuld_py.simulation.sessions import Connection
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.clock import Clock
+from skuld_py.simulation.world.disk import MemoryStore
+from skuld_py.simulation.world.process import TICKS_MAX, CrashPoint, Process
+from skuld_py.simulation.world.scheduler import Scheduler
+from skuld_py.simulation.world.zookeeper import Connection
 
 COMMIT_MS = 5
 EARLY, LATE = Send("peer", m.Gossip((), ())), Send("peer", m.Kept(1, b""))

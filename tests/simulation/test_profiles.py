@@ -11,11 +11,11 @@ from simulation.test_campaign import kept_seeds
 from skuld_py.model import messages as m
 from skuld_py.model.columns import Column
 from skuld_py.simulation.campaign import run
-from skuld_py.simulation.lateness import Envelope, Lateness
-from skuld_py.simulation.network import CALM, JUST_MS, Network
 from skuld_py.simulation.options import draw_options
 from skuld_py.simulation.profiles import AMNESIA, DOUBTFUL, EVERY, SELDOM, apply_profile, profile_of, seeds_of
-from skuld_py.simulation.scheduler import Scheduler, stream
+from skuld_py.simulation.world.lateness import Envelope, Lateness
+from skuld_py.simulation.world.network import CALM, JUST_MS, Network
+from skuld_py.simulation.world.scheduler import Scheduler, stream
 
 PAGE = m.ClaimPage(0, 1, b"", b"", b"", Column(), Column())
 GOSSIP = m.Gossip((), ())

@@ -50,8 +50,13 @@ ROOMS: dict[str, frozenset[str] | str] = {
 # The rank of each wing, a package in a room: what else of its room it may import, by module or wing.
 WINGS: dict[str, frozenset[str]] = {
     "runtime.zookeeper": frozenset(),
+    "simulation.world": frozenset(),
+    "simulation.clients": frozenset({"simulation.world", "simulation.history", "simulation.options",
+                                     "simulation.faults"}),
+    "simulation.checkers": frozenset({"simulation.history", "simulation.notes"}),
+    "simulation.coordination": frozenset({"simulation.world", "simulation.trace"}),
 }
-ROOMS_OF_WINGS = frozenset({"runtime"})
+ROOMS_OF_WINGS = frozenset({"runtime", "simulation"})
 
 PURE_ROOMS = frozenset({"crdt", "model", "partition", "cluster", "node", "wire"})
 

@@ -138,12 +138,12 @@ PURITY_BROKEN = {
     "hash in the simulation": ("skuld_py.simulation.world", "seed = hash('x')"),
     "simulation, clock": ("skuld_py.simulation.world", "import time"),
     "simulation, threads": ("skuld_py.simulation.campaign", "import threading"),
-    "global draw": ("skuld_py.simulation.network", "import random\ndelay = random.randint(1, 9)"),
-    "global draw, renamed": ("skuld_py.simulation.network", "import random as r\ndelay = r.choice"),
-    "global draw, by name": ("skuld_py.simulation.network", "from random import choice"),
-    "system randomness": ("skuld_py.simulation.network", "import random\nr = random.SystemRandom()"),
-    "no seed": ("skuld_py.simulation.network", "import random\nr = random.Random()"),
-    "no seed, by name": ("skuld_py.simulation.network", "from random import Random\nr = Random()"),
+    "global draw": ("skuld_py.simulation.world.network", "import random\ndelay = random.randint(1, 9)"),
+    "global draw, renamed": ("skuld_py.simulation.world.network", "import random as r\ndelay = r.choice"),
+    "global draw, by name": ("skuld_py.simulation.world.network", "from random import choice"),
+    "system randomness": ("skuld_py.simulation.world.network", "import random\nr = random.SystemRandom()"),
+    "no seed": ("skuld_py.simulation.world.network", "import random\nr = random.Random()"),
+    "no seed, by name": ("skuld_py.simulation.world.network", "from random import Random\nr = Random()"),
 }
 
 PURITY_KEPT = {
@@ -155,13 +155,13 @@ PURITY_KEPT = {
     ),
     "msgpack in wire": ("skuld_py.wire.codec", "import msgpack"),
     "a parameter called id": ("skuld_py.model.task", "def f(id: int) -> int:\n    return id"),
-    "seeded": ("skuld_py.simulation.network", "import random\nr = random.Random(7)\nd = r.randint(1, 9)"),
+    "seeded": ("skuld_py.simulation.world.network", "import random\nr = random.Random(7)\nd = r.randint(1, 9)"),
     "seeded, by name": (
         "skuld_py.simulation.world",
         "from random import Random\nr = Random(seed)\nrandom = r.random()",
     ),
     "handed in as random": (
-        "skuld_py.simulation.clocks",
+        "skuld_py.simulation.world.clock",
         "from random import Random\ndef f(random: Random):\n    return random.uniform(0, 1)",
     ),
     "the person's side": ("skuld_py.simulation.__main__", "import argparse, sys, time"),
@@ -169,8 +169,10 @@ PURITY_KEPT = {
     "the runtime": ("skuld_py.runtime.clock", "import time, random\nx = random.random() + hash('x')"),
 }
 
-BROKEN = [(rules.layers, LAYERS_BROKEN), (rules.wings, WINGS_BROKEN), (rules.spark, SPARK_BROKEN), (rules.purity, PURITY_BROKEN)]
-KEPT = [(rules.layers, LAYERS_KEPT), (rules.wings, WINGS_KEPT), (rules.spark, SPARK_KEPT), (rules.purity, PURITY_KEPT)]
+BROKEN = [(rules.layers, LAYERS_BROKEN), (rules.wings, WINGS_BROKEN), (rules.spark, SPARK_BROKEN),
+          (rules.purity, PURITY_BROKEN)]
+KEPT = [(rules.layers, LAYERS_KEPT), (rules.wings, WINGS_KEPT), (rules.spark, SPARK_KEPT),
+        (rules.purity, PURITY_KEPT)]
 
 
 @pytest.mark.parametrize(

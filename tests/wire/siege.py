@@ -69,7 +69,7 @@ from skuld_py.node.turn import Machine
 from skuld_py.partition import tables
 from skuld_py.partition.promise import EPOCHS_AHEAD
 from skuld_py.runtime.loop import Loop
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.wire.codec import Envelope, decode, encode
 from wire.forging import Forger, Known
 

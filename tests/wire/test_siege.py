@@ -11,7 +11,7 @@ from skuld_py.model.history import History, encode_claim
 from skuld_py.partition import tables
 from skuld_py.partition.promise import EPOCHS_AHEAD, Promise, save_promise
 from skuld_py.partition.standing import Standing, save_standing
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.disk import MemoryStore
 from wire import siege
 from wire.siege import Forbidden, Siege, Watch
 

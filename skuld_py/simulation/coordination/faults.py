@@ -27,7 +27,7 @@ from skuld_py.model.document import Member
 from skuld_py.simulation.coordination.ensemble import Ensemble
 from skuld_py.simulation.coordination.poison import poisoned
 from skuld_py.simulation.coordination.shell import Shell
-from skuld_py.simulation.scheduler import Scheduler
+from skuld_py.simulation.world.scheduler import Scheduler
 
 KINDS = {"crash": 4, "crash two neighbours": 2, "crash a joiner and its observer": 2, "restart a joiner": 3,
          "crash all": 1, "start": 4,

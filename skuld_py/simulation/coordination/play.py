@@ -30,8 +30,8 @@ from skuld_py.simulation.coordination.poison import Poison
 from skuld_py.simulation.coordination.shell import Shell
 from skuld_py.simulation.coordination.verdict import final, lacks, same
 from skuld_py.simulation.coordination.weather import Weather
-from skuld_py.simulation.scheduler import Scheduler, stream
 from skuld_py.simulation.trace import Trace
+from skuld_py.simulation.world.scheduler import Scheduler, stream
 
 REST_MS = 240_000
 """So long may it take to come to rest."""

@@ -28,8 +28,8 @@ from skuld_py.model.events import (
 from skuld_py.model.message import Message
 from skuld_py.simulation.coordination.ensemble import Ensemble
 from skuld_py.simulation.coordination.weather import Weather
-from skuld_py.simulation.scheduler import Scheduler
 from skuld_py.simulation.trace import Trace
+from skuld_py.simulation.world.scheduler import Scheduler
 
 Request = c.SetPulse | c.ReadPulses | c.ReadOrigin | c.ReadEntries | c.Append | c.WriteOrigin
 UNTOLD = (c.EntriesRead, Received, Ticked, Computed, c.ReadEntries, c.Append, Send, Compute)

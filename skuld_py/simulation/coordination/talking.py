@@ -14,7 +14,7 @@ import attrs
 from skuld_py.config import Scaling
 from skuld_py.simulation.coordination.options import Options, draw
 from skuld_py.simulation.coordination.play import DAMAGED_MIN, ENTRIES_MAX, Run, Verdict, World
-from skuld_py.simulation.scheduler import stream
+from skuld_py.simulation.world.scheduler import stream
 
 QUICK = Scaling(gather_ms=5, knock_ms=400, knock_again_ms=60, knock_pause_ms=100, found_ms=300, part_ms=200,
                 snapshot_ms=500, fanout=3, rounds=4, silence_ms=2_000, gap_ms=150, digest_every=8)

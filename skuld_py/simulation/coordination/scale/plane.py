@@ -31,7 +31,7 @@ from skuld_py.simulation.coordination.scale.greeting import Greeting
 from skuld_py.simulation.coordination.scale.log import CHUNK_BYTES, Log, News
 from skuld_py.simulation.coordination.scale.process import Process
 from skuld_py.simulation.coordination.scale.spreading import Spreading
-from skuld_py.simulation.scheduler import stream
+from skuld_py.simulation.world.scheduler import stream
 
 LARGE = Scaling(gather_ms=30)
 """What a large cluster would set: more joiners share an entry. A start of 10,000 with all options took 5 s with

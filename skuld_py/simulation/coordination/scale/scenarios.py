@@ -13,7 +13,7 @@ import attrs
 
 from skuld_py.simulation.coordination.scale.costs import Costs, Counts, Options
 from skuld_py.simulation.coordination.scale.plane import Plane
-from skuld_py.simulation.scheduler import stream
+from skuld_py.simulation.world.scheduler import stream
 
 ENTRIES_PER_MEMBER_MAX = 200
 FAILED_SHARE = 10

@@ -13,11 +13,11 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.columns import pack
 from skuld_py.model.ids import IdMint
-from skuld_py.simulation.client import Client
+from skuld_py.simulation.clients.client import Client
+from skuld_py.simulation.clients.worker import Worker
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.options import Options
-from skuld_py.simulation.registry import Registry
-from skuld_py.simulation.working import Worker
+from skuld_py.simulation.world.documents import Registry
 
 LAST = "zz"
 """The queue of the task that is waited for."""

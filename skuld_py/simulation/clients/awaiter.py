@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from skuld_py.model import messages as m
 from skuld_py.model.ids import ID_BYTES, split
-from skuld_py.simulation.client import Client
+from skuld_py.simulation.clients.client import Client
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.options import Options
 

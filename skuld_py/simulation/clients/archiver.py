@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skuld_py.model import messages as m
-from skuld_py.simulation.client import REPEATS_MAX, Client
+from skuld_py.simulation.clients.client import REPEATS_MAX, Client
 from skuld_py.simulation.history import Operation, Status
 from skuld_py.simulation.options import Options
 

@@ -13,7 +13,7 @@ from skuld_py.model.body import DEFAULT_RETRY, Body, Header, Retry
 from skuld_py.model.columns import pack
 from skuld_py.model.ids import IdMint, lane_route, named_id
 from skuld_py.model.prelude import Prelude
-from skuld_py.simulation.client import REPEATS_MAX, Client
+from skuld_py.simulation.clients.client import REPEATS_MAX, Client
 from skuld_py.simulation.history import Operation, Status
 from skuld_py.simulation.options import Options
 

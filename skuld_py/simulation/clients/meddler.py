@@ -6,7 +6,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.columns import pack_u64
 from skuld_py.model.ids import split
 from skuld_py.model.outcomes import facts_of
-from skuld_py.simulation.client import REPEATS_MAX, Client, Make
+from skuld_py.simulation.clients.client import REPEATS_MAX, Client, Make
 from skuld_py.simulation.history import Operation, Status
 from skuld_py.simulation.options import Options
 

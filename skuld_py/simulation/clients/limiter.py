@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from skuld_py.model.limiting import QueueLimits
 from skuld_py.model.setting import LIMITS, UNSET
-from skuld_py.simulation.client import Client
+from skuld_py.simulation.clients.client import Client
+from skuld_py.simulation.clients.pauser import set_setting
 from skuld_py.simulation.options import Options
-from skuld_py.simulation.pausing import set_setting
 
 REMOVED = 0.15
 """Share of changes that remove the limits."""

@@ -24,8 +24,8 @@ import attrs
 from skuld_py.model.document import Member
 from skuld_py.model.events import Event, MembersChanged, NodesChanged, Session, SessionChanged
 from skuld_py.model.registration import Registration
-from skuld_py.simulation.listings import Listing
-from skuld_py.simulation.scheduler import Scheduler
+from skuld_py.simulation.world.listings import Listing
+from skuld_py.simulation.world.scheduler import Scheduler
 
 Deliver = Callable[[Event], None]
 WATCHES = ("nodes", "members")

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 
 from skuld_py.client.claims import ClaimName
 from skuld_py.client.options import Retry
-from skuld_py.simulation.client import Client
+from skuld_py.simulation.clients.client import Client
+from skuld_py.simulation.clients.library import Library
+from skuld_py.simulation.clients.worker import Worker
 from skuld_py.simulation.history import Call, Hold
-from skuld_py.simulation.library import Library
 from skuld_py.simulation.options import Options
-from skuld_py.simulation.working import Worker
 
 AHEAD_MS = (0, 0, 3_000, 60_000)
 """By how much the clock of a caller is ahead: mostly right, so little that nodes take its ids, or too much."""

@@ -21,10 +21,10 @@ from skuld_py.model.events import Effect, Event, Ticked
 from skuld_py.node.identity import Start
 from skuld_py.node.starting import note_damage
 from skuld_py.node.turn import Machine, take_turn
-from skuld_py.simulation.clocks import Clock
-from skuld_py.simulation.scheduler import Action, Scheduler
-from skuld_py.simulation.sessions import Connection
-from skuld_py.simulation.store import MemoryStore
+from skuld_py.simulation.world.clock import Clock
+from skuld_py.simulation.world.disk import MemoryStore
+from skuld_py.simulation.world.scheduler import Action, Scheduler
+from skuld_py.simulation.world.zookeeper import Connection
 
 TICKS_MAX = 1_000
 """So many turns in one millisecond without any event mean a machine that spins."""

@@ -10,7 +10,7 @@ from skuld_py.model.columns import pack, pack_u64
 from skuld_py.model.fields import PROOF_BYTES
 from skuld_py.model.history import FAILED, RELEASED, SNOOZED, token_of
 from skuld_py.model.ids import split
-from skuld_py.simulation.client import Client, Make
+from skuld_py.simulation.clients.client import Client, Make
 from skuld_py.simulation.options import Options
 
 RECENT = 50

@@ -1,7 +1,7 @@
 """A logical client's line to the cluster: it asks, waits up to its own deadline, and writes down all of it.
 
 A client asks any node; an answer after its deadline is not heard. What the clients do with it is in
-``producing``, ``working``, ``pausing``, ``meddling`` and ``forging``.
+``producer``, ``worker``, ``pauser``, ``meddler``, ``forger`` and others here.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from skuld_py.model import messages as m
-from skuld_py.simulation.clocks import Clock
 from skuld_py.simulation.history import History, Operation, Status
-from skuld_py.simulation.lateness import Envelope
-from skuld_py.simulation.network import Network
-from skuld_py.simulation.scheduler import Scheduler
+from skuld_py.simulation.world.clock import Clock
+from skuld_py.simulation.world.lateness import Envelope
+from skuld_py.simulation.world.network import Network
+from skuld_py.simulation.world.scheduler import Scheduler
 
 Then = Callable[[Operation], None]
 Make = Callable[[int], m.Message]

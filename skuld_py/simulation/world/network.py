@@ -17,8 +17,8 @@ from random import Random
 
 import attrs
 
-from skuld_py.simulation.lateness import Envelope, Lateness, Link
-from skuld_py.simulation.scheduler import Scheduler, stream
+from skuld_py.simulation.world.lateness import Envelope, Lateness, Link
+from skuld_py.simulation.world.scheduler import Scheduler, stream
 
 Deliver = Callable[[str, Envelope], None]
 

@@ -29,8 +29,8 @@ from skuld_py.model.events import (
     SwapDocument,
 )
 from skuld_py.node.consulting import Step, steps_of
-from skuld_py.simulation.scheduler import Scheduler
-from skuld_py.simulation.sessions import Connection, RegistryOptions, Service
+from skuld_py.simulation.world.scheduler import Scheduler
+from skuld_py.simulation.world.zookeeper import Connection, RegistryOptions, Service
 
 _RESURRECTED = 0.2
 """Share of the writes sent without a quorum that a surviving server had logged, and that count later."""

@@ -16,7 +16,7 @@ from skuld_py.model.fields import PROOF_BYTES
 from skuld_py.model.history import FAILED, SNOOZED
 from skuld_py.model.ids import split
 from skuld_py.model.leases import holder_deadline
-from skuld_py.simulation.client import REPEATS_MAX, Client, Then
+from skuld_py.simulation.clients.client import REPEATS_MAX, Client, Then
 from skuld_py.simulation.history import Hold, Operation, Status
 from skuld_py.simulation.options import Options
 

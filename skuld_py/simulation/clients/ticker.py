@@ -12,7 +12,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header, Retry
 from skuld_py.model.schedule import SCHEDULE, Schedule
 from skuld_py.model.setting import UNSET
-from skuld_py.simulation.client import REPEATS_MAX, Client
+from skuld_py.simulation.clients.client import REPEATS_MAX, Client
 from skuld_py.simulation.faults import AHEAD
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.options import Options

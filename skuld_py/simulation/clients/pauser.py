@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from skuld_py.model import messages as m
 from skuld_py.model.setting import PAUSED, UNSET, YES
-from skuld_py.simulation.client import REPEATS_MAX, Client
+from skuld_py.simulation.clients.client import REPEATS_MAX, Client
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.options import Options
 
