@@ -23,7 +23,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 import attrs
 
 from skuld_py.errors import Refused, SkuldError, Uncertain
-from skuld_py.model.message import Message
+from skuld_py.model.messages.message import Message
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -18,7 +18,7 @@ from skuld_py.model import ids as task_ids
 from skuld_py.model.body import Header, header_of
 from skuld_py.model.fields import PROOF_BYTES
 from skuld_py.model.ids import TaskId
-from skuld_py.model.message import ClaimBatch
+from skuld_py.model.messages.message import ClaimBatch
 from skuld_py.model.prelude import Prelude
 
 LEASE_S = 60.0

@@ -37,7 +37,7 @@ from skuld_py.client.reading import Depth
 from skuld_py.client.verbs import TIMEOUT_S, Verbs, addresses_of
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.model import messages as m
-from skuld_py.model.message import Message
+from skuld_py.model.messages.message import Message
 
 __all__ = ["LEASE_S", "TIMEOUT_S", "Claim", "ClaimKey", "ClaimName", "Client", "Depth"]
 

@@ -33,7 +33,7 @@ from skuld_py.model import body as bodies
 from skuld_py.model import columns
 from skuld_py.model.body import Header
 from skuld_py.model.ids import TaskId
-from skuld_py.model.message import TaskBatch
+from skuld_py.model.messages.message import TaskBatch
 
 
 @attrs.frozen

@@ -20,8 +20,8 @@ from skuld_py.cluster.greeting import Knocking
 from skuld_py.cluster.replica import Replica
 from skuld_py.cluster.transfer import Fetching
 from skuld_py.config import Scaling
-from skuld_py.model.coordination_messages import FetchReplica, JoinMe, NotNow, ReplicaPart, Welcomed
 from skuld_py.model.events import Send
+from skuld_py.model.messages.membership import FetchReplica, JoinMe, NotNow, ReplicaPart, Welcomed
 
 LENDERS = 3
 """Members that are asked for a replica, one after the other, by who was welcomed by none."""

@@ -40,8 +40,8 @@ from xxhash import xxh3_64_intdigest
 from skuld_py.cluster.decisions import KINDS, Decision, Kind, Question, Unwanted, Wanted, hash_of, read_result
 from skuld_py.errors import Malformed
 from skuld_py.model.columns import Column, pack
-from skuld_py.model.decision_messages import DECLINED, INPUT_WANTED, Decide, Decided, Undecided
 from skuld_py.model.events import Compute, Computed, Received, SchedulersChanged, Send, Ticked
+from skuld_py.model.messages.decisions import DECLINED, INPUT_WANTED, Decide, Decided, Undecided
 
 NEVER_MS = 1 << 62
 SOURCES = 2

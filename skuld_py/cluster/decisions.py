@@ -26,8 +26,8 @@ from skuld_py.cluster.canonical import from_text, to_text
 from skuld_py.cluster.placement import Placement, place, share_bounds
 from skuld_py.config import PARTITIONS_MAX, REPLICAS_MAX
 from skuld_py.errors import Malformed
-from skuld_py.model.decision_messages import HASH_BYTES
 from skuld_py.model.events import Compute, Computed
+from skuld_py.model.messages.decisions import HASH_BYTES
 
 NODES_MAX = 1 << 15
 TEXT_BYTES_MAX = 8 << 20

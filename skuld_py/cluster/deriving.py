@@ -34,8 +34,8 @@ from skuld_py.cluster.replica import Replica
 from skuld_py.cluster.scheduling import Scheduling
 from skuld_py.cluster.versions import PlacedReplica, Scheme, Versions, VersionsEffect, placing
 from skuld_py.config import Scaling
-from skuld_py.model.decision_messages import DECLINED, Decide, Undecided
 from skuld_py.model.events import Compute, Computed, Received, SchedulersChanged, Send, Ticked
+from skuld_py.model.messages.decisions import DECLINED, Decide, Undecided
 
 DerivingEvent = Received | Computed | Ticked
 

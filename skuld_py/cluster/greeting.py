@@ -32,8 +32,8 @@ from skuld_py.cluster.lives import is_newer
 from skuld_py.cluster.replica import Place, Replica
 from skuld_py.config import Scaling
 from skuld_py.errors import Malformed
-from skuld_py.model.coordination_messages import JoinMe, NotNow, Welcomed
 from skuld_py.model.events import Send
+from skuld_py.model.messages.membership import JoinMe, NotNow, Welcomed
 
 NEIGHBOURS = 4
 DOUBLINGS = 4

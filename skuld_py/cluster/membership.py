@@ -44,9 +44,9 @@ from skuld_py.cluster.watching import watched
 from skuld_py.config import PLAIN, Scaling
 from skuld_py.errors import Malformed, SkuldError
 from skuld_py.model import coordination as c
-from skuld_py.model.decision_messages import DECISION_MESSAGES
 from skuld_py.model.document import Member
 from skuld_py.model.events import Compute, Computed, Received, Send, Session, SessionChanged, Ticked
+from skuld_py.model.messages.decisions import DECISION_MESSAGES
 
 Event = c.CoordinationEvent | SessionChanged | Received | Computed | Ticked
 Effect = c.CoordinationEffect | Send | Compute

@@ -25,9 +25,9 @@ from skuld_py.cluster.replica import Replica
 from skuld_py.cluster.sharing import Sharing
 from skuld_py.cluster.transfer import Lending
 from skuld_py.config import Scaling
-from skuld_py.model.coordination_messages import FetchReplica, JoinMe, NotNow, ReplicaPart, Share, Welcomed
 from skuld_py.model.document import Member
 from skuld_py.model.events import Received, Send
+from skuld_py.model.messages.membership import FetchReplica, JoinMe, NotNow, ReplicaPart, Share, Welcomed
 
 Holds = Callable[[Command], bool]
 

@@ -24,8 +24,8 @@ from skuld_py.cluster.canonical import from_text, to_text
 from skuld_py.cluster.decisions import KINDS, TEXT_BYTES_MAX, Kind, hash_of
 from skuld_py.errors import Malformed
 from skuld_py.model.columns import Column, pack
-from skuld_py.model.decision_messages import COMPUTING, DECLINED, INPUT_WANTED, Decide, Decided, Undecided
 from skuld_py.model.events import Compute, Computed, Received, Send, Ticked
+from skuld_py.model.messages.decisions import COMPUTING, DECLINED, INPUT_WANTED, Decide, Decided, Undecided
 
 NEVER_MS = 1 << 62
 _NO_TEXT = Column()

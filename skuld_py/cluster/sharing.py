@@ -40,8 +40,8 @@ from skuld_py.cluster.parting import Parting
 from skuld_py.config import Scaling
 from skuld_py.model.columns import pack, pack_u64, unpack_u64
 from skuld_py.model.coordination import EntriesRead, ReadEntries
-from skuld_py.model.coordination_messages import SHARED_MAX, Share
 from skuld_py.model.events import Send
+from skuld_py.model.messages.membership import SHARED_MAX, Share
 
 MESSAGE_BYTES = 4 << 20
 READ_LIMIT = 500

@@ -28,7 +28,8 @@ from skuld_py.cluster.canonical import from_text
 from skuld_py.cluster.replica import RULES, Replica
 from skuld_py.config import Scaling
 from skuld_py.errors import Malformed
-from skuld_py.model.coordination_messages import (
+from skuld_py.model.events import Send
+from skuld_py.model.messages.membership import (
     DIGEST_BYTES,
     PART_BYTES,
     PARTS_MAX,
@@ -36,7 +37,6 @@ from skuld_py.model.coordination_messages import (
     NotNow,
     ReplicaPart,
 )
-from skuld_py.model.events import Send
 
 
 @attrs.frozen

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from skuld_py.config import DEFAULT_LIMITS
-from skuld_py.model.client_messages import ENTRIES_MAX, TaskRow
+from skuld_py.model.messages.client import ENTRIES_MAX, TaskRow
 from skuld_py.model.outcomes import FIRST_TOKEN, LOG_SEQS, Entries
 
 Cuts = Mapping[int, int]

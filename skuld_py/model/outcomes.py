@@ -24,9 +24,9 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from skuld_py.model import columns
-from skuld_py.model.client_messages import TaskRow
 from skuld_py.model.fields import U32_MAX
 from skuld_py.model.history import TOKEN_COUNTER_BITS, decode_history
+from skuld_py.model.messages.client import TaskRow
 
 RESULT_SEQ, ERROR_SEQ = U32_MAX, U32_MAX - 1
 LOG_SEQS = U32_MAX + 1 - 256

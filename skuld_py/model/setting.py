@@ -19,8 +19,8 @@ from skuld_py.errors import Refused
 from skuld_py.model import names
 from skuld_py.model.fields import U63_MAX
 from skuld_py.model.limiting import are_limits
+from skuld_py.model.messages.settings import SETTING_BYTES_MAX, SettingRow
 from skuld_py.model.schedule import SCHEDULE, is_schedule
-from skuld_py.model.setting_messages import SETTING_BYTES_MAX, SettingRow
 
 SETTING_PREFIX, SETTINGS_END = b"setting ", b"setting!"
 """Between these stand the keys of all settings, in ``meta``."""

@@ -18,10 +18,10 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body, is_plain, split_body
 from skuld_py.model.columns import Column
 from skuld_py.model.history import RELEASED
+from skuld_py.model.messages.settings import SETTINGS_MAX
 from skuld_py.model.prelude import NAMED, ONE_DEP_BYTES, Prelude, only_deps
 from skuld_py.model.schedule import SCHEDULE, Schedule
 from skuld_py.model.setting import UNSET, check_setting
-from skuld_py.model.setting_messages import SETTINGS_MAX
 from skuld_py.node.awaiting import AwaitOperation, ReadLogOperation
 from skuld_py.node.cancelling import CancelOperation
 from skuld_py.node.claiming import ClaimOperation

@@ -14,7 +14,7 @@ import attrs
 
 from skuld_py.config import PARTITIONS_MAX
 from skuld_py.model import messages as m
-from skuld_py.model.client_messages import AWAITED_MAX, PAUSED_MAX
+from skuld_py.model.messages.client import AWAITED_MAX, PAUSED_MAX
 from skuld_py.node.household import Household
 from skuld_py.node.timekeeping import Agreement
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from skuld_py.errors import Malformed
 from skuld_py.model import columns
 from skuld_py.model import messages as m
-from skuld_py.model.node_messages import HEAD_BYTES
+from skuld_py.model.messages.elections import HEAD_BYTES
 from skuld_py.node.describing import collection
 from skuld_py.node.household import Household
 from skuld_py.node.moving import Moving

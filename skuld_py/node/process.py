@@ -17,9 +17,9 @@ from typing import cast, get_args
 from skuld_py.cluster import membership as log
 from skuld_py.cluster.membership import Membership
 from skuld_py.model.coordination import Announce, CoordinationEffect, CoordinationEvent
-from skuld_py.model.coordination_messages import COORDINATION_MESSAGES
-from skuld_py.model.decision_messages import DECISION_MESSAGES
 from skuld_py.model.events import Computed, Effect, Event, Received, SessionChanged, Ticked
+from skuld_py.model.messages.decisions import DECISION_MESSAGES
+from skuld_py.model.messages.membership import COORDINATION_MESSAGES
 from skuld_py.node.turn import Machine
 
 Told = Event | CoordinationEvent

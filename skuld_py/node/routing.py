@@ -18,7 +18,7 @@ from collections.abc import Collection, Sequence
 from skuld_py.model import messages as m
 from skuld_py.model.body import PRIORITY_MAX, Body, header_of
 from skuld_py.model.ids import ID_BYTES, time_of
-from skuld_py.model.node_messages import HEAD_BYTES
+from skuld_py.model.messages.elections import HEAD_BYTES
 from skuld_py.model.prelude import NAMED
 
 PRIORITY_BYTES = HEAD_BYTES - ID_BYTES

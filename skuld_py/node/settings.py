@@ -25,6 +25,7 @@ from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.fields import U63_MAX
 from skuld_py.model.limiting import NO_LIMITS, QueueLimits, decode_limits
+from skuld_py.model.messages.settings import SETTINGS_MAX
 from skuld_py.model.schedule import SCHEDULE, Schedule
 from skuld_py.model.setting import (
     KINDS,
@@ -39,7 +40,6 @@ from skuld_py.model.setting import (
     rank_of,
     setting_key,
 )
-from skuld_py.model.setting_messages import SETTINGS_MAX
 from skuld_py.model.store import Store
 
 PAGE_ROWS = 1_000

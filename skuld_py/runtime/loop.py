@@ -35,7 +35,6 @@ import attrs
 from skuld_py.cluster.decisions import computed
 from skuld_py.errors import Corrupt, Malformed, Refused
 from skuld_py.model.coordination import Announce
-from skuld_py.model.coordination_messages import COORDINATION_MESSAGES
 from skuld_py.model.events import (
     Answer,
     Asked,
@@ -49,6 +48,7 @@ from skuld_py.model.events import (
     Ticked,
 )
 from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, Failed, Greet, Message
+from skuld_py.model.messages.membership import COORDINATION_MESSAGES
 from skuld_py.model.store import Store
 from skuld_py.node.process import Told, Wish
 from skuld_py.node.turn import Machine, Turn, sort, take_turn

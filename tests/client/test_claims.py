@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from skuld_py.client.claims import claims_of
 from skuld_py.model import columns
 from skuld_py.model.body import Header, encode_body
-from skuld_py.model.message import ClaimBatch
+from skuld_py.model.messages.message import ClaimBatch
 from skuld_py.model.prelude import EXPIRES, Prelude
 
 HEADERS = (Header("q"), Header("q", 7), Header("q", headers=(("from", "here"),)), Header("q", 7, prelude=EXPIRES))

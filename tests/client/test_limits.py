@@ -6,8 +6,8 @@ import pytest
 
 from skuld_py.client.asking import Ask
 from skuld_py.model.messages import GetSettings
+from skuld_py.model.messages.settings import SettingRow
 from skuld_py.model.setting import LIMITS
-from skuld_py.model.setting_messages import SettingRow
 from skuld_py.testing import MemoryClient, MemoryCluster
 
 

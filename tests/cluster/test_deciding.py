@@ -31,9 +31,9 @@ from skuld_py.cluster.placement import place
 from skuld_py.cluster.scheduling import Scheduling, SchedulingLimits
 from skuld_py.errors import Malformed
 from skuld_py.model.columns import Column, pack
-from skuld_py.model.decision_messages import COMPUTING, DECLINED, INPUT_WANTED
 from skuld_py.model.events import Compute, Computed, Received, SchedulersChanged, Send, Ticked
 from skuld_py.model.messages import Decide, Decided, Message, Undecided
+from skuld_py.model.messages.decisions import COMPUTING, DECLINED, INPUT_WANTED
 
 NODES = tuple(f"10.0.0.{n}:13000" for n in range(9))
 QUESTION = ask_placement(NODES, 64, 3)

@@ -29,8 +29,8 @@ from skuld_py.cluster.replica import Replica
 from skuld_py.cluster.versions import placing
 from skuld_py.config import PLAIN, Scaling
 from skuld_py.model.columns import Column
-from skuld_py.model.decision_messages import DECLINED, Decide, Undecided
 from skuld_py.model.events import Compute, Received, Send, Ticked
+from skuld_py.model.messages.decisions import DECLINED, Decide, Undecided
 
 NAMES = tuple(f"n{number}:1" for number in range(8))
 FIRST = f"{NAMES[0]}~a"

@@ -15,9 +15,9 @@ from skuld_py.cluster.playing import Outcome
 from skuld_py.cluster.replica import Replica
 from skuld_py.cluster.watching import watched
 from skuld_py.config import Scaling
-from skuld_py.model.coordination_messages import JoinMe, NotNow, Welcomed
 from skuld_py.model.document import Member
 from skuld_py.model.events import Send
+from skuld_py.model.messages.membership import JoinMe, NotNow, Welcomed
 
 OPTIONS = Scaling(direct_join=True, gather_ms=10, knock_ms=2_000, knock_pause_ms=200, knocks=5)
 FAR_MS = 1_000_000

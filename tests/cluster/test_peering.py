@@ -11,9 +11,9 @@ from skuld_py.cluster.transfer import Lending
 from skuld_py.config import PLAIN, Scaling
 from skuld_py.model.columns import pack, pack_u64, unpack_u64
 from skuld_py.model.coordination import EntriesRead, PulseGone, PulsesRead, ReadEntries, ReadOrigin, ReadPulses
-from skuld_py.model.coordination_messages import FetchReplica, JoinMe, NotNow, ReplicaPart, Share, Welcomed
 from skuld_py.model.events import Received, Send, Ticked
-from skuld_py.model.message import Message
+from skuld_py.model.messages.membership import FetchReplica, JoinMe, NotNow, ReplicaPart, Share, Welcomed
+from skuld_py.model.messages.message import Message
 
 SHARING = Scaling(sharing=True, fanout=2, silence_ms=3_000, gap_ms=300, digest_every=4)
 DIRECT = Scaling(direct_join=True)

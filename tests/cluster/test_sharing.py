@@ -16,8 +16,8 @@ from skuld_py.cluster.sharing import NEWS_MAX, READ_LIMIT, Sharing
 from skuld_py.config import Scaling
 from skuld_py.model.columns import pack, pack_u64, unpack_u64
 from skuld_py.model.coordination import EntriesRead, ReadEntries
-from skuld_py.model.coordination_messages import Share
 from skuld_py.model.events import Send
+from skuld_py.model.messages.membership import Share
 
 OPTIONS = Scaling(sharing=True, fanout=3, rounds=4, gather_ms=10, gap_ms=300, silence_ms=10_000, digest_every=8)
 PEERS = ("n0", "n1", "n2", "n3", "n4", "n5")

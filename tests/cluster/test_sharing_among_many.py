@@ -13,8 +13,8 @@ from skuld_py.cluster.replica import Replica
 from skuld_py.cluster.sharing import Sharing
 from skuld_py.config import Scaling
 from skuld_py.model.coordination import EntriesRead, ReadEntries
-from skuld_py.model.coordination_messages import Share
 from skuld_py.model.document import Member
+from skuld_py.model.messages.membership import Share
 from skuld_py.simulation.world.network import CALM, Envelope, Network, Weather
 from skuld_py.simulation.world.scheduler import Scheduler, stream
 

@@ -13,8 +13,8 @@ from skuld_py.cluster.playing import play
 from skuld_py.cluster.replica import RULES, Replica, Slot
 from skuld_py.cluster.transfer import Fetching, Lending, digest_of
 from skuld_py.config import Scaling
-from skuld_py.model.coordination_messages import PART_BYTES, FetchReplica, NotNow, ReplicaPart
 from skuld_py.model.events import Send
+from skuld_py.model.messages.membership import PART_BYTES, FetchReplica, NotNow, ReplicaPart
 
 OPTIONS = Scaling(transfer=True, part_ms=500, part_tries=3, snapshots=2, snapshot_ms=3_000)
 

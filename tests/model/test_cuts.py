@@ -7,8 +7,8 @@ import random
 import pytest
 
 from skuld_py.config import DEFAULT_LIMITS
-from skuld_py.model.client_messages import ENTRIES_MAX
 from skuld_py.model.cuts import WHOLE, Cuts, cut, join_cuts
+from skuld_py.model.messages.client import ENTRIES_MAX
 from skuld_py.model.notes import MET
 from skuld_py.model.outcomes import ERROR_SEQ, RESULT_SEQ
 from skuld_py.partition.replica import Replica

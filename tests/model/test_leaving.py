@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 
 from skuld_py.model.events import Answer, Compute, Effect, ReadDocument, Send, SwapDocument
-from skuld_py.model.message import Message
 from skuld_py.model.messages import MESSAGES
+from skuld_py.model.messages.message import Message
 from skuld_py.node.turn import Turn, sort
 
 QUESTION = "asks, and rests on nothing that the asker has stored"

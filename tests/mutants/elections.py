@@ -19,7 +19,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "            self.promise = Promise(epoch, candidate)\n"
            "            save_promise(self.store, self.partition, self.promise)\n",
            "            self.promise = Promise(epoch, candidate)\n", "C7"),
-    mutant("vote-persisted-after-the-answer", "a vote leaves before its commit", "model/node_messages.py",
+    mutant("vote-persisted-after-the-answer", "a vote leaves before its commit", "model/messages/elections.py",
            "    partition: int = fields.partition()\n    epoch: int = fields.epoch()\n"
            "    is_granted: bool = fields.truth()\n",
            "    is_promise = False\n    partition: int = fields.partition()\n"

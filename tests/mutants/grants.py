@@ -31,11 +31,11 @@ MUTANTS: tuple[Mutant, ...] = (
            "        if is_accepted:\n            self.note_leader(leader, request.epoch)\n"
            "            self.join_claims(now_ms, request)\n", "C7",
            VNODES + "test_claims_and_renewals_of_an_older_epoch_are_refused_and_not_recorded"),
-    mutant("grant-acked-before-commit", "a follower's yes leaves before its commit", "model/node_messages.py",
+    mutant("grant-acked-before-commit", "a follower's yes leaves before its commit", "model/messages/claims.py",
            "the leader can compare what is known.\n    \"\"\"\n",
            "the leader can compare what is known.\n    \"\"\"\n\n    is_promise = False\n", "C4"),
     mutant("renewal-acked-before-commit", "a follower's yes to a renewal leaves before its commit",
-           "model/node_messages.py", '    """Recorded and fsynced, or refused with the newer epoch."""\n',
+           "model/messages/claims.py", '    """Recorded and fsynced, or refused with the newer epoch."""\n',
            '    """Recorded and fsynced, or refused with the newer epoch."""\n\n    is_promise = False\n', "C4"),
     mutant("refusal-counts", "a follower's refusal counts as its yes", GRANTING,
            "        if reply.is_accepted:\n            ballot.acked[peer] = None\n",

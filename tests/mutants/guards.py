@@ -22,7 +22,7 @@ from skuld_py.simulation.guards import (
 
 VNODE, ELECTION, CANDIDACY, MOVING = (
     f"{name}.py" for name in ("partition/vnode", "partition/election", "partition/candidacy", "node/moving"))
-MESSAGES = "model/node_messages.py"
+MESSAGES = "model/messages/elections.py"
 FORGETFUL = ("--profile", "amnesia")
 KEPT = '    """The page pushed is fsynced; the next one starts behind ``next``, if there is one."""\n'
 SYNCED = '    """The sender holds, fsynced, all that the voters named held when they had voted."""\n'

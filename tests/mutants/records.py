@@ -15,7 +15,7 @@ EXCHANGES = "tests/partition/test_exchange.py::"
 STORES = "tests/runtime/test_lmdb_store.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
-    mutant("copy-acked-before-commit", "a copy is acknowledged before its fsync", "model/node_messages.py",
+    mutant("copy-acked-before-commit", "a copy is acknowledged before its fsync", "model/messages/copies.py",
            '    more; their partitions are unkept."""\n',
            '    more; their partitions are unkept."""\n\n    is_promise = False\n', "D7"),
     mutant("w-ignored", "one copy is enough, whatever was asked for", "node/asking.py",

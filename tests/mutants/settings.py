@@ -28,7 +28,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "        if has_majority(self.nodes, self._have):\n", "        if self._have:\n", "D7",
            CLUSTER + "test_a_minority_is_no_acknowledgement_and_no_refusal_either"),
     mutant("setting-acked-before-commit", "a copy of a setting is acknowledged before its fsync",
-           "model/setting_messages.py",
+           "model/messages/settings.py",
            "the nodes ``missing`` have not said so (yet).\"\"\"\n\n",
            "the nodes ``missing`` have not said so (yet).\"\"\"\n\n    is_promise = False\n", "D7"),
     mutant("setting-not-durable", "settings are kept in memory alone", SETTINGS,

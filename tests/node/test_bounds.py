@@ -9,8 +9,8 @@ from node.machines import Machines
 from skuld_py.config import PARTITIONS_MAX
 from skuld_py.model import messages as m
 from skuld_py.model.events import Received
+from skuld_py.model.messages.settings import SETTINGS_MAX
 from skuld_py.model.setting import PAUSED, YES
-from skuld_py.model.setting_messages import SETTINGS_MAX
 from skuld_py.node.describing import within
 from skuld_py.wire.codec import Envelope, decode, encode
 

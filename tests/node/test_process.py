@@ -21,8 +21,6 @@ from skuld_py.model.coordination import (
     ReadOrigin,
     SetPulse,
 )
-from skuld_py.model.coordination_messages import NotNow
-from skuld_py.model.decision_messages import DECLINED, Decide, Undecided
 from skuld_py.model.document import Member
 from skuld_py.model.events import (
     Asked,
@@ -41,6 +39,8 @@ from skuld_py.model.events import (
     Ticked,
 )
 from skuld_py.model.messages import Greet, Invite
+from skuld_py.model.messages.decisions import DECLINED, Decide, Undecided
+from skuld_py.model.messages.membership import NotNow
 from skuld_py.node.process import Process, Told, Wish
 
 ANNA = Member("h:1", "h", 1, "boot")

@@ -12,6 +12,7 @@ from skuld_py.errors import Refused
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.limiting import QueueLimits, decode_limits
+from skuld_py.model.messages.settings import SETTING_BYTES_MAX
 from skuld_py.model.setting import (
     LIMITS,
     PAUSED,
@@ -22,7 +23,6 @@ from skuld_py.model.setting import (
     rank_of,
     setting_key,
 )
-from skuld_py.model.setting_messages import SETTING_BYTES_MAX
 from skuld_py.node.settings import PAGE_ROWS, Settings
 from skuld_py.simulation.world.disk import MemoryStore
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from skuld_py.cluster.decisions import ask_placement, computed
 from skuld_py.config import DEFAULT_LIMITS, PROTOCOL_VERSION
 from skuld_py.model.coordination import Announce, Append, OriginRead, PulseStands
-from skuld_py.model.coordination_messages import NotNow
 from skuld_py.model.document import Member
 from skuld_py.model.events import (
     Answer,
@@ -32,6 +31,7 @@ from skuld_py.model.events import (
     Ticked,
 )
 from skuld_py.model.messages import MESSAGES, Acked, Claim, Failed, Get, Gossip, Greet, Invite, Kept, Message
+from skuld_py.model.messages.membership import NotNow
 from skuld_py.node.process import Told, Wish
 from skuld_py.runtime.clock import Clock
 from skuld_py.runtime.loop import ACQUAINTANCES_MAX, Loop

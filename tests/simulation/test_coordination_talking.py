@@ -15,7 +15,7 @@ from skuld_py.cluster.reading import Reader
 from skuld_py.cluster.replica import Replica
 from skuld_py.cluster.sharing import Sharing
 from skuld_py.cluster.transfer import Fetching, Lending, Snapshot
-from skuld_py.model.coordination_messages import ReplicaPart
+from skuld_py.model.messages.membership import ReplicaPart
 from skuld_py.simulation.coordination import __main__ as command
 from skuld_py.simulation.coordination.play import World
 from skuld_py.simulation.coordination.talking import MIXES, run

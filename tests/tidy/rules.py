@@ -49,6 +49,8 @@ ROOMS: dict[str, frozenset[str] | str] = {
 
 # The rank of each wing, a package in a room: what else of its room it may import, by module or wing.
 WINGS: dict[str, frozenset[str]] = {
+    "model.messages": frozenset({"model.columns", "model.document", "model.fields", "model.history",
+                                 "model.limiting"}),
     "runtime.zookeeper": frozenset(),
     "simulation.world": frozenset(),
     "simulation.clients": frozenset({"simulation.world", "simulation.history", "simulation.options",
@@ -56,7 +58,7 @@ WINGS: dict[str, frozenset[str]] = {
     "simulation.checkers": frozenset({"simulation.history", "simulation.notes"}),
     "simulation.coordination": frozenset({"simulation.world", "simulation.trace"}),
 }
-ROOMS_OF_WINGS = frozenset({"runtime", "simulation"})
+ROOMS_OF_WINGS = frozenset({"model", "runtime", "simulation"})
 
 PURE_ROOMS = frozenset({"crdt", "model", "partition", "cluster", "node", "wire"})
 

@@ -61,7 +61,7 @@ from skuld_py.model.events import (
     SwapDocument,
 )
 from skuld_py.model.history import History, decode_history, epoch_of
-from skuld_py.model.message import ROLE_CLIENT, ROLE_NODE
+from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE
 from skuld_py.model.names import NAME
 from skuld_py.model.outcomes import LOG_SEQS
 from skuld_py.node.process import Process, Wish

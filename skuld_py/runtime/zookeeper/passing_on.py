@@ -17,8 +17,8 @@ from random import SystemRandom
 import zmq
 
 from skuld_py.model.columns import pack, pack_u64
-from skuld_py.model.coordination_messages import Share
 from skuld_py.model.document import Member
+from skuld_py.model.messages.membership import Share
 from skuld_py.wire.codec import Envelope, encode
 
 TOLD = 4

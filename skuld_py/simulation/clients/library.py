@@ -24,7 +24,7 @@ from skuld_py.client.minting import Minter
 from skuld_py.client.pursuit import READING, Heard, Listen, Nodes, Step, Try, pursue
 from skuld_py.client.scheduling import Scheduling
 from skuld_py.errors import Refused, SkuldError
-from skuld_py.model.message import Message
+from skuld_py.model.messages.message import Message
 from skuld_py.simulation.clients.client import Client
 from skuld_py.simulation.history import Call, Operation, Status
 

@@ -21,7 +21,7 @@ from skuld_py.cluster.reading import Player
 from skuld_py.cluster.replica import Replica
 from skuld_py.model.document import Member
 from skuld_py.model.events import Received
-from skuld_py.model.message import Message
+from skuld_py.model.messages.message import Message
 from skuld_py.simulation.coordination.ensemble import Ensemble
 from skuld_py.simulation.coordination.faults import Faults
 from skuld_py.simulation.coordination.options import Options, draw

@@ -25,7 +25,7 @@ from skuld_py.model.events import (
     SessionChanged,
     Ticked,
 )
-from skuld_py.model.message import Message
+from skuld_py.model.messages.message import Message
 from skuld_py.simulation.coordination.ensemble import Ensemble
 from skuld_py.simulation.coordination.weather import Weather
 from skuld_py.simulation.trace import Trace

@@ -21,8 +21,8 @@ from skuld_py.config import Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.errors import Refused, Uncertain
 from skuld_py.model.columns import unpack_u64
-from skuld_py.model.coordination_messages import Share
 from skuld_py.model.document import Member
+from skuld_py.model.messages.membership import Share
 from skuld_py.runtime.transport import Transport
 from skuld_py.runtime.zookeeper.clusters import create_cluster
 from skuld_py.runtime.zookeeper.log_following import _verdict, command, follow, read_origin, set_leaving

@@ -9,10 +9,10 @@ import attrs
 
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.model import fields
-from skuld_py.model.client_messages import TaskRow
 from skuld_py.model.columns import Column
 from skuld_py.model.fields import U32_MAX
-from skuld_py.model.message import ROLE_CLIENT, Message
+from skuld_py.model.messages.client import TaskRow
+from skuld_py.model.messages.message import ROLE_CLIENT, Message
 
 ENDS_MAX = DEFAULT_LIMITS.batch_bytes // (3 * DEFAULT_LIMITS.entry_bytes)
 """Tasks of one ``Await``: as many results and errors of the largest as an answer can carry, and more."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 
 from skuld_py.model import fields
-from skuld_py.model.client_messages import CountRow
-from skuld_py.model.message import Message
+from skuld_py.model.messages.client import CountRow
+from skuld_py.model.messages.message import Message
 
 
 @attrs.frozen

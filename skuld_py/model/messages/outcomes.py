@@ -13,7 +13,7 @@ import attrs
 from skuld_py.model import fields
 from skuld_py.model.columns import Column
 from skuld_py.model.history import FAILED, RELEASED
-from skuld_py.model.message import ROLE_CLIENT, ROLE_NODE, Message
+from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, Message
 
 DELAY_MS_MAX = 10 * 366 * 86_400_000
 

@@ -14,7 +14,7 @@ import attrs
 from skuld_py.model import fields
 from skuld_py.model.columns import Column
 from skuld_py.model.document import Member
-from skuld_py.model.message import Message
+from skuld_py.model.messages.message import Message
 
 SHARED_MAX = 1_000
 """Entries of one ``Share``."""

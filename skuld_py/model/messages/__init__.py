@@ -1,14 +1,20 @@
 """Every message by name, and the table that numbers them on the wire.
 
 Requests are verbs, answers their participles. Work is in columns: a message names many tasks, never one.
-The messages stand in ``client_messages``, ``outcome_messages``, ``reading_messages``, ``node_messages``,
-``setting_messages``, ``loan_messages``, ``garbage_messages``, ``counting_messages``, ``coordination_messages``,
-``decision_messages`` and ``dependency_messages``; everyone imports them from here.
+Clients' are in ``client``; what nodes tell each other is in a file for each thing that they tell of. Everyone
+imports them from here.
 """
 
 from __future__ import annotations
 
-from skuld_py.model.client_messages import (
+from skuld_py.model.messages.claims import (
+    Amend,
+    Amended,
+    Delegate,
+    Grant,
+    Granted,
+)
+from skuld_py.model.messages.client import (
     Acked,
     Append,
     Claim,
@@ -37,7 +43,41 @@ from skuld_py.model.client_messages import (
     Renewed,
     TaskRow,
 )
-from skuld_py.model.coordination_messages import (
+from skuld_py.model.messages.clocks import (
+    AskTime,
+    ToldTime,
+)
+from skuld_py.model.messages.copies import (
+    Compare,
+    Compared,
+    Fetch,
+    Fetched,
+    Invite,
+    Kept,
+    Probe,
+    Probed,
+    Repair,
+    Replicate,
+)
+from skuld_py.model.messages.counts import COUNTING_MESSAGES, Sum, Summed
+from skuld_py.model.messages.decisions import DECISION_MESSAGES, Decide, Decided, Undecided
+from skuld_py.model.messages.dependencies import DEPENDENCY_MESSAGES, Note, Tell, Told, Watch, Watched
+from skuld_py.model.messages.elections import (
+    Abdicate,
+    ClaimPage,
+    ClaimsKept,
+    Gossip,
+    LeaderRow,
+    PartialGossip,
+    PullClaims,
+    PushClaims,
+    RequestVote,
+    Sync,
+    Synced,
+    Vote,
+)
+from skuld_py.model.messages.limits import LOAN_MESSAGES, Borrow, Freed, Lent, Reckon, Reckoned, Spent
+from skuld_py.model.messages.membership import (
     COORDINATION_MESSAGES,
     FetchReplica,
     JoinMe,
@@ -46,55 +86,8 @@ from skuld_py.model.coordination_messages import (
     Share,
     Welcomed,
 )
-from skuld_py.model.counting_messages import COUNTING_MESSAGES, Sum, Summed
-from skuld_py.model.decision_messages import DECISION_MESSAGES, Decide, Decided, Undecided
-from skuld_py.model.dependency_messages import DEPENDENCY_MESSAGES, Note, Tell, Told, Watch, Watched
-from skuld_py.model.garbage_messages import (
-    ARCHIVE_MESSAGES,
-    GARBAGE_MESSAGES,
-    Collect,
-    Collected,
-    Discard,
-    Discarded,
-    Ebb,
-    Ebbed,
-    Offer,
-    Offered,
-)
-from skuld_py.model.loan_messages import LOAN_MESSAGES, Borrow, Freed, Lent, Reckon, Reckoned, Spent
-from skuld_py.model.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
-from skuld_py.model.node_messages import (
-    Abdicate,
-    Amend,
-    Amended,
-    AskTime,
-    ClaimPage,
-    ClaimsKept,
-    Compare,
-    Compared,
-    Delegate,
-    Fetch,
-    Fetched,
-    Gossip,
-    Grant,
-    Granted,
-    Invite,
-    Kept,
-    LeaderRow,
-    PartialGossip,
-    Probe,
-    Probed,
-    PullClaims,
-    PushClaims,
-    Repair,
-    Replicate,
-    RequestVote,
-    Sync,
-    Synced,
-    ToldTime,
-    Vote,
-)
-from skuld_py.model.outcome_messages import (
+from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
+from skuld_py.model.messages.outcomes import (
     DELAY_MS_MAX,
     OUTCOME_MESSAGES,
     Cancel,
@@ -103,7 +96,7 @@ from skuld_py.model.outcome_messages import (
     Revive,
     Revived,
 )
-from skuld_py.model.reading_messages import (
+from skuld_py.model.messages.reads import (
     ENDS_MAX,
     NOT_ENDED,
     PAGE_ENTRIES_MAX,
@@ -117,7 +110,19 @@ from skuld_py.model.reading_messages import (
     ReadLog,
     Stirred,
 )
-from skuld_py.model.setting_messages import (
+from skuld_py.model.messages.retention import (
+    ARCHIVE_MESSAGES,
+    GARBAGE_MESSAGES,
+    Collect,
+    Collected,
+    Discard,
+    Discarded,
+    Ebb,
+    Ebbed,
+    Offer,
+    Offered,
+)
+from skuld_py.model.messages.settings import (
     GetSettings,
     GotSettings,
     PulledSettings,

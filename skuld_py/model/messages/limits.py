@@ -11,7 +11,7 @@ import attrs
 from skuld_py.config import PARTITIONS_MAX
 from skuld_py.model import fields
 from skuld_py.model.limiting import RATE_MAX
-from skuld_py.model.message import Message
+from skuld_py.model.messages.message import Message
 
 
 @attrs.frozen

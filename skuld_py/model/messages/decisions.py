@@ -11,7 +11,7 @@ import attrs
 
 from skuld_py.model import fields
 from skuld_py.model.columns import Column
-from skuld_py.model.message import Message
+from skuld_py.model.messages.message import Message
 
 HASH_BYTES = 16
 

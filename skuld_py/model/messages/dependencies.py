@@ -9,7 +9,7 @@ from __future__ import annotations
 import attrs
 
 from skuld_py.model import fields
-from skuld_py.model.message import Message
+from skuld_py.model.messages.message import Message
 
 
 @attrs.frozen

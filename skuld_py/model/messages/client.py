@@ -13,7 +13,7 @@ from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX, PARTITIONS_MAX
 from skuld_py.model import fields
 from skuld_py.model.columns import Column
 from skuld_py.model.fields import U32_MAX, U63_MAX
-from skuld_py.model.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
+from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
 
 PAUSED_MAX = 1_000
 """Paused queues that a description names."""

@@ -11,7 +11,7 @@ import attrs
 from skuld_py.model import fields
 from skuld_py.model.columns import Column
 from skuld_py.model.fields import U63_MAX
-from skuld_py.model.message import ROLE_CLIENT, ROLE_NODE, Message
+from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, Message
 
 SETTINGS_MAX = 10_000
 """Registers that clients may fill."""

@@ -7,8 +7,8 @@ import attrs
 
 from skuld_py.config import PARTITIONS_MAX
 from skuld_py.model import fields
-from skuld_py.model.client_messages import TaskRow
-from skuld_py.model.message import ROLE_CLIENT, ROLE_NODE, Message
+from skuld_py.model.messages.client import TaskRow
+from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, Message
 
 
 @attrs.frozen
