@@ -143,8 +143,8 @@ def forget(name: str, node: str, hosts: str, timeout_s: float, as_json: bool) ->
       skuld cluster forget skuld 10.0.0.7:13000 --zookeeper 127.0.0.1:2181
     """
     from skuld_py.cli.showing import print_event
-    from skuld_py.cluster.commands import ForgetNode
-    from skuld_py.cluster.playing import Outcome
+    from skuld_py.cluster.log.commands import ForgetNode
+    from skuld_py.cluster.log.play import Outcome
     from skuld_py.errors import Refused
     from skuld_py.model.names import WIDE_NAME, check_name
     from skuld_py.runtime.zookeeper.clusters import read_parameters
@@ -187,9 +187,9 @@ def upgrade(name: str, hosts: str, grace_s: float, timeout_s: float, as_json: bo
     import time
 
     from skuld_py.cli.showing import print_event
-    from skuld_py.cluster.commands import SetRules
-    from skuld_py.cluster.playing import Outcome
-    from skuld_py.cluster.replica import RULES
+    from skuld_py.cluster.log.commands import SetRules
+    from skuld_py.cluster.log.play import Outcome
+    from skuld_py.cluster.log.replica import RULES
     from skuld_py.errors import Refused
     from skuld_py.model.names import check_name
     from skuld_py.runtime.zookeeper.clusters import draw_key, read_parameters

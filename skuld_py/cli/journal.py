@@ -11,11 +11,11 @@ from typing import Any
 
 import attrs
 
-from skuld_py.cluster.canonical import from_text, to_plain
-from skuld_py.cluster.commands import Command, Rejoin
-from skuld_py.cluster.entries import Entry, decode
-from skuld_py.cluster.playing import Outcome, Played, play
-from skuld_py.cluster.replica import Replica
+from skuld_py.cluster.log.canonical import from_text, to_plain
+from skuld_py.cluster.log.commands import Command, Rejoin
+from skuld_py.cluster.log.entries import Entry, decode
+from skuld_py.cluster.log.play import Outcome, Played, play
+from skuld_py.cluster.log.replica import Replica
 from skuld_py.config import Parameters
 from skuld_py.errors import Malformed
 from skuld_py.model.names import check_name

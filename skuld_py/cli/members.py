@@ -13,7 +13,7 @@ import click
 from skuld_py.cli.options import cluster_option, json_option, timeout_option, zookeeper_option
 
 if TYPE_CHECKING:
-    from skuld_py.cluster.replica import Replica
+    from skuld_py.cluster.log.replica import Replica
     from skuld_py.model.document import Member
 
 

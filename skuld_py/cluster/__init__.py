@@ -1,1 +1,1 @@
-"""The coordination plane, pure: for now, placement. The log and its replica come to live here."""
+"""The coordination plane, pure: who lives, in one order for all; which nodes keep which partitions."""

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast, get_args
 
-from skuld_py.cluster import membership as log
-from skuld_py.cluster.membership import Membership
+from skuld_py.cluster.member import membership as log
+from skuld_py.cluster.member.membership import Membership
 from skuld_py.model.coordination import Announce, CoordinationEffect, CoordinationEvent
 from skuld_py.model.events import Computed, Effect, Event, Received, SessionChanged, Ticked
 from skuld_py.model.messages.decisions import DECISION_MESSAGES

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from skuld_py.cluster.replica import RULES
+from skuld_py.cluster.log.replica import RULES
 from skuld_py.config import Parameters
 from skuld_py.errors import Corrupt, Refused
 from skuld_py.runtime.lmdb_store import LmdbStore

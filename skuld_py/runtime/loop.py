@@ -32,7 +32,7 @@ from typing import Protocol
 
 import attrs
 
-from skuld_py.cluster.decisions import computed
+from skuld_py.cluster.scale.decisions import computed
 from skuld_py.errors import Corrupt, Malformed, Refused
 from skuld_py.model.coordination import Announce
 from skuld_py.model.events import (

@@ -34,10 +34,10 @@ from pathlib import Path
 
 import attrs
 
-from skuld_py.cluster.deriving import scheme_of
-from skuld_py.cluster.lives import Lives
-from skuld_py.cluster.membership import Membership
-from skuld_py.cluster.replica import Replica
+from skuld_py.cluster.log.lives import Lives
+from skuld_py.cluster.log.replica import Replica
+from skuld_py.cluster.member.membership import Membership
+from skuld_py.cluster.scale.deriving import scheme_of
 from skuld_py.config import DEFAULT_LIMITS, PLAIN, Parameters, Retention, Scaling
 from skuld_py.errors import Corrupt, Refused
 from skuld_py.model.coordination import CoordinationEvent

@@ -16,7 +16,7 @@ from kazoo.client import KazooClient
 
 from cli.written import A, raws
 from skuld_py.cli.main import main
-from skuld_py.cluster.replica import RULES
+from skuld_py.cluster.log.replica import RULES
 from skuld_py.config import Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.runtime.zookeeper.clusters import create_cluster, read_parameters

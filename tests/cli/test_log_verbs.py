@@ -11,10 +11,10 @@ from click.testing import CliRunner, Result
 
 from cli.written import raws
 from skuld_py.cli.main import main
-from skuld_py.cluster.commands import Leave, SetRules
-from skuld_py.cluster.entries import Entry
-from skuld_py.cluster.playing import Outcome, play
-from skuld_py.cluster.replica import Replica
+from skuld_py.cluster.log.commands import Leave, SetRules
+from skuld_py.cluster.log.entries import Entry
+from skuld_py.cluster.log.play import Outcome, play
+from skuld_py.cluster.log.replica import Replica
 from skuld_py.config import Parameters
 from skuld_py.runtime.zookeeper.log_following import Verdict
 

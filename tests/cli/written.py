@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from skuld_py.cluster.commands import AcceptJoin, AddSlot, Command, ForgetNode, Leave, NotifyJoin, PrepareJoin
-from skuld_py.cluster.entries import Entry
+from skuld_py.cluster.log.commands import AcceptJoin, AddSlot, Command, ForgetNode, Leave, NotifyJoin, PrepareJoin
+from skuld_py.cluster.log.entries import Entry
 from skuld_py.model.document import Member
 
 

@@ -9,9 +9,9 @@ from random import Random
 
 import attrs
 
-from skuld_py.cluster.deciding import Deciding, DecidingSettings
-from skuld_py.cluster.decisions import KINDS, Decision, Kind, Question, Wanted, computed
-from skuld_py.cluster.scheduling import Scheduling, SchedulingLimits
+from skuld_py.cluster.scale.deciding import Deciding, DecidingSettings
+from skuld_py.cluster.scale.decisions import KINDS, Decision, Kind, Question, Wanted, computed
+from skuld_py.cluster.scale.scheduling import Scheduling, SchedulingLimits
 from skuld_py.model.events import Compute, Computed, Received, SchedulersChanged, Send, Ticked
 from skuld_py.model.messages import Message
 

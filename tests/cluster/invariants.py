@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from skuld_py.cluster.canonical import from_text
-from skuld_py.cluster.replica import FAILED_MAX, Replica
-from skuld_py.cluster.watching import watched
+from skuld_py.cluster.log.canonical import from_text
+from skuld_py.cluster.log.replica import FAILED_MAX, Replica
+from skuld_py.cluster.member.watched import watched
 
 
 def faults(replica: Replica) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 
-from skuld_py.cluster.commands import (
+from skuld_py.cluster.log.commands import (
     AbortJoin,
     AcceptJoin,
     AddSlot,
@@ -21,9 +21,9 @@ from skuld_py.cluster.commands import (
     RetireNode,
     SetRules,
 )
-from skuld_py.cluster.entries import Entry
-from skuld_py.cluster.playing import play
-from skuld_py.cluster.replica import Replica
+from skuld_py.cluster.log.entries import Entry
+from skuld_py.cluster.log.play import play
+from skuld_py.cluster.log.replica import Replica
 from skuld_py.model.document import Member
 
 NODES = [f"n{index}:1" for index in range(5)]

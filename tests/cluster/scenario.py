@@ -29,13 +29,13 @@ from typing import Any
 
 import attrs
 
-from skuld_py.cluster import commands as c
-from skuld_py.cluster.canonical import from_text
-from skuld_py.cluster.entries import Entry
-from skuld_py.cluster.playing import Outcome, Played, play
-from skuld_py.cluster.replica import Failure, Joins, Place, Replica, Slot, Written
-from skuld_py.cluster.ring import Ring
-from skuld_py.cluster.watching import watched
+from skuld_py.cluster.log import commands as c
+from skuld_py.cluster.log.canonical import from_text
+from skuld_py.cluster.log.entries import Entry
+from skuld_py.cluster.log.play import Outcome, Played, play
+from skuld_py.cluster.log.replica import Failure, Joins, Place, Replica, Slot, Written
+from skuld_py.cluster.log.ring import Ring
+from skuld_py.cluster.member.watched import watched
 from skuld_py.errors import Malformed
 from skuld_py.model.document import Member
 

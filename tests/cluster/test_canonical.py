@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from skuld_py.cluster.canonical import from_text, to_text
-from skuld_py.cluster.replica import Joins, Replica, Slot
+from skuld_py.cluster.log.canonical import from_text, to_text
+from skuld_py.cluster.log.replica import Joins, Replica, Slot
 from skuld_py.errors import Malformed
 
 

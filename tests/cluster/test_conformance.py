@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cluster import scenario as s
-from skuld_py.cluster.commands import COMMANDS
+from skuld_py.cluster.log.commands import COMMANDS
 
 HERE = Path(__file__).parent
 SCENARIOS = list(s.scenarios(HERE / "scenarios"))

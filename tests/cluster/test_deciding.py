@@ -10,9 +10,10 @@ import pytest
 from uhashring import HashRing
 
 from cluster.deciders import Fault, World
-from skuld_py.cluster.canonical import to_text
-from skuld_py.cluster.deciding import Deciding, DecidingSettings
-from skuld_py.cluster.decisions import (
+from skuld_py.cluster.log.canonical import to_text
+from skuld_py.cluster.placement import place
+from skuld_py.cluster.scale.deciding import Deciding, DecidingSettings
+from skuld_py.cluster.scale.decisions import (
     KINDS,
     PLACEMENT,
     Decision,
@@ -27,8 +28,7 @@ from skuld_py.cluster.decisions import (
     placement_of,
     read_result,
 )
-from skuld_py.cluster.placement import place
-from skuld_py.cluster.scheduling import Scheduling, SchedulingLimits
+from skuld_py.cluster.scale.scheduling import Scheduling, SchedulingLimits
 from skuld_py.errors import Malformed
 from skuld_py.model.columns import Column, pack
 from skuld_py.model.events import Compute, Computed, Received, SchedulersChanged, Send, Ticked

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from cluster.random_log import member
-from skuld_py.cluster.commands import (
+from skuld_py.cluster.log.commands import (
     COMMANDS,
     AddSlot,
     Command,
@@ -18,15 +18,15 @@ from skuld_py.cluster.commands import (
     PrepareJoin,
     RetireNode,
 )
-from skuld_py.cluster.commands.footprints import FOOTPRINTS, footprint
-from skuld_py.cluster.commands.retire_node import placed
-from skuld_py.cluster.decisions import ask_placement, computed
-from skuld_py.cluster.deriving import Deriving, DerivingEvent, scheme_of
-from skuld_py.cluster.entries import Entry
+from skuld_py.cluster.log.commands.footprints import FOOTPRINTS, footprint
+from skuld_py.cluster.log.commands.retire_node import placed
+from skuld_py.cluster.log.entries import Entry
+from skuld_py.cluster.log.play import play
+from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.placement import Placement, place
-from skuld_py.cluster.playing import play
-from skuld_py.cluster.replica import Replica
-from skuld_py.cluster.versions import placing
+from skuld_py.cluster.scale.decisions import ask_placement, computed
+from skuld_py.cluster.scale.deriving import Deriving, DerivingEvent, scheme_of
+from skuld_py.cluster.scale.versions import placing
 from skuld_py.config import PLAIN, Scaling
 from skuld_py.model.columns import Column
 from skuld_py.model.events import Compute, Received, Send, Ticked

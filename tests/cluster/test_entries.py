@@ -10,11 +10,11 @@ import pytest
 
 from cluster.invariants import faults
 from cluster.scenario import member_of
-from skuld_py.cluster import commands as c
-from skuld_py.cluster.canonical import from_text
-from skuld_py.cluster.entries import DEPTH_MAX, ENTRY_BYTES_MAX, Entry, decode
-from skuld_py.cluster.playing import Outcome, UnknownRules, play
-from skuld_py.cluster.replica import Replica
+from skuld_py.cluster.log import commands as c
+from skuld_py.cluster.log.canonical import from_text
+from skuld_py.cluster.log.entries import DEPTH_MAX, ENTRY_BYTES_MAX, Entry, decode
+from skuld_py.cluster.log.play import Outcome, UnknownRules, play
+from skuld_py.cluster.log.replica import Replica
 from skuld_py.errors import Malformed
 
 SEED = 20_150_213

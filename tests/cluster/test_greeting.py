@@ -9,11 +9,11 @@ import attrs
 import pytest
 
 from cluster.test_playing import Log
-from skuld_py.cluster.commands import JoinDirect, Joining, Leave, PrepareJoin
-from skuld_py.cluster.greeting import Greeter, Knocking
-from skuld_py.cluster.playing import Outcome
-from skuld_py.cluster.replica import Replica
-from skuld_py.cluster.watching import watched
+from skuld_py.cluster.log.commands import JoinDirect, Joining, Leave, PrepareJoin
+from skuld_py.cluster.log.play import Outcome
+from skuld_py.cluster.log.replica import Replica
+from skuld_py.cluster.member.watched import watched
+from skuld_py.cluster.scale.greeting import Greeter, Knocking
 from skuld_py.config import Scaling
 from skuld_py.model.document import Member
 from skuld_py.model.events import Send

@@ -6,10 +6,10 @@ import attrs
 import pytest
 
 from cluster.test_membership import Log
-from skuld_py.cluster.commands import JoinDirect, Joining, Leave, PrepareJoin
-from skuld_py.cluster.commands.command import ID
-from skuld_py.cluster.lives import Lives, is_newer, number_of
-from skuld_py.cluster.replica import PLACES_BY_AGE, Failure, Place, Replica
+from skuld_py.cluster.log.commands import JoinDirect, Joining, Leave, PrepareJoin
+from skuld_py.cluster.log.commands.command import ID
+from skuld_py.cluster.log.lives import Lives, is_newer, number_of
+from skuld_py.cluster.log.replica import PLACES_BY_AGE, Failure, Place, Replica
 from skuld_py.model.document import Member
 from skuld_py.model.names import NAME_CHARS_MAX
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from skuld_py.cluster.collecting import SWEEP_MS
-from skuld_py.cluster.commands import (
+from skuld_py.cluster.log.commands import (
     AbortJoin,
     AcceptJoin,
     AddSlot,
@@ -25,15 +24,16 @@ from skuld_py.cluster.commands import (
     RetireNode,
     SetRules,
 )
-from skuld_py.cluster.commands.retire_node import placed
-from skuld_py.cluster.decisions import computed
-from skuld_py.cluster.deriving import scheme_of
-from skuld_py.cluster.entries import Entry, decode
-from skuld_py.cluster.membership import Effect, Event, Membership
+from skuld_py.cluster.log.commands.retire_node import placed
+from skuld_py.cluster.log.entries import Entry, decode
+from skuld_py.cluster.log.play import UnknownRules, play
+from skuld_py.cluster.log.replica import RULES, Replica
+from skuld_py.cluster.member.collecting import SWEEP_MS
+from skuld_py.cluster.member.membership import Effect, Event, Membership
+from skuld_py.cluster.member.settings import LogSettings
 from skuld_py.cluster.placement import place
-from skuld_py.cluster.playing import UnknownRules, play
-from skuld_py.cluster.replica import RULES, Replica
-from skuld_py.cluster.settings import LogSettings
+from skuld_py.cluster.scale.decisions import computed
+from skuld_py.cluster.scale.deriving import scheme_of
 from skuld_py.config import PLAIN, Scaling
 from skuld_py.model.coordination import (
     Announce,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import attrs
 
 from cluster.test_membership import Log, member
-from skuld_py.cluster.collecting import SETTLE_MS, SWEEP_MS, Forgetter, Sweeper
-from skuld_py.cluster.commands import AbortJoin, ForgetNode, Gc, Leave, PrepareJoin, RetireNode
-from skuld_py.cluster.entries import decode
-from skuld_py.cluster.outbox import Outbox
-from skuld_py.cluster.reading import Reader
-from skuld_py.cluster.replica import Replica
-from skuld_py.cluster.settings import LogSettings
+from skuld_py.cluster.log.commands import AbortJoin, ForgetNode, Gc, Leave, PrepareJoin, RetireNode
+from skuld_py.cluster.log.entries import decode
+from skuld_py.cluster.log.replica import Replica
+from skuld_py.cluster.member.collecting import SETTLE_MS, SWEEP_MS, Forgetter, Sweeper
+from skuld_py.cluster.member.outbox import Outbox
+from skuld_py.cluster.member.reader import Reader
+from skuld_py.cluster.member.settings import LogSettings
 from skuld_py.model.coordination import EntriesRead, OriginRead, ReadOrigin, SweepEntries
 
 

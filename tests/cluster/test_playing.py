@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from skuld_py.cluster.canonical import from_text
-from skuld_py.cluster.commands import AcceptJoin, Command, Leave, NotifyJoin, PrepareJoin
-from skuld_py.cluster.entries import Entry
-from skuld_py.cluster.playing import Outcome, Played, play
-from skuld_py.cluster.replica import Replica
+from skuld_py.cluster.log.canonical import from_text
+from skuld_py.cluster.log.commands import AcceptJoin, Command, Leave, NotifyJoin, PrepareJoin
+from skuld_py.cluster.log.entries import Entry
+from skuld_py.cluster.log.play import Outcome, Played, play
+from skuld_py.cluster.log.replica import Replica
 from skuld_py.model.document import Member
 
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from cluster.invariants import faults
 from cluster.scenario import member_of
-from skuld_py.cluster import commands as c
-from skuld_py.cluster.canonical import from_text
-from skuld_py.cluster.entries import Entry
-from skuld_py.cluster.playing import Outcome, Played, play
-from skuld_py.cluster.replica import Replica
+from skuld_py.cluster.log import commands as c
+from skuld_py.cluster.log.canonical import from_text
+from skuld_py.cluster.log.entries import Entry
+from skuld_py.cluster.log.play import Outcome, Played, play
+from skuld_py.cluster.log.replica import Replica
 
 # -- what is written -----------------------------------------------------------------------------
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skuld_py.cluster.drawing import sample
-from skuld_py.cluster.parting import Parting
-from skuld_py.cluster.sharing import NEWS_MAX, READ_LIMIT, Sharing
+from skuld_py.cluster.scale.drawing import sample
+from skuld_py.cluster.scale.parting import Parting
+from skuld_py.cluster.scale.sharing import NEWS_MAX, READ_LIMIT, Sharing
 from skuld_py.config import Scaling
 from skuld_py.model.columns import pack, pack_u64, unpack_u64
 from skuld_py.model.coordination import EntriesRead, ReadEntries

@@ -5,12 +5,12 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from skuld_py.cluster.canonical import from_text
-from skuld_py.cluster.commands import AddSlot, LeaveSlot, PrepareJoin
-from skuld_py.cluster.entries import Entry
-from skuld_py.cluster.playing import play
-from skuld_py.cluster.replica import Replica
-from skuld_py.cluster.sharing import Sharing
+from skuld_py.cluster.log.canonical import from_text
+from skuld_py.cluster.log.commands import AddSlot, LeaveSlot, PrepareJoin
+from skuld_py.cluster.log.entries import Entry
+from skuld_py.cluster.log.play import play
+from skuld_py.cluster.log.replica import Replica
+from skuld_py.cluster.scale.sharing import Sharing
 from skuld_py.config import Scaling
 from skuld_py.model.coordination import EntriesRead, ReadEntries
 from skuld_py.model.document import Member

@@ -11,9 +11,8 @@ import attrs
 import pytest
 
 from cluster.random_log import Writer, member
-from skuld_py.cluster import versions
-from skuld_py.cluster.canonical import to_text
-from skuld_py.cluster.commands import (
+from skuld_py.cluster.log.canonical import to_text
+from skuld_py.cluster.log.commands import (
     COMMANDS,
     AddSlot,
     Command,
@@ -23,14 +22,15 @@ from skuld_py.cluster.commands import (
     Leave,
     PrepareJoin,
 )
-from skuld_py.cluster.commands.footprints import ENVELOPE, FOOTPRINTS, GROUPS, footprint
-from skuld_py.cluster.decisions import PLACEMENT as PLACING
-from skuld_py.cluster.decisions import Question, Unwanted, Wanted, computed, hash_of, read_result
-from skuld_py.cluster.entries import Entry, decode
+from skuld_py.cluster.log.commands.footprints import ENVELOPE, FOOTPRINTS, GROUPS, footprint
+from skuld_py.cluster.log.entries import Entry, decode
+from skuld_py.cluster.log.play import Outcome, Played, admit, perform, play
+from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.placement import place
-from skuld_py.cluster.playing import Outcome, Played, admit, perform, play
-from skuld_py.cluster.replica import Replica
-from skuld_py.cluster.versions import Derived, PlacedReplica, Scheme, Versions, placing
+from skuld_py.cluster.scale import versions
+from skuld_py.cluster.scale.decisions import PLACEMENT as PLACING
+from skuld_py.cluster.scale.decisions import Question, Unwanted, Wanted, computed, hash_of, read_result
+from skuld_py.cluster.scale.versions import Derived, PlacedReplica, Scheme, Versions, placing
 from skuld_py.model.events import Compute
 
 # -- what commands declare -----------------------------------------------------------------------

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mutants.mutant import Edit, Mutant, mutant
 
-COMMANDS, ADMISSION = "cluster/commands/", "cluster/commands/admission.py"
+COMMANDS, ADMISSION = "cluster/log/commands/", "cluster/log/commands/admission.py"
 PREPARE, NOTIFY, ACCEPT, ABORT = (f"{COMMANDS}{phase}_join.py" for phase in ("prepare", "notify", "accept", "abort"))
-PLAYING, RING, ENTRIES, CANONICAL = (f"cluster/{name}.py" for name in ("playing", "ring", "entries", "canonical"))
+PLAYING, RING, ENTRIES, CANONICAL = (f"cluster/log/{name}.py" for name in ("play", "ring", "entries", "canonical"))
 GC, DIRECT, SLOT = COMMANDS + "gc.py", COMMANDS + "join_direct.py", COMMANDS + "add_slot.py"
 CONFORMS = "tests/cluster/test_conformance.py::test_it_comes_out_exactly_as_the_scenario_says"
 PROPERTIES = "tests/cluster/test_properties.py::"
@@ -72,10 +72,10 @@ MUTANTS: tuple[Mutant, ...] = (
            "        if replica.rules < PLACES_BY_AGE or not is_newer(known.member, joiner):\n",
            "        if not is_newer(known.member, joiner):\n",
            LIVES + "test_by_older_rules_who_comes_last_has_the_place"),
-    broken("words-in-the-digest", "two releases that word a failure differently part", "cluster/replica.py",
+    broken("words-in-the-digest", "two releases that word a failure differently part", "cluster/log/replica.py",
            "self if self.rules < PLACES_BY_AGE else attrs.evolve(", "self if True else attrs.evolve(",
            LIVES + "test_the_words_of_a_failure_are_no_part_of_the_digest"),
-    broken("lives-begin-anew", "the lives of a process are counted from the first again", "cluster/lives.py",
+    broken("lives-begin-anew", "the lives of a process are counted from the first again", "cluster/log/lives.py",
            "{number_of(self.newest) + 1:0{_DIGITS}x}", "{1:0{_DIGITS}x}",
            LIVES + "test_the_next_process_goes_on_from_the_newest_life_that_is_known"),
     broken("leave-keeps-slots", "slots outlive their member", ADMISSION,
@@ -141,14 +141,14 @@ MUTANTS: tuple[Mutant, ...] = (
            "known == made or self.member in replica.left", "known == made"),
     broken("slot-changes-hands", "a slot's id is taken by another member", SLOT,
            "        if known is not None:\n", "        if False:\n"),
-    broken("joiner-deaf-to-its-observer", "a joiner does not watch who is to bring it in", "cluster/watching.py",
+    broken("joiner-deaf-to-its-observer", "a joiner does not watch who is to bring it in", "cluster/member/watched.py",
            "        wanted.append(observer)\n", "        pass\n", invariant="L2"),
-    broken("joiner-blind-to-its-neighbour", "an accepted joiner does not watch whom it will", "cluster/watching.py",
+    broken("joiner-blind-to-its-neighbour", "an accepted joiner does not watch whom it will", "cluster/member/watched.py",
            "            wanted.append(ring.after(observer))\n", "            pass\n", invariant="L2"),
-    broken("observer-blind-to-its-joiner", "nobody watches who joins", "cluster/watching.py",
+    broken("observer-blind-to-its-joiner", "nobody watches who joins", "cluster/member/watched.py",
            'wanted = [ring.pairs.get(me, ""), joins.joiner_of(me)]', 'wanted = [ring.pairs.get(me, "")]',
            invariant="L2"),
-    broken("told-no-watches-nobody", "a joiner waits for the dead", "cluster/watching.py",
+    broken("told-no-watches-nobody", "a joiner waits for the dead", "cluster/member/watched.py",
            "        wanted.append(taken[replica.aborted[me] % len(taken)])\n", "        pass\n", invariant="L2"),
     broken("any-id-goes", "an entry may name a member by an empty text", COMMANDS + "command.py",
            "    if not ID.fullmatch(value):\n", "    if False:\n", DECODING),

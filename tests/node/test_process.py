@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from skuld_py.cluster.commands import PrepareJoin, SetRules
-from skuld_py.cluster.entries import Entry
-from skuld_py.cluster.membership import Membership
-from skuld_py.cluster.playing import UnknownRules
+from skuld_py.cluster.log.commands import PrepareJoin, SetRules
+from skuld_py.cluster.log.entries import Entry
+from skuld_py.cluster.log.play import UnknownRules
+from skuld_py.cluster.member.membership import Membership
 from skuld_py.model.columns import Column
 from skuld_py.model.coordination import (
     Announce,

@@ -12,7 +12,7 @@ import zmq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skuld_py.cluster.decisions import ask_placement, computed
+from skuld_py.cluster.scale.decisions import ask_placement, computed
 from skuld_py.config import DEFAULT_LIMITS, PROTOCOL_VERSION
 from skuld_py.model.coordination import Announce, Append, OriginRead, PulseStands
 from skuld_py.model.document import Member

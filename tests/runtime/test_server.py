@@ -15,8 +15,8 @@ import pytest
 import zmq
 from kazoo.client import KazooClient
 
-from skuld_py.cluster.commands import Leave
-from skuld_py.cluster.entries import decode as decode_entry
+from skuld_py.cluster.log.commands import Leave
+from skuld_py.cluster.log.entries import decode as decode_entry
 from skuld_py.config import Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.errors import Refused

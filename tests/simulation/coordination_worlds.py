@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from skuld_py.cluster.commands import (
+from skuld_py.cluster.log.commands import (
     COMMANDS,
     AcceptJoin,
     Command,
@@ -16,12 +16,12 @@ from skuld_py.cluster.commands import (
     NotifyJoin,
     PrepareJoin,
 )
-from skuld_py.cluster.commands.admission import less
-from skuld_py.cluster.membership import Membership
-from skuld_py.cluster.playing import Played, play
-from skuld_py.cluster.reading import Player, Reader
-from skuld_py.cluster.replica import Replica
-from skuld_py.cluster.watching import watched
+from skuld_py.cluster.log.commands.admission import less
+from skuld_py.cluster.log.play import Played, Player, play
+from skuld_py.cluster.log.replica import Replica
+from skuld_py.cluster.member.membership import Membership
+from skuld_py.cluster.member.reader import Reader
+from skuld_py.cluster.member.watched import watched
 from skuld_py.model import coordination as c
 from skuld_py.model.document import Member
 from skuld_py.simulation.coordination.play import World

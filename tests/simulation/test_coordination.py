@@ -9,9 +9,9 @@ import attrs
 import pytest
 
 from simulation.coordination_worlds import BROKEN, KNOWN
-from skuld_py.cluster.commands import RetireNode
-from skuld_py.cluster.entries import Entry
-from skuld_py.cluster.settings import LogSettings
+from skuld_py.cluster.log.commands import RetireNode
+from skuld_py.cluster.log.entries import Entry
+from skuld_py.cluster.member.settings import LogSettings
 from skuld_py.simulation.coordination import __main__ as command
 from skuld_py.simulation.coordination.options import Options
 from skuld_py.simulation.coordination.play import Run, World, run

@@ -10,11 +10,11 @@ import attrs
 import pytest
 
 from simulation.coordination_worlds import Believing
-from skuld_py.cluster.greeting import Greeter, Knocking
-from skuld_py.cluster.reading import Reader
-from skuld_py.cluster.replica import Replica
-from skuld_py.cluster.sharing import Sharing
-from skuld_py.cluster.transfer import Fetching, Lending, Snapshot
+from skuld_py.cluster.log.replica import Replica
+from skuld_py.cluster.member.reader import Reader
+from skuld_py.cluster.scale.greeting import Greeter, Knocking
+from skuld_py.cluster.scale.sharing import Sharing
+from skuld_py.cluster.scale.transfer import Fetching, Lending, Snapshot
 from skuld_py.model.messages.membership import ReplicaPart
 from skuld_py.simulation.coordination import __main__ as command
 from skuld_py.simulation.coordination.play import World
@@ -115,7 +115,7 @@ def test_without_looking_at_it_members_would_part(monkeypatch: pytest.MonkeyPatc
     damage(monkeypatch)
 
     def believing(self: Fetching, text: bytes, first: ReplicaPart) -> Replica:
-        from skuld_py.cluster.canonical import from_text
+        from skuld_py.cluster.log.canonical import from_text
 
         return from_text(Replica, text)
     monkeypatch.setattr(Fetching, "_verified", believing)

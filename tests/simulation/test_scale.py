@@ -11,7 +11,7 @@ from random import Random
 import attrs
 import pytest
 
-from skuld_py.cluster.commands import (
+from skuld_py.cluster.log.commands import (
     AbortJoin,
     AcceptJoin,
     Command,
@@ -22,10 +22,10 @@ from skuld_py.cluster.commands import (
     NotifyJoin,
     PrepareJoin,
 )
-from skuld_py.cluster.entries import Entry
-from skuld_py.cluster.playing import play
-from skuld_py.cluster.replica import Replica
-from skuld_py.cluster.watching import watched
+from skuld_py.cluster.log.entries import Entry
+from skuld_py.cluster.log.play import play
+from skuld_py.cluster.log.replica import Replica
+from skuld_py.cluster.member.watched import watched
 from skuld_py.model.document import Member
 from skuld_py.simulation.coordination.scale import log as logs
 from skuld_py.simulation.coordination.scale import report

@@ -13,10 +13,10 @@ import sys
 import threading
 import time
 
-from skuld_py.cluster.lives import Lives
-from skuld_py.cluster.membership import Membership
-from skuld_py.cluster.replica import Replica
-from skuld_py.cluster.settings import LogSettings
+from skuld_py.cluster.log.lives import Lives
+from skuld_py.cluster.log.replica import Replica
+from skuld_py.cluster.member.membership import Membership
+from skuld_py.cluster.member.settings import LogSettings
 from skuld_py.model.coordination import Announce, CoordinationEffect, CoordinationEvent
 from skuld_py.model.document import Member
 from skuld_py.model.events import Event, Send, Session, SessionChanged, Ticked

@@ -7,8 +7,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from skuld_py.cluster.playing import Outcome, Played, play
-from skuld_py.cluster.replica import Replica
+from skuld_py.cluster.log.play import Outcome, Played, play
+from skuld_py.cluster.log.replica import Replica
 from skuld_py.config import Parameters
 from skuld_py.errors import Refused
 from skuld_py.runtime.zookeeper.log_following import follow

@@ -20,9 +20,9 @@ from runtime.attending import Events, Told, client_of
 from runtime.attending import joined as attended
 from skuld_py import Claim, Client
 from skuld_py.client.client import Depth
-from skuld_py.cluster.commands import LeaveSlot
-from skuld_py.cluster.entries import Entry
-from skuld_py.cluster.settings import LogSettings
+from skuld_py.cluster.log.commands import LeaveSlot
+from skuld_py.cluster.log.entries import Entry
+from skuld_py.cluster.member.settings import LogSettings
 from skuld_py.config import Parameters
 from skuld_py.embedded import process
 from skuld_py.embedded.local import LocalCluster

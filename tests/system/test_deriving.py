@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from skuld_py import Client
-from skuld_py.cluster.commands import Leave, PrepareJoin
-from skuld_py.cluster.entries import decode
-from skuld_py.cluster.playing import Outcome
+from skuld_py.cluster.log.commands import Leave, PrepareJoin
+from skuld_py.cluster.log.entries import decode
+from skuld_py.cluster.log.play import Outcome
 from skuld_py.config import Parameters
 from skuld_py.embedded.local import _free_ports
 from skuld_py.embedded.zookeeper import ZooKeeperServer

@@ -11,9 +11,9 @@ from pathlib import Path
 from kazoo.client import KazooClient
 
 from skuld_py import Client
-from skuld_py.cluster.entries import decode
-from skuld_py.cluster.playing import play
-from skuld_py.cluster.replica import Replica
+from skuld_py.cluster.log.entries import decode
+from skuld_py.cluster.log.play import play
+from skuld_py.cluster.log.replica import Replica
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.errors import Malformed
 from skuld_py.runtime.zookeeper.log_following import set_leaving

@@ -51,6 +51,9 @@ ROOMS: dict[str, frozenset[str] | str] = {
 WINGS: dict[str, frozenset[str]] = {
     "model.messages": frozenset({"model.columns", "model.document", "model.fields", "model.history",
                                  "model.limiting"}),
+    "cluster.log": frozenset(),
+    "cluster.scale": frozenset({"cluster.log", "cluster.placement"}),
+    "cluster.member": frozenset({"cluster.log", "cluster.placement", "cluster.scale"}),
     "runtime.zookeeper": frozenset(),
     "simulation.world": frozenset(),
     "simulation.clients": frozenset({"simulation.world", "simulation.history", "simulation.options",
@@ -58,7 +61,7 @@ WINGS: dict[str, frozenset[str]] = {
     "simulation.checkers": frozenset({"simulation.history", "simulation.notes"}),
     "simulation.coordination": frozenset({"simulation.world", "simulation.trace"}),
 }
-ROOMS_OF_WINGS = frozenset({"model", "runtime", "simulation"})
+ROOMS_OF_WINGS = frozenset({"cluster", "model", "runtime", "simulation"})
 
 PURE_ROOMS = frozenset({"crdt", "model", "partition", "cluster", "node", "wire"})
 

@@ -47,8 +47,8 @@ def test_no_two_rooms_may_import_each_other() -> None:
 
 LAYERS_BROKEN = {
     "upwards": ("skuld_py.model.task", "from skuld_py.node import node"),
-    "sideways": ("skuld_py.partition.vnode", "import skuld_py.cluster.replica"),
-    "sideways back": ("skuld_py.cluster.replica", "from skuld_py.partition import quorum"),
+    "sideways": ("skuld_py.partition.vnode", "import skuld_py.cluster.log.replica"),
+    "sideways back": ("skuld_py.cluster.log.replica", "from skuld_py.partition import quorum"),
     "errors know nobody": ("skuld_py.errors", "from skuld_py import config"),
     "relative": ("skuld_py.crdt.lattice", "from ..model import ids"),
     "relative in a package": ("skuld_py.crdt.__init__", "from ..model.ids import TaskId"),
@@ -123,7 +123,7 @@ PURITY_BROKEN = {
     "date": ("skuld_py.model.task", "from datetime import datetime"),
     "randomness": ("skuld_py.crdt.lattice", "from random import Random"),
     "socket": ("skuld_py.node.node", "import socket as s"),
-    "thread": ("skuld_py.cluster.replica", "import concurrent.futures"),
+    "thread": ("skuld_py.cluster.log.replica", "import concurrent.futures"),
     "process": ("skuld_py.cluster.join", "import subprocess"),
     "system": ("skuld_py.wire.codec", "import os.path"),
     "log": ("skuld_py.partition.vnode", "def f():\n    import logging"),

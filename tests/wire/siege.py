@@ -42,7 +42,7 @@ from typing import Any, cast
 import attrs
 
 from node.machines import Machines
-from skuld_py.cluster.membership import Membership
+from skuld_py.cluster.member.membership import Membership
 from skuld_py.config import DEFAULT_LIMITS, Limits
 from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids

@@ -28,7 +28,7 @@ import attrs
 from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
-from skuld_py.cluster.entries import ENTRY_BYTES_MAX
+from skuld_py.cluster.log.entries import ENTRY_BYTES_MAX
 from skuld_py.errors import Refused
 from skuld_py.model.coordination import (
     Append,

@@ -16,11 +16,11 @@ import attrs
 from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
-from skuld_py.cluster.canonical import from_text
-from skuld_py.cluster.commands import Command, RetireNode
-from skuld_py.cluster.entries import Entry
-from skuld_py.cluster.playing import Outcome, play
-from skuld_py.cluster.replica import FAILED_MAX, Replica
+from skuld_py.cluster.log.canonical import from_text
+from skuld_py.cluster.log.commands import Command, RetireNode
+from skuld_py.cluster.log.entries import Entry
+from skuld_py.cluster.log.play import Outcome, play
+from skuld_py.cluster.log.replica import FAILED_MAX, Replica
 from skuld_py.config import Parameters
 from skuld_py.errors import Refused, Uncertain
 from skuld_py.runtime.zookeeper import clusters

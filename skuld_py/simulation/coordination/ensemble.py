@@ -12,11 +12,10 @@ from collections.abc import Callable
 
 import attrs
 
-from skuld_py.cluster.commands import Leave
-from skuld_py.cluster.lives import is_newer
-from skuld_py.cluster.playing import Outcome, Played
-from skuld_py.cluster.reading import Player
-from skuld_py.cluster.replica import PLACES_BY_AGE, Replica
+from skuld_py.cluster.log.commands import Leave
+from skuld_py.cluster.log.lives import is_newer
+from skuld_py.cluster.log.play import Outcome, Played, Player
+from skuld_py.cluster.log.replica import PLACES_BY_AGE, Replica
 from skuld_py.model.coordination import EntriesRead
 from skuld_py.simulation.trace import Trace
 

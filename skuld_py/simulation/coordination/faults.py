@@ -11,7 +11,7 @@ from random import Random
 
 import attrs
 
-from skuld_py.cluster.commands import (
+from skuld_py.cluster.log.commands import (
     AbortJoin,
     AcceptJoin,
     Command,
@@ -21,8 +21,8 @@ from skuld_py.cluster.commands import (
     RetireNode,
     SetRules,
 )
-from skuld_py.cluster.entries import Entry
-from skuld_py.cluster.replica import RULES
+from skuld_py.cluster.log.entries import Entry
+from skuld_py.cluster.log.replica import RULES
 from skuld_py.model.document import Member
 from skuld_py.simulation.coordination.ensemble import Ensemble
 from skuld_py.simulation.coordination.poison import poisoned

@@ -6,8 +6,8 @@ from random import Random
 
 import attrs
 
-from skuld_py.cluster.replica import RULES
-from skuld_py.cluster.settings import LogSettings
+from skuld_py.cluster.log.replica import RULES
+from skuld_py.cluster.member.settings import LogSettings
 from skuld_py.config import PLAIN, Scaling
 from skuld_py.simulation.coordination.weather import Weather
 

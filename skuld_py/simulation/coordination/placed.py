@@ -12,14 +12,14 @@ from functools import cache
 
 import attrs
 
-from skuld_py.cluster.commands import Command
-from skuld_py.cluster.commands.footprints import FOOTPRINTS, footprint
-from skuld_py.cluster.commands.retire_node import placed
-from skuld_py.cluster.deriving import scheme_of
+from skuld_py.cluster.log.commands import Command
+from skuld_py.cluster.log.commands.footprints import FOOTPRINTS, footprint
+from skuld_py.cluster.log.commands.retire_node import placed
+from skuld_py.cluster.log.replica import Replica
+from skuld_py.cluster.member.telling import nodes_of
 from skuld_py.cluster.placement import Placement, place
-from skuld_py.cluster.replica import Replica
-from skuld_py.cluster.telling import nodes_of
-from skuld_py.cluster.versions import Scheme
+from skuld_py.cluster.scale.deriving import scheme_of
+from skuld_py.cluster.scale.versions import Scheme
 from skuld_py.config import Scaling
 from skuld_py.simulation.coordination.ensemble import Ensemble
 from skuld_py.simulation.coordination.process import Process

@@ -13,12 +13,11 @@ from itertools import count
 
 import attrs
 
-from skuld_py.cluster.commands import COMMANDS, Command, RetireNode
-from skuld_py.cluster.entries import Entry
-from skuld_py.cluster.membership import Membership
-from skuld_py.cluster.playing import Played, play
-from skuld_py.cluster.reading import Player
-from skuld_py.cluster.replica import Replica
+from skuld_py.cluster.log.commands import COMMANDS, Command, RetireNode
+from skuld_py.cluster.log.entries import Entry
+from skuld_py.cluster.log.play import Played, Player, play
+from skuld_py.cluster.log.replica import Replica
+from skuld_py.cluster.member.membership import Membership
 from skuld_py.model.document import Member
 from skuld_py.model.events import Received
 from skuld_py.model.messages.message import Message

@@ -10,9 +10,9 @@ from random import Random
 
 import attrs
 
-from skuld_py.cluster.commands import Command, RetireNode
-from skuld_py.cluster.entries import Entry
-from skuld_py.cluster.replica import Replica
+from skuld_py.cluster.log.commands import Command, RetireNode
+from skuld_py.cluster.log.entries import Entry
+from skuld_py.cluster.log.replica import Replica
 
 
 @attrs.frozen

@@ -11,8 +11,8 @@ from random import Random
 
 import attrs
 
-from skuld_py.cluster.decisions import computed
-from skuld_py.cluster.membership import Effect, Event, Membership
+from skuld_py.cluster.member.membership import Effect, Event, Membership
+from skuld_py.cluster.scale.decisions import computed
 from skuld_py.model import coordination as c
 from skuld_py.model.events import (
     Compute,

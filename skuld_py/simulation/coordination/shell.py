@@ -13,7 +13,7 @@ from random import Random
 
 import attrs
 
-from skuld_py.cluster.membership import Event
+from skuld_py.cluster.member.membership import Event
 from skuld_py.model import coordination as c
 from skuld_py.model.events import Session, SessionChanged
 from skuld_py.simulation.coordination.process import Process, Request

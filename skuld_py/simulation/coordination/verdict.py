@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from skuld_py.cluster.membership import Membership
-from skuld_py.cluster.replica import Replica
+from skuld_py.cluster.log.replica import Replica
+from skuld_py.cluster.member.membership import Membership
 from skuld_py.simulation.coordination.ensemble import Ensemble
 from skuld_py.simulation.coordination.shell import Shell
 

@@ -12,11 +12,11 @@ import attrs
 import pytest
 from kazoo.client import KazooClient
 
-from skuld_py.cluster.commands import Leave, LeaveSlot, PrepareJoin, RetireNode
-from skuld_py.cluster.commands.command import Command
-from skuld_py.cluster.entries import Entry
-from skuld_py.cluster.playing import Outcome
-from skuld_py.cluster.replica import FAILED_MAX, Failure, Replica
+from skuld_py.cluster.log.commands import Leave, LeaveSlot, PrepareJoin, RetireNode
+from skuld_py.cluster.log.commands.command import Command
+from skuld_py.cluster.log.entries import Entry
+from skuld_py.cluster.log.play import Outcome
+from skuld_py.cluster.log.replica import FAILED_MAX, Failure, Replica
 from skuld_py.config import Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.errors import Refused, Uncertain

@@ -14,10 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from skuld_py.cluster.commands import AbortJoin, AcceptJoin, Command, JoinDirect, Leave, NotifyJoin, PrepareJoin
-from skuld_py.cluster.commands.prepare_join import busy
-from skuld_py.cluster.replica import Replica
-from skuld_py.cluster.watching import watched
+from skuld_py.cluster.log.commands import (
+    AbortJoin,
+    AcceptJoin,
+    Command,
+    JoinDirect,
+    Leave,
+    NotifyJoin,
+    PrepareJoin,
+)
+from skuld_py.cluster.log.commands.prepare_join import busy
+from skuld_py.cluster.log.replica import Replica
+from skuld_py.cluster.member.watched import watched
 
 
 def concerned(old: Replica, new: Replica, command: Command) -> tuple[str, ...]:
@@ -55,7 +63,7 @@ class Standby:
         self._taken = sorted(busy(replica)) if replica.aborted else []
 
     def watched(self, me: str) -> tuple[str, ...]:
-        """The same as ``watching.watched``, for anybody."""
+        """The same as ``watched.watched``, for anybody."""
         at = self.replica.aborted.get(me)
         if at is None or me in self.replica.joins.observers or me in self.replica.ring.pairs:
             return watched(self.replica, me)

@@ -6,7 +6,7 @@ more slowly; after some failures the three phases remain. Where the log is empty
 it then takes over the replica of whom it was let in by, through that one's network link; others who were let in by
 the same entry share that.
 
-Source of the parameters and the rules: ``cluster/greeting.py``, ``cluster/transfer.py``.
+Source of the parameters and the rules: ``cluster/scale/greeting.py``, ``cluster/scale/transfer.py``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Protocol
 
-from skuld_py.cluster.commands import Command, JoinDirect, Joining
+from skuld_py.cluster.log.commands import Command, JoinDirect, Joining
 from skuld_py.config import Scaling
 from skuld_py.simulation.coordination.scale.agenda import Agenda
 from skuld_py.simulation.coordination.scale.costs import Costs, Counts

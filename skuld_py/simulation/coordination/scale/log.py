@@ -13,11 +13,11 @@ from itertools import islice
 
 import attrs
 
-from skuld_py.cluster.canonical import from_text
-from skuld_py.cluster.commands import Command, JoinDirect, Reaction
-from skuld_py.cluster.entries import Entry
-from skuld_py.cluster.playing import Outcome, play
-from skuld_py.cluster.replica import Replica
+from skuld_py.cluster.log.canonical import from_text
+from skuld_py.cluster.log.commands import Command, JoinDirect, Reaction
+from skuld_py.cluster.log.entries import Entry
+from skuld_py.cluster.log.play import Outcome, play
+from skuld_py.cluster.log.replica import Replica
 from skuld_py.simulation.coordination.scale.concerned import concerned
 
 CHUNK_BYTES = 512 << 10

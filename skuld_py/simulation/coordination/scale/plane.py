@@ -14,11 +14,11 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
 
-from skuld_py.cluster.commands import Command, Gc, JoinDirect, Joining, Leave, PrepareJoin, Rejoin
-from skuld_py.cluster.commands.gc import collected
-from skuld_py.cluster.joining import owed
-from skuld_py.cluster.settings import LogSettings
-from skuld_py.cluster.watching import watched
+from skuld_py.cluster.log.commands import Command, Gc, JoinDirect, Joining, Leave, PrepareJoin, Rejoin
+from skuld_py.cluster.log.commands.gc import collected
+from skuld_py.cluster.member.joining import owed
+from skuld_py.cluster.member.settings import LogSettings
+from skuld_py.cluster.member.watched import watched
 from skuld_py.config import Scaling
 from skuld_py.model.document import Member
 from skuld_py.simulation.coordination.scale.agenda import Agenda

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import attrs
 
-from skuld_py.cluster.commands import Command
+from skuld_py.cluster.log.commands import Command
 from skuld_py.model.document import Member
 from skuld_py.simulation.coordination.scale.log import News
 

@@ -5,8 +5,8 @@ hit by a hop with the same probability, and the number hit is binomial. Only for
 for those that it misses, it matters who they are: they are drawn from the same numbers. Who was missed is held up
 at that entry until it reads it from ZooKeeper: soon when later entries show the gap, else after a silence.
 
-Source of the parameters and the rules: ``cluster/sharing.py``. Counted is one message for each entry and member it
-is sent to, though entries that are on the way together share one.
+Source of the parameters and the rules: ``cluster/scale/sharing.py``. Counted is one message for each entry and
+member it is sent to, though entries that are on the way together share one.
 """
 
 from __future__ import annotations

@@ -1,0 +1,166 @@
+"""Duties of one elected member: collecting the log when it is long, forgetting nodes that stay down, and having
+swept up what ZooKeeper keeps of them then.
+
+Who is elected follows from the replica: the position of the last collection, or the one at which a node went
+down, picks a member from the roster. If nothing comes of it, the next in the roster takes over after some more
+entries or some time, and so on: a dead or deaf elected member costs a delay. Two at once do no harm: a collection
+names the one that it follows, the origin is only replaced by a later one, and a node is forgotten once.
+
+The writer of a collection stores the origin when it plays its own entry, from the replica of just that position.
+If it dies in between, the next collection makes that good.
+
+Rejected: collecting by an outside program, as Onyx has it. Nobody runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from skuld_py.cluster.log.commands import Command, ForgetNode
+from skuld_py.cluster.log.commands.gc import Gc, collected
+from skuld_py.cluster.log.commands.retire_node import placed
+from skuld_py.cluster.log.play import Outcome, Played
+from skuld_py.cluster.log.replica import Place, Replica
+from skuld_py.cluster.member.settings import LogSettings
+from skuld_py.model.coordination import OriginWritten, SweepEntries, WriteOrigin
+
+SCANS = 64
+"""Nodes that are down are looked for so often within the time after which they are forgotten."""
+SCAN_MS_MIN = 1_000
+SWEEP_MS = 600_000
+"""How often entries of nodes that are forgotten are looked for; who is to do it may have died, or be new."""
+SETTLE_MS = 60_000
+"""So long after a node was forgotten they are: what candidates counted on its vote is settled by then."""
+
+
+def rank(replica: Replica, me: str, position: int) -> int:
+    """The place of a member in the line for a duty that a position picks; it must be a member."""
+    roster = replica.roster
+    return (roster.index(me) - max(position, 0)) % len(roster)
+
+
+@attrs.define
+class Collector:
+    """Wishes for ``gc`` in its turn, and for the origin to be written after its own."""
+
+    settings: LogSettings
+    _after: int = -1
+    """The collection since which the log is too long, and when that was seen."""
+    _since_ms: int = -1
+    _origin: WriteOrigin | None = None
+    """The origin that is to be written."""
+    _is_writing: bool = False
+
+    def wish(self, now_ms: int, replica: Replica, me: str) -> Gc | None:
+        """The collection that is this member's to make now."""
+        after = collected(replica)
+        excess = replica.version - after - self.settings.length_max
+        if excess < 0:
+            self._since_ms = -1
+            return None
+        if self._since_ms < 0 or after != self._after:
+            self._after, self._since_ms = after, now_ms
+        turn = rank(replica, me, after)
+        if 2 * excess < turn * self.settings.length_max and now_ms < self._due_ms(turn):
+            return None
+        self._since_ms = now_ms + self.settings.takeover_ms  # look again if nothing comes of it
+        return Gc(after)
+
+    def deadline(self, replica: Replica, me: str) -> int | None:
+        """When it is this member's turn, if the log is too long."""
+        return self._due_ms(rank(replica, me, self._after)) if self._since_ms >= 0 else None
+
+    def _due_ms(self, turn: int) -> int:
+        return self._since_ms + turn * self.settings.takeover_ms
+
+    def on_played(self, played: Played, me: str) -> None:
+        """Keep what the origin is to be, if this was our collection."""
+        entry = played.entry
+        if entry is not None and entry.writer == me and isinstance(entry.command, Gc) \
+                and played.outcome is Outcome.APPLIED:
+            keep_from = max(played.position - self.settings.grace, 0)
+            self._origin = WriteOrigin(played.position, played.replica.text(), keep_from)
+
+    def write(self) -> list[WriteOrigin]:
+        """The origin to write, once; again in a new session if the last one took the answer with it."""
+        if self._origin is None or self._is_writing:
+            return []
+        self._is_writing = True
+        return [self._origin]
+
+    def void(self) -> None:
+        """The session is lost."""
+        self._is_writing = False
+
+    def on_written(self, event: OriginWritten) -> None:
+        """It is over, unless we have a later one by now."""
+        self._is_writing = False
+        if self._origin is not None and self._origin.position <= event.position:
+            self._origin = None
+
+
+@attrs.frozen
+class _Down:
+    since: int
+    seen_ms: int
+
+
+@attrs.define
+class Forgetter:
+    """Wishes to forget nodes that were down for ``forget_ms`` by this member's clock, since it saw them so."""
+
+    settings: LogSettings
+    _down: dict[str, _Down] = attrs.field(factory=dict)
+    _scan_ms: int = 0
+
+    def wish(self, now_ms: int, replica: Replica, me: str) -> list[Command]:
+        """The nodes that are this member's to forget now; none that copies still need as a place."""
+        limit_ms = self.settings.forget_ms
+        if limit_ms is None or now_ms < self._scan_ms:
+            return []
+        self._scan_ms = now_ms + max(limit_ms // SCANS, SCAN_MS_MIN)
+        self._down = {name: self._seen(now_ms, name, place.since) for name, place in replica.nodes.items()
+                      if not place.member}
+        name = next(self._due(now_ms, replica, me, limit_ms), None)
+        return [] if name is None else [ForgetNode(name)]
+
+    def _seen(self, now_ms: int, name: str, since: int) -> _Down:
+        known = self._down.get(name)
+        return known if known is not None and known.since == since else _Down(since, now_ms)
+
+    def _due(self, now_ms: int, replica: Replica, me: str, limit_ms: int) -> Iterator[str]:
+        has_spare = len(placed(replica)) > replica.replicas
+        for name, down in self._down.items():
+            due_ms = down.seen_ms + limit_ms + rank(replica, me, down.since) * self.settings.takeover_ms
+            if now_ms >= due_ms and (has_spare or replica.nodes[name].is_leaving):
+                yield name
+
+    def deadline(self) -> int | None:
+        """When to look again."""
+        return None if self.settings.forget_ms is None else self._scan_ms
+
+
+@attrs.define
+class Sweeper:
+    """Wishes to have swept up what ZooKeeper keeps of forgotten nodes: a while after one was, and now and then."""
+
+    _due_ms: int | None = None
+    _places: Mapping[str, Place] = attrs.field(factory=dict)
+
+    def wish(self, now_ms: int, replica: Replica, me: str) -> list[SweepEntries]:
+        """By one member at a time, which changes with each collection of the log."""
+        places, self._places = self._places, replica.nodes
+        if self._due_ms is None:
+            self._due_ms = now_ms + SWEEP_MS
+        elif len(replica.nodes) < len(places):
+            self._due_ms = now_ms + SETTLE_MS
+        if now_ms < self._due_ms:
+            return []
+        self._due_ms = now_ms + SWEEP_MS
+        return [SweepEntries(tuple(replica.nodes))] if rank(replica, me, collected(replica)) == 0 else []
+
+    def deadline(self) -> int | None:
+        """When to wish for it, or leave it to another one."""
+        return self._due_ms

@@ -1,0 +1,68 @@
+"""What the node machine of the process is told of the coordination log: who lives, who is placed, what to trust.
+
+Nothing is told before the log was read to its end once, since what it said long ago would move data to and fro. A
+session is CONNECTED only for a member: who has not joined, or has been taken for dead, must not act as one.
+
+A placement that is decided aside (``deriving``) is told with the nodes that it places, once it is theirs. While it
+lags behind them the node goes on with the nodes and the placement that it has, as any node does that hears of news
+a little later; nodes that are overtaken meanwhile are never told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from skuld_py.cluster.log.commands.retire_node import placed
+from skuld_py.cluster.log.replica import Place, Replica
+from skuld_py.cluster.placement import Placement
+from skuld_py.model.coordination import Announce
+from skuld_py.model.document import Member
+from skuld_py.model.events import MembersChanged, NodesChanged, Session, SessionChanged
+
+
+@attrs.define
+class Teller:
+    """Says what is new, once."""
+
+    _session: Session | None = None
+    _places: Mapping[str, Place] = attrs.field(factory=dict)
+    """The nodes of the replica that was last told of."""
+    _is_held: bool = False
+    """Whether the news of them are not told yet."""
+    _nodes: NodesChanged | None = None
+    _members: MembersChanged | None = None
+
+    def tell(self, replica: Replica, is_lagging: bool = False, placement: Placement | None = None
+             ) -> list[Announce]:
+        """The nodes and the members, where they changed. ``placement`` is that of the nodes unless it lags; None:
+        who is told works it out."""
+        if replica.nodes is self._places and (is_lagging or not self._is_held):
+            return []
+        self._places, self._is_held = replica.nodes, is_lagging
+        nodes = self._nodes if is_lagging else attrs.evolve(nodes_of(replica), placement=placement)
+        members = MembersChanged(members_of(replica))
+        news = [Announce(event) for event, known in ((nodes, self._nodes), (members, self._members))
+                if event is not None and event != known]
+        self._nodes, self._members = nodes, members
+        return news
+
+    def tell_session(self, session: Session) -> list[Announce]:
+        """What the node is to think of its session. Of one that it never had, nothing is said to be lost."""
+        had_one = self._session in (Session.CONNECTED, Session.SUSPENDED)
+        if session is self._session or not (had_one or session is Session.CONNECTED):
+            return []
+        self._session = session
+        return [Announce(SessionChanged(session))]
+
+
+def nodes_of(replica: Replica) -> NodesChanged:
+    """Who owns partitions, and who is on its way out; by name."""
+    leaving = sorted(name for name, place in replica.nodes.items() if place.is_leaving)
+    return NodesChanged(tuple(placed(replica)), tuple(leaving))
+
+
+def members_of(replica: Replica) -> tuple[Member, ...]:
+    """The newest life of each node that lives, by the node's name."""
+    return tuple(replica.members[place.member] for _, place in sorted(replica.nodes.items()) if place.member)
