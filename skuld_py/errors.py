@@ -27,6 +27,16 @@ class SkuldError(Exception):
     def __str__(self) -> str:
         return f"{self.message} [{self.code}]"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """As it comes back from another process."""
+        return _again, (type(self), self.args, self.__dict__.copy())
+
+
+def _again(kind: type[SkuldError], args: tuple[object, ...], facts: dict[str, object]) -> SkuldError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(facts)
+    return error
+
 
 class Refused(SkuldError):
     """It did not happen: bad input, a conflict, a stale token, a limit."""

@@ -54,7 +54,10 @@ def check_payloads(payloads: Sequence[bytes]) -> None:
 
 def as_entry(field: str, value: bytes | str) -> bytes:
     """A result or an error: bytes, or text in UTF-8; not too many."""
-    entry = value.encode() if isinstance(value, str) else value
+    try:
+        entry = value.encode() if isinstance(value, str) else value
+    except UnicodeEncodeError as problem:
+        raise Refused("bad_entry", f"{field}: is no text that UTF-8 can encode: {problem}") from None
     if type(entry) is not bytes:
         raise Refused("bad_entry", f"{field}: bytes or text wanted, not {type(value).__name__}; encode it first")
     if len(entry) > DEFAULT_LIMITS.entry_bytes:
@@ -132,7 +135,9 @@ def as_seq(field: str, value: object) -> int:
 
 def as_ms(field: str, seconds: float, *, least: int, most: int = LEASE_MS_MAX) -> int:
     """Seconds as whole milliseconds, ``least`` to ``most``."""
-    milliseconds = round(seconds * 1000) if math.isfinite(seconds) else -1
+    milliseconds = scaled(seconds, 1000)
+    if milliseconds is None:
+        raise Refused("bad_duration", f"{field}: {seconds!r} is no number of seconds")
     if not least <= milliseconds <= most:
         raise Refused("bad_duration", f"{field}: {seconds!r} s is not between {least / 1000} s and"
                       f" {most // 3_600_000} h")

@@ -21,6 +21,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import re
 import select
 import threading
 import time
@@ -59,6 +60,7 @@ TRIES_MAX = 40
 LINGER_MS = 200
 """What is being undone when the client is closed has so long to leave."""
 
+_HOST = re.compile(r"[^\s/:*;@\[\]]+|\[[0-9A-Fa-f:.]+\]")
 _EVENTS, _POLLIN = int(zmq.EVENTS), int(zmq.POLLIN)
 """As plain numbers: an enumeration's operators cost more than the system call."""
 
@@ -69,7 +71,7 @@ Undo = Callable[[Message], Message | None]
 def parse_address(text: str) -> tuple[str, int]:
     """``HOST:PORT`` as a pair; raises ``Refused``."""
     host, _, port = text.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65_536:
+    if not _HOST.fullmatch(host) or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65_536:
         raise Refused("bad_address", f"node: {text!r} is not HOST:PORT, such as 127.0.0.1:13000")
     return host, int(port)
 

@@ -31,7 +31,7 @@ from skuld_py.client.preludes import (
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model import messages as m
 from skuld_py.model.columns import unpack_u64
-from skuld_py.model.ids import DuplicateId, TaskId, split, to_text
+from skuld_py.model.ids import DuplicateId, TaskId, to_text
 
 IDS_MAX = 1_000_000
 """Made by one call: some hundred megabytes."""
@@ -123,11 +123,12 @@ class Enqueueing:
     def _store(self, tasks: Sequence[NewTask], w: int | None) -> Work[list[TaskId]]:
         """One request, with a batch for each queue and its options."""
         made = [task.id for task in tasks if isinstance(task.id, TaskId)]
-        batches = options.batches_of([task.header for task in tasks], made, [task.rest for task in tasks])
-        return (yield from self._ask_to_store(made, batches, w))
+        return (yield from self._ask_to_store([task.header for task in tasks], made,
+                                              [task.rest for task in tasks], w))
 
-    def _ask_to_store(self, made: list[TaskId], batches: tuple[m.TaskBatch, ...],
+    def _ask_to_store(self, heads: Sequence[bytes], made: list[TaskId], rests: Sequence[bytes],
                       w: int | None) -> Work[list[TaskId]]:
+        batches = options.batches_of(heads, made, rests)
         try:
             acked = yield from ask(m.Acked, m.Enqueue(0, checking.as_w(w) or 0, batches))
         except Uncertain as doubt:
@@ -137,7 +138,7 @@ class Enqueueing:
                 self._minter.note_refused(made)
             raise
         self._minter.note_acknowledged(made)
-        return _marked(made, batches, acked.message)
+        return _marked(made, heads, acked.message)
 
     @verb
     def enqueue_many(self, queue: str, payloads: Iterable[bytes], *, priority: int = 0,
@@ -185,16 +186,17 @@ class Enqueueing:
     def _name_and_store(self, heads: Sequence[bytes], wanted: Sequence[TaskId | int | None],
                         rests: Sequence[bytes], w: int | None) -> Work[list[TaskId]]:
         named = yield from self._name(wanted)
-        return (yield from self._ask_to_store(named, options.batches_of(heads, named, rests), w))
+        return (yield from self._ask_to_store(heads, named, rests, w))
 
 
-def _marked(made: list[TaskId], batches: Sequence[m.TaskBatch], acked: m.Acked) -> list[TaskId]:
-    """The ids, saying of themselves which were there already."""
+def _marked(made: list[TaskId], heads: Sequence[bytes], acked: m.Acked) -> list[TaskId]:
+    """The ids, saying of themselves which were there already. One request may ask for a name twice: then one of
+    the two may be new."""
     if not acked.duplicates:
         return made
-    sent = [task_id for batch in batches for task_id in split(batch.ids)]
+    sent = options.order_of(heads)
     known = {sent[number] for number in unpack_u64(acked.duplicates) if number < len(sent)}
-    return [DuplicateId(task_id) if task_id in known else task_id for task_id in made]
+    return [DuplicateId(task_id) if index in known else task_id for index, task_id in enumerate(made)]
 
 
 def _naming(doubt: Uncertain, ids: Sequence[TaskId | int | None]) -> Uncertain:

@@ -119,7 +119,7 @@ class Holding:
         return verdicts
 
     @verb
-    def update(self, claim: ClaimKey, data: bytes | Sequence[bytes], *, seq: int | None = None,
+    def update(self, claim: ClaimKey, data: bytes | str | Sequence[bytes | str], *, seq: int | None = None,
                w: int | None = None) -> Work[int]:
         """Add entries to the claim's log; gives the next seq.
 
@@ -127,7 +127,8 @@ class Holding:
         seq again with the same data is harmless, with other data refused. Where no ``seq`` is given, one update of
         a claim is under way at a time: what number the next has is known when the one before is stored.
         """
-        entries = [data] if isinstance(data, bytes) else list(data)
+        given: Sequence[bytes | str] = data if isinstance(data, list | tuple) else [data]  # type: ignore[list-item]
+        entries = [checking.as_entry("data", entry) for entry in given]
         if seq is not None:
             return (yield from _append(claim, entries, checking.as_seq("seq", seq), w))
         if not isinstance(claim, Claim):

@@ -107,9 +107,18 @@ def batches_of(heads: Sequence[bytes], ids: Sequence[TaskId], rests: Sequence[by
     """A request's tasks, a batch for each header; one, as usual, at no cost for each task."""
     if heads.count(heads[0]) == len(heads):
         return (TaskBatch(heads[0], b"".join(ids), columns.pack(rests)),)
+    return tuple(TaskBatch(head, b"".join([ids[index] for index in group]),
+                           columns.pack([rests[index] for index in group]))
+                 for head, group in _groups(heads).items())
+
+
+def order_of(heads: Sequence[bytes]) -> list[int]:
+    """The order in which ``batches_of`` has the tasks."""
+    return [index for group in _groups(heads).values() for index in group]
+
+
+def _groups(heads: Sequence[bytes]) -> dict[bytes, list[int]]:
     groups: dict[bytes, list[int]] = {}
     for index, head in enumerate(heads):
         groups.setdefault(head, []).append(index)
-    return tuple(TaskBatch(head, b"".join([ids[index] for index in group]),
-                           columns.pack([rests[index] for index in group]))
-                 for head, group in groups.items())
+    return groups

@@ -15,6 +15,7 @@ sync and the async connection are two ways to do it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 
 import attrs
@@ -109,6 +110,8 @@ class Nodes:
     def __init__(self, names: Iterable[str]) -> None:
         self.names = list(dict.fromkeys(names))
         self._given = frozenset(self.names)
+        self._lock = threading.Lock()
+        """Of what threads change, whose connection has a lock that is not held meanwhile."""
         self._turn = 0
         self._silent_until: dict[str, float] = {}
         self._seen_at: dict[str, float] = {}
@@ -126,17 +129,19 @@ class Nodes:
     def learn(self, live: Sequence[str], now: float) -> None:
         """These are members now. Who is gone for a while may come back; then it is forgotten."""
         self._greets_at = now + GREETING_S
+        with self._lock:
+            self._silent_until = {name: until for name, until in self._silent_until.items() if until > now}
         self._seen_at.update(dict.fromkeys(live, now))
         self._seen_at = {name: seen for name, seen in self._seen_at.items() if now - seen < FORGET_S}
-        self._silent_until = {name: until for name, until in self._silent_until.items() if until > now}
         self.names = [*dict.fromkeys([*(name for name in self.names if name in self._given), *self._seen_at])]
 
     def note_granted(self, name: str, granted: Claimed) -> None:
         """A node granted these. It remembers the proofs of a whole answer, which any other has to compute."""
         for batch in granted.batches[:1]:
-            self._granted[batch.ids[:ID_BYTES]] = name
-            if len(self._granted) > GRANTED_MAX:
-                self._granted.pop(next(iter(self._granted)), None)
+            with self._lock:
+                self._granted[batch.ids[:ID_BYTES]] = name
+                if len(self._granted) > GRANTED_MAX:
+                    del self._granted[next(iter(self._granted))]
 
     def granting(self, message: Message) -> str:
         """Which node granted the first of the claims that this names; nothing where it names none."""
@@ -156,13 +161,14 @@ class Nodes:
 
     def note_silence(self, name: str, now: float) -> None:
         """It took a request and gave no answer in time."""
-        self._silent_until[name] = now + SILENCE_S
+        with self._lock:
+            self._silent_until[name] = now + SILENCE_S
 
 
 def pursue(nodes: Nodes, now: float, timeout_s: float, *, is_idempotent: bool, wait_s: float = 0,
            is_reading: bool = False, doubted: Doubted | None = None, first: str = "") -> Pursuit:
     """Have one request answered, which may take ``wait_s`` more than the timeout. One that only reads leaves
-    nothing in doubt. ``first``: the node to ask at first.
+    nothing in doubt. ``first``: the node to ask at first, and then not before others.
 
     Raises ``Refused`` when it did not happen, ``Uncertain`` when it may have.
     """
@@ -173,6 +179,7 @@ def pursue(nodes: Nodes, now: float, timeout_s: float, *, is_idempotent: bool, w
     refusal: Refused | Uncertain | None = None
     while now < (end := deadline if was_sent else reach_by):
         heard = yield Try(nodes.in_turn(now, first))
+        first = ""
         node, now = heard.node, heard.now
         if heard.is_closed:
             raise _closed(is_in_doubt)

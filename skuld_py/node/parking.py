@@ -101,9 +101,9 @@ class Parking:
         if resumed or is_news:
             self._steward.note_resumed(now_ms)
         leftovers, self._leftovers = self._leftovers, {}
+        may_grant, could_grant = self._host.may_grant, self._could_grant
+        self._could_grant = may_grant
         if self._claims:
-            may_grant, could_grant = self._host.may_grant, self._could_grant
-            self._could_grant = may_grant
             self._wake_all(now_ms, filled)
             is_new = has_risen or (may_grant and not could_grant)
             if stirred := self._claims if is_new else [*resumed, *wet]:

@@ -42,6 +42,7 @@ import resource
 import threading
 import time
 from collections.abc import Mapping
+from typing import TypeVar
 
 import attrs
 import zmq
@@ -71,6 +72,8 @@ FILES_EACH = 2
 _ACCEPTED, _GONE = zmq.EVENT_ACCEPTED, (zmq.EVENT_DISCONNECTED, zmq.EVENT_CLOSED)
 
 _log = logging.getLogger(__name__)
+
+Key = TypeVar("Key", int, bytes, str)
 
 
 @attrs.define(eq=False)
@@ -156,7 +159,7 @@ class Connections:
             connection.heard = next(self._moments)
 
     def _introduce(self, client: bytes, number: int) -> Connection | None:
-        connection = self._open.get(number) or self._adopt(number) if number != NO_FILE else None
+        connection = self._adopt(number) if number != NO_FILE else None
         if connection is not None:
             connection.is_known = True
             connection.client = client
@@ -217,7 +220,7 @@ class Connections:
             if event == _ACCEPTED and self._adopt(number) is not None:
                 self._make_room()
             elif event in _GONE:
-                self._drop(number)
+                self._note_gone(number)
             pause_ms = 0
         return True
 
@@ -228,18 +231,23 @@ class Connections:
             return None
         known = self._open.get(number)
         if known is None or known.cookie != cookie:
-            self._drop(number)
+            if known is not None:
+                self._drop(known)
             now_s = time.monotonic()
             known = Connection(number, cookie, now_s, next(self._moments), moved_s=now_s)
         return self._open.setdefault(number, known)
 
-    def _drop(self, number: int) -> None:
-        """It is gone."""
-        connection = self._open.pop(number, None)
-        if connection is not None and self._clients.get(connection.client) is connection:
-            del self._clients[connection.client]
-        if connection is not None and self._peers.get(connection.peer) is connection:
-            del self._peers[connection.peer]
+    def _note_gone(self, number: int) -> None:
+        """A connection of this file has gone; by now another may have the file, and have spoken."""
+        connection = self._open.get(number)
+        if connection is not None and peeking.cookie_of(number, self._port) != connection.cookie:
+            self._drop(connection)
+
+    def _drop(self, connection: Connection) -> None:
+        """It is gone, and so is all that is known of it; not of another one that has its file by now."""
+        _forget(self._open, connection.number, connection)
+        _forget(self._clients, connection.client, connection)
+        _forget(self._peers, connection.peer, connection)
 
     def _make_room(self) -> None:
         """Cut one when there are too many."""
@@ -259,7 +267,7 @@ class Connections:
         for number, connection in list(self._open.items()):
             flow = peeking.flow_of(number, connection.cookie)
             if flow is None:
-                self._drop(number)
+                self._drop(connection)
             elif not connection.is_cut:
                 connection.note(flow.acknowledged, now_s)
                 beats = int(HEARTBEAT_BYTES_S * (now_s - connection.since_s))
@@ -309,6 +317,11 @@ class Connections:
         if peeking.end(connection.number, connection.cookie):
             _log.warning("a connection to port %d was cut: %s", self._port, why)
         self._give_back_s = min(self._give_back_s, time.monotonic() + GIVE_BACK_S)
+
+
+def _forget(known: dict[Key, Connection], key: Key, connection: Connection) -> None:
+    if known.get(key) is connection:
+        del known[key]
 
 
 def allow_files() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +14,9 @@ from typing import Any
 import pytest
 
 from client.doors import node_in_memory, scripted
-from skuld_py import AsyncClient, Client, Refused
+from skuld_py import AsyncClient, Client, Fenced, Refused, SkuldError, Uncertain
 from skuld_py.client.claims import Claim, ClaimName
+from skuld_py.errors import Corrupt, Malformed
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.ids import TaskId, to_text
@@ -182,3 +185,42 @@ def test_an_update_that_was_interrupted_lets_the_next_one_go(monkeypatch: pytest
                 client.update(held, b"a")
 
         assert client.update(held, b"a") == 1 and raised.value.__traceback__ is not None
+
+
+@pytest.mark.parametrize("seconds", ["30", True, 1e308, float("nan"), object()])
+def test_a_duration_is_a_number_of_seconds(seconds: Any) -> None:
+    with MemoryClient() as client:
+        for call in (lambda: client.claim("q", lease_s=seconds), lambda: client.claim("q", wait_s=seconds),
+                     lambda: client.snooze(GOOD, seconds), lambda: client.renew_many([GOOD], lease_s=seconds)):
+            with pytest.raises(Refused, match="bad_duration"):
+                call()
+
+
+def test_entries_of_a_log_are_bytes_or_text() -> None:
+    with MemoryClient() as client:
+        client.enqueue("q", b"x")
+        claim, = client.claim("q")
+        client.update(claim, "half-way")
+        client.update(claim, ["there", b"nearly"])
+        read = client.get(claim.id)
+        assert read is not None
+        for wrong in (7, None, ["\ud800"], [None]):
+            with pytest.raises(Refused, match="bad_entry"):
+                client.update(claim, wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("node", ["http://127.0.0.1:1", "127.0.0.1", "a b:1", "127.0.0.1:\u0661", ":1", "h:0",
+                                  "h:65536"])
+def test_what_is_no_address_is_refused_with_an_example(node: str) -> None:
+    with pytest.raises(Refused, match=r"is not HOST:PORT, such as 127\.0\.0\.1:13000"):
+        Client([node])
+
+
+@pytest.mark.parametrize("error", [
+    Refused("code", "why", field=7), Uncertain("deadline", "no answer"), Fenced("lost", token=1),
+    Malformed("field", "problem"), Corrupt("body", b"key")])
+def test_errors_come_back_from_other_processes_as_they_were(error: SkuldError) -> None:
+    back = pickle.loads(pickle.dumps(error))
+
+    assert type(back) is type(error) and str(back) == str(error) and vars(back) == vars(error)
+    assert back.args == error.args and copy.copy(error).code == error.code

@@ -273,3 +273,20 @@ def test_who_granted_claims_is_asked_first_for_them_unless_it_was_silent() -> No
     assert {nodes.in_turn(100.2)[0] for _ in range(9)} == {"a", "b", "c"}
     nodes.note_silence("b", 100.2)
     assert {nodes.in_turn(100.3, "b")[-1] for _ in range(9)} == {"b"}
+
+
+def test_who_granted_claims_and_is_busy_is_not_asked_again_before_the_others() -> None:
+    pursuit = pursue(Nodes(["a", "b", "c"]), 100.0, TIMEOUT_S, is_idempotent=True, first="b")
+    asked: list[str] = []
+    step = next(pursuit)
+    now = 100.0
+    while len(asked) < 3:
+        assert isinstance(step, Try)
+        asked.append(step.nodes[0])
+        pursuit.send(Heard(now, step.nodes[0]))
+        step = pursuit.send(Heard(now, step.nodes[0], m.Failed(1, "busy", "behind", True)))
+        assert isinstance(step, Pause)
+        now = step.until
+        step = pursuit.send(Heard(now))
+
+    assert asked[0] == "b" and {*asked} == {"a", "b", "c"}

@@ -19,6 +19,17 @@ LEASES = "tests/client/test_leases.py::"
 LEARNS = "tests/client/test_connection.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
+    mutant("granter-for-ever", "who granted claims is asked again and again, however busy it is", PURSUIT,
+           "        first = \"\"\n", "", "A2", "tests/client/test_pursuit.py::"
+           "test_who_granted_claims_and_is_busy_is_not_asked_again_before_the_others", seeds=0),
+    mutant("one-of-a-name-is-all", "of two that ask for a name in one request both are told that it was there",
+           ENQUEUEING, "DuplicateId(task_id) if index in known else",
+           "DuplicateId(task_id) if task_id in {made[each] for each in known} else", "A2",
+           "tests/testing/test_likeness.py::test_of_two_that_ask_for_one_name_in_one_request_one_is_new", seeds=0),
+    mutant("errors-stay-at-home", "an error that came from another process ends who waits for it", "errors.py",
+           "        return _again, (type(self), self.args, self.__dict__.copy())\n",
+           "        return type(self), self.args, self.__dict__.copy()\n", "A2",
+           ARGUMENTS + "test_errors_come_back_from_other_processes_as_they_were", seeds=0),
     mutant("granter-forgotten", "claims are completed at any node, which has to compute their proofs", PURSUIT,
            "        if first in turned:\n", "        if False:\n", "A2",
            "tests/client/test_pursuit.py::test_who_granted_claims_is_asked_first_for_them_unless_it_was_silent",

@@ -25,6 +25,11 @@ def broken(name: str, rule: str, file: str, old: str, new: str, invariant: str, 
 
 
 MUTANTS: tuple[Mutant, ...] = (
+    mutant("grants-noted-with-claims", "that grants are possible is noted only while a claim waits", PARKING,
+           "        self._could_grant = may_grant\n",
+           "        self._could_grant = may_grant if self._claims else could_grant\n", "A3",
+           "tests/node/test_parking.py::"
+           "test_a_claim_that_comes_in_the_turn_in_which_grants_are_possible_again_is_served", seeds=0),
     broken("all-are-woken", "one task wakes all claims of its queue", PARKING,
            "            self._wake_all(now_ms, filled)\n",
            "            self._wake_all(now_ms, dict.fromkeys(filled, 1_000))\n", "O3", WOKEN),

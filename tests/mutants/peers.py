@@ -12,6 +12,8 @@ BELIEF = "tests/node/test_belief.py::"
 MALFORMED = "tests/wire/test_malformed.py"
 SIEGE = "tests/wire/test_siege.py::test_a_siege_changes_nothing_that_it_must_not"
 HARMLESS = "tests/gateway/test_harmless.py"
+NEWCOMER = ("tests/runtime/test_connections.py::"
+            "test_a_newcomer_that_has_the_file_of_one_that_is_gone_is_told_from_it")
 TRANSPORT = "tests/runtime/test_transport.py::"
 CONNECTIONS = "tests/runtime/test_connections.py::"
 
@@ -202,6 +204,13 @@ MUTANTS: tuple[Mutant, ...] = (
              "what frames cost on the wire adds up until an honest peer is cut", "runtime/transport.py",
              "_SHORT_BYTES if each <= _SHORT_FRAME else _LONG_BYTES",
              "0"),
+    _seen_by(NEWCOMER, "file-of-another",
+             "a newcomer is taken for the one whose file it has", "runtime/connections.py",
+             "        connection = self._adopt(number) if",
+             "        connection = self._open.get(number) or self._adopt(number) if"),
+    _seen_by(NEWCOMER, "gone-with-the-other",
+             "a newcomer is forgotten when the one before has gone", "runtime/connections.py",
+             " and peeking.cookie_of(number, self._port) != connection.cookie:\n", ":\n"),
     _seen_by(CONNECTIONS + "test_what_is_said_in_small_messages_adds_up_to_nothing", "files-never-asked-for",
              "nobody learns which connection a client speaks on", "runtime/connections.py",
              "        return client in self._clients\n",

@@ -11,11 +11,12 @@ import pytest
 from node.machines import Machines
 from skuld_py.model import columns
 from skuld_py.model import messages as m
-from skuld_py.model.events import DocumentSwapped, Event, Session, SessionChanged
+from skuld_py.model.events import Asked, DocumentSwapped, Event, Session, SessionChanged
 from skuld_py.model.setting import PAUSED, YES
 from skuld_py.node import granting
 from skuld_py.node.claiming import Attempt
 from skuld_py.node.node import Node
+from skuld_py.node.turn import take_turn
 
 WAIT_MS = 20_000
 
@@ -333,3 +334,24 @@ def test_who_holds_claims_renews_and_ends_them_where_others_are_refused(machines
         machines.pass_time(100)
 
     assert [type(each) for each in machines.answers_to(b"holder")] == [m.Failed, m.Renewed, m.Acked]
+
+
+def test_a_claim_that_comes_in_the_turn_in_which_grants_are_possible_again_is_served() -> None:
+    """Nobody waited while grants were not possible, so nobody was there to be told."""
+    machines = Machines(1, partitions=1, replicas=1)
+    machines.pass_time(3_000)
+    name = leader_of(machines)
+    machines.ask(name, m.Claim(1, "q", 1, 60_000, 10, "w"), b"w111")
+    machines.pass_time(100)
+    enqueue(machines)
+    machines.pass_time(100)
+    machines.give(name, SessionChanged(Session.SUSPENDED))
+    node = machines.nodes[name]
+    turn = take_turn(node, machines.now_ms, [
+        Asked(b"w000", m.Claim(2, "q", 1, 60_000, WAIT_MS, "w")), SessionChanged(Session.CONNECTED)])
+    machines.stores[name].commit()
+    for effect in (*turn.early, *turn.late):
+        machines._carry_out(name, effect)
+    machines.pass_time(1_000)
+
+    assert served(machines) == [b"w000"]

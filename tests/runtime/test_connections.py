@@ -420,3 +420,17 @@ def test_the_bounds_are_those_that_are_printed() -> None:
     assert f"has nothing of them for {connections.DEAF_S:g} s" in readme
     assert f"some {connections.CONNECTIONS_MAX // 4} workers" in readme
     assert 0 < most <= connections.CONNECTIONS_MAX
+
+
+def test_a_newcomer_that_has_the_file_of_one_that_is_gone_is_told_from_it(node: Transport) -> None:
+    """Files are used again at once; that the one before has gone may be heard only after the newcomer spoke."""
+    with speaker(node) as raw:
+        (number, connection), = node.connections._open.items()
+        node.connections._open[number] = connections.Connection(number, b"12345678", time.monotonic())
+        raw.sendall(b"\0\5hello")
+        assert receive(node) == [[b"hello"]]
+        client, = node.connections._clients
+        assert node.connections._open[number].cookie == connection.cookie
+
+        node.connections._note_gone(number)
+        assert node.connections.has_room(client, 100)

@@ -269,3 +269,13 @@ def test_so_many_ids_are_made_by_one_call_and_no_more(count: Any) -> None:
     with MemoryClient() as memory, pytest.raises(Refused, match=r"count: .* is not in 0\.\.1000000") as refused:
         memory.new_ids(count)
     assert refused.value.code == "bad_count"
+
+
+def test_of_two_that_ask_for_one_name_in_one_request_one_is_new() -> None:
+    with MemoryClient() as client:
+        first = client.enqueue_many("q", [b"1", b"2", b"3"], unique=["s", "t", "s"])
+        again = client.enqueue_many("q", [b"4", b"5"], unique=["t", "u"])
+
+    assert first[0] == first[2] != first[1]
+    assert sorted(each.is_duplicate for each in (first[0], first[2])) == [False, True]
+    assert [each.is_duplicate for each in (first[1], *again)] == [False, True, False]
