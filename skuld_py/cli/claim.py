@@ -24,7 +24,7 @@ from skuld_py.cli.values import DURATION, LEASE
 @client_options
 def claim(queue: str, count: int, lease_s: float, wait_s: float, holder: str | None, nodes: str,
           timeout_s: float, as_json: bool) -> None:
-    """Hold the best waiting tasks of QUEUE; print id, token and payload of each, tab-separated.
+    """Hold waiting tasks of QUEUE, nearly the best of all nodes; print id, token and payload, tab-separated.
 
     The token is a number, and behind a dash the proof that the claim was granted: other verbs want both.
 

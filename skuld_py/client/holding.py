@@ -46,7 +46,7 @@ class Holding:
 
     @verb
     def claim(self, queue: str, *, n: int = 1, lease_s: float = LEASE_S, wait_s: float = 0) -> Work[list[Claim]]:
-        """Hold up to ``n`` waiting tasks for ``lease_s``, best first, of all nodes together; wait up to ``wait_s``
+        """Hold up to ``n`` waiting tasks for ``lease_s``, nearly the best of all nodes; wait up to ``wait_s``
         for one. As many large payloads as one answer holds.
 
         Empty when nothing waits; refused as ``no_leader`` where no partition has a leader that could say so.
@@ -129,6 +129,10 @@ class Holding:
         """
         given: Sequence[bytes | str] = data if isinstance(data, list | tuple) else [data]  # type: ignore[list-item]
         entries = [checking.as_entry("data", entry) for entry in given]
+        checking.as_claim(claim)
+        if not 1 <= len(entries) <= DEFAULT_LIMITS.batch_tasks:
+            raise Refused("bad_count", f"data: {len(entries)} entries; one call adds 1 to"
+                          f" {DEFAULT_LIMITS.batch_tasks:,}")
         if seq is not None:
             return (yield from _append(claim, entries, checking.as_seq("seq", seq), w))
         if not isinstance(claim, Claim):
