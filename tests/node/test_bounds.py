@@ -55,7 +55,7 @@ def said() -> dict[type[m.Message], m.Message]:
     for name in others:
         for vnode in machines.nodes[name].vnodes:
             vnode.doubt(machines.now_ms, "its disk was replaced")
-    machines.pass_time(3_000)
+    machines.pass_time(6_000)
     for question in (m.Describe(3), m.GetSettings(4, PAUSED, "", b"")):
         machines.ask(first, question, b"c")
     machines.pass_time(200)
