@@ -30,11 +30,11 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.events import Effect, Send
 from skuld_py.model.ids import IdMint
-from skuld_py.partition import tables
-from skuld_py.partition.exchange import Exchange, answer_compare, answer_fetch, answer_probe
-from skuld_py.partition.facts import Grant
-from skuld_py.partition.replica import Replica
-from skuld_py.partition.rows import merge_rows
+from skuld_py.partition.copies.exchange import Exchange, answer_compare, answer_fetch, answer_probe
+from skuld_py.partition.data import tables
+from skuld_py.partition.data.facts import Grant
+from skuld_py.partition.data.replica import Replica
+from skuld_py.partition.data.rows import merge_rows
 from skuld_py.runtime.lmdb_store import LmdbStore
 from skuld_py.wire.codec import Envelope, decode, encode
 

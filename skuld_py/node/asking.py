@@ -38,7 +38,7 @@ from skuld_py.node.scheduling import Scheduling
 from skuld_py.node.serving import FUTURE_MS_MAX, PeerService
 from skuld_py.node.storing import Make, Named, WriteOperation
 from skuld_py.node.surveying import ListOperation
-from skuld_py.partition.quorum import majority
+from skuld_py.partition.leadership.quorum import majority
 
 OF_HOLDERS = (m.Renew, m.Complete, m.Conclude)
 """What is refused last: work that was done would be lost, or done again."""

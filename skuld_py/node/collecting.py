@@ -47,9 +47,9 @@ from skuld_py.node.comparing import Comparing
 from skuld_py.node.deleting import held_back
 from skuld_py.node.household import Household
 from skuld_py.node.operation import Operation, Origin
-from skuld_py.partition.exchange import Pass
-from skuld_py.partition.garbage import Remains, page_of
-from skuld_py.partition.records import TABLES
+from skuld_py.partition.copies.exchange import Pass
+from skuld_py.partition.copies.garbage import Remains, page_of
+from skuld_py.partition.data.records import TABLES
 from skuld_py.partition.vnode import Vnode
 
 RETRY_MS = 1_000

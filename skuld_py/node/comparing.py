@@ -21,7 +21,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.document import Member
 from skuld_py.node.household import Household
 from skuld_py.node.lineup import Key, Lineup
-from skuld_py.partition.exchange import Exchange, Pass, Progress
+from skuld_py.partition.copies.exchange import Exchange, Pass, Progress
 
 ROUND_PARTITIONS = 64
 """Partitions of a round that come to be compared at a time."""

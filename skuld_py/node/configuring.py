@@ -18,7 +18,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.setting import rank_of, setting_key
 from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.node.settings import PAGE_ROWS
-from skuld_py.partition.quorum import has_majority, majority
+from skuld_py.partition.leadership.quorum import has_majority, majority
 
 
 class SettingOperation(Operation):

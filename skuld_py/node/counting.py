@@ -20,7 +20,7 @@ from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.node.surveying import FELL_SHORT, NOT_READY, groups_of, is_covered
-from skuld_py.partition.tally import Tally
+from skuld_py.partition.data.tally import Tally
 from skuld_py.partition.vnode import Vnode
 
 ROWS_MAX = 20_000

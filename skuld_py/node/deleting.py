@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.node.household import Household
-from skuld_py.partition.garbage import collect, may_collect, remains_of
-from skuld_py.partition.needs import needed
+from skuld_py.partition.copies.garbage import collect, may_collect, remains_of
+from skuld_py.partition.data.needs import needed
 from skuld_py.partition.vnode import Role, Vnode
 
 

@@ -11,8 +11,8 @@ from skuld_py.model import messages as m
 from skuld_py.model.history import DIED, EXPIRED, decode_history
 from skuld_py.node.granting import AmendOperation
 from skuld_py.node.operation import Host, Origin
-from skuld_py.partition.change import Change
-from skuld_py.partition.facts import Mark
+from skuld_py.partition.data.change import Change
+from skuld_py.partition.data.facts import Mark
 from skuld_py.partition.vnode import Vnode
 
 

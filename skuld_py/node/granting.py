@@ -25,10 +25,10 @@ from skuld_py.model import messages as m
 from skuld_py.model.history import RELEASED
 from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.node.picking import pick
-from skuld_py.partition.change import Change
-from skuld_py.partition.facts import Amendment, Grant
-from skuld_py.partition.quorum import has_majority
-from skuld_py.partition.rows import in_messages, merge_rows, read_rows
+from skuld_py.partition.data.change import Change
+from skuld_py.partition.data.facts import Amendment, Grant
+from skuld_py.partition.data.rows import in_messages, merge_rows, read_rows
+from skuld_py.partition.leadership.quorum import has_majority
 from skuld_py.partition.vnode import Vnode
 
 NOTHING = columns.pack([])

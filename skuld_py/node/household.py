@@ -13,9 +13,9 @@ from skuld_py.node.interests import Interests
 from skuld_py.node.leaderships import Leaderships
 from skuld_py.node.lending import Lender
 from skuld_py.node.operation import Host
-from skuld_py.partition.bulletin import Bulletin
 from skuld_py.partition.candidacy import Candidacy
-from skuld_py.partition.exchange import Pass
+from skuld_py.partition.copies.exchange import Pass
+from skuld_py.partition.data.bulletin import Bulletin
 from skuld_py.partition.vnode import Vnode
 
 

@@ -34,9 +34,9 @@ import attrs
 
 from skuld_py.model.registration import Registration
 from skuld_py.model.store import Store
-from skuld_py.partition.promise import Promise, save_promise
-from skuld_py.partition.suspicion import mark_damaged, mark_suspect
-from skuld_py.partition.tables import partition_of_meta, promise_key
+from skuld_py.partition.data.tables import partition_of_meta, promise_key
+from skuld_py.partition.leadership.promise import Promise, save_promise
+from skuld_py.partition.leadership.suspicion import mark_damaged, mark_suspect
 
 IDENTITY_KEY = b"identity"
 UNJOINED_KEY = b"unjoined"

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from skuld_py.model.messages import Message, Stirred
-from skuld_py.partition.replica import Replica
+from skuld_py.partition.data.replica import Replica
 
 TASKS_MAX = 10_000
 KEPT_MS = 15_000

@@ -37,9 +37,9 @@ from skuld_py.model.state import State, state_of
 from skuld_py.node.granting import AmendOperation
 from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.node.referring import ClaimRow, by_partition_of, rows_of
-from skuld_py.partition.change import Change
-from skuld_py.partition.facts import Amendment, Mark
-from skuld_py.partition.garbage import shut
+from skuld_py.partition.copies.garbage import shut
+from skuld_py.partition.data.change import Change
+from skuld_py.partition.data.facts import Amendment, Mark
 from skuld_py.partition.vnode import Vnode
 
 

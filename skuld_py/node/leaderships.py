@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 
-from skuld_py.partition.bulletin import Bulletin
+from skuld_py.partition.data.bulletin import Bulletin
 from skuld_py.partition.vnode import Vnode
 
 

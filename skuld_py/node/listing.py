@@ -29,9 +29,9 @@ from skuld_py.model.ids import TIME_END, time_of
 from skuld_py.model.prelude import NAMED
 from skuld_py.model.state import State, state_of
 from skuld_py.model.store import Store
-from skuld_py.partition import tables
-from skuld_py.partition.replica import Replica
-from skuld_py.partition.windows import begun_before
+from skuld_py.partition.data import tables
+from skuld_py.partition.data.replica import Replica
+from skuld_py.partition.data.windows import begun_before
 
 SCAN_ROWS = 5_000
 """Records looked at for a page: some tens of milliseconds."""

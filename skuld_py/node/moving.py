@@ -31,8 +31,8 @@ from skuld_py.model.events import ReadDocument
 from skuld_py.node.agenda import Agenda
 from skuld_py.node.comparing import Comparing
 from skuld_py.node.household import Household
-from skuld_py.partition.exchange import Pass
-from skuld_py.partition.quorum import has_majority, majority
+from skuld_py.partition.copies.exchange import Pass
+from skuld_py.partition.leadership.quorum import has_majority, majority
 from skuld_py.partition.vnode import Role, Vnode
 
 ASK_PAUSE_MS = 500

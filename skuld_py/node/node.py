@@ -61,10 +61,10 @@ from skuld_py.node.settings import Settings
 from skuld_py.node.steward import Steward
 from skuld_py.node.timekeeping import Timekeeper, Verdict
 from skuld_py.node.timers import Timers
-from skuld_py.partition.bulletin import Bulletin
 from skuld_py.partition.candidacy import Candidacy
-from skuld_py.partition.exchange import Pass
-from skuld_py.partition.suspicion import suspects
+from skuld_py.partition.copies.exchange import Pass
+from skuld_py.partition.data.bulletin import Bulletin
+from skuld_py.partition.leadership.suspicion import suspects
 from skuld_py.partition.vnode import Vnode
 
 FLOOR_KEY = b"floor"

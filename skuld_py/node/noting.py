@@ -13,7 +13,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.ids import group
 from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.node.storing import WriteOperation
-from skuld_py.partition.quorum import majority
+from skuld_py.partition.leadership.quorum import majority
 
 Noted = tuple[bytes, int, int]
 """Task id, token, seq."""

@@ -19,7 +19,7 @@ from skuld_py.model import messages as m
 from skuld_py.node.collecting import Collecting
 from skuld_py.node.household import Household
 from skuld_py.node.operation import Host, Operation, Origin
-from skuld_py.partition.rows import read_rows
+from skuld_py.partition.data.rows import read_rows
 
 
 class PartitionQuestion(Operation):

@@ -12,8 +12,8 @@ import heapq
 from bisect import bisect_right
 from collections.abc import Mapping
 
-from skuld_py.partition import tables
-from skuld_py.partition.filing import Filing
+from skuld_py.partition.data import tables
+from skuld_py.partition.data.filing import Filing
 from skuld_py.partition.vnode import Vnode
 
 FIRST_CHUNK = 64

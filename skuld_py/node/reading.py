@@ -28,7 +28,7 @@ from skuld_py.model.state import State, state_of
 from skuld_py.node.merging import merge_task_rows
 from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.node.storing import Make, QuorumOperation
-from skuld_py.partition.quorum import has_majority
+from skuld_py.partition.leadership.quorum import has_majority
 
 LEAST_MS = 1_000
 """So long copies are asked for what a reader says was seen: shorter than a client waits for a silent node."""

@@ -39,7 +39,7 @@ from skuld_py.model.schedule import Almanac, Schedule, Search, home_of, tick_aft
 from skuld_py.node.household import Household
 from skuld_py.node.operation import Origin
 from skuld_py.node.storing import Named, WriteOperation
-from skuld_py.partition.quorum import majority
+from skuld_py.partition.leadership.quorum import majority
 from skuld_py.partition.vnode import Vnode
 
 SIGHT_MS = 31 * 24 * 3_600_000

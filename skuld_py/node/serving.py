@@ -32,10 +32,10 @@ from skuld_py.node.offering import Offering
 from skuld_py.node.operation import Host, Origin
 from skuld_py.node.steward import Steward
 from skuld_py.node.telling import lead_tell, lead_watch
-from skuld_py.partition.exchange import answer_compare, answer_fetch, answer_probe
-from skuld_py.partition.facts import Mark
-from skuld_py.partition.garbage import shut, unknown_below
-from skuld_py.partition.rows import merge_rows, read_cut, read_ends
+from skuld_py.partition.copies.exchange import answer_compare, answer_fetch, answer_probe
+from skuld_py.partition.copies.garbage import shut, unknown_below
+from skuld_py.partition.data.facts import Mark
+from skuld_py.partition.data.rows import merge_rows, read_cut, read_ends
 from skuld_py.partition.vnode import Vnode
 
 FUTURE_MS_MAX = 5_000

@@ -16,11 +16,11 @@ from skuld_py.errors import Corrupt, Refused
 from skuld_py.model.registration import Registration
 from skuld_py.model.store import Store
 from skuld_py.node.identity import Start, Verdict, begin_start
-from skuld_py.partition.needs import make_needs
-from skuld_py.partition.scrub import Scrub
-from skuld_py.partition.suspicion import damaged, mark_damaged
-from skuld_py.partition.tables import partition_of_meta
-from skuld_py.partition.windows import make_windows
+from skuld_py.partition.copies.scrub import Scrub
+from skuld_py.partition.data.needs import make_needs
+from skuld_py.partition.data.tables import partition_of_meta
+from skuld_py.partition.data.windows import make_windows
+from skuld_py.partition.leadership.suspicion import damaged, mark_damaged
 
 _ONLY_COPY = ("this node was forgotten: ZooKeeper has no entry of it any more, and as the cluster keeps one copy"
               " of each task, no other node can fill this one; move the data directory away and start again, or,"

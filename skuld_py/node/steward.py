@@ -27,9 +27,9 @@ from skuld_py.node.expiring import bury_expired
 from skuld_py.node.gossiping import Gossiping
 from skuld_py.node.household import Household
 from skuld_py.node.moving import Moving
-from skuld_py.partition.evaluator import Facts
-from skuld_py.partition.exchange import Pass
-from skuld_py.partition.quorum import has_majority
+from skuld_py.partition.copies.exchange import Pass
+from skuld_py.partition.leadership.evaluator import Facts
+from skuld_py.partition.leadership.quorum import has_majority
 from skuld_py.partition.vnode import Role, Vnode
 
 URGENT_MS = 0

@@ -17,8 +17,8 @@ from skuld_py.model import columns, ids
 from skuld_py.model.body import stands_over
 from skuld_py.model.messages import Acked, Append, CohortRow, Failed, Kept, Message
 from skuld_py.node.operation import Host, Operation, Origin
-from skuld_py.partition.quorum import has_majority
-from skuld_py.partition.standing import Names, Standing
+from skuld_py.partition.leadership.quorum import has_majority
+from skuld_py.partition.leadership.standing import Names, Standing
 
 Make = Callable[[int, list[int]], Message]
 """The message of an operation (its number) about some of its partitions."""

@@ -13,8 +13,8 @@ from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.node.merging import join_histories
 from skuld_py.node.operation import Host, Operation, Origin
-from skuld_py.partition.quorum import has_majority
-from skuld_py.partition.standing import Names
+from skuld_py.partition.leadership.quorum import has_majority
+from skuld_py.partition.leadership.standing import Names
 
 NOT_READY = "not_ready", "the cluster waits for more nodes; see 'skuld status'"
 FELL_SHORT = "unavailable", "fewer than a majority of some partition's owners answered; try again"

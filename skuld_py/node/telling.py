@@ -33,12 +33,12 @@ from skuld_py.node.noting import SilentOperation, eras_of, not_leading, write_no
 from skuld_py.node.operation import Host, Operation, Origin
 from skuld_py.node.reading import GetOperation
 from skuld_py.node.watching import FOREVER_MS, PAGE, MeetOperation
-from skuld_py.partition.change import Change
-from skuld_py.partition.facts import Mark
-from skuld_py.partition.replica import Replica
-from skuld_py.partition.rows import merge_rows
+from skuld_py.partition.data.change import Change
+from skuld_py.partition.data.facts import Mark
+from skuld_py.partition.data.replica import Replica
+from skuld_py.partition.data.rows import merge_rows
+from skuld_py.partition.data.waiting import News
 from skuld_py.partition.vnode import Vnode
-from skuld_py.partition.waiting import News
 
 FLYING_MAX = 20_000
 """Ends that a node is telling at once."""

@@ -46,7 +46,7 @@ import attrs
 
 from skuld_py.model import messages as m
 from skuld_py.node.operation import Host
-from skuld_py.partition.quorum import majority
+from skuld_py.partition.leadership.quorum import majority
 
 DRIFT = 400
 """Two clocks drift apart by at most one part in this: each keeps within 1e-3 of the true rate, with room."""

@@ -38,10 +38,10 @@ from skuld_py.node.granting import AmendOperation
 from skuld_py.node.household import Household
 from skuld_py.node.noting import Noted, SilentOperation, not_leading, write_notes
 from skuld_py.node.operation import Host, Operation, Origin
-from skuld_py.partition.change import Change
-from skuld_py.partition.facts import Mark
+from skuld_py.partition.data.change import Change
+from skuld_py.partition.data.facts import Mark
+from skuld_py.partition.data.waiting import FRESH_MAX
 from skuld_py.partition.vnode import Vnode
-from skuld_py.partition.waiting import FRESH_MAX
 
 PAGE = 1_000
 """Ids of one question; dependents met together."""

@@ -23,10 +23,10 @@ from skuld_py.model.events import (
     SwapDocument,
 )
 from skuld_py.model.state import State
-from skuld_py.partition.election import Election, Phase, Transfer
-from skuld_py.partition.evaluator import Facts, Resign, Rest, Stand, Write, Yield, evaluate, is_frozen
-from skuld_py.partition.promise import EPOCHS_AHEAD
-from skuld_py.partition.standing import Names
+from skuld_py.partition.leadership.election import Election, Phase, Transfer
+from skuld_py.partition.leadership.evaluator import Facts, Resign, Rest, Stand, Write, Yield, evaluate, is_frozen
+from skuld_py.partition.leadership.promise import EPOCHS_AHEAD
+from skuld_py.partition.leadership.standing import Names
 from skuld_py.partition.vnode import Vnode
 
 MOVE_PAUSE = 4

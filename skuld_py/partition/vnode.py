@@ -25,15 +25,15 @@ from skuld_py.model.document import Document, Member
 from skuld_py.model.history import token_of
 from skuld_py.model.outcomes import ERROR_SEQ
 from skuld_py.model.store import Store
-from skuld_py.partition.bulletin import Bulletin
-from skuld_py.partition.change import Change
-from skuld_py.partition.election import Election, Phase
-from skuld_py.partition.facts import Grant
-from skuld_py.partition.promise import EPOCHS_AHEAD, Promise, load_promise, save_promise
-from skuld_py.partition.replica import Replica
-from skuld_py.partition.standing import Names, Standing, load_standing, save_standing
-from skuld_py.partition.suspicion import clear_suspect, mark_suspect
-from skuld_py.partition.tables import PRIORITY_BYTES, place_of
+from skuld_py.partition.data.bulletin import Bulletin
+from skuld_py.partition.data.change import Change
+from skuld_py.partition.data.facts import Grant
+from skuld_py.partition.data.replica import Replica
+from skuld_py.partition.data.tables import PRIORITY_BYTES, place_of
+from skuld_py.partition.leadership.election import Election, Phase
+from skuld_py.partition.leadership.promise import EPOCHS_AHEAD, Promise, load_promise, save_promise
+from skuld_py.partition.leadership.standing import Names, Standing, load_standing, save_standing
+from skuld_py.partition.leadership.suspicion import clear_suspect, mark_suspect
 
 READ_ROWS = 100
 """Histories read together for a page: some may be long."""

@@ -30,7 +30,7 @@ from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, ClaimPage, Message, 
 from skuld_py.node.identity import Start
 from skuld_py.node.starting import prepare
 from skuld_py.node.turn import Machine
-from skuld_py.partition.suspicion import suspects
+from skuld_py.partition.leadership.suspicion import suspects
 from skuld_py.simulation.atlas import Atlas
 from skuld_py.simulation.guards import Guards
 from skuld_py.simulation.history import History

@@ -28,7 +28,7 @@ from skuld_py.model.ids import split
 from skuld_py.model.limiting import decode_limits
 from skuld_py.model.schedule import SCHEDULE
 from skuld_py.model.setting import LIMITS, decode_setting, setting_key
-from skuld_py.partition import tables
+from skuld_py.partition.data import tables
 from skuld_py.simulation.checkers.evidence import gives_way
 from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.simulation.world.process import Process

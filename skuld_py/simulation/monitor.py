@@ -19,8 +19,8 @@ from skuld_py.model.columns import unpack_u64
 from skuld_py.model.history import HISTORY_HEAD, History
 from skuld_py.model.ids import partition_of, split
 from skuld_py.model.setting import SETTING_PREFIX, decode_setting, setting_key
-from skuld_py.partition import tables
-from skuld_py.partition.suspicion import suspects
+from skuld_py.partition.data import tables
+from skuld_py.partition.leadership.suspicion import suspects
 from skuld_py.simulation.checkers.evidence import bodies_of, gives_way, numbers_told
 from skuld_py.simulation.checkers.settings import weight
 from skuld_py.simulation.history import History as ClientHistory

@@ -24,9 +24,9 @@ from skuld_py.model.schedule import SCHEDULE
 from skuld_py.model.setting import PAUSED, YES, decode_setting, setting_key
 from skuld_py.node.node import Node
 from skuld_py.partition.candidacy import SPENT
-from skuld_py.partition.election import Phase
-from skuld_py.partition.promise import Promise
-from skuld_py.partition.tables import suspect_key
+from skuld_py.partition.data.tables import suspect_key
+from skuld_py.partition.leadership.election import Phase
+from skuld_py.partition.leadership.promise import Promise
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.options import Options
 from skuld_py.simulation.world.documents import Registry

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from skuld_py.errors import Corrupt
 from skuld_py.node.node import Node
-from skuld_py.partition.merkle import Tree
-from skuld_py.partition.replica import Replica
+from skuld_py.partition.data.merkle import Tree
+from skuld_py.partition.data.replica import Replica
 from skuld_py.simulation.checkers.evidence import Finding, judge
 
 INVARIANT = "V2 hash trees say what a scan says"

@@ -31,7 +31,7 @@ from faults.world import World
 from skuld_py.errors import SkuldError
 from skuld_py.model.document import Document
 from skuld_py.model.ids import partition_of
-from skuld_py.partition.promise import load_promise
+from skuld_py.partition.leadership.promise import load_promise
 from skuld_py.simulation.checkers.evidence import judge
 
 FOUND_OUT = "F1 an old copy of a data directory is found out"

@@ -27,7 +27,7 @@ from skuld_py.model.columns import pack, pack_u64
 from skuld_py.model.document import Document, seats_of
 from skuld_py.model.history import HISTORY_HEAD, token_of
 from skuld_py.model.ids import IdMint
-from skuld_py.partition.promise import Promise, load_promise, save_promise
+from skuld_py.partition.leadership.promise import Promise, load_promise, save_promise
 from skuld_py.runtime.lmdb_store import LmdbStore
 from skuld_py.simulation.campaign import LIVENESS
 from skuld_py.simulation.checkers import Evidence

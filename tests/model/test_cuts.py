@@ -11,7 +11,7 @@ from skuld_py.model.cuts import WHOLE, Cuts, cut, join_cuts
 from skuld_py.model.messages.client import ENTRIES_MAX
 from skuld_py.model.notes import MET
 from skuld_py.model.outcomes import ERROR_SEQ, RESULT_SEQ
-from skuld_py.partition.replica import Replica
+from skuld_py.partition.data.replica import Replica
 from skuld_py.simulation.world.disk import MemoryStore
 
 TASK = bytes(20)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mutants.mutant import Edit, Mutant, mutant
 
-WATCHING, TELLING, WAITING = "node/watching.py", "node/telling.py", "partition/waiting.py"
-NOTES, FILING, DEPENDING = "model/notes.py", "partition/filing.py", "node/depending.py"
+WATCHING, TELLING, WAITING = "node/watching.py", "node/telling.py", "partition/data/waiting.py"
+NOTES, FILING, DEPENDING = "model/notes.py", "partition/data/filing.py", "node/depending.py"
 DEPS = "tests/node/test_dependencies.py::"
 REPLICAS = "tests/partition/test_replica.py::test_indexes_and_counts_follow_from_the_data"
 WAITS = DEPS + "test_a_task_waits_until_what_it_needs_is_completed"
@@ -91,14 +91,14 @@ MUTANTS: tuple[Mutant, ...] = (
            "            marks.append(Mark(task_id, DIED, history.round + 1, reason))\n", "            pass\n",
            "C13", POLICIES, seeds=0),
     mutant("notes-stay-where-they-are", "a copy that missed a note does not get it by an exchange",
-           "partition/rows.py",
+           "partition/data/rows.py",
            "            replica.note(now_ms, token, seq, [row.id])\n", "            pass\n",
            "V2", "tests/partition/test_waiting.py::test_a_copy_that_missed_a_note_gets_it_with_the_rest"),
     mutant("scrubbed-without-subscriptions", "after a scrub nobody knows who waits for a task",
-           "partition/scrub.py", "            if token == SUB:\n", "            if False:\n", "X1",
+           "partition/copies/scrub.py", "            if token == SUB:\n", "            if False:\n", "X1",
            "tests/partition/test_scrub.py::test_what_is_left_is_readable_indexed_and_can_be_filled_up"),
     mutant("bare-reads-show-blocked", "a read without logs shows a task as blocked that is not",
-           "partition/rows.py",
+           "partition/data/rows.py",
            "if has_deps else []\n", "if has_deps and False else []\n", "A3",
            "tests/partition/test_waiting.py::test_a_bare_row_tells_what_is_met", seeds=0),
 )

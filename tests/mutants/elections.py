@@ -5,8 +5,8 @@ from __future__ import annotations
 from mutants.mutant import Edit, Mutant, mutant
 from skuld_py.simulation.guards import TRUSTED_SPEAK
 
-VNODE, ELECTION, CANDIDACY = "partition/vnode.py", "partition/election.py", "partition/candidacy.py"
-QUORUM, PROMISE, EVALUATOR = "partition/quorum.py", "partition/promise.py", "partition/evaluator.py"
+VNODE, ELECTION, CANDIDACY = "partition/vnode.py", "partition/leadership/election.py", "partition/candidacy.py"
+QUORUM, PROMISE, EVALUATOR = "partition/leadership/quorum.py", "partition/leadership/promise.py", "partition/leadership/evaluator.py"
 SUCCESSION = "tests/node/test_succession.py::"
 GRANTINGS = "tests/node/test_granting.py::"
 ELECTIONS = "tests/partition/test_election.py::"

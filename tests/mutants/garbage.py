@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from mutants.mutant import Edit, Mutant, mutant
 
-COLLECTING, GARBAGE, WATERMARK = "node/collecting.py", "partition/garbage.py", "partition/watermark.py"
+COLLECTING, GARBAGE, WATERMARK = "node/collecting.py", "partition/copies/garbage.py", "partition/data/watermark.py"
 DELETING = "node/deleting.py"
-REPLICA, EXCHANGE, SERVING = "partition/replica.py", "partition/exchange.py", "node/serving.py"
-STATE, FILING, NEEDS = "model/state.py", "partition/filing.py", "partition/needs.py"
+REPLICA, EXCHANGE, SERVING = "partition/data/replica.py", "partition/copies/exchange.py", "node/serving.py"
+STATE, FILING, NEEDS = "model/state.py", "partition/data/filing.py", "partition/data/needs.py"
 NODES, COPIES = "tests/node/test_collecting.py::", "tests/partition/test_garbage.py::"
 OFFERS = "tests/node/test_offering.py::"
 
@@ -159,7 +159,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "(dep, key[2:]) for key, body in bodies for dep in Body.decode(body).deps])\n\n    def add_each",
            "])\n\n    def add_each", "X1",
            "tests/partition/test_replica.py::test_indexes_and_counts_follow_from_the_data"),
-    mutant("scrubbed-without-needs", "after a scrub nobody knows what is needed", "partition/scrub.py",
+    mutant("scrubbed-without-needs", "after a scrub nobody knows what is needed", "partition/copies/scrub.py",
            "        self._filing.needs.add_each(rows)\n", "", "X1",
            "tests/partition/test_scrub.py::test_what_is_left_is_readable_indexed_and_can_be_filled_up"),
     mutant("old-store-without-needs", "what old stores keep needs nothing", NEEDS,

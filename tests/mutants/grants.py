@@ -5,8 +5,8 @@ from __future__ import annotations
 from mutants.mutant import Edit, Mutant, mutant
 from skuld_py.simulation.guards import CHANGE_IS_SMALL, IS_SENT
 
-VNODE, GRANTING, REPLICA, HISTORY = "partition/vnode.py", "node/granting.py", "partition/replica.py", "model/history.py"
-FILING, JUDGING, PICKING = "partition/filing.py", "node/judging.py", "node/picking.py"
+VNODE, GRANTING, REPLICA, HISTORY = "partition/vnode.py", "node/granting.py", "partition/data/replica.py", "model/history.py"
+FILING, JUDGING, PICKING = "partition/data/filing.py", "node/judging.py", "node/picking.py"
 CLAIMING = "tests/node/test_claiming.py::"
 GRANTINGS = "tests/node/test_granting.py::"
 VNODES = "tests/partition/test_vnode.py::"
@@ -105,7 +105,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("spent-leader-grants-on", "a leader grants more claims than its epoch has tokens", VNODE,
            "        if self.is_draining or self.is_spent or now_ms", "        if self.is_draining or now_ms", "C2",
            VNODES + "test_a_leadership_grants_no_more_claims_than_it_has_tokens"),
-    mutant("spent-leader-rests", "a leader whose tokens are spent takes no new epoch", "partition/evaluator.py",
+    mutant("spent-leader-rests", "a leader whose tokens are spent takes no new epoch", "partition/leadership/evaluator.py",
            "    if facts.is_spent:\n        return Stand(document.cohort)\n", "", "O3",
            GRANTINGS + "test_a_leader_without_tokens_takes_a_new_epoch_and_grants_on"),
     mutant("spent-again-waits-longer", "each epoch taken for its tokens makes the pause before the next one longer",
@@ -124,13 +124,13 @@ MUTANTS: tuple[Mutant, ...] = (
            "                self._turn_over(now_ms)\n                return\n", "C4",
            GRANTINGS + "test_a_change_of_several_pages_stands_when_a_majority_has_recorded_the_last"),
     mutant("amendment-carries-the-history", "an amendment carries all claims that its task ever had",
-           "partition/change.py",
+           "partition/data/change.py",
            "              if token == newest or token in tokens or (token > base and claim.kind in (0, FAILED))}\n",
            "              if token}\n", "A4",
            VNODES + "test_a_renewal_does_not_grow_with_what_its_task_has_been_through",
            options=("--profile", "amnesia"), guard=CHANGE_IS_SMALL),
     mutant("amendment-without-attempts", "a follower that missed failures learns none of them by the next one",
-           "partition/change.py", "or (token > base and claim.kind in (0, FAILED))}", "}", "C14",
+           "partition/data/change.py", "or (token > base and claim.kind in (0, FAILED))}", "}", "C14",
            VNODES + "test_a_failure_is_recorded_with_the_attempts_before_it", seeds=0),
     mutant("amendment-of-one-page", "a change is one message, however many bytes it has", VNODE,
            "            stop = start + columns.fitting(sizes[start : start + self.limits.page_rows], self.limits.page_bytes)\n",
@@ -152,7 +152,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("too-large-is-not-heard", "who hears that an answer is too large waits on", "node/node.py",
            'isinstance(message, m.Failed) and message.code == "too_large":\n', "False:\n", "A3",
            "tests/node/test_asking.py::test_a_read_whose_answers_are_too_large_is_refused_at_once", seeds=0),
-    mutant("notes-weigh-nothing", "rows full of notes are sent together as if they were empty", "partition/rows.py",
+    mutant("notes-weigh-nothing", "rows full of notes are sent together as if they were empty", "partition/data/rows.py",
            "len(row.tokens) + len(row.seqs) + len(row.entries.lengths)", "0", "V1",
            "tests/partition/test_exchange.py::test_rows_that_are_all_notes_are_cut_into_messages_too", seeds=0),
     mutant("beyond-the-horizon", "a claim may end after the document's horizon", VNODE,

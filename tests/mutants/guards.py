@@ -21,7 +21,8 @@ from skuld_py.simulation.guards import (
 )
 
 VNODE, ELECTION, CANDIDACY, MOVING = (
-    f"{name}.py" for name in ("partition/vnode", "partition/election", "partition/candidacy", "node/moving"))
+    f"{name}.py" for name in ("partition/vnode", "partition/leadership/election", "partition/candidacy",
+                              "node/moving"))
 MESSAGES = "model/messages/elections.py"
 FORGETFUL = ("--profile", "amnesia")
 KEPT = '    """The page pushed is fsynced; the next one starts behind ``next``, if there is one."""\n'

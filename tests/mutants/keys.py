@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-LANES, FILING = "partition/lanes.py", "partition/filing.py"
-REPLICA, GRANTING = "partition/replica.py", "node/granting.py"
+LANES, FILING = "partition/data/lanes.py", "partition/data/filing.py"
+REPLICA, GRANTING = "partition/data/replica.py", "node/granting.py"
 LAW = "tests/partition/test_lanes.py::test_lanes_follow_from_the_data_while_their_width_changes"
 OWN, MACHINES = "tests/partition/test_lanes.py::", "tests/node/test_lanes.py::"
 
@@ -61,7 +61,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "if passed == 2:", "if passed == 1:", "C15",
            OWN + "test_a_task_that_comes_into_a_lane_which_became_narrower_finds_all_closed_that_must_be",
            seeds=0),
-    mutant("lanes-stay-narrow", "what a queue allows of a key changes nothing", "partition/turns.py",
+    mutant("lanes-stay-narrow", "what a queue allows of a key changes nothing", "partition/data/turns.py",
            "        self.lanes.widths[queue.encode()] = width\n", "", "O3",
            MACHINES + "test_a_queue_may_allow_more_at_a_time_and_less_again", seeds=0),
     mutant("lane-veto-without-lesson", "who objects because it missed the end of a claim is not told", GRANTING,

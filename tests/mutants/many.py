@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-TALLY, FILING, GOSSIPING = "partition/tally.py", "partition/filing.py", "node/gossiping.py"
+TALLY, FILING, GOSSIPING = "partition/data/tally.py", "partition/data/filing.py", "node/gossiping.py"
 COUNTING = "node/counting.py"
 COUNTS = "tests/node/test_counting.py::"
 IN_TURNS = (COUNTS
@@ -13,7 +13,8 @@ FEW_HEADS = COUNTS + "test_of_a_queue_in_many_partitions_few_are_looked_at_and_i
 BY_COPIES = COUNTS + "test_what_nobody_leads_is_counted_by_the_copy_that_knows_the_most"
 MARKS = "tests/node/test_marks.py::"
 TOLD = MARKS + "test_every_change_is_told_once_for_each_who_listens"
-VNODE, ELECTION, STEWARD, NODE = "partition/vnode.py", "partition/election.py", "node/steward.py", "node/node.py"
+VNODE, ELECTION = "partition/vnode.py", "partition/leadership/election.py"
+STEWARD, NODE = "node/steward.py", "node/node.py"
 
 CHANGE = "            self._bulletin.change(self.partition)\n"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-VNODE, MOVING, EVALUATOR = "partition/vnode.py", "node/moving.py", "partition/evaluator.py"
-ELECTION, STANDING, STORING = "partition/election.py", "partition/standing.py", "node/storing.py"
+VNODE, MOVING, EVALUATOR = "partition/vnode.py", "node/moving.py", "partition/leadership/evaluator.py"
+ELECTION, STANDING, STORING = "partition/leadership/election.py", "partition/leadership/standing.py", "node/storing.py"
 JOBS = "tests/node/test_jobs.py::"
 ELECTIONS = "tests/partition/test_election.py::"
 VNODES = "tests/partition/test_vnode.py::"
 IDENTITY = "tests/node/test_identity.py::"
-EXCHANGE, EXCHANGES = "partition/exchange.py", "tests/partition/test_exchange.py::"
+EXCHANGE, EXCHANGES = "partition/copies/exchange.py", "tests/partition/test_exchange.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("unfilled-member-seated", "an owner is seated before it has taken the data over", EVALUATOR,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-BODY, REPLICA, ROWS = "model/body.py", "partition/replica.py", "partition/rows.py"
+BODY, REPLICA, ROWS = "model/body.py", "partition/data/replica.py", "partition/data/rows.py"
 STORING, ASKING, MERGING = "node/storing.py", "node/asking.py", "node/merging.py"
-TABLES, WINDOWS, LISTING = "partition/tables.py", "partition/windows.py", "node/listing.py"
+TABLES, WINDOWS, LISTING = "partition/data/tables.py", "partition/data/windows.py", "node/listing.py"
 OWN, MACHINES = "tests/partition/test_names.py::", "tests/node/test_names.py::"
 FILED, LISTED = "tests/partition/test_replica.py::", "tests/node/test_listing.py::"
 
@@ -105,7 +105,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("windows-of-before", "the windows of a store from before are not known", "node/starting.py",
            "    make_windows(store, parameters.partitions)\n", "", "X1",
            "tests/node/test_identity.py::test_a_start_notes_the_windows_of_a_store_from_before", seeds=0),
-    mutant("windows-lost-by-scrub", "a scrub forgets how long windows are", "partition/scrub.py",
+    mutant("windows-lost-by-scrub", "a scrub forgets how long windows are", "partition/copies/scrub.py",
            "        note_windows(self._store, self._prefix, rows)\n", "", "X1",
            "tests/partition/test_scrub.py::test_what_is_left_is_readable_indexed_and_can_be_filled_up", seeds=0),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mutants.mutant import Mutant, mutant
 
 VNODE, CANDIDACY, REPLICA, EXCHANGE = (
-    "partition/vnode.py", "partition/candidacy.py", "partition/replica.py", "partition/exchange.py")
+    "partition/vnode.py", "partition/candidacy.py", "partition/data/replica.py", "partition/copies/exchange.py")
 RULES, SCHEMA, SERVING, GOSSIPING, NODE = (
     "wire/rules.py", "wire/schema.py", "node/serving.py", "node/gossiping.py", "node/node.py")
 BELIEF = "tests/node/test_belief.py::"

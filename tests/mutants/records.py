@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-STORING, REPLICA, HISTORY, LATTICE = "node/storing.py", "partition/replica.py", "model/history.py", "crdt/lattice.py"
+STORING, REPLICA, HISTORY, LATTICE = "node/storing.py", "partition/data/replica.py", "model/history.py", "crdt/lattice.py"
 READING, READS = "node/reading.py", "tests/node/test_reading.py::"
 WAITS = "tests/node/test_awaiting.py::"
-FILING, TASK = "partition/filing.py", "model/task.py"
-EXCHANGE, MERKLE, STORE = "partition/exchange.py", "partition/merkle.py", "runtime/lmdb_store.py"
+FILING, TASK = "partition/data/filing.py", "model/task.py"
+EXCHANGE, MERKLE, STORE = "partition/copies/exchange.py", "partition/data/merkle.py", "runtime/lmdb_store.py"
 LAWS = "tests/crdt/test_laws.py"
 TREES = "tests/partition/test_merkle.py::"
 EXCHANGES = "tests/partition/test_exchange.py::"

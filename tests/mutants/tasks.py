@@ -6,7 +6,7 @@ from mutants.mutant import Mutant, mutant
 
 JUDGING, HISTORY, REFERRING = "node/judging.py", "model/history.py", "node/referring.py"
 OUTCOMES = "tests/node/test_outcomes.py::"
-STATE, FILING = "model/state.py", "partition/filing.py"
+STATE, FILING = "model/state.py", "partition/data/filing.py"
 WAITING, REPLICAS = "tests/node/test_waiting.py::", "tests/partition/test_replica.py::"
 STATES = "tests/model/test_state.py::"
 OPEN = "    if history.completion.value is not None or history.newest_token != token or claim is None:\n"
@@ -69,7 +69,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "    return pause - spread + drawn % (2 * spread + 1)\n", "    return 0\n", "C21",
            OUTCOMES + "test_the_pause_grows_by_its_factor_up_to_its_longest_and_jitters_by_data", seeds=0),
     mutant("larger-result-stands", "of two results of a claim each copy keeps the one it had first",
-           "partition/replica.py", "for key, old in known.items() if smallest[key] < old]",
+           "partition/data/replica.py", "for key, old in known.items() if smallest[key] < old]",
            "for key, old in known.items() if False]", "V2",
            OUTCOMES + "test_of_two_results_of_one_claim_copies_that_heard_different_ones_agree", seeds=0),
     mutant("result-of-the-completion-alone", "a result that was shown gives way to a completion without one",
@@ -77,7 +77,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "    return entries.get(own) if others else None\n", "A3",
            OUTCOMES + "test_a_result_that_was_shown_does_not_vanish_behind_an_earlier_completion_without_one"),
     mutant("results-behind-long-logs", "results of claims but the completing one are cut off with a long log",
-           "partition/rows.py", "([done[1]], history.claims.entries) if done", "([done[1]],) if done", "A3",
+           "partition/data/rows.py", "([done[1]], history.claims.entries) if done", "([done[1]],) if done", "A3",
            OUTCOMES + "test_a_result_that_was_shown_does_not_vanish_behind_an_earlier_completion_without_one",
            seeds=0),
     mutant("error-on-the-leader-alone", "followers do not record why a claim failed", "partition/vnode.py",
@@ -114,12 +114,12 @@ MUTANTS: tuple[Mutant, ...] = (
            "    if history.completion.value is not None and history.cancelled.value is None:\n"
            "        return State.COMPLETED\n", "D4",
            STATES + "test_the_first_of_the_list_stands", seeds=0),
-    mutant("spent-not-vetoed", "a follower agrees to one attempt too many", "partition/replica.py",
+    mutant("spent-not-vetoed", "a follower agrees to one attempt too many", "partition/data/replica.py",
            "        return body is None or not history.death(header_of(body).retry.max_attempts, over_ms)\n",
            "        return True\n", "C16",
            REPLICAS + "test_a_task_whose_attempts_are_spent_is_vetoed_by_a_follower_that_knows_them", seeds=0),
     mutant("rest-not-vetoed", "a follower agrees to a claim of a task that it knows to rest",
-           "partition/replica.py",
+           "partition/data/replica.py",
            "        if history.pause_until_ms > grant.start_ms:\n", "        if False:\n", "C21",
            REPLICAS + "test_a_task_that_rests_is_vetoed_by_a_follower_that_knows_of_it", seeds=0),
     mutant("never-expires", "a leader lets expired tasks wait", "node/expiring.py",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-READING, TURNS, CLAIMING = "node/reading.py", "partition/turns.py", "node/claiming.py"
+READING, TURNS, CLAIMING = "node/reading.py", "partition/data/turns.py", "node/claiming.py"
 STANDINGS, VIEWS = "tests/node/test_standings.py::", "tests/testing/test_views.py::"
 CLAIMS = "tests/node/test_claiming.py::"
 LIMITS = "tests/client/test_limits.py::"
@@ -33,9 +33,10 @@ MUTANTS: tuple[Mutant, ...] = (
            "(body.deps[index] for index in missing)", "body.deps", "A3",
            VIEWS + "test_a_blocked_task_says_for_whom_it_waits", seeds=0),
     mutant("blocked-by-nobody-of-its-key", "a task does not say behind whom of its key it is",
-           "partition/lanes.py", "        return [*held, *(", "        return [*(", "A3",
+           "partition/data/lanes.py", "        return [*held, *(", "        return [*(", "A3",
            VIEWS + "test_a_blocked_task_says_for_whom_it_waits", seeds=0),
-    mutant("open-tasks-are-behind", "a task that rests is behind the younger of its key", "partition/lanes.py",
+    mutant("open-tasks-are-behind", "a task that rests is behind the younger of its key",
+           "partition/data/lanes.py",
            "        if row[:1] != CLOSED:\n            return []\n        start", "        start", "A3",
            VIEWS + "test_a_blocked_task_says_for_whom_it_waits", seeds=0),
     mutant("list-by-the-clients-clock", "a listing tells of claims by the clock of who asks, and no skew bound",
@@ -68,7 +69,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "((row.version, row.writer) for row", "((row.version, self.holder) for row", "O3",
            LIMITS + "test_it_is_the_same_register_whoever_sets_it_and_other_limits_are_another", seeds=0),
     mutant("log-from-its-beginning", "who resumes a task with a long log never sees what was noted last",
-           "partition/replica.py", 'self.store.walk_back("log", first, tables.end_of(base)):',
+           "partition/data/replica.py", 'self.store.walk_back("log", first, tables.end_of(base)):',
            'self.store.walk("log", first, tables.end_of(base)):', "O3",
            CUTS + "test_the_newest_entries_of_the_newest_claim_are_shown",
            LOGS + "test_the_newest_checkpoints_are_read", seeds=0),
@@ -78,7 +79,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("facts-fall-with-a-cut", "of a log that grows fewer facts are shown than before", READING,
            "return facts_of(row, self._cuts.get(row.id, WHOLE).values())", "return facts_of(row)", "A3",
            LOGS + "test_what_was_seen_is_asked_for_again", seeds=0),
-    mutant("old-errors-not-counted", "an error that is left out is no fact any more", "partition/replica.py",
+    mutant("old-errors-not-counted", "an error that is left out is no fact any more", "partition/data/replica.py",
            "(seq + 1 if is_log else 1)", "(seq + 1 if is_log else 0)", "A3",
            CUTS + "test_facts_never_fall_while_a_log_grows", seeds=0),
     mutant("beginning-beside-the-end", "a copy that is behind shows a beginning that hides the end",

@@ -11,7 +11,7 @@ from node.machines import Machines
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.events import MembersChanged, Received
-from skuld_py.partition.promise import Promise
+from skuld_py.partition.leadership.promise import Promise
 
 
 @pytest.fixture

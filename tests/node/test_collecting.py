@@ -13,10 +13,10 @@ from skuld_py.model.events import MembersChanged, Received
 from skuld_py.model.history import DEP_UNKNOWN, decode_history
 from skuld_py.model.state import State
 from skuld_py.node.deleting import delete, ebb
-from skuld_py.partition.garbage import collect, remains_of
-from skuld_py.partition.needs import Needs, make_needs, needed
-from skuld_py.partition.suspicion import mark_suspect
-from skuld_py.partition.tables import prefix_of, suspect_key
+from skuld_py.partition.copies.garbage import collect, remains_of
+from skuld_py.partition.data.needs import Needs, make_needs, needed
+from skuld_py.partition.data.tables import prefix_of, suspect_key
+from skuld_py.partition.leadership.suspicion import mark_suspect
 from skuld_py.partition.vnode import Role, Vnode
 
 KEEP_MS = 60_000

@@ -16,10 +16,10 @@ from skuld_py.model.body import Header
 from skuld_py.model.events import Send
 from skuld_py.model.ids import IdMint
 from skuld_py.node.comparing import Comparing
-from skuld_py.partition.bulletin import Bulletin
-from skuld_py.partition.exchange import Pass, answer_compare, answer_fetch, answer_probe
-from skuld_py.partition.replica import Replica
-from skuld_py.partition.rows import merge_rows
+from skuld_py.partition.copies.exchange import Pass, answer_compare, answer_fetch, answer_probe
+from skuld_py.partition.data.bulletin import Bulletin
+from skuld_py.partition.data.replica import Replica
+from skuld_py.partition.data.rows import merge_rows
 from skuld_py.simulation.world.disk import MemoryStore
 
 HEADER = Header("q").encode()

@@ -12,7 +12,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.state import State
 from skuld_py.node import counting
-from skuld_py.partition.filing import Filing
+from skuld_py.partition.data.filing import Filing
 from skuld_py.wire.codec import Envelope, decode, encode
 
 

@@ -23,7 +23,7 @@ from skuld_py.model.history import DEP_FAILED, DEP_UNKNOWN, FAILED, History, dec
 from skuld_py.model.notes import MET, SUB, TOLD, End, met_seq, told_seq
 from skuld_py.model.state import State
 from skuld_py.node import watching
-from skuld_py.partition.replica import Replica
+from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.vnode import Vnode
 
 HERE, THERE, ELSEWHERE = 0, 1, 2

@@ -28,11 +28,11 @@ from skuld_py.node.identity import (
 )
 from skuld_py.node.node import FLOOR_KEY
 from skuld_py.node.starting import note_damage, prepare
-from skuld_py.partition.promise import Promise, load_promise, save_promise
-from skuld_py.partition.replica import Replica
-from skuld_py.partition.suspicion import clear_suspect, damaged, suspects
-from skuld_py.partition.tables import partition_of_meta, prefix_of, promise_key, scrub_key, suspect_key
-from skuld_py.partition.windows import begun_before
+from skuld_py.partition.data.replica import Replica
+from skuld_py.partition.data.tables import partition_of_meta, prefix_of, promise_key, scrub_key, suspect_key
+from skuld_py.partition.data.windows import begun_before
+from skuld_py.partition.leadership.promise import Promise, load_promise, save_promise
+from skuld_py.partition.leadership.suspicion import clear_suspect, damaged, suspects
 from skuld_py.simulation.world.disk import MemoryStore, Snapshot
 
 PARTITIONS = 4

@@ -13,8 +13,8 @@ from skuld_py.model.ids import lane_route, split
 from skuld_py.model.limiting import QueueLimits
 from skuld_py.model.setting import LIMITS
 from skuld_py.model.state import State
-from skuld_py.partition.facts import Grant
-from skuld_py.partition.tables import place_of
+from skuld_py.partition.data.facts import Grant
+from skuld_py.partition.data.tables import place_of
 
 LEASE_MS = 20_000
 

@@ -12,9 +12,9 @@ from skuld_py.model.body import Body, Header
 from skuld_py.model.history import CANCELLED
 from skuld_py.model.state import State
 from skuld_py.node.listing import listed
-from skuld_py.partition import windows
-from skuld_py.partition.facts import Mark
-from skuld_py.partition.replica import Replica
+from skuld_py.partition.data import windows
+from skuld_py.partition.data.facts import Mark
+from skuld_py.partition.data.replica import Replica
 
 DAY_MS, MINUTE_MS = 86_400_000, 60_000
 NOON_MS = 20_000 * DAY_MS + DAY_MS // 2

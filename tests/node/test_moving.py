@@ -11,7 +11,7 @@ from skuld_py.model.body import Header
 from skuld_py.model.events import MembersChanged, NodesChanged
 from skuld_py.model.history import History
 from skuld_py.node.node import Node
-from skuld_py.partition.suspicion import mark_suspect
+from skuld_py.partition.leadership.suspicion import mark_suspect
 from skuld_py.partition.vnode import Role, Vnode
 from skuld_py.simulation.world.disk import MemoryStore
 

@@ -33,7 +33,7 @@ from skuld_py.model.retrying import pause_ms
 from skuld_py.model.state import State
 from skuld_py.model.task import LogEntry, view
 from skuld_py.node.judging import open_claim
-from skuld_py.partition.replica import Replica
+from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.vnode import Vnode
 from skuld_py.simulation.world.disk import MemoryStore
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from skuld_py.model.body import Header
 from skuld_py.node import picking
-from skuld_py.partition.replica import Replica
-from skuld_py.partition.tables import ODD, PLAIN, place_of
+from skuld_py.partition.data.replica import Replica
+from skuld_py.partition.data.tables import ODD, PLAIN, place_of
 from skuld_py.simulation.world.disk import MemoryStore
 
 NOW_MS = 1_000

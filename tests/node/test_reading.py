@@ -20,8 +20,8 @@ from skuld_py.model.state import State
 from skuld_py.node import listing
 from skuld_py.node.listing import listed
 from skuld_py.node.reading import LEAST_MS
-from skuld_py.partition.facts import Mark
-from skuld_py.partition.replica import Replica
+from skuld_py.partition.data.facts import Mark
+from skuld_py.partition.data.replica import Replica
 from skuld_py.simulation.world.disk import MemoryStore
 
 TOKEN = 1 << 32

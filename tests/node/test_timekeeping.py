@@ -15,7 +15,7 @@ from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Parameters
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member
 from skuld_py.node.timekeeping import DRIFT, Span, Timekeeper, Verdict, agree, span_of
-from skuld_py.partition.quorum import majority
+from skuld_py.partition.leadership.quorum import majority
 
 SKEW_MS = 1_000
 NAMES = ("a", "b", "c", "d", "e", "f", "g")

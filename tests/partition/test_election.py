@@ -9,7 +9,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.columns import Column
 from skuld_py.model.document import NOBODY, Document, Floor, Member, seats_of
 from skuld_py.model.events import DocumentSwapped, Effect, Outcome, ReadDocument, Send, SwapDocument
-from skuld_py.partition.election import Election, Phase
+from skuld_py.partition.leadership.election import Election, Phase
 
 OLD, NEW = ("n1", "n2", "n3"), ("n1", "n4", "n5")
 NOW = 1_000

@@ -8,7 +8,17 @@ import attrs
 import pytest
 
 from skuld_py.model.document import Document, Freeze, Member, Promotion, Quarantine, seats_of
-from skuld_py.partition.evaluator import Action, Facts, Resign, Rest, Stand, Write, Yield, evaluate, next_cohort
+from skuld_py.partition.leadership.evaluator import (
+    Action,
+    Facts,
+    Resign,
+    Rest,
+    Stand,
+    Write,
+    Yield,
+    evaluate,
+    next_cohort,
+)
 
 NOW = 1_000
 OLD, NEW = ("n1", "n2", "n3"), ("n1", "n2", "n4")

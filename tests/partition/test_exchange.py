@@ -18,12 +18,12 @@ from skuld_py.model.body import Body, Header, Retry, encode_body
 from skuld_py.model.history import HISTORY_HEAD, History, encode_claim
 from skuld_py.model.outcomes import FIRST_TOKEN
 from skuld_py.model.state import State
-from skuld_py.partition import tables
-from skuld_py.partition.exchange import Exchange, answer_compare, answer_fetch, answer_probe
-from skuld_py.partition.facts import Grant
-from skuld_py.partition.merkle import LEAVES
-from skuld_py.partition.replica import Replica
-from skuld_py.partition.rows import in_messages, merge_rows
+from skuld_py.partition.copies.exchange import Exchange, answer_compare, answer_fetch, answer_probe
+from skuld_py.partition.data import tables
+from skuld_py.partition.data.facts import Grant
+from skuld_py.partition.data.merkle import LEAVES
+from skuld_py.partition.data.replica import Replica
+from skuld_py.partition.data.rows import in_messages, merge_rows
 from skuld_py.wire.codec import Envelope, encode
 
 QUESTIONS = (m.Probe, m.Compare, m.Fetch)

@@ -28,11 +28,11 @@ from skuld_py.model.ids import IdMint
 from skuld_py.model.notes import SUB, TOLD, End, told_seq
 from skuld_py.model.prelude import Prelude
 from skuld_py.model.state import State, has_ended, state_of
-from skuld_py.partition.facts import Grant, Mark
-from skuld_py.partition.garbage import collect, page_of, remains_of
-from skuld_py.partition.replica import Replica
-from skuld_py.partition.tables import watermark_key
-from skuld_py.partition.watermark import Watermark
+from skuld_py.partition.copies.garbage import collect, page_of, remains_of
+from skuld_py.partition.data.facts import Grant, Mark
+from skuld_py.partition.data.replica import Replica
+from skuld_py.partition.data.tables import watermark_key
+from skuld_py.partition.data.watermark import Watermark
 from skuld_py.simulation.world.disk import MemoryStore
 
 TOKEN = token_of(1, 1)

@@ -13,9 +13,9 @@ from skuld_py.model.body import Body, Header
 from skuld_py.model.history import RELEASED, token_of
 from skuld_py.model.ids import IdMint, lane_route
 from skuld_py.model.state import State
-from skuld_py.partition import tables
-from skuld_py.partition.facts import Amendment, Grant
-from skuld_py.partition.replica import Replica
+from skuld_py.partition.data import tables
+from skuld_py.partition.data.facts import Amendment, Grant
+from skuld_py.partition.data.replica import Replica
 from skuld_py.simulation.world.disk import MemoryStore
 
 FIRST, SECOND, LATER, FOURTH, OTHER = range(9, 14)

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from skuld_py.partition.quorum import has_joint_majority, has_majority, majority
+from skuld_py.partition.leadership.quorum import has_joint_majority, has_majority, majority
 
 NAMES = "abcdefg"
 

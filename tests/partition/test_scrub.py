@@ -13,12 +13,12 @@ from skuld_py.model.body import Header
 from skuld_py.model.history import decode_history
 from skuld_py.model.outcomes import FIRST_TOKEN
 from skuld_py.model.store import TABLES
-from skuld_py.partition import tables
-from skuld_py.partition.facts import Grant
-from skuld_py.partition.replica import Replica
-from skuld_py.partition.rows import merge_rows, read_rows
-from skuld_py.partition.scrub import Scrub
-from skuld_py.partition.suspicion import damaged, mark_damaged, suspects
+from skuld_py.partition.copies.scrub import Scrub
+from skuld_py.partition.data import tables
+from skuld_py.partition.data.facts import Grant
+from skuld_py.partition.data.replica import Replica
+from skuld_py.partition.data.rows import merge_rows, read_rows
+from skuld_py.partition.leadership.suspicion import damaged, mark_damaged, suspects
 from skuld_py.simulation.world.disk import MemoryStore
 
 NOW_MS = 2_000

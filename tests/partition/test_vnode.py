@@ -13,11 +13,11 @@ from skuld_py.model.columns import Column, unpack_u64
 from skuld_py.model.document import Document, Member
 from skuld_py.model.history import FAILED, HISTORY_HEAD, SNOOZED, History, encode_claim, epoch_of, token_of
 from skuld_py.model.ids import IdMint
-from skuld_py.partition.change import Change
-from skuld_py.partition.election import Phase
-from skuld_py.partition.facts import Amendment
-from skuld_py.partition.promise import Promise
-from skuld_py.partition.tables import place_of
+from skuld_py.partition.data.change import Change
+from skuld_py.partition.data.facts import Amendment
+from skuld_py.partition.data.tables import place_of
+from skuld_py.partition.leadership.election import Phase
+from skuld_py.partition.leadership.promise import Promise
 from skuld_py.partition.vnode import Role, Vnode
 from skuld_py.simulation.world.disk import MemoryStore
 

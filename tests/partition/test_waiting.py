@@ -23,9 +23,9 @@ from skuld_py.model.notes import (
     told_seq,
 )
 from skuld_py.model.state import State
-from skuld_py.partition.facts import Mark
-from skuld_py.partition.replica import Replica
-from skuld_py.partition.rows import merge_rows, read_rows
+from skuld_py.partition.data.facts import Mark
+from skuld_py.partition.data.replica import Replica
+from skuld_py.partition.data.rows import merge_rows, read_rows
 from skuld_py.simulation.world.disk import MemoryStore
 
 FIRST, SECOND, THEN, LATER = IdMint(1).mint(1_000, 4, 0)

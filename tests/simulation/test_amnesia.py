@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from skuld_py.partition import tables
-from skuld_py.partition.suspicion import suspects
+from skuld_py.partition.data import tables
+from skuld_py.partition.leadership.suspicion import suspects
 from skuld_py.simulation.campaign import Campaign
 from skuld_py.simulation.trace import Trace
 from skuld_py.simulation.world.process import Process

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skuld_py.partition.suspicion import clear_suspect, suspects
+from skuld_py.partition.leadership.suspicion import clear_suspect, suspects
 from skuld_py.simulation.campaign import Campaign
 from skuld_py.simulation.faults import Fault
 from skuld_py.simulation.nemesis import Nemesis

@@ -14,7 +14,7 @@ import pytest
 
 from simulation.planted import half, plant_forgetful_stores
 from skuld_py.model import messages as m
-from skuld_py.partition import quorum
+from skuld_py.partition.leadership import quorum
 from skuld_py.simulation import __main__ as command
 from skuld_py.simulation import monitor
 from skuld_py.simulation.campaign import Verdict, run

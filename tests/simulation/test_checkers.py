@@ -30,7 +30,7 @@ from skuld_py.model.history import HISTORY_HEAD, encode_claim, token_of
 from skuld_py.model.history import History as TaskHistory
 from skuld_py.model.ids import IdMint
 from skuld_py.model.setting import UNSET
-from skuld_py.partition import tables
+from skuld_py.partition.data import tables
 from skuld_py.simulation.checkers import ALL, Checker, check
 from skuld_py.simulation.checkers.evidence import EVIDENCE_MAX
 from skuld_py.simulation.checkers.keys import lanes_are_in_order

@@ -29,7 +29,7 @@ from skuld_py.model.limiting import QueueLimits
 from skuld_py.model.messages.settings import SettingRow
 from skuld_py.model.schedule import SCHEDULE, Schedule
 from skuld_py.model.setting import LIMITS, UNSET, encode_setting, setting_key
-from skuld_py.partition import tables
+from skuld_py.partition.data import tables
 from skuld_py.simulation import guards as rules
 from skuld_py.simulation.guards import Guards
 from skuld_py.simulation.world.clock import Clock

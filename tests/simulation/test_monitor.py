@@ -11,7 +11,7 @@ from skuld_py.model.columns import pack, pack_u64
 from skuld_py.model.history import HISTORY_HEAD, encode_claim
 from skuld_py.model.ids import IdMint
 from skuld_py.model.setting import PAUSED, YES, encode_setting, setting_key
-from skuld_py.partition import tables
+from skuld_py.partition.data import tables
 from skuld_py.simulation import monitor as rules
 from skuld_py.simulation.history import History
 from skuld_py.simulation.monitor import Monitor

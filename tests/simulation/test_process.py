@@ -13,7 +13,7 @@ from skuld_py.model.document import Member
 from skuld_py.model.events import Effect, Event, Received, Send, Settled, Ticked
 from skuld_py.node.identity import Start
 from skuld_py.node.starting import prepare
-from skuld_py.partition.suspicion import suspects
+from skuld_py.partition.leadership.suspicion import suspects
 from skuld_py.simulation.world.clock import Clock
 from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.simulation.world.process import TICKS_MAX, CrashPoint, Process

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulation.planted import half
-from skuld_py.partition import quorum
+from skuld_py.partition.leadership import quorum
 from skuld_py.simulation import __main__ as command
 from skuld_py.simulation.campaign import run
 from skuld_py.simulation.faults import Fault

@@ -16,8 +16,8 @@ from skuld_py import Client, SkuldError
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model import ids
 from skuld_py.node.identity import load_identity
-from skuld_py.partition.suspicion import damaged, suspects
-from skuld_py.partition.tables import prefix_of, promise_key
+from skuld_py.partition.data.tables import prefix_of, promise_key
+from skuld_py.partition.leadership.suspicion import damaged, suspects
 from skuld_py.runtime.lmdb_store import LmdbStore
 from skuld_py.runtime.zookeeper.clusters import read_registration
 from system.conftest import linger

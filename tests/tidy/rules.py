@@ -54,6 +54,9 @@ WINGS: dict[str, frozenset[str]] = {
     "cluster.log": frozenset(),
     "cluster.scale": frozenset({"cluster.log", "cluster.placement"}),
     "cluster.member": frozenset({"cluster.log", "cluster.placement", "cluster.scale"}),
+    "partition.data": frozenset(),
+    "partition.leadership": frozenset({"partition.data"}),
+    "partition.copies": frozenset({"partition.data", "partition.leadership"}),
     "runtime.zookeeper": frozenset(),
     "simulation.world": frozenset(),
     "simulation.clients": frozenset({"simulation.world", "simulation.history", "simulation.options",
@@ -61,7 +64,7 @@ WINGS: dict[str, frozenset[str]] = {
     "simulation.checkers": frozenset({"simulation.history", "simulation.notes"}),
     "simulation.coordination": frozenset({"simulation.world", "simulation.trace"}),
 }
-ROOMS_OF_WINGS = frozenset({"cluster", "model", "runtime", "simulation"})
+ROOMS_OF_WINGS = frozenset({"cluster", "model", "partition", "runtime", "simulation"})
 
 PURE_ROOMS = frozenset({"crdt", "model", "partition", "cluster", "node", "wire"})
 

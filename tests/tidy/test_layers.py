@@ -131,7 +131,7 @@ PURITY_BROKEN = {
     "store": ("skuld_py.partition.ready", "import lmdb"),
     "registry": ("skuld_py.cluster.log", "from kazoo.client import KazooClient"),
     "msgpack outside wire": ("skuld_py.model.task", "import msgpack"),
-    "hash": ("skuld_py.partition.merkle", "bucket = hash('task') % 16"),
+    "hash": ("skuld_py.partition.data.merkle", "bucket = hash('task') % 16"),
     "id": ("skuld_py.node.node", "def f(x):\n    return id(x)"),
     "open": ("skuld_py.wire.codec", "text = open('x').read()"),
     "hidden import": ("skuld_py.wire.codec", "t = __import__('time')"),

@@ -66,8 +66,8 @@ from skuld_py.model.names import NAME
 from skuld_py.model.outcomes import LOG_SEQS
 from skuld_py.node.process import Process, Wish
 from skuld_py.node.turn import Machine
-from skuld_py.partition import tables
-from skuld_py.partition.promise import EPOCHS_AHEAD
+from skuld_py.partition.data import tables
+from skuld_py.partition.leadership.promise import EPOCHS_AHEAD
 from skuld_py.runtime.loop import Loop
 from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.wire.codec import Envelope, decode, encode

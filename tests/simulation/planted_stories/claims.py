@@ -22,7 +22,7 @@ from skuld_py.model.document import Floor, Previous
 from skuld_py.model.history import SNOOZED, token_of
 from skuld_py.model.messages import Acked
 from skuld_py.model.setting import UNSET
-from skuld_py.partition import tables
+from skuld_py.partition.data import tables
 from skuld_py.simulation.checkers import claims, epochs
 from skuld_py.simulation.notes import What
 

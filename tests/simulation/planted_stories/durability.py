@@ -23,7 +23,7 @@ from simulation.story import (
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body
 from skuld_py.model.ids import IdMint
-from skuld_py.partition import tables
+from skuld_py.partition.data import tables
 from skuld_py.simulation.checkers import durability, survival
 from skuld_py.simulation.history import Status
 from skuld_py.simulation.notes import What

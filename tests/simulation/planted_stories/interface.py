@@ -38,7 +38,7 @@ from skuld_py.model.history import History as TaskHistory
 from skuld_py.model.ids import named_id
 from skuld_py.model.outcomes import RESULT_SEQ
 from skuld_py.model.setting import PAUSED, UNSET, YES, encode_setting, setting_key
-from skuld_py.partition import tables
+from skuld_py.partition.data import tables
 from skuld_py.simulation.checkers import indexes, interface
 from skuld_py.simulation.history import Status
 

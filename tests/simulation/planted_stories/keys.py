@@ -10,7 +10,7 @@ from skuld_py.model.history import FAILED, HISTORY_HEAD, encode_claim
 from skuld_py.model.ids import IdMint, lane_route
 from skuld_py.model.limiting import QueueLimits
 from skuld_py.model.setting import LIMITS
-from skuld_py.partition import tables
+from skuld_py.partition.data import tables
 from skuld_py.simulation.checkers import keys
 
 OLD, YOUNG, LAST = IdMint(1).mint(1_000, 3, lane_route("q", "k"), is_laned=True)

@@ -8,7 +8,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header
 from skuld_py.model.columns import pack_u64
 from skuld_py.model.ids import named_id
-from skuld_py.partition import tables
+from skuld_py.partition.data import tables
 from skuld_py.simulation.checkers import keys
 
 WINDOW_MS = 1_000

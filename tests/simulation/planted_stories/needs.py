@@ -8,7 +8,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import ON_FAILURE_FAIL, ON_FAILURE_IGNORE, ON_FAILURE_WAIT, Body, Header, split_body
 from skuld_py.model.columns import pack
 from skuld_py.model.history import DEP_FAILED, DIED, encode_mark
-from skuld_py.partition import tables
+from skuld_py.partition.data import tables
 from skuld_py.simulation.checkers import needs
 
 NEWER = TOKEN + 1

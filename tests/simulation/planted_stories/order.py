@@ -22,7 +22,7 @@ from skuld_py.model.columns import pack_u64
 from skuld_py.model.history import HISTORY_HEAD, encode_claim
 from skuld_py.model.ids import IdMint, named_id
 from skuld_py.model.setting import PAUSED, setting_key
-from skuld_py.partition import tables
+from skuld_py.partition.data import tables
 from skuld_py.simulation.checkers import convergence, order
 from skuld_py.simulation.notes import What
 

@@ -9,7 +9,7 @@ from simulation.story import NODES, Story
 from skuld_py.model.body import Body, Header
 from skuld_py.model.schedule import SCHEDULE, Schedule
 from skuld_py.model.setting import UNSET
-from skuld_py.partition import tables
+from skuld_py.partition.data import tables
 from skuld_py.simulation.checkers import ticks
 
 BEAT = Schedule(Header("q").encode(), b"beat", 1_000, every_ms=100)

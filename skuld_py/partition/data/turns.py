@@ -13,10 +13,10 @@ from skuld_py.model.history import History, decode_history
 from skuld_py.model.ids import is_laned
 from skuld_py.model.state import State, due_of
 from skuld_py.model.store import Store
-from skuld_py.partition import tables
-from skuld_py.partition.lanes import OPEN, Lanes
-from skuld_py.partition.tally import Tally
-from skuld_py.partition.waiting import Waiting
+from skuld_py.partition.data import tables
+from skuld_py.partition.data.lanes import OPEN, Lanes
+from skuld_py.partition.data.tally import Tally
+from skuld_py.partition.data.waiting import Waiting
 
 
 class Turns:

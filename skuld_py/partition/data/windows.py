@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from skuld_py.model.body import WINDOW_MS_MAX, Header
 from skuld_py.model.store import Row, Store
-from skuld_py.partition import tables
+from skuld_py.partition.data import tables
 
 WINDOWS_MAX = 1_000
 """So many lengths of windows are looked at for a page of a listing."""

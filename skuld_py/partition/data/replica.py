@@ -28,12 +28,12 @@ from skuld_py.model.history import (
 from skuld_py.model.outcomes import FIRST_TOKEN, LOG_SEQS
 from skuld_py.model.prelude import ONE_DEP_BYTES, only_deps
 from skuld_py.model.store import TABLES, Row, Store, digests_of
-from skuld_py.partition import merkle, tables
-from skuld_py.partition.bulletin import Bulletin
-from skuld_py.partition.facts import Amendment, Grant, Mark
-from skuld_py.partition.filing import Filing
-from skuld_py.partition.watermark import Watermark
-from skuld_py.partition.windows import note_window
+from skuld_py.partition.data import merkle, tables
+from skuld_py.partition.data.bulletin import Bulletin
+from skuld_py.partition.data.facts import Amendment, Grant, Mark
+from skuld_py.partition.data.filing import Filing
+from skuld_py.partition.data.watermark import Watermark
+from skuld_py.partition.data.windows import note_window
 
 Histories = Mapping[bytes, bytes]
 """History records by key."""

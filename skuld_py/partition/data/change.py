@@ -19,8 +19,8 @@ import attrs
 from skuld_py.crdt import LatticeMap
 from skuld_py.model.history import FAILED, History
 from skuld_py.model.outcomes import ERROR_SEQ
-from skuld_py.partition.facts import Amendment, Mark
-from skuld_py.partition.replica import Replica
+from skuld_py.partition.data.facts import Amendment, Mark
+from skuld_py.partition.data.replica import Replica
 
 SHORT_BYTES = 256
 """A history no longer than this travels as it is: to take anything out would cost more."""

@@ -30,7 +30,7 @@ from itertools import islice, takewhile
 from skuld_py.model import ids
 from skuld_py.model.body import Body
 from skuld_py.model.store import Row, Store
-from skuld_py.partition import tables
+from skuld_py.partition.data import tables
 
 AHEAD_MAX = 10
 """So many tasks are named that another of their lane is behind."""

@@ -22,7 +22,7 @@ from collections.abc import Collection, Mapping
 import attrs
 
 from skuld_py.model.document import Document, Member, Quarantine
-from skuld_py.partition import quorum
+from skuld_py.partition.leadership import quorum
 
 Names = tuple[str, ...]
 SOLO = "solo"

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 
 from skuld_py.model.state import State
 from skuld_py.model.store import Row, Store
-from skuld_py.partition.bulletin import Bulletin
+from skuld_py.partition.data.bulletin import Bulletin
 
 _COUNTS = struct.Struct(f">{len(State)}q")
 _NONE = bytes(_COUNTS.size)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import attrs
 
 from skuld_py.model.store import Store
-from skuld_py.partition.tables import promise_key
+from skuld_py.partition.data.tables import promise_key
 
 EPOCHS_AHEAD = 1 << 10
 """No epoch farther above all that the document tells of is promised, or believed to be promised, whoever names it:

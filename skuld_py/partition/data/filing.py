@@ -38,14 +38,14 @@ from skuld_py.model.notes import MET, SUB, End, lets_go, met_seq, split_met
 from skuld_py.model.prelude import only_deps
 from skuld_py.model.state import State, due_of, state_of
 from skuld_py.model.store import Row, Store
-from skuld_py.partition import tables
-from skuld_py.partition.bulletin import Bulletin
-from skuld_py.partition.lanes import CLOSED, Lanes, tag_of
-from skuld_py.partition.needs import Needs
-from skuld_py.partition.tables import BODY_ODD, BODY_PLAIN, BODY_UNKNOWN, ODD, PLAIN
-from skuld_py.partition.tally import Tally
-from skuld_py.partition.turns import Turns
-from skuld_py.partition.waiting import Waiting
+from skuld_py.partition.data import tables
+from skuld_py.partition.data.bulletin import Bulletin
+from skuld_py.partition.data.lanes import CLOSED, Lanes, tag_of
+from skuld_py.partition.data.needs import Needs
+from skuld_py.partition.data.tables import BODY_ODD, BODY_PLAIN, BODY_UNKNOWN, ODD, PLAIN
+from skuld_py.partition.data.tally import Tally
+from skuld_py.partition.data.turns import Turns
+from skuld_py.partition.data.waiting import Waiting
 
 _ONLY_ONE_DONE = met_seq(0, End.DONE)
 _PENDING = (State.BLOCKED, State.SCHEDULED, State.WAITING)

@@ -24,8 +24,8 @@ from skuld_py.model.body import Body
 from skuld_py.model.ids import ID_BYTES
 from skuld_py.model.notes import MET, SUB, TOLD, End, split_told, told_seq, unmet
 from skuld_py.model.store import Store
-from skuld_py.partition import tables
-from skuld_py.partition.bulletin import Bulletin
+from skuld_py.partition.data import tables
+from skuld_py.partition.data.bulletin import Bulletin
 
 FRESH_MAX = 10_000
 _OPEN, _TO_TELL = b"\x00", b"\x01"

@@ -21,9 +21,9 @@ from skuld_py.model.names import check_name
 from skuld_py.model.notes import MET, check_note
 from skuld_py.model.outcomes import ERROR_SEQ, FIRST_TOKEN, RESULT_SEQ, entries_of, join_entries
 from skuld_py.model.prelude import DEPS, NAMED
-from skuld_py.partition.replica import Replica
-from skuld_py.partition.tables import split_number
-from skuld_py.partition.units import Unit
+from skuld_py.partition.data.replica import Replica
+from skuld_py.partition.data.tables import split_number
+from skuld_py.partition.data.units import Unit
 
 Entry = tuple[int, int, bytes]
 """Token, seq, content."""

@@ -19,7 +19,7 @@ from skuld_py.model.body import Body, Header, header_of
 from skuld_py.model.ids import ID_BYTES
 from skuld_py.model.prelude import DEPS, ONE_DEP_BYTES, only_deps
 from skuld_py.model.store import Row, Store
-from skuld_py.partition import tables
+from skuld_py.partition.data import tables
 
 _LAST = b"\xff" * ID_BYTES
 _MARK = b"needs"

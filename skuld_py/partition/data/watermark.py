@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 from skuld_py.errors import Corrupt
 from skuld_py.model.store import Store
-from skuld_py.partition.tables import watermark_key
+from skuld_py.partition.data.tables import watermark_key
 
 _RECORD = struct.Struct(">QQQQ")
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from skuld_py.model.store import Store
-from skuld_py.partition.tables import scrub_key, suspect_key
+from skuld_py.partition.data.tables import scrub_key, suspect_key
 
 
 def mark_suspect(store: Store, partitions: Iterable[int], reason: str) -> None:

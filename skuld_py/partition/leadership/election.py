@@ -49,7 +49,7 @@ from skuld_py.model.messages import (
     Sync,
     Vote,
 )
-from skuld_py.partition import quorum
+from skuld_py.partition.leadership import quorum
 
 Names = tuple[str, ...]
 

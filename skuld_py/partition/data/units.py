@@ -21,9 +21,9 @@ from skuld_py.config import Limits
 from skuld_py.errors import Malformed
 from skuld_py.model.ids import ID_BYTES, time_of
 from skuld_py.model.store import Store
-from skuld_py.partition import merkle
-from skuld_py.partition.records import TABLES, Record, records
-from skuld_py.partition.tables import end_of
+from skuld_py.partition.data import merkle
+from skuld_py.partition.data.records import TABLES, Record, records
+from skuld_py.partition.data.tables import end_of
 
 BLOCK_BITS = 8
 BLOCK_KEY_BYTES = ID_BYTES + 12

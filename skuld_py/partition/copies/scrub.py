@@ -23,12 +23,12 @@ from skuld_py.model.ids import is_laned
 from skuld_py.model.notes import SUB
 from skuld_py.model.state import State
 from skuld_py.model.store import Row, Store
-from skuld_py.partition import tables
-from skuld_py.partition.bulletin import Bulletin
-from skuld_py.partition.filing import Filing
-from skuld_py.partition.suspicion import clear_damaged
-from skuld_py.partition.tables import BODY_UNKNOWN
-from skuld_py.partition.windows import note_windows
+from skuld_py.partition.data import tables
+from skuld_py.partition.data.bulletin import Bulletin
+from skuld_py.partition.data.filing import Filing
+from skuld_py.partition.data.tables import BODY_UNKNOWN
+from skuld_py.partition.data.windows import note_windows
+from skuld_py.partition.leadership.suspicion import clear_damaged
 
 _INDEXES = ("ready", "time", "expiry", "dead", "dep", "tell", "need", "lane", "window", "counts")
 _TABLES = ("body", "history", "log", "lease", *_INDEXES)

@@ -36,7 +36,7 @@ import attrs
 from xxhash import xxh3_64_digest
 
 from skuld_py.model.store import Store
-from skuld_py.partition.records import TABLES, Record, records
+from skuld_py.partition.data.records import TABLES, Record, records
 
 FANOUT = 64
 LEAVES = FANOUT * FANOUT

@@ -20,10 +20,10 @@ from skuld_py.model.history import History, decode_history
 from skuld_py.model.ids import ID_BYTES
 from skuld_py.model.state import has_ended
 from skuld_py.model.store import Row, digests_of
-from skuld_py.partition import merkle
-from skuld_py.partition.records import TABLES
-from skuld_py.partition.replica import Replica
-from skuld_py.partition.tables import end_of
+from skuld_py.partition.data import merkle
+from skuld_py.partition.data.records import TABLES
+from skuld_py.partition.data.replica import Replica
+from skuld_py.partition.data.tables import end_of
 
 
 @attrs.frozen

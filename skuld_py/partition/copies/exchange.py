@@ -50,11 +50,11 @@ from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.events import Effect, Send
 from skuld_py.model.ids import ID_BYTES, time_of
-from skuld_py.partition.garbage import collect
-from skuld_py.partition.merkle import FANOUT, LEAVES
-from skuld_py.partition.replica import Replica
-from skuld_py.partition.rows import covers, in_messages, merge_rows, row_of, size_of
-from skuld_py.partition.units import Unit, check_units, read_page, read_units
+from skuld_py.partition.copies.garbage import collect
+from skuld_py.partition.data.merkle import FANOUT, LEAVES
+from skuld_py.partition.data.replica import Replica
+from skuld_py.partition.data.rows import covers, in_messages, merge_rows, row_of, size_of
+from skuld_py.partition.data.units import Unit, check_units, read_page, read_units
 
 LEAF_LEVEL = 2
 

@@ -27,7 +27,7 @@ import attrs
 
 from skuld_py.errors import Corrupt
 from skuld_py.model.store import Store
-from skuld_py.partition.tables import standing_key
+from skuld_py.partition.data.tables import standing_key
 
 Names = tuple[str, ...]
 
