@@ -128,10 +128,10 @@ class Holding:
         a claim is under way at a time: what number the next has is known when the one before is stored.
         """
         given: Sequence[bytes | str] = data if isinstance(data, list | tuple) else [data]  # type: ignore[list-item]
-        entries = [checking.as_entry("data", entry) for entry in given]
+        entries = [checking.as_entry("entries", entry) for entry in given]
         checking.as_claim(claim)
         if not 1 <= len(entries) <= DEFAULT_LIMITS.batch_tasks:
-            raise Refused("bad_count", f"data: {len(entries)} entries; one call adds 1 to"
+            raise Refused("bad_count", f"entries: {len(entries)} of them; one call adds 1 to"
                           f" {DEFAULT_LIMITS.batch_tasks:,}")
         if seq is not None:
             return (yield from _append(claim, entries, checking.as_seq("seq", seq), w))

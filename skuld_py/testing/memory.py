@@ -92,6 +92,7 @@ class MemoryCluster:
             while (answer := self._answer_to(request)) is None:
                 if not self._node.pass_until(until_ms, is_one_step=True):
                     raise Uncertain("deadline", "the node in memory gave no answer before the deadline")
+            self._node.settle()
         if isinstance(answer, Failed):
             raise _error_of(answer, message)
         return Answered(answer, sent)

@@ -94,6 +94,13 @@ class SingleNode:
                 return True
         return self.now_ms > began_ms
 
+    def settle(self) -> None:
+        """Let happen what is due at this moment: what a turn leaves is looked at in the next one."""
+        ticks = 0
+        while self._node.deadline() <= self.now_ms:
+            assert (ticks := ticks + 1) < TICKS_MAX, "the node asks for the same moment over and over"
+            self._give(Ticked())
+
     def _give(self, event: Event) -> None:
         self._events.append(event)
         while self._events:

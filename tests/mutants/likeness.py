@@ -13,6 +13,10 @@ def _unlike(name: str, rule: str, old: str, new: str, test: str) -> Mutant:
 
 
 MUTANTS: tuple[Mutant, ...] = (
+    mutant("memory-settles-later", "what a call leaves due happens in memory at the next one", "testing/memory.py",
+           "            self._node.settle()\n", "", "A3",
+           "tests/testing/test_views.py::"
+           "test_a_task_that_is_released_after_its_end_is_dead_at_once_in_every_view", seeds=0),
     mutant("ids-without-number", "a call makes ids until the memory is full", "client/enqueueing.py",
            "if type(count) is not int or not 0 <= count <= IDS_MAX:", "if type(count) is not int or count < 0:",
            "A2", "tests/testing/test_likeness.py::test_so_many_ids_are_made_by_one_call_and_no_more", seeds=0),

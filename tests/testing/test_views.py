@@ -174,6 +174,15 @@ class Life:
         self.client.advance(a % 40 + b / 64)
 
 
+def test_a_task_that_is_released_after_its_end_is_dead_at_once_in_every_view() -> None:
+    with MemoryClient(now=NOW) as client:
+        ids = [client.enqueue("q", b"x", expires=NOW + 1)]
+        claim, = client.claim("q", lease_s=20)
+        client.advance(2)
+        client.release(claim)
+        assert assert_one_answer(client, ids) == {"dead": 1}
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 63), st.integers(0, 63)), max_size=40))
 def test_every_view_tells_the_same_whatever_happens(steps: list[tuple[str, int, int]]) -> None:
