@@ -9,7 +9,7 @@ The actors and their clocks, each with a rate within ``RATE`` of the true one:
   after the holder sent, and after the claim was parked. It renews nothing whose end it has passed, and an end
   never moves back.
 * **Whoever leads later** grants again when its own clock shows ``end_ms`` plus the skew bound
-  (``partition.replica``: the lapse and the veto alike). At that moment the granting leader's clock shows at
+  (``partition.data.replica``: the lapse and the veto alike). At that moment the granting leader's clock shows at
   least ``end_ms``, since two clocks never differ by more than the bound; so in true time the lease is over:
 
       holder:  sent + (parked + lease) (1 - 2 RATE) / (1 - RATE)  <=  granted + lease / (1 + RATE)  :leader

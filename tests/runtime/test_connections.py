@@ -425,6 +425,7 @@ def test_the_bounds_are_those_that_are_printed() -> None:
 def test_a_newcomer_that_has_the_file_of_one_that_is_gone_is_told_from_it(node: Transport) -> None:
     """Files are used again at once; that the one before has gone may be heard only after the newcomer spoke."""
     with speaker(node) as raw:
+        wait_until(lambda: bool(node.connections._open))
         (number, connection), = node.connections._open.items()
         node.connections._open[number] = connections.Connection(number, b"12345678", time.monotonic())
         raw.sendall(b"\0\5hello")
