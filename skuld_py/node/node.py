@@ -39,28 +39,28 @@ from skuld_py.model.events import (
 )
 from skuld_py.model.schedule import Almanac, no_almanac
 from skuld_py.model.store import Store
-from skuld_py.node.asking import ClientService
-from skuld_py.node.borrowing import Borrowing
-from skuld_py.node.claiming import ClaimOperation
-from skuld_py.node.comparing import Comparing
-from skuld_py.node.depending import Depending
-from skuld_py.node.describing import described
-from skuld_py.node.horizons import Horizons
-from skuld_py.node.identity import note_joined
-from skuld_py.node.interests import Interests
-from skuld_py.node.leaderships import Leaderships
-from skuld_py.node.lending import Lender
-from skuld_py.node.moving import Moving
-from skuld_py.node.operation import Borrower, Operation, Origin, Waiter
-from skuld_py.node.parking import Parking
-from skuld_py.node.proving import Notary
-from skuld_py.node.routing import Router
-from skuld_py.node.scheduling import Scheduling
-from skuld_py.node.serving import PeerService
-from skuld_py.node.settings import Settings
-from skuld_py.node.steward import Steward
-from skuld_py.node.timekeeping import Timekeeper, Verdict
-from skuld_py.node.timers import Timers
+from skuld_py.node.claims.claim import ClaimOperation
+from skuld_py.node.claims.horizons import Horizons
+from skuld_py.node.claims.parked import Parking
+from skuld_py.node.client_door import ClientService
+from skuld_py.node.copies.exchanges import Comparing
+from skuld_py.node.copies.moves import Moving
+from skuld_py.node.dependencies.both_sides import Depending
+from skuld_py.node.knowledge.heads import Router
+from skuld_py.node.knowledge.interests import Interests
+from skuld_py.node.knowledge.leaders import Leaderships
+from skuld_py.node.knowledge.notary import Notary
+from skuld_py.node.knowledge.settings import Settings
+from skuld_py.node.leadership.clocks import Timekeeper, Verdict
+from skuld_py.node.leadership.elections import Steward
+from skuld_py.node.leadership.status import described
+from skuld_py.node.life.identity import note_joined
+from skuld_py.node.limits.borrower import Borrowing
+from skuld_py.node.limits.lender import Lender
+from skuld_py.node.operations.operation import Borrower, Operation, Origin, Waiter
+from skuld_py.node.operations.timers import Timers
+from skuld_py.node.peer_door import PeerService
+from skuld_py.node.schedules.ticks import Scheduling
 from skuld_py.partition.candidacy import Candidacy
 from skuld_py.partition.copies.exchange import Pass
 from skuld_py.partition.data.bulletin import Bulletin

@@ -45,9 +45,9 @@ from skuld_py.model.document import Member
 from skuld_py.model.events import Event
 from skuld_py.model.names import WIDE_NAME, check_name
 from skuld_py.model.registration import Registration
-from skuld_py.node.identity import Identity, Start
+from skuld_py.node.life.identity import Identity, Start
+from skuld_py.node.life.start import note_damage, prepare
 from skuld_py.node.process import Process
-from skuld_py.node.starting import note_damage, prepare
 from skuld_py.runtime.addresses import check_address
 from skuld_py.runtime.agreement import check_expected, remember
 from skuld_py.runtime.clock import Clock

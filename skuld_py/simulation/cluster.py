@@ -27,8 +27,8 @@ from skuld_py.model.events import (
     SwapDocument,
 )
 from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, ClaimPage, Message, Vote
-from skuld_py.node.identity import Start
-from skuld_py.node.starting import prepare
+from skuld_py.node.life.identity import Start
+from skuld_py.node.life.start import prepare
 from skuld_py.node.turn import Machine
 from skuld_py.partition.leadership.suspicion import suspects
 from skuld_py.simulation.atlas import Atlas

@@ -15,7 +15,7 @@ import attrs
 from skuld_py.model.document import NOBODY, Document, Seat
 from skuld_py.model.messages import ClaimPage, Vote
 from skuld_py.model.setting import SETTING_PREFIX
-from skuld_py.node.identity import IDENTITY_KEY
+from skuld_py.node.life.identity import IDENTITY_KEY
 from skuld_py.partition.data.tables import promise_key, suspect_key
 from skuld_py.simulation.atlas import Atlas
 from skuld_py.simulation.faults import AHEAD, AHEAD_MS, Fault

@@ -133,7 +133,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "type(token) is not int or not FIRST_TOKEN <= token <= U63_MAX",
            "type(token) is not int or not 1 <= token <= U63_MAX", "A2",
            ARGUMENTS + "test_what_names_no_claim_is_refused_before_it_is_sent", seeds=0),
-    mutant("expired-revived", "an expired task is retried, and expires again at once", "node/judging.py",
+    mutant("expired-revived", "an expired task is retried, and expires again at once", "node/claims/verdicts.py",
            "            if 0 < decoded.expires_ms <= now_ms:\n", "            if decoded.expires_ms < 0:\n", "A2",
            "tests/testing/test_memory.py::test_an_expired_task_is_not_retried_only_to_expire_again", seeds=0),
     mutant("members-once", "a client learns the cluster's members once", PURSUIT,

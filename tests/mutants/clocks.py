@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-MINTING, ENQUEUEING, SERVING = "client/minting.py", "client/enqueueing.py", "node/serving.py"
-SCHEDULING, SCHEDULE, TIMEKEEPING = "node/scheduling.py", "model/schedule.py", "node/timekeeping.py"
+MINTING, ENQUEUEING, SERVING = "client/minting.py", "client/enqueueing.py", "node/peer_door.py"
+SCHEDULING, SCHEDULE, TIMEKEEPING = "node/schedules/ticks.py", "model/schedule.py", "node/leadership/clocks.py"
 DOUBTFUL = ("--profile", "doubtful")
 NODES = "tests/node/test_scheduling.py::"
 MINTS, ASKING = "tests/client/test_minting.py::", "tests/node/test_asking.py::"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from mutants.mutant import Edit, Mutant, mutant
 
-WATCHING, TELLING, WAITING = "node/watching.py", "node/telling.py", "partition/data/waiting.py"
-NOTES, FILING, DEPENDING = "model/notes.py", "partition/data/filing.py", "node/depending.py"
+WATCHING, TELLING = "node/dependencies/dependent_side.py", "node/dependencies/dependency_side.py"
+WAITING = "partition/data/waiting.py"
+NOTES, FILING, DEPENDING = "model/notes.py", "partition/data/filing.py", "node/dependencies/both_sides.py"
 DEPS = "tests/node/test_dependencies.py::"
 REPLICAS = "tests/partition/test_replica.py::test_indexes_and_counts_follow_from_the_data"
 WAITS = DEPS + "test_a_task_waits_until_what_it_needs_is_completed"

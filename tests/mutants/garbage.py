@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from mutants.mutant import Edit, Mutant, mutant
 
-COLLECTING, GARBAGE, WATERMARK = "node/collecting.py", "partition/copies/garbage.py", "partition/data/watermark.py"
-DELETING = "node/deleting.py"
-REPLICA, EXCHANGE, SERVING = "partition/data/replica.py", "partition/copies/exchange.py", "node/serving.py"
+COLLECTING, DELETING = "node/retention/slices.py", "node/retention/replica_side.py"
+GARBAGE, WATERMARK = "partition/copies/garbage.py", "partition/data/watermark.py"
+REPLICA, EXCHANGE, SERVING = "partition/data/replica.py", "partition/copies/exchange.py", "node/peer_door.py"
 STATE, FILING, NEEDS = "model/state.py", "partition/data/filing.py", "partition/data/needs.py"
 NODES, COPIES = "tests/node/test_collecting.py::", "tests/partition/test_garbage.py::"
 OFFERS = "tests/node/test_offering.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
-    mutant("collected-awaited", "who awaits a task that was collected waits in vain", "node/awaiting.py",
+    mutant("collected-awaited", "who awaits a task that was collected waits in vain", "node/reads/ends.py",
            "        return not self.wanted or bool(self.gone)\n", "        return not self.wanted\n", "A3",
            NODES + "test_who_awaits_what_was_collected_is_refused_at_once_and_what_may_yet_come_is_waited_for",
            seeds=0),
-    mutant("going-is-gone", "a task that goes is refused while a copy still has its end", "node/awaiting.py",
+    mutant("going-is-gone", "a task that goes is refused while a copy still has its end", "node/reads/ends.py",
            "for task_id in self.task_ids if task_id not in rows and any(",
            "for task_id in self.task_ids if any(", "A3",
            NODES + "test_the_end_of_a_task_is_told_as_long_as_one_copy_that_counts_has_it", seeds=0),
@@ -88,13 +88,13 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("ended-changes", "what is being collected is changed by clients", GARBAGE,
            "            found[task_id] = history\n", "            pass\n", "D10",
            NODES + "test_what_ended_below_the_watermark_changes_no_more", seeds=0),
-    mutant("collected-is-revived", "what is being collected begins anew", "node/judging.py",
+    mutant("collected-is-revived", "what is being collected begins anew", "node/claims/verdicts.py",
            "        elif row[0] in over:\n", "        elif False:\n", "D10",
            NODES + "test_what_ended_below_the_watermark_changes_no_more", seeds=0),
     mutant("collected-is-granted", "a follower agrees to a claim of what it has collected", REPLICA,
            "or grant.ids[index] in gone or (", "or (", "D10",
            NODES + "test_a_grant_of_what_was_collected_is_vetoed", seeds=0),
-    mutant("old-copies-are-read", "a read shows what a copy in doubt remembers", "node/reading.py",
+    mutant("old-copies-are-read", "a read shows what a copy in doubt remembers", "node/reads/get.py",
            "        return peer in need.have and any(peer in group for group in need.groups)\n",
            "        return bool(need)\n", "D10",
            NODES + "test_a_copy_from_an_old_disk_is_not_read_before_it_has_filled"),
@@ -114,7 +114,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("watermark-in-memory", "a restart forgets the watermarks", WATERMARK,
            '        self._store.put_many("meta", [(self._key, record)])\n', "        pass\n", "D10",
            NODES + "test_watermarks_survive_a_restart"),
-    mutant("collected-by-every-copy", "a status counts a task for each of its copies", "node/describing.py",
+    mutant("collected-by-every-copy", "a status counts a task for each of its copies", "node/leadership/status.py",
            "    led = [vnode for vnode in node.vnodes if vnode.is_leading]\n", "    led = node.vnodes\n", "D10",
            "tests/node/test_describing.py::test_every_node_tells_of_each_collected_task_once", seeds=0),
     Mutant("seal-before-a-second-look", "what one replica got since from another is not compared with the first",
@@ -169,6 +169,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "        is_again = not upto and under_way.has_held and under_way.has_deleted\n",
            "        is_again = False\n", "D12", NODES + "test_a_long_chain_goes_in_one_slice", seeds=0),
     mutant("gone-is-waited-for", "who needs what is collected waits as for what is yet to come",
-           "node/telling.py", "    return ends | dict.fromkeys(replica.gone(unknown), End.GONE)\n",
+           "node/dependencies/dependency_side.py",
+           "    return ends | dict.fromkeys(replica.gone(unknown), End.GONE)\n",
            "    return ends\n", "C17", NODES + "test_who_needs_what_is_gone_is_told_at_once", seeds=0),
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from mutants.mutant import Edit, Mutant, mutant
 from skuld_py.simulation.guards import CHANGE_IS_SMALL, IS_SENT
 
-VNODE, GRANTING, REPLICA, HISTORY = "partition/vnode.py", "node/granting.py", "partition/data/replica.py", "model/history.py"
-FILING, JUDGING, PICKING = "partition/data/filing.py", "node/judging.py", "node/picking.py"
+VNODE, GRANTING, REPLICA, HISTORY = "partition/vnode.py", "node/claims/grant.py", "partition/data/replica.py", "model/history.py"
+FILING, JUDGING, PICKING = "partition/data/filing.py", "node/claims/verdicts.py", "node/claims/pick.py"
 CLAIMING = "tests/node/test_claiming.py::"
 GRANTINGS = "tests/node/test_granting.py::"
 VNODES = "tests/partition/test_vnode.py::"
@@ -37,13 +37,13 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("renewal-acked-before-commit", "a follower's yes to a renewal leaves before its commit",
            "model/messages/claims.py", '    """Recorded and fsynced, or refused with the newer epoch."""\n',
            '    """Recorded and fsynced, or refused with the newer epoch."""\n\n    is_promise = False\n', "C4"),
-    mutant("refusal-counts", "a follower's refusal counts as its yes", GRANTING,
+    mutant("refusal-counts", "a follower's refusal counts as its yes", "node/operations/cohort.py",
            "        if reply.is_accepted:\n            ballot.acked[peer] = None\n",
            "        ballot.acked[peer] = None\n        if reply.is_accepted:\n            pass\n", "C4"),
-    mutant("silence-counts", "a claim stands before a majority has recorded it", GRANTING,
+    mutant("silence-counts", "a claim stands before a majority has recorded it", "node/operations/cohort.py",
            "return self.is_led and has_majority(self.cohort, [name for name in self.acked if name not in vetoed])",
            "return self.is_led", "C4"),
-    mutant("grants-after-the-fall", "a leader deposed meanwhile still hands the claims out", GRANTING,
+    mutant("grants-after-the-fall", "a leader deposed meanwhile still hands the claims out", "node/operations/cohort.py",
            "return self.is_led and has_majority(self.cohort, [name for name in self.acked if name not in vetoed])",
            "return has_majority(self.cohort, [name for name in self.acked if name not in vetoed])", "C4",
            GRANTINGS + "test_a_leader_deposed_meanwhile_grants_nothing"),
@@ -78,14 +78,14 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("failed-grant-not-released", "a claim that fell short blocks its task until the lease would end", GRANTING,
            "        if releases:\n            release = AmendOperation", "        if False:\n            release = AmendOperation",
            "O3", GRANTINGS + "test_a_claim_that_fell_short_is_free_at_once"),
-    mutant("late-claim-not-released", "a claim whose answer came too late blocks its task", "node/claiming.py",
+    mutant("late-claim-not-released", "a claim whose answer came too late blocks its task", "node/claims/claim.py",
            "            self.host.release_unwanted(now_ms, message)\n", "            pass\n", "O3",
            GRANTINGS + "test_an_answer_that_comes_too_late_is_given_back"),
     mutant("unanswered-is-nothing", "a claim is refused while a leader that was asked may have granted it",
-           "node/claiming.py", "        if self.unheard:\n", "        if False:\n", "A2",
+           "node/claims/claim.py", "        if self.unheard:\n", "        if False:\n", "A2",
            CLAIMING + "test_a_claim_is_not_refused_while_a_leader_that_was_asked_may_have_granted_it", seeds=0),
     mutant("doubt-without-end", "a claim that was answered late that there is nothing stays in doubt",
-           "node/claiming.py", "            self._claim.unheard -= 1\n",
+           "node/claims/claim.py", "            self._claim.unheard -= 1\n",
            "            self._claim.unheard -= self._claim.current is self\n", "A2",
            CLAIMING + "test_who_answers_late_that_there_is_nothing_leaves_no_doubt", seeds=0),
     mutant("short-is-nothing", "a leader says that it granted nothing where a majority may have recorded it",
@@ -98,7 +98,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("renewal-moves-back", "a shorter lease moves the end back", JUDGING,
            "max(claim.end.value, now_ms + lease_ms)", "now_ms + lease_ms", "C9",
            GRANTINGS + "test_a_shorter_renewal_does_not_move_the_end_back"),
-    mutant("renewed-without-majority", "a renewal stands before a majority has recorded it", GRANTING,
+    mutant("renewed-without-majority", "a renewal stands before a majority has recorded it", "node/operations/amendment.py",
            "        if all(ballot.has_majority() for ballot in self.ballots.values()):\n            if self._pages:\n",
            "        if True:\n            if self._pages:\n", "C4",
            GRANTINGS + "test_a_renewal_that_no_majority_recorded_is_not_told"),
@@ -117,7 +117,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("token-of-the-next-epoch", "a counter that is full runs over into the epoch", HISTORY,
            '    assert 0 <= counter < 1 << TOKEN_COUNTER_BITS, f"claim {counter} of epoch {epoch} has no token"\n', "",
            "C2", VNODES + "test_no_token_is_that_of_another_epoch", seeds=0),
-    mutant("renewed-by-the-first-page", "a change is answered when its first page is recorded", GRANTING,
+    mutant("renewed-by-the-first-page", "a change is answered when its first page is recorded", "node/operations/amendment.py",
            "            if self._pages:\n                self._turn_over(now_ms)\n                return\n"
            "            self.answer(self._answer)\n",
            "            self.answer(self._answer)\n            if self._pages:\n"
@@ -191,10 +191,10 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("another-queue", "a claim takes from queues whose name begins alike", FILING,
            'base = self._prefix + queue.encode() + b"\\0"\n        start', "base = self._prefix + queue.encode()\n        start",
            "C12", REPLICAS + "test_a_queue_whose_name_begins_another_is_kept_apart"),
-    mutant("wrong-clock-grants", "a node whose clock is wrong grants", "node/timekeeping.py",
+    mutant("wrong-clock-grants", "a node whose clock is wrong grants", "node/leadership/clocks.py",
            "        return self._is_admitted and self.verdict in (Verdict.AGREED, Verdict.UNHEARD)\n",
            "        return self._is_admitted\n", "C3", GRANTINGS + "test_who_is_outside_the_agreed_time_grants_nothing", seeds=0),
-    mutant("clock-unheard-grants", "a node grants before it has heard the others' clocks", "node/timekeeping.py",
+    mutant("clock-unheard-grants", "a node grants before it has heard the others' clocks", "node/leadership/clocks.py",
            "        return self._is_admitted and self.verdict in", "        return self.verdict in", "C3",
            TIME + "test_a_node_grants_nothing_before_it_has_heard_a_majority_or_waited", seeds=0),
     mutant("deadline-from-the-answer", "a holder counts its renewed lease from the answer", "worker/lease.py",

@@ -22,7 +22,7 @@ from skuld_py.simulation.guards import (
 
 VNODE, ELECTION, CANDIDACY, MOVING = (
     f"{name}.py" for name in ("partition/vnode", "partition/leadership/election", "partition/candidacy",
-                              "node/moving"))
+                              "node/copies/moves"))
 MESSAGES = "model/messages/elections.py"
 FORGETFUL = ("--profile", "amnesia")
 KEPT = '    """The page pushed is fsynced; the next one starts behind ``next``, if there is one."""\n'
@@ -86,7 +86,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "            if sync.through:\n"), seeds=200),
     hidden("document-read-without-sync", "a node takes what its ZooKeeper server shows, which may be behind",
            READ_IS_FRESH, (
-               "node/consulting.py", "        return Step.SYNC, Step.GET\n", "        return (Step.GET,)\n"),
+               "node/leadership/consultation.py",
+                "        return Step.SYNC, Step.GET\n", "        return (Step.GET,)\n"),
            options=()),
     hidden("suspect-adopts-the-lowest-promise", "a suspect adopts the lowest promise that it was told",
            FILLED_PROMISE, (

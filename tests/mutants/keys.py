@@ -5,7 +5,7 @@ from __future__ import annotations
 from mutants.mutant import Mutant, mutant
 
 LANES, FILING = "partition/data/lanes.py", "partition/data/filing.py"
-REPLICA, GRANTING = "partition/data/replica.py", "node/granting.py"
+REPLICA, GRANTING = "partition/data/replica.py", "node/claims/grant.py"
 LAW = "tests/partition/test_lanes.py::test_lanes_follow_from_the_data_while_their_width_changes"
 OWN, MACHINES = "tests/partition/test_lanes.py::", "tests/node/test_lanes.py::"
 

@@ -21,7 +21,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "if type(count) is not int or not 0 <= count <= IDS_MAX:", "if type(count) is not int or count < 0:",
            "A2", "tests/testing/test_likeness.py::test_so_many_ids_are_made_by_one_call_and_no_more", seeds=0),
     mutant("owners-counted-behind-names", "a node ends of more owners than there are, asked for under a name",
-           "node/asking.py", "        self._w(message.w)  # here,", "        assert self._w  # here,", "A2",
+           "node/client_door.py", "        self._w(message.w)  # here,", "        assert self._w  # here,", "A2",
            "tests/node/test_asking.py::test_it_is_refused_by_name_and_nothing_is_sent_or_stored", seeds=0),
     _unlike("never-closed", "a client in memory goes on when it is closed",
             "            raise Refused(\"closed\", CLOSED)\n        return self.cluster",

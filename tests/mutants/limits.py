@@ -5,12 +5,12 @@ from __future__ import annotations
 from mutants.mutant import Mutant, mutant
 from skuld_py.simulation.guards import ALL_HAVE_REPORTED
 
-LEDGER, LENDING, BORROWING = "node/ledger.py", "node/lending.py", "node/borrowing.py"
+LEDGER, LENDING, BORROWING = "node/limits/ledger.py", "node/limits/lender.py", "node/limits/borrower.py"
 ACCOUNT = "tests/node/test_ledger.py::"
 CLUSTER = "tests/node/test_limits.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
-    mutant("limit-ignored", "leaders grant of a limited queue without a loan", "node/settings.py",
+    mutant("limit-ignored", "leaders grant of a limited queue without a loan", "node/knowledge/settings.py",
            "        return self._lent.get(queue)\n", "        return None\n", "C19",
            CLUSTER + "test_no_more_than_the_limit_are_held_wherever_they_are_asked_for"),
     mutant("loan-without-limit", "the home lends whatever is wanted", LEDGER,
@@ -71,7 +71,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("room-heard-later", "a home's word to its own node wakes nobody before the next look", BORROWING,
            "        return 0 if self._told else min", "        return min", "O3",
            CLUSTER + "test_a_home_that_frees_room_on_its_own_node_serves_who_waits_in_the_next_turn", seeds=0),
-    mutant("ended-keeps-ringing", "operations that have ended wake their node", "node/timers.py",
+    mutant("ended-keeps-ringing", "operations that have ended wake their node", "node/operations/timers.py",
            "        while heap and heap[0][1] not in operations:\n", "        while False:\n", "O3",
            "tests/node/test_asking.py::test_what_has_ended_wakes_its_node_no_more", seeds=0),
 )

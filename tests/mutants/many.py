@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-TALLY, FILING, GOSSIPING = "partition/data/tally.py", "partition/data/filing.py", "node/gossiping.py"
-COUNTING = "node/counting.py"
+TALLY, FILING, GOSSIPING = "partition/data/tally.py", "partition/data/filing.py", "node/leadership/gossip.py"
+COUNTING = "node/reads/counts.py"
 COUNTS = "tests/node/test_counting.py::"
 IN_TURNS = (COUNTS
             + "test_all_queues_with_work_are_told_of_in_turns_when_they_are_too_many_for_one_message")
@@ -14,7 +14,7 @@ BY_COPIES = COUNTS + "test_what_nobody_leads_is_counted_by_the_copy_that_knows_t
 MARKS = "tests/node/test_marks.py::"
 TOLD = MARKS + "test_every_change_is_told_once_for_each_who_listens"
 VNODE, ELECTION = "partition/vnode.py", "partition/leadership/election.py"
-STEWARD, NODE = "node/steward.py", "node/node.py"
+STEWARD, NODE = "node/leadership/elections.py", "node/node.py"
 
 CHANGE = "            self._bulletin.change(self.partition)\n"
 
@@ -26,11 +26,13 @@ def _unmarked(name: str, rule: str, file: str, text: str, test: str = TOLD, inst
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("moves-beyond-the-room", "a node says more of data on its way than a client can read",
-           "node/describing.py", "partitions, within(moves, PARTITIONS_MAX),\n", "partitions, moves,\n", "A3",
+           "node/leadership/status.py",
+           "partitions, within(moves, PARTITIONS_MAX),\n", "partitions, moves,\n", "A3",
            "tests/node/test_bounds.py::"
            "test_all_that_nodes_say_at_the_most_partitions_and_settings_can_be_read", seeds=0),
     mutant("moves-left-out-quietly", "nobody is told that there are more partitions on their way than listed",
-           "node/describing.py", "        if not kept[kind] and left_out > 0:\n", "        if False:\n", "A3",
+           "node/leadership/status.py",
+           "        if not kept[kind] and left_out > 0:\n", "        if False:\n", "A3",
            "tests/node/test_bounds.py::"
            "test_rows_beyond_the_room_are_counted_in_the_first_reason_of_their_kind", seeds=0),
     mutant("stock-misses-arrivals", "nobody hears in which partitions tasks began to wait", TALLY,

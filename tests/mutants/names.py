@@ -5,8 +5,8 @@ from __future__ import annotations
 from mutants.mutant import Mutant, mutant
 
 BODY, REPLICA, ROWS = "model/body.py", "partition/data/replica.py", "partition/data/rows.py"
-STORING, ASKING, MERGING = "node/storing.py", "node/asking.py", "node/merging.py"
-TABLES, WINDOWS, LISTING = "partition/data/tables.py", "partition/data/windows.py", "node/listing.py"
+STORING, ASKING, MERGING = "node/writes/write.py", "node/client_door.py", "node/reads/merge.py"
+TABLES, WINDOWS, LISTING = "partition/data/tables.py", "partition/data/windows.py", "node/reads/listing.py"
 OWN, MACHINES = "tests/partition/test_names.py::", "tests/node/test_names.py::"
 FILED, LISTED = "tests/partition/test_replica.py::", "tests/node/test_listing.py::"
 
@@ -43,7 +43,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("no-more-copies", "what is there is not copied to as many nodes as are asked for", ASKING,
            "        if self._w(message.w) > majority(", "        if self._w(message.w) > 2 * majority(", "D7",
            MACHINES + "test_more_copies_of_what_is_there_are_made_for_who_asks_for_them", seeds=0),
-    mutant("names-refused-twice", "a request of many names is answered more than once", "node/naming.py",
+    mutant("names-refused-twice", "a request of many names is answered more than once", "node/writes/names.py",
            "        if not self._naming.is_refused:\n", "        if True:\n", "A2",
            MACHINES + "test_names_without_a_majority_are_refused_and_nothing_is_written", seeds=0),
     mutant("as-old-as-its-window", "a task of a unique name is shown as old as its window", "model/task.py",
@@ -73,13 +73,15 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("age-in-a-place", "a unique name that is claimed counts for another queue", "partition/vnode.py",
            "[head[:end] for head in heads], first_token", "[head[: -ids.ID_BYTES] for head in heads], first_token",
            "A6", MACHINES + "test_a_name_is_claimed_behind_what_was_asked_for_before_it", seeds=30),
-    mutant("head-of-a-name-cut", "gossip tells the end of a unique name's row for its head", "node/gossiping.py",
+    mutant("head-of-a-name-cut", "gossip tells the end of a unique name's row for its head",
+           "node/leadership/gossip.py",
            "head[at : at + HEAD_BYTES] for", "head[-HEAD_BYTES:] for", "O2",
            MACHINES + "test_gossip_tells_that_a_name_is_as_old_as_its_asking", seeds=0),
     mutant("granted-as-old-as-its-window", "who granted a name is still believed to have what is older",
-           "node/routing.py", "_made_ms(body) if header.prelude & NAMED else 0)", "0)", "O2",
+           "node/knowledge/heads.py", "_made_ms(body) if header.prelude & NAMED else 0)", "0)", "O2",
            "tests/node/test_routing.py::test_a_name_that_was_granted_is_as_old_as_its_asking", seeds=0),
-    mutant("granted-nonsense", "a body that makes no sense ends the node that passes it on", "node/routing.py",
+    mutant("granted-nonsense", "a body that makes no sense ends the node that passes it on",
+           "node/knowledge/heads.py",
            "    except ValueError:\n        return 0\n", "    except KeyError:\n        return 0\n", "A1",
            "tests/node/test_routing.py::test_a_granted_body_that_makes_no_sense_is_as_old_as_its_id", seeds=0),
     mutant("windows-not-looked-into", "a listing misses names whose window began before", LISTING,
@@ -102,7 +104,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("window-not-noted", "nobody knows how long a name's window is", REPLICA,
            "            note_window(self.store, self.prefix, header)\n", "            pass\n", "X1",
            LISTED + "test_names_are_listed_by_the_time_at_which_they_were_asked_for", seeds=10),
-    mutant("windows-of-before", "the windows of a store from before are not known", "node/starting.py",
+    mutant("windows-of-before", "the windows of a store from before are not known", "node/life/start.py",
            "    make_windows(store, parameters.partitions)\n", "", "X1",
            "tests/node/test_identity.py::test_a_start_notes_the_windows_of_a_store_from_before", seeds=0),
     mutant("windows-lost-by-scrub", "a scrub forgets how long windows are", "partition/copies/scrub.py",

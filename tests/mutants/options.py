@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-BODY, PRELUDE, RULES, ASKING = "model/body.py", "model/prelude.py", "wire/rules.py", "node/asking.py"
+BODY, PRELUDE, RULES, ASKING = "model/body.py", "model/prelude.py", "wire/rules.py", "node/client_door.py"
 OPTIONS, PRELUDES, CLAIMS = "client/options.py", "client/preludes.py", "client/claims.py"
 BODIES = "tests/model/test_body.py::"
 WIRE = "tests/wire/test_malformed.py::test_what_is_malformed_is_refused_by_field"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-PARKING, CLAIMING, PLACING = "node/parking.py", "node/claiming.py", "node/places.py"
-ASKING = "node/asking.py"
+PARKING, CLAIMING, PLACING = "node/claims/parked.py", "node/claims/claim.py", "node/operations/places.py"
+ASKING = "node/client_door.py"
 TESTS = "tests/node/test_parking.py::"
 WOKEN = TESTS + "test_as_many_are_woken_as_tasks_came_and_those_that_wait_longest"
 PLACES = TESTS + "test_so_many_claims_wait_at_a_node_and_so_many_of_a_client"
@@ -57,7 +57,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "has_risen or (may_grant and not could_grant)", "may_grant and not could_grant", "O3",
            TESTS + "test_who_waits_is_served_when_its_node_leads_anew"),
     broken("given-up-and-forgotten", "nobody is woken for what a grant gave up before its horizon moved",
-           "node/horizons.py", "            self._note_leftover(queue)\n", "            pass\n",
+           "node/claims/horizons.py", "            self._note_leftover(queue)\n", "            pass\n",
            "O3", TESTS + "test_who_waits_is_served_when_the_horizon_has_moved_though_the_grant_gave_up"),
     broken("places-without-end", "any number of claims waits at a node", PLACING,
            "len(self._whose) >= most or ", "", "A3", PLACES),
@@ -73,16 +73,16 @@ MUTANTS: tuple[Mutant, ...] = (
            "0 if is_of_holder else limits.holders_requests", "0", "A3", KEPT),
     broken("holders-refused-as-all", "who holds claims is refused as early as others", ASKING,
            "0 if is_of_holder else limits.holders_requests", "limits.holders_requests", "A3", KEPT),
-    broken("never-behind", "a node that is far behind takes on whatever is asked", "node/timers.py",
+    broken("never-behind", "a node that is far behind takes on whatever is asked", "node/operations/timers.py",
            "return max(0, now_ms - self._heap[0][0]) if self._heap else 0", "return 0", "A3", BEHIND),
     broken("holders-as-early-when-behind", "a node that is behind refuses holders as early as others",
            ASKING, "(HOLDERS_PATIENCE if is_of_holder else 1)", "1", "A3", BEHIND),
     broken("onlookers-refused-when-behind", "a node that is behind does not say how it is", ASKING,
            "OF_ONLOOKERS = (m.Greet, m.Describe)", "OF_ONLOOKERS = ()", "A3", ONLOOKERS),
     broken("silent-peers-get-a-flood", "a peer that is behind is asked again as often as one that lost a message",
-           "node/operation.py", "        self._pause_ms *= 2\n", "", "A3", PAUSES),
+           "node/operations/operation.py", "        self._pause_ms *= 2\n", "", "A3", PAUSES),
     broken("horizon-waits-twice", "a renewal that is asked again while ZooKeeper is away waits once more",
-           "node/judging.py", "    if host.awaits_horizon(origin):\n        return\n", "", "A3", BEYOND),
+           "node/claims/verdicts.py", "    if host.awaits_horizon(origin):\n        return\n", "", "A3", BEYOND),
     broken("horizon-waits-for-ever", "a renewal that gave up waits on in memory until ZooKeeper is back",
            "node/node.py", "        self._horizons.drop(operation)\n", "", "A3", BEYOND),
     broken("places-before-tries", "what could be served is refused where many wait", CLAIMING,

@@ -7,7 +7,7 @@ from mutants.mutant import Mutant, mutant
 VNODE, CANDIDACY, REPLICA, EXCHANGE = (
     "partition/vnode.py", "partition/candidacy.py", "partition/data/replica.py", "partition/copies/exchange.py")
 RULES, SCHEMA, SERVING, GOSSIPING, NODE = (
-    "wire/rules.py", "wire/schema.py", "node/serving.py", "node/gossiping.py", "node/node.py")
+    "wire/rules.py", "wire/schema.py", "node/peer_door.py", "node/leadership/gossip.py", "node/node.py")
 BELIEF = "tests/node/test_belief.py::"
 MALFORMED = "tests/wire/test_malformed.py"
 SIEGE = "tests/wire/test_siege.py::test_a_siege_changes_nothing_that_it_must_not"
@@ -78,12 +78,12 @@ MUTANTS: tuple[Mutant, ...] = (
              "            if False:\n"),
     _seen_by("tests/node/test_reading.py::test_what_was_not_asked_for_is_not_looked_at",
              "rows-unasked-for",
-             "a read takes rows that it has not asked for", "node/reading.py",
+             "a read takes rows that it has not asked for", "node/reads/get.py",
              " for row in message.tasks if row.id in self._wanted}",
              " for row in message.tasks}"),
     _seen_by("tests/node/test_routing.py::test_a_grant_of_nothing_moves_no_head",
              "claims-of-nothing",
-             "a batch without a claim is looked into", "node/routing.py",
+             "a batch without a claim is looked into", "node/knowledge/heads.py",
              " for batch in batches if batch.ids)])",
              " for batch in batches)])"),
     _seen_by(MALFORMED, "bodies-of-anything",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-PROVING, ASKING, HOLDING = "node/proving.py", "node/asking.py", "client/holding.py"
+PROVING, ASKING, HOLDING = "node/knowledge/notary.py", "node/client_door.py", "client/holding.py"
 PROOFS = "tests/node/test_proving.py::"
 DRAWN = PROOFS + "test_a_key_is_drawn_while_nodes_run_and_claims_from_before_count_for_a_while"
 NEVER = PROOFS + "test_what_was_never_granted_does_nothing"
@@ -48,7 +48,8 @@ MUTANTS: tuple[Mutant, ...] = (
            "eras=self._eras(partitions), proofs=b\"\")", "eras=self._eras(partitions))", "C22",
            PROOFS + "test_proofs_go_to_who_claims_and_to_nobody_else", seeds=0),
     mutant("proofs-to-old-clients", "a client of the release before is sent a field that it cannot read",
-           "node/claiming.py", "if self.wish.takes_proofs else granted.batches", "if True else granted.batches",
+           "node/claims/claim.py",
+           "if self.wish.takes_proofs else granted.batches", "if True else granted.batches",
            "C22", DRAWN, seeds=0),
     mutant("old-client-holds", "a client that can complete nothing is given claims", ASKING,
            "if self._node.notary.demands(now_ms) and not message.takes_proofs:", "if False:", "C22",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-STORING, REPLICA, HISTORY, LATTICE = "node/storing.py", "partition/data/replica.py", "model/history.py", "crdt/lattice.py"
-READING, READS = "node/reading.py", "tests/node/test_reading.py::"
+STORING, REPLICA, HISTORY, LATTICE = "node/writes/write.py", "partition/data/replica.py", "model/history.py", "crdt/lattice.py"
+READING, READS = "node/reads/get.py", "tests/node/test_reading.py::"
 WAITS = "tests/node/test_awaiting.py::"
 FILING, TASK = "partition/data/filing.py", "model/task.py"
 EXCHANGE, MERKLE, STORE = "partition/copies/exchange.py", "partition/data/merkle.py", "runtime/lmdb_store.py"
@@ -18,9 +18,9 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("copy-acked-before-commit", "a copy is acknowledged before its fsync", "model/messages/copies.py",
            '    more; their partitions are unkept."""\n',
            '    more; their partitions are unkept."""\n\n    is_promise = False\n', "D7"),
-    mutant("w-ignored", "one copy is enough, whatever was asked for", "node/asking.py",
+    mutant("w-ignored", "one copy is enough, whatever was asked for", "node/client_door.py",
            "return w or majority(replicas)", "return 1", "D7"),
-    mutant("answers-counted-not-nodes", "a repeated acknowledgement counts again", STORING,
+    mutant("answers-counted-not-nodes", "a repeated acknowledgement counts again", "node/operations/quorum.py",
            "            if partition not in excepted:\n                self.needs[partition].have[peer] = None\n",
            "            if partition not in excepted:\n                self.needs[partition].have[peer] = None\n"
            "                for name in self.needs[partition].cohort[:len(self.needs[partition].have)]:\n"
@@ -33,7 +33,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "            conflicts = []\n", "D3"),
     mutant("body-overwritten", "another body under a known id takes its place", REPLICA,
            "            rows = [row for row in rows if row[0] not in known]\n", "            pass\n", "D3"),
-    mutant("timeout-is-failure", "what nobody knows is told as refused", "node/operation.py",
+    mutant("timeout-is-failure", "what nobody knows is told as refused", "node/operations/operation.py",
            'self.answer(Failed(self.origin.request, "uncertain", text, False))',
            'self.answer(Failed(self.origin.request, "uncertain", text, True))', "A2"),
     mutant("minority-reads", "one answer is enough for a read", READING,
@@ -60,17 +60,17 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("change-not-told", "who waits is not told of a change", MERKLE,
            "        if self._watch.watched:\n", "        if False:\n", "A3",
            WAITS + "test_who_waits_is_told_when_the_last_task_has_ended_and_not_before", seeds=0),
-    mutant("word-left-too-late", "a keeper takes word only for tasks that it knows", "node/serving.py",
+    mutant("word-left-too-late", "a keeper takes word only for tasks that it knows", "node/peer_door.py",
            "self._node.interests.add(now_ms, (peer, message.watcher), task_ids)",
            "self._node.interests.add(now_ms, (peer, message.watcher), [row.id for row, _ in rows])", "A3",
            WAITS + "test_a_task_may_be_awaited_before_it_exists", seeds=0),
-    mutant("lost-word-never-made-good", "a wait whose word is lost lasts to its end", "node/awaiting.py",
+    mutant("lost-word-never-made-good", "a wait whose word is lost lasts to its end", "node/reads/ends.py",
            "(PACE_MS if self._stirred else LOOK_MS)", "(PACE_MS if self._stirred else 1 << 40)", "A3",
            WAITS + "test_lost_word_costs_time_and_nothing_else"),
-    mutant("all-but-one-have-ended", "a wait is over when some task has ended", "node/awaiting.py",
+    mutant("all-but-one-have-ended", "a wait is over when some task has ended", "node/reads/ends.py",
            "        return not self.wanted or bool(self.gone)\n", "        return bool(self._ends)\n", "A3",
            WAITS + "test_who_waits_is_told_when_the_last_task_has_ended_and_not_before", seeds=0),
-    mutant("page-behind-a-gap", "a page of a log goes on behind a gap", "node/awaiting.py",
+    mutant("page-behind-a-gap", "a page of a log goes on behind a gap", "node/reads/ends.py",
            "        while len(found) < request.limit and (request.token, request.after + len(found)) in entries:\n"
            "            found.append(entries[request.token, request.after + len(found)])\n",
            "        found = [data for number, data in sorted(entries.items()) if number[0] == request.token]\n", "D5",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-SCHEDULING, SCHEDULE = "node/scheduling.py", "model/schedule.py"
+SCHEDULING, SCHEDULE = "node/schedules/ticks.py", "model/schedule.py"
 NODES = "tests/node/test_scheduling.py::"
 
 MUTANTS: tuple[Mutant, ...] = (

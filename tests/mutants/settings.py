@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-SETTINGS, CONFIGURING, ROUTING = "node/settings.py", "node/configuring.py", "node/routing.py"
+SETTINGS, CONFIGURING, ROUTING = "node/knowledge/settings.py", "node/writes/setting.py", "node/knowledge/heads.py"
 REGISTERS = "tests/node/test_settings.py::"
 CLUSTER = "tests/node/test_configuring.py::"
 ROUTES = "tests/node/test_routing.py::"
@@ -13,7 +13,8 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("pause-ignored", "a paused queue is granted from", SETTINGS,
            "        return queue in self._paused\n", "        return False\n", "C12",
            CLUSTER + "test_nothing_is_granted_of_a_paused_queue_and_all_when_it_is_resumed"),
-    mutant("pause-only-where-asked", "a leader leaves it to coordinators to know of a pause", "node/granting.py",
+    mutant("pause-only-where-asked", "a leader leaves it to coordinators to know of a pause",
+           "node/claims/grant.py",
            "        if self.host.settings.is_paused(self.queue):\n", "        if False:\n", "C12",
            CLUSTER + "test_a_leader_that_knows_of_the_pause_grants_nothing_to_a_coordinator_that_does_not"),
     mutant("setting-older-wins", "the row that comes last stands", SETTINGS,
@@ -44,10 +45,11 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("version-without-the-clock", "where disks were lost an old setting comes back", CONFIGURING,
            "        version = max([self._now_ms, *(answer", "        version = max([1, *(answer", "A3",
            CLUSTER + "test_a_version_is_never_below_the_clock_so_lost_disks_do_not_bring_the_past_back", seeds=0),
-    mutant("setting-not-gossiped", "who missed a change never learns it", "node/gossiping.py",
+    mutant("setting-not-gossiped", "who missed a change never learns it", "node/leadership/gossip.py",
            "        if gossip.settings != node.settings.digest:\n", "        if False:\n", "V1",
            CLUSTER + "test_who_missed_a_change_learns_it_from_the_gossip"),
-    mutant("resume-wakes-nobody", "a claim that waits is not served when its queue is resumed", "node/parking.py",
+    mutant("resume-wakes-nobody", "a claim that waits is not served when its queue is resumed",
+           "node/claims/parked.py",
            "        resumed = self._host.settings.take_resumed()\n", "        resumed = list[str]()\n", "O3",
            CLUSTER + "test_a_claim_that_waits_is_served_as_soon_as_the_queue_is_resumed", seeds=0),
     mutant("best-head-ignored", "a claim tries its own node first, whatever others have", ROUTING,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-JUDGING, HISTORY, REFERRING = "node/judging.py", "model/history.py", "node/referring.py"
+JUDGING, HISTORY, REFERRING = "node/claims/verdicts.py", "model/history.py", "node/claims/ask_leaders.py"
 OUTCOMES = "tests/node/test_outcomes.py::"
 STATE, FILING = "model/state.py", "partition/data/filing.py"
 WAITING, REPLICAS = "tests/node/test_waiting.py::", "tests/partition/test_replica.py::"
@@ -36,11 +36,11 @@ MUTANTS: tuple[Mutant, ...] = (
            " or self.cancelled.value is not None or", " or", "C8",
            OUTCOMES + "test_a_leader_that_missed_the_cancelling_is_told_by_its_followers"),
     mutant("unknown-is-cancelled", "a task that is not there is cancelled, and killed when it comes",
-           "node/asking.py", "        return CancelOperation(self._node, origin, now_ms, task_ids, mark)\n",
+           "node/client_door.py", "        return CancelOperation(self._node, origin, now_ms, task_ids, mark)\n",
            "        return mark(now_ms)\n", "A2",
            OUTCOMES + "test_what_is_enqueued_where_an_unknown_task_was_to_be_cancelled_lives"),
     mutant("cancelled-in-part", "of many tasks the first are looked at before they are cancelled",
-           "node/cancelling.py", "        elif end < len(self._task_ids):\n", "        elif False:\n", "A2",
+           "node/writes/cancel.py", "        elif end < len(self._task_ids):\n", "        elif False:\n", "A2",
            OUTCOMES + "test_many_tasks_are_cancelled_by_one_request", seeds=0),
     mutant("cancel-not-told", "a holder is not told that its task is cancelled", JUDGING,
            "        if history.cancelled.value is not None:\n", "        if False:\n", "A3",
@@ -122,10 +122,10 @@ MUTANTS: tuple[Mutant, ...] = (
            "partition/data/replica.py",
            "        if history.pause_until_ms > grant.start_ms:\n", "        if False:\n", "C21",
            REPLICAS + "test_a_task_that_rests_is_vetoed_by_a_follower_that_knows_of_it", seeds=0),
-    mutant("never-expires", "a leader lets expired tasks wait", "node/expiring.py",
+    mutant("never-expires", "a leader lets expired tasks wait", "node/claims/expiry.py",
            "    if change.marks:\n", "    if False:\n", "C21",
            WAITING + "test_a_task_that_nobody_claimed_in_time_is_dead_on_every_copy", seeds=0),
-    mutant("expired-granted", "an expired task that is not yet dead is granted", "node/picking.py",
+    mutant("expired-granted", "an expired task that is not yet dead is granted", "node/claims/pick.py",
            "        if any(marks):\n", "        if False:\n", "C21",
            WAITING + "test_what_has_expired_is_granted_to_nobody_before_its_leader_has_said_that_it_is_dead"),
     mutant("stray-expiry", "a task that was claimed still expires", FILING,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-READING, TURNS, CLAIMING = "node/reading.py", "partition/data/turns.py", "node/claiming.py"
+READING, TURNS, CLAIMING = "node/reads/get.py", "partition/data/turns.py", "node/claims/claim.py"
 STANDINGS, VIEWS = "tests/node/test_standings.py::", "tests/testing/test_views.py::"
 CLAIMS = "tests/node/test_claiming.py::"
 LIMITS = "tests/client/test_limits.py::"
@@ -97,10 +97,10 @@ MUTANTS: tuple[Mutant, ...] = (
            "                               claim.is_cut) for", "                               ) for", "O3",
            LOGS + "test_a_worker_that_resumes_is_told", seeds=0),
     mutant("buried-with-the-elections", "a task that has expired is dead when leaderships are looked at next",
-           "node/steward.py", "self._lapses.due_ms,\n                   self._expiries.due_ms)",
+           "node/leadership/elections.py", "self._lapses.due_ms,\n                   self._expiries.due_ms)",
            "self._lapses.due_ms)", "O3", DEADLINES + "test_who_waits_for_the_end_hears_of_it_then", seeds=0),
     mutant("unknown-till-the-walk", "a task waits for what nobody knows until the walk comes by",
-           "node/watching.py", "if next_ms < now_ms + timing.rewatch_ms:", "if False:", "O3",
+           "node/dependencies/dependent_side.py", "if next_ms < now_ms + timing.rewatch_ms:", "if False:", "O3",
            DEADLINES + "test_a_task_waits_for_what_nobody_knows_no_longer_than_it_says", seeds=0),
     mutant("one-clock-needs-no-skew", "a lapsed claim is granted again in memory when no cluster would grant it",
            "testing/single_node.py", "SKEW_MS = 2_000", "SKEW_MS = 1", "O3",

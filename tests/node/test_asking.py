@@ -178,7 +178,7 @@ def test_what_has_ended_wakes_its_node_no_more() -> None:
 
 
 def test_timers_of_what_has_ended_are_not_kept_behind_one_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skuld_py.node.timers.KEPT", 20)
+    monkeypatch.setattr("skuld_py.node.operations.timers.KEPT", 20)
     made = Machines()
     made.pass_time(2_000)
     node = made.nodes[made.names[0]]

@@ -10,9 +10,9 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header, Retry
 from skuld_py.model.history import FAILED
 from skuld_py.model.state import State
-from skuld_py.node import interests
-from skuld_py.node.awaiting import LOOK_MS, PACE_MS
-from skuld_py.node.interests import KEPT_MS, Interests
+from skuld_py.node.knowledge import interests
+from skuld_py.node.knowledge.interests import KEPT_MS, Interests
+from skuld_py.node.reads.ends import LOOK_MS, PACE_MS
 
 LEASE_MS = 20_000
 DONE, CANCELLED, DEAD = State.COMPLETED, State.CANCELLED, State.DEAD

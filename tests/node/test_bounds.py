@@ -11,7 +11,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.events import Received
 from skuld_py.model.messages.settings import SETTINGS_MAX
 from skuld_py.model.setting import PAUSED, YES
-from skuld_py.node.describing import within
+from skuld_py.node.leadership.status import within
 from skuld_py.wire.codec import Envelope, decode, encode
 
 SAID = {m.Gossip, m.Described, m.Greeted, m.Sum, m.Summed, m.Counted, m.PullSettings, m.PulledSettings,

@@ -12,7 +12,7 @@ from skuld_py.model.body import ON_FAILURE_IGNORE, ON_FAILURE_WAIT, Body, Header
 from skuld_py.model.events import MembersChanged, Received
 from skuld_py.model.history import DEP_UNKNOWN, decode_history
 from skuld_py.model.state import State
-from skuld_py.node.deleting import delete, ebb
+from skuld_py.node.retention.replica_side import delete, ebb
 from skuld_py.partition.copies.garbage import collect, remains_of
 from skuld_py.partition.data.needs import Needs, make_needs, needed
 from skuld_py.partition.data.tables import prefix_of, suspect_key

@@ -15,7 +15,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.events import Send
 from skuld_py.model.ids import IdMint
-from skuld_py.node.comparing import Comparing
+from skuld_py.node.copies.exchanges import Comparing
 from skuld_py.partition.copies.exchange import Pass, answer_compare, answer_fetch, answer_probe
 from skuld_py.partition.data.bulletin import Bulletin
 from skuld_py.partition.data.replica import Replica

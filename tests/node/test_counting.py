@@ -11,7 +11,7 @@ from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.state import State
-from skuld_py.node import counting
+from skuld_py.node.reads import counts
 from skuld_py.partition.data.filing import Filing
 from skuld_py.wire.codec import Envelope, decode, encode
 
@@ -54,7 +54,7 @@ def test_counts_are_sums_over_the_partitions_wherever_they_are_led(machines: Mac
 
 
 def test_pages_of_many_queues_are_joined(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "ROWS_MAX", 7)
+    monkeypatch.setattr(counts, "ROWS_MAX", 7)
     names = [f"q{number:03}" for number in range(100)]
     enqueue(machines, names + names)
 
@@ -64,7 +64,7 @@ def test_pages_of_many_queues_are_joined(machines: Machines, monkeypatch: pytest
 @pytest.mark.parametrize(("page", "poor"), [(3, 0), (20_000, 2)])
 def test_what_nobody_leads_is_counted_by_the_copy_that_knows_the_most(machines: Machines, page: int, poor: int,
                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "ROWS_MAX", page)
+    monkeypatch.setattr(counts, "ROWS_MAX", page)
     enqueue(machines, ["a", "b", "c"] * 40)
     vnode = next(vnode for vnode in machines.nodes[machines.names[1]].vnodes if vnode.is_leading)
     vnode.resign(machines.now_ms)

@@ -22,7 +22,7 @@ from skuld_py.model.body import (
 from skuld_py.model.history import DEP_FAILED, DEP_UNKNOWN, FAILED, History, decode_history
 from skuld_py.model.notes import MET, SUB, TOLD, End, met_seq, told_seq
 from skuld_py.model.state import State
-from skuld_py.node import watching
+from skuld_py.node.dependencies import dependent_side
 from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.vnode import Vnode
 
@@ -395,7 +395,7 @@ def test_questions_about_many_are_gathered_and_those_about_few_are_not(world: Wo
 
 def test_what_is_gathered_and_too_much_to_remember_is_asked_at_once(world: World,
                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "FRESH_MAX", 150)
+    monkeypatch.setattr(dependent_side, "FRESH_MAX", 150)
     firsts = world.mint.mint(world.now_ms, 300, THERE)
     for at in range(0, 300, 100):
         enqueue_bulk(world, firsts[at : at + 100])

@@ -12,7 +12,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body
 from skuld_py.model.events import Received, Session, SessionChanged
 from skuld_py.model.history import ClaimRecord, History, epoch_of
-from skuld_py.node.operation import Origin
+from skuld_py.node.operations.operation import Origin
 from skuld_py.partition.leadership.promise import Promise
 from skuld_py.partition.vnode import Vnode
 

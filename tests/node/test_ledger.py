@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from skuld_py.model.limiting import QueueLimits
-from skuld_py.node.ledger import Ledger
+from skuld_py.node.limits.ledger import Ledger
 
 LEADS = {0: 1, 1: 1}
 PEERS = ("a", "b")

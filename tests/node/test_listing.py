@@ -11,7 +11,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header
 from skuld_py.model.history import CANCELLED
 from skuld_py.model.state import State
-from skuld_py.node.listing import listed
+from skuld_py.node.reads.listing import listed
 from skuld_py.partition.data import windows
 from skuld_py.partition.data.facts import Mark
 from skuld_py.partition.data.replica import Replica

@@ -17,7 +17,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header
 from skuld_py.model.document import NOBODY, Member
 from skuld_py.model.events import MembersChanged, NodesChanged, Received, Session, SessionChanged
-from skuld_py.node.agenda import Agenda
+from skuld_py.node.operations.agenda import Agenda
 from skuld_py.partition.data.bulletin import Bulletin
 from skuld_py.partition.vnode import Vnode
 from skuld_py.simulation.world.disk import MemoryStore

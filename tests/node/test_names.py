@@ -11,8 +11,8 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import PRIORITY_MAX, Body, Header
 from skuld_py.model.history import RELEASED
 from skuld_py.model.ids import named_id
-from skuld_py.node.naming import NAMES_AT_ONCE
-from skuld_py.node.routing import head_of
+from skuld_py.node.knowledge.heads import head_of
+from skuld_py.node.writes.names import NAMES_AT_ONCE
 
 WINDOW_MS = 60_000
 

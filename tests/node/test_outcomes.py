@@ -32,7 +32,7 @@ from skuld_py.model.outcomes import ERROR_SEQ, RESULT_SEQ, entries_of, result_of
 from skuld_py.model.retrying import pause_ms
 from skuld_py.model.state import State
 from skuld_py.model.task import LogEntry, view
-from skuld_py.node.judging import open_claim
+from skuld_py.node.claims.verdicts import open_claim
 from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.vnode import Vnode
 from skuld_py.simulation.world.disk import MemoryStore

@@ -13,8 +13,8 @@ from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.events import Asked, DocumentSwapped, Event, Session, SessionChanged
 from skuld_py.model.setting import PAUSED, YES
-from skuld_py.node import granting
-from skuld_py.node.claiming import Attempt
+from skuld_py.node.claims import grant
+from skuld_py.node.claims.claim import Attempt
 from skuld_py.node.node import Node
 from skuld_py.node.turn import take_turn
 
@@ -82,7 +82,7 @@ def test_as_many_are_woken_as_tasks_came_and_those_that_wait_longest(
 
 def test_a_claim_woken_in_vain_waits_where_it_was(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
     park(machines, leader_of(machines), 5)
-    monkeypatch.setattr(granting, "pick", lambda *_: {})
+    monkeypatch.setattr(grant, "pick", lambda *_: {})
     enqueue(machines)
     machines.pass_time(50)
     assert served(machines) == []

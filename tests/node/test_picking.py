@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skuld_py.model.body import Header
-from skuld_py.node import picking
+from skuld_py.node.claims import pick
 from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.data.tables import ODD, PLAIN, place_of
 from skuld_py.simulation.world.disk import MemoryStore
@@ -25,7 +25,7 @@ TASKS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.sampled_from
 def test_the_best_are_picked(monkeypatch: pytest.MonkeyPatch, tasks: list[tuple[int, int, bytes]],
                              count: int) -> None:
     """Tasks, in the order of their ids, by partition, priority and mark."""
-    monkeypatch.setattr(picking, "FIRST_CHUNK", 2)
+    monkeypatch.setattr(pick, "FIRST_CHUNK", 2)
     replicas = [Replica(partition, MemoryStore(), 0) for partition in range(3)]
     alive: list[tuple[bytes, int]] = []
     for number, (partition, priority, mark) in enumerate(tasks):
@@ -36,7 +36,7 @@ def test_the_best_are_picked(monkeypatch: pytest.MonkeyPatch, tasks: list[tuple[
             alive.append((head, partition))
 
     vnodes: Any = {partition: SimpleNamespace(replica=replica) for partition, replica in enumerate(replicas)}
-    picked = picking.pick(NOW_MS, vnodes, "q", count)
+    picked = pick.pick(NOW_MS, vnodes, "q", count)
 
     best = sorted(alive)[:count]
     assert picked == {partition: heads for partition in range(3)
@@ -54,5 +54,5 @@ def test_many_that_have_expired_are_passed_over_in_few_steps(monkeypatch: pytest
     monkeypatch.setattr(replica.store, "scan", lambda *words: read.append(words[-1]) or scan(*words))
 
     vnodes: Any = {0: SimpleNamespace(replica=replica)}
-    assert picking.pick(NOW_MS, vnodes, "q", 1) == {0: [heads[-1]]}
+    assert pick.pick(NOW_MS, vnodes, "q", 1) == {0: [heads[-1]]}
     assert len(read) <= 10

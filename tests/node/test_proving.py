@@ -17,8 +17,7 @@ from skuld_py.model.body import ON_FAILURE_WAIT, Body, Header, split_body
 from skuld_py.model.events import KeyTold, Received
 from skuld_py.model.history import FAILED, RELEASED, SNOOZED, token_of
 from skuld_py.model.proofs import NO_PROOF, from_text, proofs_of
-from skuld_py.node import proving
-from skuld_py.node.proving import Notary
+from skuld_py.node.knowledge.notary import GIVEN_MAX, Notary
 from skuld_py.wire.codec import Envelope, encode
 
 KEY = "0f" * 32
@@ -111,7 +110,7 @@ def test_an_answer_is_known_again_as_a_whole_and_nothing_else_is(monkeypatch: py
         hashed.append(len(named))
         return proofs_of(key, named, numbers)
 
-    monkeypatch.setattr(proving, "proofs_of", counted)
+    monkeypatch.setattr("skuld_py.node.knowledge.notary.proofs_of", counted)
     notary.check(1, task_ids, tokens, proofs)
     assert hashed == []
     notary.check(1, task_ids[20:], tokens[8:], proofs[8:])
@@ -123,7 +122,7 @@ def test_an_answer_is_known_again_as_a_whole_and_nothing_else_is(monkeypatch: py
     for _ in range(2_000):
         notary.certified(granted[1:] * 2)
         granted[1] = attrs.evolve(granted[1], first_token=granted[1].first_token + 7)
-    assert len(notary._given) == proving.GIVEN_MAX
+    assert len(notary._given) == GIVEN_MAX
 
 
 @pytest.mark.parametrize("verb", VERBS)

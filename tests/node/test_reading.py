@@ -17,9 +17,9 @@ from skuld_py.model.events import Received
 from skuld_py.model.history import CANCELLED, decode_history
 from skuld_py.model.outcomes import facts_of
 from skuld_py.model.state import State
-from skuld_py.node import listing
-from skuld_py.node.listing import listed
-from skuld_py.node.reading import LEAST_MS
+from skuld_py.node.reads import listing
+from skuld_py.node.reads.get import LEAST_MS
+from skuld_py.node.reads.listing import listed
 from skuld_py.partition.data.facts import Mark
 from skuld_py.partition.data.replica import Replica
 from skuld_py.simulation.world.disk import MemoryStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header, encode_body
-from skuld_py.node.routing import UNKNOWN, Router, head_of
+from skuld_py.node.knowledge.heads import UNKNOWN, Router, head_of
 
 SLACK_MS = 500
 QUEUES_MAX = 20

@@ -13,7 +13,7 @@ from skuld_py.model.body import Body, Header
 from skuld_py.model.events import Event, Received, Send, Session, SessionChanged, Settled, Ticked
 from skuld_py.model.schedule import SCHEDULE, Schedule, home_of
 from skuld_py.model.setting import UNSET
-from skuld_py.node.scheduling import LINE_CHARS, SIGHT_MS, TICKS_AT_ONCE, WORK_AT_ONCE
+from skuld_py.node.schedules.ticks import LINE_CHARS, SIGHT_MS, TICKS_AT_ONCE, WORK_AT_ONCE
 
 PARTITIONS = 4
 EVERY_MS = 10_000

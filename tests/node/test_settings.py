@@ -23,7 +23,7 @@ from skuld_py.model.setting import (
     rank_of,
     setting_key,
 )
-from skuld_py.node.settings import PAGE_ROWS, Settings
+from skuld_py.node.knowledge.settings import PAGE_ROWS, Settings
 from skuld_py.simulation.world.disk import MemoryStore
 
 ROWS = st.builds(m.SettingRow, st.sampled_from(["paused", "limits"]), st.sampled_from(["a", "b"]),

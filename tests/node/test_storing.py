@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skuld_py.model.messages import CohortRow
-from skuld_py.node.storing import Need
+from skuld_py.node.operations.quorum import Need
 from skuld_py.partition.leadership.standing import Standing
 
 OLD, NEW = ("n1", "n2", "n3"), ("n3", "n4", "n5")

@@ -14,7 +14,7 @@ from node.machines import Machines
 from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Parameters
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member
-from skuld_py.node.timekeeping import DRIFT, Span, Timekeeper, Verdict, agree, span_of
+from skuld_py.node.leadership.clocks import DRIFT, Span, Timekeeper, Verdict, agree, span_of
 from skuld_py.partition.leadership.quorum import majority
 
 SKEW_MS = 1_000

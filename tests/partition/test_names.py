@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from skuld_py.model.body import Body, Header, stands_over
 from skuld_py.model.history import token_of
 from skuld_py.model.ids import IdMint, named_id
-from skuld_py.node.merging import merge_task_rows
+from skuld_py.node.reads.merge import merge_task_rows
 from skuld_py.partition.data import tables
 from skuld_py.partition.data.facts import Grant
 from skuld_py.partition.data.replica import Replica

@@ -22,7 +22,7 @@ from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.errors import Refused
 from skuld_py.model.messages import Greet, Greeted
 from skuld_py.model.registration import Registration
-from skuld_py.node.identity import IDENTITY_KEY, begin_start
+from skuld_py.node.life.identity import IDENTITY_KEY, begin_start
 from skuld_py.runtime.agreement import check_expected
 from skuld_py.runtime.lmdb_store import LmdbStore
 from skuld_py.runtime.server import claim_directory, log_doubt, log_start

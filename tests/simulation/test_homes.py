@@ -11,7 +11,7 @@ import pytest
 
 from skuld_py.model import columns
 from skuld_py.model import messages as m
-from skuld_py.node.lending import LendOperation
+from skuld_py.node.limits.lender import LendOperation
 from skuld_py.simulation import campaign
 from skuld_py.simulation.cluster import Cluster
 from skuld_py.simulation.guards import ALL_HAVE_REPORTED

@@ -25,7 +25,7 @@ from skuld_py.model.events import (
     SessionChanged,
     SwapDocument,
 )
-from skuld_py.node.consulting import Step
+from skuld_py.node.leadership.consultation import Step
 from skuld_py.simulation.trace import Trace
 from skuld_py.simulation.world import documents as registry_model
 from skuld_py.simulation.world.clock import WALL_START_MS, draw_clock

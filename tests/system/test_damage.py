@@ -15,7 +15,7 @@ import pytest
 from skuld_py import Client, SkuldError
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model import ids
-from skuld_py.node.identity import load_identity
+from skuld_py.node.life.identity import load_identity
 from skuld_py.partition.data.tables import prefix_of, promise_key
 from skuld_py.partition.leadership.suspicion import damaged, suspects
 from skuld_py.runtime.lmdb_store import LmdbStore

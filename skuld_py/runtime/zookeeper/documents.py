@@ -27,7 +27,7 @@ from skuld_py.model.events import (
     ReadFailed,
     SwapDocument,
 )
-from skuld_py.node.consulting import Step, steps_of
+from skuld_py.node.leadership.consultation import Step, steps_of
 from skuld_py.runtime.zookeeper.connection import Connection
 from skuld_py.runtime.zookeeper.patience import Patience
 

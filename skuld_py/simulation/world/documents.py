@@ -28,7 +28,7 @@ from skuld_py.model.events import (
     ReadFailed,
     SwapDocument,
 )
-from skuld_py.node.consulting import Step, steps_of
+from skuld_py.node.leadership.consultation import Step, steps_of
 from skuld_py.simulation.world.scheduler import Scheduler
 from skuld_py.simulation.world.zookeeper import Connection, RegistryOptions, Service
 

@@ -18,8 +18,8 @@ from typing import Protocol
 from skuld_py.errors import Corrupt
 from skuld_py.model.document import Member
 from skuld_py.model.events import Effect, Event, Ticked
-from skuld_py.node.identity import Start
-from skuld_py.node.starting import note_damage
+from skuld_py.node.life.identity import Start
+from skuld_py.node.life.start import note_damage
 from skuld_py.node.turn import Machine, take_turn
 from skuld_py.simulation.world.clock import Clock
 from skuld_py.simulation.world.disk import MemoryStore

@@ -1,0 +1,1 @@
+"""Who works on a task: claims are granted, renewed, ended, and lapse."""

@@ -1,0 +1,268 @@
+"""The coordinator's side of what only leaders decide: renewing and ending claims, reviving tasks.
+
+A client's rows are passed to the leaders of their partitions, wherever those move, and asked again until they
+are answered: every such question may be repeated (``judging``). A leader that is silent must not cost the others'
+tasks their leases: once anything is known, the rest is waited for as long as two questions take, or an eighth of a
+short lease. What is not known by then is called so, never lost.
+
+A leader that is asked twice may have done first what it refuses then: the task of a claim that was renewed has
+been completed meanwhile, say. So its refusal counts only of what was asked once; the rest is not known either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from skuld_py.model import columns, ids
+from skuld_py.model import messages as m
+from skuld_py.node.operations.operation import Host, Operation, Origin
+
+ClaimRow = tuple[bytes, int]
+"""A claim as task id and token; a task's token is 0."""
+Verdict = tuple[int, bool]
+"""A number, whose meaning is the question's, and whether the task is cancelled."""
+
+
+class LeaderQuestion(Operation):
+    """Rows of one partition, passed to its leader. The number is its own, so an answer is to these rows."""
+
+    def __init__(self, referral: Referral, leader: str, rows: Sequence[ClaimRow], now_ms: int) -> None:
+        super().__init__(referral.host, referral.origin, now_ms)
+        self._referral = referral
+        self._leader = leader
+        self.rows = rows
+        self.was_repeated = False
+
+    def begin(self, now_ms: int) -> None:
+        """Ask until answered."""
+        self.ask(now_ms, {self._leader: self._referral.question(self.request, self.rows)})
+
+    def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
+        """Verdicts, one per row; or it does not lead, or does not know."""
+        if peer != self._leader or self._referral.is_closed:
+            return
+        if isinstance(message, m.Failed):
+            self.end()
+            self._referral.on_failed(now_ms, self, message)
+            return
+        verdicts = self._referral.verdicts_of(message)
+        if len(verdicts) == len(self.rows):
+            self.end()
+            self._referral.on_verdicts(now_ms, self, verdicts)
+
+    def on_timer(self, now_ms: int) -> None:
+        """Ask again, or end."""
+        self.was_repeated = True
+        super().on_timer(now_ms)
+
+    def on_deadline(self, now_ms: int) -> None:
+        """The referral has the same deadline and says so."""
+        self.end()
+
+
+class Referral(Operation):
+    """A client's question about several rows. ``is_pursued``: what is left once it has answered is gone on with,
+    unheard."""
+
+    is_pursued = True
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int, rows: Sequence[ClaimRow]) -> None:
+        super().__init__(host, origin, now_ms)
+        self.rows = rows
+        self.patience_ms = 2 * host.timing.resend_ms
+        self._speak_ms = self.deadline_ms
+        self._verdicts: dict[ClaimRow, Verdict | None] = {}
+        """None where what a leader says leaves in doubt what was done before."""
+        self._unasked: list[ClaimRow] = list(dict.fromkeys(rows))
+        self._asked: list[LeaderQuestion] = []
+        self._failure: m.Failed | None = None
+        self._doubted: dict[ClaimRow, None] = {}
+        """Rows of which a leader may have done what was asked before it was deposed."""
+
+    def question(self, request: int, rows: Sequence[ClaimRow]) -> m.Message:
+        """What a leader is asked about some of the rows."""
+        raise NotImplementedError
+
+    def verdicts_of(self, message: m.Message) -> list[Verdict]:
+        """What a leader says; nothing when it is no answer to this."""
+        raise NotImplementedError
+
+    def is_refusal(self, verdict: Verdict) -> bool:
+        """Whether this says that what was asked was not done and will not be."""
+        raise NotImplementedError
+
+    def answer_of(self, verdicts: Mapping[ClaimRow, Verdict | None]) -> m.Message:
+        """What the client is told; rows without verdict are not known."""
+        raise NotImplementedError
+
+    def begin(self, now_ms: int) -> None:
+        """Ask the leaders; keep what has none for later."""
+        self.host.schedule(self.deadline_ms, self)
+        self._ask_leaders(now_ms)
+
+    def _ask_leaders(self, now_ms: int) -> None:
+        by_partition = by_partition_of(self.host, self._unasked)
+        self._unasked = []
+        for partition, rows in by_partition.items():
+            leader = self.host.leader_of(partition)
+            if leader:
+                question = LeaderQuestion(self, leader, rows, now_ms)
+                self._asked.append(question)
+                self.host.start(question, now_ms)
+            else:
+                self._unasked += rows
+        if self._unasked:
+            self.host.schedule(min(self.deadline_ms, now_ms + self.host.timing.resend_ms), self)
+
+    def on_timer(self, now_ms: int) -> None:
+        """Look for leaders again, say what is known, or end."""
+        if now_ms >= self.deadline_ms:
+            self.on_deadline(now_ms)
+            return
+        if self._unasked:
+            self._ask_leaders(now_ms)
+        self._speak_if_due(now_ms)
+
+    def on_verdicts(self, now_ms: int, question: LeaderQuestion, verdicts: Sequence[Verdict]) -> None:
+        """A leader's."""
+        self._asked.remove(question)
+        if not self._verdicts:
+            self._speak_ms = min(self.deadline_ms, now_ms + self.patience_ms)
+            self.host.schedule(self._speak_ms, self)
+        for row, verdict in zip(question.rows, verdicts, strict=True):
+            was_asked_before = question.was_repeated or row in self._doubted
+            self._verdicts[row] = None if was_asked_before and self.is_refusal(verdict) else verdict
+        self._speak_if_due(now_ms)
+
+    def on_failed(self, now_ms: int, question: LeaderQuestion, failure: m.Failed) -> None:
+        """Not the leader any more: look for another one. That it did nothing says who was asked once only: it may
+        have led still when it was asked first. Otherwise these rows stay unknown."""
+        self._asked.remove(question)
+        if failure.code == "not_leader":
+            if question.was_repeated:
+                self._doubted.update(dict.fromkeys(question.rows))
+            self._unasked += question.rows
+            self.host.schedule(min(self.deadline_ms, now_ms + self.host.timing.resend_ms), self)
+            return
+        self._failure = failure
+        self._speak_if_due(now_ms)
+
+    def _speak_if_due(self, now_ms: int) -> None:
+        is_over = not self._asked and not self._unasked
+        if self._verdicts and (is_over or now_ms >= self._speak_ms):
+            self.answer(self.answer_of(self._verdicts))
+        elif is_over and self._failure is not None:
+            self.answer(attrs.evolve(self._failure, request=self.origin.request))
+        if is_over or (self.has_answered and not self.is_pursued):
+            self.end()
+
+    def on_deadline(self, now_ms: int) -> None:
+        """No leader, or no answer."""
+        if self._verdicts:
+            self._speak_if_due(now_ms)
+        elif self._asked or self._failure is not None or self._doubted:
+            self.give_up("a leader did not answer in time; it may or may not have happened; try again")
+        else:
+            self.refuse("no_leader", "a partition has no leader now; try again in a few seconds")
+        self.end()
+
+    def end(self) -> None:
+        """Stop asking too."""
+        super().end()
+        for question in self._asked:
+            question.end()
+
+
+class ClaimReferral(Referral):
+    """About claims; answered by ``Renewed``."""
+
+    def verdicts_of(self, message: m.Message) -> list[Verdict]:
+        """Ends; 0 where a claim is lost."""
+        if not isinstance(message, m.Renewed):
+            return []
+        cancelled = columns.unpack_u64(message.cancelled)
+        return [(end_ms, index in cancelled) for index, end_ms in enumerate(columns.unpack_u64(message.ends))]
+
+    def is_refusal(self, verdict: Verdict) -> bool:
+        """The claim is lost."""
+        return not verdict[0]
+
+    def answer_of(self, verdicts: Mapping[ClaimRow, Verdict | None]) -> m.Message:
+        """Ends, which of them nobody knows, and which tasks are cancelled."""
+        known = [verdicts.get(row) for row in self.rows]
+        return m.Renewed(
+            self.origin.request, columns.pack_u64([verdict[0] if verdict else 0 for verdict in known]),
+            columns.pack_u64([index for index, verdict in enumerate(known) if verdict is None]),
+            columns.pack_u64([index for index, verdict in enumerate(known) if verdict and verdict[1]]))
+
+
+class RenewOperation(ClaimReferral):
+    """Longer leases. Nobody goes on asking for what the client was told is unknown: it may have stopped."""
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int, request: m.Renew) -> None:
+        super().__init__(host, origin, now_ms, rows_of(request.ids, request.tokens))
+        self._lease_ms = request.lease_ms
+        self.is_pursued = not request.lease_ms
+        if request.lease_ms:
+            self.patience_ms = min(self.patience_ms, max(request.lease_ms // 8, host.timing.resend_ms // 4))
+
+    def question(self, request: int, rows: Sequence[ClaimRow]) -> m.Message:
+        """For the leader to renew."""
+        return m.Renew(request, self._lease_ms, *_packed(rows))
+
+
+class ConcludeOperation(ClaimReferral):
+    """Claims that end by their holder's word."""
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int, request: m.Conclude) -> None:
+        super().__init__(host, origin, now_ms, rows_of(request.ids, request.tokens))
+        self._request = request
+        self._errors = dict(zip(self.rows, request.errors.unpack("errors"), strict=False))
+
+    def question(self, request: int, rows: Sequence[ClaimRow]) -> m.Message:
+        """For the leader to record."""
+        errors = columns.pack([self._errors[row] for row in rows] if self._errors else [])
+        return m.Conclude(request, self._request.kind, self._request.delay_ms, *_packed(rows), errors)
+
+
+class ReviveOperation(Referral):
+    """Dead tasks that begin anew."""
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int, request: m.Revive) -> None:
+        super().__init__(host, origin, now_ms, [(task_id, 0) for task_id in ids.split(request.ids)])
+
+    def question(self, request: int, rows: Sequence[ClaimRow]) -> m.Message:
+        """For the leader to decide."""
+        return m.Revive(request, b"".join(row[0] for row in rows))
+
+    def verdicts_of(self, message: m.Message) -> list[Verdict]:
+        """``Revival``s."""
+        return [(outcome, False) for outcome in message.outcomes] if isinstance(message, m.Revived) else []
+
+    def is_refusal(self, verdict: Verdict) -> bool:
+        """The task was not to be revived."""
+        return verdict[0] != m.Revival.REVIVED
+
+    def answer_of(self, verdicts: Mapping[ClaimRow, Verdict | None]) -> m.Message:
+        """``Revival``s, in the order asked."""
+        unknown = (int(m.Revival.UNKNOWN), False)
+        return m.Revived(self.origin.request, bytes((verdicts.get(row) or unknown)[0] for row in self.rows))
+
+
+def rows_of(task_ids: bytes, tokens: bytes) -> list[ClaimRow]:
+    """Claims from the columns of a message."""
+    return list(zip(ids.split(task_ids), columns.unpack_u64(tokens), strict=True))
+
+
+def by_partition_of(host: Host, rows: Iterable[ClaimRow]) -> dict[int, list[ClaimRow]]:
+    """Rows by their partition."""
+    found: dict[int, list[ClaimRow]] = {}
+    for row in rows:
+        found.setdefault(ids.partition_of(row[0], host.parameters.partitions), []).append(row)
+    return found
+
+
+def _packed(rows: Sequence[ClaimRow]) -> tuple[bytes, bytes]:
+    return b"".join(row[0] for row in rows), columns.pack_u64([row[1] for row in rows])

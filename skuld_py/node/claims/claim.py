@@ -1,0 +1,222 @@
+"""The coordinator's side of claims: find a leader that has work, or wait for one.
+
+A claim is served from the partitions this node leads, or passed to other nodes, one at a time, in the order that
+the router gives. One that is given less than it wants is filled from the others, the best first; a silent one is
+waited for only for a moment, since the leases that it holds by then run. What the first node fills costs no other
+one a question. A claim that may wait parks here, without polling (``parking`` says when it is tried again), while
+there is room for it.
+
+Where no partition has a leader that grants, as far as this node knows, a claim is refused for that, or when its
+wait is over: "nothing" would mean that nothing waits.
+
+A claim of a paused queue parks too, or gets nothing when it may not wait, as if the queue were empty. So a worker
+need not know of pauses, and one that waits gets its task as soon as the queue is resumed.
+
+A claim is never sent twice, since it is not idempotent: a lost answer leaves a lease that lapses. An
+answer that comes too late is released at once; one that comes twice is not, since somebody may hold it. As long as
+a node that was asked has not said that it claimed nothing, the claim is never told so either, nor refused: who is
+given nothing else is told that it may have happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import attrs
+
+from skuld_py.model import messages as m
+from skuld_py.node.claims.grant import GrantOperation
+from skuld_py.node.operations.agenda import NEVER_MS
+from skuld_py.node.operations.operation import Host, Operation, Origin
+
+
+class Attempt(Operation):
+    """One try of a claim at one node, this one included.
+
+    It outlives the patience of its claim, for an answer that comes too late: those claims are released.
+    Each attempt has a number of its own, so an answer that comes twice is known for what it is.
+    """
+
+    def __init__(self, claim: ClaimOperation, peer: str, now_ms: int) -> None:
+        super().__init__(claim.host, claim.origin, now_ms)
+        self.peer = peer
+        self.began_ms = now_ms
+        self._claim = claim
+        self._patience_ends_ms = min(claim.fills_until_ms,
+                                     now_ms + claim.host.timing.grant_ms + claim.host.timing.resend_ms)
+
+    def begin(self, now_ms: int) -> None:
+        """Ask once; a claim is not idempotent."""
+        wish = self._claim.wish
+        self.host.send(self.peer, m.Delegate(self.request, wish.queue, self._claim.left, wish.lease_ms,
+                                             wish.holder))
+        self.host.schedule(self._patience_ends_ms, self)
+
+    def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
+        """Hand the answer to the claim, or give it back when the claim has gone on. Who says that it failed may
+        have claimed something."""
+        if peer != self.peer or not isinstance(message, m.Claimed | m.Failed):
+            return
+        self.end()
+        if isinstance(message, m.Claimed) and not message.batches:
+            self._claim.unheard -= 1
+        if self._claim.current is self:
+            self._claim.on_answer(now_ms, message)
+        elif isinstance(message, m.Claimed) and message.batches:
+            self.host.release_unwanted(now_ms, message)
+
+    def on_too_large(self, now_ms: int, peer: str, message: m.Failed) -> None:
+        """A failure like others."""
+        self.on_reply(now_ms, peer, message)
+
+    def on_gone(self, now_ms: int, gone: Collection[str]) -> None:
+        """Nobody will answer."""
+        if self.peer in gone and self._claim.current is self:
+            self._claim.go_on(now_ms)
+
+    def on_timer(self, now_ms: int) -> None:
+        """Let the claim go on without this peer; at the deadline, stop listening. What it was said to have it may
+        say again."""
+        if now_ms >= self.deadline_ms:
+            self.end()
+        else:
+            self.host.schedule(self.deadline_ms, self)
+        if self._claim.current is self:
+            self.host.router.forget(self.peer, self._claim.wish.queue)
+            self._claim.go_on(now_ms)
+
+
+class ClaimOperation(Operation):
+    """One client's claim."""
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int, wish: m.Claim) -> None:
+        super().__init__(host, origin, now_ms)
+        self.wish = wish
+        self.current: Attempt | None = None
+        self._began_ms = now_ms
+        self._waits_until_ms = now_ms + wish.wait_ms
+        self._untried: list[str] = []
+        self._tried: dict[str, None] = {}
+        self._granted = m.Claimed(origin.request, 0, ())
+        self.left = wish.count
+        """How many it wants besides what it was granted."""
+        self.fills_until_ms = NEVER_MS
+        """Until when others are asked for more, once it was granted something."""
+        self.has_news = False
+        """Whether the queue gained work here while the claim was being tried."""
+        self.unheard = 0
+        """How many nodes were asked that have not said that they claimed nothing."""
+        self.server = ""
+        """The node that granted it something, the last one."""
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether it waits for news, and not for an answer."""
+        return not self.is_closed and self.current is None
+
+    def begin(self, now_ms: int) -> None:
+        """Try everywhere once."""
+        self.try_again(now_ms, self.host.route(self.wish.queue))
+
+    def wake(self, now_ms: int) -> None:
+        """The queue gained work here. While a peer is being asked, that is kept for afterwards."""
+        if self.is_parked:
+            self.try_again(now_ms, [self.host.me.name])
+        else:
+            self.has_news = True
+
+    def try_again(self, now_ms: int, nodes: Sequence[str]) -> None:
+        """Try at the nodes given, this one being one of them; nowhere while the queue is paused."""
+        self.has_news = False
+        self._untried, self._tried = [] if self.host.settings.is_paused(self.wish.queue) else list(nodes), {}
+        self.go_on(now_ms)
+
+    def _try(self, now_ms: int, peer: str) -> None:
+        self._tried[peer] = None
+        self.current = Attempt(self, peer, now_ms)
+        self.unheard += 1
+        self.host.start(self.current, now_ms)
+
+    def on_answer(self, now_ms: int, message: m.Claimed | m.Failed) -> None:
+        """Claims, or nothing: then the next peer."""
+        assert self.current is not None, "an answer comes to the current attempt"
+        if isinstance(message, m.Claimed) and message.batches:
+            self.host.router.note_granted(self.current.peer, self.wish.queue, message.batches)
+            self.server = self.current.peer
+            self._note_granted(now_ms, self.current, message.batches)
+        elif self.current.peer != self.host.me.name:
+            self.host.router.forget(self.current.peer, self.wish.queue)
+        self.go_on(now_ms)
+
+    def _note_granted(self, now_ms: int, attempt: Attempt, batches: Sequence[m.ClaimBatch]) -> None:
+        """Its holder counts all leases from before the first of them was granted."""
+        if not self._granted.batches:
+            self.fills_until_ms = now_ms + self.host.timing.resend_ms
+            self._granted = attrs.evolve(self._granted, waited_ms=max(0, attempt.began_ms - self._began_ms))
+        self._granted = attrs.evolve(self._granted, batches=(*self._granted.batches, *batches))
+        limits = self.host.limits
+        size = sum(len(batch.bodies.data) for batch in self._granted.batches)
+        is_full = size > (limits.message_bytes - limits.batch_bytes) // 2
+        self.left = 0 if is_full else self.left - sum(len(batch.bodies) for batch in batches)
+        self._untried = self._others() if self.left > 0 else []
+
+    def _others(self) -> list[str]:
+        """Where there may be more: those that were to be asked, before them all that are said to have some."""
+        router, me = self.host.router, self.host.me.name
+        peers = dict.fromkeys([*router.hinted(self.wish.queue, self.host.live), *self._untried])
+        order = router.order(self.wish.queue, [peer for peer in peers if peer != me])
+        return [peer for peer in order if peer not in self._tried]
+
+    def go_on(self, now_ms: int) -> None:
+        """Ask the next node; without one, park, or end."""
+        self.current = None
+        while self._untried and now_ms < self.fills_until_ms:
+            peer = self._untried.pop(0)
+            if peer in self.host.live or peer == self.host.me.name:
+                self._try(now_ms, peer)
+                return
+        if self._granted.batches:
+            self.answer(self._with_proofs())
+            self.end()
+            return
+        if self.has_news:
+            self.try_again(now_ms, [self.host.me.name])
+            return
+        is_over = now_ms >= self._waits_until_ms
+        if is_over or not self.host.take_place(self):
+            self._give_nothing(is_over)
+            self.end()
+        else:
+            self.host.schedule(self._waits_until_ms, self)
+
+    def _with_proofs(self) -> m.Claimed:
+        granted = self._granted
+        return attrs.evolve(granted, batches=self.host.notary.certified(granted.batches)
+                            if self.wish.takes_proofs else granted.batches)
+
+    def _give_nothing(self, is_over: bool) -> None:
+        queue = self.wish.queue
+        if self.unheard:
+            self.give_up(f"{queue}: a leader did not answer in time, and may have claimed tasks that wait until"
+                         " their leases are over; try again")
+        elif not is_over:
+            self.refuse("busy", f"{queue}: nothing to claim now, and too many claims wait at this node,"
+                        " or over this connection; ask another node, without waiting, or with fewer claims for"
+                        " more tasks each")
+        elif self.host.has_leaders or self.host.settings.is_paused(queue):
+            self.answer(m.Claimed(self.origin.request, 0, ()))
+        else:
+            self.refuse("no_leader", f"{queue}: no partition has a leader that grants, as far as this"
+                        " node knows, so nobody can say what waits; elections take seconds, and need ZooKeeper"
+                        " and a majority of each partition's voters: see 'skuld status'")
+
+    def on_timer(self, now_ms: int) -> None:
+        """The wait is over."""
+        if self.is_parked and now_ms >= self._waits_until_ms:
+            self.go_on(now_ms)
+
+
+def lead_claim(host: Host, now_ms: int, origin: Origin, request: m.Delegate) -> None:
+    """The leader's side of a claim."""
+    host.start(GrantOperation(host, origin, now_ms, request.queue, request.count, request.lease_ms,
+                              request.holder), now_ms)

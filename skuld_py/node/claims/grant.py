@@ -1,0 +1,217 @@
+"""The leader's operation that grants claims: each partition's by its own cohort, and each by a majority.
+
+Claims that fall short are released by a monotone flag, so that the task waits again at once instead of being
+blocked by a phantom until the lease would end. Until that is done a majority may have recorded them: who gets no
+other claim is told that, and not that there is nothing.
+
+A follower's veto means that its copy knows more. The leader reads the vetoed tasks from it, so the
+same stale entry cannot stand at the head of the queue for ever. A veto because a lane is full may mean the
+opposite, that the follower has missed the end of another task's claim; so the leader reads that task too, and
+sends back what both know of it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+
+import attrs
+
+from skuld_py.model import columns, ids
+from skuld_py.model import messages as m
+from skuld_py.model.history import RELEASED
+from skuld_py.node.claims.pick import pick
+from skuld_py.node.operations.amendment import AmendOperation
+from skuld_py.node.operations.cohort import Ballot, CohortOperation
+from skuld_py.node.operations.operation import Host, Origin
+from skuld_py.partition.data.change import Change
+from skuld_py.partition.data.facts import Amendment, Grant
+from skuld_py.partition.data.rows import in_messages, merge_rows, read_rows
+from skuld_py.partition.vnode import Vnode
+
+NOTHING = columns.pack([])
+LESSON_TASKS = 16
+"""Vetoed tasks read by one question: the answer holds so many of the largest bodies and the longest histories."""
+
+
+class GrantOperation(CohortOperation):
+    """Claims from all partitions this node leads, best task first; up to ``count`` of ``queue``."""
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int, queue: str, count: int, lease_ms: int,
+                 holder: str) -> None:
+        super().__init__(host, origin, now_ms)
+        self.queue = queue
+        self.count = count
+        self._lease_ms = lease_ms
+        self._holder = holder
+        self._bodies: dict[bytes, bytes] = {}
+        self._failures: dict[Vnode, list[Amendment]] = {}
+        self._lessons = 0
+        self._blockers: dict[tuple[str, int], bytes] = {}
+        """Whose claims filled lanes, by who vetoed and partition."""
+        self._is_waiting = False
+
+    def begin(self, now_ms: int) -> None:
+        """Pick, record here, ask the cohorts. Partitions whose horizon is too near wait until it has moved. A
+        paused queue is to claims as an empty one."""
+        if self.host.settings.is_paused(self.queue):
+            self._grant(now_ms, {})
+            return
+        end_ms = now_ms + self._lease_ms
+        stocked = self.host.stocked(self.queue)
+        vnodes = {vnode.partition: vnode for vnode in stocked if vnode.may_grant_until(now_ms, end_ms)}
+        if len(vnodes) < len(stocked) and not any(vnode.replica.filing.heads(self.queue, None, 1)
+                                              for vnode in vnodes.values()):
+            self._is_waiting = True
+            self.host.await_horizon(now_ms, self)
+            self._wake(now_ms)
+        elif self.host.settings.lent(self.queue) is not None:
+            self._wake(now_ms)
+            self.host.borrow(now_ms, self)
+        else:
+            self._grant(now_ms, vnodes)
+
+    def on_lent(self, now_ms: int, count: int, leads: Mapping[int, int]) -> int:
+        """Grant of a limited queue what its home allows, on what this node led when it asked."""
+        if self.is_closed or self.has_answered:
+            return 0
+        self.count = min(self.count, count)
+        vnodes = {vnode.partition: vnode for vnode in self.host.stocked(self.queue)
+                  if self.count and leads.get(vnode.partition) == vnode.epoch
+                  and vnode.may_grant_until(now_ms, now_ms + self._lease_ms)}
+        self._grant(now_ms, {} if self.host.settings.is_paused(self.queue) else vnodes)
+        return sum(len(ballot.grant.ids) for ballot in self.ballots.values() if ballot.grant is not None)
+
+    def on_horizon(self, now_ms: int) -> None:
+        """A document was written, or read: try again."""
+        self._is_waiting = False
+        self.begin(now_ms)
+
+    def end(self) -> None:
+        """Who gave up lets others try."""
+        if self._is_waiting:
+            self.host.give_up_horizon(self.queue)
+        super().end()
+
+    def _grant(self, now_ms: int, vnodes: Mapping[int, Vnode]) -> None:
+        picked = pick(now_ms, vnodes, self.queue, self.count)
+        for partition, heads in self._within_bytes(vnodes, picked).items():
+            vnode = vnodes[partition]
+            message, grant = vnode.propose(now_ms, self.request, self.queue, heads, self._lease_ms,
+                                           self._holder)
+            if grant.ids:
+                self.open_ballot(vnode, message, grant)
+        if not self.ballots:
+            self.host.router.forget(self.host.me.name, self.queue)
+        self._wake(now_ms)
+        self.decide_if_settled(now_ms)
+
+    def _within_bytes(self, vnodes: Mapping[int, Vnode],
+                      picked: Mapping[int, list[bytes]]) -> dict[int, list[bytes]]:
+        """Cut what was picked to what one answer can carry, and keep the bodies for it."""
+        left = self.host.limits.batch_bytes
+        kept: dict[int, list[bytes]] = {}
+        for partition, heads in picked.items():
+            task_ids = [head[-ids.ID_BYTES :] for head in heads]
+            bodies = [body or b"" for body in vnodes[partition].replica.bodies(task_ids)]
+            sizes = list(accumulate(map(len, bodies)))
+            fitting = bisect_right(sizes, left) or (0 if self._bodies else 1)
+            if fitting:
+                kept[partition] = heads[:fitting]
+                self._bodies.update(zip(task_ids[:fitting], bodies, strict=False))
+            if fitting < len(heads):
+                return kept
+            left -= sizes[-1]
+        return kept
+
+    def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
+        """A follower recorded, vetoed, refused; or sent the tasks it had vetoed."""
+        if isinstance(message, m.Got):
+            self._learn(now_ms, peer, message)
+        elif isinstance(message, m.Granted):
+            ballot = self.record(now_ms, peer, message)
+            if ballot is not None:
+                self._note_vetoes(ballot, peer, columns.unpack_u64(message.vetoed), message.blockers)
+                self.decide_if_settled(now_ms)
+
+    def _note_vetoes(self, ballot: Ballot, peer: str, vetoed: Sequence[int], blockers: bytes) -> None:
+        if not vetoed or ballot.grant is None:
+            return
+        known = [index for index in vetoed if index < len(ballot.grant.ids)]
+        for index in known:
+            ballot.against.setdefault(index, {})[peer] = None
+        if blockers:
+            self._blockers[peer, ballot.vnode.partition] = blockers
+        wanted = blockers + b"".join(ballot.grant.ids[index] for index in known)
+        for at in range(0, len(wanted), ids.ID_BYTES * LESSON_TASKS):
+            self._lessons += 1
+            self.host.send(peer, m.Get(self.request, wanted[at : at + ids.ID_BYTES * LESSON_TASKS], is_bare=True))
+
+    def on_too_large(self, now_ms: int, peer: str, message: m.Failed) -> None:
+        """These vetoed tasks are left to an exchange."""
+        self._end_lesson(now_ms)
+
+    def _learn(self, now_ms: int, peer: str, message: m.Got) -> None:
+        learned = dict.fromkeys(row.id for row in message.tasks)
+        for row in message.tasks:
+            ballot = self.ballots.get(ids.partition_of(row.id, self.host.parameters.partitions))
+            if ballot is not None:
+                merge_rows(ballot.vnode.replica, now_ms, self.host.parameters.partitions, [row])
+        for partition, ballot in self.ballots.items():
+            blockers = [task_id for task_id in ids.split(self._blockers.get((peer, partition), b""))
+                        if task_id in learned]
+            rows = [attrs.evolve(row, body=NOTHING) for row in read_rows(ballot.vnode.replica, blockers, True)]
+            for part in in_messages(rows, self.host.limits):
+                self.host.send(peer, m.Repair(partition, tuple(part)))
+        self._end_lesson(now_ms)
+
+    def _end_lesson(self, now_ms: int) -> None:
+        self._lessons -= 1
+        if self.has_answered and not self._lessons:
+            self._release(now_ms)
+
+    def decide(self, now_ms: int) -> None:
+        """Answer what stands; wait for what vetoers know, then release what does not stand."""
+        if not self.has_answered:
+            batches: list[m.ClaimBatch] = []
+            is_in_doubt = False
+            for ballot in self.ballots.values():
+                assert ballot.grant is not None, "a grant operation opens ballots with grants"
+                failed = self._failed(ballot, ballot.grant)
+                batches += self._batches(ballot.grant, failed)
+                is_in_doubt = is_in_doubt or any(map(ballot.may_stand, failed))
+                if failed:
+                    self._failures[ballot.vnode] = [
+                        Amendment(ballot.grant.ids[index], ballot.grant.first_token + index,
+                                  ballot.grant.end_ms, RELEASED) for index in failed]
+            if batches or not is_in_doubt:
+                self.answer(m.Claimed(self.origin.request, 0, tuple(batches)))
+            else:
+                self.give_up("a cohort did not acknowledge claims in time; they are being released; try again")
+        if not self._lessons or now_ms >= self.deadline_ms:
+            self._release(now_ms)
+
+    def _failed(self, ballot: Ballot, grant: Grant) -> list[int]:
+        if not ballot.has_majority():
+            return list(range(len(grant.ids)))
+        return [index for index in sorted(ballot.against) if not ballot.has_majority(index)]
+
+    def _release(self, now_ms: int) -> None:
+        releases = {vnode: Change(rows) for vnode, rows in self._failures.items()
+                    if self.ballots[vnode.partition].is_led}
+        if releases:
+            release = AmendOperation(self.host, self.origin, now_ms, releases, m.Renewed(0, b""))
+            release.has_answered = True
+            self.host.start(release, now_ms)
+        self.end()
+
+    def _batches(self, grant: Grant, failed: Sequence[int]) -> Iterator[m.ClaimBatch]:
+        """Granted claims in runs of consecutive tokens."""
+        start = 0
+        for stop in [*failed, len(grant.ids)]:
+            task_ids = grant.ids[start:stop]
+            if task_ids:
+                yield m.ClaimBatch(b"".join(task_ids), grant.first_token + start, grant.end_ms,
+                                   columns.pack([self._bodies[task_id] for task_id in task_ids]))
+            start = stop + 1

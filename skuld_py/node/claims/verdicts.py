@@ -1,0 +1,238 @@
+"""The leader's verdicts on claims and dead tasks, by its own copy, before a majority records them.
+
+Only the newest claim of an open task can be renewed or ended, and only while its lease lasts: what comes late, or
+from an older claim, changes nothing. A question is repeated until it is answered, so what it asked for and has
+happened already is said again, and recorded again where it was not: the same word of the same holder is no second
+ending, the same revival no second one.
+
+A lease is renewed as a whole or not at all, since its holder counts the whole one from when it asked. One that
+would end beyond the document's horizon waits until that has moved, as grants do; while ZooKeeper is away it
+stays as it was. Rejected: to renew up to the horizon. The holder would have to learn how much that is. The
+difference of two ends says it only less what clocks' rates make of it, and some hundred renewals would use a
+lease up; and who renews by id and token alone has no old end. It would gain a third of a lease, when ZooKeeper
+is away for a quarter of an hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import attrs
+
+from skuld_py.model import columns, ids
+from skuld_py.model import messages as m
+from skuld_py.model.body import DEFAULT_RETRY, Body, header_of
+from skuld_py.model.history import (
+    CLAIMS_FOR_LIFE,
+    FAILED,
+    RELEASED,
+    REVIVED,
+    ROUNDS_MAX,
+    ClaimRecord,
+    History,
+    decode_history,
+)
+from skuld_py.model.retrying import pause_ms
+from skuld_py.model.state import State, state_of
+from skuld_py.node.claims.ask_leaders import ClaimRow, by_partition_of, rows_of
+from skuld_py.node.operations.amendment import AmendOperation
+from skuld_py.node.operations.operation import Host, Operation, Origin
+from skuld_py.partition.copies.garbage import shut
+from skuld_py.partition.data.change import Change
+from skuld_py.partition.data.facts import Amendment, Mark
+from skuld_py.partition.vnode import Vnode
+
+
+@attrs.frozen
+class Verdicts:
+    """By row, what the asker is told; and what is to be recorded for that to be true."""
+
+    told: Mapping[ClaimRow, int]
+    change: Change
+    cancelled: Sequence[bytes] = ()
+    """Tasks of these."""
+
+
+Judge = Callable[[Vnode, Sequence[ClaimRow]], Verdicts]
+Answer = Callable[[Mapping[ClaimRow, int], Collection[bytes]], m.Message]
+
+
+def lead_renewal(host: Host, now_ms: int, origin: Origin, request: m.Renew) -> None:
+    """The leader's side of ``Renew``: at once, if the horizons reach as far as the leases would."""
+    if host.awaits_horizon(origin):
+        return
+    if request.lease_ms and not _may_reach(host, now_ms, request):
+        host.start(HorizonWait(host, origin, now_ms, request), now_ms)
+        return
+    rows = rows_of(request.ids, request.tokens)
+    _lead(host, now_ms, origin, rows, lambda vnode, part: judge_renewals(vnode, now_ms, part, request.lease_ms),
+          lambda told, cancelled: _renewed(origin, rows, told, cancelled))
+
+
+def _may_reach(host: Host, now_ms: int, request: m.Renew) -> bool:
+    partitions = by_partition_of(host, rows_of(request.ids, request.tokens))
+    led = [vnode for partition in partitions if (vnode := host.renewing(partition)) is not None]
+    near = [vnode for vnode in led if not vnode.reaches(now_ms + request.lease_ms)]
+    return not near
+
+
+class HorizonWait(Operation):
+    """A renewal that waits until the horizon has moved. Without that, what became of it is not known."""
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int, request: m.Renew) -> None:
+        super().__init__(host, origin, now_ms, host.timing.grant_ms)
+        self._request = request
+
+    def begin(self, now_ms: int) -> None:
+        """Have it moved."""
+        self.host.schedule(self.deadline_ms, self)
+        self.host.await_horizon(now_ms, self)
+
+    def on_horizon(self, now_ms: int) -> None:
+        """Renew, if it is far enough now."""
+        if _may_reach(self.host, now_ms, self._request):
+            self.end()
+            lead_renewal(self.host, now_ms, self.origin, self._request)
+        else:
+            self.host.await_horizon(now_ms, self)
+
+    def on_timer(self, now_ms: int) -> None:
+        """Too late."""
+        self.give_up("the lease would end beyond the horizon in ZooKeeper, which could not be moved in time; the"
+                     " old end holds: try again, or for a shorter time")
+        self.end()
+
+
+def lead_conclusion(host: Host, now_ms: int, origin: Origin, request: m.Conclude) -> None:
+    """The leader's side of ``Conclude``."""
+    rows = rows_of(request.ids, request.tokens)
+    errors = dict(zip(rows, request.errors.unpack("errors"), strict=False))
+    _lead(host, now_ms, origin, rows,
+          lambda vnode, part: judge_conclusions(vnode, now_ms, part, request.kind, request.delay_ms, errors),
+          lambda told, cancelled: _renewed(origin, rows, told, cancelled))
+
+
+def lead_revival(host: Host, now_ms: int, origin: Origin, request: m.Revive) -> None:
+    """The leader's side of ``Revive``."""
+    rows = [(task_id, 0) for task_id in ids.split(request.ids)]
+    _lead(host, now_ms, origin, rows, lambda vnode, part: judge_revivals(vnode, now_ms, part),
+          lambda told, _: m.Revived(origin.request, bytes(told[row] for row in rows)))
+
+
+def _lead(host: Host, now_ms: int, origin: Origin, rows: Sequence[ClaimRow], judge: Judge, answer: Answer) -> None:
+    by_partition = by_partition_of(host, dict.fromkeys(rows))
+    led = {partition: vnode for partition in by_partition if (vnode := host.renewing(partition)) is not None}
+    if not all(partition in led for partition in by_partition):
+        host.reply(origin, m.Failed(origin.request, "not_leader", "no longer the leader", True))
+        return
+    verdicts = {led[partition]: judge(led[partition], part) for partition, part in by_partition.items()}
+    told = {row: number for verdict in verdicts.values() for row, number in verdict.told.items()}
+    cancelled = dict.fromkeys(task_id for verdict in verdicts.values() for task_id in verdict.cancelled)
+    changes = {vnode: verdict.change for vnode, verdict in verdicts.items() if verdict.change.ids}
+    host.start(AmendOperation(host, origin, now_ms, changes, answer(told, cancelled)), now_ms)
+
+
+def _renewed(origin: Origin, rows: Sequence[ClaimRow], told: Mapping[ClaimRow, int],
+             cancelled: Collection[bytes]) -> m.Message:
+    return m.Renewed(origin.request, columns.pack_u64([told.get(row, 0) for row in rows]), b"",
+                     columns.pack_u64([index for index, row in enumerate(rows)
+                                       if row[0] in cancelled and told.get(row)]))
+
+
+def open_claim(history: History, token: int, now_ms: int) -> ClaimRecord | None:
+    """The claim, if it can be renewed or ended: the newest of an open task, not ended, its lease not over."""
+    claim = history.claims.entries.get(token)
+    if history.completion.value is not None or history.newest_token != token or claim is None:
+        return None
+    return None if claim.kind or claim.end.value < now_ms else claim
+
+
+def judge_renewals(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow], lease_ms: int) -> Verdicts:
+    """A new end never lies before the old one, nor nearer than the whole lease. The claim of a cancelled task is
+    renewed too: its holder learns of it by this very answer."""
+    if not lease_ms:
+        return judge_conclusions(vnode, now_ms, rows, RELEASED, 0, {})
+    known = vnode.replica.histories([row[0] for row in rows])
+    amendments: list[Amendment] = []
+    cancelled: list[bytes] = []
+    for task_id, token in rows:
+        history = decode_history(known.get(vnode.replica.prefix + task_id))
+        claim = open_claim(history, token, now_ms)
+        if claim is None:
+            continue
+        amendments.append(Amendment(task_id, token, max(claim.end.value, now_ms + lease_ms)))
+        if history.cancelled.value is not None:
+            cancelled.append(task_id)
+    return Verdicts({(row.id, row.token): row.end_ms for row in amendments}, Change(amendments),
+                    cancelled)
+
+
+def judge_conclusions(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow], kind: int, delay_ms: int,
+                      errors: Mapping[ClaimRow, bytes]) -> Verdicts:
+    """Told is when the task may be claimed again, or the lease's end. Of two pauses the first one said stands."""
+    replica = vnode.replica
+    known = replica.histories([row[0] for row in rows])
+    bodies = dict(zip(rows, replica.bodies([row[0] for row in rows]), strict=True)) if delay_ms < 0 else {}
+    amendments: list[Amendment] = []
+    told: dict[ClaimRow, int] = {}
+    for row in rows:
+        task_id, token = row
+        history = decode_history(known.get(replica.prefix + task_id))
+        said = history.claims.entries.get(token)
+        if said is not None and said.kind == kind:
+            claim, until_ms = said, said.until_ms
+        else:
+            found = open_claim(history, token, now_ms)
+            if found is None:
+                continue
+            claim, until_ms = found, _until(history, bodies.get(row), now_ms, task_id, token, kind, delay_ms)
+        amendments.append(Amendment(task_id, token, claim.end.value, kind, until_ms))
+        told[row] = until_ms or claim.end.value
+    return Verdicts(told, Change(amendments, (), {row: errors[row] for row in told if errors.get(row)}))
+
+
+def _until(history: History, body: bytes | None, now_ms: int, task_id: bytes, token: int, kind: int,
+           delay_ms: int) -> int:
+    if kind == RELEASED:
+        return 0
+    if delay_ms < 0:
+        policy = DEFAULT_RETRY if body is None else header_of(body).retry
+        delay_ms = pause_ms(policy, history.attempts(now_ms - 1) + 1, task_id, token) if kind == FAILED else 0
+    return now_ms + delay_ms
+
+
+def judge_revivals(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow]) -> Verdicts:
+    """Told are ``Revival``s. One that has been revived and has not ended since is revived: who is not answered
+    asks again, and whoever waits for the task may have claimed it by then."""
+    replica = vnode.replica
+    task_ids = [row[0] for row in rows]
+    known = replica.histories(task_ids)
+    over = shut(replica, task_ids)
+    told: dict[ClaimRow, int] = {}
+    marks: list[Mark] = []
+    for row, body in zip(rows, replica.bodies(task_ids), strict=True):
+        history = decode_history(known.get(replica.prefix + row[0]))
+        if body is None:
+            told[row] = m.Revival.NO_TASK
+            continue
+        if history.completion.value is None and history.cancelled.value is not None:
+            told[row] = m.Revival.CANCELLED
+        elif row[0] in over:
+            told[row] = m.Revival.TOO_OLD
+        elif history.round >= ROUNDS_MAX:
+            told[row] = m.Revival.NOT_DEAD
+        elif state_of(history, decoded := Body.decode(body), now_ms, replica.skew_ms) is State.DEAD:
+            if 0 < decoded.expires_ms <= now_ms:
+                told[row] = m.Revival.EXPIRED
+                continue
+            if len(history.claims.entries) >= CLAIMS_FOR_LIFE:
+                told[row] = m.Revival.TOO_OLD
+                continue
+            told[row] = m.Revival.REVIVED
+            marks.append(Mark(row[0], REVIVED, history.round + 1, history.newest_token))
+        elif history.completion.value is None and history.round:
+            told[row] = m.Revival.REVIVED
+            marks.append(Mark(row[0], REVIVED, history.round, history.base))
+        else:
+            told[row] = m.Revival.NOT_DEAD
+    return Verdicts(told, Change((), marks))

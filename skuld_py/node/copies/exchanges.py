@@ -1,0 +1,255 @@
+"""When this node compares its partitions with other owners, and with whom.
+
+An exchange has a reason: a node came up, a leader was made, a copy was not acknowledged, somebody asked;
+and besides each partition is compared with each other owner in turn, since what nobody noticed has no
+reason. Few run at once. Those that a candidate waits for go first, since its partition has no leader
+meanwhile; then those that a leader takes part in: claims are granted from its copy. What is wanted waits, what
+made a lap waits behind it with its place kept, what failed is owed again.
+
+Partitions are many and exchanges short, so a round over all is spread over its time, some partitions at each step,
+and only so many passes begin in ``PACE_MS``, whatever is wanted: when thousands move, the rest of the node's work
+goes on beside them.
+
+Hash trees are drafted here too, one at a time and in small steps: after a start, and now and then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from skuld_py.model import messages as m
+from skuld_py.model.document import Member
+from skuld_py.node.copies.lineup import Key, Lineup
+from skuld_py.node.operations.household import Household
+from skuld_py.partition.copies.exchange import Exchange, Pass, Progress
+
+ROUND_PARTITIONS = 64
+"""Partitions of a round that come to be compared at a time."""
+PACE_MS, PACE_PASSES = 100, 40
+"""Passes begun in so many milliseconds: a tenth of a core or so."""
+SYNC, LED, OTHER = range(3)
+
+
+class Comparing:
+    """The exchanges of one node."""
+
+    def __init__(self, node: Household) -> None:
+        self._node = node
+        self._next_round_ms = 0
+        self._round = 0
+        self._next_draft_ms = 0
+        self._next_redraft_ms: int | None = None
+        self._redrafts = 0
+        self._running: dict[Key, Exchange] = {}
+        self._waiting: dict[Key, Exchange | None] = {}
+        self._lineup = Lineup(self._rank)
+        """Those of the waiting of which the tree is built."""
+        self._unbuilt: dict[Key, None] = {}
+        """The others."""
+        self._awaited: dict[Key, None] = {}
+        """Those that a candidate waits for."""
+        self._changed = node.bulletin.subscribe()
+        self._next_in_round = 0
+        self._drafted = 0
+        self._window_ends_ms = 0
+        self._begun_in_window = 0
+        self._wanted_again: dict[Key, None] = {}
+        self._debts: dict[str, dict[int, None]] = {}
+        self._is_stirred = False
+        self.begun = 0
+        """Passes begun so far."""
+        self._serials: dict[Key, int] = {}
+
+    # -- reasons -------------------------------------------------------------------------------
+
+    def on_members(self, came: Sequence[Member]) -> None:
+        """Compare with whoever came; one side of each pair asks."""
+        self._is_stirred = True
+        for member in came:
+            if self._node.me.name < member.name:
+                for vnode in self._node.vnodes:
+                    self.want(vnode.partition, member.name)
+
+    def want(self, partition: int, peer: str) -> None:
+        """Compare a partition with another owner, from the beginning, when there is room."""
+        keepers = self._node.keepers(partition)
+        if peer != self._node.me.name and peer in keepers and self._node.me.name in keepers:
+            self.demand(partition, peer)
+
+    def demand(self, partition: int, peer: str) -> None:
+        """Compare a partition with any node, owner or not; the pass begins after this moment."""
+        self._is_stirred = True
+        key = (partition, peer)
+        if key in self._running or self._waiting.get(key) is not None:
+            self._wanted_again[key] = None
+        elif key not in self._waiting:
+            self._wait(key, None)
+
+    def _wait(self, key: Key, exchange: Exchange | None) -> None:
+        self._waiting[key] = exchange
+        if self._node.vnodes[key[0]].replica.tree.is_built:
+            self._lineup.add(key)
+        else:
+            self._unbuilt[key] = None
+
+    def pursue(self, partition: int, peer: str, *, is_awaited: bool = False) -> None:
+        """Compare a partition with any node unless that is under way or waits; asked for again and again.
+        ``is_awaited``: a candidate waits for it."""
+        key = (partition, peer)
+        if is_awaited and key not in self._awaited:
+            self._awaited[key] = None
+            self._lineup.sort(partition)
+        if key not in self._running and key not in self._waiting:
+            self.demand(partition, peer)
+
+    def progress(self, partition: int, peer: str) -> Progress | None:
+        """How far a running or resting exchange is; None without one."""
+        exchange = self._running.get((partition, peer)) or self._waiting.get((partition, peer))
+        return None if exchange is None else exchange.progress
+
+    def on_invite(self, invite: m.Invite) -> None:
+        """Somebody thinks that this copy lags."""
+        for name in self._node.keepers(invite.partition):
+            self.want(invite.partition, name)
+
+    def owe(self, peer: str, partitions: Collection[int]) -> None:
+        """Note that a peer may lack copies, to be told when it is heard of again."""
+        self._debts.setdefault(peer, {}).update(dict.fromkeys(partitions))
+
+    def pay(self, peer: str) -> None:
+        """A peer was heard of: see to what it may lack."""
+        for partition in self._debts.pop(peer, {}):
+            if self._node.me.name in self._node.keepers(partition):
+                self.want(partition, peer)
+            else:
+                self._node.send(peer, m.Invite(partition))
+
+    # -- time ----------------------------------------------------------------------------------
+
+    def deadline(self) -> int:
+        """When ``look`` has something to do."""
+        due_ms = min(self._next_round_ms, self._next_draft_ms,
+                     *(exchange.deadline_ms for exchange in self._running.values()))
+        return min(due_ms, self._window_ends_ms) if self._is_stirred else due_ms
+
+    def look(self, now_ms: int) -> None:
+        """Draft; end what takes too long, ask again what was not answered; begin what is wanted or due."""
+        if now_ms >= self._next_draft_ms:
+            self._draft(now_ms)
+        for key, exchange in list(self._running.items()):
+            if exchange.has_expired(now_ms):
+                self._end(key)
+                self.owe(key[1], [key[0]])
+            elif now_ms >= exchange.deadline_ms:
+                self._node.carry_out(exchange.on_deadline(now_ms))
+        if now_ms >= self._next_round_ms:
+            self._begin_round(now_ms)
+        if self._is_stirred:
+            self._begin_waiting(now_ms)
+
+    def _begin_round(self, now_ms: int) -> None:
+        """The next partitions of the round, or the first of the next one."""
+        count, first = len(self._node.vnodes), self._next_in_round
+        self._round += first == 0
+        end = min(first + ROUND_PARTITIONS, count)
+        self._next_in_round = end % count
+        self._next_round_ms = now_ms + max(1, self._node.timing.exchange_ms * (end - first) // count)
+        for vnode in self._node.vnodes[first:end]:
+            others = [name for name in self._node.keepers(vnode.partition) if name != self._node.me.name]
+            if others:
+                name = others[self._round % len(others)]
+                if (vnode.partition, name) not in self._running:
+                    self.want(vnode.partition, name)
+
+    def _begin_waiting(self, now_ms: int) -> None:
+        """Begin what there is room for; what the pace does not allow yet, when it does."""
+        self._is_stirred = False
+        for partition in self._changed:
+            self._lineup.sort(partition)
+        self._changed.clear()
+        if now_ms >= self._window_ends_ms:
+            self._window_ends_ms, self._begun_in_window = now_ms + PACE_MS, 0
+        while len(self._running) < self._node.timing.exchanges:
+            key = self._lineup.first(self._node.live)
+            if key is None:
+                return
+            if self._begun_in_window >= PACE_PASSES:
+                self._is_stirred = True
+                return
+            self._lineup.remove(key)
+            self._awaited.pop(key, None)
+            self._begin(now_ms, key, self._waiting.pop(key))
+
+    def _begin(self, now_ms: int, key: Key, exchange: Exchange | None) -> None:
+        node, (partition, peer) = self._node, key
+        if exchange is not None:
+            self._running[key] = exchange
+            node.carry_out(exchange.resume(now_ms))
+            return
+        vnode = node.vnodes[partition]
+        exchange = self._running[key] = Exchange(vnode.replica, peer, node.limits, node.timing,
+                                                 node.parameters.partitions, node.next_request)
+        exchange.is_leaving = not vnode.takes_writes(node.owners(partition))
+        self.begun += 1
+        self._begun_in_window += 1
+        self._serials[key] = self.begun
+        node.carry_out(exchange.begin(now_ms))
+
+    def _rank(self, key: Key) -> int:
+        """Those first that a candidate waits for, then those in which a leader takes part."""
+        partition, peer = key
+        if key in self._awaited:
+            return SYNC
+        return LED if self._node.leader_of(partition) in (self._node.me.name, peer) else OTHER
+
+    def _draft(self, now_ms: int) -> None:
+        timing, count = self._node.timing, len(self._node.vnodes)
+        for at in range(count):
+            tree = self._node.vnodes[(self._drafted + at) % count].replica.tree
+            if tree.is_drafting:
+                self._drafted = (self._drafted + at) % count
+                tree.advance(timing.draft_rows)
+                self._line_up_built()
+                self._next_draft_ms = now_ms + timing.draft_pause_ms
+                return
+        pace_ms = timing.draft_ms // len(self._node.vnodes)
+        if self._next_redraft_ms is not None and now_ms >= self._next_redraft_ms:
+            self._node.vnodes[self._redrafts % len(self._node.vnodes)].replica.tree.redraft()
+            self._redrafts += 1
+            self._next_redraft_ms, self._next_draft_ms = now_ms + pace_ms, now_ms + timing.draft_pause_ms
+            return
+        if self._next_redraft_ms is None:
+            self._next_redraft_ms = now_ms + pace_ms
+        self._next_draft_ms = self._next_redraft_ms
+
+    def _line_up_built(self) -> None:
+        """What waited for the tree that was drafted."""
+        partition = self._drafted
+        if self._unbuilt and self._node.vnodes[partition].replica.tree.is_built:
+            for key in [key for key in self._unbuilt if key[0] == partition]:
+                self._is_stirred = True
+                del self._unbuilt[key]
+                self._lineup.add(key)
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def on_answer(self, now_ms: int, peer: str, answer: m.Probed | m.Compared | m.Fetched) -> None:
+        """An answer to one of our exchanges."""
+        key = (answer.partition, peer)
+        exchange = self._running.get(key)
+        if exchange is None:
+            return
+        self._node.carry_out(exchange.on_answer(now_ms, answer))
+        if exchange.is_done:
+            self._end(key)
+            self._node.on_pass(now_ms, Pass(*key, self._serials.pop(key), exchange.oldest, exchange.progress))
+        elif exchange.is_resting:
+            del self._running[key]
+            self._wait(key, exchange)
+            self._is_stirred = True
+
+    def _end(self, key: Key) -> None:
+        del self._running[key]
+        self._is_stirred = True
+        if self._wanted_again.pop(key, key) is None:
+            self._wait(key, None)

@@ -1,0 +1,221 @@
+"""Data on its way: nodes that take partitions over, fill them again, or hand them off.
+
+Each partition of this node has a role, and the role a job, derived anew at every look from what is
+known, never from what changed:
+
+* a *learner* (placed here, no vote yet) compares with voters until a majority of them is through. Then it
+  holds all that was acknowledged before it began, and says so in gossip; its leader may seat it. What comes
+  later reaches it directly, as to all keepers;
+* a *suspect* (its memory is not to be trusted) asks others for the newest epoch they have promised, and
+  compares with them, until there are so many that any majority it ever belonged to is met among them. Then
+  it adopts the highest promise, as one made to nobody, and is trusted again;
+* a *zombie* (neither placed here nor voting) takes no writes any more. It compares with voters until it has
+  nothing left to give to a majority of them, reads in the document that it has no vote, and then drops its
+  records, some at each look;
+* a candidate may ask a new member to *sync*: to compare with the voters that it has read, after they voted.
+
+Nothing is remembered over a restart: the job begins anew and finds little left to do.
+
+Source: Skuld's zombies, which its authors designed and never built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from skuld_py.model import messages as m
+from skuld_py.model.document import Document
+from skuld_py.model.events import ReadDocument
+from skuld_py.node.copies.exchanges import Comparing
+from skuld_py.node.operations.agenda import Agenda
+from skuld_py.node.operations.household import Household
+from skuld_py.partition.copies.exchange import Pass
+from skuld_py.partition.leadership.quorum import has_majority, majority
+from skuld_py.partition.vnode import Role, Vnode
+
+ASK_PAUSE_MS = 500
+DROP_ROWS = 2_000
+NO_JOB = (Role.MEMBER, Role.STRANGER)
+
+
+@attrs.define
+class Job:
+    """What a partition's role asks for. ``first`` numbers the first exchange that counts; ``through`` are the
+    peers compared with and their starts, ``promised`` what they told."""
+
+    role: Role
+    era: int
+    first: int
+    through: dict[str, str] = attrs.field(factory=dict)
+    promised: dict[str, int] = attrs.field(factory=dict)
+    next_ask_ms: int = 0
+    rows: int = 0
+    is_done: bool = False
+    is_confirmed: bool = False
+    """The partition document says so too: this node, whose memory may be old, has no vote."""
+
+
+@attrs.define
+class Syncing:
+    """A candidate's wish: compare with all ``sources``."""
+
+    candidate: str
+    epoch: int
+    first: int
+    sources: Sequence[str]
+    through: dict[str, None] = attrs.field(factory=dict)
+
+
+class Moving:
+    """The jobs of one node."""
+
+    def __init__(self, node: Household, comparing: Comparing) -> None:
+        self._node = node
+        self._comparing = comparing
+        self._jobs: dict[int, Job] = {}
+        self._agenda = Agenda()
+        """When a job that is under way goes on."""
+        self._syncs: dict[int, Syncing] = {}
+
+    def look(self, now_ms: int, partitions: Sequence[int]) -> None:
+        """Derive the jobs of these partitions, and go on with them and with those under way."""
+        under_way = self._agenda.take(now_ms, self._node.timing.look_jobs)
+        for partition in sorted({*partitions, *under_way}):
+            self._look_at(now_ms, self._node.vnodes[partition])
+        for partition, sync in list(self._syncs.items()):
+            if self._node.vnodes[partition].standing.epoch >= sync.epoch:
+                del self._syncs[partition]  # that candidate has won without, or never will
+                continue
+            for name in sync.sources:
+                if name not in sync.through:
+                    self._comparing.pursue(partition, name, is_awaited=True)
+
+    def _look_at(self, now_ms: int, vnode: Vnode) -> None:
+        partition, role = vnode.partition, vnode.role(self._node.owners(vnode.partition))
+        if role in NO_JOB:
+            if self._jobs.pop(partition, None) is not None:
+                self._node.bulletin.change(partition)
+            return
+        job = self._jobs.get(partition)
+        if job is None or (job.role, job.era) != (role, vnode.standing.era):
+            job = self._jobs[partition] = Job(role, vnode.standing.era, self._comparing.begun + 1)
+            self._node.bulletin.change(partition)
+        if role is Role.ZOMBIE:
+            self._forget_restarted(vnode, job)
+            self._ask_document(now_ms, vnode, job)
+            self.drop(partition)
+        if not job.is_done:
+            self._go_on(now_ms, vnode, job)
+        if role is Role.ZOMBIE or not job.is_done:
+            self._agenda.note(partition, now_ms)
+
+    def _forget_restarted(self, vnode: Vnode, job: Job) -> None:
+        """Who started anew may have been wiped: what it was given counts only once it has been seen again."""
+        job.through = {name: boot for name, boot in job.through.items() if self._boot(name) == boot}
+        job.is_done = has_majority(vnode.standing.cohort, job.through)
+
+    def _ask_document(self, now_ms: int, vnode: Vnode, job: Job) -> None:
+        if job.is_done and not job.is_confirmed and now_ms >= job.next_ask_ms:
+            job.next_ask_ms = now_ms + ASK_PAUSE_MS
+            self._node.carry_out([ReadDocument(vnode.partition)])
+
+    def _boot(self, name: str) -> str:
+        member = self._node.live.get(name)
+        return member.boot if member is not None else ""
+
+    def _go_on(self, now_ms: int, vnode: Vnode, job: Job) -> None:
+        others = [name for name in vnode.standing.cohort
+                  if name != self._node.me.name and name in self._node.live]
+        if job.role is Role.SUSPECT and now_ms >= job.next_ask_ms:
+            job.next_ask_ms = now_ms + ASK_PAUSE_MS
+            for name in others:
+                if name not in job.promised:
+                    self._node.send(name, m.RequestVote(vnode.partition, max(1, vnode.standing.epoch),
+                                                        vnode.standing.cohort, True))
+        for name in others:
+            if name not in job.through and (job.role is not Role.SUSPECT or name in job.promised):
+                self._comparing.pursue(vnode.partition, name)
+
+    def on_pass(self, now_ms: int, ended: Pass) -> None:
+        """An exchange is through: perhaps it was the last that a job needed."""
+        partition = ended.partition
+        job = self._jobs.get(partition)
+        if job is not None and ended.serial >= job.first and not job.is_done:
+            job.rows += ended.progress.fetched_rows + ended.progress.given_rows
+            if job.role is not Role.ZOMBIE or not ended.progress.given_rows:
+                job.through[ended.peer] = self._boot(ended.peer)
+            self._finish(now_ms, self._node.vnodes[partition], job)
+            self._node.bulletin.change(partition)
+        sync = self._syncs.get(partition)
+        if sync is not None and ended.serial >= sync.first:
+            sync.through[ended.peer] = None
+            if all(name in sync.through for name in sync.sources):
+                del self._syncs[partition]
+                self._node.send(sync.candidate, m.Synced(partition, sync.epoch))
+
+    def _finish(self, now_ms: int, vnode: Vnode, job: Job) -> None:
+        cohort = vnode.standing.cohort
+        if job.role is Role.LEARNER:
+            job.is_done = has_majority(cohort, job.through)
+        elif job.role is Role.SUSPECT:
+            told = [name for name in job.through if name in job.promised and name in cohort]
+            if cohort and len(told) > len(cohort) - majority(len(cohort)):
+                vnode.trust(now_ms, max(job.promised[name] for name in told))
+                job.is_done = True
+        elif has_majority(cohort, job.through):
+            job.is_done = True
+
+    def drop(self, partition: int, limit: int = DROP_ROWS) -> None:
+        """Delete some of what has been handed off."""
+        vnode, job = self._node.vnodes[partition], self._jobs[partition]
+        is_zombie = vnode.role(self._node.owners(partition)) is Role.ZOMBIE
+        if is_zombie and job.is_done and job.is_confirmed and job.era == vnode.standing.era:
+            vnode.replica.drop(limit)
+            if vnode.replica.is_empty():
+                self._node.bulletin.change(partition)
+
+    def on_vote(self, peer: str, vote: m.Vote) -> None:
+        """The answer to a suspect's question."""
+        job = self._jobs.get(vote.partition)
+        is_asked = vote.is_trial and job is not None and job.role is Role.SUSPECT
+        if job is not None and is_asked and self._node.vnodes[vote.partition].believes(vote.promised):
+            job.promised[peer] = max(vote.promised, job.promised.get(peer, 0))
+
+    def on_read(self, now_ms: int, partition: int, document: Document) -> None:
+        """Where no leader has ever been, there is nothing to have forgotten; who has no vote may drop."""
+        vnode, job = self._node.vnodes[partition], self._jobs.get(partition)
+        if job is not None and document.era == job.era and self._node.me.name not in document.cohort:
+            job.is_confirmed = job.role is Role.ZOMBIE and job.is_done
+        if vnode.suspicion and not document.epoch and not vnode.standing.epoch:
+            vnode.trust(now_ms, 0)
+
+    def on_sync(self, now_ms: int, candidate: str, message: m.Sync) -> None:
+        """A candidate that would lead this node asks it to take over what the voters hold."""
+        vnode = self._node.vnodes[message.partition]
+        if not vnode.is_trusted or self._node.me.name not in message.cohort:
+            return
+        if not vnode.believes(message.epoch, (*message.cohort, *message.sources), message.base):
+            return
+        vnode.expect(message.epoch, message.cohort, message.base)
+        sources = [name for name in message.sources if name != self._node.me.name]
+        self._syncs[message.partition] = Syncing(candidate, message.epoch, self._comparing.begun + 1, sources)
+        for name in sources:
+            self._comparing.pursue(message.partition, name, is_awaited=True)
+
+    def rows(self) -> tuple[m.MoveRow, ...]:
+        """What is under way here, for status."""
+        return tuple(row for partition in sorted(self._jobs) if (row := self.row(partition)) is not None)
+
+    def row(self, partition: int) -> m.MoveRow | None:
+        """What of a partition is under way, for gossip too."""
+        job = self._jobs.get(partition)
+        if job is None:
+            return None
+        return m.MoveRow(partition, self._node.me.name, job.role.value, job.rows + self._rows_under_way(partition),
+                         job.is_done, self._node.vnodes[partition].suspicion[:200])
+
+    def _rows_under_way(self, partition: int) -> int:
+        running = (self._comparing.progress(partition, name) for name in self._node.keepers(partition))
+        return sum(progress.fetched_rows + progress.given_rows for progress in running if progress is not None)

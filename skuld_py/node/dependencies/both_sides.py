@@ -1,0 +1,71 @@
+"""The two sides of dependencies on one node: what it asks (``watching``), and what it tells (``telling``).
+
+Each turn looks at the partitions that it touched, and at what is due; new leaderships are noticed every
+``watch_ms``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from skuld_py.node.dependencies.dependency_side import Telling
+from skuld_py.node.dependencies.dependent_side import Watching
+from skuld_py.node.operations.household import Household
+
+
+class Depending:
+    """Its duties towards tasks that wait for others."""
+
+    def __init__(self, node: Household) -> None:
+        self._node = node
+        self._watching = Watching(node)
+        self._telling = Telling(node)
+        self._next_ms = 0
+        self._led: dict[int, int] = {}
+        """Epoch of each partition led."""
+        self._changed = node.bulletin.subscribe()
+        self._could = False
+
+    def deadline(self) -> int:
+        """When it next has something to do."""
+        return min(self._watching.deadline(), self._telling.deadline())
+
+    def look(self, now_ms: int, drain: Callable[[int], None]) -> None:
+        """Ask and tell what is due; and what that leads to on this node: a failure may kill a whole chain."""
+        if now_ms >= self._next_ms:
+            self._next_ms = now_ms + self._node.timing.watch_ms
+            self._follow(now_ms)
+        while self._hear(now_ms) | self._watching.look(now_ms) | self._telling.look(now_ms):
+            drain(now_ms)
+
+    def _follow(self, now_ms: int) -> None:
+        could, self._could = self._could, self._node.may_grant
+        changed = sorted(self._changed) if could == self._could else range(len(self._node.vnodes))
+        self._changed.clear()
+        for partition in changed:
+            vnode, known = self._node.vnodes[partition], self._led.get(partition)
+            if vnode.is_leading and self._could:
+                if vnode.epoch != known:
+                    self._led[partition] = vnode.epoch
+                    self._watching.begin(now_ms, partition)
+                    self._telling.begin(now_ms, partition)
+            elif known is not None:
+                del self._led[partition]
+                self._watching.leave(partition)
+                self._telling.leave(partition)
+
+    def _hear(self, now_ms: int) -> bool:
+        has_asked = False
+        for partition in self._node.bulletin.touched:
+            vnode = self._node.vnodes[partition]
+            waiting = vnode.replica.filing.waiting
+            if not waiting.is_stirred:
+                continue
+            if partition in self._led and vnode.is_leading:
+                if waiting.is_overfull:
+                    self._watching.begin(now_ms, partition)
+                if waiting.has_news:
+                    self._telling.begin(now_ms, partition)
+                has_asked = self._watching.hear(now_ms, vnode, list(waiting.fresh)) or has_asked
+            waiting.fresh, waiting.is_overfull, waiting.has_news = {}, False, False
+        return has_asked

@@ -1,0 +1,1 @@
+"""What a node knows and merely keeps: settings, the heads of queues, leaders, who waits, which claims are proved."""

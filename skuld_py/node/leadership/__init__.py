@@ -1,0 +1,1 @@
+"""Who leads a partition, what clocks say about that, and what nodes tell each other of it unasked."""

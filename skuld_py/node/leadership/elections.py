@@ -1,0 +1,406 @@
+"""Keeps the partitions of a node led and their tasks moving: elections, upkeep, lapses, expiries.
+
+None of it is asked for by anybody; all of it is driven by deadlines and by what is heard.
+
+Cost follows what changed, not what exists. A partition is looked at when something of it changed (``bulletin``),
+when what a look before found comes due (``agenda``), and when something that concerns many changed: members,
+placement, whom this node hears, whether it may grant. Besides, a slow round looks at all of them in turn. It finds
+what only time brings and no agenda knows (a clock that agrees again, say), and would find a change of which nobody
+said so. Of few partitions each look is at all.
+
+Rejected: to look at every partition every time, which at 4,096 is a third of a core for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+import attrs
+
+from skuld_py.model import messages as m
+from skuld_py.model.events import DocumentRead, ReadDocument
+from skuld_py.node.claims.expiry import bury_expired
+from skuld_py.node.copies.exchanges import Comparing
+from skuld_py.node.copies.moves import Moving
+from skuld_py.node.leadership.gossip import Gossiping
+from skuld_py.node.operations.agenda import NEVER_MS, Agenda
+from skuld_py.node.operations.household import Household
+from skuld_py.node.retention.slices import Collecting
+from skuld_py.partition.copies.exchange import Pass
+from skuld_py.partition.leadership.evaluator import Facts
+from skuld_py.partition.leadership.quorum import has_majority
+from skuld_py.partition.vnode import Role, Vnode
+
+URGENT_MS = 0
+"""Due before all that comes due with time."""
+
+
+class Steward:
+    """The standing duties of one node."""
+
+    def __init__(self, node: Household, comparing: Comparing, moving: Moving) -> None:
+        self._node = node
+        self._comparing = comparing
+        self._moving = moving
+        self.collecting = Collecting(node, comparing)
+        self.gossiping = Gossiping(node, moving, self.collecting.awaited)
+        self._heard_ms: dict[str, int] = {}
+        self._since_ms: dict[str, int] = {}
+        self._next_look_ms = 0
+        self._agenda = Agenda()
+        """When each partition's leadership is to be looked at."""
+        self._changed = node.bulletin.subscribe()
+        self._risen = node.bulletin.subscribe()
+        self._next_in_round = 0
+        self._could: tuple[bool, bool] = (False, False)
+        """Whether it was connected, and might grant, at the last look."""
+        self._heard: dict[str, None] = {}
+        """Who was heard then."""
+        self._lapses = Agenda()
+        """When the next claim of each partition lapses or pause ends, or earlier."""
+        self._expiries = Agenda()
+        """When the next task of each partition expires, or earlier; kept for those that are led."""
+        self._next_burial_ms = 0
+        self._led: dict[int, tuple[int, int]] = {}
+        """Epoch of each partition led, and since when."""
+        self._shifting: dict[int, None] = {}
+        """Partitions led here that are about to change leader or cohort."""
+        self._next_search_ms: dict[int, int] = {}
+        self._unread = {vnode.partition: None for vnode in node.vnodes}
+        """Partitions whose document was not read yet in this life; nothing is promised for them."""
+        self._next_read_ms = 0
+        for vnode in node.vnodes:
+            self._agenda.note(vnode.partition, 0)
+            self._note_times(vnode)
+
+    # -- time ----------------------------------------------------------------------------------
+
+    def deadline(self) -> int:
+        """When duties are due next."""
+        return min(self.gossiping.next_ms, self._next_look_ms, self._lapses.due_ms,
+                   self._expiries.due_ms)
+
+    def look(self, now_ms: int) -> None:
+        """See to everything that is due."""
+        if now_ms >= self._lapses.due_ms:
+            self._sweep(now_ms)
+        if now_ms >= self._expiries.due_ms:
+            self._bury(now_ms)
+        if self._unread and now_ms >= self._next_read_ms and self._node.is_connected:
+            self._read(now_ms)
+        if now_ms >= self._next_look_ms:
+            self._next_look_ms = now_ms + self._node.timing.heir_delay_ms
+            self._notice(now_ms)
+            partitions = self._due(now_ms)
+            for partition in partitions:
+                vnode = self._node.vnodes[partition]
+                self._agenda.note(partition, self._see_to_leader(now_ms, vnode))
+            self._moving.look(now_ms, partitions)
+            self.collecting.look(now_ms)
+        self.gossiping.look(now_ms)
+
+    def _read(self, now_ms: int) -> None:
+        """Ask for documents not read yet, of many some at a time."""
+        timing = self._node.timing
+        asked = [*islice(self._unread, timing.look_due)]
+        self._next_read_ms = now_ms + (timing.vote_ms if len(asked) == len(self._unread) else timing.heir_delay_ms)
+        for partition in asked:
+            del self._unread[partition]
+            self._unread[partition] = None
+        self._node.carry_out([ReadDocument(partition) for partition in asked])
+
+    def _notice(self, now_ms: int) -> None:
+        """Mark what is concerned by a change that no partition can know of."""
+        could, self._could = self._could, (self._node.is_connected, self._node.may_grant)
+        if could != self._could:
+            self.mark_all(now_ms)
+        heard, self._heard = self._heard, {name: None for name in self._node.live if self._is_heard(now_ms, name)}
+        if heard != self._heard:
+            changed = heard.keys() ^ self._heard.keys()
+            for vnode in self._node.vnodes:
+                if vnode.leader in changed:
+                    self._agenda.note(vnode.partition, URGENT_MS)
+                elif vnode.is_leading:
+                    self._agenda.note(vnode.partition, now_ms)
+
+    def mark_all(self, now_ms: int) -> None:
+        """Look at every partition, those that have waited for longer first."""
+        for vnode in self._node.vnodes:
+            self._agenda.note(vnode.partition, now_ms)
+
+    def mark(self, now_ms: int, partitions: Sequence[int]) -> None:
+        """Look at these."""
+        for partition in partitions:
+            self._agenda.note(partition, now_ms)
+
+    def _due(self, now_ms: int) -> list[int]:
+        """What is to be looked at: changed, due, or next in the round."""
+        timing, count = self._node.timing, len(self._node.vnodes)
+        for partition in self._changed:
+            self._agenda.note(partition, URGENT_MS)
+        self._changed.clear()
+        due = self._agenda.take(now_ms, timing.look_due)
+        first, length = self._next_in_round, min(timing.look_round, count)
+        self._next_in_round = (first + length) % count
+        return sorted({*due, *((first + at) % count for at in range(length))})
+
+    def _sweep(self, now_ms: int) -> None:
+        for partition in self._lapses.take(now_ms, len(self._node.vnodes)):
+            vnode = self._node.vnodes[partition]
+            vnode.replica.filing.sweep(now_ms, self._node.timing.sweep_rows)
+            self._note_times(vnode)
+
+    def _note_times(self, vnode: Vnode) -> None:
+        filing = vnode.replica.filing
+        if filing.next_lapse_ms is not None:
+            self._lapses.note(vnode.partition, filing.next_lapse_ms)
+        if filing.next_expiry_ms is not None:
+            self._expiries.note(vnode.partition, max(filing.next_expiry_ms, self._next_burial_ms))
+
+    def _bury(self, now_ms: int) -> None:
+        """See to what has expired, of many tasks some at a time; of a partition that is not led here, its leader
+        does, and this node when it comes to lead."""
+        self._next_burial_ms = now_ms + self._node.timing.bury_ms
+        for partition in self._expiries.take(now_ms, self._node.timing.look_due):
+            vnode = self._node.vnodes[partition]
+            if vnode.is_leading:
+                if self._node.may_grant:
+                    bury_expired(self._node, vnode, now_ms, self._node.timing.sweep_rows)
+                self._note_times(vnode)
+
+    def settle(self) -> None:
+        """The turn ends: stage the counts of what was touched, and note when it wants to be looked at again.
+        Queues that gained work since they were last asked for are looked at in the next turn."""
+        touched = self._node.bulletin.touched
+        for partition in list(touched):
+            vnode = self._node.vnodes[partition]
+            filing = vnode.replica.filing
+            filing.tally.settle()
+            self._note_times(vnode)
+            if not vnode.takes_writes(self._node.owners(partition)):
+                self._agenda.note(partition, URGENT_MS)
+            if not (filing.tally.filled or filing.tally.freed or filing.waiting.is_stirred):
+                del touched[partition]
+
+    def on_pass(self, now_ms: int, ended: Pass) -> None:
+        """An exchange is through."""
+        self._moving.on_pass(now_ms, ended)
+        self.collecting.on_pass(now_ms, ended)
+
+    # -- elections -----------------------------------------------------------------------------
+
+    def _see_to_leader(self, now_ms: int, vnode: Vnode) -> int:
+        """Gives when to look again, if nothing changes before."""
+        node, election = self._node, vnode.election
+        node.carry_out(election.on_deadline(now_ms))
+        self._note_shifting(vnode)
+        if vnode.is_leading:
+            return self._see_to_leadership(now_ms, vnode)
+        until_ms = NEVER_MS if election.is_idle else election.expires_ms
+        if self.is_led(now_ms, vnode):
+            vnode.leaderless_since_ms = None
+            self._next_search_ms.pop(vnode.partition, None)
+            return until_ms
+        voters = vnode.standing.cohort or node.owners(vnode.partition)
+        if node.me.name not in voters or vnode.suspicion:
+            return min(until_ms, self._search_leader(now_ms, vnode))
+        if not node.may_grant:
+            return until_ms
+        if vnode.leaderless_since_ms is None:
+            vnode.leaderless_since_ms = now_ms
+        due_ms = self._due_ms(vnode, voters, vnode.leaderless_since_ms)
+        if election.is_idle and now_ms >= due_ms:
+            node.carry_out(node.candidacy(vnode).stand(now_ms))
+        return due_ms if election.is_idle else election.expires_ms
+
+    def _due_ms(self, vnode: Vnode, voters: Sequence[str], since_ms: int) -> int:
+        """When this node may stand for a partition leaderless for so long: it leaves it to those before it. Two
+        that have once stood against each other would do so again, were their pauses alike."""
+        me, timing = self._node.me.name, self._node.timing
+        if not vnode.standing.epoch:
+            return max(since_ms + voters.index(me) * timing.first_heir_delay_ms, vnode.election.next_attempt_ms)
+        live = [name for name in voters if name in self._node.live]
+        rank = live.index(me) if me in live else len(live)
+        return max(since_ms + rank * timing.heir_delay_ms,
+                   vnode.election.next_attempt_ms + 2 * rank * timing.retry_ms)
+
+    def _search_leader(self, now_ms: int, vnode: Vnode) -> int:
+        """This node has no vote by what it knows, and no leader tells it more: perhaps it knows old things."""
+        due_ms = self._next_search_ms.setdefault(vnode.partition, now_ms + self._node.timing.silence_ms)
+        is_concerned = (vnode.promise.epoch > vnode.standing.epoch
+                        or vnode.role(self._node.owners(vnode.partition)) is not Role.STRANGER)
+        if not (is_concerned and self._node.is_connected):
+            return NEVER_MS
+        if now_ms >= due_ms:
+            del self._next_search_ms[vnode.partition]
+            self._node.carry_out([ReadDocument(vnode.partition)])
+        return max(now_ms, due_ms)
+
+    def _see_to_leadership(self, now_ms: int, vnode: Vnode) -> int:
+        """Resign without a majority in hearing; else keep document and cohort up to date. Gives when to look
+        again."""
+        vnode.leaderless_since_ms = None
+        heard = [name for name in vnode.election.cohort
+                 if name == self._node.me.name or self._is_heard(now_ms, name)]
+        if not has_majority(vnode.election.cohort, heard):
+            vnode.resign(now_ms)
+            return now_ms
+        if not self._node.is_connected:
+            return NEVER_MS
+        self.tend(now_ms, vnode)
+        return self._next_tending_ms(now_ms, vnode)
+
+    def _next_tending_ms(self, now_ms: int, vnode: Vnode) -> int:
+        """When time alone would give a leader something to do."""
+        timing, document = self._node.timing, vnode.election.document
+        if self._node.candidacy(vnode).is_moving:
+            return now_ms
+        due_ms = document.horizon_ms - timing.horizon_ms // 2
+        if not self._is_settled(now_ms, vnode):
+            due_ms = min(due_ms, self._led.get(vnode.partition, (0, now_ms))[1] + timing.steady_ms)
+        elif document.cohort[:1] != (self._node.me.name,):
+            due_ms = min(due_ms, now_ms + timing.steady_ms)
+        return max(now_ms, due_ms)
+
+    def tend(self, now_ms: int, vnode: Vnode) -> None:
+        """A leader's upkeep of its document and its cohort."""
+        facts = self._facts(now_ms, vnode)
+        self._shifting.pop(vnode.partition, None)
+        if len(self._shifting) >= self._node.timing.look_shifts and (facts.filled or facts.steady or facts.strays):
+            self._agenda.note(vnode.partition, now_ms)  # when others are through
+            facts = attrs.evolve(facts, filled=(), steady=(), strays=())
+        self._node.carry_out(self._node.candidacy(vnode).tend(now_ms, facts))
+        if vnode.is_draining:
+            self._shifting[vnode.partition] = None
+
+    def _note_shifting(self, vnode: Vnode) -> None:
+        """Who stands again for another cohort shifts until it leads or has given up."""
+        if vnode.is_leading or vnode.election.is_idle:
+            self._shifting.pop(vnode.partition, None)
+
+    def _is_heard(self, now_ms: int, name: str) -> bool:
+        silence_ms = self._node.timing.silence_ms
+        return now_ms - self._heard_ms.get(name, now_ms - silence_ms) < silence_ms
+
+    def is_led(self, now_ms: int, vnode: Vnode) -> bool:
+        """Whether a live leader is heard of, as far as this node knows."""
+        leader = vnode.leader
+        return leader in self._node.live and ((leader == self._node.me.name and vnode.is_leading)
+                                              or self._is_heard(now_ms, leader))
+
+    def _facts(self, now_ms: int, vnode: Vnode) -> Facts:
+        node, partition = self._node, vnode.partition
+        since_ms = vnode.leaderless_since_ms
+        moves = self.gossiping.moves_of(partition)
+        return Facts(
+            node.me, node.live, node.owners(partition), vnode.epoch if vnode.is_leading else 0,
+            remembered=vnode.standing.epoch, is_suspect=bool(vnode.suspicion),
+            is_overdue=since_ms is not None and now_ms - since_ms >= node.timing.silence_ms,
+            filled=[row.node for row in moves if row.role == Role.LEARNER.value and row.is_done],
+            suspects={row.node: row.reason for row in moves if row.role == Role.SUSPECT.value},
+            steady=self._steady(now_ms, vnode), strays=self._strays(now_ms, vnode, moves),
+            horizon_ms=node.candidacy(vnode).needed_horizon(now_ms), is_spent=vnode.is_spent)
+
+    def _steady(self, now_ms: int, vnode: Vnode) -> list[str]:
+        """The first of the cohort, if it has been a member for a while, is heard and has a good clock. Nobody
+        right after a change of leaders: grants go before balance."""
+        def is_long(since_ms: int) -> bool:
+            return now_ms - since_ms >= self._node.timing.steady_ms
+        if not self._is_settled(now_ms, vnode):
+            return []
+        return [name for name in vnode.election.document.cohort[:1]
+                if is_long(self._since_ms.get(name, now_ms)) and self._is_heard(now_ms, name)
+                and self._node.is_agreed(name)]
+
+    def _is_settled(self, now_ms: int, vnode: Vnode) -> bool:
+        """Whether this node has led the partition for a while."""
+        return now_ms - self._led.get(vnode.partition, (0, now_ms))[1] >= self._node.timing.steady_ms
+
+    def _strays(self, now_ms: int, vnode: Vnode, moves: Sequence[m.MoveRow]) -> list[str]:
+        """Those that have filled to become voters and are not placed here: they count on a cohort that they, or
+        others, stood for."""
+        if not self._is_settled(now_ms, vnode):
+            return []
+        expected = (*self._node.owners(vnode.partition), *vnode.election.cohort)
+        return [row.node for row in moves
+                if row.role == Role.LEARNER.value and row.is_done and row.node not in expected
+                and row.node in self._node.live]
+
+    def on_read(self, now_ms: int, event: DocumentRead) -> None:
+        """A document came."""
+        vnode = self._node.vnodes[event.partition]
+        self._unread.pop(event.partition, None)
+        facts = self._facts(now_ms, vnode)
+        self._node.carry_out(self._node.candidacy(vnode).on_read(now_ms, event, facts))
+
+    def note_leaderships(self, now_ms: int) -> bool:
+        """A partition newly led: say so at once, and compare it with the other owners."""
+        has_risen, led = False, self._led
+        for partition in sorted(self._risen):
+            vnode = self._node.vnodes[partition]
+            if not vnode.is_leading:
+                led.pop(partition, None)
+            elif led.get(partition, (0, 0))[0] != vnode.epoch:
+                led[partition] = vnode.epoch, now_ms
+                has_risen = True
+                self._note_times(vnode)
+                self.gossiping.hasten(now_ms)
+                for name in self._node.keepers(partition):
+                    self._comparing.want(partition, name)
+        self._risen.clear()
+        return has_risen
+
+    # -- news ----------------------------------------------------------------------------------
+
+    def led_since(self, vnode: Vnode) -> int | None:
+        """Since when this node leads the partition in its present epoch; None before that was noted."""
+        epoch, since_ms = self._led.get(vnode.partition, (0, 0))
+        return since_ms if epoch == vnode.epoch and vnode.is_leading else None
+
+    def take_moved(self, now_ms: int) -> tuple[dict[str, int], list[str]]:
+        """How many tasks began to wait on partitions led here since the last call, by queue, gossiped if news; and
+        the queues of which claims have ended there."""
+        touched = self._node.bulletin.touched
+        if not touched:
+            return {}, []
+        filled: dict[bytes, int] = {}
+        freed: dict[bytes, None] = {}
+        for partition in touched:
+            vnode = self._node.vnodes[partition]
+            tally = vnode.replica.filing.tally
+            if vnode.is_leading:
+                for queue, count in tally.filled.items():
+                    filled[queue] = filled.get(queue, 0) + count
+                freed |= tally.freed
+            tally.filled, tally.freed = {}, {}
+        news = {name: count for name, count in ((queue.decode(), count) for queue, count in filled.items())
+                if not self._node.settings.is_paused(name)}
+        for name in news:
+            self.gossiping.note_filled(now_ms, name)
+        return news, [queue.decode() for queue in freed]
+
+    def note_resumed(self, now_ms: int) -> None:
+        """Queues may be granted from again: claims wait for that elsewhere."""
+        self.gossiping.hasten(now_ms)
+
+    def on_gossip(self, now_ms: int, peer: str, gossip: m.Gossip) -> None:
+        """A peer tells what it leads and where it has work."""
+        self.gossiping.on_gossip(now_ms, peer, gossip)
+        self._comparing.pay(peer)
+
+    def hear(self, now_ms: int, peer: str) -> None:
+        """Anything at all came from a peer."""
+        self._heard_ms[peer] = now_ms
+
+    def on_members(self, now_ms: int, came: Sequence[str], gone: Sequence[str]) -> None:
+        """Forget who went; note since when the others are there."""
+        for name in gone:
+            self._heard_ms.pop(name, None)
+            self._since_ms.pop(name, None)
+            for vnode in self._node.vnodes:
+                vnode.forget_leader(name)
+        for name in self._node.live:
+            self._since_ms.setdefault(name, now_ms)
+        self.gossiping.on_members(came, gone)
+        self.mark_all(now_ms)

@@ -1,0 +1,250 @@
+"""What a node tells all others unasked: what it leads, where it has work, what data is on its way here or away.
+
+All of it is a hint, never a promise. A queue that gains work is told of at once, so that a claim parked elsewhere
+need not poll. What a node knows of the settings goes along as a digest; who knows otherwise asks.
+
+Of few partitions all is told each time. Of many, a stretch of them each time, in turns, and besides what changed:
+that is told ``TOLD_TIMES``, since a message may be lost; who missed them all learns it when the turn comes. Such a
+``PartialGossip`` names the partitions that it speaks for, for what is not led any more must be heard, too. For who
+has just come the turns follow one another quickly. Between the turns, since there is news, the news only is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from skuld_py.errors import Malformed
+from skuld_py.model import columns
+from skuld_py.model import messages as m
+from skuld_py.model.messages.elections import HEAD_BYTES
+from skuld_py.node.copies.moves import Moving
+from skuld_py.node.knowledge.heads import UNKNOWN
+from skuld_py.node.leadership.status import collection
+from skuld_py.node.operations.household import Household
+
+TOLD_TIMES = 3
+Rows = tuple[m.LeaderRow | None, m.MoveRow | None]
+"""What there is to tell of a partition."""
+
+
+class Gossiping:
+    """Both sides: what this node tells, and what the others have told. ``awaited``: for whom the collection of a
+    partition waits."""
+
+    def __init__(self, node: Household, moving: Moving, awaited: Callable[[int], Sequence[str]]) -> None:
+        self._node = node
+        self._moving = moving
+        self._awaited = awaited
+        self.next_ms = 0
+        self._changed = node.bulletin.subscribe()
+        self._told: dict[int, tuple[object, ...]] = {}
+        """What was told of each partition last, without how far it has come."""
+        self._news: dict[int, int] = {}
+        """Partitions of which something changed, and how often that is to be told yet."""
+        self._next_partition = 0
+        self._next_turn_ms = 0
+        self._turns_left = 0
+        """So many turns are to follow one another quickly."""
+        self._may_lead = False
+        """Whether it might lead when it told last. When that changes, all is told."""
+        self._fresh: dict[str, None] = {}
+        """Queues that others do not know to have work here."""
+        self._next_queue = b""
+        """The first queue of which no head was told in the last turn."""
+        self._heads: dict[str, bytes] = {}
+        self._others: list[str] = []
+        """The queues told of last: with heads, and without."""
+        self._moves: dict[str, dict[int, m.MoveRow]] = {}
+        self._collections: dict[str, tuple[m.CollectionRow, ...]] = {}
+
+    # -- telling -------------------------------------------------------------------------------
+
+    def look(self, now_ms: int) -> None:
+        """Tell all others, when it is time."""
+        if now_ms < self.next_ms:
+            return
+        node = self._node
+        is_turn = now_ms >= self._next_turn_ms or len(node.vnodes) <= node.timing.gossip_partitions
+        queues, heads = self._offers(node.leaderships.bits() if node.may_grant else 0, is_turn)
+        node.router.note(node.me.name, queues, heads)
+        partitions, spans = self._due(now_ms)
+        self.next_ms = self._next_turn_ms
+        rows = [self._rows(partition, node.may_grant) for partition in partitions]
+        leads = tuple(lead for lead, _ in rows if lead is not None)
+        moves = tuple(move for _, move in rows if move is not None)
+        told = leads, queues, moves, heads, node.settings.digest, collection(node, self._awaited)
+        message = m.PartialGossip(*told, columns.pack_u64(spans)) if spans else m.Gossip(*told)
+        for name in sorted(node.live):
+            if name != node.me.name:
+                node.send(name, message)
+
+    def _rows(self, partition: int, may_lead: bool) -> Rows:
+        vnode = self._node.vnodes[partition]
+        lead = (m.LeaderRow(partition, vnode.epoch, vnode.election.document.era, vnode.election.cohort)
+                if may_lead and vnode.is_leading else None)
+        return lead, self._moving.row(partition)
+
+    def _due(self, now_ms: int) -> tuple[Iterable[int], Sequence[int]]:
+        """The partitions to tell of, and as spans; no span means all."""
+        timing, count = self._node.timing, len(self._node.vnodes)
+        could_lead, self._may_lead = self._may_lead, self._node.may_grant
+        self._note_changed()
+        if count <= timing.gossip_partitions or could_lead != self._may_lead:
+            self._next_turn_ms = now_ms + timing.gossip_ms
+            return range(count), ()
+        stretch = range(0)
+        if now_ms >= self._next_turn_ms:
+            first = self._next_partition
+            stretch = range(first, min(first + timing.gossip_partitions, count))
+            self._next_partition = stretch.stop % count
+            self._turns_left = max(0, self._turns_left - 1)
+            self._next_turn_ms = now_ms + (timing.heir_delay_ms if self._turns_left else timing.gossip_ms)
+        partitions = sorted({*stretch, *self._news})
+        self._news = {partition: left - 1 for partition, left in self._news.items() if left > 1}
+        return partitions, _spans(partitions)
+
+    def _note_changed(self) -> None:
+        may_lead = self._node.may_grant
+        for partition in self._changed:
+            lead, move = self._rows(partition, may_lead)
+            told = lead, _gist(move)
+            if self._told.get(partition, (None, ())) != told:
+                self._told[partition] = told
+                self._news[partition] = TOLD_TIMES
+        self._changed.clear()
+
+    def _offers(self, bits: int, is_turn: bool) -> tuple[tuple[str, ...], bytes]:
+        """Queues with something to grant, and the heads of the first of them; others are first in the next turn.
+        Between the turns only those are looked up that have just gained work."""
+        names, self._fresh = self._fresh, {}
+        if is_turn:
+            stocked = self._node.bulletin.stock.queues(self._next_queue, bits)
+            names |= dict.fromkeys(map(bytes.decode, stocked))
+        heads, others = self._look_up(names, bits)
+        if is_turn:
+            self._next_queue = others[0].encode() if others else b""
+        elif bits:
+            heads |= {name: head for name, head in self._heads.items() if name not in heads}
+            others += [name for name in self._others if name not in heads]
+        self._heads, self._others = heads, others
+        most = self._node.timing.gossip_queues
+        return (*heads, *others)[:most], b"".join([*heads.values()][:most])
+
+    def _look_up(self, names: Iterable[str], bits: int) -> tuple[dict[str, bytes], list[str]]:
+        """Heads of the first of these queues, and the others; none of what is paused or has nothing."""
+        timing = self._node.timing
+        heads: dict[str, bytes] = {}
+        others: list[str] = []
+        looked = 0
+        for name in names:
+            if self._node.settings.is_paused(name):
+                continue
+            if looked >= timing.gossip_heads or len(heads) == timing.gossip_queues:
+                others.append(name)
+                continue
+            stocked = self._node.bulletin.stock.partitions(name.encode(), bits)
+            seen = stocked[: timing.gossip_heads - looked]
+            looked += len(seen)
+            head = self._head(seen, name)
+            if head != UNKNOWN:
+                heads[name] = head
+            elif len(seen) < len(stocked):
+                others.append(name)
+        return heads, others
+
+    def _head(self, stocked: Sequence[int], queue: str) -> bytes:
+        at = len(queue) + 1
+        heads = [head[at : at + HEAD_BYTES] for partition in stocked
+                 for head in self._node.vnodes[partition].replica.filing.heads(queue, None, 1)]
+        return min(heads, default=UNKNOWN)
+
+    def hasten(self, now_ms: int) -> None:
+        """There is news: tell it in this turn or the next."""
+        self.next_ms = min(self.next_ms, now_ms)
+
+    def note_filled(self, now_ms: int, queue: str) -> None:
+        """A queue gained work here."""
+        if not self._node.router.is_listed(self._node.me.name, queue):
+            self._fresh[queue] = None
+            self.hasten(now_ms)
+
+    # -- what others tell ----------------------------------------------------------------------
+
+    def on_gossip(self, now_ms: int, peer: str, gossip: m.Gossip) -> None:
+        """Learn what a peer leads and where it has work. With whom it leads, the document says."""
+        node = self._node
+        spans = gossip.spans if isinstance(gossip, m.PartialGossip) else b""
+        partitions = _within(columns.unpack_u64(spans), len(node.vnodes))
+        leads = {row.partition: row for row in gossip.leads}
+        moves = {row.partition: row for row in gossip.moves if row.node == peer}
+        known = self._moves.setdefault(peer, {})
+        for partition in partitions:
+            vnode, row = node.vnodes[partition], leads.get(partition)
+            if row is None:
+                vnode.forget_leader(peer)
+            elif vnode.believes(row.epoch, row.cohort, led=row.epoch):
+                vnode.note_leader(peer, row.epoch)
+            if known.get(partition) != moves.get(partition):
+                self._note_move(known, partition, moves.get(partition))
+        self._collections[peer] = tuple(row for row in gossip.collection if row.node == peer)
+        node.router.note(peer, gossip.queues, gossip.heads)
+        if gossip.settings != node.settings.digest:
+            node.send(peer, node.settings.question())
+
+    def _note_move(self, known: dict[int, m.MoveRow], partition: int, row: m.MoveRow | None) -> None:
+        old = known.pop(partition, None)
+        if row is not None:
+            known[partition] = row
+        if _gist(old) != _gist(row):
+            self._node.bulletin.change(partition)
+
+    def moves_of(self, partition: int) -> list[m.MoveRow]:
+        """Data of a partition on its way at other nodes, as they tell."""
+        return [known[partition] for _, known in sorted(self._moves.items()) if partition in known]
+
+    def moves(self) -> list[m.MoveRow]:
+        """That of all partitions."""
+        return [row for _, known in sorted(self._moves.items()) for _, row in sorted(known.items())]
+
+    def collections(self) -> tuple[m.CollectionRow, ...]:
+        """What this node collects, and others that are live, as they tell; a dead one leads nothing."""
+        told = [self._collections.get(name, ()) for name in sorted(self._node.live)]
+        return (*collection(self._node, self._awaited), *(row for rows in told for row in rows))
+
+    def on_members(self, came: Sequence[str], gone: Sequence[str]) -> None:
+        """Forget what they said who went; tell all to who came."""
+        if came:
+            self._turns_left = -(-len(self._node.vnodes) // self._node.timing.gossip_partitions)
+            self._next_turn_ms = 0
+        for name in gone:
+            for partition in self._moves.pop(name, {}):
+                self._node.bulletin.change(partition)
+            self._collections.pop(name, None)
+            self._node.router.drop(name)
+
+
+def _gist(row: m.MoveRow | None) -> tuple[object, ...]:
+    """What of it others act by: not how far it has come."""
+    return () if row is None else (row.role, row.is_done, row.reason)
+
+
+def _spans(partitions: Sequence[int]) -> list[int]:
+    """First and end of each run of numbers; of none one that is empty."""
+    spans: list[int] = [] if partitions else [0, 0]
+    for partition in partitions:
+        if spans and spans[-1] == partition:
+            spans[-1] += 1
+        else:
+            spans += partition, partition + 1
+    return spans
+
+
+def _within(spans: Sequence[int], count: int) -> list[int]:
+    """The partitions within spans, which follow one another; all without any."""
+    ends = [0, *spans]
+    if len(spans) % 2 or ends != sorted(ends) or ends[-1] > count:
+        raise Malformed("PartialGossip.spans", f"are no stretches of the {count} partitions")
+    if not spans:
+        return list(range(count))
+    return [partition for first, end in zip(spans[::2], spans[1::2], strict=True)
+            for partition in range(first, end)]

@@ -1,0 +1,68 @@
+"""The cluster as one node sees it, for people and their tools.
+
+Of data on its way there may be more rows than a message has room for: a partition may be under way at each of its
+nodes. Then each node and kind keeps its share of rows, and the reason of its first one, which ``skuld status``
+shows, says how many more there are. So programs of the release before say it too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from skuld_py.config import PARTITIONS_MAX
+from skuld_py.model import messages as m
+from skuld_py.model.messages.client import AWAITED_MAX, PAUSED_MAX
+from skuld_py.node.leadership.clocks import Agreement
+from skuld_py.node.operations.household import Household
+
+
+def described(node: Household, request: int, session: str, clocks: Agreement,
+              moves: tuple[m.MoveRow, ...], collections: tuple[m.CollectionRow, ...]) -> m.Described:
+    """Nodes, partitions, what moves, what is paused, and what is collected."""
+    owners = [node.owners(vnode.partition) for vnode in node.vnodes]
+    leaders = [node.leader_of(vnode.partition) for vnode in node.vnodes]
+    nodes = tuple(m.NodeRow(name, name in node.live, leaders.count(name),
+                            sum(1 for placed in owners if name in placed), clocks.verdict(name).value,
+                            clocks.offset_ms(name), clocks.error_ms(name))
+                  for name in sorted({*node.nodes, *node.live}))
+    partitions = tuple(m.PartitionRow(vnode.partition, max(vnode.leader_epoch, vnode.promise.epoch),
+                                      leaders[vnode.partition], owners[vnode.partition], vnode.standing.cohort)
+                       for vnode in node.vnodes)
+    return m.Described(request, node.me.name, session, nodes, partitions, within(moves, PARTITIONS_MAX),
+                       tuple(node.settings.paused[:PAUSED_MAX]), collections)
+
+
+def within(moves: Sequence[m.MoveRow], most: int) -> tuple[m.MoveRow, ...]:
+    """So many of the rows: of each node and kind a share."""
+    if len(moves) <= most:
+        return tuple(moves)
+    kinds = Counter((row.node, row.role) for row in moves)
+    share = max(1, most // len(kinds))
+    kept: Counter[tuple[str, str]] = Counter()
+    told: list[m.MoveRow] = []
+    for row in moves:
+        kind = row.node, row.role
+        left_out = kinds[kind] - share
+        if not kept[kind] and left_out > 0:
+            words = f"{left_out:,} more of its partitions are not listed"
+            row = attrs.evolve(row, reason=f"{row.reason[:100]}; {words}" if row.reason else words)
+        if kept[kind] < share:
+            told.append(row)
+        kept[kind] += 1
+    return tuple(told[:most])
+
+
+def collection(node: Household, awaited: Callable[[int], Sequence[str]]) -> tuple[m.CollectionRow, ...]:
+    """What this node collects, a row; none where everything is kept. Of the partitions that it leads only: all
+    replicas delete the same tasks, so every one of them would count these again."""
+    if not node.retention.keep_ms:
+        return ()
+    led = [vnode for vnode in node.vnodes if vnode.is_leading]
+    watermarks = [vnode.replica.watermark for vnode in led]
+    seals = [watermark.sealed_ms for watermark in watermarks if watermark.sealed_ms]
+    names = sorted({name for vnode in led for name in awaited(vnode.partition)})
+    return (m.CollectionRow(node.me.name, sum(watermark.collected for watermark in watermarks),
+                            min(seals, default=0), tuple(names[:AWAITED_MAX])),)

@@ -1,0 +1,116 @@
+"""What a leader has recorded by its cohorts: each partition of a request is decided by its own.
+
+The leader records first on its own copy, then asks the others; it stands once a majority, leader included, has
+recorded it.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from skuld_py.model import messages as m
+from skuld_py.node.operations.operation import Host, Operation, Origin
+from skuld_py.partition.data.facts import Grant
+from skuld_py.partition.leadership.quorum import has_majority
+from skuld_py.partition.vnode import Vnode
+
+
+@attrs.define
+class Ballot:
+    """The cohort's answers for one partition; ``against`` lists vetoers per index."""
+
+    vnode: Vnode
+    epoch: int
+    cohort: tuple[str, ...]
+    message: m.Message
+    grant: Grant | None = None
+    acked: dict[str, None] = attrs.field(factory=dict)
+    waiting: dict[str, None] = attrs.field(factory=dict)
+    against: dict[int, dict[str, None]] = attrs.field(factory=dict)
+    is_refused: bool = False
+    """Whether somebody has promised this very epoch to another candidate or to nobody, or is suspect."""
+
+    @property
+    def is_led(self) -> bool:
+        """Whether the vnode still leads the epoch of this ballot."""
+        return self.vnode.is_leading and self.vnode.epoch == self.epoch
+
+    def has_majority(self, index: int = -1) -> bool:
+        """Whether a majority has recorded it (or the claim at ``index``)."""
+        vetoed = self.against.get(index, {})
+        return self.is_led and has_majority(self.cohort, [name for name in self.acked if name not in vetoed])
+
+    def may_stand(self, index: int) -> bool:
+        """Whether, as far as its leader has heard, a majority may have recorded the claim at ``index``."""
+        vetoed = self.against.get(index, {})
+        return has_majority(self.cohort, [name for name in (*self.acked, *self.waiting) if name not in vetoed])
+
+    def is_settled(self) -> bool:
+        """Whether waiting longer cannot help."""
+        if not self.is_led or not self.waiting:
+            return True
+        return self.has_majority() and all(self.has_majority(index) for index in self.against)
+
+
+class CohortOperation(Operation):
+    """Several partitions' ballots, one message per partition and follower."""
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int) -> None:
+        super().__init__(host, origin, now_ms, host.timing.grant_ms)
+        self.ballots: dict[int, Ballot] = {}
+
+    def open_ballot(self, vnode: Vnode, message: m.Message, grant: Grant | None = None) -> None:
+        """Send to the cohort; the leader's own record counts as the first."""
+        cohort = vnode.election.cohort
+        ballot = Ballot(vnode, vnode.epoch, cohort, message, grant, {self.host.me.name: None})
+        self.ballots[vnode.partition] = ballot
+        vnode.open_grants += grant is not None
+        for name in cohort:
+            if name != self.host.me.name:
+                ballot.waiting[name] = None
+                self.host.send(name, message)
+
+    def on_timer(self, now_ms: int) -> None:
+        """Send again to whoever is silent and alive, or decide."""
+        if now_ms >= self.deadline_ms:
+            self.on_deadline(now_ms)
+            return
+        for ballot in self.ballots.values():
+            for name in ballot.waiting:
+                if name in self.host.live:
+                    self.host.send(name, ballot.message)
+        self._wake_later(now_ms)
+
+    def end(self) -> None:
+        """Leave the node's books, and those of the partitions."""
+        if not self.is_closed:
+            for ballot in self.ballots.values():
+                ballot.vnode.open_grants -= ballot.grant is not None
+        super().end()
+
+    def record(self, now_ms: int, peer: str, reply: m.Granted | m.Amended) -> Ballot | None:
+        """Count an answer; None when it is not ours."""
+        ballot = self.ballots.get(reply.partition)
+        if ballot is None or peer not in ballot.waiting:
+            return None
+        del ballot.waiting[peer]
+        if reply.is_accepted:
+            ballot.acked[peer] = None
+        elif reply.promised > ballot.epoch and ballot.is_led:
+            ballot.vnode.resign(now_ms)
+        else:
+            ballot.is_refused = True
+        return ballot
+
+    def decide_if_settled(self, now_ms: int) -> None:
+        """Decide once no ballot can change any more."""
+        if all(ballot.is_settled() for ballot in self.ballots.values()):
+            self.decide(now_ms)
+
+    def decide(self, now_ms: int) -> None:
+        """Answer by the ballots as they stand."""
+        raise NotImplementedError
+
+    def on_deadline(self, now_ms: int) -> None:
+        """Decide with what there is."""
+        self.decide(now_ms)

@@ -1,0 +1,1 @@
+"""What a majority knows of tasks: one by one, listed, counted, or when they end."""

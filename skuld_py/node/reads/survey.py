@@ -1,0 +1,97 @@
+"""A page of a listing: a question to every node. Answers cover all partitions or none.
+
+Pages are joined over the owners, so a task missing on one copy is still listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from skuld_py.model import columns, ids
+from skuld_py.model import messages as m
+from skuld_py.node.operations.operation import Host, Operation, Origin
+from skuld_py.node.reads.merge import join_histories
+from skuld_py.partition.leadership.quorum import has_majority
+from skuld_py.partition.leadership.standing import Names
+
+NOT_READY = "not_ready", "the cluster waits for more nodes; see 'skuld status'"
+FELL_SHORT = "unavailable", "fewer than a majority of some partition's owners answered; try again"
+
+
+def groups_of(host: Host) -> dict[int, tuple[Names, ...]]:
+    """The cohorts of every partition; nothing unless all have had a leader."""
+    groups = {partition: host.vnode(partition).standing.groups for partition in range(host.parameters.partitions)}
+    return groups if all(groups.values()) else {}
+
+
+def is_covered(groups: Mapping[int, tuple[Names, ...]], answered: Mapping[str, bytes]) -> bool:
+    """Whether of each of these partitions a majority of each cohort has answered for it: ``answered`` has the
+    partitions of each node. Partitions have few cohorts and are answered for by few sets of nodes."""
+    names: dict[int, list[str]] = {}
+    for name, partitions in answered.items():
+        for partition in columns.unpack_u64(partitions):
+            names.setdefault(partition, []).append(name)
+    judged = {(cohorts, tuple(names.get(partition, ()))) for partition, cohorts in groups.items()}
+    return bool(groups) and all(has_majority(cohort, found)
+                                for cohorts, found in sorted(judged) for cohort in cohorts)
+
+
+class ListOperation(Operation):
+    """Ask all live nodes; answer when every partition is covered by a majority of its owners."""
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int, question: m.List) -> None:
+        super().__init__(host, origin, now_ms)
+        self._question = question
+        self._answers: dict[str, m.Listed] = {}
+
+    def begin(self, now_ms: int) -> None:
+        """Ask."""
+        if not groups_of(self.host):
+            self.refuse(*NOT_READY)
+            self.end()
+            return
+        question = attrs.evolve(self._question, request=self.request)
+        self.ask(now_ms, dict.fromkeys(sorted(self.host.live), question))
+
+    def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
+        """Note an answer."""
+        if isinstance(message, m.Listed) and self.pending.pop(peer, None) is not None:
+            self._answers[peer] = message
+            self._try_to_answer(is_last=not self.pending)
+
+    def on_deadline(self, now_ms: int) -> None:
+        """Some node is silent; perhaps the others cover everything."""
+        self._try_to_answer(is_last=True)
+
+    def _try_to_answer(self, is_last: bool) -> None:
+        if is_covered(groups_of(self.host), {name: answer.partitions for name, answer in self._answers.items()}):
+            self.answer(self._page(self._question))
+            self.end()
+        elif is_last:
+            self.refuse(*FELL_SHORT)
+            self.end()
+
+    def _page(self, question: m.List) -> m.Listed:
+        answers = self._answers.values()
+        ends = [answer.upto for answer in answers if answer.upto]
+        upto = min(ends, default=b"")
+        found: dict[bytes, tuple[bytes, bytes]] = {}
+        for answer in answers:
+            rows = zip(ids.split(answer.ids), answer.bodies.unpack("bodies"),
+                       answer.histories.unpack("histories"), strict=True)
+            for task_id, body, history in rows:
+                if not upto or task_id <= upto:
+                    old = found.get(task_id, (body, b""))
+                    found[task_id] = (body, join_histories(old[1], history))
+        page, size = list[bytes](), 0
+        for task_id in sorted(found):
+            if len(page) == question.limit or size >= self.host.limits.page_bytes:
+                upto = page[-1]
+                break
+            page.append(task_id)
+            size += sum(map(len, found[task_id]))
+        return m.Listed(self.origin.request, b"", upto, b"".join(page),
+                        columns.pack([found[task_id][0] for task_id in page]),
+                        columns.pack([found[task_id][1] for task_id in page]))

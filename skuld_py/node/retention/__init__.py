@@ -1,0 +1,1 @@
+"""How ended tasks go: in slices, from all replicas, through an archive if there is one."""

@@ -1,0 +1,108 @@
+"""What is to be archived before it is deleted, handed to an archiver and taken off again: both sides.
+
+A leader that collects for an archive keeps one page of each partition on offer (``collecting``). An archiver reads
+it, writes it where it is to stay, and says so; then all replicas delete exactly what was read, by its digests, and
+the next page comes. Whatever is interrupted, the page is offered again, whole or in other pages: what is deleted
+was archived at least once, and what is archived more than once is the same.
+
+A node that is asked passes the question to the partition's leader, wherever that moves. Both questions may be
+repeated.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from skuld_py.errors import Refused
+from skuld_py.model import ids
+from skuld_py.model import messages as m
+from skuld_py.node.operations.household import Household
+from skuld_py.node.operations.operation import Host, Operation, Origin
+from skuld_py.node.retention.slices import Collecting
+from skuld_py.partition.data.rows import read_rows
+
+
+class PartitionQuestion(Operation):
+    """A client's question about a partition, passed to its leader."""
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int, question: m.Offer | m.Discard) -> None:
+        super().__init__(host, origin, now_ms)
+        if question.partition >= host.parameters.partitions:
+            raise Refused("bad_partition", f"partition: {question.partition} does not exist; there are"
+                          f" {host.parameters.partitions}, numbered from 0")
+        self._question = attrs.evolve(question, request=self.request)
+        self._was_asked = False
+
+    def begin(self, now_ms: int) -> None:
+        """Ask the leader, if there is one."""
+        self.pending = {}
+        leader = self.host.leader_of(self._question.partition)
+        self._was_asked = self._was_asked or bool(leader)
+        self.ask(now_ms, {leader: self._question} if leader else {})
+
+    def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
+        """The leader's answer; who does not lead is not asked again."""
+        if isinstance(message, m.Failed) and message.code == "not_leader":
+            self.pending.pop(peer, None)
+        elif isinstance(message, m.Failed | m.Offered | m.Discarded):
+            self.answer(attrs.evolve(message, request=self.origin.request))
+            self.end()
+
+    def on_timer(self, now_ms: int) -> None:
+        """Ask again whoever leads by now."""
+        if now_ms < self.deadline_ms:
+            self.begin(now_ms)
+        else:
+            super().on_timer(now_ms)
+
+    def on_deadline(self, now_ms: int) -> None:
+        """No leader, or none that answers."""
+        if isinstance(self._question, m.Discard) and self._was_asked:
+            self.give_up("partition: not all replicas answered in time; the page may be deleted, or be"
+                         " offered again")
+        else:
+            self.refuse("no_leader", f"partition: {self._question.partition} has no leader that answers; try again"
+                        " in a few seconds")
+        self.end()
+
+
+class Offering:
+    """The leader's answers."""
+
+    def __init__(self, node: Household, collecting: Collecting) -> None:
+        self._node = node
+        self._collecting = collecting
+
+    def on_offer(self, now_ms: int, peer: str, message: m.Offer) -> m.Message:
+        """The page on offer, as this copy has it: what all replicas agreed on does not change."""
+        partition, collecting = message.partition, self._collecting
+        problem = self._problem(partition)
+        if problem is not None:
+            return attrs.evolve(problem, request=message.request)
+        page, vnode = collecting.offer(partition), self._node.vnodes[partition]
+        if page is None:
+            return m.Offered(message.request, vnode.epoch, collecting.is_under_way(partition),
+                             tuple(collecting.awaited(partition)), b"", b"", b"", ())
+        rows = tuple(read_rows(vnode.replica, ids.split(page.ids)))
+        return m.Offered(message.request, vnode.epoch, True, (), page.ids, page.digests, page.cut, rows)
+
+    def on_discard(self, now_ms: int, peer: str, message: m.Discard) -> m.Message | None:
+        """Have the page deleted; answers when it is."""
+        problem = self._problem(message.partition)
+        if problem is not None:
+            return attrs.evolve(problem, request=message.request)
+
+        def answer(count: int | None) -> None:
+            self._node.send(peer, m.Discarded(message.request, count is not None, count or 0))
+        self._collecting.discard(now_ms, message.partition, message.epoch, message.ids, message.digests, answer)
+        return None
+
+    def _problem(self, partition: int) -> m.Failed | None:
+        node = self._node
+        if not node.retention.keep_ms or not node.retention.archives:
+            option = "--archive" if node.retention.keep_ms else "--retention and --archive"
+            return m.Failed(0, "no_archive", f"partition: its leader {node.me.name} offers nothing to an archive;"
+                            f" start all nodes with {option}", True)
+        if not (node.vnodes[partition].is_leading and node.may_grant):
+            return m.Failed(0, "not_leader", "no longer the leader", True)
+        return None

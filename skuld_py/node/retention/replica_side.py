@@ -1,0 +1,94 @@
+"""Every replica's side of collection: take nothing new up to a time, take nothing at all, delete.
+
+Each answers by its own records and its own options, so the most careful one decides: one that is to keep for
+longer what has ended refuses to be closed so far, and one that wants an archive deletes nothing that is not
+promised to be in it. So options that differ from node to node, for a while or by mistake, lose nothing.
+
+See ``collecting`` for the rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from skuld_py.model import columns, ids
+from skuld_py.model import messages as m
+from skuld_py.node.operations.household import Household
+from skuld_py.partition.copies.garbage import collect, may_collect, remains_of
+from skuld_py.partition.data.needs import needed
+from skuld_py.partition.vnode import Role, Vnode
+
+
+def _refuses(vnode: Vnode, role: Role, epoch: int) -> bool:
+    """Whether this copy is in doubt or has records to hand off, or has voted for a newer leader."""
+    is_voter = vnode.standing.includes(vnode.me.name)
+    return not vnode.has_read or role in (Role.SUSPECT, Role.ZOMBIE) or (is_voter and epoch < vnode.promise.epoch)
+
+
+def _keeps_longer(node: Household, now_ms: int, vnode: Vnode, upto_ms: int) -> bool:
+    """Whether this node's option says that what has ended by then is kept. What it is closed to already it is."""
+    keep_ms: int = node.retention.keep_ms
+    allowed_ms = now_ms - keep_ms + node.parameters.skew_ms if keep_ms else 0
+    return upto_ms > allowed_ms and upto_ms > vnode.replica.watermark.closed_ms
+
+
+def ebb(node: Household, now_ms: int, vnode: Vnode, request: m.Ebb) -> m.Ebbed:
+    """Close, or seal, this copy."""
+    watermark, promised = vnode.replica.watermark, vnode.promise.epoch
+    role = vnode.role(node.owners(vnode.partition))
+    if _refuses(vnode, role, request.epoch):
+        return m.Ebbed(request.request, False, promised if vnode.standing.includes(node.me.name) else 0, 0)
+    if _keeps_longer(node, now_ms, vnode, request.upto_ms):
+        return m.Ebbed(request.request, False, 0, 0)
+    if role is not Role.STRANGER and not watermark.life:
+        watermark.begin_life(node.next_request())
+    life = 0 if role is Role.STRANGER else watermark.life
+    if not request.life:
+        watermark.close(request.upto_ms)
+    elif request.life == life:
+        watermark.seal(request.upto_ms)
+    else:
+        return m.Ebbed(request.request, False, 0, life)
+    return m.Ebbed(request.request, True, 0, life)
+
+
+def delete(node: Household, vnode: Vnode, request: m.Collect) -> m.Collected:
+    """Delete, or say that this copy would. Who keeps nothing of the partition says what its tasks need."""
+    replica = vnode.replica
+    role = vnode.role(node.owners(vnode.partition))
+    if role is Role.STRANGER:
+        return m.Collected(request.request, True, _needed_by_a_stranger(node, request))
+    if _refuses(vnode, role, request.epoch) or replica.watermark.sealed_ms < request.upto_ms:
+        return m.Collected(request.request, False, b"")
+    if node.retention.archives and not request.is_archived:
+        return m.Collected(request.request, False, b"")
+    task_ids, digests = ids.split(request.ids), columns.unpack_u64(request.digests)
+    kept: dict[int, None] = {}
+    agreed: list[bytes] = []
+    for index, (remains, digest) in enumerate(zip(remains_of(replica, task_ids), digests, strict=True)):
+        is_ripe = (ids.time_of(remains.id) <= request.upto_ms and remains.digest == digest
+                   and may_collect(replica, remains.id, request.upto_ms))
+        if is_ripe:
+            agreed.append(remains.id)
+        elif not remains.is_nothing or ids.time_of(remains.id) > request.upto_ms:
+            kept[index] = None
+    held = held_back(node, [task_id for index, task_id in enumerate(task_ids) if index not in kept])
+    kept.update({index: None for index, task_id in enumerate(task_ids) if task_id in held})
+    if not request.is_trial:
+        collect(replica, [task_id for task_id in agreed if task_id not in held])
+    return m.Collected(request.request, True, columns.pack_u64(list(kept)))
+
+
+def _needed_by_a_stranger(node: Household, request: m.Collect) -> bytes:
+    """By index; asked about none, 0 if tasks of this node need any that are so old."""
+    if not request.ids:
+        is_any = any(vnode.replica.filing.needs.is_any_upto(request.upto_ms) for vnode in node.vnodes)
+        return columns.pack_u64([0] if is_any else [])
+    task_ids = ids.split(request.ids)
+    held = held_back(node, task_ids)
+    return columns.pack_u64([index for index, task_id in enumerate(task_ids) if task_id in held])
+
+
+def held_back(node: Household, task_ids: Sequence[bytes]) -> dict[bytes, None]:
+    """Which of these tasks, were they to go together, are needed by what this node keeps of any partition."""
+    return needed((vnode.replica.filing.needs for vnode in node.vnodes), task_ids)

@@ -1,0 +1,417 @@
+"""Garbage: what ended long ago is deleted everywhere, and nothing of it comes back.
+
+The leader of a partition drives a *slice*: all ids up to a time that lies ``Retention.keep_ms`` back.
+
+1. *Closing*: ``Ebb`` to every node; none takes new tasks up to then any more. Who kept a task that the others lack
+   still has it, so
+2. *pulling*: a pass with each replica, all begun after the last has closed. Then everything below is on the
+   leader. And *checking*: a second pass with each, begun after the last of the first. Whoever shows no difference
+   below has it all too. Who is slow to compare is asked again: a replica that is none any more, or begins anew,
+   ends the slice, and the next one does without it.
+3. *Sealing*: ``Ebb`` with the lives that were compared. What a sealed replica lacks, it takes from nobody.
+4. *Collecting*, a page at a time: a trial asks all who of them holds each task, with this digest, ended by then,
+   and only what all agree on is deleted by all. A replica that misses the last word keeps the task until an
+   exchange with another tells it (``gone``).
+   With an archive, what they agree on is *on offer* first: it goes when somebody says that it is written there.
+   What others need is kept: each replica, and each other node that says that it keeps dependents of tasks so old,
+   refuses what a task that it keeps, of any partition, names among its dependencies (``needs``), unless that goes
+   with it. All nodes are asked, so some keeper of the dependent is. A task goes when the last that needs it has
+   gone; so a dependent finds its results for as long as it is kept itself, and all that is behind them.
+
+**All replicas**, not a majority: those who keep the partition, all registered nodes and all live ones. Whoever is
+silent, in doubt about its memory, or still has records to hand off stops it, and so does one that is to keep what
+has ended for longer (``deleting``): collection waits, and a status shows for whom. So a node that was away for
+long has missed no deletion that others count on; and what an old disk brings back finds all others sealed.
+
+Nothing here rests on there being one leader: each step is true of the replicas whoever asks. The epoch is only
+compared so that new voters are known: who has voted for a newer leader refuses, and a new member of a cohort reads
+the watermarks of its voters before it counts.
+
+Rejected: a majority (its deletions come back from the rest); a leader's list of what may go, trusted without
+digests (a late mark on one replica would be lost on all); whole components of tasks that depend on each other at
+once (a search over all nodes, where one look at each end does).
+Source: Skuld's collector, which deletes at its own clock's word; Cassandra's rule that a node away for longer than
+the grace period must not come back as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from enum import Enum
+
+import attrs
+
+from skuld_py.model import columns, ids
+from skuld_py.model import messages as m
+from skuld_py.node.copies.exchanges import Comparing
+from skuld_py.node.operations.household import Household
+from skuld_py.node.operations.operation import Operation, Origin
+from skuld_py.node.retention.replica_side import held_back
+from skuld_py.partition.copies.exchange import Pass
+from skuld_py.partition.copies.garbage import Remains, page_of
+from skuld_py.partition.data.records import TABLES
+from skuld_py.partition.vnode import Vnode
+
+RETRY_MS = 1_000
+"""After a slice had to be given up."""
+CONFIRM_MS = 1_000
+"""How often those are asked again with whom a comparison has not come to its end."""
+
+Then = Callable[[int, Mapping[str, m.Message]], None]
+
+
+class Stage(Enum):
+    """What a slice waits for."""
+
+    CLOSING = "closing"
+    PULLING = "pulling"
+    CHECKING = "checking"
+    SEALING = "sealing"
+    COLLECTING = "collecting"
+
+
+@attrs.define
+class Page:
+    """Tasks that all replicas would delete, each with its digest. ``upto``: the id behind which the next page
+    begins; ``cut``: those whose logs are longer than what is read of a task."""
+
+    ids: bytes
+    digests: bytes
+    upto: bytes
+    cut: bytes
+    is_going: bool = False
+    count: int = 0
+    """How many tasks this node has deleted of them."""
+
+    def is_(self, task_ids: bytes, digests: bytes) -> bool:
+        """Whether somebody speaks of this page."""
+        return self.ids == task_ids and self.digests == digests
+
+
+@attrs.define
+class Slice:
+    """A partition's way to one time. ``lives``: the replicas, each with the life that it told; ``through``: those
+    compared with in this stage, by passes from number ``first`` on; the others are asked again at ``confirm_ms``;
+    ``needy``: who else keeps tasks that may need what is to go; ``after``: how far it has collected, ``has_held``
+    and ``has_deleted``: on this way through the pages; ``offer``: what waits to be archived."""
+
+    epoch: int
+    upto_ms: int
+    names: Collection[str]
+    stage: Stage = Stage.CLOSING
+    lives: Mapping[str, int] = attrs.field(factory=dict)
+    first: int = 0
+    confirm_ms: int = 0
+    through: dict[str, None] = attrs.field(factory=dict)
+    needy: Collection[str] = ()
+    after: bytes = b""
+    offer: Page | None = None
+    has_deleted: bool = False
+    has_held: bool = False
+    is_asking: bool = False
+
+
+Next = Callable[[int, int, Slice, Mapping[str, m.Message]], None]
+
+
+class Round(Operation):
+    """One question to several nodes. ``then`` gets the answers, in the end those of all unless one is silent."""
+
+    def __init__(self, node: Household, now_ms: int, make: Callable[[int, str], m.Message], names: Collection[str],
+                 then: Then) -> None:
+        super().__init__(node, Origin(0), now_ms)
+        self._make = make
+        self._names = names
+        self._then = then
+        self._answers: dict[str, m.Message] = {}
+
+    def begin(self, now_ms: int) -> None:
+        """Ask all; of none there is nothing to wait for."""
+        self.ask(now_ms, {name: self._make(self.request, name) for name in self._names})
+        if not self._names:
+            self._finish(now_ms)
+
+    def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
+        """One more."""
+        if self.pending.pop(peer, None) is not None:
+            self._answers[peer] = message
+            if not self.pending:
+                self._finish(now_ms)
+
+    def on_deadline(self, now_ms: int) -> None:
+        """Somebody is silent."""
+        self._finish(now_ms)
+
+    def on_gone(self, now_ms: int, gone: Collection[str]) -> None:
+        """Somebody is no member any more."""
+        if any(name in self.pending for name in gone):
+            self._finish(now_ms)
+
+    def _finish(self, now_ms: int) -> None:
+        if not self.is_closed:
+            self.end()
+            self._then(now_ms, self._answers)
+
+
+class Collecting:
+    """The slices of the partitions that a node leads."""
+
+    def __init__(self, node: Household, comparing: Comparing) -> None:
+        self._node = node
+        self._comparing = comparing
+        self._slices: dict[int, Slice] = {}
+        self._next_ms: dict[int, int] = {}
+        self._hindered: dict[int, list[str]] = {}
+        """Who was away, or did not go along, when something of a partition was to be collected last."""
+        self._gone: dict[int, Page] = {}
+        """The last page of each partition that was archived and deleted."""
+
+    def look(self, now_ms: int) -> None:
+        """Begin what is due, go on with what is under way, give up what cannot end."""
+        if not self._node.retention.keep_ms:
+            return
+        led = {vnode.partition: vnode for vnode in self._node.led()}
+        for partition in [*self._slices]:
+            if not self._may_go_on(partition, led.get(partition)):
+                self._give_up(now_ms, partition)
+        for partition, vnode in led.items():
+            under_way = self._slices.get(partition)
+            if under_way is not None:
+                self._pursue(now_ms, partition, under_way)
+            elif now_ms >= self._next_ms.get(partition, 0):
+                self._begin(now_ms, vnode)
+
+    def _may_go_on(self, partition: int, vnode: Vnode | None) -> bool:
+        under_way = self._slices[partition]
+        return vnode is not None and vnode.epoch == under_way.epoch and self._names(partition) == under_way.names
+
+    def _give_up(self, now_ms: int, partition: int) -> None:
+        if self._slices.pop(partition, None) is not None:
+            self._next_ms[partition] = now_ms + RETRY_MS
+
+    def _names(self, partition: int) -> list[str]:
+        """All who may keep anything; none while one of them is away."""
+        names = sorted({*self._node.keepers(partition), *self._node.nodes, *self._node.live})
+        self._hindered[partition] = [name for name in names if name not in self._node.live]
+        return [] if self._hindered[partition] else names
+
+    def awaited(self, partition: int) -> list[str]:
+        """The nodes without which nothing more of a partition led here can be collected."""
+        under_way = self._slices.get(partition)
+        if under_way is not None and under_way.stage in (Stage.PULLING, Stage.CHECKING):
+            return self._awaited(under_way)
+        return self._hindered.get(partition, [])
+
+    def is_under_way(self, partition: int) -> bool:
+        """Whether a slice of a partition is."""
+        return partition in self._slices
+
+    # -- closing, comparing, sealing -----------------------------------------------------------
+
+    def _begin(self, now_ms: int, vnode: Vnode) -> None:
+        retention, watermark = self._node.retention, vnode.replica.watermark
+        upto_ms = max(now_ms - retention.keep_ms, watermark.closed_ms)
+        if not _is_any_below(vnode, upto_ms):
+            self._next_ms[vnode.partition] = now_ms + retention.slice_ms
+            self._hindered.pop(vnode.partition, None)
+            return
+        names = self._names(vnode.partition)
+        self._next_ms[vnode.partition] = now_ms + RETRY_MS
+        if not names:
+            return
+        under_way = self._slices[vnode.partition] = Slice(vnode.epoch, upto_ms, names)
+        self._ask(now_ms, vnode.partition, under_way, names, lambda request, _: m.Ebb(
+            request, vnode.partition, under_way.epoch, upto_ms), self._on_closed)
+
+    def _ask(self, now_ms: int, partition: int, under_way: Slice, names: Collection[str],
+             make: Callable[[int, str], m.Message], then: Next) -> None:
+        def check(at_ms: int, answers: Mapping[str, m.Message]) -> None:
+            if self._slices.get(partition) is not under_way:
+                return
+            under_way.is_asking = False
+            self._hindered[partition] = [name for name in names
+                                         if not getattr(answers.get(name), "is_accepted", False)]
+            if self._hindered[partition]:
+                self._note_promised(at_ms, partition, answers)
+                self._give_up(at_ms, partition)
+            else:
+                then(at_ms, partition, under_way, answers)
+        under_way.is_asking = True
+        self._node.start(Round(self._node, now_ms, make, names, check), now_ms)
+
+    def _note_promised(self, now_ms: int, partition: int, answers: Mapping[str, m.Message]) -> None:
+        vnode = self._node.vnodes[partition]
+        promised = max((getattr(answer, "promised", 0) for answer in answers.values()), default=0)
+        if vnode.is_leading and promised > vnode.epoch:
+            vnode.resign(now_ms)
+
+    def _on_closed(self, now_ms: int, partition: int, under_way: Slice, answers: Mapping[str, m.Message]) -> None:
+        under_way.lives = {name: answer.life for name, answer in answers.items()
+                           if isinstance(answer, m.Ebbed) and answer.life}
+        self._compare(now_ms, partition, under_way, Stage.PULLING)
+
+    def _compare(self, now_ms: int, partition: int, under_way: Slice, stage: Stage) -> None:
+        under_way.stage, under_way.first, under_way.through = stage, self._comparing.begun + 1, {}
+        under_way.confirm_ms = now_ms + CONFIRM_MS
+        self._go_on_if_through(now_ms, partition, under_way)
+        self._pursue(now_ms, partition, under_way)
+
+    def _pursue(self, now_ms: int, partition: int, under_way: Slice) -> None:
+        if under_way.stage is Stage.COLLECTING and not under_way.is_asking and under_way.offer is None:
+            self._try_page(now_ms, partition, under_way)
+        if under_way.stage in (Stage.PULLING, Stage.CHECKING):
+            awaited = self._awaited(under_way)
+            for name in awaited:
+                self._comparing.pursue(partition, name)
+            if awaited and now_ms >= under_way.confirm_ms:
+                self._confirm(now_ms, partition, under_way, awaited)
+
+    def _awaited(self, under_way: Slice) -> list[str]:
+        return [name for name in under_way.lives if name != self._node.me.name and name not in under_way.through]
+
+    def _confirm(self, now_ms: int, partition: int, under_way: Slice, names: Collection[str]) -> None:
+        """Ask whether they still are the replicas that were closed. Who has come to hand off answers no exchange,
+        and who has dropped its records has nothing to compare: that slice would never end."""
+        under_way.confirm_ms = now_ms + CONFIRM_MS
+
+        def check(at_ms: int, answers: Mapping[str, m.Message]) -> None:
+            is_same = all(getattr(answer, "life", 0) == under_way.lives[name] for name, answer in answers.items())
+            if not is_same and self._slices.get(partition) is under_way:
+                self._note_promised(at_ms, partition, answers)
+                self._give_up(at_ms, partition)
+        self._node.start(Round(self._node, now_ms, lambda request, _: m.Ebb(
+            request, partition, under_way.epoch, under_way.upto_ms), names, check), now_ms)
+
+    def on_pass(self, now_ms: int, ended: Pass) -> None:
+        """An exchange is through."""
+        under_way = self._slices.get(ended.partition)
+        if under_way is None or ended.serial < under_way.first or ended.peer not in under_way.lives:
+            return
+        is_equal = not ended.oldest or ids.time_of(ended.oldest) > under_way.upto_ms
+        if under_way.stage is Stage.PULLING or (under_way.stage is Stage.CHECKING and is_equal):
+            under_way.through[ended.peer] = None
+            self._go_on_if_through(now_ms, ended.partition, under_way)
+
+    def _go_on_if_through(self, now_ms: int, partition: int, under_way: Slice) -> None:
+        if self._awaited(under_way):
+            return
+        if under_way.stage is Stage.PULLING:
+            self._compare(now_ms, partition, under_way, Stage.CHECKING)
+        elif under_way.stage is Stage.CHECKING:
+            under_way.stage = Stage.SEALING
+            self._ask(now_ms, partition, under_way, under_way.lives, lambda request, name: m.Ebb(
+                request, partition, under_way.epoch, under_way.upto_ms, under_way.lives[name]), self._on_sealed)
+
+    def _on_sealed(self, now_ms: int, partition: int, under_way: Slice, answers: Mapping[str, m.Message]) -> None:
+        """Find out who keeps nothing of the partition, but tasks that may need some of it."""
+        under_way.stage = Stage.COLLECTING
+
+        def on_told(at_ms: int, _: int, __: Slice, told: Mapping[str, m.Message]) -> None:
+            under_way.needy = [name for name, answer in told.items()
+                               if isinstance(answer, m.Collected) and answer.kept]
+            self._try_page(at_ms, partition, under_way)
+        strangers = [name for name in under_way.names if name not in under_way.lives]
+        self._send(now_ms, partition, under_way, Page(b"", b"", b"", b""), strangers, on_told)
+
+    # -- collecting ----------------------------------------------------------------------------
+
+    def _try_page(self, now_ms: int, partition: int, under_way: Slice) -> None:
+        """Ask who would delete the next page, without what this node itself knows to be needed."""
+        replica = self._node.vnodes[partition].replica
+        found, upto = page_of(replica, under_way.after, under_way.upto_ms, self._node.retention.page_tasks)
+        page = self._without_needed(under_way, found)
+
+        def on_tried(at_ms: int, _: int, __: Slice, answers: Mapping[str, m.Message]) -> None:
+            kept = dict.fromkeys(index for answer in answers.values() if isinstance(answer, m.Collected)
+                                 for index in columns.unpack_u64(answer.kept))
+            left = [remains for index, remains in enumerate(page) if index not in kept]
+            ripe = _page(self._without_needed(under_way, left), upto)
+            if not ripe.ids:
+                self._turn_page(at_ms, partition, under_way, upto)
+            elif self._node.retention.archives:
+                under_way.offer = ripe
+            else:
+                self._delete(at_ms, partition, under_way, ripe, lambda _: None)
+        if page:
+            asked = [*under_way.lives, *under_way.needy]
+            self._send(now_ms, partition, under_way, _page(page, upto), asked, on_tried)
+        else:
+            self._turn_page(now_ms, partition, under_way, upto)
+
+    def _without_needed(self, under_way: Slice, page: Sequence[Remains]) -> Sequence[Remains]:
+        held = held_back(self._node, [each.id for each in page])
+        under_way.has_held = under_way.has_held or bool(held)
+        return [each for each in page if each.id not in held]
+
+    def _turn_page(self, now_ms: int, partition: int, under_way: Slice, upto: bytes) -> None:
+        """The next page comes with the next look; or the first again, if something was needed and what needed it
+        may be gone by now; or the slice has come to its end."""
+        is_again = not upto and under_way.has_held and under_way.has_deleted
+        under_way.after = upto
+        if is_again:
+            under_way.has_held = under_way.has_deleted = False
+        elif not upto:
+            del self._slices[partition]
+            self._next_ms[partition] = now_ms + self._node.retention.slice_ms
+
+    def _delete(self, now_ms: int, partition: int, under_way: Slice, page: Page,
+                then: Callable[[int], None]) -> None:
+        """Have all delete a page; ``then`` gets how many tasks that were."""
+        if not self._may_go_on(partition, self._node.vnodes[partition]):
+            self._give_up(now_ms, partition)
+            return
+
+        watermark = self._node.vnodes[partition].replica.watermark
+        before = watermark.collected
+
+        def on_deleted(at_ms: int, _: int, __: Slice, ___: Mapping[str, m.Message]) -> None:
+            page.count = watermark.collected - before
+            then(page.count)
+            under_way.offer = None
+            under_way.has_deleted = True
+            self._turn_page(at_ms, partition, under_way, page.upto)
+            if partition in self._slices:
+                self._try_page(at_ms, partition, under_way)
+        page.is_going = True
+        self._send(now_ms, partition, under_way, page, [*under_way.lives], on_deleted, is_trial=False)
+
+    def _send(self, now_ms: int, partition: int, under_way: Slice, page: Page, names: Collection[str], then: Next,
+              is_trial: bool = True) -> None:
+        self._ask(now_ms, partition, under_way, names, lambda request, _: m.Collect(
+            request, partition, under_way.epoch, under_way.upto_ms, is_trial, self._node.retention.archives,
+            page.ids, page.digests), then)
+
+    # -- archiving -----------------------------------------------------------------------------
+
+    def offer(self, partition: int) -> Page | None:
+        """What of a partition waits to be archived."""
+        under_way = self._slices.get(partition)
+        page = None if under_way is None else under_way.offer
+        return None if page is None or page.is_going else page
+
+    def discard(self, now_ms: int, partition: int, epoch: int, task_ids: bytes, digests: bytes,
+                then: Callable[[int | None], None]) -> None:
+        """A page is archived. ``then`` gets how many tasks were deleted, None when it is not on offer (any more);
+        it is not called while that is being found out, or when it cannot be."""
+        under_way, gone = self._slices.get(partition), self._gone.get(partition)
+        page = None if under_way is None or under_way.epoch != epoch else under_way.offer
+        if under_way is not None and page is not None and page.is_(task_ids, digests):
+            if not page.is_going:
+                def on_gone(count: int) -> None:
+                    self._gone[partition] = page
+                    then(count)
+                self._delete(now_ms, partition, under_way, page, on_gone)
+        else:
+            then(gone.count if gone is not None and gone.is_(task_ids, digests) else None)
+
+
+def _page(found: Sequence[Remains], upto: bytes) -> Page:
+    task_ids, digests = b"".join([each.id for each in found]), columns.pack_u64([each.digest for each in found])
+    cut = b"".join([each.id for each in found if each.has_long_log])
+    return Page(task_ids, digests, upto, cut)
+
+
+def _is_any_below(vnode: Vnode, upto_ms: int) -> bool:
+    prefix = vnode.replica.prefix
+    return any(vnode.store.is_any_between(table, prefix, prefix + (upto_ms + 1).to_bytes(8, "big"))
+               for table in TABLES)

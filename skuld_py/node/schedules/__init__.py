@@ -1,0 +1,1 @@
+"""Tasks that are enqueued by the calendar, by the leader of their schedule's home."""

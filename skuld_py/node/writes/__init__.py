@@ -1,0 +1,1 @@
+"""What any owner of a task takes: tasks, notes, log entries, completions, cancellations; and settings."""

@@ -1,0 +1,53 @@
+"""Cancelling: only what is there. A mark on an id that nobody has enqueued would kill what comes there later.
+
+A copy that does not know a task may be one that missed it, so no copy can tell by itself: first a majority is
+read, which changes nothing, then those tasks are marked everywhere, also where they are not known yet. Where one
+of the tasks is not there, none is cancelled, and that is definite.
+
+Rejected: to let each copy mark what it knows, in one round. What a copy has marked when the others turn out to
+know of no task could not be taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from skuld_py.model import columns, ids
+from skuld_py.model import messages as m
+from skuld_py.node.operations.operation import Host, Operation, Origin
+from skuld_py.node.reads.get import ReadOperation, Rows
+
+NAMED_MAX = 5
+"""Tasks named in a refusal."""
+
+
+class CancelOperation(ReadOperation):
+    """Reads whether the tasks are there, as many at a time as an answer can carry the results of; ``then`` marks
+    them."""
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int, task_ids: Sequence[bytes],
+                 then: Callable[[int], Operation], at: int = 0) -> None:
+        part = task_ids[at : at + m.ENDS_MAX]
+        partitions = ids.by_partition(part, host.parameters.partitions)
+
+        def make(request: int, asked: list[int]) -> m.Message:
+            eras = columns.pack_u64([number for partition in asked
+                                     for number in (partition, host.vnode(partition).standing.era)])
+            kept = [task_id for partition in asked for task_id in partitions.get(partition, ())]
+            return m.Interest(request, 0, b"".join(kept), eras, 0, 0, 1)
+        super().__init__(host, origin, now_ms, part, partitions, make)
+        self._task_ids, self._at, self._then = task_ids, at, then
+
+    def conclude(self, now_ms: int, rows: Rows) -> None:
+        """Go on, unless one of them is not there."""
+        end = self._at + m.ENDS_MAX
+        missing = [task_id for task_id in self._task_ids[self._at : end] if task_id not in rows]
+        if missing:
+            listed = ", ".join(map(ids.to_text, missing[:NAMED_MAX]))
+            self.refuse("no_such_task", f"ids: {len(missing)} were never enqueued, or are collected: {listed};"
+                        " nothing was cancelled; leave them out")
+        elif end < len(self._task_ids):
+            self.host.start(CancelOperation(self.host, self.origin, now_ms, self._task_ids, self._then, end),
+                            now_ms)
+        else:
+            self.host.start(self._then(now_ms), now_ms)

@@ -1,0 +1,117 @@
+"""The coordinator's side of settings: read what a majority of the nodes knows, have a change stored by one.
+
+Any two majorities of the registered nodes share a node, so a change that was asked for after another one had been
+acknowledged has a higher version. Where that is not so (nodes were added, disks were lost) the clock decides,
+within the skew bound: a version is never below the present time in milliseconds.
+
+An acknowledgement waits for all live nodes as long as its deadline allows, since a pause is in force only where it
+is known; but for a majority it does not come at all. Neither rests on ZooKeeper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import attrs
+
+from skuld_py.model import messages as m
+from skuld_py.model.setting import rank_of, setting_key
+from skuld_py.node.knowledge.settings import PAGE_ROWS
+from skuld_py.node.operations.operation import Host, Operation, Origin
+from skuld_py.partition.leadership.quorum import has_majority, majority
+
+
+class SettingOperation(Operation):
+    """A question to all live nodes, for answers of a majority of the registered ones."""
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int, question: m.GetSettings | m.PutSetting) -> None:
+        super().__init__(host, origin, now_ms)
+        self._question = question
+        self.nodes = host.nodes
+
+    def begin(self, now_ms: int) -> None:
+        """Ask, unless a majority cannot answer."""
+        live = [name for name in self.nodes if name in self.host.live]
+        if not has_majority(self.nodes, live) or not live:
+            self.refuse("unavailable", f"only {len(live)} of the cluster's {len(self.nodes)} nodes are live;"
+                        f" settings need {majority(len(self.nodes))}: start the others")
+            self.end()
+            return
+        self.ask(now_ms, {name: attrs.evolve(self._question, request=self.request) for name in live})
+
+
+class ReadSettings(SettingOperation):
+    """The registers as a majority knows them; and which version a change must have."""
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int, question: m.GetSettings) -> None:
+        super().__init__(host, origin, now_ms, question)
+        self._now_ms = now_ms
+        self._answers: dict[str, m.GotSettings] = {}
+
+    def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
+        """Join an answer in."""
+        if not isinstance(message, m.GotSettings) or self.pending.pop(peer, None) is None:
+            return
+        self._answers[peer] = message
+        if has_majority(self.nodes, self._answers):
+            self.answer(self._joined())
+            self.end()
+
+    def _joined(self) -> m.GotSettings:
+        """The greatest row of each register, as far as all answers are complete."""
+        upto = min((answer.upto for answer in self._answers.values() if answer.upto), default=b"")
+        best: dict[bytes, m.SettingRow] = {}
+        for answer in self._answers.values():
+            for row in answer.rows:
+                key = setting_key(row.kind, row.name)
+                if not upto or key <= upto:
+                    best[key] = max(best.get(key, row), row, key=rank_of)
+        keys = sorted(best)
+        if len(keys) > PAGE_ROWS:
+            keys = keys[:PAGE_ROWS]
+            upto = keys[-1]
+        version = max([self._now_ms, *(answer.version for answer in self._answers.values())])
+        return m.GotSettings(self.origin.request, tuple(best[key] for key in keys), upto, version)
+
+    def on_deadline(self, now_ms: int) -> None:
+        """Too few answered."""
+        self.refuse("unavailable", f"{len(self._answers)} of {len(self.nodes)} nodes answered, fewer than a"
+                    " majority; try again")
+        self.end()
+
+
+class WriteSetting(SettingOperation):
+    """Copies of one register. A version that came too late changes nothing, and is acknowledged all the same."""
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int, question: m.PutSetting) -> None:
+        super().__init__(host, origin, now_ms, question)
+        self._have: dict[str, None] = {}
+
+    def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
+        """Count a copy."""
+        if isinstance(message, m.SettingPut) and self.pending.pop(peer, None) is not None:
+            self._have[peer] = None
+            self._tell_if_over()
+
+    def on_gone(self, now_ms: int, gone: Collection[str]) -> None:
+        """Who is not live any more is not waited for."""
+        for name in gone:
+            self.pending.pop(name, None)
+        self._tell_if_over()
+
+    def _tell_if_over(self) -> None:
+        if not self.pending:
+            self._tell()
+
+    def _tell(self) -> None:
+        if has_majority(self.nodes, self._have):
+            missing = tuple(name for name in self.nodes if name not in self._have)
+            self.answer(m.SettingPut(self.origin.request, len(self._have), missing))
+        else:
+            self.give_up(f"{len(self._have)} of {len(self.nodes)} nodes have stored the setting, fewer than a"
+                         " majority; try again")
+        self.end()
+
+    def on_deadline(self, now_ms: int) -> None:
+        """A live node is silent: say who has it."""
+        self._tell()

@@ -1,0 +1,122 @@
+"""Writes that any owner takes: enqueue, log entries, completions.
+
+A write goes to every live keeper of its partitions and is answered when each partition has ``w``
+fsynced copies among its voters. It needs no leader and no registry, so it works with any ``w`` voters
+alive.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from skuld_py.model import columns, ids
+from skuld_py.model.body import stands_over
+from skuld_py.model.messages import Acked, Append, Failed, Kept, Message
+from skuld_py.node.operations.operation import Host, Origin
+from skuld_py.node.operations.quorum import Make, QuorumOperation
+
+
+@attrs.frozen
+class Named:
+    """What a request asks for under one unique name, by the numbers of those tasks in it. Single calls travel
+    together, so there may be several."""
+
+    bodies: Mapping[int, bytes]
+
+    @property
+    def behind(self) -> list[int]:
+        """Those that give way to another of them."""
+        every = [*self.bodies.values()]
+        return [number for number, body in self.bodies.items() if any(stands_over(each, body) for each in every)]
+
+    def others(self, record: bytes) -> list[int]:
+        """Those of another content than this."""
+        return [number for number, body in self.bodies.items() if body != record]
+
+
+class WriteOperation(QuorumOperation):
+    """Copies of one request. ``sizes``: how many ids of it are in each partition. ``named``: those that stand for
+    a unique name; who refuses all that is asked for under one has that task already. ``duplicates``: the numbers
+    of those that are known to be there already, of the whole request."""
+
+    def __init__(self, host: Host, origin: Origin, now_ms: int, w: int, sizes: Mapping[int, int],
+                 make: Make, named: Mapping[bytes, Named] | None = None, duplicates: Iterable[int] = ()) -> None:
+        super().__init__(host, origin, now_ms, sizes, make)
+        self._w = w
+        self._sizes = sizes
+        self._refused: dict[bytes, None] = {}
+        self._old: dict[bytes, None] = {}
+        self._named = named or {}
+        self._duplicates = dict.fromkeys(duplicates)
+        self._duplicates |= {number: None for each in self._named.values() for number in each.behind}
+        self._is_kept_somewhere = False
+
+    def on_reply(self, now_ms: int, peer: str, message: Message) -> None:
+        """Count a copy."""
+        if not isinstance(message, Kept) or peer not in self.pending:
+            return
+        asked = self.pending.pop(peer)
+        refused, old = ids.split(message.refused), ids.split(message.old)
+        if self._named:
+            for task_id, count in Counter(refused).items():
+                if task_id in self._named and count == len(self._named[task_id].bodies):
+                    self._duplicates.update(dict.fromkeys(self._named[task_id].bodies))
+            refused = [task_id for task_id in refused if task_id not in self._named]
+        self._refused.update(dict.fromkeys(refused))
+        self._old.update(dict.fromkeys(old))
+        if len(refused) + len(old) < sum([self._sizes[partition] for partition in self.asked[peer]]):
+            self._is_kept_somewhere = True
+        self.count(now_ms, peer, message.unkept, message.cohorts)
+        if not (self.has_answered or self._refused) and (copies := self._copies()) >= self._w:
+            self.answer(Acked(self.origin.request, copies, columns.pack_u64(sorted(self._duplicates))))
+        if not self.pending:
+            self._round_up(isinstance(asked, Append))
+
+    def _copies(self) -> int:
+        return min([need.copies() for need in self.needs.values()])
+
+    def _round_up(self, is_log: bool) -> None:
+        if not self.has_answered:
+            self._say_what_is_missing(is_log)
+        self.end()
+
+    def _say_what_is_missing(self, is_log: bool) -> None:
+        is_definite = not self._is_kept_somewhere and all(name in self.host.live for name in self.asked)
+        if self._refused:
+            self.answer(Failed(self.origin.request, "conflict", _conflict(list(self._refused), is_log),
+                               is_definite))
+        elif self._old:
+            self.answer(Failed(self.origin.request, "too_old", _too_old(list(self._old)), is_definite))
+        else:
+            self._fall_short()
+
+    def _fall_short(self) -> None:
+        self.give_up(f"w: {self._copies()} of {self._w} copies were acknowledged in time;"
+                     " try again with the same ids")
+
+    def on_deadline(self, now_ms: int) -> None:
+        """Say what is missing; owe the rest."""
+        for peer in self.pending:
+            self.owe(peer)
+        self._is_kept_somewhere = True
+        self._round_up(any(isinstance(message, Append) for message in self.pending.values()))
+
+    def owe(self, peer: str) -> None:
+        """The copies are to be caught up on by an exchange."""
+        self.host.owe(peer, self.asked[peer])
+
+
+def _too_old(old: list[bytes]) -> str:
+    listed = ", ".join(ids.to_text(task_id) for task_id in old[:5])
+    return (f"id: {len(old)} older than ended tasks are kept here: {listed}; they are collected or will be, and"
+            " nothing is added to them any more; enqueue with fresh ids")
+
+
+def _conflict(refused: list[bytes], is_log: bool) -> str:
+    listed = ", ".join(ids.to_text(task_id) for task_id in refused[:5])
+    if is_log:
+        return f"seq: the log of {listed} has other content under this number; number entries on from the last"
+    return f"id: {len(refused)} exist with other content: {listed}; use a fresh id for other content"
