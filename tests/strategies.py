@@ -137,7 +137,7 @@ def _task_id(integer: Integer, count: int) -> bytes:
 
 
 def _claim_tokens(integer: Integer, count: int) -> bytes:
-    return columns.pack_u64([integer(FIRST_TOKEN, (1 << 64) - 1) for _ in range(count)])
+    return columns.pack_u64([integer(FIRST_TOKEN, fields.U63_MAX) for _ in range(count)])
 
 
 def _proofs(integer: Integer, count: int) -> bytes:
@@ -226,7 +226,7 @@ SPECIAL: dict[tuple[type, str], Callable[[Integer, int], Any]] = {
     (m.Listed, "bodies"): lambda integer, count: columns.pack(_bodies(integer, count)),
     (m.Listed, "histories"): lambda integer, count: columns.pack([_history(integer) for _ in range(count)]),
     (m.TaskRow, "tokens"): lambda integer, count: columns.pack_u64(
-        [integer(FIRST_TOKEN, (1 << 64) - 1) if integer(0, 3) else SUB for _ in range(count)]),
+        [integer(FIRST_TOKEN, fields.U63_MAX) if integer(0, 3) else SUB for _ in range(count)]),
     (m.TaskRow, "seqs"): lambda integer, count: columns.pack_u64(
         [integer(0, PARTITIONS_MAX - 1) for _ in range(count)]
     ),

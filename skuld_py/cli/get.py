@@ -85,7 +85,7 @@ def _options_said(task: Task, at_ms: int) -> Iterator[tuple[str, str]]:
     from skuld_py.cli import showing
     from skuld_py.model.body import DEFAULT_RETRY
 
-    if task.due_ms:
+    if task.due_ms and not (task.is_completed or task.state in ("dead", "cancelled")):
         yield "due", _when(task.due_ms, at_ms)
     if task.expires_ms is not None:
         yield "expires", _when(task.expires_ms, at_ms)

@@ -13,9 +13,11 @@ from rich.table import Table
 
 from skuld_py.cli.showing import harmless, moment, table
 from skuld_py.cli.values import many, said
+from skuld_py.client.client import Client
 from skuld_py.client.connection import Connection
 from skuld_py.errors import SkuldError
 from skuld_py.model import messages as m
+from skuld_py.model.ids import to_text
 from skuld_py.model.state import State
 
 STATES = tuple(state.name.lower() for state in State)
@@ -24,6 +26,9 @@ USUAL = 3
 """States that tables always have; the others, when some queue has tasks in them."""
 PAUSED_SHOWN = 8
 """Paused queues that are named one by one."""
+BLOCKED_SHOWN, BLOCKED_PAGES = 5, 4
+"""Queues of which a blocked task is named, those with the most first; and pages of a queue that are looked through
+for it."""
 
 
 @attrs.frozen
@@ -37,6 +42,15 @@ class Collection:
 
 
 @attrs.frozen
+class Blocked:
+    """The oldest blocked task of a queue, by its id, and for whom it waits."""
+
+    queue: str
+    id: str
+    waits_for: tuple[str, ...]
+
+
+@attrs.frozen
 class Situation:
     """What was asked for: the cluster's parameters, the view of one node, and counts when there are any."""
 
@@ -45,6 +59,7 @@ class Situation:
     depths: tuple[m.CountRow, ...] = ()
     doubt: str = ""
     """Why there are no counts."""
+    blocked: tuple[Blocked, ...] = ()
 
     @property
     def missing(self) -> int:
@@ -71,9 +86,39 @@ def ask(nodes: list[str], timeout_s: float) -> Situation:
     """The situation; raises only when no node answers at all."""
     connection = Connection(nodes)
     try:
-        return look(connection, timeout_s)
+        situation = look(connection, timeout_s)
+        return attrs.evolve(situation, blocked=_blocked(connection, nodes, situation.depths, timeout_s))
     finally:
         connection.close()
+
+
+def _blocked(connection: Connection, nodes: list[str], depths: tuple[m.CountRow, ...],
+             timeout_s: float) -> tuple[Blocked, ...]:
+    """For whom tasks wait, an example of each queue; nothing of what cannot be read now."""
+    queues = [row.queue for row in sorted(depths, key=lambda row: (-row.blocked, row.queue)) if row.blocked]
+    try:
+        oldest = [task_id for queue in queues[:BLOCKED_SHOWN]
+                  if (task_id := _oldest_blocked(connection, queue, timeout_s))]
+        if not oldest:
+            return ()
+        with Client(nodes, timeout_s=timeout_s) as client:
+            tasks = client.get_many(oldest)
+    except SkuldError:
+        return ()
+    return tuple(Blocked(task.queue, to_text(task.id), tuple(map(to_text, task.blocked_by)))
+                 for task in tasks if task.blocked_by)
+
+
+def _oldest_blocked(connection: Connection, queue: str, timeout_s: float) -> bytes:
+    after = b""
+    for _ in range(BLOCKED_PAGES):
+        page = connection.call(m.List(connection.next_request(), queue, after, 1, 1 << State.BLOCKED), timeout_s,
+                               is_idempotent=True)
+        assert isinstance(page, m.Listed), page
+        if page.ids or not page.upto:
+            return page.ids
+        after = page.upto
+    return b""
 
 
 def look(connection: Connection, timeout_s: float) -> Situation:
@@ -211,6 +256,7 @@ def document(situation: Situation) -> dict[str, Any]:
         "moves": [attrs.asdict(row) for row in described.moves],
         "paused": list(described.paused),
         "is_unproven": described.is_unproven,
+        "blocked": [attrs.asdict(row) for row in situation.blocked],
         "collection": None if situation.collection is None else attrs.asdict(situation.collection),
         "queues": None if situation.doubt else [
             {"queue": row.queue, **dict(zip(STATES, row.counts, strict=True))}

@@ -62,6 +62,7 @@ def _show(situation: Situation) -> None:
     _show_partitions(situation)
     if not situation.doubt:
         _show_queues(situation)
+        _show_blocked(situation)
 
 
 def _show_nodes(described: Described) -> None:
@@ -97,3 +98,12 @@ def _show_queues(situation: Situation) -> None:
     if not situation.depths:
         rows.add_row("no tasks so far", *("" for _ in states))
     print_table(rows)
+
+
+def _show_blocked(situation: Situation) -> None:
+    """Of each queue one, the oldest: what holds that one up mostly holds up the others."""
+    from skuld_py.cli.showing import harmless
+
+    for row in situation.blocked:
+        click.echo(harmless(f"{row.queue}: the oldest blocked task, {row.id}, waits for {', '.join(row.waits_for)}"
+                            f" ('skuld list {row.queue} --state blocked' shows all)"))

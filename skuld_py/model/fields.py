@@ -181,6 +181,11 @@ def u64s(count_max: int = DEFAULT_LIMITS.batch_tasks, **options: Any) -> Any:
     return _field(Blob(8, 8 * count_max), **options)
 
 
+def tokens(count_max: int = DEFAULT_LIMITS.batch_tasks, **options: Any) -> Any:
+    """A column of tokens: 63 bits each, as in every store that a task is archived to."""
+    return _field(Numbers(count_max, U63_MAX), **options)
+
+
 def proofs() -> Any:
     """A column of proofs of claims (``model.proofs``), one for each, or none at all."""
     return _field(Blob(PROOF_BYTES, PROOF_BYTES * DEFAULT_LIMITS.batch_tasks), default=b"", is_late=True)

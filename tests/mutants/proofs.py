@@ -71,4 +71,18 @@ MUTANTS: tuple[Mutant, ...] = (
            "                      if not any(task.id in refused for task in page.tasks))\n",
            "                      if page is not None or refused)\n", "D5", "tests/archive/test_archiver.py",
            seeds=0),
+    mutant("tokens-of-64-bits", "a token that no archive can hold is taken from the wire",
+           "model/fields.py", "    return _field(Numbers(count_max, U63_MAX), **options)\n",
+           "    return _field(Blob(8, 8 * count_max), **options)\n", "A3",
+           "tests/wire/test_malformed.py", seeds=0),
+    mutant("highest-bits-alone", "a token of 64 bits passes by the quick look at the highest bits",
+           "wire/schema.py", "check_blob(value)[::8].isascii()", "check_blob(value)[1::8].isascii()", "A3",
+           "tests/wire/test_malformed.py", seeds=0),
+    mutant("status-names-no-blocked", "status says of blocked tasks how many there are, and no more",
+           "cli/situation.py", "if row.blocked]\n", "if row.dead]\n", "O4",
+           "tests/cli/test_blocked.py::"
+           "test_status_names_the_oldest_blocked_task_of_a_queue_and_for_whom_it_waits", seeds=0),
+    mutant("list-names-no-blockers", "the document of a task does not say for whom it waits",
+           "cli/showing.py", "[to_text(other) for other in task.blocked_by]", "[]", "O4",
+           "tests/cli/test_blocked.py::test_get_and_list_and_their_documents_say_for_whom_a_task_waits", seeds=0),
 )

@@ -22,6 +22,7 @@ from skuld_py.wire.codec import MalformedRequest, decode
 JOBS = Header("jobs").encode()
 BODY = encode_body(JOBS, b"x")
 ID, NO_COLUMN = bytes(range(20)), (b"", 0)
+WIDE_TOKEN = (1 << 63).to_bytes(8, "big")
 U63 = (1 << 63) - 1
 PAYLOADS, HEADER = "Enqueue.batches[0].payloads", "Enqueue.batches[0].header"
 FIVE = struct.pack(">I", 5)
@@ -242,6 +243,15 @@ CASES: dict[str, tuple[Frames, str, str]] = {
     "an error under a note's token": (
         raw(m.Amend, 7, 1, 1, ID, [bytes(4), 0], [bytes(4), 0], (3).to_bytes(8, "big"), [bytes(4), 0]),
         "Amend.tokens", "are not all claims' tokens"),
+    **{f"a token of 64 bits in {of.__name__}": (
+        raw(of, *fields), f"{of.__name__}.tokens", "which is more than 9223372036854775807")
+       for of, fields in {
+           m.Complete: (7, 0, 0, ID, WIDE_TOKEN, b"", NO_COLUMN), m.Renew: (7, 0, ID, WIDE_TOKEN),
+           m.Conclude: (7, 3, -1, ID, WIDE_TOKEN, NO_COLUMN), m.Note: (7, ID, WIDE_TOKEN, bytes(8), b""),
+           m.Amend: (7, 1, 1, ID, [bytes(4), 0], [bytes(4), 0], WIDE_TOKEN, [bytes(4), 0])}.items()},
+    "a token of 64 bits in TaskRow": (
+        task_row(tokens=WIDE_TOKEN, seqs=bytes(8), entries=(bytes(4), 0)), "Repair.tasks[0].tokens",
+        "which is more than 9223372036854775807"),
     "a note that is none": (
         raw(m.Repair, 3, [[ID, NO_COLUMN, b"", (3).to_bytes(8, "big"), (4).to_bytes(8, "big"), (bytes(4), 0)]]),
         "Repair.tasks[0].seqs", "note 4 under token 3 is none"),

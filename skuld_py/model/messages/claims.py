@@ -79,7 +79,7 @@ class Amend(Message):
     ids: bytes = fields.ids()
     histories: Column = fields.strings()
     places: Column = fields.strings()
-    tokens: bytes = fields.u64s(default=b"")
+    tokens: bytes = fields.tokens(default=b"")
     errors: Column = fields.strings(default=Column())
 
 

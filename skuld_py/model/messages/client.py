@@ -126,7 +126,7 @@ class Renew(Message):
     request: int = fields.number()
     lease_ms: int = fields.number(0, LEASE_MS_MAX)
     ids: bytes = fields.ids()
-    tokens: bytes = fields.u64s()
+    tokens: bytes = fields.tokens()
     proofs: bytes = fields.proofs()
 
 
@@ -191,7 +191,7 @@ class Complete(Message):
     w: int = fields.number(0, 9)
     at_ms: int = fields.moment()
     ids: bytes = fields.ids()
-    tokens: bytes = fields.u64s()
+    tokens: bytes = fields.tokens()
     eras: bytes = fields.eras(default=b"")
     results: Column = fields.strings(default=Column())
     proofs: bytes = fields.proofs()
@@ -222,7 +222,7 @@ class TaskRow:
     id: bytes = fields.ids()
     body: Column = fields.strings(1)
     history: bytes = fields.blob()
-    tokens: bytes = fields.u64s(ENTRIES_MAX)
+    tokens: bytes = fields.tokens(ENTRIES_MAX)
     seqs: bytes = fields.u64s(ENTRIES_MAX)
     entries: Column = fields.strings(ENTRIES_MAX)
 

@@ -63,7 +63,7 @@ class Note(Message):
     columns = ("ids", "tokens", "seqs")
     request: int = fields.number()
     ids: bytes = fields.ids()
-    tokens: bytes = fields.u64s()
+    tokens: bytes = fields.tokens()
     seqs: bytes = fields.u64s()
     eras: bytes = fields.eras(default=b"")
 

@@ -48,7 +48,7 @@ class Conclude(Message):
     kind: int = fields.number(RELEASED, FAILED)
     delay_ms: int = fields.number(-1, DELAY_MS_MAX)
     ids: bytes = fields.ids()
-    tokens: bytes = fields.u64s()
+    tokens: bytes = fields.tokens()
     errors: Column = fields.strings(default=Column())
     proofs: bytes = fields.proofs()
 

@@ -1,1 +1,1 @@
-"""What a node knows and merely keeps: settings, the heads of queues, leaders, who waits, which claims are proved."""
+"""What a node knows and merely keeps: settings, the heads of queues, leaders, who waits, proofs it has seen."""
