@@ -51,6 +51,7 @@ from skuld_py.client.waiter import LOOK_S, Waiter
 from skuld_py.config import DEFAULT_LIMITS, Limits
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model.messages import Failed, Greet, Greeted, Message
+from skuld_py.wire import multipart
 from skuld_py.wire.codec import Envelope, decode, encode
 
 STRAYS_MAX = 10_000
@@ -372,7 +373,7 @@ class Connection:
                     torn.send_multipart([b""] * count, zmq.DONTWAIT)
         self._torn = socket, len(frames)
         try:
-            socket.send_multipart(frames, zmq.DONTWAIT)
+            multipart.put(socket, frames)
         except zmq.Again:
             self._torn = None
             return False
@@ -383,7 +384,9 @@ class Connection:
         """Read all there is, and hand it out."""
         for socket in sockets:
             while not socket.closed and int(socket.getsockopt(_EVENTS)) & _POLLIN:
-                self._inbox.append(socket.recv_multipart(zmq.DONTWAIT))
+                frames: list[bytes] = []
+                multipart.rest(socket, socket.recv(multipart.DONTWAIT, copy=False), frames)
+                self._inbox.append(frames)
         self._hand_out_inbox()
         if self._debts:
             self._pay()

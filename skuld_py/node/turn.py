@@ -31,7 +31,7 @@ class Machine(Protocol[Event_contra, Effect_co]):
         ...
 
 
-@attrs.frozen
+@attrs.define
 class Turn(Generic[Effect]):
     """Effects of a batch. The shell sends ``early``, commits the store, then carries out ``late``."""
 

@@ -168,9 +168,11 @@ class Loop:
     def _conclude(self, turn: Turn[Wish]) -> None:
         self._due_ms = self._machine.deadline()
         self._heed((*turn.late, *turn.early))
-        self._let_out(turn.early)
+        if turn.early:
+            self._let_out(turn.early)
         self._store.commit()
-        self._let_out(turn.late)
+        if turn.late:
+            self._let_out(turn.late)
 
     def _pause_ms(self, end_ms: int | None) -> int | None:
         dues = [due_ms for due_ms in (self._due_ms, end_ms) if due_ms is not None]

@@ -43,6 +43,7 @@ from skuld_py.config import DEFAULT_LIMITS, Limits
 from skuld_py.errors import Refused
 from skuld_py.model.messages import Message
 from skuld_py.runtime.connections import NO_FILE, Connections
+from skuld_py.wire import multipart
 from skuld_py.wire.envelopes import envelopes
 
 Address = tuple[str, int]
@@ -107,6 +108,7 @@ class Transport:
         self._awake, self._waker = os.pipe()
         os.set_blocking(self._awake, False)
         os.set_blocking(self._waker, False)
+        self._readable = [(self._router, int(zmq.POLLIN))]
         self._poller = zmq.Poller()
         self._poller.register(self._router, zmq.POLLIN)
         self._poller.register(self._awake, zmq.POLLIN)
@@ -146,7 +148,7 @@ class Transport:
             return
         for frames in self._envelopes(messages):
             try:
-                dealer.send_multipart(frames, zmq.DONTWAIT)
+                multipart.put(dealer, frames)
                 self.traffic.sent += 1
             except zmq.Again:
                 self.traffic.to_silent_peer += 1
@@ -159,7 +161,7 @@ class Transport:
                 self.traffic.to_lost_client += 1
                 continue
             try:
-                self._router.send_multipart([client, *frames], zmq.DONTWAIT)
+                multipart.put(self._router, [client, *frames])
                 self.connections.debit(client, size)
                 self.traffic.answered += 1
             except zmq.ZMQError as problem:
@@ -186,13 +188,10 @@ class Transport:
         """What has arrived, at most ``limit`` messages: each its routing id and its raw frames."""
         arrived: list[tuple[bytes, list[bytes]]] = []
         room = _BATCH_FACTOR * self.limits.message_bytes
-        try:
-            while len(arrived) < limit and room > 0:
-                client, frames, size = self._receive_one()
-                room -= size
-                arrived.append((client, frames))
-        except zmq.Again:
-            pass
+        while len(arrived) < limit and room > 0 and zmq.zmq_poll(self._readable, 0):
+            client, frames, size = self._receive_one()
+            room -= size
+            arrived.append((client, frames))
         self.traffic.received += len(arrived)
         return arrived
 
@@ -200,15 +199,13 @@ class Transport:
         """A routing id, the frames behind it, and how many bytes these were on the wire. Of a connection that has
         not spoken before, libzmq tells the file, which costs more than to take a frame."""
         router, number = self._router, NO_FILE
-        client = router.recv(zmq.DONTWAIT)
+        client: bytes = router.recv(multipart.DONTWAIT)
         frames: list[bytes] = []
-        if not self.connections.is_heard(client) and router.getsockopt(zmq.RCVMORE):
-            first = router.recv(copy=False)
-            frames.append(first.bytes)
+        first = router.recv(copy=False)
+        if not self.connections.is_heard(client):
             with contextlib.suppress(zmq.ZMQError):  # of one that speaks ZMTP 2 it names no file
                 number = int(first.get(zmq.SRCFD))
-        while router.getsockopt(zmq.RCVMORE):
-            frames.append(router.recv())
+        multipart.rest(router, first, frames)
         size = _wire_bytes(frames)
         self.connections.credit(client, number, size)
         return client, frames, size
@@ -236,8 +233,11 @@ class Transport:
 
 def _wire_bytes(frames: Sequence[bytes]) -> int:
     """What frames are on the wire."""
-    lengths = [len(frame) for frame in frames]
-    return sum(lengths) + sum([_SHORT_BYTES if each <= _SHORT_FRAME else _LONG_BYTES for each in lengths])
+    size = 0
+    for frame in frames:
+        length = len(frame)
+        size += length + (_SHORT_BYTES if length <= _SHORT_FRAME else _LONG_BYTES)
+    return size
 
 
 def _loopback_address(host: str, port: int) -> str:

@@ -2,8 +2,7 @@
 
 Frame 0, the header, is msgpack of ``[version, cluster, sender, [[code, field, ...], ...]]``; a code is an
 index in ``MESSAGES``, a record an array of its fields (late ones only as far as they are used), a column
-``[lengths, frame]``. The frames behind
-it are the columns' data, raw, so that payloads never pass through msgpack.
+``[lengths, frame]``. The frames behind it are the columns' data, raw, so that payloads never pass through msgpack.
 
 ``decode`` is total: any byte strings give an ``Envelope`` or raise ``Malformed`` naming the field, at a cost
 that the size of the input bounds. An envelope is taken whole or not at all. The version is read before
@@ -50,12 +49,16 @@ def _records(partitions: int) -> tuple[Record, ...]:
     return tuple(record_of(of, partitions) for of in MESSAGES)
 
 
+_PACKERS: list[msgpack.Packer] = []
+"""Packers that nobody uses; to make one takes longer than to pack most messages."""
+PACKER_BYTES_MAX = 1 << 16
+"""What was larger leaves its packer a buffer that is not kept."""
 _DUMPS = {of: (code, _records(PARTITIONS_MAX)[code].dump) for of, code in _CODES.items()}
 _check_cluster = check_name(Name(is_optional=True))
 _check_sender = check_name(Name(is_optional=True, is_wide=True))
 
 
-@attrs.frozen
+@attrs.define
 class Envelope:
     """Messages from one sender. ``sender``: a node's name, or ``""`` for a client."""
 
@@ -85,22 +88,30 @@ def encode(envelope: Envelope, limits: Limits = DEFAULT_LIMITS) -> list[bytes]:
     for message in envelope.messages:
         code, dump = _DUMPS[type(message)]
         messages.append([code, *dump(message, writer)])
+    packer = _PACKERS.pop() if _PACKERS else msgpack.Packer()
     try:
-        header = msgpack.packb([PROTOCOL_VERSION, envelope.cluster, envelope.sender, messages])
+        header: bytes = packer.pack([PROTOCOL_VERSION, envelope.cluster, envelope.sender, messages])
     except (TypeError, ValueError, OverflowError) as problem:
         raise Refused("unencodable", f"message: {problem}; a value is out of range") from None
+    if len(header) <= PACKER_BYTES_MAX:
+        _PACKERS.append(packer)
     frames = [header, *writer.frames]
-    for name, size, most in (
-        ("messages", len(messages), MESSAGES_MAX),
-        ("items", len(messages) + writer.items, ITEMS_MAX),
-        ("frames", len(frames), FRAMES_MAX),
-        ("header bytes", len(header), limits.message_bytes // HEADER_FRACTION),
-        ("bytes", sum(map(len, frames)), limits.message_bytes),
-    ):
-        if size > most:
-            raise Refused("too_large", f"envelope: {size} {name}, more than {most}; send less at once",
-                          size=size, limit=most)
+    size = sum(map(len, frames))
+    if (len(messages) > MESSAGES_MAX or len(messages) + writer.items > ITEMS_MAX or len(frames) > FRAMES_MAX
+            or len(header) > limits.message_bytes // HEADER_FRACTION or size > limits.message_bytes):
+        raise _too_large(len(messages), writer.items, len(frames), len(header), size, limits)
     return frames
+
+
+def _too_large(messages: int, items: int, frames: int, header: int, size: int, limits: Limits) -> Refused:
+    name, found, most = next(row for row in (
+        ("messages", messages, MESSAGES_MAX),
+        ("items", messages + items, ITEMS_MAX),
+        ("frames", frames, FRAMES_MAX),
+        ("header bytes", header, limits.message_bytes // HEADER_FRACTION),
+        ("bytes", size, limits.message_bytes)) if row[1] > row[2])
+    return Refused("too_large", f"envelope: {found} {name}, more than {most}; send less at once", size=found,
+                   limit=most)
 
 
 def decode(frames: Sequence[bytes], limits: Limits = DEFAULT_LIMITS) -> Envelope:

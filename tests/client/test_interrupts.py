@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-import zmq
 
 from client.doors import Scripted, node_in_memory, scripted
 from skuld_py import Client, Refused, Retry, SkuldError, Uncertain
@@ -22,6 +21,7 @@ from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body
 from skuld_py.model.history import RELEASED, token_of
+from skuld_py.wire import multipart
 
 LONG_S = 20
 BODY = encode_body(Header("q").encode(), b"x")
@@ -226,15 +226,15 @@ def test_every_call_of_a_closed_client_says_so(call: Callable[[Client], object],
 
 
 def test_a_message_that_was_half_sent_spoils_none_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = zmq.Socket.send_multipart
+    whole = multipart.put
 
-    def torn(socket: Any, frames: list[bytes], *args: Any) -> None:
-        monkeypatch.setattr(zmq.Socket, "send_multipart", whole)
-        socket.send(frames[0], zmq.SNDMORE | zmq.DONTWAIT)
+    def torn(socket: Any, frames: list[bytes]) -> None:
+        monkeypatch.setattr(multipart, "put", whole)
+        socket.send(frames[0], multipart.SNDMORE | multipart.DONTWAIT)
         raise KeyboardInterrupt
     with node_in_memory() as address, Client(address, timeout_s=LONG_S) as client:
         client.enqueue("q", b"x")
-        monkeypatch.setattr(zmq.Socket, "send_multipart", torn)
+        monkeypatch.setattr(multipart, "put", torn)
         with pytest.raises(KeyboardInterrupt):
             client.enqueue("q", b"y")
         began = time.monotonic()
