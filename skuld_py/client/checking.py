@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import struct
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from operator import attrgetter
@@ -110,10 +111,11 @@ def names_of(claims: Sequence[ClaimKey]) -> tuple[bytes, bytes, bytes]:
         named, tokens, shown = list(map(_ID, claims)), list(map(_TOKEN, claims)), list(map(_PROOF, claims))
     except AttributeError as problem:
         raise Refused("bad_claim", f"claim: {problem}; {CLAIM_WANTED}") from None
-    with contextlib.suppress(TypeError):
+    with contextlib.suppress(TypeError, struct.error):
+        fences = columns.pack_u64(tokens)
         if ({*map(len, named)} == {task_ids.ID_BYTES} and {*map(len, shown)} == {PROOF_BYTES}
-                and {*map(type, tokens)} == {int} and min(tokens) >= FIRST_TOKEN and max(tokens) <= U63_MAX):
-            return b"".join(named), columns.pack_u64(tokens), b"".join(shown)
+                and fences[::8].isascii() and b"\0" not in fences[3::8]):  # 63 bits, and of some epoch
+            return b"".join(named), fences, b"".join(shown)
     known, fences = b"".join(map(as_id, named)), columns.pack_u64([as_token(token) for token in tokens])
     seen = list(map(as_proof, shown))
     return known, fences, b"".join([proof or proofs.NO_PROOF for proof in seen] if any(seen) else [])

@@ -5,16 +5,15 @@ The clock that a deadline is counted by travels with it, so that a claim made in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from itertools import repeat
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count, repeat
 from types import MappingProxyType
 from typing import Protocol
 
 import attrs
 
 from skuld_py.client.steady import steady_s
-from skuld_py.model import columns
-from skuld_py.model import ids as task_ids
+from skuld_py.model import columns, ids
 from skuld_py.model.body import Header, header_of
 from skuld_py.model.fields import PROOF_BYTES
 from skuld_py.model.ids import TaskId
@@ -98,24 +97,31 @@ class Claim:
 
 def claims_of(batch: ClaimBatch, deadline: float, clock: Callable[[], float] = steady_s,
               lease_s: float = LEASE_S) -> list[Claim]:
-    """The claims of a batch as granted. Tasks of one header mostly come in a row, so it is looked up when it
-    changes; a body begins with the size of its header, so it has the header that it begins with."""
+    """The claims of a batch as granted. Tasks of one header mostly come in a row, and are made together."""
     claims: list[Claim] = []
+    task_ids, bodies = list(map(TaskId, ids.split(batch.ids))), batch.bodies.unpack()
+    proofs = columns.split(batch.proofs, PROOF_BYTES) if batch.proofs else [b""] * len(bodies)
     known: dict[bytes, tuple[Header, Mapping[str, str]]] = {}
-    header: Header | None = None
-    head, end_ms = b"", batch.end_ms
-    bodies = batch.bodies.unpack()
-    proofs = columns.split(batch.proofs, PROOF_BYTES) if batch.proofs else repeat(b"", len(bodies))
-    rows = zip(map(TaskId, task_ids.split(batch.ids)), bodies, proofs, strict=True)
-    for token, (task_id, body, proof) in enumerate(rows, batch.first_token):
-        if header is None or not body.startswith(head):
-            head = body[: 2 + int.from_bytes(body[:2], "big")]
-            if head not in known:
-                parsed = header_of(body)
-                known[head] = parsed, MappingProxyType(dict(parsed.headers))
-            header, headers = known[head]
-            queue, priority, size = header.queue, header.priority, len(head)
-        start = size + Prelude.decode(header.prelude, body[size:])[1] if header.prelude else size
-        claims.append(Claim(task_id, token, queue, priority, body[start:], end_ms, deadline, 0, False, clock,
-                            headers, lease_s, proof))
+    while (start := len(claims)) < len(task_ids):
+        head, run = _run(bodies, start)
+        if head not in known:
+            parsed = header_of(run[0])
+            known[head] = parsed, MappingProxyType(dict(parsed.headers))
+        header, headers = known[head]
+        end, size = start + len(run), len(head)
+        payloads = ([body[size + Prelude.decode(header.prelude, body[size:])[1]:] for body in run]
+                    if header.prelude else [body[size:] for body in run])
+        claims += map(Claim, task_ids[start:end], count(batch.first_token + start), repeat(header.queue),
+                      repeat(header.priority), payloads, repeat(batch.end_ms), repeat(deadline), repeat(0),
+                      repeat(False), repeat(clock), repeat(headers), repeat(lease_s), proofs[start:end])
     return claims
+
+
+def _run(bodies: Sequence[bytes], start: int) -> tuple[bytes, Sequence[bytes]]:
+    """The header of a body, as bytes, and the bodies from there on that have it. A body begins with the size of
+    its header, so it has the header that it begins with."""
+    first, end = bodies[start], start + 1
+    head = first[: 2 + int.from_bytes(first[:2], "big")]
+    while end < len(bodies) and bodies[end].startswith(head):
+        end += 1
+    return head, bodies[start:end]

@@ -63,21 +63,21 @@ FINAL_CODES = ("conflict",)
 """What nobody's second question changes, even where the answer leaves in doubt what was stored."""
 
 
-@attrs.frozen
+@attrs.define
 class Try:
     """Send to the first of these nodes that takes it."""
 
     nodes: tuple[str, ...]
 
 
-@attrs.frozen
+@attrs.define
 class Listen:
     """Wait for the answer until then."""
 
     until: float
 
 
-@attrs.frozen
+@attrs.define
 class Pause:
     """Wait until then; what comes meanwhile is late."""
 
@@ -87,7 +87,7 @@ class Pause:
 Step = Try | Listen | Pause
 
 
-@attrs.frozen
+@attrs.define
 class Heard:
     """What came of a step, at ``now``: the node that took the request, or the answer; or nothing, perhaps because
     the client was closed meanwhile."""

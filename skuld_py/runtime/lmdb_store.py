@@ -41,7 +41,7 @@ from skuld_py.model.store import TABLES, Row, digests_of
 from skuld_py.runtime.resident import MappedFile
 from skuld_py.runtime.store_file import StoreFile, can_be_read
 
-COMMITS_PER_RELEASE = 16
+COMMITS_PER_RELEASE = 64
 """After so many commits the map is let go of (a few megabytes; mapping the hot pages again is microseconds), and
 the file is looked at. A node that is idle commits as often within seconds."""
 PROBLEMS = (lmdb.Error, OSError, SystemError)

@@ -175,8 +175,10 @@ class Loop:
             self._let_out(turn.late)
 
     def _pause_ms(self, end_ms: int | None) -> int | None:
-        dues = [due_ms for due_ms in (self._due_ms, end_ms) if due_ms is not None]
-        return max(0, min(dues) - self._clock.now_ms()) if dues else None
+        due_ms = self._due_ms
+        if due_ms is None or (end_ms is not None and end_ms < due_ms):
+            due_ms = end_ms
+        return None if due_ms is None else max(0, due_ms - self._clock.now_ms())
 
     # What comes in.
 

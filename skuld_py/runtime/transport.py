@@ -35,6 +35,7 @@ import logging
 import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
 import zmq
@@ -108,10 +109,8 @@ class Transport:
         self._awake, self._waker = os.pipe()
         os.set_blocking(self._awake, False)
         os.set_blocking(self._waker, False)
-        self._readable = [(self._router, int(zmq.POLLIN))]
-        self._poller = zmq.Poller()
-        self._poller.register(self._router, zmq.POLLIN)
-        self._poller.register(self._awake, zmq.POLLIN)
+        self._readable: list[tuple[Any, int]] = [(self._router, int(zmq.POLLIN))]
+        self._sources: list[tuple[Any, int]] = [*self._readable, (self._awake, int(zmq.POLLIN))]
 
     def close(self) -> None:
         """Close all sockets and forget what is queued; closing twice does nothing."""
@@ -175,7 +174,7 @@ class Transport:
 
     def wait(self, timeout_ms: int | None) -> None:
         """Until something can be received, or ``wake`` was called, or the time is over (None: never)."""
-        for source, _ in self._poller.poll(timeout_ms):
+        for source, _ in zmq.zmq_poll(self._sources, -1 if timeout_ms is None else timeout_ms):
             if source == self._awake:
                 os.read(self._awake, 4096)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -43,6 +44,11 @@ Read = Callable[[Reader], Any]
 Write = Callable[[Any, Writer], Any]
 ReadFields = Callable[[Reader, list[Any], int], Any]
 
+LONGEST_NAME = 256
+"""More than any grammar of names allows, so none that is kept is long."""
+NAMES_KEPT = 1_000
+"""Most messages name one cluster, and a few nodes and queues: of so many it is known whether they are names."""
+_FITS = {grammar: lru_cache(NAMES_KEPT)(grammar.fullmatch) for grammar in (NAME, WIDE_NAME, LIFE)}
 SEVERAL = (Strings, Rows, Names)
 EMPTY_COLUMN = Column()
 
@@ -69,11 +75,10 @@ def _check_truth(value: Any) -> Any:
 
 def check_name(kind: Name) -> Check:
     """Checks a name by one of the grammars."""
-    grammar = LIFE if kind.is_life else WIDE_NAME if kind.is_wide else NAME
-    fits, is_optional = grammar.fullmatch, kind.is_optional
+    fits, is_optional = _FITS[LIFE if kind.is_life else WIDE_NAME if kind.is_wide else NAME], kind.is_optional
 
     def check(value: Any) -> Any:
-        if type(value) is str and (fits(value) or (is_optional and not value)):
+        if type(value) is str and len(value) <= LONGEST_NAME and (fits(value) or (is_optional and not value)):
             return value
         raise Fault(f"{_shown(value)} is no name")
 
