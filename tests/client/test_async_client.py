@@ -225,13 +225,53 @@ def test_closing_says_of_each_call_what_is_known() -> None:
         waiting, alone = (asyncio.create_task(client.enqueue("q", b"1")),
                           asyncio.create_task(client.claim("q", wait_s=3_600)))
         await eventually(lambda: len(door.asked) == 2)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(20):
             await client.close()
-        await client.close()
-        outcomes = await asyncio.gather(sent, waiting, alone, client.enqueue("q", b"2"), client.count(),
-                                        return_exceptions=True)
+            await client.close()
+            outcomes = await asyncio.gather(sent, waiting, alone, client.enqueue("q", b"2"), client.count(),
+                                            return_exceptions=True)
         assert list(map(type, outcomes)) == [Uncertain, Refused, Uncertain, Refused, Refused]
         assert {getattr(outcome, "code", "") for outcome in outcomes} == {"closed"}
+    tell(story, is_open=False)
+
+
+def test_who_calls_a_client_that_was_closed_unused_opens_nothing() -> None:
+    async def story(_: AsyncClient, door: Scripted) -> None:
+        client = AsyncClient(door.address)
+        await client.close()
+        try:
+            with pytest.raises(Refused):
+                await client.count()
+            assert not client._connection._sockets
+        finally:
+            await client._connection.close()
+    tell(story)
+
+
+def test_who_waits_for_a_turn_waits_no_longer_than_he_has_time() -> None:
+    async def story(client: AsyncClient, door: Scripted) -> None:
+        first = asyncio.create_task(client.enqueue("q", b"0"))
+        await eventually(lambda: len(door.asked) == 1)
+        client._timeout_s = 0.3
+        with pytest.raises(Refused) as refusal:
+            await client.enqueue("q", b"1")
+        assert refusal.value.code == "unsent" and not first.done()
+        door.is_open.set()
+        await first
+    assert list(map(tasks_of, tell(story, is_open=False).asked)) == [1], "what was refused is not sent"
+
+
+def test_who_travels_in_a_request_without_an_answer_waits_no_longer_than_he_has_time() -> None:
+    async def story(client: AsyncClient, door: Scripted) -> None:
+        stuck = client._connection.call
+
+        async def call(message: m.Message, timeout_s: float, **options: Any) -> m.Message:
+            return await stuck(message, 60, **options)
+        client._connection.call = call  # type: ignore[method-assign]
+        client._timeout_s = 0.3
+        with pytest.raises(Uncertain) as doubt:
+            await client.enqueue("q", b"0")
+        assert doubt.value.code == "deadline" and len(door.asked) == 1
     tell(story, is_open=False)
 
 

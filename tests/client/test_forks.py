@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import multiprocessing
 import os
+import select
 import signal
 import threading
+import time
+import warnings
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection as Pipe
 from typing import Any
@@ -82,6 +86,32 @@ def test_an_asynchronous_client_in_use_goes_on_on_both_sides_of_a_fork(address: 
             made = await asyncio.to_thread(in_children, 2, lambda: asyncio.run(_enqueued(client)))
             return [before, await client.enqueue("q", b"x"), *made]
     assert len(nonces(asyncio.run(both()))) == 3
+
+
+def test_a_loop_that_a_child_has_forgotten_still_wakes_in_its_parent(address: str) -> None:
+    """To close a loop is to take its descriptors from the parent's, which is the same in the kernel."""
+    client, loops = AsyncClient(address), [asyncio.new_event_loop()]
+
+    def forget() -> bytes:
+        warnings.simplefilter("ignore")  # as errors they would keep a loop from being closed
+        loops.clear()
+        made = asyncio.run(_enqueued(client))
+        gc.collect()
+        return made
+
+    async def end() -> bool:
+        woken = asyncio.create_task(asyncio.to_thread(time.sleep, 0.1))
+        began = time.monotonic()
+        await asyncio.wait([woken], timeout=5)
+        await client.close()
+        return time.monotonic() - began < 4
+    try:
+        before = loops[0].run_until_complete(client.enqueue("q", b"x"))
+        made, = in_children(1, forget)
+        assert nonces([made]) != nonces([before])
+        assert loops[0].run_until_complete(end()), "what another thread has for a loop wakes it"
+    finally:
+        loops[0].close()
 
 
 async def _enqueued(client: AsyncClient) -> bytes:
@@ -167,6 +197,58 @@ def test_a_client_that_was_closed_is_closed_in_children_too(address: str) -> Non
     assert in_children(1, lambda: client.count("q")) == ["closed"]
     with pytest.raises(Refused):
         client.count("q")
+
+
+def test_an_asynchronous_client_that_was_closed_is_closed_in_children_too(address: str) -> None:
+    async def close() -> AsyncClient:
+        async with AsyncClient(address) as made:
+            await made.enqueue("q", b"x")
+        return made
+    client = asyncio.run(close())
+
+    assert in_children(1, lambda: asyncio.run(client.count("q"))) == ["closed"]
+
+
+def test_a_call_that_a_fork_copies_ends_in_the_child_as_closed_whoever_held_its_locks(address: str) -> None:
+    """A signal's handler forks in the midst of a call, while another thread has the lock of the sockets."""
+    read, write = os.pipe()
+    parent = os.getpid()
+    made: list[int] = []
+    with Client(address, timeout_s=LONG_S) as client:
+        client.enqueue("q", b"x")
+        lock = client._connection._lock
+
+        def fork(*_: object) -> None:
+            is_held, is_over = threading.Event(), threading.Event()
+
+            def hold() -> None:
+                with lock:
+                    is_held.set()
+                    is_over.wait(LONG_S)
+            holder = threading.Thread(target=hold)
+            holder.start()
+            assert is_held.wait(LONG_S)
+            made.append(os.fork())
+            is_over.set()
+        before = signal.signal(signal.SIGALRM, fork)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        code = ""
+        try:
+            client.claim("none", wait_s=1)
+        except SkuldError as error:
+            code = error.code
+        finally:
+            if os.getpid() != parent:
+                os.write(write, code.encode() or b"none")
+                os._exit(0)
+            signal.signal(signal.SIGALRM, before)
+        is_said = select.select([read], [], [], LONG_S)[0]
+        os.kill(made[0], signal.SIGKILL)
+        os.waitpid(made[0], 0)
+
+        assert code == "" and is_said and os.read(read, 10) == b"closed"
+        os.close(read)
+        os.close(write)
 
 
 def test_a_worker_pool_of_forked_processes_shares_a_client_of_its_parent(address: str) -> None:

@@ -48,6 +48,7 @@ def test_limits_that_were_removed_are_set_anew(lasts_s: int) -> None:
         client.set_limits("q", concurrency=2)
         first = register(client.cluster)
         client.remove_limits("q")
+        removed = register(client.cluster)
         client.advance(lasts_s)
         client.set_limits("q", concurrency=2)
-        assert register(client.cluster).version > first.version
+        assert register(client.cluster).version > removed.version > first.version

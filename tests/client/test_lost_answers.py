@@ -276,3 +276,30 @@ def test_a_bad_argument_is_refused_before_the_first_request(
     with pytest.raises(Refused):
         use(me, [*NAMES[:-1], ClaimName(b"no id", 1 << 32)])
     assert not me.sent
+
+
+class Forgetful(Deaf):
+    """Asks leaders that have missed all that was asked for first: to them every claim is lost."""
+
+    def __init__(self) -> None:
+        super().__init__(m.Conclude, lambda: None)
+
+    def _asked(self, question: Ask) -> m.Message:
+        assert isinstance(question.message, m.Conclude)
+        return m.Renewed(0, pack_u64([0] * (len(question.message.ids) // 20)))
+
+
+@pytest.mark.parametrize("use", [
+    lambda me: me.fail(NAMES[0]), lambda me: insist(me.fail_many(NAMES[:2])), lambda me: me.snooze(NAMES[0], 1)])
+def test_a_claim_that_is_called_lost_by_who_missed_the_first_asking_leaves_doubt(
+        use: Callable[[MemoryClient], object]) -> None:
+    me = Forgetful()
+    with pytest.raises(Uncertain):
+        use(me)
+    assert me.has_lost
+
+
+def test_a_release_of_what_is_called_lost_then_leaves_none() -> None:
+    me = Forgetful()
+    me.release(*NAMES[:2])
+    assert me.has_lost

@@ -115,3 +115,9 @@ def test_a_unique_name_with_a_key_is_of_the_lane_of_the_key() -> None:
     made = ids.named_id("work", "daily", 5, "k")
 
     assert ids.is_laned(made) and ids.route_of(made) == ids.lane_route("work", "k")
+
+
+def test_a_unique_name_is_of_one_key_even_where_keys_share_a_route() -> None:
+    first, second = (ids.named_id("q", "daily", 5, key) for key in ("tenant-76288", "tenant-87771"))
+
+    assert ids.route_of(first) == ids.route_of(second) and first != second

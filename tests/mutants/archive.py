@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutants.mutant import Mutant, mutant
 
 ARCHIVER, PLACES, ROWS = "archive/archiver.py", "archive/places.py", "archive/rows.py"
+NAMED = "test_a_unique_name_has_the_time_of_its_asking_and_the_day_of_its_id"
 ORDER, DISK, FORM = (f"tests/archive/test_{name}.py::" for name in ("archiver", "places", "rows"))
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -37,4 +38,13 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-null-queue", "a queue may be called as Spark calls null", ROWS,
            'check_name("queue", task.queue)', "task.queue", "D7",
            FORM + "test_a_queue_that_a_directory_could_not_be_called_after_is_refused", seeds=0),
+    mutant("archive-name-as-old-as-its-window", "a unique name is as old in the archive as its window", ROWS,
+           "task.death, task.enqueued_ms, ended_ms(task)", "task.death, time_of(task.id), ended_ms(task)", "A3",
+           FORM + NAMED, seeds=0),
+    mutant("archive-day-of-asking", "who looks for a unique name by its id looks into another day", ROWS,
+           "day_of_id(task.id), task.priority", "day_of(task.enqueued_ms), task.priority", "A3", FORM + NAMED,
+           seeds=0),
+    mutant("archive-forgets-the-asking", "a unique name comes back from the archive as old as its window", ROWS,
+           "    return 0 if enqueued_ms == time_of(from_text(row[\"id\"])) else enqueued_ms\n",
+           "    return 0 if enqueued_ms else enqueued_ms\n", "A3", FORM + NAMED, seeds=0),
 )

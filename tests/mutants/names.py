@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mutants.mutant import Mutant, mutant
+from mutants.mutant import Edit, Mutant, mutant
 
 BODY, REPLICA, ROWS = "model/body.py", "partition/data/replica.py", "partition/data/rows.py"
 STORING, ASKING, MERGING = "node/writes/write.py", "node/client_door.py", "node/reads/merge.py"
@@ -110,4 +110,18 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("windows-lost-by-scrub", "a scrub forgets how long windows are", "partition/copies/scrub.py",
            "        note_windows(self._store, self._prefix, rows)\n", "", "X1",
            "tests/partition/test_scrub.py::test_what_is_left_is_readable_indexed_and_can_be_filled_up", seeds=0),
+    # -- names with keys -----------------------------------------------------------------------------
+    Mutant("name-of-any-key", "a name is the same task whatever its key", (
+        Edit("model/ids.py", "_hash(queue, name, str(slot_ms), key)", "_hash(queue, name, str(slot_ms))"),
+        Edit("model/ids.py", "if key else digest[8:12]", "if False else digest[8:12]")), "C18",
+        ("tests/testing/test_memory.py::test_a_name_is_of_one_key",), seeds=0),
+    mutant("name-of-a-route", "of keys that share a route a name is the same task", "model/ids.py",
+           "_hash(queue, name, str(slot_ms), key)", "_hash(queue, name, str(slot_ms))", "C18",
+           "tests/model/test_ids.py::test_a_unique_name_is_of_one_key_even_where_keys_share_a_route", seeds=0),
+    mutant("name-outside-its-lane", "a name with a key is in another partition than the others of its key",
+           "model/ids.py", "if key else digest[8:12]", "if False else digest[8:12]", "C15",
+           "tests/model/test_ids.py::test_a_unique_name_with_a_key_is_of_the_lane_of_the_key", seeds=0),
+    mutant("name-without-a-lane", "a name with a key waits for nobody of its key", "model/ids.py",
+           "\"big\") | LANE if key else", "\"big\") & ~LANE if key else", "C15",
+           "tests/model/test_ids.py::test_a_unique_name_with_a_key_is_of_the_lane_of_the_key", seeds=0),
 )

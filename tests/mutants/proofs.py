@@ -85,4 +85,10 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("list-names-no-blockers", "the document of a task does not say for whom it waits",
            "cli/showing.py", "[to_text(other) for other in task.blocked_by]", "[]", "O4",
            "tests/cli/test_blocked.py::test_get_and_list_and_their_documents_say_for_whom_a_task_waits", seeds=0),
+    mutant("gateway-tokens-of-64-bits", "a token that no leader grants passes the gateway", "gateway/values.py",
+           "FIRST_TOKEN <= (token := int(value)) <= U63_MAX:", "FIRST_TOKEN <= (token := int(value)):", "A3",
+           "tests/gateway/test_values.py::test_anything_else_is_no_token", seeds=0),
+    mutant("gateway-rounds-tokens", "a token is taken as a number that readers of JSON round", "gateway/values.py",
+           "FIRST_TOKEN <= value <= SAFE_MAX:", "FIRST_TOKEN <= value <= U63_MAX:", "A3",
+           "tests/gateway/test_values.py::test_anything_else_is_no_token", seeds=0),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutants.mutant import Mutant, mutant
 
 SCHEDULING, SCHEDULE = "node/schedules/ticks.py", "model/schedule.py"
+PUTTING, AGAIN = "client/scheduling.py", "tests/client/test_schedules.py::"
 NODES = "tests/node/test_scheduling.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -62,4 +63,11 @@ MUTANTS: tuple[Mutant, ...] = (
            "        if self.dt.date() > self._last:\n", "        if False:\n", "C20",
            "tests/runtime/test_almanac.py::"
            "test_what_a_look_costs_grows_with_the_days_looked_at_however_rare_the_ticks_are", seeds=0),
+    mutant("equal-schedules-anew", "putting a schedule as it is loses the tick that is due next", PUTTING,
+           "        since_ms = known.since_ms if known is not None and is_known else got.version\n",
+           "        since_ms = got.version if is_known or True else known\n", "C20",
+           AGAIN + "test_putting_what_is_there_changes_nothing_and_loses_no_tick", seeds=0),
+    mutant("other-schedules-as-before", "another definition has the ticks of the one before", PUTTING,
+           "known is not None and attrs.evolve(known, since_ms=0) == wanted\n", "known is not None\n", "C20",
+           AGAIN + "test_another_definition_has_the_ticks_from_then_on", seeds=0),
 )

@@ -10,6 +10,7 @@ CLAIMS = "tests/node/test_claiming.py::"
 LIMITS = "tests/client/test_limits.py::"
 DEADLINES = "tests/testing/test_deadlines.py::"
 CUTS, LOGS = "tests/model/test_cuts.py::", "tests/testing/test_long_logs.py::"
+DOCUMENTS = "test_documents_number_what_they_show_and_say_that_it_is_cut"
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("get-without-skew", "the counts take a lapsed claim for held, and who reads the task does not",
@@ -105,4 +106,44 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("one-clock-needs-no-skew", "a lapsed claim is granted again in memory when no cluster would grant it",
            "testing/single_node.py", "SKEW_MS = 2_000", "SKEW_MS = 1", "O3",
            VIEWS + "test_a_claim_is_held_until_the_skew_bound_is_over_in_every_view", seeds=0),
+    mutant("limits-as-removed", "limits that are set after a removal are no newer than it", "client/setting.py",
+           "for row in got.rows if row.value == value),", "for row in got.rows if row.value in (value, b\"\")),",
+           "O3", LIMITS + "test_limits_that_were_removed_are_set_anew", seeds=0),
+    mutant("wide-keys-name-all", "a task behind a wide key names all whose turn it is", "partition/data/lanes.py",
+           "islice(turns, AHEAD_MAX))][:AHEAD_MAX]", "turns)]", "A3",
+           VIEWS + "test_of_a_wide_key_all_whose_turn_it_is_are_named_ten_at_most", seeds=0),
+    mutant("wide-keys-name-all-held", "a task behind a wide key names all that are claimed",
+           "partition/data/lanes.py", "islice(turns, AHEAD_MAX))][:AHEAD_MAX]", "islice(turns, AHEAD_MAX))]", "A3",
+           VIEWS + "test_of_a_wide_key_all_whose_turn_it_is_are_named_ten_at_most", seeds=0),
+    mutant("own-node-before-the-best", "a claim that is filled takes its own node's tasks before better ones",
+           CLAIMING, "        order = router.order(self.wish.queue, [peer for peer in peers if peer != me])\n",
+           "        order = [me, *(peer for peer in peers if peer != me)]\n", "O2",
+           CLAIMS + "test_a_claim_that_is_filled_asks_the_best_first_and_its_own_node_when_it_is_its_turn",
+           seeds=0),
+    # -- logs that are cut ---------------------------------------------------------------------------
+    mutant("oldest-claims-shown", "of several claims' logs the oldest are shown, and the newest left out",
+           "model/cuts.py", "sorted(entries.keys() - kept.keys(), reverse=True)",
+           "sorted(entries.keys() - kept.keys())", "O3",
+           CUTS + "test_joined_copies_show_what_one_copy_with_all_of_it_would", seeds=0),
+    mutant("older-claims-uncounted", "of a claim whose log is left out whole nobody is told",
+           "partition/data/replica.py",
+           "            stop = tables.log_key(self.prefix, task_id, token, 0) if is_log else row[0]\n",
+           "            stop = first if is_log else row[0]\n", "O3",
+           CUTS + "test_older_claims_go_first_and_are_counted", seeds=0),
+    mutant("cut-unsaid-by-the-cli", "the document of a claim does not say that its log is cut", "cli/showing.py",
+           "\"is_cut\": claim.is_cut}", "\"is_cut\": False}", "O4", LOGS + DOCUMENTS, seeds=0),
+    mutant("cut-unnumbered-by-the-cli", "the entries of a cut log are numbered from 0", "cli/showing.py",
+           "enumerate(claim.log, claim.left_out)", "enumerate(claim.log)", "O4", LOGS + DOCUMENTS, seeds=0),
+    mutant("cut-unsaid-over-http", "a claim over HTTP does not say that its log is cut", "gateway/answers.py",
+           "        made[\"is_cut\"] = claim.is_cut\n", "        made[\"is_cut\"] = False\n", "O4",
+           LOGS + DOCUMENTS, seeds=0),
+    mutant("cut-unnumbered-over-http", "the entries of a cut log are numbered from 0 over HTTP",
+           "gateway/answers.py", "enumerate(claim.log, claim.left_out)", "enumerate(claim.log)", "O4",
+           LOGS + DOCUMENTS, seeds=0),
+    mutant("cut-unsaid-to-people", "who reads a cut log on a terminal is not told so", "cli/get.py",
+           "    if task.is_cut:\n", "    if False:\n", "O4",
+           LOGS + "test_people_are_shown_the_numbers_of_a_cut_log_and_told_where_the_rest_is", seeds=0),
+    mutant("cut-unnumbered-to-people", "the entries of a cut log are numbered from 0 on a terminal", "cli/get.py",
+           "enumerate(claim.log, claim.left_out)", "enumerate(claim.log)", "O4",
+           LOGS + "test_people_are_shown_the_numbers_of_a_cut_log_and_told_where_the_rest_is", seeds=0),
 )

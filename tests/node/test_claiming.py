@@ -10,6 +10,7 @@ import pytest
 from node.machines import Machines
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
+from skuld_py.model.body import Body, Header
 from skuld_py.model.events import MembersChanged, Received
 from skuld_py.partition.leadership.promise import Promise
 
@@ -447,6 +448,25 @@ def test_others_are_asked_for_no_more_than_is_left(machines: Machines) -> None:
     sent = delegated(machines)
     assert 0 < own < 40 and sum(claimed(machines, 40)) == 40
     assert [message.count for message in sent] == [40 - own]
+
+
+def test_a_claim_that_is_filled_asks_the_best_first_and_its_own_node_when_it_is_its_turn(
+        machines: Machines) -> None:
+    asked, better, best = machines.names
+    for name, priority in ((asked, 0), (better, 5), (best, 9)):
+        for partition in (partition for partition, (_, document) in machines.documents.items()
+                          if document.leader == name):
+            task_ids = machines.mint.mint(machines.now_ms, 2, partition)
+            batch = m.TaskBatch(Header("q", priority).encode(), b"".join(task_ids), columns.pack([b"x"] * 2))
+            machines.ask(asked, m.Enqueue(1, 3, (batch,)))
+    machines.pass_time(2_000)
+    machines.ask(asked, m.Claim(2, "q", 100, 60_000, 0, "me"), b"claimer")
+    machines.pass_time(50)
+
+    answer, = machines.answers_to(b"claimer")
+    assert isinstance(answer, m.Claimed)
+    given = [Body.decode(body).header.priority for batch in answer.batches for body in batch.bodies.unpack()]
+    assert given == sorted(given, reverse=True) and len(given) == 16 and {*given} == {0, 5, 9}
 
 
 def test_a_claim_that_is_woken_is_filled_from_those_who_have_told_of_tasks(machines: Machines) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from skuld_py import TaskContext
+from skuld_py.cli import get
 from skuld_py.cli.showing import task_document
 from skuld_py.client.claims import Claim
 from skuld_py.gateway import answers
@@ -60,3 +62,17 @@ def test_documents_number_what_they_show_and_say_that_it_is_cut(client: MemoryCl
         first, second = document["claims"]
         assert (first["is_cut"], second["is_cut"]) == (True, False)
         assert [first["log"][0]["seq"], first["log"][-1]["seq"]] == [task.claims[0].left_out, ENTRIES - 1]
+
+
+def test_people_are_shown_the_numbers_of_a_cut_log_and_told_where_the_rest_is(
+        client: MemoryClient, capsys: pytest.CaptureFixture[str]) -> None:
+    task = client.get(next(iter(client.list("q"))).id)
+    get._show_logs(attrs.evolve(task, claims=(attrs.evolve(task.claims[0], log=(b"first", b"second")),)))
+    out = capsys.readouterr().out
+
+    token, left_out = str(task.claims[0].token), task.claims[0].left_out
+    lines = [line.split() for line in out.splitlines()]
+    assert [token, str(left_out), "first"] in lines and [token, str(left_out + 1), "second"] in lines
+    assert "the oldest entries are left out; 'skuld log' shows all" in out
+    get._show_logs(attrs.evolve(task, claims=task.claims[1:]))
+    assert "left out" not in capsys.readouterr().out

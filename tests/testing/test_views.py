@@ -85,6 +85,8 @@ def test_of_a_wide_key_all_whose_turn_it_is_are_named_ten_at_most() -> None:
         ids = [client.enqueue("q", b"x", key="k") for _ in range(12)]
 
         assert client.get(ids[-1]).blocked_by == tuple(ids[:10])
+        assert len(client.claim("q", n=20)) == 11
+        assert client.get(ids[-1]).blocked_by == tuple(ids[:10])
 
 
 def test_a_claim_is_held_until_the_skew_bound_is_over_in_every_view() -> None:
