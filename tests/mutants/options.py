@@ -13,6 +13,7 @@ REFUSED = DOOR + "test_it_is_refused_by_name_and_nothing_is_sent_or_stored"
 CANONICAL = BODIES + "test_a_header_that_is_none_is_refused_by_field"
 SENT = "tests/client/test_options.py"
 VERBS = "tests/client/test_verbs.py::"
+CLAIMS_TEST = "tests/client/test_claims.py::test_each_claim_is_shown_with_its_own_header"
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("later-flags-taken", "an option of a later version is taken and forgotten", BODY,
@@ -84,6 +85,14 @@ MUTANTS: tuple[Mutant, ...] = (
            "    if isinstance(given, datetime) and given.utcoffset() is None:\n", "    if False:\n", "A2",
            VERBS + "test_bad_input_is_refused_by_name_and_changes_nothing", seeds=0),
     mutant("times-shown-as-payload", "a worker gets the times in front of its payload", CLAIMS,
-           "Prelude.decode(header.prelude, body[size:])[1] if header.prelude else size\n", "0\n", "A2",
+           "body[size + Prelude.decode(header.prelude, body[size:])[1]:]", "body[size:]", "A2",
            VERBS + "test_a_story", seeds=0),
+    mutant("claims-of-one-header", "a worker gets the queue and priority of another task of its claim", CLAIMS,
+           " and bodies[end].startswith(head):", ":", "A2", CLAIMS_TEST, seeds=0),
+    mutant("headers-looked-at-once", "claims behind those of one header are lost", CLAIMS,
+           "    while (start := len(claims)) < len(task_ids):\n", "    if not (start := len(claims)):\n", "A2",
+           CLAIMS_TEST, seeds=0),
+    mutant("names-of-any-length-kept", "who sends long texts for names fills memory with them", "wire/schema.py",
+           " and len(value) <= LONGEST_NAME and (fits", " and (fits", "A3",
+           "tests/wire/test_codec.py::test_what_is_too_long_for_a_name_is_not_kept", seeds=0),
 )

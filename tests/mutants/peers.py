@@ -202,7 +202,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "        if True:\n"),
     _seen_by(CONNECTIONS + "test_what_is_said_in_small_messages_adds_up_to_nothing", "framing-not-counted",
              "what frames cost on the wire adds up until an honest peer is cut", "runtime/transport.py",
-             "_SHORT_BYTES if each <= _SHORT_FRAME else _LONG_BYTES",
+             "_SHORT_BYTES if length <= _SHORT_FRAME else _LONG_BYTES",
              "0"),
     _seen_by(NEWCOMER, "file-of-another",
              "a newcomer is taken for the one whose file it has", "runtime/connections.py",

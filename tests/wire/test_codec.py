@@ -16,9 +16,11 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body
 from skuld_py.model.columns import Column
 from skuld_py.model.history import HISTORY_HEAD, encode_claim
+from skuld_py.model.names import NAME
 from skuld_py.model.outcomes import LOG_SEQS
-from skuld_py.wire import codec
+from skuld_py.wire import codec, schema
 from skuld_py.wire.codec import Envelope, check_role, decode, encode
+from skuld_py.wire.stream import Fault
 
 JOBS = Header("jobs").encode()
 ID = bytes(range(20))
@@ -174,3 +176,13 @@ def test_a_role_that_does_not_exist_may_send_nothing() -> None:
 
 def test_lease_limits_are_those_of_the_configuration() -> None:
     assert travel(m.Claim(1, "q", 1, LEASE_MS_MAX, LEASE_MS_MAX, "w"))
+
+
+def test_what_is_too_long_for_a_name_is_not_kept() -> None:
+    check, kept = schema.check_name(fields.Name()), schema._FITS[NAME]
+    known = kept.cache_info().currsize
+
+    for letter in "abc":
+        with pytest.raises(Fault, match="is no name"):
+            check(letter * (schema.LONGEST_NAME + 1))
+    assert kept.cache_info().currsize == known
