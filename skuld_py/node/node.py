@@ -41,6 +41,7 @@ from skuld_py.model.schedule import Almanac, no_almanac
 from skuld_py.model.store import Store
 from skuld_py.node.claims.claim import ClaimOperation
 from skuld_py.node.claims.horizons import Horizons
+from skuld_py.node.claims.lapses import Lapses
 from skuld_py.node.claims.parked import Parking
 from skuld_py.node.client_door import ClientService
 from skuld_py.node.copies.exchanges import Comparing
@@ -110,11 +111,12 @@ class Node:
         self._moving = Moving(self, self._comparing)
         self._steward = Steward(self, self._comparing, self._moving)
         self._depending = Depending(self)
-        self.borrowing = Borrowing(self)
+        self._lapses = Lapses(self)
+        self._borrowing = Borrowing(self)
         self.lender = Lender(self, self._steward.led_since)
-        self._parking = Parking(self, self._steward, self.borrowing)
+        self._parking = Parking(self, self._steward, self._borrowing)
         self._horizons = Horizons(self._parking.note_leftover)
-        self._peers = PeerService(self, self._steward, self._comparing, self._moving)
+        self._peers = PeerService(self, self._steward, self._comparing, self._moving, self._borrowing, self.lender)
         self._scheduling = Scheduling(self, almanac)
         self._clients = ClientService(self, self._peers, self._scheduling)
         self._stored_floor_ms = int.from_bytes(store.get("meta", FLOOR_KEY) or b"", "big")
@@ -134,8 +136,8 @@ class Node:
         """When it next wants a ``Ticked``; at once, when the end of a turn left something to look at."""
         if self.bulletin.touched or self._parking.is_stirred:
             return 0
-        due_ms = min(self._steward.deadline(), self.timekeeper.deadline(), self._comparing.deadline(),
-                     self.borrowing.deadline(), self._depending.deadline())
+        due_ms = min(self._steward.deadline(), self._lapses.deadline(), self.timekeeper.deadline(),
+                     self._comparing.deadline(), self._borrowing.deadline(), self._depending.deadline())
         for other_ms in (self._scheduling.deadline(), self._timers.deadline()):
             due_ms = due_ms if other_ms is None else min(due_ms, other_ms)
         return due_ms
@@ -208,6 +210,7 @@ class Node:
         if not self.timekeeper.may_lead:
             self._resign(now_ms)
         self._inquire(now_ms)
+        self._lapses.look(now_ms)
         self._steward.look(now_ms)
         self._scheduling.look(now_ms)
         self._timers.ring(now_ms)
@@ -220,6 +223,7 @@ class Node:
         if self.interests.stirred:
             self.interests.tell(self.send, partial(self._drain, now_ms))
         self._comparing.look(now_ms)
+        self._lapses.settle()
         self._steward.settle()
         self._keep_floor()
 
@@ -430,7 +434,7 @@ class Node:
 
     def borrow(self, now_ms: int, borrower: Borrower) -> None:
         """Ask the home of a limited queue for a loan."""
-        self.borrowing.borrow(now_ms, borrower)
+        self._borrowing.borrow(now_ms, borrower)
 
     def release_unwanted(self, now_ms: int, claimed: m.Claimed) -> None:
         """Give back claims whose client has gone or was answered already."""

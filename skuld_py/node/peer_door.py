@@ -26,6 +26,8 @@ from skuld_py.node.copies.exchanges import Comparing
 from skuld_py.node.copies.moves import Moving
 from skuld_py.node.dependencies.dependency_side import lead_tell, lead_watch
 from skuld_py.node.leadership.elections import Steward
+from skuld_py.node.limits.borrower import Borrowing
+from skuld_py.node.limits.lender import Lender
 from skuld_py.node.operations.household import Household
 from skuld_py.node.operations.operation import Host, Origin
 from skuld_py.node.reads.counts import summed
@@ -45,11 +47,14 @@ FUTURE_MS_MAX = 5_000
 class PeerService:
     """Peers' requests, by message class."""
 
-    def __init__(self, node: Household, steward: Steward, comparing: Comparing, moving: Moving) -> None:
+    def __init__(self, node: Household, steward: Steward, comparing: Comparing, moving: Moving,
+                 borrowing: Borrowing, lender: Lender) -> None:
         self._node = node
         self._steward = steward
         self._comparing = comparing
         self._moving = moving
+        self._borrowing = borrowing
+        self._lender = lender
         self.floor_ms = 0
         offering = Offering(node, steward.collecting)
         self._handlers: dict[type[m.Message], Callable[[int, str, Any], m.Message | None]] = {
@@ -68,8 +73,8 @@ class PeerService:
             m.Gossip: self._gossip, m.PartialGossip: self._gossip, m.Invite: self._invite,
             m.Watch: self._lead(lead_watch), m.Tell: self._lead(lead_tell), m.Note: self._note,
             m.GetSettings: self._get_settings, m.PutSetting: self._put_setting,
-            m.Borrow: node.lender.on_borrow, m.Spent: node.lender.on_spent,
-            m.Reckon: lambda now, peer, msg: self._node.borrowing.on_reckon(peer, msg), m.Freed: self._freed,
+            m.Borrow: lender.on_borrow, m.Spent: lender.on_spent,
+            m.Reckon: lambda now, peer, msg: borrowing.on_reckon(peer, msg), m.Freed: self._freed,
             m.PullSettings: lambda now, peer, msg: self._node.settings.answer(msg),
             m.PulledSettings: lambda now, peer, msg: self._node.settings.join(msg.rows),
             m.Probe: self._probe,
@@ -301,8 +306,8 @@ class PeerService:
         return m.SettingPut(message.request, 1, ())
 
     def _freed(self, now_ms: int, peer: str, message: m.Freed) -> None:
-        self._node.lender.on_freed(message)
-        self._node.borrowing.moisten(message.queue)
+        self._lender.on_freed(message)
+        self._borrowing.moisten(message.queue)
 
     def _invite(self, now_ms: int, peer: str, message: m.Invite) -> None:
         self._vnode(message.partition)

@@ -14,7 +14,7 @@ BY_COPIES = COUNTS + "test_what_nobody_leads_is_counted_by_the_copy_that_knows_t
 MARKS = "tests/node/test_marks.py::"
 TOLD = MARKS + "test_every_change_is_told_once_for_each_who_listens"
 VNODE, ELECTION = "partition/vnode.py", "partition/leadership/election.py"
-STEWARD, NODE = "node/leadership/elections.py", "node/node.py"
+STEWARD, LAPSES, NODE = "node/leadership/elections.py", "node/claims/lapses.py", "node/node.py"
 
 CHANGE = "            self._bulletin.change(self.partition)\n"
 
@@ -132,10 +132,10 @@ MUTANTS: tuple[Mutant, ...] = (
               "                self._agenda.note(partition, self._see_to_leader(now_ms, vnode))\n",
               MARKS + "test_a_horizon_is_moved_before_it_is_near",
               "                self._see_to_leader(now_ms, vnode)\n"),
-    _unmarked("lapse", "nobody looks at what lapses", STEWARD,
+    _unmarked("lapse", "nobody looks at what lapses", LAPSES,
               "            self._lapses.note(vnode.partition, filing.next_lapse_ms)\n",
               MARKS + "test_tasks_that_expire_and_leases_that_end_are_seen_to", "            pass\n"),
-    _unmarked("expiry", "nobody looks at what expires", STEWARD,
+    _unmarked("expiry", "nobody looks at what expires", LAPSES,
               "self._expiries.note(vnode.partition, max(filing.next_expiry_ms, self._next_burial_ms))\n",
               MARKS + "test_tasks_that_expire_and_leases_that_end_are_seen_to", "pass\n"),
     _unmarked("news", "what changed is told when its turn comes", GOSSIPING,

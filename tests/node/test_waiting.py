@@ -10,7 +10,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header, Retry
 from skuld_py.model.history import EXPIRED, decode_history
 from skuld_py.model.state import State
-from skuld_py.node.leadership import elections
+from skuld_py.node.claims import lapses
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_what_has_expired_is_granted_to_nobody_before_its_leader_has_said_that_i
     machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A leader looks for expired tasks now and then, and a new one has many of them."""
-    monkeypatch.setattr(elections, "bury_expired", lambda *_: None)
+    monkeypatch.setattr(lapses, "bury_expired", lambda *_: None)
     expired = [enqueue(machines, until_ms=1_000) for _ in range(3)]
     living = enqueue(machines, until_ms=5_000)
     machines.pass_time(1_000)

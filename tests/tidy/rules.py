@@ -8,7 +8,7 @@ need to know. Set iteration, which needs more than a glance, has a file of its o
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -54,6 +54,18 @@ WINGS: dict[str, frozenset[str]] = {
     "cluster.log": frozenset(),
     "cluster.scale": frozenset({"cluster.log", "cluster.placement"}),
     "cluster.member": frozenset({"cluster.log", "cluster.placement", "cluster.scale"}),
+    "node.knowledge": frozenset(),
+    "node.life": frozenset(),
+    "node.operations": frozenset({"node.knowledge"}),
+    "node.reads": frozenset({"node.operations"}),
+    "node.writes": frozenset({"node.knowledge", "node.operations", "node.reads"}),
+    "node.limits": frozenset({"node.operations"}),
+    "node.dependencies": frozenset({"node.operations", "node.reads", "node.writes"}),
+    "node.schedules": frozenset({"node.operations", "node.writes"}),
+    "node.copies": frozenset({"node.operations"}),
+    "node.retention": frozenset({"node.copies", "node.operations"}),
+    "node.leadership": frozenset({"node.copies", "node.knowledge", "node.operations", "node.retention"}),
+    "node.claims": frozenset({"node.leadership", "node.limits", "node.operations"}),
     "partition.data": frozenset(),
     "partition.leadership": frozenset({"partition.data"}),
     "partition.copies": frozenset({"partition.data", "partition.leadership"}),
@@ -64,7 +76,10 @@ WINGS: dict[str, frozenset[str]] = {
     "simulation.checkers": frozenset({"simulation.history", "simulation.notes"}),
     "simulation.coordination": frozenset({"simulation.world", "simulation.trace"}),
 }
-ROOMS_OF_WINGS = frozenset({"cluster", "model", "partition", "runtime", "simulation"})
+ROOMS_OF_WINGS = frozenset({"cluster", "model", "node", "partition", "runtime", "simulation"})
+# The most parts a room may have at its top, wings and modules; and the most floors, each of which imports those
+# below it only.
+PLANS = {"node": (20, 10), "cluster": (5, 5)}
 
 PURE_ROOMS = frozenset({"crdt", "model", "partition", "cluster", "node", "wire"})
 
@@ -193,6 +208,45 @@ def wings(module: str, source: str) -> list[str]:
     return [f"{module}:{line}: {wing} may not import {name}" for line, name in imports(module, source)
             if name.startswith(f"{PACKAGE}.{room}.")
             and not any(name == each or name.startswith(f"{each}.") for each in allowed)]
+
+
+def arrows(room: str, sources: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
+    """Each part at the top of a room, a wing or a module, with the parts of the room that it imports."""
+    found: dict[str, set[str]] = {}
+    for module, source in sources:
+        parts = module.split(".")
+        if parts[1] == room and len(parts) > 2 and parts[2] != "__init__":
+            mine = found.setdefault(parts[2], set())
+            for _, name in imports(module, source):
+                wanted = name.split(".")
+                if wanted[:2] == [PACKAGE, room] and len(wanted) > 2 and wanted[2] != parts[2]:
+                    mine.add(wanted[2])
+    return {part: {other for other in others if other in found} for part, others in found.items()}
+
+
+def floors(found: Mapping[str, set[str]]) -> list[list[str]]:
+    """The parts of a room in floors, lowest first; the last one is a circle if its parts import each other."""
+    left, built = dict(found), list[list[str]]()
+    while left:
+        floor = sorted(part for part, others in left.items() if not others & left.keys())
+        built.append(floor or sorted(left))
+        for part in built[-1]:
+            del left[part]
+    return built
+
+
+def plan(room: str, sources: Iterable[tuple[str, str]]) -> list[str]:
+    """A room is as wide and as high at most as its plan says, and nothing in it goes round in a circle."""
+    found = arrows(room, sources)
+    built, (parts_max, floors_max) = floors(found), PLANS.get(room, (len(found), len(found)))
+    complaints = []
+    if any(found[part] & {*built[-1]} for part in built[-1] if built):
+        complaints.append(f"{room}: these import each other: {', '.join(built[-1])}")
+    if len(found) > parts_max:
+        complaints.append(f"{room}: has {len(found)} parts at its top, more than {parts_max}")
+    if len(built) > floors_max:
+        complaints.append(f"{room}: has {len(built)} floors, more than {floors_max}")
+    return complaints
 
 
 def spark(module: str, source: str) -> list[str]:

@@ -38,6 +38,27 @@ def test_the_package_walks_no_set() -> None:
     assert not complaints, "\n" + "\n".join(complaints)
 
 
+@pytest.mark.parametrize("room", sorted(rules.ROOMS_OF_WINGS))
+def test_each_room_of_wings_is_built_to_its_plan(room: str) -> None:
+    built = rules.floors(rules.arrows(room, rules.modules()))
+
+    assert len(built) > 1, "no part imports another one"
+    assert rules.plan(room, rules.modules()) == []
+
+
+@pytest.mark.parametrize(("sources", "complaint"), [
+    ([("skuld_py.node.a.x", "from skuld_py.node.b import y"),
+      ("skuld_py.node.b.y", "from skuld_py.node.a import x")],
+     "node: these import each other: a, b"),
+    ([(f"skuld_py.node.m{number}", "") for number in range(21)], "node: has 21 parts at its top, more than 20"),
+    ([(f"skuld_py.node.m{number}", f"from skuld_py.node.m{number + 1} import X") for number in range(11)],
+     "node: has 11 floors, more than 10"),
+], ids=["a circle", "too wide", "too high"])
+def test_a_room_that_is_not_is_reported(sources: list[tuple[str, str]], complaint: str) -> None:
+    assert rules.plan("node", sources) == [complaint]
+    assert rules.plan("node", sources[:1]) == []
+
+
 def test_no_two_rooms_may_import_each_other() -> None:
     table = {room: may for room, may in rules.ROOMS.items() if isinstance(may, frozenset)}
 
@@ -87,6 +108,7 @@ LAYERS_KEPT = {
 }
 
 WINGS_BROKEN = {
+    "features of a node": ("skuld_py.node.limits.lender", "from skuld_py.node.claims.grant import GrantOperation"),
     "wing to room": ("skuld_py.runtime.zookeeper.clusters", "from skuld_py.runtime.loop import Loop"),
     "wing to room, by module": ("skuld_py.runtime.zookeeper.clusters", "from skuld_py.runtime import loop"),
     "relative": ("skuld_py.runtime.zookeeper.registry", "from ..transport import Transport"),

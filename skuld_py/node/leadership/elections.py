@@ -1,4 +1,4 @@
-"""Keeps the partitions of a node led and their tasks moving: elections, upkeep, lapses, expiries.
+"""Keeps the partitions of a node led: elections, the upkeep of what is led, data that moves for it.
 
 None of it is asked for by anybody; all of it is driven by deadlines and by what is heard.
 
@@ -20,7 +20,6 @@ import attrs
 
 from skuld_py.model import messages as m
 from skuld_py.model.events import DocumentRead, ReadDocument
-from skuld_py.node.claims.expiry import bury_expired
 from skuld_py.node.copies.exchanges import Comparing
 from skuld_py.node.copies.moves import Moving
 from skuld_py.node.leadership.gossip import Gossiping
@@ -57,11 +56,6 @@ class Steward:
         """Whether it was connected, and might grant, at the last look."""
         self._heard: dict[str, None] = {}
         """Who was heard then."""
-        self._lapses = Agenda()
-        """When the next claim of each partition lapses or pause ends, or earlier."""
-        self._expiries = Agenda()
-        """When the next task of each partition expires, or earlier; kept for those that are led."""
-        self._next_burial_ms = 0
         self._led: dict[int, tuple[int, int]] = {}
         """Epoch of each partition led, and since when."""
         self._shifting: dict[int, None] = {}
@@ -72,21 +66,15 @@ class Steward:
         self._next_read_ms = 0
         for vnode in node.vnodes:
             self._agenda.note(vnode.partition, 0)
-            self._note_times(vnode)
 
     # -- time ----------------------------------------------------------------------------------
 
     def deadline(self) -> int:
         """When duties are due next."""
-        return min(self.gossiping.next_ms, self._next_look_ms, self._lapses.due_ms,
-                   self._expiries.due_ms)
+        return min(self.gossiping.next_ms, self._next_look_ms)
 
     def look(self, now_ms: int) -> None:
         """See to everything that is due."""
-        if now_ms >= self._lapses.due_ms:
-            self._sweep(now_ms)
-        if now_ms >= self._expiries.due_ms:
-            self._bury(now_ms)
         if self._unread and now_ms >= self._next_read_ms and self._node.is_connected:
             self._read(now_ms)
         if now_ms >= self._next_look_ms:
@@ -145,39 +133,14 @@ class Steward:
         self._next_in_round = (first + length) % count
         return sorted({*due, *((first + at) % count for at in range(length))})
 
-    def _sweep(self, now_ms: int) -> None:
-        for partition in self._lapses.take(now_ms, len(self._node.vnodes)):
-            vnode = self._node.vnodes[partition]
-            vnode.replica.filing.sweep(now_ms, self._node.timing.sweep_rows)
-            self._note_times(vnode)
-
-    def _note_times(self, vnode: Vnode) -> None:
-        filing = vnode.replica.filing
-        if filing.next_lapse_ms is not None:
-            self._lapses.note(vnode.partition, filing.next_lapse_ms)
-        if filing.next_expiry_ms is not None:
-            self._expiries.note(vnode.partition, max(filing.next_expiry_ms, self._next_burial_ms))
-
-    def _bury(self, now_ms: int) -> None:
-        """See to what has expired, of many tasks some at a time; of a partition that is not led here, its leader
-        does, and this node when it comes to lead."""
-        self._next_burial_ms = now_ms + self._node.timing.bury_ms
-        for partition in self._expiries.take(now_ms, self._node.timing.look_due):
-            vnode = self._node.vnodes[partition]
-            if vnode.is_leading:
-                if self._node.may_grant:
-                    bury_expired(self._node, vnode, now_ms, self._node.timing.sweep_rows)
-                self._note_times(vnode)
-
     def settle(self) -> None:
-        """The turn ends: stage the counts of what was touched, and note when it wants to be looked at again.
+        """The turn ends: stage the counts of what was touched, and look soon at what is in a wrong place.
         Queues that gained work since they were last asked for are looked at in the next turn."""
         touched = self._node.bulletin.touched
         for partition in list(touched):
             vnode = self._node.vnodes[partition]
             filing = vnode.replica.filing
             filing.tally.settle()
-            self._note_times(vnode)
             if not vnode.takes_writes(self._node.owners(partition)):
                 self._agenda.note(partition, URGENT_MS)
             if not (filing.tally.filled or filing.tally.freed or filing.waiting.is_stirred):
@@ -344,7 +307,6 @@ class Steward:
             elif led.get(partition, (0, 0))[0] != vnode.epoch:
                 led[partition] = vnode.epoch, now_ms
                 has_risen = True
-                self._note_times(vnode)
                 self.gossiping.hasten(now_ms)
                 for name in self._node.keepers(partition):
                     self._comparing.want(partition, name)

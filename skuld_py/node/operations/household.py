@@ -10,8 +10,6 @@ from skuld_py.model import messages as m
 from skuld_py.model.events import Effect
 from skuld_py.node.knowledge.interests import Interests
 from skuld_py.node.knowledge.leaders import Leaderships
-from skuld_py.node.limits.borrower import Borrowing
-from skuld_py.node.limits.lender import Lender
 from skuld_py.node.operations.operation import Host
 from skuld_py.partition.candidacy import Candidacy
 from skuld_py.partition.copies.exchange import Pass
@@ -27,8 +25,6 @@ class Household(Host, Protocol):
     bulletin: Bulletin
     leaderships: Leaderships
     retention: Retention
-    borrowing: Borrowing
-    lender: Lender
 
     def candidacy(self, vnode: Vnode) -> Candidacy:
         """How a vnode comes to lead."""

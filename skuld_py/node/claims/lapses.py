@@ -1,0 +1,99 @@
+"""What time does to tasks at one node: leases lapse, pauses end, tasks expire.
+
+Every node's own clock moves tasks on when a lease or a pause is over. That a task has expired is its leader's
+word: a mark that a majority records, like any end. A follower's clock makes no task dead. What the leader has
+marked on its own copy it grants no more, also while the cohort has not answered; if it is deposed before a
+majority knows, the next leader finds the tasks in ``expiry`` again, and the two marks are the same.
+
+A partition is looked at when the first of its times is due, of many rows some at a time.
+"""
+
+from __future__ import annotations
+
+from skuld_py.model import messages as m
+from skuld_py.model.history import DIED, EXPIRED, decode_history
+from skuld_py.node.operations.agenda import Agenda
+from skuld_py.node.operations.amendment import AmendOperation
+from skuld_py.node.operations.household import Household
+from skuld_py.node.operations.operation import Host, Origin
+from skuld_py.partition.data.change import Change
+from skuld_py.partition.data.facts import Mark
+from skuld_py.partition.vnode import Vnode
+
+
+class Lapses:
+    """When each partition is to be looked at for that."""
+
+    def __init__(self, node: Household) -> None:
+        self._node = node
+        self._risen = node.bulletin.subscribe()
+        self._lapses = Agenda()
+        """When the next claim of each partition lapses or pause ends, or earlier."""
+        self._expiries = Agenda()
+        """When the next task of each partition expires, or earlier; kept for those that are led."""
+        self._next_burial_ms = 0
+        for vnode in node.vnodes:
+            self._note(vnode)
+
+    def deadline(self) -> int:
+        """When the first is due."""
+        return min(self._lapses.due_ms, self._expiries.due_ms)
+
+    def look(self, now_ms: int) -> None:
+        """See to what is due."""
+        if now_ms >= self._lapses.due_ms:
+            self._sweep(now_ms)
+        if now_ms >= self._expiries.due_ms:
+            self._bury(now_ms)
+
+    def settle(self) -> None:
+        """The turn ends: note the times of what was touched, and of what is led since."""
+        for partition in self._node.bulletin.touched:
+            self._note(self._node.vnodes[partition])
+        for partition in self._risen:
+            vnode = self._node.vnodes[partition]
+            if vnode.is_leading:
+                self._note(vnode)
+        self._risen.clear()
+
+    def _note(self, vnode: Vnode) -> None:
+        filing = vnode.replica.filing
+        if filing.next_lapse_ms is not None:
+            self._lapses.note(vnode.partition, filing.next_lapse_ms)
+        if filing.next_expiry_ms is not None:
+            self._expiries.note(vnode.partition, max(filing.next_expiry_ms, self._next_burial_ms))
+
+    def _sweep(self, now_ms: int) -> None:
+        for partition in self._lapses.take(now_ms, len(self._node.vnodes)):
+            vnode = self._node.vnodes[partition]
+            vnode.replica.filing.sweep(now_ms, self._node.timing.sweep_rows)
+            self._note(vnode)
+
+    def _bury(self, now_ms: int) -> None:
+        """See to what has expired. Of a partition that is not led here its leader does, and this node once it
+        leads."""
+        self._next_burial_ms = now_ms + self._node.timing.bury_ms
+        for partition in self._expiries.take(now_ms, self._node.timing.look_due):
+            vnode = self._node.vnodes[partition]
+            if vnode.is_leading:
+                if self._node.may_grant:
+                    bury_expired(self._node, vnode, now_ms, self._node.timing.sweep_rows)
+                self._note(vnode)
+
+
+def bury_expired(host: Host, vnode: Vnode, now_ms: int, limit: int) -> None:
+    """See to up to ``limit`` tasks of a partition led here."""
+    change = deaths(vnode, now_ms, limit)
+    if change.marks:
+        operation = AmendOperation(host, Origin(0), now_ms, {vnode: change}, m.Revived(0, b""))
+        operation.has_answered = True
+        host.start(operation, now_ms)
+
+
+def deaths(vnode: Vnode, now_ms: int, limit: int) -> Change:
+    """Of those that nobody claims and whose time is over."""
+    task_ids = vnode.replica.filing.expired(now_ms, limit)
+    known = vnode.replica.histories(task_ids)
+    rounds = [decode_history(known.get(vnode.replica.prefix + task_id)).round for task_id in task_ids]
+    return Change((), [Mark(task_id, DIED, number + 1, EXPIRED)
+                       for task_id, number in zip(task_ids, rounds, strict=True)])
