@@ -304,7 +304,7 @@ def stands_over(a: bytes, b: bytes) -> bool:
 
     Only those with a unique name give way, to the one asked for first; of equal times, to the smaller bytes. That
     is a total order, so copies that heard them in any order agree. It decides between calls at the same time: a
-    later one finds the task and writes nothing (``node.naming``).
+    later one finds the task and writes nothing (``node.writes.names``).
     """
     first, second = _rank_of(a), _rank_of(b)
     return first is not None and second is not None and first < second

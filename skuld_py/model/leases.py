@@ -24,9 +24,9 @@ two are one number: what is left of a lease when it is read passes at the steady
 * Set back, a clock lets its leases lapse later. Tasks it had let lapse too early are checked again before they
   are granted (``Replica.still_waiting``).
 * Set forward by more than the bound against its peers, the node is found out before it may grant
-  (``node.timekeeping``). A cluster of one node, or whose clocks are all set forward at once while it is down,
-  has nobody to ask: leases that were running lapse early by as much, less the bound. The clocks of one machine
-  before and after a restart are under the promise of the bound too.
+  (``node.leadership.clocks``). A cluster of one node, or whose clocks are all set forward at once while it is
+  down, has nobody to ask: leases that were running lapse early by as much, less the bound. The clocks of one
+  machine before and after a restart are under the promise of the bound too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The node: coordinator, replicas and elections of one process as one machine.
 
 ``step`` is the only way its state changes; the same history of (now, event) gives the same effects.
-It routes: clients' requests to ``asking``, peers' requests to ``serving``, answers to the operation
-that waits for them, the registry's news to the ``steward``. Messages to itself are queued and
+It routes: clients' requests to ``client_door``, peers' requests to ``peer_door``, answers to the operation
+that waits for them, the registry's news to those whom it concerns. Messages to itself are queued and
 handled in the same step.
 
 It holds no task in memory: only promises, candidacies, operations in flight, and what gossip said.

@@ -122,7 +122,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "partition/data/replica.py",
            "        if history.pause_until_ms > grant.start_ms:\n", "        if False:\n", "C21",
            REPLICAS + "test_a_task_that_rests_is_vetoed_by_a_follower_that_knows_of_it", seeds=0),
-    mutant("never-expires", "a leader lets expired tasks wait", "node/claims/expiry.py",
+    mutant("never-expires", "a leader lets expired tasks wait", "node/claims/lapses.py",
            "    if change.marks:\n", "    if False:\n", "C21",
            WAITING + "test_a_task_that_nobody_claimed_in_time_is_dead_on_every_copy", seeds=0),
     mutant("expired-granted", "an expired task that is not yet dead is granted", "node/claims/pick.py",

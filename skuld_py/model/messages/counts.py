@@ -1,4 +1,4 @@
-"""How a node that is asked for counts asks all others (see ``node.counting``)."""
+"""How a node that is asked for counts asks all others (see ``node.reads.counts``)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What leaders tell each other so that a task waits for tasks of other partitions.
 
 The dependent's leader asks again until it knows (``Watch``), and the dependency's leader tells as soon as there is
-something to tell (``Tell``); both go by data that a majority keeps. See ``node.watching`` and ``node.telling``.
+something to tell (``Tell``); both go by data that a majority keeps. See ``node.dependencies``.
 """
 
 from __future__ import annotations

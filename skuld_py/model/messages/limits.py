@@ -1,4 +1,4 @@
-"""How the leader of a queue's home partition lends what the queue's limits allow (see ``node.lending``).
+"""How the leader of a queue's home partition lends what the queue's limits allow (see ``node.limits.lender``).
 
 Everything names the version of the limits it goes by: who knows other limits does not answer, or does not use
 what it is lent.

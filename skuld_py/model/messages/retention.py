@@ -1,5 +1,5 @@
-"""How a leader and all replicas of a partition agree on what is collected (see ``node.collecting``), and how an
-archiver gets it before it goes (``node.offering``)."""
+"""How a leader and all replicas of a partition agree on what is collected, and how an archiver gets it before it
+goes (see ``node.retention``)."""
 
 from __future__ import annotations
 

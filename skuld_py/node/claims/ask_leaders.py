@@ -1,7 +1,7 @@
 """The coordinator's side of what only leaders decide: renewing and ending claims, reviving tasks.
 
 A client's rows are passed to the leaders of their partitions, wherever those move, and asked again until they
-are answered: every such question may be repeated (``judging``). A leader that is silent must not cost the others'
+are answered: every such question may be repeated (``verdicts``). A leader that is silent must not cost the others'
 tasks their leases: once anything is known, the rest is waited for as long as two questions take, or an eighth of a
 short lease. What is not known by then is called so, never lost.
 

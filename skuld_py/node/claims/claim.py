@@ -3,7 +3,7 @@
 A claim is served from the partitions this node leads, or passed to other nodes, one at a time, in the order that
 the router gives. One that is given less than it wants is filled from the others, the best first; a silent one is
 waited for only for a moment, since the leases that it holds by then run. What the first node fills costs no other
-one a question. A claim that may wait parks here, without polling (``parking`` says when it is tried again), while
+one a question. A claim that may wait parks here, without polling (``parked`` says when it is tried again), while
 there is room for it.
 
 Where no partition has a leader that grants, as far as this node knows, a claim is refused for that, or when its

@@ -3,7 +3,7 @@
 The partitions' queues are merged by their heads, in runs: as long as a partition's next tasks come before the
 heads of all the others, they are taken together. Each queue is read in chunks that grow, so that a long one is
 read only as far as it is needed. Tasks that have expired are left out, though their leader may not have buried
-them yet (``expiring``).
+them yet (``lapses``).
 """
 
 from __future__ import annotations

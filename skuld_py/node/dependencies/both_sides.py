@@ -1,4 +1,4 @@
-"""The two sides of dependencies on one node: what it asks (``watching``), and what it tells (``telling``).
+"""The two sides of dependencies on one node: what it asks, and what it tells.
 
 Each turn looks at the partitions that it touched, and at what is due; new leaderships are noticed every
 ``watch_ms``.

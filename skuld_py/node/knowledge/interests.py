@@ -4,7 +4,7 @@ A coordinator that waits leaves word, once for each task; the first change of an
 its commit, and the word is used up. Who wants to hear of the next one reads, and leaves word by the same question,
 so nothing can happen between the two unheard. Word that is lost, is not taken because there is too much of it, or
 is left with a node that is no keeper any more, costs only time: coordinators look again by themselves
-(``awaiting``).
+(``reads.ends``).
 
 Without any word a change costs one look at an empty dict (``merkle.Watch``).
 """

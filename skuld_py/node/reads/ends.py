@@ -1,6 +1,6 @@
 """Waiting for the ends of tasks, and for what is added to a log, without asking again and again.
 
-A wait is a read (``reading``) that leaves word with the keepers (``interests``). When one of them is stirred, the
+A wait is a read (``get``) that leaves word with the keepers (``interests``). When one of them is stirred, the
 tasks that it names are read again, with those that were stirred meanwhile, and so on until there is something to
 say or the wait is over. So an end is told as soon as it is at a majority, at the cost of one read; and what is
 told no later read lacks.

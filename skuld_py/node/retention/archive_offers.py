@@ -1,6 +1,6 @@
 """What is to be archived before it is deleted, handed to an archiver and taken off again: both sides.
 
-A leader that collects for an archive keeps one page of each partition on offer (``collecting``). An archiver reads
+A leader that collects for an archive keeps one page of each partition on offer (``slices``). An archiver reads
 it, writes it where it is to stay, and says so; then all replicas delete exactly what was read, by its digests, and
 the next page comes. Whatever is interrupted, the page is offered again, whole or in other pages: what is deleted
 was archived at least once, and what is archived more than once is the same.

@@ -4,7 +4,7 @@ Each answers by its own records and its own options, so the most careful one dec
 longer what has ended refuses to be closed so far, and one that wants an archive deletes nothing that is not
 promised to be in it. So options that differ from node to node, for a while or by mistake, lose nothing.
 
-See ``collecting`` for the rounds.
+See ``slices`` for the rounds.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ The leader of a partition drives a *slice*: all ids up to a time that lies ``Ret
 
 **All replicas**, not a majority: those who keep the partition, all registered nodes and all live ones. Whoever is
 silent, in doubt about its memory, or still has records to hand off stops it, and so does one that is to keep what
-has ended for longer (``deleting``): collection waits, and a status shows for whom. So a node that was away for
+has ended for longer (``replica_side``): collection waits, and a status shows for whom. So a node that was away for
 long has missed no deletion that others count on; and what an old disk brings back finds all others sealed.
 
 Nothing here rests on there being one leader: each step is true of the replicas whoever asks. The epoch is only

@@ -1,7 +1,7 @@
 """What a unique name stands for already: asked of a majority, before anything is written under the name.
 
 Invariant: once a majority has stored a content under a name, no call that begins later changes it. Any two
-majorities share a node, and a read gives back what it shows (``reading``): so who comes later finds the task,
+majorities share a node, and a read gives back what it shows (``reads.get``): so who comes later finds the task,
 writes nothing of his own anywhere, and is told. That holds for callers whose clocks are behind, and where a copy
 has missed the first call. Of calls that are under way at the same time, none of which finds anything, copies take
 the one asked for first (``model.body``), so they agree in whatever order they meet.

@@ -1,7 +1,8 @@
 """The partition documents in ZooKeeper: reads, synced or not, and test-and-sets whose outcome may stay unknown.
 
-A read shows what the client's server has; what a node asks for begins with a sync (``node.consulting``). Without
-one, a client at the server that is behind reads an old document, though never an older one after a newer one.
+A read shows what the client's server has; what a node asks for begins with a sync (see
+``node.leadership.consultation``). Without one, a client at the server that is behind reads an old document, though
+never an older one after a newer one.
 
 A test-and-set whose answer is lost is UNCERTAIN, and may have been applied, may be applied yet (a frozen
 server finds it in its buffer; a survivor of a lost quorum had it logged), or never. Requests and answers
