@@ -106,6 +106,8 @@ class Node:
         self._timers = Timers(self._operations)
         self._to_self: deque[m.Message] = deque()
         self._effects: list[Effect] = []
+        self._settled_ms = 0
+        """When the last turn ended, by the clock that may fall back."""
         self.timekeeper = Timekeeper(self)
         self._comparing = Comparing(self)
         self._moving = Moving(self, self._comparing)
@@ -136,11 +138,16 @@ class Node:
         """When it next wants a ``Ticked``; at once, when the end of a turn left something to look at."""
         if self.bulletin.touched or self._parking.is_stirred:
             return 0
-        due_ms = min(self._steward.deadline(), self._lapses.deadline(), self.timekeeper.deadline(),
-                     self._comparing.deadline(), self._borrowing.deadline(), self._depending.deadline())
-        for other_ms in (self._scheduling.deadline(), self._timers.deadline()):
+        comparing, borrowing = self._comparing, self._borrowing
+        due_ms = min(self._steward.deadline(), self._lapses.due_ms, self.timekeeper.due_ms, self._depending.due_ms)
+        if comparing.running or comparing.is_stirred:
+            due_ms = min(due_ms, comparing.deadline())
+        if borrowing.told or borrowing.dry:
+            due_ms = min(due_ms, borrowing.deadline())
+        has_schedules = self._scheduling.is_busy or self.settings.rescheduled
+        for other_ms in (self._scheduling.deadline() if has_schedules else None, self._timers.deadline()):
             due_ms = due_ms if other_ms is None else min(due_ms, other_ms)
-        return due_ms
+        return min(due_ms, comparing.rests_until_ms)
 
     def _take(self, now_ms: int, event: Event) -> None:
         match event:
@@ -206,40 +213,54 @@ class Node:
     """Peers' messages that parsed but made no sense; dropped."""
 
     def _settle(self, now_ms: int) -> None:
-        self.timekeeper.look(now_ms)
-        if not self.timekeeper.may_lead:
+        """The turn ends: see to what time or what happened in it concerns, and to nothing else."""
+        timekeeper, comparing, settings = self.timekeeper, self._comparing, self.settings
+        if now_ms < self._settled_ms:
+            timekeeper.forget()
+            self._scheduling.forget()
+        self._settled_ms = now_ms
+        if now_ms >= timekeeper.due_ms:
+            timekeeper.look(now_ms)
+        if not timekeeper.may_lead:
             self._resign(now_ms)
-        self._inquire(now_ms)
-        self._lapses.look(now_ms)
+        if self.bulletin.curious:
+            self._inquire(now_ms)
+        if now_ms >= self._lapses.due_ms:
+            self._lapses.look(now_ms)
         self._steward.look(now_ms)
-        self._scheduling.look(now_ms)
+        if self._scheduling.is_busy or settings.rescheduled:
+            self._scheduling.look(now_ms)
         self._timers.ring(now_ms)
         self._drain(now_ms)
         self._depending.look(now_ms, self._drain)
-        for queue in self.settings.take_rewidened():
-            self._widen(queue)
+        if settings.rewidened:
+            self._widen(settings.take_rewidened())
         self._parking.look(now_ms)
         self._drain(now_ms)
         if self.interests.stirred:
             self.interests.tell(self.send, partial(self._drain, now_ms))
-        self._comparing.look(now_ms)
-        self._lapses.settle()
-        self._steward.settle()
+        if now_ms >= comparing.rests_until_ms or comparing.running or comparing.is_stirred:
+            comparing.look(now_ms)
+        if self.bulletin.touched or self._lapses.risen:
+            self._lapses.settle()
+        if self.bulletin.touched:
+            self._steward.settle()
         self._keep_floor()
 
     def _inquire(self, now_ms: int) -> None:
         """Read the documents of partitions of which peers said more than is known."""
         curious = self.bulletin.curious
-        if not (curious and self.is_connected):
+        if not self.is_connected:
             return
         for partition in list(curious):
             self.carry_out(self._candidacies[partition].inquire(now_ms))
             if not self.vnodes[partition].heard_epoch:
                 del curious[partition]
 
-    def _widen(self, queue: str) -> None:
-        for vnode in self.vnodes:
-            vnode.replica.filing.widen(queue, self.settings.key_concurrency(queue))
+    def _widen(self, queues: Sequence[str]) -> None:
+        for queue in queues:
+            for vnode in self.vnodes:
+                vnode.replica.filing.widen(queue, self.settings.key_concurrency(queue))
 
     def _drain(self, now_ms: int) -> None:
         while self._to_self:

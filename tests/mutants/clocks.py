@@ -5,7 +5,7 @@ from __future__ import annotations
 from mutants.mutant import Mutant, mutant
 
 MINTING, ENQUEUEING, SERVING = "client/minting.py", "client/enqueueing.py", "node/peer_door.py"
-SCHEDULING, SCHEDULE, TIMEKEEPING = "node/schedules/ticks.py", "model/schedule.py", "node/leadership/clocks.py"
+SCHEDULING, SCHEDULE = "node/schedules/ticks.py", "model/schedule.py"
 DOUBTFUL = ("--profile", "doubtful")
 NODES = "tests/node/test_scheduling.py::"
 MINTS, ASKING = "tests/client/test_minting.py::", "tests/node/test_asking.py::"
@@ -47,10 +47,10 @@ MUTANTS: tuple[Mutant, ...] = (
            SCHEDULING, "Plan(schedule, schedule.since_ms, now_ms)",
            "Plan(schedule, schedule.since_ms, max(now_ms, schedule.since_ms))", "C20",
            NODES + "test_a_schedule_that_was_put_by_a_node_a_day_ahead_ticks_today", seeds=0),
-    mutant("seen-in-the-future", "ticks that a wrong clock has shown are awaited", SCHEDULING,
-           "        if now_ms < self._now_ms:\n", "        if False:\n", "C20",
+    mutant("seen-in-the-future", "ticks that a wrong clock has shown are awaited", "node/node.py",
+           "            self._scheduling.forget()\n", "            pass\n", "C20",
            NODES + "test_a_leader_whose_clock_jumps_ahead_and_back_loses_no_tick_and_makes_none_twice", seeds=0),
-    mutant("measured-by-a-wrong-clock", "a clock that fell back goes by what it measured before", TIMEKEEPING,
-           "        if now_ms < self._now_ms:\n", "        if False:\n", "A2",
+    mutant("measured-by-a-wrong-clock", "a clock that fell back goes by what it measured before", "node/node.py",
+           "            timekeeper.forget()\n", "            pass\n", "A2",
            NODES + "test_a_leader_whose_clock_jumps_ahead_and_back_loses_no_tick_and_makes_none_twice", seeds=0),
 )

@@ -69,7 +69,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "            self._host.send(home, m.Freed(queue))\n", "            pass\n", "O3",
            CLUSTER + "test_what_ends_makes_room_at_once_for_a_claim_that_waits", seeds=0),
     mutant("room-heard-later", "a home's word to its own node wakes nobody before the next look", BORROWING,
-           "        return 0 if self._told else min", "        return min", "O3",
+           "        return 0 if self.told else min", "        return min", "O3",
            CLUSTER + "test_a_home_that_frees_room_on_its_own_node_serves_who_waits_in_the_next_turn", seeds=0),
     mutant("ended-keeps-ringing", "operations that have ended wake their node", "node/operations/timers.py",
            "        while heap and heap[0][1] not in operations:\n", "        while False:\n", "O3",

@@ -13,6 +13,7 @@ FEW_HEADS = COUNTS + "test_of_a_queue_in_many_partitions_few_are_looked_at_and_i
 BY_COPIES = COUNTS + "test_what_nobody_leads_is_counted_by_the_copy_that_knows_the_most"
 MARKS = "tests/node/test_marks.py::"
 TOLD = MARKS + "test_every_change_is_told_once_for_each_who_listens"
+BURIED = "tests/node/test_waiting.py::test_what_expired_while_nobody_led_is_buried_by_who_comes_to_lead"
 VNODE, ELECTION = "partition/vnode.py", "partition/leadership/election.py"
 STEWARD, LAPSES, NODE = "node/leadership/elections.py", "node/claims/lapses.py", "node/node.py"
 
@@ -147,4 +148,26 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("spans-of-anything", "any numbers are taken for spans", GOSSIPING,
            "    if len(spans) % 2 or ends != sorted(ends) or ends[-1] > count:\n", "    if False:\n", "X1",
            MARKS + "test_spans_that_are_none_are_malformed", seeds=0),
+    mutant("clocks-heard-and-not-judged", "what is heard of a clock waits for the next round of questions",
+           "node/leadership/clocks.py", "        self._is_news = True\n        self._plan()\n",
+           "        self._is_news = True\n", "A2",
+           "tests/node/test_timekeeping.py::"
+           "test_news_of_clocks_is_judged_soon_and_not_in_the_next_round", seeds=0),
+    mutant("rounds-of-comparing-forgotten", "copies that nobody missed are never compared",
+           "node/copies/exchanges.py",
+           "        self.rests_until_ms = min(self._next_round_ms, self._next_draft_ms)\n",
+           "        self.rests_until_ms = self._next_draft_ms + (1 << 50)\n", "D6",
+           "tests/node/test_comparing.py::"
+           "test_a_node_compares_each_partition_with_another_owner_in_each_round", seeds=0),
+    mutant("questions-put-off-for-ever", "who waits for others asks again only when its walk comes by",
+           "node/dependencies/dependent_side.py", "            self.due_ms = min(self.due_ms, due_ms)\n",
+           "            pass\n", "C17", "tests/node/test_dependencies.py", seeds=0),
+    mutant("times-of-the-newly-led", "a new leader buries nothing until something else happens to the partition",
+           LAPSES,
+           "            if vnode.is_leading:\n                self._note(vnode)\n        self.risen.clear()",
+           "            pass\n        self.risen.clear()", "C21", BURIED, seeds=0),
+    mutant("times-noted-with-work-only", "who comes to lead notes no times while nothing is filed",
+           NODE,
+           "if self.bulletin.touched or self._lapses.risen:\n", "if self.bulletin.touched:\n", "C21",
+           BURIED, seeds=0),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mutants.mutant import Mutant, mutant
+from mutants.mutant import Edit, Mutant, mutant
 
 SCHEDULING, SCHEDULE = "node/schedules/ticks.py", "model/schedule.py"
 PUTTING, AGAIN = "client/scheduling.py", "tests/client/test_schedules.py::"
@@ -36,10 +36,12 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("removed-schedule-ticks-on", "a schedule that was removed goes on", SCHEDULING,
            "            self._plans.pop(name, None)\n", "            pass\n", "C20",
            NODES + "test_a_removed_schedule_ticks_no_more", seeds=0),
-    mutant("spent-schedules-keep-awake", "a node whose schedules are gone is kept awake by what is left of them",
-           SCHEDULING, "        if not (settings.schedules or self._fresh or self._dues or self._searches):\n",
-           "        if not (settings.schedules or self._fresh):\n", "C20",
-           NODES + "test_a_removed_schedule_ticks_no_more", seeds=0),
+    Mutant("spent-schedules-keep-awake", "a node whose schedules are gone is kept awake by what is left of them", (
+        Edit(SCHEDULING, "bool(settings.schedules or self._fresh or self._dues or self._searches)",
+             "bool(settings.schedules or self._fresh)"),
+        Edit("node/node.py", "self._scheduling.deadline() if has_schedules else None",
+             "self._scheduling.deadline()")), "C20",
+        (NODES + "test_a_removed_schedule_ticks_no_more",), seeds=0),
     mutant("all-at-midnight", "all schedules that are due are seen to in one turn", SCHEDULING,
            "        while self._left > 0 and self._dues and", "        while self._dues and", "C20",
            NODES + "test_many_schedules_due_at_once_are_all_served_a_part_at_a_time", seeds=0),

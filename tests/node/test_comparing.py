@@ -277,3 +277,14 @@ def test_nodes_repair_in_a_round_what_no_one_noticed() -> None:
     roots = [[vnode.replica.tree.root for vnode in node.vnodes] for node in machines.nodes.values()]
     assert roots[0] == roots[1] == roots[2]
     assert roots[0][0] != 0 == roots[0][1]
+
+
+def test_a_node_compares_each_partition_with_another_owner_in_each_round() -> None:
+    machines = Machines()
+    machines.pass_time(DEFAULT_TIMING.exchange_ms)
+    before = {name: node._comparing.begun for name, node in machines.nodes.items()}
+
+    machines.pass_time(2 * DEFAULT_TIMING.exchange_ms)
+
+    for name, node in machines.nodes.items():
+        assert node._comparing.begun - before[name] >= len(node.vnodes)

@@ -14,7 +14,7 @@ from node.machines import Machines
 from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Parameters
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member
-from skuld_py.node.leadership.clocks import DRIFT, Span, Timekeeper, Verdict, agree, span_of
+from skuld_py.node.leadership.clocks import DRIFT, JUDGE_MS, Span, Timekeeper, Verdict, agree, span_of
 from skuld_py.partition.leadership.quorum import majority
 
 SKEW_MS = 1_000
@@ -135,7 +135,7 @@ class World:
                 assert isinstance(message, m.AskTime | m.ToldTime)
                 self.keepers[peer].on_message(self.read(peer), sender, message)
             for name, keeper in self.keepers.items():
-                if self.read(name) >= keeper.deadline():
+                if self.read(name) >= keeper.due_ms:
                     keeper.look(self.read(name))
             self.now_ms = min([self.now_ms + step_ms, *(row[0] for row in self.flying[:1])])
 
@@ -267,3 +267,14 @@ def test_a_node_grants_nothing_before_it_has_heard_a_majority_or_waited() -> Non
 
     machines.pass_time(2_000)
     assert sum(len(node.led()) for node in machines.nodes.values()) == 8
+
+
+def test_news_of_clocks_is_judged_soon_and_not_in_the_next_round() -> None:
+    machines = Machines()
+    machines.pass_time(3_000)
+    keeper = machines.nodes[machines.names[0]].timekeeper
+    assert keeper.due_ms > machines.now_ms + JUDGE_MS
+
+    keeper.on_nodes(9)
+
+    assert keeper.due_ms <= machines.now_ms + JUDGE_MS

@@ -8,6 +8,7 @@ from node.machines import Machines
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header, Retry
+from skuld_py.model.events import Session, SessionChanged
 from skuld_py.model.history import EXPIRED, decode_history
 from skuld_py.model.state import State
 from skuld_py.node.claims import lapses
@@ -99,6 +100,19 @@ def test_what_has_expired_is_granted_to_nobody_before_its_leader_has_said_that_i
 
     assert counts(machines)[State.WAITING] == len(expired) + 1
     assert claim(machines) == living and claim(machines) == b""
+
+
+def test_what_expired_while_nobody_led_is_buried_by_who_comes_to_lead(machines: Machines) -> None:
+    enqueue(machines, until_ms=200)
+    first = machines.documents[0][1].leader
+    machines.give(first, SessionChanged(Session.LOST))
+
+    machines.pass_time(300)
+    assert not any(node.vnodes[0].is_leading for node in machines.nodes.values())
+    machines.pass_time(6_000)
+
+    assert machines.documents[0][1].leader not in ("", first)
+    assert counts(machines)[State.DEAD] == 1
 
 
 def test_a_claim_that_runs_is_not_stopped_by_the_time_and_its_completion_stands(machines: Machines) -> None:

@@ -26,18 +26,17 @@ class Lapses:
 
     def __init__(self, node: Household) -> None:
         self._node = node
-        self._risen = node.bulletin.subscribe()
+        self.risen = node.bulletin.subscribe()
         self._lapses = Agenda()
         """When the next claim of each partition lapses or pause ends, or earlier."""
         self._expiries = Agenda()
         """When the next task of each partition expires, or earlier; kept for those that are led."""
         self._next_burial_ms = 0
+        self.due_ms = 0
+        """When the first is due, or before."""
         for vnode in node.vnodes:
             self._note(vnode)
-
-    def deadline(self) -> int:
-        """When the first is due."""
-        return min(self._lapses.due_ms, self._expiries.due_ms)
+        self._plan()
 
     def look(self, now_ms: int) -> None:
         """See to what is due."""
@@ -45,16 +44,21 @@ class Lapses:
             self._sweep(now_ms)
         if now_ms >= self._expiries.due_ms:
             self._bury(now_ms)
+        self._plan()
+
+    def _plan(self) -> None:
+        self.due_ms = min(self._lapses.due_ms, self._expiries.due_ms)
 
     def settle(self) -> None:
         """The turn ends: note the times of what was touched, and of what is led since."""
         for partition in self._node.bulletin.touched:
             self._note(self._node.vnodes[partition])
-        for partition in self._risen:
+        for partition in self.risen:
             vnode = self._node.vnodes[partition]
             if vnode.is_leading:
                 self._note(vnode)
-        self._risen.clear()
+        self.risen.clear()
+        self._plan()
 
     def _note(self, vnode: Vnode) -> None:
         filing = vnode.replica.filing

@@ -90,14 +90,15 @@ class Parking:
 
     def look(self, now_ms: int) -> None:
         """Wake whom the last turn concerns."""
-        has_risen = self._steward.note_leaderships(now_ms)
-        filled, freed = self._steward.take_moved(now_ms)
+        steward, borrowing, settings = self._steward, self._borrowing, self._host.settings
+        has_risen = bool(steward.risen) and steward.note_leaderships(now_ms)
+        filled, freed = steward.take_moved(now_ms) if self._host.bulletin.touched else ({}, [])
         for queue in freed:
-            self._borrowing.note_freed(queue)
-        resumed = self._host.settings.take_resumed()
+            borrowing.note_freed(queue)
+        resumed = settings.take_resumed() if settings.resumed else []
         for queue in resumed:
-            self._borrowing.moisten(queue)
-        wet, is_news = self._borrowing.take_wet(now_ms)
+            borrowing.moisten(queue)
+        wet, is_news = borrowing.take_wet(now_ms) if borrowing.told or borrowing.dry else ([], False)
         if resumed or is_news:
             self._steward.note_resumed(now_ms)
         leftovers, self._leftovers = self._leftovers, {}

@@ -35,12 +35,15 @@ class Comparing:
 
     def __init__(self, node: Household) -> None:
         self._node = node
+        self.rests_until_ms = 0
+        """Until then it has nothing to do, but for what runs or was stirred."""
         self._next_round_ms = 0
         self._round = 0
         self._next_draft_ms = 0
         self._next_redraft_ms: int | None = None
         self._redrafts = 0
-        self._running: dict[Key, Exchange] = {}
+        self.running: dict[Key, Exchange] = {}
+        """Each has a deadline of its own."""
         self._waiting: dict[Key, Exchange | None] = {}
         self._lineup = Lineup(self._rank)
         """Those of the waiting of which the tree is built."""
@@ -55,7 +58,8 @@ class Comparing:
         self._begun_in_window = 0
         self._wanted_again: dict[Key, None] = {}
         self._debts: dict[str, dict[int, None]] = {}
-        self._is_stirred = False
+        self.is_stirred = False
+        """Whether something may have come to be begun."""
         self.begun = 0
         """Passes begun so far."""
         self._serials: dict[Key, int] = {}
@@ -64,7 +68,7 @@ class Comparing:
 
     def on_members(self, came: Sequence[Member]) -> None:
         """Compare with whoever came; one side of each pair asks."""
-        self._is_stirred = True
+        self.is_stirred = True
         for member in came:
             if self._node.me.name < member.name:
                 for vnode in self._node.vnodes:
@@ -78,9 +82,9 @@ class Comparing:
 
     def demand(self, partition: int, peer: str) -> None:
         """Compare a partition with any node, owner or not; the pass begins after this moment."""
-        self._is_stirred = True
+        self.is_stirred = True
         key = (partition, peer)
-        if key in self._running or self._waiting.get(key) is not None:
+        if key in self.running or self._waiting.get(key) is not None:
             self._wanted_again[key] = None
         elif key not in self._waiting:
             self._wait(key, None)
@@ -99,12 +103,12 @@ class Comparing:
         if is_awaited and key not in self._awaited:
             self._awaited[key] = None
             self._lineup.sort(partition)
-        if key not in self._running and key not in self._waiting:
+        if key not in self.running and key not in self._waiting:
             self.demand(partition, peer)
 
     def progress(self, partition: int, peer: str) -> Progress | None:
         """How far a running or resting exchange is; None without one."""
-        exchange = self._running.get((partition, peer)) or self._waiting.get((partition, peer))
+        exchange = self.running.get((partition, peer)) or self._waiting.get((partition, peer))
         return None if exchange is None else exchange.progress
 
     def on_invite(self, invite: m.Invite) -> None:
@@ -128,15 +132,14 @@ class Comparing:
 
     def deadline(self) -> int:
         """When ``look`` has something to do."""
-        due_ms = min(self._next_round_ms, self._next_draft_ms,
-                     *(exchange.deadline_ms for exchange in self._running.values()))
-        return min(due_ms, self._window_ends_ms) if self._is_stirred else due_ms
+        due_ms = min([self.rests_until_ms, *(exchange.deadline_ms for exchange in self.running.values())])
+        return min(due_ms, self._window_ends_ms) if self.is_stirred else due_ms
 
     def look(self, now_ms: int) -> None:
         """Draft; end what takes too long, ask again what was not answered; begin what is wanted or due."""
         if now_ms >= self._next_draft_ms:
             self._draft(now_ms)
-        for key, exchange in list(self._running.items()):
+        for key, exchange in list(self.running.items()):
             if exchange.has_expired(now_ms):
                 self._end(key)
                 self.owe(key[1], [key[0]])
@@ -144,8 +147,9 @@ class Comparing:
                 self._node.carry_out(exchange.on_deadline(now_ms))
         if now_ms >= self._next_round_ms:
             self._begin_round(now_ms)
-        if self._is_stirred:
+        if self.is_stirred:
             self._begin_waiting(now_ms)
+        self.rests_until_ms = min(self._next_round_ms, self._next_draft_ms)
 
     def _begin_round(self, now_ms: int) -> None:
         """The next partitions of the round, or the first of the next one."""
@@ -158,23 +162,23 @@ class Comparing:
             others = [name for name in self._node.keepers(vnode.partition) if name != self._node.me.name]
             if others:
                 name = others[self._round % len(others)]
-                if (vnode.partition, name) not in self._running:
+                if (vnode.partition, name) not in self.running:
                     self.want(vnode.partition, name)
 
     def _begin_waiting(self, now_ms: int) -> None:
         """Begin what there is room for; what the pace does not allow yet, when it does."""
-        self._is_stirred = False
+        self.is_stirred = False
         for partition in self._changed:
             self._lineup.sort(partition)
         self._changed.clear()
         if now_ms >= self._window_ends_ms:
             self._window_ends_ms, self._begun_in_window = now_ms + PACE_MS, 0
-        while len(self._running) < self._node.timing.exchanges:
+        while len(self.running) < self._node.timing.exchanges:
             key = self._lineup.first(self._node.live)
             if key is None:
                 return
             if self._begun_in_window >= PACE_PASSES:
-                self._is_stirred = True
+                self.is_stirred = True
                 return
             self._lineup.remove(key)
             self._awaited.pop(key, None)
@@ -183,11 +187,11 @@ class Comparing:
     def _begin(self, now_ms: int, key: Key, exchange: Exchange | None) -> None:
         node, (partition, peer) = self._node, key
         if exchange is not None:
-            self._running[key] = exchange
+            self.running[key] = exchange
             node.carry_out(exchange.resume(now_ms))
             return
         vnode = node.vnodes[partition]
-        exchange = self._running[key] = Exchange(vnode.replica, peer, node.limits, node.timing,
+        exchange = self.running[key] = Exchange(vnode.replica, peer, node.limits, node.timing,
                                                  node.parameters.partitions, node.next_request)
         exchange.is_leaving = not vnode.takes_writes(node.owners(partition))
         self.begun += 1
@@ -227,7 +231,7 @@ class Comparing:
         partition = self._drafted
         if self._unbuilt and self._node.vnodes[partition].replica.tree.is_built:
             for key in [key for key in self._unbuilt if key[0] == partition]:
-                self._is_stirred = True
+                self.is_stirred = True
                 del self._unbuilt[key]
                 self._lineup.add(key)
 
@@ -236,7 +240,7 @@ class Comparing:
     def on_answer(self, now_ms: int, peer: str, answer: m.Probed | m.Compared | m.Fetched) -> None:
         """An answer to one of our exchanges."""
         key = (answer.partition, peer)
-        exchange = self._running.get(key)
+        exchange = self.running.get(key)
         if exchange is None:
             return
         self._node.carry_out(exchange.on_answer(now_ms, answer))
@@ -244,12 +248,12 @@ class Comparing:
             self._end(key)
             self._node.on_pass(now_ms, Pass(*key, self._serials.pop(key), exchange.oldest, exchange.progress))
         elif exchange.is_resting:
-            del self._running[key]
+            del self.running[key]
             self._wait(key, exchange)
-            self._is_stirred = True
+            self.is_stirred = True
 
     def _end(self, key: Key) -> None:
-        del self._running[key]
-        self._is_stirred = True
+        del self.running[key]
+        self.is_stirred = True
         if self._wanted_again.pop(key, key) is None:
             self._wait(key, None)

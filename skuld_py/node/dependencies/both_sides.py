@@ -26,17 +26,23 @@ class Depending:
         self._changed = node.bulletin.subscribe()
         self._could = False
 
-    def deadline(self) -> int:
-        """When it next has something to do."""
-        return min(self._watching.deadline(), self._telling.deadline())
+    @property
+    def due_ms(self) -> int:
+        """When one of the sides has something to do."""
+        return min(self._watching.due_ms, self._telling.due_ms)
 
     def look(self, now_ms: int, drain: Callable[[int], None]) -> None:
         """Ask and tell what is due; and what that leads to on this node: a failure may kill a whole chain."""
         if now_ms >= self._next_ms:
             self._next_ms = now_ms + self._node.timing.watch_ms
             self._follow(now_ms)
-        while self._hear(now_ms) | self._watching.look(now_ms) | self._telling.look(now_ms):
+        while self._hear(now_ms) | self._look(now_ms):
             drain(now_ms)
+
+    def _look(self, now_ms: int) -> bool:
+        watching, telling = self._watching, self._telling
+        has_asked = now_ms >= watching.due_ms and watching.look(now_ms)
+        return (now_ms >= telling.due_ms and telling.look(now_ms)) or has_asked
 
     def _follow(self, now_ms: int) -> None:
         could, self._could = self._could, self._node.may_grant

@@ -62,25 +62,27 @@ class Telling:
         self._rounds: dict[int, Round] = {}
         """Of partitions with something to tell."""
         self._flying: dict[News, None] = {}
-
-    def deadline(self) -> int:
+        self.due_ms = FOREVER_MS
         """When it next has something to do."""
-        return min((turn.due_ms for turn in self._rounds.values()), default=FOREVER_MS)
 
     def begin(self, now_ms: int, partition: int) -> None:
         """Tell all that is to be told of a partition that this node leads."""
         self._rounds[partition] = Round(now_ms)
+        self.due_ms = min(self.due_ms, now_ms)
 
     def leave(self, partition: int) -> None:
         """This node does not lead it any more."""
         self._rounds.pop(partition, None)
+        self._plan()
+
+    def _plan(self) -> None:
+        self.due_ms = min((turn.due_ms for turn in self._rounds.values()), default=FOREVER_MS)
 
     def look(self, now_ms: int) -> bool:
         """Begin to tell what is due; says whether there was anything."""
-        if not self._rounds:
-            return False
         due = [partition for partition, turn in self._rounds.items() if turn.due_ms <= now_ms]
         told = [self._tell(now_ms, partition) for partition in due]
+        self._plan()
         return any(told)
 
     def _tell(self, now_ms: int, partition: int) -> bool:

@@ -76,18 +76,15 @@ class Watching:
         """When, for which partition, and about what to ask again."""
         self._asked_ms = 0
         """When it last asked about many."""
-
-    def deadline(self) -> int:
+        self.due_ms = FOREVER_MS
         """When it next has something to do."""
-        if not self._again:
-            return self._next_ms
-        return min(self._next_ms, *(due_ms for due_ms, _, _ in self._again))
 
     def begin(self, now_ms: int, partition: int) -> None:
         """Walk over all that tasks of a partition wait for, which this node leads."""
         self._walks[partition] = Walk(now_ms)
         self._agenda.note(partition, now_ms)
         self._next_ms = min(self._next_ms, max(self._pace_ms, now_ms))
+        self.due_ms = min(self.due_ms, self._next_ms)
 
     def leave(self, partition: int) -> None:
         """This node does not lead it any more."""
@@ -96,7 +93,9 @@ class Watching:
     def look(self, now_ms: int) -> bool:
         """Ask what is due; says whether anything was asked."""
         has_asked_again = bool(self._again) and self._ask_again(now_ms)
-        return (now_ms >= self._next_ms and self._walk(now_ms)) or has_asked_again
+        has_walked = now_ms >= self._next_ms and self._walk(now_ms)
+        self.due_ms = min(self._next_ms, *(due_ms for due_ms, _, _ in self._again), FOREVER_MS)
+        return has_walked or has_asked_again
 
     def hear(self, now_ms: int, vnode: Vnode, deps: Sequence[bytes]) -> bool:
         """Tasks of a partition that this node leads began to wait for these: ask at once; or, if they are many,
@@ -160,6 +159,7 @@ class Watching:
         has_room = sum(len(asked) for _, _, asked in self._again) + len(deps) <= FRESH_MAX
         if has_room:
             self._again.append((due_ms, vnode.partition, deps))
+            self.due_ms = min(self.due_ms, due_ms)
         return has_room
 
 

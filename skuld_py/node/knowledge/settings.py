@@ -53,13 +53,14 @@ class Settings:
         self._store = store
         self._rows: SortedDict[bytes, m.SettingRow] = SortedDict()
         self._paused: dict[str, None] = {}
-        self._resumed: dict[str, None] = {}
+        self.resumed: dict[str, None] = {}
+        """What ``take_resumed`` tells; the two below are alike. Looked at in every turn."""
         self._limits: dict[str, QueueLimits] = {}
         self._lent: dict[str, QueueLimits] = {}
-        self._rewidened: dict[str, None] = {}
+        self.rewidened: dict[str, None] = {}
         self.schedules: dict[str, Schedule] = {}
         """By name; a definition that this program cannot read is left out."""
-        self._rescheduled: dict[str, None] = {}
+        self.rescheduled: dict[str, None] = {}
         self.digest = 0
         self.ignored: dict[bytes, str] = {}
         """Stored records that are left out, by key: why."""
@@ -82,9 +83,9 @@ class Settings:
 
     def take_resumed(self) -> list[str]:
         """The queues resumed since the last call, or whose limits are others now."""
-        if not self._resumed:
+        if not self.resumed:
             return []
-        resumed, self._resumed = self._resumed, {}
+        resumed, self.resumed = self.resumed, {}
         return [queue for queue in resumed if queue not in self._paused]
 
     def lent(self, queue: str) -> QueueLimits | None:
@@ -98,16 +99,16 @@ class Settings:
 
     def take_rewidened(self) -> list[str]:
         """The queues whose ``key_concurrency`` is another since the last call; after a start, all but 1."""
-        if not self._rewidened:
+        if not self.rewidened:
             return []
-        rewidened, self._rewidened = self._rewidened, {}
+        rewidened, self.rewidened = self.rewidened, {}
         return list(rewidened)
 
     def take_rescheduled(self) -> list[str]:
         """The schedules that came, went or changed since the last call."""
-        if not self._rescheduled:
+        if not self.rescheduled:
             return []
-        names, self._rescheduled = self._rescheduled, {}
+        names, self.rescheduled = self.rescheduled, {}
         return list(names)
 
     def is_full(self, kind: str, name: str) -> bool:
@@ -142,7 +143,7 @@ class Settings:
             self._paused[row.name] = None
         elif row.kind == PAUSED and row.name in self._paused:
             del self._paused[row.name]
-            self._resumed[row.name] = None
+            self.resumed[row.name] = None
         elif row.kind == LIMITS:
             self._note_limits(row)
         elif row.kind == SCHEDULE:
@@ -157,12 +158,12 @@ class Settings:
             else:
                 known.pop(row.name, None)
         if was_lent:
-            self._resumed[row.name] = None
+            self.resumed[row.name] = None
         if width != self.key_concurrency(row.name):
-            self._rewidened[row.name] = None
+            self.rewidened[row.name] = None
 
     def _note_schedule(self, row: m.SettingRow) -> None:
-        self._rescheduled[row.name] = None
+        self.rescheduled[row.name] = None
         self.schedules.pop(row.name, None)
         if row.value != UNSET:
             with suppress(Refused):

@@ -182,41 +182,35 @@ class Timekeeper:
         self._asked: dict[int, tuple[str, int]] = {}
         self._next_round_ms = 0
         self._next_judgement_ms = 0
-        self._now_ms = 0
         self._is_news = True
+        self.due_ms = 0
+        """When it wants to look again."""
         self._live_since_ms: int | None = None
         self._is_admitted = False
         self.agreement = agree({host.me.name: Span()}, 1, host.parameters.skew_ms)
         self.verdict = Verdict.UNHEARD
-
-    # -- the judgement -------------------------------------------------------------------------
-
-    @property
-    def may_grant(self) -> bool:
+        self.may_grant = False
         """Whether claims may be granted and renewed by this clock."""
-        return self._is_admitted and self.verdict in (Verdict.AGREED, Verdict.UNHEARD)
-
-    @property
-    def may_lead(self) -> bool:
+        self.may_lead = True
         """Whether a leadership may be kept, in the hope that the clock recovers."""
-        return self.verdict is not Verdict.FAR
 
     # -- rounds --------------------------------------------------------------------------------
 
-    def deadline(self) -> int:
-        """When it wants to look again."""
-        return min(self._next_round_ms, self._next_judgement_ms) if self._is_news else self._next_round_ms
+    def forget(self) -> None:
+        """The clock has fallen back: what was measured by it before says nothing."""
+        self._spans, self._asked, self._next_round_ms, self._next_judgement_ms = {}, {}, 0, 0
+        self._plan()
 
     def look(self, now_ms: int) -> None:
-        """Ask around when it is time, and judge what is new. What was measured by a clock that has fallen back
-        since says nothing."""
-        if now_ms < self._now_ms:
-            self._spans, self._asked, self._next_round_ms, self._next_judgement_ms = {}, {}, 0, 0
-        self._now_ms = now_ms
+        """Ask around when it is time, and judge what is new."""
         if now_ms >= self._next_round_ms:
             self._begin_round(now_ms)
         if self._is_news and now_ms >= self._next_judgement_ms:
             self._judge(now_ms)
+        self._plan()
+
+    def _plan(self) -> None:
+        self.due_ms = min(self._next_round_ms, self._next_judgement_ms) if self._is_news else self._next_round_ms
 
     def _begin_round(self, now_ms: int) -> None:
         timing = self._host.timing
@@ -246,6 +240,8 @@ class Timekeeper:
         spans[self._host.me.name] = Span()
         self.agreement = agree(spans, max(self._size, len(spans)), self._host.parameters.skew_ms)
         self.verdict = self.agreement.verdict(self._host.me.name)
+        self.may_grant = self._is_admitted and self.verdict in (Verdict.AGREED, Verdict.UNHEARD)
+        self.may_lead = self.verdict is not Verdict.FAR
         self._next_judgement_ms = now_ms + (JUDGE_MS if self._is_admitted else 0)
         self._is_news = False
 
@@ -254,14 +250,14 @@ class Timekeeper:
     def on_nodes(self, count: int) -> None:
         """So many nodes are registered, this one included."""
         self._size = max(1, count)
-        self._is_news = True
+        self._note_news()
 
     def on_members(self, now_ms: int, came: Collection[str], gone: Collection[str]) -> None:
         """Forget the clocks of processes that ended, and ask the new ones at once."""
         self._spans = {name: row for name, row in self._spans.items() if name not in gone}
         self._asked = {request: row for request, row in self._asked.items() if row[0] not in gone}
         self._ask(now_ms, came)
-        self._is_news = True
+        self._note_news()
 
     def on_message(self, now_ms: int, peer: str, message: m.AskTime | m.ToldTime) -> None:
         """A question, or an answer to one of the last questions."""
@@ -276,4 +272,8 @@ class Timekeeper:
         if known is not None:
             span = known[1].widened(asked_ms - known[0]).met(span) or span
         self._spans[peer] = (asked_ms, span)
+        self._note_news()
+
+    def _note_news(self) -> None:
         self._is_news = True
+        self._plan()

@@ -50,7 +50,7 @@ class Steward:
         self._agenda = Agenda()
         """When each partition's leadership is to be looked at."""
         self._changed = node.bulletin.subscribe()
-        self._risen = node.bulletin.subscribe()
+        self.risen = node.bulletin.subscribe()
         self._next_in_round = 0
         self._could: tuple[bool, bool] = (False, False)
         """Whether it was connected, and might grant, at the last look."""
@@ -86,7 +86,8 @@ class Steward:
                 self._agenda.note(partition, self._see_to_leader(now_ms, vnode))
             self._moving.look(now_ms, partitions)
             self.collecting.look(now_ms)
-        self.gossiping.look(now_ms)
+        if now_ms >= self.gossiping.next_ms:
+            self.gossiping.look(now_ms)
 
     def _read(self, now_ms: int) -> None:
         """Ask for documents not read yet, of many some at a time."""
@@ -300,7 +301,7 @@ class Steward:
     def note_leaderships(self, now_ms: int) -> bool:
         """A partition newly led: say so at once, and compare it with the other owners."""
         has_risen, led = False, self._led
-        for partition in sorted(self._risen):
+        for partition in sorted(self.risen):
             vnode = self._node.vnodes[partition]
             if not vnode.is_leading:
                 led.pop(partition, None)
@@ -310,7 +311,7 @@ class Steward:
                 self.gossiping.hasten(now_ms)
                 for name in self._node.keepers(partition):
                     self._comparing.want(partition, name)
-        self._risen.clear()
+        self.risen.clear()
         return has_risen
 
     # -- news ----------------------------------------------------------------------------------
@@ -324,8 +325,6 @@ class Steward:
         """How many tasks began to wait on partitions led here since the last call, by queue, gossiped if news; and
         the queues of which claims have ended there."""
         touched = self._node.bulletin.touched
-        if not touched:
-            return {}, []
         filled: dict[bytes, int] = {}
         freed: dict[bytes, None] = {}
         for partition in touched:

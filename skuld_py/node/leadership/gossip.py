@@ -60,9 +60,7 @@ class Gossiping:
     # -- telling -------------------------------------------------------------------------------
 
     def look(self, now_ms: int) -> None:
-        """Tell all others, when it is time."""
-        if now_ms < self.next_ms:
-            return
+        """Tell all others: it is time."""
         node = self._node
         is_turn = now_ms >= self._next_turn_ms or len(node.vnodes) <= node.timing.gossip_partitions
         queues, heads = self._offers(node.leaderships.bits() if node.may_grant else 0, is_turn)

@@ -39,9 +39,9 @@ class Borrowing:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._purses: dict[str, Purse] = {}
-        self._dry: dict[str, int] = {}
+        self.dry: dict[str, int] = {}
         """Queue -> until when nothing is asked for."""
-        self._told: dict[str, None] = {}
+        self.told: dict[str, None] = {}
         self._watched: dict[str, str] = {}
         """Queue -> the home that wants to know when claims have ended."""
 
@@ -90,31 +90,29 @@ class Borrowing:
 
     def is_dry(self, queue: str) -> bool:
         """Whether its home has nothing to lend just now."""
-        return queue in self._dry
+        return queue in self.dry
 
     def note_dry(self, queue: str, until_ms: int) -> None:
         """Ask for nothing before then."""
-        self._dry[queue] = until_ms
+        self.dry[queue] = until_ms
 
     def take_wet(self, now_ms: int) -> tuple[list[str], bool]:
         """The queues of which there may be something to borrow again, since the last call; and whether a home
         said so of any, which others should hear at once. That time has passed they see when they next ask."""
-        if not (self._told or self._dry):
-            return [], False
-        told, self._told = self._told, {}
-        over = [queue for queue, until_ms in self._dry.items() if until_ms <= now_ms]
+        told, self.told = self.told, {}
+        over = [queue for queue, until_ms in self.dry.items() if until_ms <= now_ms]
         for queue in over:
-            del self._dry[queue]
+            del self.dry[queue]
         return [*told, *over], bool(told)
 
     def moisten(self, queue: str) -> None:
         """Its home says that claims have ended."""
-        if self._dry.pop(queue, None) is not None:
-            self._told[queue] = None
+        if self.dry.pop(queue, None) is not None:
+            self.told[queue] = None
 
     def deadline(self) -> int:
         """When the next queue ceases to be dry; at once, when a home has said so and nobody has looked."""
-        return 0 if self._told else min(self._dry.values(), default=NEVER_MS)
+        return 0 if self.told else min(self.dry.values(), default=NEVER_MS)
 
     # -- the home's questions ------------------------------------------------------------------
 

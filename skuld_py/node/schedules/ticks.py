@@ -155,7 +155,8 @@ class Scheduling:
         """Those partitions, as the node gave them: the same list until one changes."""
         self._under_way = 0
         self._next_look_ms = 0
-        self._now_ms = 0
+        self.is_busy = True
+        """Whether there are schedules, or something is left to do for one that is gone."""
         self._left = 0
         """What work may be done yet in this turn."""
         self._rested_ms = 0
@@ -178,18 +179,18 @@ class Scheduling:
             return self._rested_ms
         return max(self._dues[0][0], self._rested_ms) if self._dues else None
 
+    def forget(self) -> None:
+        """The clock has fallen back: begin as one that comes to lead."""
+        self._plans, self._dues, self._led, self._here, self._next_look_ms = {}, [], {}, [], 0
+        self._searches.clear()
+        self._rested_ms = 0
+
     def look(self, now_ms: int) -> None:
         """Enqueue what is due."""
-        if now_ms < self._now_ms:
-            self._plans, self._dues, self._led, self._here, self._next_look_ms = {}, [], {}, [], 0
-            self._searches.clear()
-            self._rested_ms = 0
-        self._now_ms = now_ms
         settings = self._node.settings
         self._fresh += settings.take_rescheduled()
-        if not (settings.schedules or self._fresh or self._dues or self._searches):
-            return
-        if now_ms < self._rested_ms:
+        self.is_busy = bool(settings.schedules or self._fresh or self._dues or self._searches)
+        if not self.is_busy or now_ms < self._rested_ms:
             return
         if now_ms >= self._next_look_ms:
             self._next_look_ms = now_ms + LOOK_MS
