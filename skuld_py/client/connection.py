@@ -8,9 +8,11 @@ Invariants:
 
 * Sockets are touched under the lock only, and nothing blocks there. Who reads waits for file descriptors, without
   the lock. Who has touched a socket leaves nothing to be read on it: its descriptor tells of what is new only.
-* An exception may strike between any two calls (``waiter``). A message that was left half sent is ended by frames
-  that make it malformed, so that nothing is taken for its rest; what was read stays in the inbox until it has been
-  handed out. What an interrupt tears all the same is as if lost on its way.
+* An exception may strike between any two calls (``waiter``), and so may a signal's handler that uses the client.
+  Who comes next ends a message that was left half sent, by frames that make it malformed, and drops the rest of
+  one that was half read, so that nothing is taken for the rest of either. Who goes on with such a message sees
+  that it is not his any more. What is torn is as if lost on its way. What was read whole stays in the inbox until
+  it has been handed out.
 * An answer that came when nobody waited for it any more is undone if its question says how (``Ask.undo``): at once
   when somebody reads it, which the next call does, and asked again until it is answered.
 * In the child of a fork there is another connection: this one belongs to the parent (``forks``).
@@ -58,12 +60,17 @@ STRAYS_MAX = 10_000
 """Late answers that are to be undone; the oldest are forgotten."""
 TRIES_MAX = 40
 """What undoes an answer is asked for so often, as calls are made, at most every ``ATTEMPT_S``."""
+MALFORMED = "malformed"
+"""What a node says of a message that was torn, as far as it can tell whose it is."""
 LINGER_MS = 200
 """What is being undone when the client is closed has so long to leave."""
 
 _HOST = re.compile(r"[^\s/:*;@\[\]]+|\[[0-9A-Fa-f:.]+\]")
-_EVENTS, _POLLIN = int(zmq.EVENTS), int(zmq.POLLIN)
+_EVENTS, _POLLIN, _RCVMORE = int(zmq.EVENTS), int(zmq.POLLIN), int(zmq.RCVMORE)
 """As plain numbers: an enumeration's operators cost more than the system call."""
+_MORE = multipart.DONTWAIT | multipart.SNDMORE
+_send = zmq.backend.Socket.send
+"""A function of C, as ``recv`` is: no signal's handler runs on its way in."""
 
 Undo = Callable[[Message], Message | None]
 """What is to be asked when an answer comes that nobody waits for any more."""
@@ -104,14 +111,16 @@ def dial(socket: zmq.Socket[Any], node: str, limits: Limits) -> None:
 
 
 class _Call(Waiter):
-    """A thread with a request under way. ``poll`` is what it reads by, over the sockets of ``era``."""
+    """A thread with a request under way. ``poll`` is what it reads by, over the sockets of ``era``.
+    ``is_spoiled``: it was half sent once, and ended so that no node takes it."""
 
-    __slots__ = ("answer", "era", "poll", "request")
+    __slots__ = ("answer", "era", "is_spoiled", "poll", "request")
 
     def __init__(self, request: int) -> None:
         super().__init__()
         self.request = request
         self.answer: Message | None = None
+        self.is_spoiled = False
         self.poll = select.poll()
         self.era = -1
 
@@ -135,6 +144,13 @@ class _Debt:
         self.is_answered = not isinstance(answer, Failed) and not getattr(answer, "unknown", b"")
 
 
+def _skip_rest(socket: zmq.Socket[bytes]) -> None:
+    """Drop the frames of a message of which some were read."""
+    with suppress(zmq.Again):
+        while not socket.closed and socket.getsockopt(_RCVMORE):
+            socket.recv(multipart.DONTWAIT)
+
+
 class Connection:
     """Sockets to the nodes of a cluster, for the threads of one process, opened by the first call."""
 
@@ -151,7 +167,9 @@ class Connection:
         self._calls: dict[int, _Call] = {}
         self._reader: _Call | None = None
         self._inbox: deque[list[bytes]] = deque()
-        self._torn: tuple[zmq.Socket[bytes], int] | None = None
+        self._half_sent: tuple[zmq.Socket[bytes], int] | None = None
+        """The message that is being sent, or was when an interrupt came: its socket, and how many frames."""
+        self._half_read: tuple[zmq.Socket[bytes]] | None = None
         self._strays: dict[int, Undo] = {}
         self._debts: dict[int, _Debt] = {}
         self.is_closed = False
@@ -356,7 +374,7 @@ class Connection:
             self._calls[call.request] = call
             for node in nodes:
                 socket = self._sockets.get(node)
-                if socket is not None and self._put(socket, frames):
+                if socket is not None and self._put(socket, frames, call):
                     if self.greeted is not None and self._nodes.is_greeting_due(time.monotonic()):
                         greeting = Greet(self.next_request())
                         self._put(socket, encode(Envelope("", self.greeted.cluster, (greeting,))))
@@ -364,32 +382,60 @@ class Connection:
                     return node
         return ""
 
-    def _put(self, socket: zmq.Socket[bytes], frames: list[bytes]) -> bool:
-        """Send, unless the node is not connected or reads too slowly."""
-        if self._torn is not None:
-            torn, count = self._torn
-            if not torn.closed:
-                with suppress(zmq.Again):  # nothing of it was sent
-                    torn.send_multipart([b""] * count, zmq.DONTWAIT)
-        self._torn = socket, len(frames)
+    def _put(self, socket: zmq.Socket[bytes], frames: Sequence[bytes], call: _Call | None = None) -> bool:
+        """Send, unless the node is not connected or reads too slowly. What was half sent when somebody else sent,
+        he has ended, and no node takes it; what a node says of it is not heard."""
+        self._end_half_sent()
+        mine = self._half_sent = (socket, len(frames))
+        left = len(frames)
         try:
-            multipart.put(socket, frames)
+            for frame in frames:
+                left -= 1
+                if self._half_sent is not mine:  # no handler runs between this and the call, which is one of C
+                    if call is not None:
+                        call.is_spoiled = True
+                    return False
+                _send(socket, frame, _MORE if left else multipart.DONTWAIT)
         except zmq.Again:
-            self._torn = None
-            return False
-        self._torn = None
-        return True
+            left = -1
+        if self._half_sent is mine:
+            self._half_sent = None
+        return not left
+
+    def _end_half_sent(self) -> None:
+        """Make malformed what an interrupt left half sent."""
+        torn = self._half_sent
+        if torn is not None and not torn[0].closed:
+            with suppress(zmq.Again):  # nothing of it was sent
+                multipart.put(torn[0], [b""] * torn[1])
 
     def _drain(self, *sockets: zmq.Socket[bytes]) -> None:
         """Read all there is, and hand it out."""
         for socket in sockets:
             while not socket.closed and int(socket.getsockopt(_EVENTS)) & _POLLIN:
-                frames: list[bytes] = []
-                multipart.rest(socket, socket.recv(multipart.DONTWAIT, copy=False), frames)
-                self._inbox.append(frames)
+                if frames := self._take_frames(socket):
+                    self._inbox.append(frames)
         self._hand_out_inbox()
         if self._debts:
             self._pay()
+
+    def _take_frames(self, socket: zmq.Socket[bytes]) -> list[bytes]:
+        """The next message; nothing where there is none, or somebody else has read on in it."""
+        if self._half_read is not None:
+            _skip_rest(*self._half_read)
+        mine = self._half_read = (socket,)
+        frames: list[bytes] = []
+        is_more = True
+        with suppress(zmq.Again):
+            while is_more:
+                frame = socket.recv(multipart.DONTWAIT, copy=False)
+                if self._half_read is not mine:
+                    self._half_read = (socket,)  # it may be the first of another message
+                    return []
+                frames.append(frame.bytes)
+                is_more = frame.more
+        self._half_read = None
+        return [] if is_more else frames
 
     def _hand_out_inbox(self) -> None:
         while self._inbox:
@@ -404,6 +450,8 @@ class Connection:
         """To whom it belongs; doing it twice changes nothing."""
         request = getattr(answer, "request", -1)
         call = self._calls.get(request)
+        if call is not None and call.is_spoiled and isinstance(answer, Failed) and answer.code == MALFORMED:
+            return
         if call is not None:
             call.answer = answer
             if call is not self._reader:

@@ -37,7 +37,7 @@ class Minter:
     def __init__(self, chance: random.Random | None = None) -> None:
         self._random = chance or random.SystemRandom()
         self._mint = self._begun()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._asked_ms = 0
         self._asked: dict[str, int] = {}
         self._acknowledged_ms = [0]

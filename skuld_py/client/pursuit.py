@@ -16,6 +16,7 @@ sync and the async connection are two ways to do it.
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Sequence
 
 import attrs
@@ -110,13 +111,14 @@ class Nodes:
     def __init__(self, names: Iterable[str]) -> None:
         self.names = list(dict.fromkeys(names))
         self._given = frozenset(self.names)
-        self._lock = threading.Lock()
-        """Of what threads change, whose connection has a lock that is not held meanwhile."""
+        self._lock = threading.RLock()
+        """Of what threads change, whose connection has a lock that is not held meanwhile. A signal's handler comes
+        in all the same, so nothing is walked through that it may change."""
         self._turn = 0
         self._silent_until: dict[str, float] = {}
         self._seen_at: dict[str, float] = {}
         self._greets_at = 0.0
-        self._granted: dict[bytes, str] = {}
+        self._granted: OrderedDict[bytes, str] = OrderedDict()
         """First claim of an answer -> the node that gave it, of the last answers."""
 
     def is_greeting_due(self, now: float) -> bool:
@@ -130,9 +132,9 @@ class Nodes:
         """These are members now. Who is gone for a while may come back; then it is forgotten."""
         self._greets_at = now + GREETING_S
         with self._lock:
-            self._silent_until = {name: until for name, until in self._silent_until.items() if until > now}
+            self._silent_until = {name: until for name, until in [*self._silent_until.items()] if until > now}
         self._seen_at.update(dict.fromkeys(live, now))
-        self._seen_at = {name: seen for name, seen in self._seen_at.items() if now - seen < FORGET_S}
+        self._seen_at = {name: seen for name, seen in [*self._seen_at.items()] if now - seen < FORGET_S}
         self.names = [*dict.fromkeys([*(name for name in self.names if name in self._given), *self._seen_at])]
 
     def note_granted(self, name: str, granted: Claimed) -> None:
@@ -141,7 +143,7 @@ class Nodes:
             with self._lock:
                 self._granted[batch.ids[:ID_BYTES]] = name
                 if len(self._granted) > GRANTED_MAX:
-                    del self._granted[next(iter(self._granted))]
+                    self._granted.popitem(last=False)
 
     def granting(self, message: Message) -> str:
         """Which node granted the first of the claims that this names; nothing where it names none."""

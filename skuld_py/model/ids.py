@@ -79,15 +79,17 @@ class IdMint:
             self._time_ms, self._seq = floor_ms, SEQ_END - 1
 
     def mint(self, now_ms: int, count: int, route: int, is_laned: bool = False) -> list[bytes]:
-        """``count`` ids, rising, of one route (u32), which names a lane or not."""
+        """``count`` ids, rising, of one route (u32), which names a lane or not. They are taken before anything is
+        called, for only in a call can a signal's handler run, which may take some too."""
         if now_ms > self._time_ms:
             self._time_ms, self._seq = now_ms, -1
         if self._seq + count >= SEQ_END:
             self._time_ms, self._seq = self._time_ms + 1, -1
         first = self._seq + 1 + (LANE if is_laned else 0)
         self._seq += count
+        time_ms = self._time_ms
         tail = _TAIL.pack(self._nonce, route)
-        head = self._time_ms.to_bytes(8, "big")
+        head = time_ms.to_bytes(8, "big")
         return columns.wrap(columns.split(struct.pack(f">{count}I", *range(first, first + count)), 4), head, tail)
 
 

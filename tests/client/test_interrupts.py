@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import ctypes
 import os
+import random
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, TypeVar, cast
 
 import pytest
+import zmq
 
 from client.doors import Scripted, node_in_memory, scripted
 from skuld_py import Client, Refused, Retry, SkuldError, Uncertain
+from skuld_py.client import connection, pursuit
 from skuld_py.client.claims import ClaimName
+from skuld_py.client.minting import Minter
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body
 from skuld_py.model.history import RELEASED, token_of
-from skuld_py.wire import multipart
+from skuld_py.wire.codec import Envelope, encode
 
+R = TypeVar("R")
 LONG_S = 20
 BODY = encode_body(Header("q").encode(), b"x")
 NAME = ClaimName(b"1" * 20, token_of(1, 7))
@@ -45,6 +53,19 @@ def eventually(is_so: Callable[[], bool]) -> None:
     while not is_so():
         assert time.monotonic() < until, "it never became so"
         time.sleep(0.002)
+
+
+def within(seconds: float, called: Callable[[], R]) -> R:
+    """What a call gives, in a thread of its own; it must end in time."""
+    ended: Future[R] = Future()
+
+    def run() -> None:
+        try:
+            ended.set_result(called())
+        except BaseException as problem:
+            ended.set_exception(problem)
+    threading.Thread(target=run, daemon=True).start()
+    return ended.result(seconds)
 
 
 class Threads:
@@ -230,15 +251,15 @@ def test_every_call_of_a_closed_client_says_so(call: Callable[[Client], object],
 
 
 def test_a_message_that_was_half_sent_spoils_none_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = multipart.put
+    whole = connection._send
 
-    def torn(socket: Any, frames: list[bytes]) -> None:
-        monkeypatch.setattr(multipart, "put", whole)
-        socket.send(frames[0], multipart.SNDMORE | multipart.DONTWAIT)
+    def torn(socket: Any, frame: bytes, flags: int) -> None:
+        monkeypatch.setattr(connection, "_send", whole)
+        whole(socket, frame, flags)
         raise KeyboardInterrupt
     with node_in_memory() as address, Client(address, timeout_s=LONG_S) as client:
         client.enqueue("q", b"x")
-        monkeypatch.setattr(multipart, "put", torn)
+        monkeypatch.setattr(connection, "_send", torn)
         with pytest.raises(KeyboardInterrupt):
             client.enqueue("q", b"y")
         began = time.monotonic()
@@ -246,6 +267,167 @@ def test_a_message_that_was_half_sent_spoils_none_after_it(monkeypatch: pytest.M
         assert client.count("q") == 1 and client.enqueue("q", b"z")
         assert time.monotonic() - began < 1
         assert [task.payload for task in client.list("q")] == [b"x", b"z"]
+
+
+def torn_by(monkeypatch: pytest.MonkeyPatch, strike: Callable[[], object]) -> None:
+    """Have something happen once, between the first and the second frame of what is read next."""
+    whole = zmq.Socket.recv
+
+    def recv(socket: Any, *args: Any, **options: Any) -> Any:
+        frame = whole(socket, *args, **options)
+        if getattr(frame, "more", False):
+            monkeypatch.setattr(zmq.Socket, "recv", whole)
+            strike()
+        return frame
+    monkeypatch.setattr(zmq.Socket, "recv", recv)
+
+
+def a_result_that_answers(client: Client) -> bytes:
+    """A task whose result is a message of nodes, if somebody takes it for one: it acknowledges whatever comes."""
+    answers, = encode(Envelope("", "test", tuple(m.Acked(number, 2) for number in range(1, 3_000))))
+    task_id = client.enqueue("q", b"x")
+    client.complete(client.claim("q")[0], answers)
+    return task_id
+
+
+def test_what_is_left_of_a_message_that_was_half_read_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+    with node_in_memory() as address, Client(address, timeout_s=LONG_S) as client:
+        task_id = a_result_that_answers(client)
+        torn_by(monkeypatch, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            client.results([task_id])
+
+        assert client.count("q") == 1
+        assert [task.id for task in client.list("q")] == [task_id]
+
+
+def test_a_handler_that_asks_while_an_answer_is_being_read_holds_nobody_up(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+    with node_in_memory() as address, Client(address, timeout_s=LONG_S) as client:
+        task_id = a_result_that_answers(client)
+        torn_by(monkeypatch, lambda: counted.append(client.count("q")))
+
+        outcome = within(LONG_S, lambda: client.results([task_id]))
+
+        assert len(outcome) == 1 and counted == [1]
+        assert client.count("q") == 1
+
+
+def test_a_payload_is_no_request_though_a_handler_asks_while_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, read = connection._send, list[str]()
+    with node_in_memory() as address, Client(address, timeout_s=LONG_S) as client:
+        victim = client.enqueue("victims", b"precious")
+        cluster = client._connection.greet(1).cluster
+        cancels, = encode(Envelope("", cluster, (m.Cancel(1 << 40, 0, 0, victim, b""),)))
+
+        def handled(socket: Any, frame: bytes, flags: int) -> None:
+            whole(socket, frame, flags)
+            monkeypatch.setattr(connection, "_send", whole)
+            read.append(client.get(victim).state)
+        monkeypatch.setattr(connection, "_send", handled)
+        made = client.enqueue("users", cancels)
+
+        assert read == ["waiting"] and client.get(victim).state == "waiting"
+        assert [(task.id, task.payload) for task in client.list("users")] == [(made, cancels)]
+
+
+class Socket:
+    """Of a message of two frames, between which somebody comes in."""
+
+    closed = False
+
+    def __init__(self, come_in: Callable[[], None]) -> None:
+        self._come_in = come_in
+        self._frames = [SimpleNamespace(bytes=b"first", more=True), SimpleNamespace(bytes=b"another", more=False)]
+
+    def recv(self, *_: object, **__: object) -> SimpleNamespace:
+        if len(self._frames) == 1:
+            self._come_in()
+        return self._frames.pop(0)
+
+
+def test_frames_of_two_messages_are_not_taken_for_one() -> None:
+    reader = connection.Connection(["127.0.0.1:1"])
+
+    def read_on() -> None:
+        reader._half_read = None
+    socket: Any = Socket(read_on)
+
+    assert reader._take_frames(socket) == []
+    assert reader._half_read == (socket,), "and what is left of the other is dropped"
+
+
+def test_what_is_said_of_a_message_that_was_torn_answers_nobody() -> None:
+    asker = connection.Connection(["127.0.0.1:1"])
+    call = asker._calls[5] = connection._Call(5)
+    socket, sent = cast(Any, SimpleNamespace(closed=False)), list[bytes]()
+
+    def send(_: Any, frame: bytes, __: int) -> None:
+        sent.append(frame)
+        asker._half_sent = None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connection, "_send", send)
+        assert not asker._put(socket, [b"header", b"data"], call)
+    assert sent == [b"header"]
+
+    asker._hand_out(m.Failed(5, "malformed", "frames: 1 belong to no column", True))
+    assert call.answer is None
+    asker._hand_out(m.Failed(5, "payload_too_large", "too large", True))
+    assert call.answer is not None
+
+
+def struck_within(called: Callable[[], object], strike: Callable[[], object], at: int) -> bool:
+    """Call, and have something happen before one of the calls that it makes, the number ``at``; says whether there
+    was that one. So a signal's handler comes in: between any two calls, and nowhere else."""
+    left = [at]
+
+    def look(frame: object, event: str, _: object) -> None:
+        if event in ("call", "c_call"):
+            left[0] -= 1
+            if not left[0]:
+                sys.setprofile(None)
+                strike()
+    sys.setprofile(look)
+    try:
+        called()
+    finally:
+        sys.setprofile(None)
+    return left[0] <= 0
+
+
+def test_a_handler_that_mints_while_ids_are_minted_makes_none_twice() -> None:
+    def mint_twice(at: int) -> bool:
+        minter, made = Minter(random.Random(1)), list[bytes]()
+
+        def mint(now_ms: int) -> None:
+            made.extend(minter.mint(0, now_ms, 3, lane=7))
+        mint(1_000)
+        is_in = struck_within(lambda: mint(1_001), lambda: mint(1_002), at)
+        mint(1_000)
+        assert len({*made}) == len(made) == 9 + 3 * is_in
+        return is_in
+    at = next(at for at in range(1, 1_000) if not within(LONG_S, partial(mint_twice, at)))
+    assert at > 10
+
+
+def test_a_handler_that_is_granted_claims_while_others_are_noted_holds_nobody_up(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pursuit, "GRANTED_MAX", 1)
+    granted = [m.Claimed(1, 0, (m.ClaimBatch(bytes([number]) * 20, 1, 1, columns.pack([b""])),))
+               for number in range(3)]
+
+    def note_twice(at: int) -> bool:
+        nodes = pursuit.Nodes(["a:1"])
+        nodes.note_granted("a:1", granted[0])
+        is_in = struck_within(lambda: nodes.note_granted("a:1", granted[1]),
+                              lambda: nodes.note_granted("b:1", granted[2]), at)
+        assert len(nodes._granted) == 1
+        return is_in
+    at = next(at for at in range(1, 1_000) if not within(LONG_S, partial(note_twice, at)))
+    assert at > 5
 
 
 def test_a_signal_s_handler_may_use_the_client_whose_call_it_interrupts() -> None:

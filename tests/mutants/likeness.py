@@ -56,4 +56,8 @@ MUTANTS: tuple[Mutant, ...] = (
     _unlike("raises-the-codec", "what is malformed is another error in memory",
             "        raise Refused(problem.code, problem.message) from None\n", "        raise\n",
             "test_what_is_refused_as_malformed_is_refused_alike"),
+    mutant("memory-is-busy", "in memory a call is refused that a cluster has time for a moment later",
+           "testing/memory.py", 'answer.code == "busy" and', "False and", "O3",
+           "tests/testing/test_likeness.py::"
+           "test_what_is_too_much_at_once_is_asked_again_until_there_is_time_for_it", seeds=0),
 )

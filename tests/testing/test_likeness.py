@@ -279,3 +279,13 @@ def test_of_two_that_ask_for_one_name_in_one_request_one_is_new() -> None:
     assert first[0] == first[2] != first[1]
     assert sorted(each.is_duplicate for each in (first[0], first[2])) == [False, True]
     assert [each.is_duplicate for each in (first[1], *again)] == [False, True, False]
+
+
+def test_what_is_too_much_at_once_is_asked_again_until_there_is_time_for_it() -> None:
+    client = MemoryClient(now=1_000_000_000, timeout_s=10)
+
+    for number in range(250):
+        assert client.put_schedule(f"s{number}", "q", cron="7 3 * * *") == []
+
+    assert 1_000_000_000 < client.cluster.steady_s() < 1_000_000_010
+    assert len(client.schedules()) == 250
