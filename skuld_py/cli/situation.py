@@ -6,6 +6,7 @@ all nodes and may fail while the rest is still worth saying.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import attrs
@@ -19,6 +20,7 @@ from skuld_py.errors import SkuldError
 from skuld_py.model import messages as m
 from skuld_py.model.ids import to_text
 from skuld_py.model.state import State
+from skuld_py.model.task import Task
 
 STATES = tuple(state.name.lower() for state in State)
 """In the order of the counts."""
@@ -43,11 +45,11 @@ class Collection:
 
 @attrs.frozen
 class Blocked:
-    """The oldest blocked task of a queue, by its id, and for whom it waits."""
+    """A queue with blocked tasks: the oldest one by its id, and for whom it waits, if that was found."""
 
     queue: str
-    id: str
-    waits_for: tuple[str, ...]
+    id: str | None = None
+    waits_for: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -94,22 +96,24 @@ def ask(nodes: list[str], timeout_s: float) -> Situation:
 
 def _blocked(connection: Connection, nodes: list[str], depths: tuple[m.CountRow, ...],
              timeout_s: float) -> tuple[Blocked, ...]:
-    """For whom tasks wait, an example of each queue; nothing of what cannot be read now."""
+    """For whom tasks wait, an example of each of the first queues."""
     queues = [row.queue for row in sorted(depths, key=lambda row: (-row.blocked, row.queue)) if row.blocked]
-    try:
-        oldest = [task_id for queue in queues[:BLOCKED_SHOWN]
-                  if (task_id := _oldest_blocked(connection, queue, timeout_s))]
-        if not oldest:
-            return ()
-        with Client(nodes, timeout_s=timeout_s) as client:
-            tasks = client.get_many(oldest)
-    except SkuldError:
-        return ()
-    return tuple(Blocked(task.queue, to_text(task.id), tuple(map(to_text, task.blocked_by)))
-                 for task in tasks if task.blocked_by)
+    found: dict[str, bytes] = {}
+    tasks: dict[bytes, Task] = {}
+    with suppress(SkuldError):
+        for queue in queues[:BLOCKED_SHOWN]:
+            found[queue] = _oldest_blocked(connection, queue, timeout_s)
+    if any(found.values()):
+        with suppress(SkuldError), Client(nodes, timeout_s=timeout_s) as client:
+            tasks = {task.id: task for task in client.get_many([each for each in found.values() if each])}
+    named = {queue: tasks[task_id] for queue, task_id in found.items()
+             if task_id in tasks and tasks[task_id].blocked_by}
+    return tuple(Blocked(queue, to_text(named[queue].id), tuple(map(to_text, named[queue].blocked_by)))
+                 if queue in named else Blocked(queue) for queue in queues)
 
 
 def _oldest_blocked(connection: Connection, queue: str, timeout_s: float) -> bytes:
+    """Nothing where it is not among the first tasks: a page looks through so many of all queues."""
     after = b""
     for _ in range(BLOCKED_PAGES):
         page = connection.call(m.List(connection.next_request(), queue, after, 1, 1 << State.BLOCKED), timeout_s,

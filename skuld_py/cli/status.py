@@ -103,7 +103,13 @@ def _show_queues(situation: Situation) -> None:
 def _show_blocked(situation: Situation) -> None:
     """Of each queue one, the oldest: what holds that one up mostly holds up the others."""
     from skuld_py.cli.showing import harmless
+    from skuld_py.cli.values import many
 
-    for row in situation.blocked:
+    named = [row for row in situation.blocked if row.id]
+    for row in named:
         click.echo(harmless(f"{row.queue}: the oldest blocked task, {row.id}, waits for {', '.join(row.waits_for)}"
                             f" ('skuld list {row.queue} --state blocked' shows all)"))
+    others = [row.queue for row in situation.blocked if not row.id]
+    if others:
+        click.echo(harmless(f"blocked tasks of {many(len(others), 'queue')} are not named here, such as of"
+                            f" {others[0]}: 'skuld list {others[0]} --state blocked' shows for whom they wait"))

@@ -172,7 +172,8 @@ class MemoryClient(_InMemory, Blocking):
       done meanwhile comes later; and who waits without an end for what never comes waits at full speed.
     * Nothing is lost, late or in doubt: without faults there is nothing to answer ``unreachable``, ``no_leader``
       or ``Uncertain`` for. What is too much at once, as lines of a calendar may be, moves the time a little.
-      Settings are confirmed, and what the end of a task means for others is known, at once. Single calls made at the same time do not travel together.
+      Settings are confirmed, and what the end of a task means for others is known, at once. Single calls made
+      at the same time do not travel together.
     * There is one clock, so nothing is of the future (``future_id``), unless a caller makes such ids.
     * The child of a fork has a copy of the cluster, and no client of the same one: it is in a process's memory.
     """

@@ -59,7 +59,18 @@ def test_of_many_queues_those_with_the_most_blocked_tasks_are_named(
             first = client.enqueue(queue, b"1")
             client.enqueue_many(queue, [b"x"] * count, deps=[first])
 
-    assert [row["queue"] for row in json.loads(skuld(address, "status", "--json"))["blocked"]] == ["many"]
+    blocked = json.loads(skuld(address, "status", "--json"))["blocked"]
+    assert [(row["queue"], row["id"] is not None) for row in blocked] == [("many", True), ("few", False)]
+    assert "blocked tasks of 1 queue are not named here, such as of few:" in skuld(address, "status")
+
+
+def test_a_blocked_task_that_is_not_found_soon_is_not_kept_quiet_about(
+        address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(situation, "BLOCKED_PAGES", 0)
+    with Client(address) as client:
+        client.enqueue("load", b"2", deps=[client.enqueue("load", b"1")])
+
+    assert "blocked tasks of 1 queue are not named here, such as of load:" in skuld(address, "status")
 
 
 def test_get_and_list_and_their_documents_say_for_whom_a_task_waits(address: str) -> None:

@@ -14,7 +14,7 @@ def _unlike(name: str, rule: str, old: str, new: str, test: str) -> Mutant:
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("memory-settles-later", "what a call leaves due happens in memory at the next one", "testing/memory.py",
-           "            self._node.settle()\n", "", "A3",
+           "        self._node.settle()\n", "", "A3",
            "tests/testing/test_views.py::"
            "test_a_task_that_is_released_after_its_end_is_dead_at_once_in_every_view", seeds=0),
     mutant("ids-without-number", "a call makes ids until the memory is full", "client/enqueueing.py",
