@@ -8,11 +8,12 @@ Invariants:
 
 * Sockets are touched under the lock only, and nothing blocks there. Who reads waits for file descriptors, without
   the lock. Who has touched a socket leaves nothing to be read on it: its descriptor tells of what is new only.
-* An exception may strike between any two calls (``waiter``), and so may a signal's handler that uses the client.
-  Who comes next ends a message that was left half sent, by frames that make it malformed, and drops the rest of
-  one that was half read, so that nothing is taken for the rest of either. Who goes on with such a message sees
-  that it is not his any more. What is torn is as if lost on its way. What was read whole stays in the inbox until
-  it has been handed out.
+* An exception may strike between any two calls (``waiter``), and so may a signal's handler that uses the client;
+  also within a call of pyzmq, before it sends or receives. A socket over which a message was half sent is left to
+  whoever may still send the rest; who comes next has another one to that node. The rest of a message that was
+  half read is dropped by who comes next; who goes on reading it sees that it is not his any more. So nothing is
+  taken for the rest of either, and what is torn is as if lost on its way. What was read whole stays in the inbox
+  until it has been handed out.
 * An answer that came when nobody waited for it any more is undone if its question says how (``Ask.undo``): at once
   when somebody reads it, which the next call does, and asked again until it is answered.
 * In the child of a fork there is another connection: this one belongs to the parent (``forks``).
@@ -60,17 +61,15 @@ STRAYS_MAX = 10_000
 """Late answers that are to be undone; the oldest are forgotten."""
 TRIES_MAX = 40
 """What undoes an answer is asked for so often, as calls are made, at most every ``ATTEMPT_S``."""
-MALFORMED = "malformed"
-"""What a node says of a message that was torn, as far as it can tell whose it is."""
+LEFT_MAX = 16
+"""Sockets that were left with a message half sent. Handlers do not interrupt each other so often: whoever sent
+over the oldest is gone."""
 LINGER_MS = 200
 """What is being undone when the client is closed has so long to leave."""
 
 _HOST = re.compile(r"[^\s/:*;@\[\]]+|\[[0-9A-Fa-f:.]+\]")
 _EVENTS, _POLLIN, _RCVMORE = int(zmq.EVENTS), int(zmq.POLLIN), int(zmq.RCVMORE)
 """As plain numbers: an enumeration's operators cost more than the system call."""
-_MORE = multipart.DONTWAIT | multipart.SNDMORE
-_send = zmq.backend.Socket.send
-"""A function of C, as ``recv`` is: no signal's handler runs on its way in."""
 
 Undo = Callable[[Message], Message | None]
 """What is to be asked when an answer comes that nobody waits for any more."""
@@ -111,16 +110,14 @@ def dial(socket: zmq.Socket[Any], node: str, limits: Limits) -> None:
 
 
 class _Call(Waiter):
-    """A thread with a request under way. ``poll`` is what it reads by, over the sockets of ``era``.
-    ``is_spoiled``: it was half sent once, and ended so that no node takes it."""
+    """A thread with a request under way. ``poll`` is what it reads by, over the sockets of ``era``."""
 
-    __slots__ = ("answer", "era", "is_spoiled", "poll", "request")
+    __slots__ = ("answer", "era", "poll", "request")
 
     def __init__(self, request: int) -> None:
         super().__init__()
         self.request = request
         self.answer: Message | None = None
-        self.is_spoiled = False
         self.poll = select.poll()
         self.era = -1
 
@@ -167,8 +164,10 @@ class Connection:
         self._calls: dict[int, _Call] = {}
         self._reader: _Call | None = None
         self._inbox: deque[list[bytes]] = deque()
-        self._half_sent: tuple[zmq.Socket[bytes], int] | None = None
-        """The message that is being sent, or was when an interrupt came: its socket, and how many frames."""
+        self._half_sent: zmq.Socket[bytes] | None = None
+        """Over which a message is being sent, or was when an interrupt came."""
+        self._left: list[zmq.Socket[bytes]] = []
+        """Those over which it was so; what comes over them is still read."""
         self._half_read: tuple[zmq.Socket[bytes]] | None = None
         self._strays: dict[int, Undo] = {}
         self._debts: dict[int, _Debt] = {}
@@ -374,7 +373,7 @@ class Connection:
             self._calls[call.request] = call
             for node in nodes:
                 socket = self._sockets.get(node)
-                if socket is not None and self._put(socket, frames, call):
+                if socket is not None and self._put(socket, frames):
                     if self.greeted is not None and self._nodes.is_greeting_due(time.monotonic()):
                         greeting = Greet(self.next_request())
                         self._put(socket, encode(Envelope("", self.greeted.cluster, (greeting,))))
@@ -382,32 +381,37 @@ class Connection:
                     return node
         return ""
 
-    def _put(self, socket: zmq.Socket[bytes], frames: Sequence[bytes], call: _Call | None = None) -> bool:
-        """Send, unless the node is not connected or reads too slowly. What was half sent when somebody else sent,
-        he has ended, and no node takes it; what a node says of it is not heard."""
-        self._end_half_sent()
-        mine = self._half_sent = (socket, len(frames))
-        left = len(frames)
+    def _put(self, socket: zmq.Socket[bytes], frames: Sequence[bytes]) -> bool:
+        """Send, unless the node is not connected or reads too slowly."""
+        if self._half_sent is not None:
+            socket = self._instead_of(self._half_sent, socket)
+        mine = self._half_sent = socket
         try:
-            for frame in frames:
-                left -= 1
-                if self._half_sent is not mine:  # no handler runs between this and the call, which is one of C
-                    if call is not None:
-                        call.is_spoiled = True
-                    return False
-                _send(socket, frame, _MORE if left else multipart.DONTWAIT)
+            multipart.put(socket, frames)
         except zmq.Again:
-            left = -1
+            is_sent = False
+        else:
+            is_sent = True
         if self._half_sent is mine:
             self._half_sent = None
-        return not left
+        return is_sent
 
-    def _end_half_sent(self) -> None:
-        """Make malformed what an interrupt left half sent."""
-        torn = self._half_sent
-        if torn is not None and not torn[0].closed:
-            with suppress(zmq.Again):  # nothing of it was sent
-                multipart.put(torn[0], [b""] * torn[1])
+    def _instead_of(self, half: zmq.Socket[bytes], wanted: zmq.Socket[bytes]) -> zmq.Socket[bytes]:
+        """Give a node another socket. Whoever was sending over the one it had may go on, or never come back."""
+        node = next((node for node, socket in self._sockets.items() if socket is half), None)
+        if node is None:
+            return wanted
+        assert self._context is not None
+        socket = self._sockets[node] = self._context.socket(zmq.DEALER)
+        dial(socket, node, self._limits)
+        self._descriptors[socket.FD] = socket
+        self._left.append(half)
+        if len(self._left) > LEFT_MAX:
+            gone = self._left.pop(0)
+            self._descriptors.pop(gone.FD, None)
+            gone.close()
+        self._era += 1
+        return socket if wanted is half else wanted
 
     def _drain(self, *sockets: zmq.Socket[bytes]) -> None:
         """Read all there is, and hand it out."""
@@ -450,8 +454,6 @@ class Connection:
         """To whom it belongs; doing it twice changes nothing."""
         request = getattr(answer, "request", -1)
         call = self._calls.get(request)
-        if call is not None and call.is_spoiled and isinstance(answer, Failed) and answer.code == MALFORMED:
-            return
         if call is not None:
             call.answer = answer
             if call is not self._reader:

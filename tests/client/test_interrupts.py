@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import pytest
 import zmq
@@ -28,6 +28,7 @@ from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body
 from skuld_py.model.history import RELEASED, token_of
+from skuld_py.wire import multipart
 from skuld_py.wire.codec import Envelope, encode
 
 R = TypeVar("R")
@@ -251,15 +252,15 @@ def test_every_call_of_a_closed_client_says_so(call: Callable[[Client], object],
 
 
 def test_a_message_that_was_half_sent_spoils_none_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = connection._send
+    whole = multipart.put
 
-    def torn(socket: Any, frame: bytes, flags: int) -> None:
-        monkeypatch.setattr(connection, "_send", whole)
-        whole(socket, frame, flags)
+    def torn(socket: Any, frames: list[bytes]) -> None:
+        monkeypatch.setattr(multipart, "put", whole)
+        socket.send(frames[0], multipart.SNDMORE | multipart.DONTWAIT)
         raise KeyboardInterrupt
     with node_in_memory() as address, Client(address, timeout_s=LONG_S) as client:
         client.enqueue("q", b"x")
-        monkeypatch.setattr(connection, "_send", torn)
+        monkeypatch.setattr(multipart, "put", torn)
         with pytest.raises(KeyboardInterrupt):
             client.enqueue("q", b"y")
         began = time.monotonic()
@@ -317,17 +318,19 @@ def test_a_handler_that_asks_while_an_answer_is_being_read_holds_nobody_up(
 
 
 def test_a_payload_is_no_request_though_a_handler_asks_while_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, read = connection._send, list[str]()
+    whole, read = multipart.put, list[str]()
     with node_in_memory() as address, Client(address, timeout_s=LONG_S) as client:
         victim = client.enqueue("victims", b"precious")
         cluster = client._connection.greet(1).cluster
         cancels, = encode(Envelope("", cluster, (m.Cancel(1 << 40, 0, 0, victim, b""),)))
 
-        def handled(socket: Any, frame: bytes, flags: int) -> None:
-            whole(socket, frame, flags)
-            monkeypatch.setattr(connection, "_send", whole)
+        def handled(socket: Any, frames: list[bytes]) -> None:
+            """A handler comes in where nothing can be looked at before the next frame is sent."""
+            monkeypatch.setattr(multipart, "put", whole)
+            socket.send(frames[0], multipart.SNDMORE | multipart.DONTWAIT)
             read.append(client.get(victim).state)
-        monkeypatch.setattr(connection, "_send", handled)
+            whole(socket, frames[1:])
+        monkeypatch.setattr(multipart, "put", handled)
         made = client.enqueue("users", cancels)
 
         assert read == ["waiting"] and client.get(victim).state == "waiting"
@@ -360,23 +363,17 @@ def test_frames_of_two_messages_are_not_taken_for_one() -> None:
     assert reader._half_read == (socket,), "and what is left of the other is dropped"
 
 
-def test_what_is_said_of_a_message_that_was_torn_answers_nobody() -> None:
-    asker = connection.Connection(["127.0.0.1:1"])
-    call = asker._calls[5] = connection._Call(5)
-    socket, sent = cast(Any, SimpleNamespace(closed=False)), list[bytes]()
-
-    def send(_: Any, frame: bytes, __: int) -> None:
-        sent.append(frame)
-        asker._half_sent = None
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(connection, "_send", send)
-        assert not asker._put(socket, [b"header", b"data"], call)
-    assert sent == [b"header"]
-
-    asker._hand_out(m.Failed(5, "malformed", "frames: 1 belong to no column", True))
-    assert call.answer is None
-    asker._hand_out(m.Failed(5, "payload_too_large", "too large", True))
-    assert call.answer is not None
+def test_sockets_that_were_left_half_sent_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "LEFT_MAX", 2)
+    with node_in_memory() as address, Client(address, timeout_s=LONG_S) as client:
+        client.count("q")
+        asker = client._connection
+        first = asker._sockets[address]
+        for _ in range(4):
+            asker._half_sent = asker._sockets[address]
+            assert client.count("q") == 0
+        assert len(asker._left) == 2 and first.closed
+        assert len(asker._descriptors) == 3
 
 
 def struck_within(called: Callable[[], object], strike: Callable[[], object], at: int) -> bool:
