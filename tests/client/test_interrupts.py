@@ -299,9 +299,12 @@ def test_what_is_left_of_a_message_that_was_half_read_is_no_answer(monkeypatch: 
         torn_by(monkeypatch, interrupt)
         with pytest.raises(KeyboardInterrupt):
             client.results([task_id])
-        heard: list[m.Message] = []
-        hand_out = client._connection._hand_out
-        monkeypatch.setattr(client._connection, "_hand_out", lambda answer: (heard.append(answer), hand_out(answer)))
+        heard, hand_out = list[m.Message](), client._connection._hand_out
+
+        def hear(answer: m.Message) -> None:
+            heard.append(answer)
+            hand_out(answer)
+        monkeypatch.setattr(client._connection, "_hand_out", hear)
 
         assert client.count("q") == 1
         assert not any(isinstance(answer, m.Acked) for answer in heard)
