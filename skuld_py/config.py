@@ -86,6 +86,11 @@ class Limits:
     """Waits for ends of tasks, and for more of their logs, at a node..."""
     waits_each: int = 1_000
     """...and those of one connection: each is looked at anew now and then."""
+    listings: int = 32
+    """Listings, and counts of all queues, of which a coordinator has a page asked for: each is some tens of
+    milliseconds of every node..."""
+    listings_each: int = 16
+    """...and those of one connection."""
     partitions: int = PARTITIONS_MAX
     """Partitions are numbered below this; a node's limits have its cluster's count."""
 

@@ -61,6 +61,8 @@ class ClientService:
         self._scheduling = scheduling
         self.waits = Places()
         """Of waits for ends and logs."""
+        self.listings = Places()
+        """Of listings, and of counts of all queues."""
         self._handlers: dict[type[m.Message], Callable[[int, Origin, Any], Operation | None]] = {
             m.Greet: self._greet, m.Enqueue: self._enqueue, m.Claim: self._claim, m.Renew: self._renew,
             m.Append: self._append, m.Complete: self._complete, m.Get: self._get, m.Count: self._count,
@@ -312,10 +314,18 @@ class ClientService:
         return wait
 
     def _count(self, now_ms: int, origin: Origin, message: m.Count) -> Operation:
-        return CountOperation(self._node, origin, now_ms, message)
+        count = CountOperation(self._node, origin, now_ms, message)
+        return count if message.queue else self._among_listings(count)
 
     def _list(self, now_ms: int, origin: Origin, message: m.List) -> Operation:
-        return ListOperation(self._node, origin, now_ms, message)
+        return self._among_listings(ListOperation(self._node, origin, now_ms, message))
+
+    def _among_listings(self, listing: Operation) -> Operation:
+        limits, client = self._node.limits, listing.origin.client or b""
+        if not self.listings.take(listing.request, client, limits.listings, limits.listings_each):
+            raise Refused("busy", "too many listings, or counts of all queues, are open at this node or over this"
+                          " connection; try again, ask another node, or ask for one after the other")
+        return listing
 
     def _put_setting(self, now_ms: int, origin: Origin, message: m.PutSetting) -> Operation:
         settings, kind, name = self._node.settings, message.kind, message.name

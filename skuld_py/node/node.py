@@ -119,6 +119,7 @@ class Node:
         self._parking = Parking(self, self._steward, self._borrowing)
         self._horizons = Horizons(self._parking.note_leftover)
         self._peers = PeerService(self, self._steward, self._comparing, self._moving, self._borrowing, self.lender)
+        self._pages = self._peers.pages
         self._scheduling = Scheduling(self, almanac)
         self._clients = ClientService(self, self._peers, self._scheduling)
         self._stored_floor_ms = int.from_bytes(store.get("meta", FLOOR_KEY) or b"", "big")
@@ -136,7 +137,7 @@ class Node:
 
     def deadline(self) -> int:
         """When it next wants a ``Ticked``; at once, when the end of a turn left something to look at."""
-        if self.bulletin.touched or self._parking.is_stirred:
+        if self.bulletin.touched or self._parking.is_stirred or self._pages.is_stirred:
             return 0
         comparing, borrowing = self._comparing, self._borrowing
         due_ms = min(self._steward.deadline(), self._lapses.due_ms, self.timekeeper.due_ms, self._depending.due_ms)
@@ -236,6 +237,8 @@ class Node:
         if settings.rewidened:
             self._widen(settings.take_rewidened())
         self._parking.look(now_ms)
+        if self._pages.is_stirred:
+            self._pages.look(now_ms)
         self._drain(now_ms)
         if self.interests.stirred:
             self.interests.tell(self.send, partial(self._drain, now_ms))
@@ -345,6 +348,7 @@ class Node:
         self._operations.pop(operation.request, None)
         self._horizons.drop(operation)
         self._clients.waits.leave(operation.request)
+        self._clients.listings.leave(operation.request)
         if isinstance(operation, ClaimOperation):
             self._parking.remove(operation)
         self._timers.forget()

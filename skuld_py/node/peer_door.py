@@ -31,7 +31,7 @@ from skuld_py.node.limits.lender import Lender
 from skuld_py.node.operations.household import Household
 from skuld_py.node.operations.operation import Host, Origin
 from skuld_py.node.reads.counts import summed
-from skuld_py.node.reads.listing import listed
+from skuld_py.node.reads.pages import Pages
 from skuld_py.node.retention.archive_offers import Offering
 from skuld_py.node.retention.replica_side import delete, ebb
 from skuld_py.partition.copies.exchange import answer_compare, answer_fetch, answer_probe
@@ -56,6 +56,7 @@ class PeerService:
         self._borrowing = borrowing
         self._lender = lender
         self.floor_ms = 0
+        self.pages = Pages(node, self.owned)
         offering = Offering(node, steward.collecting)
         self._handlers: dict[type[m.Message], Callable[[int, str, Any], m.Message | None]] = {
             m.Replicate: self._replicate, m.Append: self._append, m.Complete: self._complete,
@@ -252,13 +253,15 @@ class PeerService:
         return [vnode for vnode in self._node.vnodes
                 if vnode.is_counted and self._node.me.name in vnode.standing.cohort]
 
-    def _sum(self, now_ms: int, peer: str, message: m.Sum) -> m.Summed:
-        return summed(self.owned(), message)
+    def _sum(self, now_ms: int, peer: str, message: m.Sum) -> m.Summed | None:
+        """Of one queue it is a look at some counters."""
+        if message.queue:
+            return summed(self.owned(), message)
+        self.pages.put(now_ms, peer, message)
+        return None
 
-    def _list(self, now_ms: int, peer: str, message: m.List) -> m.Listed:
-        owned = self.owned()
-        return listed(now_ms, [vnode.partition for vnode in owned], [vnode.replica for vnode in owned],
-                      self._node.limits, message)
+    def _list(self, now_ms: int, peer: str, message: m.List) -> None:
+        self.pages.put(now_ms, peer, message)
 
     # -- leading -------------------------------------------------------------------------------
 

@@ -10,6 +10,11 @@ CLAIMS = "tests/node/test_claiming.py::"
 LIMITS = "tests/client/test_limits.py::"
 DEADLINES = "tests/testing/test_deadlines.py::"
 CUTS, LOGS = "tests/model/test_cuts.py::", "tests/testing/test_long_logs.py::"
+PAGES, DOOR, LISTED = "node/reads/pages.py", "node/client_door.py", "tests/node/test_listing.py::"
+BETWEEN = LISTED + "test_between_two_pages_a_node_does_what_else_it_is_asked"
+EQUAL = LISTED + "test_equal_questions_share_a_page"
+COUNTED = LISTED + "test_counts_of_all_queues_wait_with_the_listings_and_of_one_do_not"
+OPEN = LISTED + "test_so_many_listings_are_open_at_a_node_and_so_many_of_a_client"
 DOCUMENTS = "test_documents_number_what_they_show_and_say_that_it_is_cut"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -146,4 +151,38 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("cut-unnumbered-to-people", "the entries of a cut log are numbered from 0 on a terminal", "cli/get.py",
            "enumerate(claim.log, claim.left_out)", "enumerate(claim.log)", "O4",
            LOGS + "test_people_are_shown_the_numbers_of_a_cut_log_and_told_where_the_rest_is", seeds=0),
+    mutant("pages-without-end-in-a-turn", "a node reads all pages that are asked for before it does anything else",
+           PAGES, "while self._waiting and spent < SCAN_ROWS:", "while self._waiting:", "A3", BETWEEN, seeds=0),
+    mutant("pages-wait-for-a-tick", "the next page is read when something else happens to arrive", "node/node.py",
+           "self._parking.is_stirred or self._pages.is_stirred:", "self._parking.is_stirred:", "A3", BETWEEN,
+           seeds=0),
+    mutant("a-turn-for-each-page", "listings of hardly anything take a turn each", PAGES,
+           "while self._waiting and spent < SCAN_ROWS:", "while self._waiting and not spent:", "A3",
+           LISTED + "test_short_pages_are_answered_in_one_turn", seeds=0),
+    mutant("equal-questions-read-apart", "a page is read anew for each who asks for it", PAGES,
+           "shared = equal[:max(1, SHARED_ROWS // told)]", "shared = equal[:1]", "A3", EQUAL, seeds=0),
+    mutant("long-pages-told-to-all", "in one turn a page of any length is told to any number", PAGES,
+           "shared = equal[:max(1, SHARED_ROWS // told)]", "shared = equal", "A3",
+           LISTED + "test_a_page_that_tells_much_is_shared_by_few", seeds=0),
+    mutant("answer-to-another-question", "who shares a page is answered by the number of another", PAGES,
+           "    return attrs.evolve(page, request=question.request)\n", "    return page\n", "A3", EQUAL, seeds=0),
+    mutant("given-up-and-read", "pages are read for askers that have given up", PAGES,
+           " if each.since_ms > given_up_ms}", "}", "A3",
+           LISTED + "test_what_waits_is_asked_for_once_and_forgotten_when_its_asker_has_given_up", seeds=0),
+    mutant("asked-again-is-young-again", "a question asked again waits as long as if it were new", PAGES,
+           "        if known is None or known.question != question:\n", "        if True:\n", "A3",
+           LISTED + "test_a_question_asked_again_is_as_old_as_it_was", seeds=0),
+    mutant("places-for-all-questions", "more questions wait than can be answered in time", PAGES,
+           "        if known is None and len(self._waiting) >= PLACES:\n            return\n", "", "A3",
+           LISTED + "test_beyond_its_places_a_node_takes_in_no_question", seeds=0),
+    mutant("counts-as-they-come", "counts of all queues are taken at once, however many", "node/peer_door.py",
+           "if message.queue:\n            return", "if message:\n            return", "A3", COUNTED, seeds=0),
+    mutant("count-of-a-turn-ago", "a count is told what it asked for a round ago", PAGES,
+           "known is None or known.question != question", "known is None", "A3", COUNTED, seeds=0),
+    mutant("listings-without-end", "a coordinator has any number of listings open", DOOR,
+           "        if not self.listings.take(", "        if 0 > self.listings.take(", "A3", OPEN, seeds=0),
+    mutant("listing-keeps-its-place", "a listing that has ended keeps its place", "node/node.py",
+           "        self._clients.listings.leave(operation.request)\n", "", "A3", OPEN, seeds=0),
+    mutant("counts-need-no-place", "a coordinator has any number of counts of all queues open", DOOR,
+           "return count if message.queue else self._among_listings(count)", "return count", "A3", OPEN, seeds=0),
 )

@@ -98,9 +98,9 @@ class Machines:
         """Who will own a partition once all nodes are placed."""
         return place(self.names, self.parameters.partitions, self.parameters.replicas)[partition]
 
-    def give(self, name: str, event: Event) -> None:
+    def give(self, name: str, *events: Event) -> None:
         """Let a node take one turn."""
-        turn = take_turn(self.nodes[name], self.now_ms + self.ahead_ms[name], [event])
+        turn = take_turn(self.nodes[name], self.now_ms + self.ahead_ms[name], events)
         self.stores[name].commit()
         for effect in (*turn.early, *turn.late):
             self._carry_out(name, effect)

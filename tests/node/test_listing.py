@@ -1,17 +1,22 @@
-"""Listings of unique names, whose ids are as old as their windows: by the time at which they were asked for."""
+"""Listings of unique names, whose ids are as old as their windows: by the time at which they were asked for.
+And many listings at once: between their pages a node does what else it is asked for."""
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
+from node.machines import Machines
 from node.test_reading import NOW_MS, PARTITIONS, CountingStore, mask, pages
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.model import ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header
+from skuld_py.model.events import Asked, Received, Ticked
 from skuld_py.model.history import CANCELLED
 from skuld_py.model.state import State
-from skuld_py.node.reads.listing import listed
+from skuld_py.node.reads import pages as waiting
+from skuld_py.node.reads.listing import Lister, listed
 from skuld_py.partition.data import windows
 from skuld_py.partition.data.facts import Mark
 from skuld_py.partition.data.replica import Replica
@@ -111,3 +116,162 @@ def test_a_store_from_before_windows_were_noted_is_gone_through_once() -> None:
     store.pop_many("window", list(rows))
     windows.make_windows(store, PARTITIONS)
     assert store.rows("window") == {}
+
+
+# -- many at once ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def machines() -> Machines:
+    made = Machines()
+    made.pass_time(3_000)
+    made.ask(made.names[0], m.Enqueue(1, 3, (made.batch("q", 4),)))
+    made.pass_time(100)
+    return made
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[Lister]:
+    """The pages of listings read so far; each is a turn's work."""
+    found: list[Lister] = []
+    read = Lister.page
+
+    def noting(self: Lister) -> tuple[bytes, list[tuple[bytes, bytes, bytes]]]:
+        found.append(self)
+        return read(self)
+    monkeypatch.setattr(Lister, "page", noting)
+    monkeypatch.setattr(waiting, "SCAN_ROWS", 1)
+    return found
+
+
+def asked(machines: Machines, *questions: m.Message) -> list[Received]:
+    return [Received(machines.names[1], question) for question in questions]
+
+
+def told(machines: Machines) -> list[m.Message]:
+    """What the second node, as which the tests ask, was answered since the last look."""
+    found = [event.message for name, event in machines.flying
+             if name == machines.names[1] and isinstance(event, Received)
+             and isinstance(event.message, (m.Listed, m.Summed))]
+    machines.flying.clear()
+    return found
+
+
+def requests(machines: Machines) -> list[int]:
+    return [getattr(message, "request", 0) for message in told(machines)]
+
+
+def test_between_two_pages_a_node_does_what_else_it_is_asked(machines: Machines, reads: list[Lister]) -> None:
+    name = machines.names[0]
+    machines.give(name, *asked(machines, *[m.List(number, "q", b"", number) for number in (1, 2, 3)]))
+    assert requests(machines) == [1] and machines.nodes[name].deadline() == 0
+
+    machines.give(name, *asked(machines, m.Get(9, bytes(20))), Asked(b"client", m.Greet(5)))
+    assert any(isinstance(event, Received) and isinstance(event.message, m.Got) for _, event in machines.flying)
+    assert isinstance(machines.answers_to(b"client")[-1], m.Greeted)
+    assert requests(machines) == [2] and len(reads) == 2
+
+    machines.give(name, Ticked())
+    assert requests(machines) == [3] and machines.nodes[name].deadline() > 0
+
+
+def test_short_pages_are_answered_in_one_turn(machines: Machines) -> None:
+    machines.give(machines.names[0], *asked(machines, *[m.List(number, "q", b"", number) for number in (1, 2, 3)]))
+    assert requests(machines) == [1, 2, 3]
+
+
+def test_equal_questions_share_a_page(machines: Machines, reads: list[Lister]) -> None:
+    equal = [m.List(number, "q", b"", 9) for number in range(1, 6)]
+    machines.give(machines.names[0], *asked(machines, m.List(7, "q", b"", 8), *equal))
+    assert requests(machines) == [7]
+
+    machines.give(machines.names[0], *asked(machines, m.List(6, "q", b"", 9)))
+    answers = told(machines)
+    assert [answer.request for answer in answers if isinstance(answer, m.Listed)] == [1, 2, 3, 4, 5, 6]
+    assert len({answer.ids for answer in answers if isinstance(answer, m.Listed)}) == 1 and len(reads) == 2
+
+
+def test_a_page_that_tells_much_is_shared_by_few(
+        machines: Machines, reads: list[Lister], monkeypatch: pytest.MonkeyPatch) -> None:
+    name, equal = machines.names[0], [m.List(number, "q", b"", 9) for number in range(1, 6)]
+    monkeypatch.setattr(waiting, "SHARED_ROWS", 10)
+    machines.give(name, *asked(machines, *equal))
+    assert requests(machines) == [1, 2], "four tasks each"
+
+    monkeypatch.setattr(waiting, "SHARED_ROWS", 1)
+    machines.give(name, Ticked())
+    assert requests(machines) == [3], "but by one at least"
+
+
+def test_what_waits_is_asked_for_once_and_forgotten_when_its_asker_has_given_up(
+        machines: Machines, reads: list[Lister]) -> None:
+    name, (first, again, late) = machines.names[0], [m.List(number, "q", b"", number) for number in (1, 2, 3)]
+    machines.give(name, *asked(machines, first, again, again, late))
+    machines.give(name, *asked(machines, again))
+    machines.give(name, Ticked())
+    machines.give(name, Ticked())
+    assert requests(machines) == [1, 2, 3] and len(reads) == 3
+
+    machines.give(name, *asked(machines, first, again))
+    machines.now_ms += machines.timing.request_ms - 1
+    machines.give(name, *asked(machines, late, again))
+    assert requests(machines) == [1, 2], "nobody has given up yet"
+    machines.now_ms += machines.timing.request_ms
+    machines.give(name, Ticked())
+    assert requests(machines) == [] and machines.nodes[name].deadline() > 0
+
+
+def test_a_question_asked_again_is_as_old_as_it_was(machines: Machines, reads: list[Lister]) -> None:
+    name, (first, again) = machines.names[0], [m.List(number, "q", b"", number) for number in (1, 2)]
+    machines.give(name, *asked(machines, first, again))
+    machines.now_ms += machines.timing.request_ms
+    machines.give(name, *asked(machines, again))
+    assert requests(machines) == [1]
+
+
+def test_beyond_its_places_a_node_takes_in_no_question(
+        machines: Machines, reads: list[Lister], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "PLACES", 2)
+    name, questions = machines.names[0], [m.List(number, "q", b"", number) for number in (1, 2, 3)]
+    machines.give(name, *asked(machines, *questions))
+    machines.give(name, Ticked())
+    machines.give(name, Ticked())
+    assert requests(machines) == [1, 2]
+
+    machines.give(name, *asked(machines, questions[2]))
+    assert requests(machines) == [3], "when it was asked again"
+
+
+def test_counts_of_all_queues_wait_with_the_listings_and_of_one_do_not(
+        machines: Machines, reads: list[Lister]) -> None:
+    name = machines.names[0]
+    machines.give(name, *asked(machines, m.List(1, "q", b"", 9), m.Sum(2, 1, "", ""), m.Sum(3, 1, "", ""),
+                               m.Sum(2, 2, "", "a"), m.Sum(4, 1, "q", ""), m.Sum(5, 7, "", "")))
+    assert requests(machines) == [4, 1]
+
+    machines.give(name, Ticked())
+    assert [(answer.request, answer.turn) for answer in told(machines) if isinstance(answer, m.Summed)] == [(2, 2)]
+    machines.give(name, Ticked())
+    answers = [answer for answer in told(machines) if isinstance(answer, m.Summed)]
+    assert [(answer.request, answer.turn) for answer in answers] == [(3, 1), (5, 7)]
+    assert answers[0].rows == answers[1].rows
+
+
+def test_so_many_listings_are_open_at_a_node_and_so_many_of_a_client(machines: Machines) -> None:
+    node = machines.nodes[machines.names[0]]
+    node.limits = attrs.evolve(node.limits, listings=3, listings_each=2)
+    machines.is_lost = lambda message: isinstance(message, (m.List, m.Sum))
+
+    def codes(client: bytes) -> list[str]:
+        return [message.code for message in machines.answers_to(client) if isinstance(message, m.Failed)]
+    for client in (b"one", b"two"):
+        for question in (m.List(1, "q", b"", 9), m.Count(2, ""), m.List(3, "q", b"", 9), m.Count(4, "q")):
+            machines.ask(node.me.name, question, client)
+    assert (codes(b"one"), codes(b"two")) == (["busy"], ["busy", "busy"])
+
+    machines.pass_time(machines.timing.request_ms + 500)
+    machines.is_lost = lambda message: False
+    for number in (5, 6, 7):
+        machines.ask(node.me.name, m.List(number, "q", b"", 9), b"one")
+        machines.pass_time(50)
+    assert [type(each) for each in machines.answers_to(b"one")[-3:]] == [m.Listed] * 3, "the places are free again"

@@ -53,20 +53,30 @@ class Lister:
         self._queue = question.queue.encode()
         self._is_indexed = bool(question.states) and not question.states & ~_INDEXED
         self._table = "dead" if self._is_indexed else "body"
+        self.scanned = 0
+        """Records that were looked at."""
 
     def page(self) -> tuple[bytes, list[tuple[bytes, bytes, bytes]]]:
         """Up to where it is complete (empty: to the end), and id, body and history of each."""
         rows: list[tuple[bytes, bytes, bytes]] = []
         size, last = 0, b""
-        for scanned, (task_id, at, record) in enumerate(heapq.merge(*map(self._walk, range(len(self._replicas))))):
-            if len(rows) >= self._question.limit or size >= self._limits.page_bytes or scanned >= SCAN_ROWS:
+        for task_id, at, record in heapq.merge(*map(self._walk, range(len(self._replicas)))):
+            if len(rows) >= self._question.limit or size >= self._limits.page_bytes or self.scanned >= SCAN_ROWS:
                 return last, rows
+            self.scanned += 1
             last = task_id
             row = self._wanted(self._replicas[at], task_id, record)
             if row is not None:
                 rows.append((task_id, *row))
                 size += len(row[0]) + len(row[1])
         return b"", rows
+
+    def listed(self, numbers: Sequence[int]) -> m.Listed:
+        """A node's answer, which speaks for these partitions."""
+        upto, rows = self.page()
+        return m.Listed(self._question.request, columns.pack_u64(numbers), upto,
+                        b"".join([row[0] for row in rows]), columns.pack([row[1] for row in rows]),
+                        columns.pack([row[2] for row in rows]))
 
     def _walk(self, at: int) -> Iterator[Found]:
         prefix, store = self._replicas[at].prefix, self._replicas[at].store
@@ -126,6 +136,4 @@ def _is_named(header: bytes) -> bool:
 def listed(now_ms: int, numbers: Sequence[int], replicas: Sequence[Replica], limits: Limits,
            question: m.List) -> m.Listed:
     """A node's answer, which speaks for these partitions."""
-    upto, rows = Lister(now_ms, replicas, limits, question).page()
-    return m.Listed(question.request, columns.pack_u64(numbers), upto, b"".join([row[0] for row in rows]),
-                    columns.pack([row[1] for row in rows]), columns.pack([row[2] for row in rows]))
+    return Lister(now_ms, replicas, limits, question).listed(numbers)
