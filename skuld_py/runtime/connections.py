@@ -14,16 +14,23 @@ between is cut, and libzmq drops what it kept. The bounds:
 * as many untaken answers, which is asked before each one is handed over (``has_room``): what does not fit is
   dropped. Who takes nothing at all for ``DEAF_S`` is cut; who asks for much at once, and reads, is not;
 * all together: while this process has more than ``MEMORY_BYTES`` for itself, who has brought and left most is
-  cut. Small frames cost twenty times their bytes, which shows in nothing but the size of the process. What was
-  freed is given back first, and what the ones just cut had is taken off, for libzmq frees it a little later: so
-  nobody is cut for what another one had;
+  cut, and as many in one look as the excess needs: they may be many, and come again. A frame of nothing costs
+  ``FRAME_FACTOR`` times its bytes, which shows in nothing but the size of the process; so what came of those of
+  which no message was received counts that much. Who has less than ``SLACK_BYTES`` in flight, or has not spoken
+  yet and brought no more than a greeting, is never cut for others. What was freed is given back first, and what
+  the ones just cut had is taken off, for libzmq frees it a little later: so nobody is cut for what another one
+  had. No more is taken off than the excess and ``SPARE_BYTES``: an estimate that is too high would let all others
+  grow until the next giving back. What the kernel still has of one that is cut is dropped there (``peeking``):
+  libzmq would read megabytes of it before it hears of the end. What is left: who was heard and keeps below
+  ``SLACK_BYTES`` in flight may send these as frames of nothing, and counts for little;
+* a message of too many frames, which the transport sees first: its connection is cut (``cut_off``);
 * there are ``CONNECTIONS_MAX``, or half as many as the process may have files. Beyond it one is cut for each that
   comes: the oldest of those that have said nothing, if they are many, or else the client that has been silent for
   longest. Nodes are not clients: of each that the cluster knows, the connection that spoke last in its name stays.
 
-They are looked at each ``TICK_S``, or as often as ``SHARE`` allows; what is brought within that is added to each
-bound. What was acknowledged are answers and libzmq's own heartbeats alike, so whenever more is acknowledged than
-was handed over, the rest is taken for those.
+They are looked at each ``TICK_S``, or as often as ``SHARE`` allows while there is memory left; what is brought
+within that is added to each bound. What was acknowledged are answers and libzmq's own heartbeats alike, so
+whenever more is acknowledged than was handed over, the rest is taken for those.
 
 A connection is named by its file's number, which libzmq tells and may use again: nothing is done to one unless it
 is still the same socket, by the kernel's cookie. Rejected: a proxy in front, which copies every byte and cannot
@@ -56,8 +63,14 @@ TICK_S = 0.06
 SHARE = 1_000
 """Looking takes at most this part of a processor, unless the process grows: what nobody receives makes it grow."""
 GROWTH_BYTES = 16 << 20
-GIVE_BACK_S = 1.0
-"""After one was cut: by then libzmq has freed what it kept."""
+FRAME_FACTOR = 32
+"""libzmq keeps 64 bytes for each frame; one of nothing is two on the wire."""
+GREETING_BYTES = 1 << 10
+"""Who has brought no more has only introduced itself, as far as anybody can tell."""
+SPARE_BYTES = 16 << 20
+"""What those who were cut are believed to have had beyond the excess."""
+GIVE_BACK_S = 0.2
+"""After one was cut: by then libzmq has freed what it kept. What others bring until then shows in nothing."""
 DEAF_S = 5.0
 """Who has taken nothing of what waits for it for so long is cut: a few heartbeats more than a dead one has."""
 STRANGERS = 8
@@ -117,6 +130,7 @@ class Counters:
     greedy: int = 0
     deaf: int = 0
     for_memory: int = 0
+    too_long: int = 0
     too_many: int = 0
 
 
@@ -194,6 +208,17 @@ class Connections:
             connection.peer = name
             self._peers[name] = connection
 
+    def cut_off(self, client: bytes, why: str) -> None:
+        """What this client sends is no message, and costs more than it may. One of ZMTP 2 is not known."""
+        connection = self._clients.get(client)
+        if connection is not None and not connection.is_cut:
+            self.cut.too_long += 1
+            self._end(connection, why)
+
+    def give_back_soon(self) -> None:
+        """Much was freed, or will be."""
+        self._give_back_s = min(self._give_back_s, time.monotonic() + GIVE_BACK_S)
+
     def close(self) -> None:
         """End the thread; the sockets are the transport's."""
         self._router.disable_monitor()
@@ -206,7 +231,8 @@ class Connections:
             while self._heed():
                 now_s = time.monotonic()
                 size = peeking.own_bytes()
-                if now_s - self._looked_s >= SHARE * self._cost_s or size - self._size >= GROWTH_BYTES:
+                if (now_s - self._looked_s >= SHARE * self._cost_s or size - self._size >= GROWTH_BYTES
+                        or size > self._memory_bytes):
                     self._look(now_s, size)
 
     def _heed(self) -> bool:
@@ -273,9 +299,9 @@ class Connections:
                 beats = int(HEARTBEAT_BYTES_S * (now_s - connection.since_s))
                 brought = flow.brought - connection.taken - beats
                 if not self._is_ended(connection, brought, now_s):
-                    held[number] = max(0, brought) + connection.untaken
+                    held[number] = _weight(connection, max(0, brought))
         size = self._without_freed(now_s, size)
-        if size > self._memory_bytes and held:
+        if size > self._memory_bytes:
             self._end_greediest(held, size)
         self._looked_s, self._size = time.monotonic(), size
         self._cost_s = self._looked_s - now_s
@@ -302,13 +328,18 @@ class Connections:
         return connection.is_cut
 
     def _end_greediest(self, held: Mapping[int, int], size: int) -> None:
-        greediest = max(held, key=lambda number: held[number])
-        connection = self._open.get(greediest)
-        if connection is not None and held[greediest] > SLACK_BYTES:
-            self.cut.for_memory += 1
-            self._freed += held[greediest]
-            self._end(connection, f"this process has {size} bytes; it has brought"
-                      f" {held[greediest] - connection.untaken}, and has not taken {connection.untaken}")
+        """As many as the excess needs."""
+        excess, found = size - self._memory_bytes, 0
+        for number in sorted(held, key=lambda number: held[number], reverse=True):
+            if found >= excess or not held[number]:
+                break
+            connection = self._open.get(number)
+            if connection is not None:
+                self.cut.for_memory += 1
+                found += held[number]
+                self._end(connection, f"this process has {size} bytes, up to {held[number]} of them for what it"
+                          f" has brought; {connection.untaken} bytes it has not taken")
+        self._freed += min(found, excess + SPARE_BYTES)
 
     def _end(self, connection: Connection, why: str) -> None:
         if connection.is_cut:
@@ -316,7 +347,15 @@ class Connections:
         connection.is_cut = True
         if peeking.end(connection.number, connection.cookie):
             _log.warning("a connection to port %d was cut: %s", self._port, why)
-        self._give_back_s = min(self._give_back_s, time.monotonic() + GIVE_BACK_S)
+        self.give_back_soon()
+
+
+def _weight(connection: Connection, brought: int) -> int:
+    """Bytes of this process that are for a connection, at most; 0 for one that is not cut for others."""
+    if not connection.is_known:
+        return FRAME_FACTOR * brought if brought > GREETING_BYTES else 0
+    held = brought + connection.untaken
+    return held if held > SLACK_BYTES else 0
 
 
 def _forget(known: dict[Key, Connection], key: Key, connection: Connection) -> None:

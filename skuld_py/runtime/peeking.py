@@ -1,7 +1,7 @@
 """What the kernel says of a socket that libzmq owns, and of this process; and the end of such a socket.
 
 A socket is named by its file's number and its cookie: a number is used again, a cookie never. Nothing here keeps a
-file open, and nothing but ``end`` changes one.
+file open, and nothing but ``end`` changes one, and drops what was not read of it.
 """
 
 from __future__ import annotations
@@ -62,8 +62,18 @@ def end(number: int, cookie: bytes) -> bool:
                 return False
             mine.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             mine.shutdown(socket.SHUT_RDWR)
+            _drop_unread(mine)
             return True
     return False
+
+
+def _drop_unread(ended: socket.socket) -> None:
+    """In one go, and nothing comes behind it: the kernel refuses what arrives after the end. libzmq would read it
+    all before it hears of the end."""
+    unread = int.from_bytes(fcntl.ioctl(ended, termios.FIONREAD, bytes(4)), sys.byteorder)
+    if unread:
+        with contextlib.suppress(OSError):
+            ended.recv_into(bytearray(unread), unread, socket.MSG_TRUNC | socket.MSG_DONTWAIT)
 
 
 def own_bytes() -> int:

@@ -10,6 +10,11 @@ Invariants:
   a full queue, a client that left) is dropped and counted; the machine sends again what it still needs.
 * An answer that is larger than a message may be is not sent, and whoever waits for it is told (``Failed``).
 * The ROUTER says when it cannot deliver (``ROUTER_MANDATORY``); by default it drops in silence.
+* A message of more frames than any has is no message: ``FRAMES_MAX`` of them are taken, its connection is cut, and
+  the others are dropped, a bounded number in each turn, so that a turn is never as long as a message. libzmq hands
+  messages over whole, so all of it is in memory before its first frame can be taken, is handed over also when its
+  connection has gone, and nothing behind it can be received before its end; until then there is something to
+  receive, and ``wait`` ends at once. A batch is bounded by its frames, too: a frame of nothing costs time.
 * A connection that is silent for 3 s is cut by heartbeats and made anew; an attempt to connect is given up
   after 2 s. Without either a healed partition would wait for TCP to retransmit, which it does ever more
   seldom: after 18 s of silence it took 5 s more, and it can be half a minute.
@@ -45,6 +50,7 @@ from skuld_py.errors import Refused
 from skuld_py.model.messages import Message
 from skuld_py.runtime.connections import NO_FILE, Connections
 from skuld_py.wire import multipart
+from skuld_py.wire.codec import FRAMES_MAX
 from skuld_py.wire.envelopes import envelopes
 
 Address = tuple[str, int]
@@ -68,6 +74,8 @@ _HANDSHAKE_MS = 5_000
 """A connection that does not introduce itself by then is cut; the default gives it 30 s."""
 _BATCH_FACTOR = 2
 """A batch takes in at most this many times the largest message."""
+_BATCH_FRAMES = 4 * FRAMES_MAX
+"""And at most so many frames, and one message; so many are dropped in a turn. Each takes half a microsecond."""
 
 
 @attrs.define
@@ -75,6 +83,8 @@ class Traffic:
     """What went through and what was lost, since the start."""
 
     received: int = 0
+    malformed: int = 0
+    """Of more frames than any message has; what else is none, the loop counts."""
     sent: int = 0
     answered: int = 0
     to_unknown_peer: int = 0
@@ -104,6 +114,8 @@ class Transport:
             raise _bind_refusal(host, port, problem) from problem
         self.port = int(self._router.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
         self.connections = Connections(self._router, self.port, limits.message_bytes, _ARRIVED)
+        self._is_amid = False
+        """Whether the ROUTER is in the middle of a message that is dropped."""
         self._dealers: dict[str, zmq.Socket[bytes]] = {}
         self._addresses: dict[str, Address] = {}
         self._awake, self._waker = os.pipe()
@@ -186,17 +198,29 @@ class Transport:
     def receive(self, limit: int) -> list[tuple[bytes, list[bytes]]]:
         """What has arrived, at most ``limit`` messages: each its routing id and its raw frames."""
         arrived: list[tuple[bytes, list[bytes]]] = []
-        room = _BATCH_FACTOR * self.limits.message_bytes
-        while len(arrived) < limit and room > 0 and zmq.zmq_poll(self._readable, 0):
+        room, frames_left = _BATCH_FACTOR * self.limits.message_bytes, _BATCH_FRAMES
+        if self._is_amid:
+            self._drop_on()
+        while (not self._is_amid and len(arrived) < limit and room > 0 and frames_left > 0
+               and zmq.zmq_poll(self._readable, 0)):
             client, frames, size = self._receive_one()
             room -= size
-            arrived.append((client, frames))
+            frames_left -= len(frames)
+            if not self._is_amid:
+                arrived.append((client, frames))
         self.traffic.received += len(arrived)
         return arrived
 
+    def _drop_on(self) -> None:
+        """A turn's part of a message that is dropped."""
+        self._is_amid = multipart.skip(self._router, _BATCH_FRAMES)
+        if not self._is_amid:
+            self.connections.give_back_soon()
+
     def _receive_one(self) -> tuple[bytes, list[bytes], int]:
-        """A routing id, the frames behind it, and how many bytes these were on the wire. Of a connection that has
-        not spoken before, libzmq tells the file, which costs more than to take a frame."""
+        """A routing id, the frames behind it, and how many bytes these were on the wire: of a whole message,
+        unless the socket is amid one then. Of a connection that has not spoken before, libzmq tells the file,
+        which costs more than to take a frame."""
         router, number = self._router, NO_FILE
         client: bytes = router.recv(multipart.DONTWAIT)
         frames: list[bytes] = []
@@ -204,9 +228,12 @@ class Transport:
         if not self.connections.is_heard(client):
             with contextlib.suppress(zmq.ZMQError):  # of one that speaks ZMTP 2 it names no file
                 number = int(first.get(zmq.SRCFD))
-        multipart.rest(router, first, frames)
+        self._is_amid = multipart.rest(router, first, frames, FRAMES_MAX)
         size = _wire_bytes(frames)
         self.connections.credit(client, number, size)
+        if self._is_amid:
+            self.traffic.malformed += 1
+            self.connections.cut_off(client, f"it has sent a message of more than {FRAMES_MAX} frames")
         return client, frames, size
 
     def _envelopes(self, messages: Sequence[Message]) -> Iterator[list[bytes]]:

@@ -12,6 +12,8 @@ from typing import Any
 
 DONTWAIT, SNDMORE = 1, 2
 """As in ``zmq.h``."""
+ANY = 1 << 62
+"""More frames than there can be."""
 
 
 def put(socket: Any, frames: Sequence[bytes]) -> None:
@@ -21,9 +23,18 @@ def put(socket: Any, frames: Sequence[bytes]) -> None:
     socket.send(frames[-1], DONTWAIT)
 
 
-def rest(socket: Any, first: Any, frames: list[bytes]) -> None:
-    """Add a message's first frame, as it was received without copying, and those behind it, which are there."""
+def rest(socket: Any, first: Any, frames: list[bytes], most: int = ANY) -> bool:
+    """Add a message's first frame, as it was received without copying, and those behind it, which are there, until
+    there are ``most``; gives whether the message goes on."""
+    receive = socket.recv
     frames.append(first.bytes)
-    while first.more:
-        first = socket.recv(copy=False)
+    while first.more and len(frames) < most:
+        first = receive(0, False)
         frames.append(first.bytes)
+    return bool(first.more)
+
+
+def skip(socket: Any, most: int) -> bool:
+    """Drop the next frames of a message that goes on, at most so many; gives whether it still does."""
+    receive = socket.recv
+    return all(receive(0, False).more for _ in range(most))

@@ -327,6 +327,86 @@ def test_who_does_not_read_is_cut_for_the_memory_it_takes_and_not_who_is_heard(
         assert receive(node) == [[bytes(2 << 20)]]
 
 
+MADE_OF_IT = connections.FRAME_FACTOR
+"""What libzmq makes of the bytes of empty frames."""
+
+
+def test_as_many_strangers_are_cut_in_one_look_as_the_excess_needs_and_nobody_else(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    size = [0]
+    monkeypatch.setattr(connections, "GIVE_BACK_S", 1e9)
+    monkeypatch.setattr(peeking, "own_bytes", lambda: size[0])
+    with listening() as node, contextlib.ExitStack() as held:
+        honest, silent, *greedy = [held.enter_context(speaker(node)) for _ in range(7)]
+        heard = node.connections._clients[greet(node, honest, b"hello")]
+        honest.sendall(b"\2" + struct.pack(">Q", 500_000) + bytes(400_000))
+        wait_until(lambda: brought(heard) > 400_000)
+        strangers = [bring(node, raw, count) for raw, count in zip(
+            greedy, (1_000_000, 900_000, 800_000, 700_000, 600_000), strict=True)]
+        size[0] = node.connections._memory_bytes + MADE_OF_IT * 2_700_000 - 100_000
+        wait_until(lambda: node.connections.cut.for_memory > 0)
+        assert [each.is_cut for each in strangers[:2]] == [True, True]
+        await_looks(node, 1)
+
+        assert node.connections.cut == connections.Counters(for_memory=3)
+        assert [each.is_cut for each in strangers] == [True, True, True, False, False]
+        size[0] = 1 << 40
+        await_looks(node, 2)
+        assert node.connections.cut == connections.Counters(for_memory=5)
+        honest.sendall(bytes(100_000))
+        assert receive(node) == [[bytes(500_000)]]
+        greet(node, silent, b"hello")
+
+
+def test_an_estimate_that_is_too_high_spares_the_others_only_for_a_while(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    size = [0]
+    monkeypatch.setattr(connections, "GIVE_BACK_S", 1e9)
+    monkeypatch.setattr(peeking, "own_bytes", lambda: size[0])
+    with listening() as node, speaker(node) as one, speaker(node) as other:
+        first, second = bring(node, one, 2_000_000), bring(node, other, 1_000_000)
+        size[0] = node.connections._memory_bytes + 1
+        wait_until(lambda: first.is_cut)
+        size[0] += connections.SPARE_BYTES
+        await_looks(node, 2)
+        assert not second.is_cut and MADE_OF_IT * 2_000_000 > 2 * connections.SPARE_BYTES
+        size[0] += 1
+        wait_until(lambda: second.is_cut)
+
+    assert node.connections.cut == connections.Counters(for_memory=2)
+
+
+def test_a_node_that_has_too_much_looks_each_time(monkeypatch: pytest.MonkeyPatch, node: Transport) -> None:
+    """Also when a look has cost much, and it grows no more."""
+    monkeypatch.setattr(connections, "SHARE", 1e12)
+    monkeypatch.setattr(connections, "GROWTH_BYTES", 1 << 60)
+    with speaker(node):
+        wait_until(lambda: bool(node.connections._open))
+        node.connections._memory_bytes = 0
+        await_looks(node, 2)
+
+
+def test_what_was_brought_and_not_read_by_the_end_is_never_read() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, \
+            socket.create_connection(server.getsockname()) as theirs, server.accept()[0] as mine:
+        theirs.sendall(bytes(100_000))
+        cookie = peeking.cookie_of(mine.fileno(), server.getsockname()[1])
+        assert cookie is not None
+        assert peeking.end(mine.fileno(), cookie)
+        assert mine.recv(1_000_000) == b""
+
+
+def bring(at: Transport, raw: socket.socket, count: int) -> connections.Connection:
+    """Have a stranger bring so many bytes of a message that does not end."""
+    before = {each.number: brought(each) for each in list(at.connections._open.values())}
+    raw.sendall(b"\1\0" * (count // 2))
+    found: list[connections.Connection] = []
+    wait_until(lambda: bool(found.extend(
+        each for each in list(at.connections._open.values())
+        if brought(each) >= before.get(each.number, 0) + count) or found))
+    return found[0]
+
+
 def brought(connection: connections.Connection) -> int:
     flow = peeking.flow_of(connection.number, connection.cookie)
     assert flow is not None

@@ -17,8 +17,10 @@ from skuld_py.config import Limits
 from skuld_py.errors import Refused
 from skuld_py.model import columns
 from skuld_py.model.messages import Acked, Append, Failed, Got, Greet, Invite, Message, TaskRow
+from skuld_py.runtime import transport as transports
+from skuld_py.runtime.connections import Counters
 from skuld_py.runtime.transport import Traffic, Transport
-from skuld_py.wire.codec import Envelope, decode, encode
+from skuld_py.wire.codec import FRAMES_MAX, Envelope, decode, encode
 
 WAIT_S = 10.0
 CLUSTER = "test"
@@ -256,6 +258,60 @@ def test_a_frame_beyond_the_limit_cuts_its_connection_and_no_other() -> None:
         assert decode(take(anna)[1]).messages == (Greet(1),)
         anna.wait(50)
         assert anna.receive(10) == []
+
+
+def test_a_message_of_too_many_frames_is_dropped_in_parts_and_its_connection_is_cut(
+        caplog: pytest.LogCaptureFixture) -> None:
+    too_many = FRAMES_MAX + 50_000
+    with transport("anna") as anna, client_of(anna) as rude, client_of(anna) as polite:
+        ask(rude, Greet(1))
+        culprit, _ = take(anna)
+        rude.send_multipart([b""] * too_many)
+        insist_on_a_part(anna)
+        ask(polite, Greet(2))
+        parts, arrived = 0, list[tuple[bytes, list[bytes]]]()
+        while anna._is_amid:
+            anna.wait(None)
+            arrived += anna.receive(10)
+            parts += 1
+        assert too_many // transports._BATCH_FRAMES <= parts < 100, "all at once, or one by one"
+        (client, frames), = arrived or [take(anna)]
+        assert decode(frames).messages == (Greet(2),) and client != culprit
+        assert anna.connections.cut == Counters(too_long=1)
+        assert anna.traffic.malformed == 1 and anna.traffic.received == 2
+    assert f"more than {FRAMES_MAX} frames" in caplog.text
+
+
+def insist_on_a_part(at: Transport) -> None:
+    """Receive until the beginning of a message that is too long has come, and nothing else."""
+    deadline = time.monotonic() + WAIT_S
+    while not at._is_amid:
+        assert time.monotonic() < deadline
+        at.wait(int(WAIT_S * 1000))
+        assert at.receive(10) == []
+
+
+def test_a_message_of_as_many_frames_as_may_be_is_taken_and_the_connection_stands() -> None:
+    with transport("anna") as anna, client_of(anna) as client:
+        client.send_multipart([b""] * FRAMES_MAX)
+        assert take(anna)[1] == [b""] * FRAMES_MAX
+        assert anna.connections.cut == Counters()
+        ask(client, Greet(1))
+        assert decode(take(anna)[1]).messages == (Greet(1),)
+
+
+def test_a_batch_takes_no_more_frames_than_a_turn_has_time_for() -> None:
+    with transport("anna") as anna, client_of(anna) as client:
+        for _ in range(3 * transports._BATCH_FRAMES // FRAMES_MAX):
+            client.send_multipart([b""] * FRAMES_MAX)
+        client.send_multipart([b"last"])
+        taken: list[list[bytes]] = []
+        while taken[-1:] != [[b"last"]]:
+            anna.wait(int(WAIT_S * 1000))
+            batch = [frames for _, frames in anna.receive(100)]
+            assert sum(map(len, batch)) <= transports._BATCH_FRAMES + FRAMES_MAX
+            taken += batch
+        assert len(taken) == 3 * transports._BATCH_FRAMES // FRAMES_MAX + 1
 
 
 def test_garbage_on_the_port_harms_nobody() -> None:
