@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
+from itertools import repeat
 
 from skuld_py.config import Limits, Parameters, Timing
 from skuld_py.errors import Malformed
@@ -29,7 +30,7 @@ from skuld_py.partition.data.bulletin import Bulletin
 from skuld_py.partition.data.change import Change
 from skuld_py.partition.data.facts import Grant
 from skuld_py.partition.data.replica import Replica
-from skuld_py.partition.data.tables import PRIORITY_BYTES, place_of
+from skuld_py.partition.data.tables import PRIORITY_BYTES, id_of_head, place_of
 from skuld_py.partition.leadership.election import Election, Phase
 from skuld_py.partition.leadership.promise import EPOCHS_AHEAD, Promise, load_promise, save_promise
 from skuld_py.partition.leadership.standing import Names, Standing, load_standing, save_standing
@@ -394,20 +395,19 @@ class Vnode:
     def propose(self, now_ms: int, request: int, queue: str, heads: Sequence[bytes], lease_ms: int,
                 holder: str) -> tuple[m.Grant, Grant]:
         """Claim waiting tasks, given as their ready rows begin, on this copy; the grant must go to the cohort."""
-        at, end = len(queue) + 1, len(queue) + 1 + PRIORITY_BYTES
-        task_ids = [head[-ids.ID_BYTES :] for head in heads]
+        task_ids = list(map(id_of_head, heads))
         known = self.replica.histories(task_ids)
         if known:
             heads = self.replica.still_waiting(now_ms, heads, known)
-            task_ids = [head[-ids.ID_BYTES :] for head in heads]
+            task_ids = list(map(id_of_head, heads))
+        places = _places_of(queue, heads)
         first_token = token_of(self.epoch, self.granted + 1)
         self.granted += len(heads)
         if self.is_spent:
             self._bulletin.change(self.partition)
-        grant = Grant(task_ids, [head[:end] for head in heads], first_token, now_ms,
-                      now_ms + lease_ms, holder)
+        grant = Grant(task_ids, places, first_token, now_ms, now_ms + lease_ms, holder)
         self.replica.apply_grant(now_ms, grant, known=known)
-        priorities = b"".join([head[at:end] for head in heads])
+        priorities = b"".join([place[-PRIORITY_BYTES:] for place in places])
         message = m.Grant(request, self.partition, self.epoch, first_token, now_ms, grant.end_ms, holder,
                           queue, b"".join(task_ids), priorities)
         return message, grant
@@ -432,6 +432,15 @@ class Vnode:
                                  columns.pack_u64(tokens[start:stop]), columns.pack(errors[start:stop])))
             start = stop
         return pages
+
+
+def _places_of(queue: str, heads: Sequence[bytes]) -> list[bytes]:
+    """Where waiting tasks of a queue are, by their ready rows. Those of one grant mostly have one priority."""
+    end = len(queue) + 1 + PRIORITY_BYTES
+    first = heads[0][:end] if heads else b""
+    if all(map(bytes.startswith, heads, repeat(first))):
+        return [first] * len(heads)
+    return [head[:end] for head in heads]
 
 
 def _grant_of(request: m.Grant, task_ids: Sequence[bytes]) -> Grant:

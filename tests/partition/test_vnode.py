@@ -18,7 +18,7 @@ from skuld_py.partition.data.facts import Amendment
 from skuld_py.partition.data.tables import place_of
 from skuld_py.partition.leadership.election import Phase
 from skuld_py.partition.leadership.promise import Promise
-from skuld_py.partition.vnode import Role, Vnode
+from skuld_py.partition.vnode import Role, Vnode, _places_of
 from skuld_py.simulation.world.disk import MemoryStore
 
 NOW = 1_000_000
@@ -491,3 +491,12 @@ def test_a_pending_cohort_is_told_of_and_outlives_a_restart() -> None:
     again.settle(0, 3, 3, NEW)
     assert [(row.era, row.cohort) for row in again.cohorts_for(1)] == [(3, NEW)]
     assert again.cohorts_for(3) == []
+
+
+def test_each_task_of_a_grant_has_a_place_of_its_own() -> None:
+    places = [place_of(Header("q", priority)) for priority in (7, 7, 0)]
+    heads = [place + bytes([number]) * 20 for number, place in enumerate(places)]
+
+    assert _places_of("q", heads) == places
+    assert _places_of("q", heads[:2]) == places[:2]
+    assert _places_of("q", []) == []

@@ -28,6 +28,7 @@ from skuld_py.node.operations.operation import Host, Origin
 from skuld_py.partition.data.change import Change
 from skuld_py.partition.data.facts import Amendment, Grant
 from skuld_py.partition.data.rows import in_messages, merge_rows, read_rows
+from skuld_py.partition.data.tables import id_of_head
 from skuld_py.partition.vnode import Vnode
 
 NOTHING = columns.pack([])
@@ -113,16 +114,18 @@ class GrantOperation(CohortOperation):
         left = self.host.limits.batch_bytes
         kept: dict[int, list[bytes]] = {}
         for partition, heads in picked.items():
-            task_ids = [head[-ids.ID_BYTES :] for head in heads]
+            task_ids = list(map(id_of_head, heads))
             bodies = [body or b"" for body in vnodes[partition].replica.bodies(task_ids)]
-            sizes = list(accumulate(map(len, bodies)))
-            fitting = bisect_right(sizes, left) or (0 if self._bodies else 1)
+            size, fitting = sum(map(len, bodies)), len(heads)
+            if size > left:
+                sizes = list(accumulate(map(len, bodies)))
+                fitting = bisect_right(sizes, left) or (0 if self._bodies else 1)
             if fitting:
                 kept[partition] = heads[:fitting]
                 self._bodies.update(zip(task_ids[:fitting], bodies, strict=False))
             if fitting < len(heads):
                 return kept
-            left -= sizes[-1]
+            left -= size
         return kept
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
@@ -213,5 +216,5 @@ class GrantOperation(CohortOperation):
             task_ids = grant.ids[start:stop]
             if task_ids:
                 yield m.ClaimBatch(b"".join(task_ids), grant.first_token + start, grant.end_ms,
-                                   columns.pack([self._bodies[task_id] for task_id in task_ids]))
+                                   columns.pack(list(map(self._bodies.__getitem__, task_ids))))
             start = stop + 1

@@ -13,13 +13,17 @@ the windows of unique names, see ``windows``.
 from __future__ import annotations
 
 import struct
+from operator import itemgetter
 
 from skuld_py.model.body import PRIORITY_MAX, Body, Header
+from skuld_py.model.ids import ID_BYTES
 
 _U16 = struct.Struct(">H")
 _LOG = struct.Struct(">QI")
 _END = b"\xff" * 24
 PRIORITY_BYTES = 4
+id_of_head = itemgetter(slice(-ID_BYTES, None))
+"""The id at the end of a ready row's key."""
 PLAIN, ODD = b"", b"\x02"
 """What a ready row says of its task: that it is plain; or has rows besides, and then when it expires."""
 BODY_UNKNOWN, BODY_PLAIN, BODY_ODD = b"\x00", b"\x01", b"\x02"
