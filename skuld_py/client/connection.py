@@ -169,6 +169,7 @@ class Connection:
         self._left: list[zmq.Socket[bytes]] = []
         """Those over which it was so; what comes over them is still read."""
         self._half_read: tuple[zmq.Socket[bytes]] | None = None
+        """The reading of a message that is under way, or was then: its socket, in a tuple of its own."""
         self._strays: dict[int, Undo] = {}
         self._debts: dict[int, _Debt] = {}
         self.is_closed = False

@@ -27,7 +27,7 @@ from skuld_py.node.claims.claim import ClaimOperation
 from skuld_py.node.operations.household import Household
 from skuld_py.node.operations.operation import Operation, Origin
 from skuld_py.node.operations.places import Places
-from skuld_py.node.operations.quorum import Make
+from skuld_py.node.operations.quorum import Make, eras_of
 from skuld_py.node.peer_door import FUTURE_MS_MAX, PeerService
 from skuld_py.node.reads.counts import CountOperation
 from skuld_py.node.reads.ends import AwaitOperation, ReadLogOperation
@@ -107,11 +107,6 @@ class ClientService:
                           " join and for their first election; try again, or see 'skuld status'")
         return groups
 
-    def _eras(self, partitions: Sequence[int]) -> bytes:
-        """By which cohorts this node counts."""
-        return columns.pack_u64([number for partition in partitions
-                                 for number in (partition, self._node.vnode(partition).standing.era)])
-
     def _w(self, w: int) -> int:
         replicas = self._node.parameters.replicas
         if w > replicas:
@@ -148,7 +143,7 @@ class ClientService:
 
     def _peek(self, task_ids: Sequence[bytes]) -> Make:
         asked = b"".join(task_ids)
-        return lambda request, partitions: m.Get(request, asked, self._eras(partitions), is_bare=True)
+        return lambda request, partitions: m.Get(request, asked, eras_of(self._node, partitions), is_bare=True)
 
     def _write_unsettled(self, now_ms: int, origin: Origin, message: m.Enqueue, named: Mapping[bytes, Named],
                          found: Found) -> None:
@@ -180,7 +175,7 @@ class ClientService:
 
         def make(request: int, partitions: list[int]) -> m.Replicate:
             about = tuple(batch for partition in partitions for batch in parts[partition])
-            return m.Replicate(request, about, self._eras(partitions))
+            return m.Replicate(request, about, eras_of(self._node, partitions))
         return WriteOperation(self._node, origin, now_ms, self._w(w), sizes, make, named, duplicates)
 
     def _check_tasks(self, now_ms: int, batches: Sequence[m.TaskBatch]) -> None:
@@ -213,7 +208,7 @@ class ClientService:
         sizes = dict.fromkeys(self._group(message.id), 1)
 
         def make(request: int, partitions: list[int]) -> m.Append:
-            return attrs.evolve(message, request=request, eras=self._eras(partitions), proofs=b"")
+            return attrs.evolve(message, request=request, eras=eras_of(self._node, partitions), proofs=b"")
         return WriteOperation(self._node, origin, now_ms, self._w(message.w), sizes, make)
 
     def _complete(self, now_ms: int, origin: Origin, message: m.Complete) -> Operation:
@@ -222,7 +217,7 @@ class ClientService:
         groups = self._group(message.ids)
 
         def make(request: int, partitions: list[int]) -> m.Complete:
-            eras = self._eras(partitions)
+            eras = eras_of(self._node, partitions)
             if len(partitions) == len(groups):
                 return m.Complete(request, message.w, now_ms, message.ids, message.tokens, eras, message.results)
             kept = [index for partition in partitions for index in groups[partition]]
@@ -242,7 +237,7 @@ class ClientService:
         def mark(at_ms: int) -> Operation:
             def make(request: int, partitions: list[int]) -> m.Cancel:
                 kept = b"".join(task_ids[index] for partition in partitions for index in groups[partition])
-                return m.Cancel(request, message.w, at_ms, kept, self._eras(partitions))
+                return m.Cancel(request, message.w, at_ms, kept, eras_of(self._node, partitions))
             return WriteOperation(self._node, origin, at_ms, w, sizes, make)
         return CancelOperation(self._node, origin, now_ms, task_ids, mark)
 
@@ -291,7 +286,7 @@ class ClientService:
 
     def _get(self, now_ms: int, origin: Origin, message: m.Get) -> Operation:
         def make(request: int, partitions: list[int]) -> m.Get:
-            return m.Get(request, message.ids, self._eras(partitions), is_bare=message.is_bare)
+            return m.Get(request, message.ids, eras_of(self._node, partitions), is_bare=message.is_bare)
         task_ids, least = ids.split(message.ids), columns.unpack_u64(message.least)
         return GetOperation(self._node, origin, now_ms, task_ids, self._group(message.ids), make,
                             dict(zip(task_ids, least, strict=False)))

@@ -12,8 +12,6 @@ from typing import Any
 
 DONTWAIT, SNDMORE = 1, 2
 """As in ``zmq.h``."""
-ANY = 1 << 62
-"""More frames than there can be."""
 
 
 def put(socket: Any, frames: Sequence[bytes]) -> None:
@@ -23,7 +21,7 @@ def put(socket: Any, frames: Sequence[bytes]) -> None:
     socket.send(frames[-1], DONTWAIT)
 
 
-def rest(socket: Any, first: Any, frames: list[bytes], most: int = ANY) -> bool:
+def rest(socket: Any, first: Any, frames: list[bytes], most: int) -> bool:
     """Add a message's first frame, as it was received without copying, and those behind it, which are there, until
     there are ``most``; gives whether the message goes on."""
     receive = socket.recv

@@ -45,7 +45,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "return bool(self._key) and now_ms >= self._from_ms", "return bool(self._key) and not self._from_ms",
            "C22", DRAWN, seeds=0),
     mutant("proofs-between-nodes", "nodes of the release before are sent a field that they cannot read", ASKING,
-           "eras=self._eras(partitions), proofs=b\"\")", "eras=self._eras(partitions))", "C22",
+           "eras=eras_of(self._node, partitions), proofs=b\"\")", "eras=eras_of(self._node, partitions))", "C22",
            PROOFS + "test_proofs_go_to_who_claims_and_to_nobody_else", seeds=0),
     mutant("proofs-to-old-clients", "a client of the release before is sent a field that it cannot read",
            "node/claims/claim.py",
