@@ -22,6 +22,7 @@ from skuld_py.model.history import FAILED, History, decode_history
 from skuld_py.model.outcomes import ERROR_SEQ, entries_of, result_of
 from skuld_py.model.state import end_of
 from skuld_py.node.operations.operation import Host, Operation, Origin
+from skuld_py.node.operations.quorum import eras_of
 from skuld_py.node.reads.get import ReadOperation, Rows
 
 LOOK_MS = 5_000
@@ -82,8 +83,7 @@ class Watch(Operation):
         """What keepers of some partitions are asked about some tasks."""
         kept = [task_id for task_id in task_ids
                 if ids.partition_of(task_id, self.host.parameters.partitions) in partitions]
-        eras = columns.pack_u64([number for partition in partitions
-                                 for number in (partition, self.host.vnode(partition).standing.era)])
+        eras = eras_of(self.host, partitions)
         return m.Interest(request, self.request, b"".join(kept), eras, *self.page())
 
     def page(self) -> tuple[int, int, int]:

@@ -38,6 +38,7 @@ from skuld_py.model.body import encode_body
 from skuld_py.model.schedule import Almanac, Schedule, Search, home_of, tick_after
 from skuld_py.node.operations.household import Household
 from skuld_py.node.operations.operation import Origin
+from skuld_py.node.operations.quorum import eras_of
 from skuld_py.node.writes.write import Named, WriteOperation
 from skuld_py.partition.leadership.quorum import majority
 from skuld_py.partition.vnode import Vnode
@@ -74,8 +75,7 @@ class TickOperation(WriteOperation):
         partition = ids.partition_of(task_id, host.parameters.partitions)
 
         def make(request: int, partitions: list[int]) -> m.Replicate:
-            era = host.vnode(partition).standing.era
-            return m.Replicate(request, (batch,), columns.pack_u64([partition, era]))
+            return m.Replicate(request, (batch,), eras_of(host, [partition]))
         super().__init__(host, Origin(0), now_ms, majority(host.parameters.replicas), {partition: 1}, make,
                          {task_id: Named({0: record})})
 
