@@ -444,6 +444,9 @@ def _places_of(queue: str, heads: Sequence[bytes]) -> list[bytes]:
 
 
 def _grant_of(request: m.Grant, task_ids: Sequence[bytes]) -> Grant:
-    base = request.queue.encode() + b"\0"
-    places = columns.wrap(columns.split(request.priorities, PRIORITY_BYTES), base)
+    base, first = request.queue.encode() + b"\0", request.priorities[:PRIORITY_BYTES]
+    if request.priorities == first * len(task_ids):
+        places = [base + first] * len(task_ids)
+    else:
+        places = columns.wrap(columns.split(request.priorities, PRIORITY_BYTES), base)
     return Grant(task_ids, places, request.first_token, request.start_ms, request.end_ms, request.holder)

@@ -106,19 +106,26 @@ class Filing(Turns):
         """File tasks that had no history and now have a claim."""
         if not ids:
             return
-        found = self._store.pop_many("ready", [self._prefix + head for head in map(add, places, ids)])
+        found = self._store.pop_many("ready", self._ready_keys(ids, places))
         if found.count(PLAIN) < len(found):
             odd = [index for index, was in enumerate(found) if was != PLAIN]
             self._claim_odd(now_ms, [(ids[index], places[index], found[index] is not None) for index in odd])
             ids, places = ([column[index] for index, was in enumerate(found) if was == PLAIN]
                            for column in (ids, places))
         at = self._prefix + deadline_ms.to_bytes(8, "big")
-        held = map(BODY_PLAIN.__add__, places)
-        self._store.put_many("lease", list(zip(columns.wrap(ids, at), held, strict=True)))
-        for place, count in Counter(places).items():
+        counts = Counter(places)
+        held = repeat(BODY_PLAIN + places[0]) if len(counts) == 1 else map(BODY_PLAIN.__add__, places)
+        self._store.put_many("lease", list(zip(columns.wrap(ids, at), held, strict=False)))
+        for place, count in counts.items():
             self.tally.add(tables.queue_of(place), State.CLAIMED, count)
             self.tally.add(tables.queue_of(place), State.WAITING, -count)
         self._note("lease", deadline_ms)
+
+    def _ready_keys(self, ids: Sequence[bytes], places: Sequence[bytes]) -> list[bytes]:
+        """Most of those that are claimed together wait at one place."""
+        if places.count(places[0]) == len(places):
+            return columns.wrap(ids, self._prefix + places[0])
+        return list(map(self._prefix.__add__, map(add, places, ids)))
 
     def _claim_odd(self, now_ms: int, rows: Sequence[tuple[bytes, bytes, bool]]) -> None:
         keys = [self._prefix + task_id for task_id, _, _ in rows]

@@ -210,7 +210,8 @@ class Replica:
             fresh = [index for index in fresh if index not in skipped and prefix + ids[index] not in known]
             ids, places = [ids[index] for index in fresh], [places[index] for index in fresh]
         keys = columns.wrap(ids, prefix)
-        tokens = columns.split(columns.pack_u64([first + index for index in fresh]), 8)
+        numbers = range(first, first + len(ids)) if len(fresh) == len(grant.ids) else [first + at for at in fresh]
+        tokens = columns.split(columns.pack_u64(numbers), 8)
         rows = list(zip(keys, columns.wrap(tokens, head, tail), strict=True))
         self.tree.toggle(merkle.HISTORY, keys, self.store.put_many("history", rows))
         self.filing.move_to_lease(now_ms, grant.end_ms + self.skew_ms, ids, places)
