@@ -15,10 +15,11 @@ from skuld_py.model.history import FAILED, HISTORY_HEAD, SNOOZED, History, encod
 from skuld_py.model.ids import IdMint
 from skuld_py.partition.data.change import Change
 from skuld_py.partition.data.facts import Amendment
-from skuld_py.partition.data.tables import place_of
+from skuld_py.partition.data.replica import Replica
+from skuld_py.partition.data.tables import PRIORITY_BYTES, place_of
 from skuld_py.partition.leadership.election import Phase
 from skuld_py.partition.leadership.promise import Promise
-from skuld_py.partition.vnode import Role, Vnode, _places_of
+from skuld_py.partition.vnode import Role, Vnode, _grant_of, _places_of
 from skuld_py.simulation.world.disk import MemoryStore
 
 NOW = 1_000_000
@@ -500,3 +501,21 @@ def test_each_task_of_a_grant_has_a_place_of_its_own() -> None:
     assert _places_of("q", heads) == places
     assert _places_of("q", heads[:2]) == places[:2]
     assert _places_of("q", []) == []
+
+
+def test_a_follower_files_each_task_of_a_grant_where_it_waited() -> None:
+    headers = [Header("q", priority) for priority in (7, 7, 0)]
+    places, task_ids = list(map(place_of, headers)), IdMint(1).mint(1_000, 3, 0)
+    replica = Replica(0, MemoryStore(), 0)
+    for header, task_id in zip(headers, task_ids, strict=True):
+        replica.store_tasks(NOW, header.encode(), [task_id], [b""])
+
+    for count in (2, 3):
+        request = m.Grant(1, 0, 1, token_of(1, 1), NOW, NOW + 50, "me", "q", b"".join(task_ids[:count]),
+                          b"".join([place[-PRIORITY_BYTES:] for place in places[:count]]))
+        assert _grant_of(request, task_ids[:count]).places == places[:count]
+    replica.apply_grant(NOW, _grant_of(request, task_ids))
+
+    assert [(task_id, place) for _, task_id, place in replica.filing.leases(b"", 9)] == [*zip(task_ids, places,
+                                                                                               strict=True)]
+    assert replica.filing.heads("q", None, 9) == []
