@@ -1,8 +1,8 @@
 """The node: coordinator, replicas and elections of one process as one machine.
 
 ``step`` is the only way its state changes; the same history of (now, event) gives the same effects.
-It routes: clients' requests to ``client_door``, peers' requests to ``peer_door``, answers to the operation
-that waits for them, the registry's news to those whom it concerns. Messages to itself are queued and
+It routes: clients' requests to ``client_door``, peers' requests to the features that own them, answers to the
+operation that waits for them, the registry's news to those whom it concerns. Messages to itself are queued and
 handled in the same step.
 
 It holds no task in memory: only promises, candidacies, operations in flight, and what gossip said.
@@ -43,10 +43,13 @@ from skuld_py.node.claims.claim import ClaimOperation
 from skuld_py.node.claims.horizons import Horizons
 from skuld_py.node.claims.lapses import Lapses
 from skuld_py.node.claims.parked import Parking
-from skuld_py.node.client_door import ClientService
+from skuld_py.node.claims.requests import ClaimRequests
+from skuld_py.node.client_door import ClientDoor
 from skuld_py.node.copies.exchanges import Comparing
 from skuld_py.node.copies.moves import Moving
+from skuld_py.node.copies.requests import CopyRequests
 from skuld_py.node.dependencies.both_sides import Depending
+from skuld_py.node.knowledge.floor import Floor
 from skuld_py.node.knowledge.heads import Router
 from skuld_py.node.knowledge.interests import Interests
 from skuld_py.node.knowledge.leaders import Leaderships
@@ -54,24 +57,26 @@ from skuld_py.node.knowledge.notary import Notary
 from skuld_py.node.knowledge.settings import Settings
 from skuld_py.node.leadership.clocks import Timekeeper, Verdict
 from skuld_py.node.leadership.elections import Steward
+from skuld_py.node.leadership.requests import LeadershipRequests
 from skuld_py.node.leadership.status import described
 from skuld_py.node.life.identity import note_joined
 from skuld_py.node.limits.borrower import Borrowing
 from skuld_py.node.limits.lender import Lender
+from skuld_py.node.limits.requests import LimitRequests
+from skuld_py.node.operations.admission import Admission
 from skuld_py.node.operations.operation import Borrower, Operation, Origin, Waiter
+from skuld_py.node.operations.requests import Feature, asked_of, served_of
 from skuld_py.node.operations.timers import Timers
-from skuld_py.node.peer_door import PeerService
+from skuld_py.node.reads.requests import ReadRequests
+from skuld_py.node.retention.requests import RetentionRequests
 from skuld_py.node.schedules.ticks import Scheduling
+from skuld_py.node.writes.requests import WriteRequests
+from skuld_py.node.writes.setting import SettingRequests
 from skuld_py.partition.candidacy import Candidacy
 from skuld_py.partition.copies.exchange import Pass
 from skuld_py.partition.data.bulletin import Bulletin
 from skuld_py.partition.leadership.suspicion import suspects
 from skuld_py.partition.vnode import Vnode
-
-FLOOR_KEY = b"floor"
-_OF_CLOCKS = (m.AskTime, m.ToldTime)
-FLOOR_STEP_MS = 1_000
-"""The id floor is stored ahead by this much, so that it is written once a second at most."""
 
 
 class Node:
@@ -118,12 +123,19 @@ class Node:
         self.lender = Lender(self, self._steward.led_since)
         self._parking = Parking(self, self._steward, self._borrowing)
         self._horizons = Horizons(self._parking.note_leftover)
-        self._peers = PeerService(self, self._steward, self._comparing, self._moving, self._borrowing, self.lender)
-        self._pages = self._peers.pages
         self._scheduling = Scheduling(self, almanac)
-        self._clients = ClientService(self, self._peers, self._scheduling)
-        self._stored_floor_ms = int.from_bytes(store.get("meta", FLOOR_KEY) or b"", "big")
-        self._peers.floor_ms = self._stored_floor_ms
+        self._floor = Floor(store)
+        admission = Admission(self)
+        self._claims = ClaimRequests(self, admission)
+        self._reads = ReadRequests(self, admission)
+        self._pages = self._reads.pages
+        features: list[Feature] = [
+            WriteRequests(self, admission, self._floor), self._claims, self._reads,
+            SettingRequests(self, self._scheduling.check), LimitRequests(self.lender, self._borrowing),
+            LeadershipRequests(self, self._floor, self._steward, self._moving), self.timekeeper, self._depending,
+            CopyRequests(self, self._comparing), RetentionRequests(self, self._steward.collecting)]
+        self._clients = ClientDoor(self, asked_of(features))
+        self._served = served_of(features)
 
     # -- the machine ---------------------------------------------------------------------------
 
@@ -192,11 +204,9 @@ class Node:
 
     def _receive(self, now_ms: int, peer: str, message: m.Message) -> None:
         try:
-            if isinstance(message, _OF_CLOCKS):
-                self.timekeeper.on_message(now_ms, peer, message)
-                return
-            if self._peers.handles(message):
-                answer = self._peers.serve(now_ms, peer, message)
+            serve = self._served.get(type(message))
+            if serve is not None:
+                answer = serve(now_ms, peer, message)
                 if answer is not None:
                     self.send(peer, answer)
                 return
@@ -248,7 +258,7 @@ class Node:
             self._lapses.settle()
         if self.bulletin.touched:
             self._steward.settle()
-        self._keep_floor()
+        self._floor.keep()
 
     def _inquire(self, now_ms: int) -> None:
         """Read the documents of partitions of which peers said more than is known."""
@@ -268,11 +278,6 @@ class Node:
     def _drain(self, now_ms: int) -> None:
         while self._to_self:
             self._receive(now_ms, self.me.name, self._to_self.popleft())
-
-    def _keep_floor(self) -> None:
-        if self._peers.floor_ms > self._stored_floor_ms:
-            self._stored_floor_ms = self._peers.floor_ms + FLOOR_STEP_MS
-            self._store.put_many("meta", [(FLOOR_KEY, self._stored_floor_ms.to_bytes(8, "big"))])
 
     # -- the registry's news -------------------------------------------------------------------
 
@@ -347,8 +352,7 @@ class Node:
         """Forget it."""
         self._operations.pop(operation.request, None)
         self._horizons.drop(operation)
-        self._clients.waits.leave(operation.request)
-        self._clients.listings.leave(operation.request)
+        self._reads.leave(operation.request)
         if isinstance(operation, ClaimOperation):
             self._parking.remove(operation)
         self._timers.forget()
@@ -465,7 +469,7 @@ class Node:
         """Give back claims whose client has gone or was answered already."""
         for batch in claimed.batches:
             tokens = [batch.first_token + index for index in range(len(batch.ids) // ids.ID_BYTES)]
-            self._clients.release(now_ms, batch.ids, columns.pack_u64(tokens))
+            self._claims.release(now_ms, batch.ids, columns.pack_u64(tokens))
 
     def owe(self, peer: str, partitions: Collection[int]) -> None:
         """A peer may lack copies."""

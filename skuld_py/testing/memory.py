@@ -27,7 +27,7 @@ from skuld_py.client.verbs import TIMEOUT_S, Verbs
 from skuld_py.errors import Malformed, Refused, Uncertain
 from skuld_py.model.ids import TaskId
 from skuld_py.model.messages import Failed, Message
-from skuld_py.node.client_door import too_many_owners
+from skuld_py.node.operations.admission import too_many_owners
 from skuld_py.testing.running import Middlewares, Ran, run_until_empty
 from skuld_py.testing.single_node import SingleNode
 from skuld_py.wire.codec import Envelope, decode, encode

@@ -90,8 +90,8 @@ def test_who_was_an_hour_ahead_enqueues_as_soon_as_the_clock_is_right() -> None:
 def test_a_floor_that_no_node_takes_is_passed_over() -> None:
     """As a node whose clock is ahead tells it, or one of an earlier release that was ahead once."""
     with MemoryClient() as client:
-        peers = client.cluster._node._node._peers
-        object.__setattr__(peers, "floor", lambda now_ms: now_ms + HOUR_MS)
+        floor = client.cluster._node._node._floor
+        object.__setattr__(floor, "told", lambda now_ms: now_ms + HOUR_MS)
         for way in (lambda: client.enqueue("q", b"x"), lambda: client.enqueue_many("q", [b"x"])[0]):
             assert time_of(way()) <= client.cluster.wall_ms() + AHEAD_MS
 

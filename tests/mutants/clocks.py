@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-MINTING, ENQUEUEING, SERVING = "client/minting.py", "client/enqueueing.py", "node/peer_door.py"
+MINTING, ENQUEUEING = "client/minting.py", "client/enqueueing.py"
 SCHEDULING, SCHEDULE = "node/schedules/ticks.py", "model/schedule.py"
 DOUBTFUL = ("--profile", "doubtful")
 NODES = "tests/node/test_scheduling.py::"
@@ -36,8 +36,9 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("future-not-asked-again", "a refusal by a right clock is the caller's, though the next call succeeds",
            ENQUEUEING, "        if late:\n", "        if False and late:\n", "A2",
            MINTS + "test_a_floor_that_no_node_takes_is_passed_over", seeds=0),
-    mutant("floor-of-the-future-told", "a node tells a floor that it has from a wrong clock", SERVING,
-           "        self.floor_ms = min(self.floor_ms, now_ms + FUTURE_MS_MAX)\n", "", "A2",
+    mutant("floor-of-the-future-told", "a node tells a floor that it has from a wrong clock",
+           "node/knowledge/floor.py",
+           "        self.ms = min(self.ms, now_ms + FUTURE_MS_MAX)\n", "", "A2",
            ASKING + "test_a_floor_of_the_future_is_told_as_one_that_ids_may_be_above", seeds=0),
     mutant("definition-of-tomorrow-kept", "a schedule is kept as made when a wrong clock says", SCHEDULE,
            "since_ms=min(self.since_ms, now_ms))", "since_ms=max(self.since_ms, 0 * now_ms))", "C20",

@@ -182,7 +182,8 @@ MUTANTS: tuple[Mutant, ...] = (
            "        is_refounding = vote.settled > 0 and not self.document.epoch\n",
            "        is_refounding = False\n", "C5",
            ELECTIONS + "test_memory_of_a_leader_forbids_to_begin_anew", seeds=0),
-    mutant("leader-deaf-to-its-cohort", "a leader without a majority in hearing goes on", "node/leadership/elections.py",
+    mutant("leader-deaf-to-its-cohort", "a leader without a majority in hearing goes on",
+           "node/leadership/elections.py",
            "        if not has_majority(vnode.election.cohort, heard):\n            vnode.resign(now_ms)\n",
            "        if False:\n            vnode.resign(now_ms)\n", "A4", GRANTINGS + "test_a_leader_that_hears_no_majority_resigns"),
 )

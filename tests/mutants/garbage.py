@@ -6,7 +6,7 @@ from mutants.mutant import Edit, Mutant, mutant
 
 COLLECTING, DELETING = "node/retention/slices.py", "node/retention/replica_side.py"
 GARBAGE, WATERMARK = "partition/copies/garbage.py", "partition/data/watermark.py"
-REPLICA, EXCHANGE, SERVING = "partition/data/replica.py", "partition/copies/exchange.py", "node/peer_door.py"
+REPLICA, EXCHANGE = "partition/data/replica.py", "partition/copies/exchange.py"
 STATE, FILING, NEEDS = "model/state.py", "partition/data/filing.py", "partition/data/needs.py"
 NODES, COPIES = "tests/node/test_collecting.py::", "tests/partition/test_garbage.py::"
 OFFERS = "tests/node/test_offering.py::"
@@ -81,7 +81,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("voter-of-another-is-closed", "a deposed leader closes and collects", DELETING,
            " or (is_voter and epoch < vnode.promise.epoch)\n", "\n", "D10",
            NODES + "test_a_voter_of_a_newer_leader_refuses_and_the_old_one_resigns", seeds=0),
-    mutant("enqueue-below-closed", "a task is added below the watermark", SERVING,
+    mutant("enqueue-below-closed", "a task is added below the watermark", "node/writes/keep.py",
            "            late = unknown_below(vnode.replica, task_ids)\n", "            late: list[bytes] = []\n",
            "D10",
            NODES + "test_an_id_below_the_watermark_is_refused_by_name_and_remedy"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mutants.mutant import Edit, Mutant, mutant
 
 BODY, REPLICA, ROWS = "model/body.py", "partition/data/replica.py", "partition/data/rows.py"
-STORING, ASKING, MERGING = "node/writes/write.py", "node/client_door.py", "node/reads/merge.py"
+STORING, MERGING = "node/writes/write.py", "node/reads/merge.py"
 TABLES, WINDOWS, LISTING = "partition/data/tables.py", "partition/data/windows.py", "node/reads/listing.py"
 OWN, MACHINES = "tests/partition/test_names.py::", "tests/node/test_names.py::"
 FILED, LISTED = "tests/partition/test_replica.py::", "tests/node/test_listing.py::"
@@ -36,12 +36,14 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("rival-not-told", "of two at the same time both are told that theirs is new", STORING,
            "                    self._duplicates.update(", "                    dict[int, None]().update(", "C18",
            MACHINES + "test_of_two_at_the_same_time_the_one_that_no_majority_took_is_told", seeds=0),
-    mutant("name-not-asked-for", "a later call by a clock that is behind rewrites what was acknowledged", ASKING,
+    mutant("name-not-asked-for", "a later call by a clock that is behind rewrites what was acknowledged",
+           "node/writes/requests.py",
            "        Naming(then).begin(now_ms, self._node, origin, [*named], self._peek)\n",
            "        then(now_ms, {})\n", "C18",
            MACHINES + "test_a_later_call_by_a_clock_that_is_behind_changes_nothing_and_is_told", seeds=60),
-    mutant("no-more-copies", "what is there is not copied to as many nodes as are asked for", ASKING,
-           "        if self._w(message.w) > majority(", "        if self._w(message.w) > 2 * majority(", "D7",
+    mutant("no-more-copies", "what is there is not copied to as many nodes as are asked for",
+           "node/writes/requests.py",
+           "owners(message.w) > majority(", "owners(message.w) > 2 * majority(", "D7",
            MACHINES + "test_more_copies_of_what_is_there_are_made_for_who_asks_for_them", seeds=0),
     mutant("names-refused-twice", "a request of many names is answered more than once", "node/writes/names.py",
            "        if not self._naming.is_refused:\n", "        if True:\n", "A2",
@@ -49,10 +51,11 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("as-old-as-its-window", "a task of a unique name is shown as old as its window", "model/task.py",
            "        return self.made_ms or time_of(self.id)\n", "        return time_of(self.id)\n", "A3",
            "tests/testing/test_memory.py::test_a_unique_name_stands_for_its_task_whatever_becomes_of_it", seeds=0),
-    mutant("any-clock-names", "a clock far behind replaces what was acknowledged long ago", ASKING,
+    mutant("any-clock-names", "a clock far behind replaces what was acknowledged long ago", "node/writes/tasks.py",
            "    if not now_ms - skew_ms - LATE_MS_MAX <= made_ms", "    if not 0 <= made_ms", "A2",
            MACHINES + "test_a_clock_that_is_far_off_names_nothing", seeds=0),
-    mutant("window-longer-than-kept", "a name is promised for longer than its task is kept", ASKING,
+    mutant("window-longer-than-kept", "a name is promised for longer than its task is kept",
+           "node/writes/tasks.py",
            "    if keep_ms and window_ms > keep_ms:\n", "    if False:\n", "D10",
            MACHINES + "test_a_window_longer_than_ended_tasks_are_kept_is_refused_by_name_and_remedy", seeds=0),
     mutant("names-with-dependencies", "what is met of one content is taken for what another waits for",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-BODY, PRELUDE, RULES, ASKING = "model/body.py", "model/prelude.py", "wire/rules.py", "node/client_door.py"
+BODY, PRELUDE, RULES = "model/body.py", "model/prelude.py", "wire/rules.py"
 OPTIONS, PRELUDES, CLAIMS = "client/options.py", "client/preludes.py", "client/claims.py"
 BODIES = "tests/model/test_body.py::"
 WIRE = "tests/wire/test_malformed.py::test_what_is_malformed_is_refused_by_field"
@@ -63,17 +63,19 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("slot-not-in-id", "a unique name is one task for ever", "model/ids.py",
            "_hash(queue, name, str(slot_ms), key)", "_hash(queue, name, key)", "C18",
            "tests/model/test_ids.py::test_a_unique_name_is_one_id_in_each_window", seeds=0),
-    mutant("plain-tasks-in-lanes", "a task without a key is taken under an id of a lane", ASKING,
-           "            elif ids.any_laned(batch.ids):\n", "            elif False:\n", "A2", REFUSED, seeds=0),
-    mutant("times-measured-as-payload", "a payload within the limit is refused for its times", ASKING,
+    mutant("plain-tasks-in-lanes", "a task without a key is taken under an id of a lane", "node/writes/tasks.py",
+           "        elif ids.any_laned(batch.ids):\n", "        elif False:\n", "A2", REFUSED, seeds=0),
+    mutant("times-measured-as-payload", "a payload within the limit is refused for its times",
+           "node/writes/tasks.py",
            "        payloads.append(rest[size:])\n", "        payloads.append(rest)\n", "A2",
            DOOR + "test_times_that_make_sense_are_taken_and_are_not_measured", seeds=0),
-    mutant("payloads-with-times-unmeasured", "a payload beyond the limit is taken with a time", ASKING,
+    mutant("payloads-with-times-unmeasured", "a payload beyond the limit is taken with a time",
+           "node/writes/tasks.py",
            "        payloads.append(rest[size:])\n", "        payloads.append(b\"\")\n", "A2", REFUSED, seeds=0),
-    mutant("expiry-first", "a task that nobody can ever claim is taken", ASKING,
+    mutant("expiry-first", "a task that nobody can ever claim is taken", "node/writes/tasks.py",
            "    if 0 < expires_ms <= not_before_ms:\n", "    if 0 < expires_ms < not_before_ms:\n", "A2",
            REFUSED, seeds=0),
-    mutant("no-latest-time", "a time in another unit is taken", ASKING,
+    mutant("no-latest-time", "a time in another unit is taken", "node/writes/tasks.py",
            "    if max(not_before_ms, expires_ms) > now_ms + AHEAD_MS_MAX:\n", "    if False:\n", "A2",
            REFUSED, seeds=0),
     mutant("one-batch-for-all", "tasks with and without times share a header", OPTIONS,

@@ -6,8 +6,8 @@ from mutants.mutant import Mutant, mutant
 
 VNODE, CANDIDACY, REPLICA, EXCHANGE = (
     "partition/vnode.py", "partition/candidacy.py", "partition/data/replica.py", "partition/copies/exchange.py")
-RULES, SCHEMA, SERVING, GOSSIPING, NODE = (
-    "wire/rules.py", "wire/schema.py", "node/peer_door.py", "node/leadership/gossip.py", "node/node.py")
+RULES, SCHEMA, KEEPING, GOSSIPING, NODE = (
+    "wire/rules.py", "wire/schema.py", "node/writes/keep.py", "node/leadership/gossip.py", "node/node.py")
 BELIEF = "tests/node/test_belief.py::"
 MALFORMED = "tests/wire/test_malformed.py"
 SIEGE = "tests/wire/test_siege.py::test_a_siege_changes_nothing_that_it_must_not"
@@ -57,11 +57,11 @@ MUTANTS: tuple[Mutant, ...] = (
              "<= request.start_ms + LEASE_MS_MAX:",
              "<= request.end_ms:"),
     _seen_by(SIEGE, "undated-completions",
-             "a peer completes and cancels at no time", SERVING,
+             "a peer completes and cancels at no time", KEEPING,
              "    if not message.at_ms:\n",
              "    if False:\n"),
     _seen_by(SIEGE, "floor-in-the-future",
-             "one id of a far time lifts the floor of all", SERVING,
+             "one id of a far time lifts the floor of all", KEEPING,
              "min(newest_ms, ids.time_of(max(task_ids)))",
              "ids.time_of(max(task_ids))"),
     _seen_by(SIEGE, "ids-of-other-partitions",

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-PROVING, ASKING, HOLDING = "node/knowledge/notary.py", "node/client_door.py", "client/holding.py"
+PROVING, HOLDING = "node/knowledge/notary.py", "client/holding.py"
 PROOFS = "tests/node/test_proving.py::"
 DRAWN = PROOFS + "test_a_key_is_drawn_while_nodes_run_and_claims_from_before_count_for_a_while"
 NEVER = PROOFS + "test_what_was_never_granted_does_nothing"
 AGAIN = PROOFS + "test_an_answer_is_known_again_as_a_whole_and_nothing_else_is"
-CHECK = "        self._check_claims(now_ms, message.ids, message.tokens, message.proofs)\n"
+CHECK = "        self._node.notary.check(now_ms, message.ids, message.tokens, message.proofs)\n"
 
 MUTANTS: tuple[Mutant, ...] = (
-    mutant("complete-by-anybody", "a completion is stored under a token that nobody was granted", ASKING,
-           CHECK + '        self._check_entries("results", message.results)\n',
-           '        self._check_entries("results", message.results)\n', "C22"),
-    mutant("append-by-anybody", "an entry is stored under a token that nobody was granted", ASKING,
-           "        self._check_claims(now_ms, message.id, columns.pack_u64([message.token]), message.proofs)\n",
-           "", "C22"),
-    mutant("conclude-by-anybody", "who only reads ends the claims of others", ASKING,
-           CHECK + '        self._check_entries("errors", message.errors)\n',
-           '        self._check_entries("errors", message.errors)\n', "C22", NEVER + "[fail]"),
-    mutant("renew-by-anybody", "who only reads renews the claims of others", ASKING,
-           CHECK + "        self._group(message.ids)\n        return RenewOperation",
-           "        self._group(message.ids)\n        return RenewOperation", "C22", NEVER + "[renew]"),
+    mutant("complete-by-anybody", "a completion is stored under a token that nobody was granted",
+           "node/writes/requests.py",
+           CHECK + '        self._admission.check_entries("results", message.results)\n',
+           '        self._admission.check_entries("results", message.results)\n', "C22"),
+    mutant("append-by-anybody", "an entry is stored under a token that nobody was granted",
+           "node/writes/requests.py",
+           CHECK.replace("message.ids, message.tokens", "message.id, columns.pack_u64([message.token])"), "",
+           "C22"),
+    mutant("conclude-by-anybody", "who only reads ends the claims of others", "node/claims/requests.py",
+           CHECK + '        self._admission.check_entries("errors", message.errors)\n',
+           '        self._admission.check_entries("errors", message.errors)\n', "C22", NEVER + "[fail]"),
+    mutant("renew-by-anybody", "who only reads renews the claims of others", "node/claims/requests.py",
+           CHECK + "        self._admission.group(message.ids)\n        return RenewOperation",
+           "        self._admission.group(message.ids)\n        return RenewOperation", "C22", NEVER + "[renew]"),
     mutant("proof-of-the-token-alone", "one claim's proof is that of all tasks", "model/proofs.py",
            "map(key.__add__, task_ids)", "map(key.__add__, map(bytes, [0] * len(task_ids)))", "C22", NEVER),
     mutant("proof-of-the-id-alone", "one claim's proof is that of all later ones", "model/proofs.py",
@@ -44,14 +46,15 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("proofs-never-demanded", "a key that is drawn changes nothing", PROVING,
            "return bool(self._key) and now_ms >= self._from_ms", "return bool(self._key) and not self._from_ms",
            "C22", DRAWN, seeds=0),
-    mutant("proofs-between-nodes", "nodes of the release before are sent a field that they cannot read", ASKING,
+    mutant("proofs-between-nodes", "nodes of the release before are sent a field that they cannot read",
+           "node/writes/requests.py",
            "eras=eras_of(self._node, partitions), proofs=b\"\")", "eras=eras_of(self._node, partitions))", "C22",
            PROOFS + "test_proofs_go_to_who_claims_and_to_nobody_else", seeds=0),
     mutant("proofs-to-old-clients", "a client of the release before is sent a field that it cannot read",
            "node/claims/claim.py",
            "if self.wish.takes_proofs else granted.batches", "if True else granted.batches",
            "C22", DRAWN, seeds=0),
-    mutant("old-client-holds", "a client that can complete nothing is given claims", ASKING,
+    mutant("old-client-holds", "a client that can complete nothing is given claims", "node/claims/requests.py",
            "if self._node.notary.demands(now_ms) and not message.takes_proofs:", "if False:", "C22",
            PROOFS + "test_a_client_that_keeps_no_proofs_is_told_so_before_it_holds_anything", seeds=0),
     mutant("late-fields-always-travel", "the release before is sent what it does not know", "wire/schema.py",

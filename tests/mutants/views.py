@@ -10,7 +10,7 @@ CLAIMS = "tests/node/test_claiming.py::"
 LIMITS = "tests/client/test_limits.py::"
 DEADLINES = "tests/testing/test_deadlines.py::"
 CUTS, LOGS = "tests/model/test_cuts.py::", "tests/testing/test_long_logs.py::"
-PAGES, DOOR, LISTED = "node/reads/pages.py", "node/client_door.py", "tests/node/test_listing.py::"
+PAGES, LISTED = "node/reads/pages.py", "tests/node/test_listing.py::"
 BETWEEN = LISTED + "test_between_two_pages_a_node_does_what_else_it_is_asked"
 EQUAL = LISTED + "test_equal_questions_share_a_page"
 COUNTED = LISTED + "test_counts_of_all_queues_wait_with_the_listings_and_of_one_do_not"
@@ -175,14 +175,15 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("places-for-all-questions", "more questions wait than can be answered in time", PAGES,
            "        if known is None and len(self._waiting) >= PLACES:\n            return\n", "", "A3",
            LISTED + "test_beyond_its_places_a_node_takes_in_no_question", seeds=0),
-    mutant("counts-as-they-come", "counts of all queues are taken at once, however many", "node/peer_door.py",
+    mutant("counts-as-they-come", "counts of all queues are taken at once, however many", "node/reads/requests.py",
            "if message.queue:\n            return", "if message:\n            return", "A3", COUNTED, seeds=0),
     mutant("count-of-a-turn-ago", "a count is told what it asked for a round ago", PAGES,
            "known is None or known.question != question", "known is None", "A3", COUNTED, seeds=0),
-    mutant("listings-without-end", "a coordinator has any number of listings open", DOOR,
-           "        if not self.listings.take(", "        if 0 > self.listings.take(", "A3", OPEN, seeds=0),
-    mutant("listing-keeps-its-place", "a listing that has ended keeps its place", "node/node.py",
-           "        self._clients.listings.leave(operation.request)\n", "", "A3", OPEN, seeds=0),
-    mutant("counts-need-no-place", "a coordinator has any number of counts of all queues open", DOOR,
+    mutant("listings-without-end", "a coordinator has any number of listings open", "node/reads/requests.py",
+           "        if not self._listings.take(", "        if 0 > self._listings.take(", "A3", OPEN, seeds=0),
+    mutant("listing-keeps-its-place", "a listing that has ended keeps its place", "node/reads/requests.py",
+           "        self._listings.leave(request)\n", "", "A3", OPEN, seeds=0),
+    mutant("counts-need-no-place", "a coordinator has any number of counts of all queues open",
+           "node/reads/requests.py",
            "return count if message.queue else self._among_listings(count)", "return count", "A3", OPEN, seeds=0),
 )

@@ -230,7 +230,7 @@ def test_a_floor_of_the_future_is_told_as_one_that_ids_may_be_above() -> None:
     machines = Machines()
     machines.pass_time(2_000)
     wrong, right = machines.names[:2]
-    machines.nodes[wrong]._peers.floor_ms = machines.now_ms + 3_600_000
+    machines.nodes[wrong]._floor.ms = machines.now_ms + 3_600_000
     machines.pass_time(100)
     machines.restart(wrong)
     machines.ask(wrong, m.Greet(1))

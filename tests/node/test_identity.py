@@ -15,6 +15,7 @@ from skuld_py.model.body import Body, Header
 from skuld_py.model.events import Session, SessionChanged
 from skuld_py.model.ids import named_id
 from skuld_py.model.registration import Registration
+from skuld_py.node.knowledge.floor import FLOOR_KEY
 from skuld_py.node.life.identity import (
     IDENTITY_KEY,
     UNJOINED_KEY,
@@ -27,7 +28,6 @@ from skuld_py.node.life.identity import (
     note_joined,
 )
 from skuld_py.node.life.start import note_damage, prepare
-from skuld_py.node.node import FLOOR_KEY
 from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.data.tables import partition_of_meta, prefix_of, promise_key, scrub_key, suspect_key
 from skuld_py.partition.data.windows import begun_before

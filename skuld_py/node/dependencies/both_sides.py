@@ -7,16 +7,22 @@ Each turn looks at the partitions that it touched, and at what is due; new leade
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
-from skuld_py.node.dependencies.dependency_side import Telling
+from skuld_py.model import messages as m
+from skuld_py.node.dependencies.dependency_side import Telling, lead_tell, lead_watch
 from skuld_py.node.dependencies.dependent_side import Watching
 from skuld_py.node.operations.household import Household
+from skuld_py.node.operations.requests import Asked, Served, led
 
 
 class Depending:
     """Its duties towards tasks that wait for others."""
 
+    asked: ClassVar[Asked] = {}
+
     def __init__(self, node: Household) -> None:
+        self.served: Served = {m.Watch: led(node, lead_watch), m.Tell: led(node, lead_tell)}
         self._node = node
         self._watching = Watching(node)
         self._telling = Telling(node)

@@ -41,11 +41,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
+from typing import ClassVar
 
 import attrs
 
 from skuld_py.model import messages as m
 from skuld_py.node.operations.operation import Host
+from skuld_py.node.operations.requests import Asked, Served
 from skuld_py.partition.leadership.quorum import majority
 
 DRIFT = 400
@@ -175,8 +177,11 @@ def _depths(edges: Iterable[tuple[int, int, str]]) -> Iterable[int]:
 class Timekeeper:
     """One node's view of the clocks."""
 
+    asked: ClassVar[Asked] = {}
+
     def __init__(self, host: Host) -> None:
         self._host = host
+        self.served: Served = {m.AskTime: self.on_message, m.ToldTime: self.on_message}
         self._size = 1
         self._spans: dict[str, tuple[int, Span]] = {}
         self._asked: dict[int, tuple[str, int]] = {}

@@ -10,14 +10,19 @@ is known; but for a majority it does not come at all. Neither rests on ZooKeeper
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import attrs
 
+from skuld_py.errors import Refused
 from skuld_py.model import messages as m
-from skuld_py.model.setting import rank_of, setting_key
+from skuld_py.model.messages.settings import SETTINGS_MAX
+from skuld_py.model.schedule import SCHEDULE, Schedule
+from skuld_py.model.setting import UNSET, check_setting, rank_of, setting_key
+from skuld_py.node.knowledge.floor import FUTURE_MS_MAX
 from skuld_py.node.knowledge.settings import PAGE_ROWS
 from skuld_py.node.operations.operation import Host, Operation, Origin
+from skuld_py.node.operations.requests import Asked, Served
 from skuld_py.partition.leadership.quorum import has_majority, majority
 
 
@@ -115,3 +120,46 @@ class WriteSetting(SettingOperation):
     def on_deadline(self, now_ms: int) -> None:
         """A live node is silent: say who has it."""
         self._tell()
+
+
+class SettingRequests:
+    """Those of one node. ``check``: whether a schedule is ever due, which costs this node work."""
+
+    def __init__(self, node: Host, check: Callable[[Schedule, int], None]) -> None:
+        self._node = node
+        self._check = check
+        settings = node.settings
+        self.asked: Asked = {
+            m.GetSettings: lambda now_ms, origin, message: ReadSettings(node, origin, now_ms, message),
+            m.PutSetting: self._put,
+        }
+        self.served: Served = {
+            m.GetSettings: self._tell, m.PutSetting: self._keep,
+            m.PullSettings: lambda now_ms, peer, message: settings.answer(message),
+            m.PulledSettings: lambda now_ms, peer, message: settings.join(message.rows),
+        }
+
+    def _put(self, now_ms: int, origin: Origin, message: m.PutSetting) -> Operation:
+        settings, kind, name = self._node.settings, message.kind, message.name
+        check_setting(kind, message.value)
+        if kind == SCHEDULE and message.value != UNSET:
+            schedule = Schedule.decode(message.value)
+            self._check(schedule, now_ms)
+            message = attrs.evolve(message, value=schedule.upto(now_ms).encode())
+        if settings.is_full(kind, name):
+            raise Refused("too_many_settings", f"name: {SETTINGS_MAX} settings are kept already, those of resumed"
+                          " queues and removed limits among them; only these can be set again")
+        newest = max(now_ms + self._node.parameters.skew_ms + FUTURE_MS_MAX, settings.version(kind, name) + 1)
+        if message.version > newest:
+            raise Refused("bad_version", f"version: {message.version} is no successor of {newest - 1}; ask for the"
+                          " setting and use the version told")
+        return WriteSetting(self._node, origin, now_ms, message)
+
+    def _tell(self, now_ms: int, peer: str, message: m.GetSettings) -> m.GotSettings:
+        rows, upto = self._node.settings.page(message.kind, message.name, message.after)
+        return m.GotSettings(message.request, rows, upto, 1 + max((row.version for row in rows), default=0))
+
+    def _keep(self, now_ms: int, peer: str, message: m.PutSetting) -> m.SettingPut:
+        self._node.settings.join([m.SettingRow(message.kind, message.name, message.version, message.writer,
+                                               message.value)])
+        return m.SettingPut(message.request, 1, ())

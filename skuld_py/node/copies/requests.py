@@ -1,0 +1,42 @@
+"""What peers ask of copies when they compare them, and what they answer when this node does."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from skuld_py.model import messages as m
+from skuld_py.node.copies.exchanges import Comparing
+from skuld_py.node.operations.household import Household
+from skuld_py.node.operations.ownership import Ownership
+from skuld_py.node.operations.requests import Asked, Served
+from skuld_py.partition.copies.exchange import answer_compare, answer_fetch, answer_probe
+
+
+class CopyRequests:
+    """Those of one node."""
+
+    asked: ClassVar[Asked] = {}
+
+    def __init__(self, node: Household, comparing: Comparing) -> None:
+        self._node = node
+        self._comparing = comparing
+        self._ownership = Ownership(node)
+        self.served: Served = {
+            m.Probe: self._probe, m.Compare: self._compare, m.Fetch: self._fetch, m.Invite: self._invite,
+            m.Probed: comparing.on_answer, m.Compared: comparing.on_answer, m.Fetched: comparing.on_answer,
+        }
+
+    def _invite(self, now_ms: int, peer: str, message: m.Invite) -> None:
+        self._ownership.vnode(message.partition)
+        self._comparing.on_invite(message)
+
+    def _probe(self, now_ms: int, peer: str, message: m.Probe) -> m.Probed | None:
+        """Nobody compares with a vnode that has nothing to keep."""
+        vnode = self._ownership.vnode(message.partition)
+        return answer_probe(vnode.replica, message) if self._ownership.takes_writes(vnode) else None
+
+    def _compare(self, now_ms: int, peer: str, message: m.Compare) -> m.Compared:
+        return answer_compare(self._ownership.vnode(message.partition).replica, self._node.limits, message)
+
+    def _fetch(self, now_ms: int, peer: str, message: m.Fetch) -> m.Fetched:
+        return answer_fetch(self._ownership.vnode(message.partition).replica, self._node.limits, message)

@@ -1,0 +1,33 @@
+"""The time that new ids must be above: clients mint above it, so that an id made after a clock fell back is new.
+
+It is stored ahead by a step, so that it is written once a second at most.
+"""
+
+from __future__ import annotations
+
+from skuld_py.model.store import Store
+
+FUTURE_MS_MAX = 5_000
+"""An id may be this much newer than a coordinator's clock, besides the skew bound."""
+FLOOR_KEY = b"floor"
+_STEP_MS = 1_000
+
+
+class Floor:
+    """That of one node: of the newest ids that it has stored."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._stored_ms = self.ms = int.from_bytes(store.get("meta", FLOOR_KEY) or b"", "big")
+
+    def told(self, now_ms: int) -> int:
+        """What clients are told. One that lies in the future was noted by a clock that was wrong: what is told can
+        be met."""
+        self.ms = min(self.ms, now_ms + FUTURE_MS_MAX)
+        return self.ms
+
+    def keep(self) -> None:
+        """The turn ends: store it, if it has risen."""
+        if self.ms > self._stored_ms:
+            self._stored_ms = self.ms + _STEP_MS
+            self._store.put_many("meta", [(FLOOR_KEY, self._stored_ms.to_bytes(8, "big"))])

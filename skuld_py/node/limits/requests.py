@@ -1,0 +1,28 @@
+"""What the leaders and the home of a limited queue ask each other."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from skuld_py.model import messages as m
+from skuld_py.node.limits.borrower import Borrowing
+from skuld_py.node.limits.lender import Lender
+from skuld_py.node.operations.requests import Asked, Served
+
+
+class LimitRequests:
+    """Those of one node."""
+
+    asked: ClassVar[Asked] = {}
+
+    def __init__(self, lender: Lender, borrowing: Borrowing) -> None:
+        self._lender = lender
+        self._borrowing = borrowing
+        self.served: Served = {
+            m.Borrow: lender.on_borrow, m.Spent: lender.on_spent, m.Freed: self._freed,
+            m.Reckon: lambda now, peer, msg: borrowing.on_reckon(peer, msg),
+        }
+
+    def _freed(self, now_ms: int, peer: str, message: m.Freed) -> None:
+        self._lender.on_freed(message)
+        self._borrowing.moisten(message.queue)

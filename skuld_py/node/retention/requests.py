@@ -1,0 +1,30 @@
+"""What is asked about ended tasks that go: by archivers, pages and their deletion; by leaders, to close and to
+delete."""
+
+from __future__ import annotations
+
+from skuld_py.model import messages as m
+from skuld_py.node.operations.household import Household
+from skuld_py.node.operations.operation import Operation, Origin
+from skuld_py.node.operations.ownership import Ownership
+from skuld_py.node.operations.requests import Asked, Served
+from skuld_py.node.retention.archive_offers import Offering, PartitionQuestion
+from skuld_py.node.retention.replica_side import delete, ebb
+from skuld_py.node.retention.slices import Collecting
+
+
+class RetentionRequests:
+    """Those of one node."""
+
+    def __init__(self, node: Household, collecting: Collecting) -> None:
+        self._node = node
+        ownership, offering = Ownership(node), Offering(node, collecting)
+        self.asked: Asked = {m.Offer: self._pass_on, m.Discard: self._pass_on}
+        self.served: Served = {
+            m.Ebb: lambda now, peer, msg: ebb(node, now, ownership.vnode(msg.partition), msg),
+            m.Collect: lambda now, peer, msg: delete(node, ownership.vnode(msg.partition), msg),
+            m.Offer: offering.on_offer, m.Discard: offering.on_discard,
+        }
+
+    def _pass_on(self, now_ms: int, origin: Origin, message: m.Offer | m.Discard) -> Operation:
+        return PartitionQuestion(self._node, origin, now_ms, message)

@@ -1,0 +1,130 @@
+"""What a node does with writes that any owner takes, asked for by whoever coordinates one: it stores a copy.
+
+Each answers with the partitions whose copies here do not count, and with who counts besides. What is stored where
+this node owns nothing is found by the exchange.
+"""
+
+from __future__ import annotations
+
+from skuld_py.errors import Malformed
+from skuld_py.model import columns, ids
+from skuld_py.model import messages as m
+from skuld_py.model.history import CANCELLED
+from skuld_py.model.notes import alike
+from skuld_py.model.outcomes import RESULT_SEQ
+from skuld_py.node.knowledge.floor import FUTURE_MS_MAX, Floor
+from skuld_py.node.operations.household import Household
+from skuld_py.node.operations.ownership import Ownership
+from skuld_py.node.operations.requests import Served
+from skuld_py.partition.copies.garbage import shut, unknown_below
+from skuld_py.partition.data.facts import Mark
+from skuld_py.partition.data.rows import merge_rows
+
+
+class Keeper:
+    """The copies of one node; ``floor`` learns of the newest id."""
+
+    def __init__(self, node: Household, floor: Floor) -> None:
+        self._node = node
+        self._floor = floor
+        self._ownership = Ownership(node)
+        self.served: Served = {
+            m.Replicate: self._replicate, m.Append: self._append, m.Complete: self._complete,
+            m.Cancel: self._cancel, m.Note: self._note, m.Mend: self._mend, m.Repair: self._repair,
+        }
+
+    def _replicate(self, now_ms: int, peer: str, message: m.Replicate) -> m.Kept:
+        refused: list[bytes] = []
+        old: list[bytes] = []
+        unkept, cohorts = self._ownership.standings(message.eras)
+        for batch in message.batches:
+            task_ids, payloads = ids.split(batch.ids), batch.payloads.unpack("payloads")
+            if len(self._ownership.group(batch.ids)) != 1:
+                raise Malformed("Replicate.ids", "a batch holds tasks of one partition")
+            vnode = self._ownership.vnode_of(task_ids[0])
+            newest_ms = now_ms + 2 * self._node.parameters.skew_ms + FUTURE_MS_MAX
+            self._floor.ms = max(self._floor.ms, min(newest_ms, ids.time_of(max(task_ids))))
+            late = unknown_below(vnode.replica, task_ids)
+            if late:
+                old += late
+                rows = [row for row in zip(task_ids, payloads, strict=True) if row[0] not in late]
+                task_ids, payloads = [row[0] for row in rows], [row[1] for row in rows]
+            if task_ids and self._ownership.takes_writes(vnode):
+                refused += vnode.replica.store_tasks(now_ms, batch.header, task_ids, payloads)
+        unkept = self._ownership.without(unkept, old)
+        return m.Kept(message.request, b"".join(refused), unkept, cohorts, b"".join(old))
+
+    def _append(self, now_ms: int, peer: str, message: m.Append) -> m.Kept:
+        entries = message.entries.unpack("entries")
+        unkept, cohorts = self._ownership.standings(message.eras)
+        vnode = self._ownership.vnode_of(message.id)
+        if shut(vnode.replica, [message.id]):
+            return m.Kept(message.request, b"", self._ownership.without(unkept, [message.id]), cohorts, message.id)
+        is_kept = (not self._ownership.takes_writes(vnode)
+                   or vnode.replica.append(message.id, message.token, message.seq, entries))
+        return m.Kept(message.request, b"" if is_kept else message.id, unkept, cohorts)
+
+    def _complete(self, now_ms: int, peer: str, message: m.Complete) -> m.Kept:
+        _check_dated(message)
+        task_ids, tokens = ids.split(message.ids), columns.unpack_u64(message.tokens)
+        results = message.results.unpack("results")
+        unkept, cohorts = self._ownership.standings(message.eras)
+        old: list[bytes] = []
+        for partition, indexes in self._ownership.group(message.ids).items():
+            vnode = self._node.vnodes[partition]
+            done = columns.pick(task_ids, indexes)
+            over = shut(vnode.replica, done)
+            if over:
+                old += [task_id for task_id, history in over.items()
+                        if history is None or not history.is_completed]
+                indexes = [index for index in indexes if task_ids[index] not in over]
+                done = columns.pick(task_ids, indexes)
+            if done and self._ownership.takes_writes(vnode):
+                by = columns.pick(tokens, indexes)
+                vnode.replica.finish(now_ms, done, by, message.at_ms)
+                if results:
+                    vnode.replica.note_outcomes(RESULT_SEQ, done, by, columns.pick(results, indexes))
+        return m.Kept(message.request, b"", self._ownership.without(unkept, old), cohorts, b"".join(old))
+
+    def _cancel(self, now_ms: int, peer: str, message: m.Cancel) -> m.Kept:
+        _check_dated(message)
+        unkept, cohorts = self._ownership.standings(message.eras)
+        old: list[bytes] = []
+        for task_id in ids.split(message.ids):
+            vnode = self._ownership.vnode_of(task_id)
+            if shut(vnode.replica, [task_id]):
+                old.append(task_id)
+            elif self._ownership.takes_writes(vnode):
+                vnode.replica.mark(now_ms, [Mark(task_id, CANCELLED, message.at_ms)])
+        return m.Kept(message.request, b"", self._ownership.without(unkept, old), cohorts, b"".join(old))
+
+    def _note(self, now_ms: int, peer: str, message: m.Note) -> m.Kept:
+        unkept, cohorts = self._ownership.standings(message.eras)
+        for (token, seq), task_ids in alike(message.ids, message.tokens, message.seqs).items():
+            for partition, noted in ids.by_partition(task_ids, self._node.parameters.partitions).items():
+                vnode = self._node.vnodes[partition]
+                if self._ownership.takes_writes(vnode):
+                    vnode.replica.note(now_ms, token, seq, noted)
+        return m.Kept(message.request, b"", unkept, cohorts)
+
+    def _mend(self, now_ms: int, peer: str, message: m.Mend) -> m.Kept:
+        """As ``_repair``, but its sender waits for it. What conflicts stays as it is, and one is shown."""
+        unkept, cohorts = self._ownership.standings(message.eras)
+        rows = list({row.id: row for row in message.tasks}.values())
+        for partition, indexes in self._ownership.group(b"".join([row.id for row in rows])).items():
+            vnode = self._node.vnodes[partition]
+            if self._ownership.takes_writes(vnode):
+                merge_rows(vnode.replica, now_ms, self._node.parameters.partitions,
+                           [rows[index] for index in indexes])
+        return m.Kept(message.request, b"", unkept, cohorts)
+
+    def _repair(self, now_ms: int, peer: str, message: m.Repair) -> None:
+        vnode = self._ownership.vnode(message.partition)
+        if self._ownership.takes_writes(vnode):
+            merge_rows(vnode.replica, now_ms, self._node.parameters.partitions, message.tasks)
+
+
+def _check_dated(message: m.Complete | m.Cancel) -> None:
+    """Only clients, whose clocks do not count, leave it to their coordinator to say when."""
+    if not message.at_ms:
+        raise Malformed(f"{type(message).__name__}.at_ms", "no coordinator has said when")
