@@ -333,9 +333,9 @@ MADE_OF_IT = connections.FRAME_FACTOR
 
 def test_as_many_strangers_are_cut_in_one_look_as_the_excess_needs_and_nobody_else(
         monkeypatch: pytest.MonkeyPatch) -> None:
-    size = [0]
+    sizes = [0]
     monkeypatch.setattr(connections, "GIVE_BACK_S", 1e9)
-    monkeypatch.setattr(peeking, "own_bytes", lambda: size[0])
+    monkeypatch.setattr(peeking, "own_bytes", lambda: sizes.pop(0) if len(sizes) > 1 else sizes[0])
     with listening() as node, contextlib.ExitStack() as held:
         honest, silent, *greedy = [held.enter_context(speaker(node)) for _ in range(7)]
         heard = node.connections._clients[greet(node, honest, b"hello")]
@@ -343,14 +343,14 @@ def test_as_many_strangers_are_cut_in_one_look_as_the_excess_needs_and_nobody_el
         wait_until(lambda: brought(heard) > 400_000)
         strangers = [bring(node, raw, count) for raw, count in zip(
             greedy, (1_000_000, 900_000, 800_000, 700_000, 600_000), strict=True)]
-        size[0] = node.connections._memory_bytes + MADE_OF_IT * 2_700_000 - 100_000
-        wait_until(lambda: node.connections.cut.for_memory > 0)
-        assert [each.is_cut for each in strangers[:2]] == [True, True]
-        await_looks(node, 1)
+        too_much = node.connections._memory_bytes + MADE_OF_IT * 2_700_000 - 100_000
+        sizes[:] = [too_much, too_much, 0]  # of one look, before and behind what is given back
+        wait_until(lambda: len(sizes) == 1)
+        await_looks(node, 2)
 
         assert node.connections.cut == connections.Counters(for_memory=3)
         assert [each.is_cut for each in strangers] == [True, True, True, False, False]
-        size[0] = 1 << 40
+        sizes[:] = [1 << 40]
         await_looks(node, 2)
         assert node.connections.cut == connections.Counters(for_memory=5)
         honest.sendall(bytes(100_000))

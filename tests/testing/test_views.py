@@ -182,6 +182,7 @@ def test_a_task_that_is_released_after_its_end_is_dead_at_once_in_every_view() -
         claim, = client.claim("q", lease_s=20)
         client.advance(2)
         client.release(claim)
+        assert client.count("q", states=["waiting"]) == 0, "the first view that looks"
         assert assert_one_answer(client, ids) == {"dead": 1}
 
 
