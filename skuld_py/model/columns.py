@@ -58,8 +58,8 @@ def split(blob: bytes, size: int) -> list[bytes]:
 
 def wrap(values: Sequence[bytes], before: bytes = b"", after: bytes = b"") -> list[bytes]:
     """Each of the values, which must all be of one length, between two others."""
-    if not values:
-        return []
+    if len(values) < 2:
+        return [before + value + after for value in values]
     return split(before + (after + before).join(values) + after, len(before) + len(values[0]) + len(after))
 
 

@@ -144,9 +144,11 @@ def _hash(*parts: str) -> bytes:
 
 def split(blob: bytes) -> list[bytes]:
     """A column of ids back into ids; raises ``Malformed`` unless its length is a multiple of an id's."""
+    if len(blob) in (0, ID_BYTES):
+        return [blob] if blob else []
     if len(blob) % ID_BYTES:
         raise Malformed("ids", f"{len(blob)} bytes are no whole number of ids of {ID_BYTES}")
-    return columns.split(blob, ID_BYTES) if blob else []
+    return columns.split(blob, ID_BYTES)
 
 
 def partitions_of(blob: bytes, partitions: int) -> Sequence[int]:

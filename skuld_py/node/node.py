@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from itertools import chain
 
 from skuld_py.cluster.placement import Placement, place
 from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Limits, Parameters, Retention, Timing
@@ -374,7 +375,7 @@ class Node:
     def keepers(self, partition: int) -> list[str]:
         """Its voters, those who may become voters, and its owners."""
         groups = self.vnodes[partition].standing.groups
-        return list(dict.fromkeys(name for group in (*groups, self._placement[partition]) for name in group))
+        return list(dict.fromkeys(chain(*groups, self._placement[partition])))
 
     def learn(self, row: m.CohortRow) -> bool:
         """A peer knows of other voters; gives whether that can be."""

@@ -81,7 +81,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("half-is-a-majority", "n // 2 wins", QUORUM,
            "return size // 2 + 1 if size else 0", "return max(1, size // 2) if size else 0", "C4"),
     mutant("strangers-have-votes", "whoever answers counts, in the cohort or not", QUORUM,
-           "return sum(1 for name in cohort if name in voters) >= majority(len(cohort))",
+           "return len([name for name in cohort if name in voters]) >= majority(len(cohort))",
            "return len(voters) >= majority(len(cohort))", "C4",
            "tests/partition/test_quorum.py::test_nothing_wins_an_empty_cohort_and_strangers_do_not_count"),
     mutant("refusals-are-votes", "a no counts as a yes", ELECTION,

@@ -118,5 +118,7 @@ class QuorumOperation(Operation):
 
 def eras_of(host: Host, partitions: Iterable[int]) -> bytes:
     """By which cohorts this node counts."""
-    return columns.pack_u64([number for partition in partitions
-                             for number in (partition, host.vnode(partition).standing.era)])
+    numbers = list[int]()
+    for partition in partitions:
+        numbers += partition, host.vnode(partition).standing.era
+    return columns.pack_u64(numbers)

@@ -27,10 +27,12 @@ seconds. So no clock that is far behind puts another content in the place of one
 def check_tasks(now_ms: int, node: Household, batches: Sequence[m.TaskBatch]) -> None:
     """Raises ``Refused`` for what is empty, too large, or makes no sense."""
     limits = node.limits
-    count = sum(len(batch.ids) // ids.ID_BYTES for batch in batches)
-    if not batches or not all(batch.ids for batch in batches):
+    count, size = 0, 0
+    for batch in batches:
+        count += len(batch.ids) // ids.ID_BYTES
+        size += len(batch.payloads.data)
+    if not all([batch.ids for batch in batches] or [False]):
         raise Refused("empty", "tasks: none given")
-    size = sum(len(batch.payloads.data) for batch in batches)
     if count > limits.batch_tasks or size > limits.batch_bytes:
         raise Refused("too_large", f"tasks: a request holds at most {limits.batch_tasks} tasks and"
                       f" {limits.batch_bytes} payload bytes; send several")
@@ -93,16 +95,14 @@ def _check_prelude(now_ms: int, prelude: Prelude) -> None:
 
 def named_in(batches: Sequence[m.TaskBatch]) -> dict[bytes, Named]:
     """The tasks with unique names, by what their numbers in the request are."""
-    if all(is_plain(batch.header) for batch in batches):
-        return {}
     asked: dict[bytes, dict[int, bytes]] = {}
     start = 0
     for batch in batches:
-        task_ids = ids.split(batch.ids)
-        if Header.decode(batch.header).prelude & NAMED:
-            for number, (task_id, rest) in enumerate(zip(task_ids, batch.payloads.unpack(), strict=True), start):
+        if not is_plain(batch.header) and Header.decode(batch.header).prelude & NAMED:
+            rows = zip(ids.split(batch.ids), batch.payloads.unpack(), strict=True)
+            for number, (task_id, rest) in enumerate(rows, start):
                 asked.setdefault(task_id, {})[number] = encode_body(batch.header, rest)
-        start += len(task_ids)
+        start += len(batch.ids) // ids.ID_BYTES
     return {task_id: Named(bodies) for task_id, bodies in asked.items()}
 
 

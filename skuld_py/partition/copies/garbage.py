@@ -103,6 +103,8 @@ def shut(replica: Replica, task_ids: Sequence[bytes]) -> dict[bytes, History | N
     """Of these tasks those to which nothing is added any more: what had ended when ids of that age were closed,
     and, without a history, what was collected."""
     old = replica.watermark.closed_to(task_ids)
+    if not old:
+        return {}
     found: dict[bytes, History | None] = dict(replica.gone(old))
     known = replica.histories(old)
     for task_id, record in zip(old, replica.bodies(old), strict=True):
@@ -115,7 +117,7 @@ def shut(replica: Replica, task_ids: Sequence[bytes]) -> dict[bytes, History | N
 def unknown_below(replica: Replica, task_ids: Sequence[bytes]) -> list[bytes]:
     """Of these tasks those that are too old to be added by a client, and not here."""
     old = replica.watermark.closed_to(task_ids)
-    return [task_id for task_id, body in zip(old, replica.bodies(old), strict=True) if body is None]
+    return old and [task_id for task_id, body in zip(old, replica.bodies(old), strict=True) if body is None]
 
 
 def collect(replica: Replica, task_ids: Sequence[bytes]) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from operator import add
 
 from skuld_py.model.state import State
 from skuld_py.model.store import Row, Store
@@ -64,7 +65,7 @@ class Tally:
         for queue, changes in self._changes.items():
             key = self._prefix + queue
             old = _COUNTS.unpack(self._store.get("counts", key) or _NONE)
-            counts = _COUNTS.pack(*(a + b for a, b in zip(old, changes, strict=True)))
+            counts = _COUNTS.pack(*map(add, old, changes))
             if counts == _NONE:
                 empty.append(key)
             else:

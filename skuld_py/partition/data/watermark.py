@@ -88,7 +88,9 @@ class Watermark:
 
 
 def _upto(time_ms: int, task_ids: Sequence[bytes]) -> list[bytes]:
+    if not time_ms or not task_ids:
+        return []
     bound = time_ms.to_bytes(8, "big")
-    if not time_ms or not task_ids or min(task_ids)[:8] > bound:
+    if min(task_ids)[:8] > bound:
         return []
     return [task_id for task_id in task_ids if task_id[:8] <= bound]

@@ -19,7 +19,7 @@ def majority(size: int) -> int:
 
 def has_majority(cohort: Collection[str], voters: Collection[str]) -> bool:
     """Whether the voters include a majority of the cohort; strangers do not count."""
-    return sum(1 for name in cohort if name in voters) >= majority(len(cohort))
+    return len([name for name in cohort if name in voters]) >= majority(len(cohort))
 
 
 def has_joint_majority(old: Collection[str], new: Collection[str], voters: Collection[str]) -> bool:

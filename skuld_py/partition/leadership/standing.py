@@ -44,7 +44,9 @@ class Standing:
     @property
     def groups(self) -> tuple[Names, ...]:
         """The cohorts in each of which a quorum is needed; none before the first leader."""
-        return (self.cohort, *(cohort for _, cohort in self.pending)) if self.era else ()
+        if not self.era:
+            return ()
+        return (self.cohort, *[cohort for _, cohort in self.pending]) if self.pending else (self.cohort,)
 
     def includes(self, node: str) -> bool:
         """Whether a node votes, or may come to vote."""
