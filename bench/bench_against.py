@@ -7,6 +7,11 @@ that waits costs the other a percent or two, both alike. Which node leads what i
 done again with other clusters. Beside the rates, the processor time a task costs the nodes and the clients,
 which says on which side to look.
 
+Two slices more are of what a new user meets: ``single``, one client that enqueues one task after the other, of
+which the median time counts; and ``idle``, in which nothing is asked for, and the processor time of the nodes
+counts (beside them, the microseconds of a second). Both are given as rates, a second by the median and a second by
+the processor time of a second, so that more is better everywhere.
+
 The other commit runs in this checkout's environment, so its dependencies must do for both.
 
     scripts/bench against COMMIT [--clusters N] [--rounds R] [--clients K]
@@ -43,6 +48,8 @@ NODES = 3
 BATCH = 500
 BATCHES = {"enqueue": 60, "claim": 50, "complete": 50, "live": 40}
 """Batches of a client in one slice. Fewer are claimed than enqueued, so that no client finds the queue empty."""
+SINGLES, IDLE_S = 150, 3
+VERBS = (*BATCHES, "single", "idle")
 
 
 @attrs.frozen
@@ -64,8 +71,22 @@ def work(addresses: list[str], number: int, pipe: Any) -> None:
         held: list[list[Claim]] = []
         while verb := pipe.recv():
             start, cpu = time.monotonic(), time.process_time()
-            done = do_slice(client, verb, number, held)
-            pipe.send((done, time.monotonic() - start, time.process_time() - cpu))
+            if verb == "single":
+                done, taken = do_singles(client) if not number else (0, 1.0)
+            else:
+                done = do_slice(client, verb, number, held)
+                taken = time.monotonic() - start
+            pipe.send((done, taken, time.process_time() - cpu))
+
+
+def do_singles(client: Client) -> tuple[int, float]:
+    """How many tasks, and how long they would have taken, had each taken the median of them."""
+    took: list[float] = []
+    for _ in range(SINGLES):
+        start = time.monotonic()
+        client.enqueue("single", PAYLOAD)
+        took.append(time.monotonic() - start)
+    return SINGLES, SINGLES * statistics.median(took)
 
 
 def do_slice(client: Client, verb: str, number: int, held: list[list[Claim]]) -> int:
@@ -99,6 +120,11 @@ def serve(clients: int) -> None:
         print(Path(skuld_py.__file__).parent.parent, flush=True)
         for verb in map(str.strip, sys.stdin):
             before = cpu_of_nodes(cluster)
+            if verb == "idle":
+                time.sleep(IDLE_S)
+                used = cpu_of_nodes(cluster) - before
+                print(IDLE_S / used, 1e6 * used / IDLE_S, 0, flush=True)
+                continue
             for pipe in pipes:
                 pipe.send(verb)
             rows = [pipe.recv() for pipe in pipes]
@@ -183,7 +209,7 @@ def compare(checkouts: tuple[Path, Path], clients: int, rounds: int) -> Iterator
             side.wait()
         for number in range(rounds + 1):
             found: dict[str, Pair] = {}
-            for verb in BATCHES:
+            for verb in VERBS:
                 if number % 2:
                     ours = sides[1].do(verb)
                     found[verb] = sides[0].do(verb), ours
@@ -204,7 +230,7 @@ def show(commit: str, clusters: Sequence[Sequence[dict[str, Pair]]]) -> bool:
                   title=f"here against {commit}: tasks a second, in turns; +- two standard errors over"
                   f" {len(clusters)} pairs of clusters; microseconds of processor time a task")
     slower: list[str] = []
-    for verb in BATCHES:
+    for verb in VERBS:
         pairs = [row[verb] for rounds in clusters for row in rounds]
         ratios = [statistics.mean(row[verb][1].rate / row[verb][0].rate for row in rounds) for rounds in clusters]
         mean, error = statistics.mean(ratios), statistics.stdev(ratios) / len(ratios) ** 0.5
