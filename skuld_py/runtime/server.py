@@ -37,7 +37,7 @@ import attrs
 from skuld_py.cluster.log.lives import Lives
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.member.membership import Membership
-from skuld_py.cluster.scale.deriving import scheme_of
+from skuld_py.cluster.scale.derivation import scheme_of
 from skuld_py.config import DEFAULT_LIMITS, PLAIN, Parameters, Retention, Scaling
 from skuld_py.errors import Corrupt, Refused
 from skuld_py.model.coordination import CoordinationEvent

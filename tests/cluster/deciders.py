@@ -9,9 +9,9 @@ from random import Random
 
 import attrs
 
-from skuld_py.cluster.scale.deciding import Deciding, DecidingSettings
+from skuld_py.cluster.scale.decider import Decider, DeciderSettings
 from skuld_py.cluster.scale.decisions import KINDS, Decision, Kind, Question, Wanted, computed
-from skuld_py.cluster.scale.scheduling import Scheduling, SchedulingLimits
+from skuld_py.cluster.scale.scheduler import Scheduler, SchedulerLimits
 from skuld_py.model.events import Compute, Computed, Received, SchedulersChanged, Send, Ticked
 from skuld_py.model.messages import Message
 
@@ -30,8 +30,8 @@ class World:
     work_ms: int = 100
     loss: int = 0
     kinds: Mapping[str, Kind] = attrs.field(factory=lambda: KINDS)
-    settings: DecidingSettings = attrs.field(factory=DecidingSettings)
-    limits: SchedulingLimits = attrs.field(factory=SchedulingLimits)
+    settings: DeciderSettings = attrs.field(factory=DeciderSettings)
+    limits: SchedulerLimits = attrs.field(factory=SchedulerLimits)
     faults: dict[str, Fault] = attrs.field(factory=dict)
     errors: dict[str, Callable[[str], str]] = attrs.field(factory=dict)
     """What a scheduler makes of the text of a result, before it hashes it."""
@@ -42,8 +42,8 @@ class World:
 
     def __attrs_post_init__(self) -> None:
         self.random = Random(self.seed)
-        self.deciding = {name: Deciding(name, self.settings, self.kinds) for name in self.members}
-        self.scheduling = {name: Scheduling(self.limits, self.kinds) for name in self.schedulers}
+        self.deciding = {name: Decider(name, self.settings, self.kinds) for name in self.members}
+        self.scheduling = {name: Scheduler(self.limits, self.kinds) for name in self.schedulers}
         self.decisions = {name: [] for name in self.members}
         self.asked: Counter[tuple[str, str]] = Counter()
         self._queue: list[tuple[int, int, str, object]] = []

@@ -12,7 +12,7 @@ from uhashring import HashRing
 from cluster.deciders import Fault, World
 from skuld_py.cluster.log.canonical import to_text
 from skuld_py.cluster.placement import place
-from skuld_py.cluster.scale.deciding import Deciding, DecidingSettings
+from skuld_py.cluster.scale.decider import Decider, DeciderSettings
 from skuld_py.cluster.scale.decisions import (
     KINDS,
     PLACEMENT,
@@ -28,7 +28,7 @@ from skuld_py.cluster.scale.decisions import (
     placement_of,
     read_result,
 )
-from skuld_py.cluster.scale.scheduling import Scheduling, SchedulingLimits
+from skuld_py.cluster.scale.scheduler import Scheduler, SchedulerLimits
 from skuld_py.errors import Malformed
 from skuld_py.model.columns import Column, pack
 from skuld_py.model.events import Compute, Computed, Received, SchedulersChanged, Send, Ticked
@@ -48,7 +48,7 @@ def told(decision: Decision) -> object:
 
 def first_and_second(question: Question = QUESTION, names: list[str] = SCHEDULERS) -> list[str]:
     """Whom all members ask, found by asking one."""
-    machine = Deciding("m")
+    machine = Decider("m")
     machine.step(0, SchedulersChanged(tuple(names)))
     return [effect.peer for effect in machine.step(0, Wanted(1, question)) if isinstance(effect, Send)]
 
@@ -85,7 +85,7 @@ def test_what_was_decided_is_not_asked_again() -> None:
 
 
 def test_a_question_at_another_position_is_the_same_question() -> None:
-    machine = Deciding("m")
+    machine = Decider("m")
     machine.step(0, SchedulersChanged(("s1", "s2")))
 
     assert len(machine.step(0, Wanted(1, QUESTION))) == 2
@@ -99,10 +99,10 @@ def said(question: Question, text: str, *, is_hash_only: bool = False) -> Decide
 
 
 def test_the_first_is_asked_for_the_answer_the_second_for_its_hash_and_again_if_need_be() -> None:
-    machine = Deciding("m")
+    machine = Decider("m")
     machine.step(0, SchedulersChanged(tuple(SCHEDULERS)))
     first, second = first_and_second()
-    third = Deciding("m")
+    third = Decider("m")
     third.step(0, SchedulersChanged(tuple({*SCHEDULERS} - {first})))
     _, other = [effect.peer for effect in third.step(0, Wanted(1, QUESTION)) if isinstance(effect, Send)]
 
@@ -121,7 +121,7 @@ def asked_of(effects: object) -> list[tuple[str, bool]]:
 
 
 def test_who_was_not_asked_says_nothing_and_who_says_two_things_is_not_believed() -> None:
-    machine = Deciding("m")
+    machine = Decider("m")
     machine.step(0, SchedulersChanged(tuple(SCHEDULERS)))
     machine.step(0, Wanted(1, QUESTION))
     first, second = first_and_second()
@@ -165,14 +165,14 @@ def test_a_scheduler_that_goes_hands_on_only_what_it_was_asked_and_questions_are
 
 
 def test_the_ring_is_of_the_package_that_is_made_for_it() -> None:
-    machine = Deciding("m")
+    machine = Decider("m")
 
     assert isinstance(machine._ring, HashRing)
 
 
 @pytest.mark.parametrize("schedulers", [(), ("s1",), ("m",), ("m", "s1", "s2"), ("m", "s1")])
 def test_without_two_others_or_as_a_scheduler_a_member_decides_alone(schedulers: tuple[str, ...]) -> None:
-    machine = Deciding("m")
+    machine = Decider("m")
     machine.step(0, SchedulersChanged(schedulers))
 
     asked, = machine.step(0, Wanted(1, QUESTION))
@@ -327,7 +327,7 @@ def test_whatever_is_lost_and_whoever_dies_everybody_gets_the_right_answer_once(
 def test_one_that_is_silent_is_passed_over_soon_and_one_that_works_is_waited_for() -> None:
     world = World(["m"], SCHEDULERS, work_ms=20_000, faults={first_and_second()[0]: silent})
     world.want(QUESTION)
-    world.run(DecidingSettings().silence_ms - 1)
+    world.run(DeciderSettings().silence_ms - 1)
     assert len([name for name in SCHEDULERS if world.asked["m", name]]) == 2
     world.run()
 
@@ -369,7 +369,7 @@ def causes(effects: object) -> list[tuple[str, int]]:
 
 
 def test_the_first_is_asked_for_the_text_and_the_next_when_it_does_not_come() -> None:
-    scheduler = Scheduling()
+    scheduler = Scheduler()
 
     assert causes(scheduler.step(0, Received("a", ask(QUESTION)))) == [("a", INPUT_WANTED)]
     assert causes(scheduler.step(10, Received("b", ask(QUESTION)))) == [("b", COMPUTING)]
@@ -383,7 +383,7 @@ def test_the_first_is_asked_for_the_text_and_the_next_when_it_does_not_come() ->
 
 
 def test_what_is_no_question_is_declined() -> None:
-    scheduler = Scheduling()
+    scheduler = Scheduler()
     other = ask_placement(NODES[1:], 64, 3)
     unsorted = QUESTION.text.replace(NODES[0], "z", 1)
     wrong = [ask(attrs.evolve(QUESTION, kind="placement-0"), text=True),
@@ -402,7 +402,7 @@ def test_what_is_no_question_is_declined() -> None:
 
 
 def test_the_newest_question_is_worked_on_first_and_the_oldest_is_declined() -> None:
-    scheduler = Scheduling(SchedulingLimits(questions=3))
+    scheduler = Scheduler(SchedulerLimits(questions=3))
     asked = [ask_placement([*NODES, f"z:{index}"], 8, 3) for index in range(4)]
     first, = [each for each in scheduler.step(0, Received("a", ask(asked[0], 1, text=True)))
               if isinstance(each, Compute)]
@@ -418,7 +418,7 @@ def test_the_newest_question_is_worked_on_first_and_the_oldest_is_declined() -> 
 
 
 def test_answers_and_askers_are_bounded() -> None:
-    scheduler = Scheduling(SchedulingLimits(askers=2, answers=2))
+    scheduler = Scheduler(SchedulerLimits(askers=2, answers=2))
     for index in range(4):
         question = ask_placement([*NODES, f"z:{index}"], 8, 3)
         for peer in "abc":
@@ -432,7 +432,7 @@ def test_answers_and_askers_are_bounded() -> None:
 
 
 def test_who_asked_for_the_answer_gets_it_even_if_it_asks_for_the_hash_later() -> None:
-    scheduler = Scheduling()
+    scheduler = Scheduler()
     scheduler.step(0, Received("a", ask(QUESTION)))
     scheduler.step(0, Received("a", ask(QUESTION, is_hash_only=True)))
 
@@ -442,7 +442,7 @@ def test_who_asked_for_the_answer_gets_it_even_if_it_asks_for_the_hash_later() -
 
 
 def test_what_the_process_computed_for_itself_is_an_answer_for_others() -> None:
-    scheduler = Scheduling()
+    scheduler = Scheduler()
     scheduler.step(0, computed(Compute(QUESTION.kind, QUESTION.hash, QUESTION.text)))
 
     sent, = scheduler.step(0, Received("a", ask(QUESTION, is_hash_only=True)))

@@ -25,7 +25,7 @@ from skuld_py.cluster.log.play import play
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.placement import Placement, place
 from skuld_py.cluster.scale.decisions import ask_placement, computed
-from skuld_py.cluster.scale.deriving import Deriving, DerivingEvent, scheme_of
+from skuld_py.cluster.scale.derivation import Derivation, DerivingEvent, scheme_of
 from skuld_py.cluster.scale.versions import placing
 from skuld_py.config import PLAIN, Scaling
 from skuld_py.model.columns import Column
@@ -51,7 +51,7 @@ class Cluster:
     when told to."""
 
     def __init__(self, schedulers: tuple[str, ...] = (), names: tuple[str, ...] = NAMES) -> None:
-        self.machines = {name: Deriving(name, schedulers, placing(PARTITIONS), play) for name in names}
+        self.machines = {name: Derivation(name, schedulers, placing(PARTITIONS), play) for name in names}
         self.replicas = dict.fromkeys(names, Replica(replicas=3))
         self.log: list[Replica] = []
         """What playing in order makes."""
@@ -215,7 +215,7 @@ def test_without_schedulers_each_works_it_out_and_who_is_none_declines() -> None
         cluster.check(name, 1)
 
     question = Decide("placement-1", 1, bytes(16), False, Column())
-    for asked in (cluster.machines[NAMES[0]], Deriving(NAMES[0], (), None, play)):
+    for asked in (cluster.machines[NAMES[0]], Derivation(NAMES[0], (), None, play)):
         assert asked.step(0, Received(NAMES[1], question)) == [Send(NAMES[1], Undecided(bytes(16), DECLINED))]
 
 
@@ -237,7 +237,7 @@ def test_it_wants_a_tick_when_it_asks_or_is_asked() -> None:
 
 
 def test_with_nothing_to_derive_entries_are_played_plainly_and_nothing_is_asked() -> None:
-    machine = Deriving(NAMES[0], (), scheme_of(PLAIN, PARTITIONS), play)
+    machine = Derivation(NAMES[0], (), scheme_of(PLAIN, PARTITIONS), play)
     replica = machine.play(Replica(), 0, Entry("x", 0, PrepareJoin(FIRST, member(FIRST))).encode()).replica
 
     assert machine.settle(0, replica) == []
@@ -256,7 +256,7 @@ def test_no_command_reads_what_is_derived_so_the_replica_is_always_whole() -> No
     assert FOOTPRINTS.keys() == COMMANDS.keys()
     greedy = attrs.evolve(placing(PARTITIONS), footprints={**FOOTPRINTS, "gc": footprint("placement", "left")})
     with pytest.raises(AssertionError):
-        Deriving(NAMES[0], (), greedy, play)
+        Derivation(NAMES[0], (), greedy, play)
 
 
 def test_a_placement_that_cannot_be_decided_is_left_to_the_node() -> None:

@@ -13,7 +13,7 @@ from skuld_py.cluster.log.commands import JoinDirect, Joining, Leave, PrepareJoi
 from skuld_py.cluster.log.play import Outcome
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.member.watched import watched
-from skuld_py.cluster.scale.greeting import Greeter, Knocking
+from skuld_py.cluster.scale.direct_join import Greeter, Knocking
 from skuld_py.config import Scaling
 from skuld_py.model.document import Member
 from skuld_py.model.events import Send

@@ -8,7 +8,7 @@ from cluster.test_membership import Log, member
 from skuld_py.cluster.log.commands import AbortJoin, ForgetNode, Gc, Leave, PrepareJoin, RetireNode
 from skuld_py.cluster.log.entries import decode
 from skuld_py.cluster.log.replica import Replica
-from skuld_py.cluster.member.collecting import SETTLE_MS, SWEEP_MS, Forgetter, Sweeper
+from skuld_py.cluster.member.chores import SETTLE_MS, SWEEP_MS, Forgetter, Sweeper
 from skuld_py.cluster.member.outbox import Outbox
 from skuld_py.cluster.member.reader import Reader
 from skuld_py.cluster.member.settings import LogSettings

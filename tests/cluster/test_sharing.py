@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skuld_py.cluster.scale.drawing import sample
-from skuld_py.cluster.scale.parting import Parting
-from skuld_py.cluster.scale.sharing import NEWS_MAX, READ_LIMIT, Sharing
+from skuld_py.cluster.scale.chance import sample
+from skuld_py.cluster.scale.divergence import Divergence
+from skuld_py.cluster.scale.epidemic import NEWS_MAX, READ_LIMIT, Epidemic
 from skuld_py.config import Scaling
 from skuld_py.model.columns import pack, pack_u64, unpack_u64
 from skuld_py.model.coordination import EntriesRead, ReadEntries
@@ -29,9 +29,9 @@ def lowest(most: int) -> int:
     return 0
 
 
-def made(options: Scaling = OPTIONS, version: int = -1) -> Sharing:
+def made(options: Scaling = OPTIONS, version: int = -1) -> Epidemic:
     """A member that has read the log to its end."""
-    sharing = Sharing("n0", "c1", options, lowest, 0, version)
+    sharing = Epidemic("n0", "c1", options, lowest, 0, version)
     sharing.set_peers(PEERS)
     assert sharing.read(0) == ReadEntries(version + 1, READ_LIMIT, is_waiting=False)
     sharing.on_read(0, EntriesRead(version + 1, (), is_end=True))
@@ -47,7 +47,7 @@ def share(*positions: int, hop: int = 1, cluster_id: str = "c1", texts: dict[int
     return Share(cluster_id, -1, b"", pack_u64(positions), bytes([hop] * len(positions)), pack(entries))
 
 
-def taken(sharing: Sharing, now_ms: int = 0) -> list[int]:
+def taken(sharing: Epidemic, now_ms: int = 0) -> list[int]:
     entries = sharing.take(now_ms)
     assert [entry for _, entry in entries] == [raw(position) for position, _ in entries]
     return [position for position, _ in entries]
@@ -205,7 +205,7 @@ def test_much_goes_in_several_messages_each_within_the_bounds() -> None:
 
 def test_all_others_are_chosen_alike_and_never_itself() -> None:
     random, chosen = Random(1), Counter[str]()
-    sharing = Sharing("n7", "c1", OPTIONS, lambda most: random.randint(0, most), 0)
+    sharing = Epidemic("n7", "c1", OPTIONS, lambda most: random.randint(0, most), 0)
     sharing.set_peers([f"n{number}" for number in range(20)])
     for position in range(2_000):
         sharing.on_appended(0, position, raw(position))
@@ -304,7 +304,7 @@ def test_short_of_the_end_one_goes_on_reading_and_a_backlog_is_no_news() -> None
 ])
 def test_who_differs_from_more_than_it_agrees_with_has_parted(others: int, against: int, agreed: int,
                                                               is_parted: bool) -> None:
-    parting = Parting(8)
+    parting = Divergence(8)
     parting.set_peers(others)
     for index in range(against):
         parting.note_other(f"a{index}", 16, b"other")
@@ -316,7 +316,7 @@ def test_who_differs_from_more_than_it_agrees_with_has_parted(others: int, again
 
 
 def test_one_member_that_says_it_often_counts_once_and_wrong_positions_do_not() -> None:
-    parting = Parting(8)
+    parting = Divergence(8)
     parting.set_peers(9)
     parting.note_own(16, b"mine")
     for _ in range(5):
@@ -329,7 +329,7 @@ def test_one_member_that_says_it_often_counts_once_and_wrong_positions_do_not() 
 
 
 def test_after_building_anew_it_compares_later_positions_only() -> None:
-    parting = Parting(8)
+    parting = Divergence(8)
     parting.set_peers(1)
     for version in (16, 16, 24):
         parting.note_own(version, b"mine")

@@ -10,7 +10,7 @@ from skuld_py.cluster.log.commands import AddSlot, LeaveSlot, PrepareJoin
 from skuld_py.cluster.log.entries import Entry
 from skuld_py.cluster.log.play import play
 from skuld_py.cluster.log.replica import Replica
-from skuld_py.cluster.scale.sharing import Sharing
+from skuld_py.cluster.scale.epidemic import Epidemic
 from skuld_py.config import Scaling
 from skuld_py.model.coordination import EntriesRead, ReadEntries
 from skuld_py.model.document import Member
@@ -70,7 +70,7 @@ class Follower:
         self.jumps = 0
         self.passed_on: dict[int, int] = {}
         self.is_dead = False
-        self.sharing = Sharing(name, "c1", scaling, lambda most: random.randint(0, most), 0)
+        self.sharing = Epidemic(name, "c1", scaling, lambda most: random.randint(0, most), 0)
         self._crowd = crowd
         self._armed_ms = -1
 

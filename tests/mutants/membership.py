@@ -5,8 +5,9 @@ from __future__ import annotations
 from mutants.mutant import Mutant, mutant
 
 MEMBERSHIP, READING, OUTBOX, COLLECTING, SLOTS, GC, DERIVING, TELLING = (
-    f"cluster/{name}.py" for name in ("member/membership", "member/reader", "member/outbox", "member/collecting", "scale/slots", "log/commands/gc",
-                                      "scale/deriving", "member/telling"))
+    f"cluster/{name}.py" for name in (
+        "member/membership", "member/reader", "member/outbox", "member/chores", "scale/slots", "log/commands/gc",
+        "scale/derivation", "member/news"))
 PLACED = "tests/simulation/test_coordination_talking.py::test_every_schedule_comes_to_rest_with_every_mix[versions]"
 REGISTRY = "tests/runtime/zookeeper/test_registry.py::"
 SWEEPS = "tests/runtime/zookeeper/test_entry_sweep.py::"
@@ -46,11 +47,11 @@ MUTANTS: tuple[Mutant, ...] = (
            "is_due(replica, self.me, command)", "L2",
            "tests/cluster/test_peering.py::test_an_entry_held_up_until_its_joiner_has_gone_elsewhere_does_not_leave",
            seeds=0),
-    mutant("former-life-let-in", "a member lets in a former life of a node that is in", "cluster/scale/greeting.py",
+    mutant("former-life-let-in", "a member lets in a former life of a node that is in", "cluster/scale/direct_join.py",
            "    return is_newer(replica.nodes.get(node, Place()).member, joiner)\n", "    return False\n", "L2",
            "tests/cluster/test_greeting.py::test_a_former_life_of_a_node_that_is_in_is_neither_heard_nor_written",
            seeds=0),
-    mutant("left-out-goes-last", "who was left out of an entry goes behind who asked later", "cluster/scale/greeting.py",
+    mutant("left-out-goes-last", "who was left out of an entry goes behind who asked later", "cluster/scale/direct_join.py",
            "{**left_out, **self._waiting}", "{**self._waiting, **left_out}", "L2",
            "tests/cluster/test_greeting.py::test_who_was_left_out_goes_before_who_asked_later", seeds=0),
     broken("silence-is-the-end", "a reading that nobody answered counts as the end of the log", READING,
@@ -157,7 +158,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "if anew.is_at_end and anew.position >= self.position:", "if anew.is_at_end:", "L1",
            "tests/cluster/test_next_lives.py::"
            "test_a_replica_built_anew_takes_the_place_of_the_other_only_once_it_has_come_as_far", seeds=0),
-    mutant("damage-goes-on", "a replica that has parted from the others' is not built anew", "cluster/scale/peering.py",
+    mutant("damage-goes-on", "a replica that has parted from the others' is not built anew", "cluster/scale/peers.py",
            "return self.sharing is not None and self.sharing.parting.has_parted()", "return False", "L1",
            "tests/simulation/test_coordination_talking.py::"
            "test_every_schedule_comes_to_rest_with_every_mix[damaged]", seeds=0),

@@ -12,8 +12,8 @@ import pytest
 from simulation.coordination_worlds import Believing
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.member.reader import Reader
-from skuld_py.cluster.scale.greeting import Greeter, Knocking
-from skuld_py.cluster.scale.sharing import Sharing
+from skuld_py.cluster.scale.direct_join import Greeter, Knocking
+from skuld_py.cluster.scale.epidemic import Epidemic
 from skuld_py.cluster.scale.transfer import Fetching, Lending, Snapshot
 from skuld_py.model.messages.membership import ReplicaPart
 from skuld_py.simulation.coordination import __main__ as command
@@ -55,7 +55,7 @@ def test_a_seed_decides_everything() -> None:
 def test_what_the_options_are_for_really_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     met: Counter[str] = Counter()
     count(monkeypatch, Reader, "begin_from", met, lambda _: 1)
-    count(monkeypatch, Sharing, "take", met, len)
+    count(monkeypatch, Epidemic, "take", met, len)
     count(monkeypatch, Greeter, "propose", met, lambda entry: len(entry.joiners) if entry else 0)
     count(monkeypatch, Reader, "build_anew", met, lambda _: 1)
     for seed in range(SEEDS):
@@ -127,21 +127,21 @@ def test_without_looking_at_it_members_would_part(monkeypatch: pytest.MonkeyPatc
 
 
 def never_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Sharing, "read", lambda *_: None)
-    monkeypatch.setattr(Sharing, "read_deadline", lambda *_: None)
+    monkeypatch.setattr(Epidemic, "read", lambda *_: None)
+    monkeypatch.setattr(Epidemic, "read_deadline", lambda *_: None)
 
 
 def ignore_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Sharing, "advance", lambda *_: None)
+    monkeypatch.setattr(Epidemic, "advance", lambda *_: None)
 
 
 def let_go_out_of_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    def take(self: Sharing, now_ms: int) -> list[tuple[int, bytes]]:
+    def take(self: Epidemic, now_ms: int) -> list[tuple[int, bytes]]:
         taken = list(self._ahead.items())
         self.version = max([self.version, *self._ahead])
         self._ahead.clear()
         return taken
-    monkeypatch.setattr(Sharing, "take", take)
+    monkeypatch.setattr(Epidemic, "take", take)
 
 
 def never_take_the_three_phases(monkeypatch: pytest.MonkeyPatch) -> None:

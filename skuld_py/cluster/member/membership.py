@@ -29,16 +29,16 @@ from skuld_py.cluster.log.commands import AbortJoin, AddSlot, Command, ForgetNod
 from skuld_py.cluster.log.commands.gc import Gc, collected
 from skuld_py.cluster.log.play import Played, Player, UnknownRules, play
 from skuld_py.cluster.log.replica import Place, Replica
-from skuld_py.cluster.member.collecting import Collector, Forgetter, Sweeper
-from skuld_py.cluster.member.joining import is_due, owed
+from skuld_py.cluster.member.chores import Collector, Forgetter, Sweeper
+from skuld_py.cluster.member.join import is_due, owed
+from skuld_py.cluster.member.news import Teller
 from skuld_py.cluster.member.outbox import Outbox
 from skuld_py.cluster.member.reader import Reader
 from skuld_py.cluster.member.settings import LogSettings
-from skuld_py.cluster.member.telling import Teller
 from skuld_py.cluster.member.watched import watched
 from skuld_py.cluster.placement import Placement
-from skuld_py.cluster.scale.deriving import Deriving
-from skuld_py.cluster.scale.peering import Peering
+from skuld_py.cluster.scale.derivation import Derivation
+from skuld_py.cluster.scale.peers import Peers
 from skuld_py.cluster.scale.slots import Slots, Tags
 from skuld_py.cluster.scale.versions import Scheme
 from skuld_py.config import PLAIN, Scaling
@@ -101,12 +101,12 @@ class Membership:
     _sweeper: Sweeper = attrs.field(factory=Sweeper, init=False)
     _slots: Slots = attrs.field(factory=Slots, init=False)
     _teller: Teller = attrs.field(factory=Teller, init=False)
-    _peering: Peering = attrs.field(init=False)
-    _deriving: Deriving = attrs.field(init=False)
+    _peering: Peers = attrs.field(init=False)
+    _deriving: Derivation = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._peering = Peering(self.info, self.cluster_id, self.base.replicas, self.scaling, self.jitter_ms)
-        self._deriving = Deriving(self.info.name, self.scaling.schedulers, self.scheme, self.player)
+        self._peering = Peers(self.info, self.cluster_id, self.base.replicas, self.scaling, self.jitter_ms)
+        self._deriving = Derivation(self.info.name, self.scaling.schedulers, self.scheme, self.player)
         self._reader = Reader(self.settings, self.base, self._deriving.play, self._peering.sharing)
         self._collector, self._forgetter = Collector(self.settings), Forgetter(self.settings)
 

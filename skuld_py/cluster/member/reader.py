@@ -22,7 +22,7 @@ from skuld_py.cluster.log.canonical import from_text
 from skuld_py.cluster.log.play import Played, Player, UnknownRules, play
 from skuld_py.cluster.log.replica import RULES, Replica
 from skuld_py.cluster.member.settings import LogSettings
-from skuld_py.cluster.scale.sharing import Sharing
+from skuld_py.cluster.scale.epidemic import Epidemic
 from skuld_py.model.coordination import EntriesRead, OriginRead, ReadEntries, ReadOrigin
 
 
@@ -33,7 +33,7 @@ class Reader:
     settings: LogSettings
     replica: Replica
     player: Player = play
-    sharing: Sharing | None = None
+    sharing: Epidemic | None = None
     """Through which entries come from other members, while ``is_shared``; then it says when to read."""
     is_shared: bool = False
     is_at_end: bool = False

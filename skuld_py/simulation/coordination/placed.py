@@ -16,9 +16,9 @@ from skuld_py.cluster.log.commands import Command
 from skuld_py.cluster.log.commands.footprints import FOOTPRINTS, footprint
 from skuld_py.cluster.log.commands.retire_node import placed
 from skuld_py.cluster.log.replica import Replica
-from skuld_py.cluster.member.telling import nodes_of
+from skuld_py.cluster.member.news import nodes_of
 from skuld_py.cluster.placement import Placement, place
-from skuld_py.cluster.scale.deriving import scheme_of
+from skuld_py.cluster.scale.derivation import scheme_of
 from skuld_py.cluster.scale.versions import Scheme
 from skuld_py.config import Scaling
 from skuld_py.simulation.coordination.ensemble import Ensemble

@@ -5,7 +5,7 @@ every one of the processes asked, and all others wait for the answer; so that sa
 versions of each key a member goes on playing what does not rest on the placement, so that nobody is held up, but
 as much is computed. A member that fell behind computes once for all it has played since.
 
-Source of the parameters: ``cluster/scale/deciding.py``.
+Source of the parameters: ``cluster/scale/decider.py``.
 """
 
 from __future__ import annotations

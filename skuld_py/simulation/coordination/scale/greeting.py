@@ -6,7 +6,7 @@ more slowly; after some failures the three phases remain. Where the log is empty
 it then takes over the replica of whom it was let in by, through that one's network link; others who were let in by
 the same entry share that.
 
-Source of the parameters and the rules: ``cluster/scale/greeting.py``, ``cluster/scale/transfer.py``.
+Source of the parameters and the rules: ``cluster/scale/direct_join.py``, ``cluster/scale/transfer.py``.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from skuld_py.cluster.log.commands import Command, Gc, JoinDirect, Joining, Leave, PrepareJoin, Rejoin
 from skuld_py.cluster.log.commands.gc import collected
-from skuld_py.cluster.member.joining import owed
+from skuld_py.cluster.member.join import owed
 from skuld_py.cluster.member.settings import LogSettings
 from skuld_py.cluster.member.watched import watched
 from skuld_py.config import Scaling

@@ -1,11 +1,11 @@
-"""Sharing entries among thousands at once: how many an entry has reached after each hop is drawn, not who.
+"""Entries shared among thousands at once: how many an entry has reached after each hop is drawn, not who.
 
 Each member that an entry is new to hands it on to some members chosen at random. So of those that lack it each is
 hit by a hop with the same probability, and the number hit is binomial. Only for those that an entry concerns, and
 for those that it misses, it matters who they are: they are drawn from the same numbers. Who was missed is held up
 at that entry until it reads it from ZooKeeper: soon when later entries show the gap, else after a silence.
 
-Source of the parameters and the rules: ``cluster/scale/sharing.py``. Counted is one message for each entry and
+Source of the parameters and the rules: ``cluster/scale/epidemic.py``. Counted is one message for each entry and
 member it is sent to, though entries that are on the way together share one.
 """
 

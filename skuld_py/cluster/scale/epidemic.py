@@ -35,8 +35,8 @@ from collections.abc import Iterable, Sequence
 
 from sortedcontainers import SortedDict
 
-from skuld_py.cluster.scale.drawing import Draw, sample
-from skuld_py.cluster.scale.parting import Parting
+from skuld_py.cluster.scale.chance import Draw, sample
+from skuld_py.cluster.scale.divergence import Divergence
 from skuld_py.config import Scaling
 from skuld_py.model.columns import pack, pack_u64, unpack_u64
 from skuld_py.model.coordination import EntriesRead, ReadEntries
@@ -50,13 +50,13 @@ NEWS_MAX = 32
 DOUBLINGS = 16
 
 
-class Sharing:
+class Epidemic:
     """The part of the node ``me``. ``version`` is the position of the last entry let go, or read."""
 
     def __init__(self, me: str, cluster_id: str, scaling: Scaling, draw: Draw, now_ms: int,
                  version: int = -1) -> None:
         self.version = version
-        self.parting = Parting(scaling.digest_every)
+        self.parting = Divergence(scaling.digest_every)
         self.is_filling = False
         """Whether the read under way is for a gap: it says nothing about the log's end."""
         self._me = me

@@ -18,7 +18,7 @@ VOTERS_MAX = 16
 AGAINST = 2
 
 
-class Parting:
+class Divergence:
     """Digests of one member and what it heard of others, at every position that ``every`` divides."""
 
     def __init__(self, every: int) -> None:

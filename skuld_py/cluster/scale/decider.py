@@ -62,7 +62,7 @@ DecidingEffect = Send | Compute | Decision
 
 
 @attrs.frozen
-class DecidingSettings:
+class DeciderSettings:
     """Durations in milliseconds. Nothing that is decided depends on them."""
 
     limit_ms: int = 30_000
@@ -112,14 +112,14 @@ class _Open:
             self.patience_ms.clear()
 
 
-class Deciding:
+class Decider:
     """The machine of one member: ``Wanted`` is answered by exactly one ``Decision``, unless ``Unwanted`` comes
     first. The same question wanted again, at another position, is one question."""
 
-    def __init__(self, me: str, settings: DecidingSettings | None = None,
+    def __init__(self, me: str, settings: DeciderSettings | None = None,
                  kinds: Mapping[str, Kind] = KINDS) -> None:
         self._me = me
-        self._settings = settings or DecidingSettings()
+        self._settings = settings or DeciderSettings()
         self._kinds = kinds
         self._names: tuple[str, ...] = ()
         self._ring = _ring(())

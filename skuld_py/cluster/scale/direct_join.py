@@ -29,7 +29,7 @@ import attrs
 from skuld_py.cluster.log.commands import JoinDirect, Joining
 from skuld_py.cluster.log.lives import is_newer
 from skuld_py.cluster.log.replica import Place, Replica
-from skuld_py.cluster.scale.drawing import Draw
+from skuld_py.cluster.scale.chance import Draw
 from skuld_py.config import Scaling
 from skuld_py.errors import Malformed
 from skuld_py.model.events import Send

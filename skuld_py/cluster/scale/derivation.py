@@ -28,9 +28,9 @@ import attrs
 from skuld_py.cluster.log.play import Played, Player
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.placement import Placement
-from skuld_py.cluster.scale.deciding import NEVER_MS, Deciding, DecidingEvent
+from skuld_py.cluster.scale.decider import NEVER_MS, Decider, DecidingEvent
 from skuld_py.cluster.scale.decisions import Decision, Unwanted, Wanted
-from skuld_py.cluster.scale.scheduling import Scheduling
+from skuld_py.cluster.scale.scheduler import Scheduler
 from skuld_py.cluster.scale.versions import PlacedReplica, Scheme, Versions, VersionsEffect, placing
 from skuld_py.config import Scaling
 from skuld_py.model.events import Compute, Computed, Received, SchedulersChanged, Send, Ticked
@@ -44,12 +44,12 @@ def scheme_of(scaling: Scaling, partitions: int) -> Scheme | None:
     return placing(partitions) if scaling.versions or scaling.schedulers else None
 
 
-class Deriving:
+class Derivation:
     """``me`` is the node's name; ``player`` plays what is not played through versions."""
 
     def __init__(self, me: str, schedulers: Sequence[str], scheme: Scheme | None, player: Player) -> None:
-        self.deciding = Deciding(me)
-        self._scheduling = Scheduling() if me in schedulers else None
+        self.deciding = Decider(me)
+        self._scheduling = Scheduler() if me in schedulers else None
         self._scheme = scheme
         self._player = player
         self._versions: Versions | None = None

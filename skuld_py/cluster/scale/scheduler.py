@@ -32,7 +32,7 @@ _NO_TEXT = Column()
 
 
 @attrs.frozen
-class SchedulingLimits:
+class SchedulerLimits:
     """Bounds of one scheduler. Times in milliseconds."""
 
     questions: int = 64
@@ -60,11 +60,11 @@ class _Job:
     giver_ms: int = 0
 
 
-class Scheduling:
+class Scheduler:
     """The machine of one scheduler: ``step(now_ms, event)`` gives ``Send`` and ``Compute``."""
 
-    def __init__(self, limits: SchedulingLimits | None = None, kinds: Mapping[str, Kind] = KINDS) -> None:
-        self._limits = limits or SchedulingLimits()
+    def __init__(self, limits: SchedulerLimits | None = None, kinds: Mapping[str, Kind] = KINDS) -> None:
+        self._limits = limits or SchedulerLimits()
         self._kinds = kinds
         self._jobs: dict[bytes, _Job] = {}
         self._answers: OrderedDict[bytes, tuple[bytes, Column]] = OrderedDict()

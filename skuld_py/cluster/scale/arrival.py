@@ -16,8 +16,8 @@ from collections.abc import Sequence
 import attrs
 
 from skuld_py.cluster.log.replica import Replica
-from skuld_py.cluster.scale.drawing import Draw
-from skuld_py.cluster.scale.greeting import Knocking
+from skuld_py.cluster.scale.chance import Draw
+from skuld_py.cluster.scale.direct_join import Knocking
 from skuld_py.cluster.scale.transfer import Fetching
 from skuld_py.config import Scaling
 from skuld_py.model.events import Send

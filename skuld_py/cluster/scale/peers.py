@@ -19,10 +19,10 @@ from typing import Any
 from skuld_py.cluster.log.commands import Command, JoinDirect, PrepareJoin
 from skuld_py.cluster.log.play import Played
 from skuld_py.cluster.log.replica import Replica
-from skuld_py.cluster.scale.arriving import Arrival
-from skuld_py.cluster.scale.drawing import Draw
-from skuld_py.cluster.scale.greeting import Greeter, Knocking
-from skuld_py.cluster.scale.sharing import Sharing
+from skuld_py.cluster.scale.arrival import Arrival
+from skuld_py.cluster.scale.chance import Draw
+from skuld_py.cluster.scale.direct_join import Greeter, Knocking
+from skuld_py.cluster.scale.epidemic import Epidemic
 from skuld_py.cluster.scale.transfer import Lending
 from skuld_py.config import Scaling
 from skuld_py.model.document import Member
@@ -45,11 +45,11 @@ class Names(Sequence[str]):
         return self._members[self._roster[at]].name
 
 
-class Peering:
+class Peers:
     """``replicas``: see ``Replica``. ``draw(n)`` gives 0..n."""
 
     def __init__(self, info: Member, cluster_id: str, replicas: int, scaling: Scaling, draw: Draw) -> None:
-        self.sharing = Sharing(info.name, cluster_id, scaling, draw, 0) if scaling.sharing else None
+        self.sharing = Epidemic(info.name, cluster_id, scaling, draw, 0) if scaling.sharing else None
         self._info = info
         self._cluster_id = cluster_id
         self._replicas = replicas
