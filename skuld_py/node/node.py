@@ -43,13 +43,13 @@ from skuld_py.model.store import Store
 from skuld_py.node.claims.claim import ClaimOperation
 from skuld_py.node.claims.horizons import Horizons
 from skuld_py.node.claims.lapses import Lapses
-from skuld_py.node.claims.parked import Parking
+from skuld_py.node.claims.parked import ParkedClaims
 from skuld_py.node.claims.requests import ClaimRequests
 from skuld_py.node.client_door import ClientDoor
-from skuld_py.node.copies.exchanges import Comparing
-from skuld_py.node.copies.moves import Moving
+from skuld_py.node.copies.exchanges import Exchanges
+from skuld_py.node.copies.moves import Moves
 from skuld_py.node.copies.requests import CopyRequests
-from skuld_py.node.dependencies.both_sides import Depending
+from skuld_py.node.dependencies.both_sides import BothSides
 from skuld_py.node.knowledge.floor import Floor
 from skuld_py.node.knowledge.heads import Router
 from skuld_py.node.knowledge.interests import Interests
@@ -61,7 +61,7 @@ from skuld_py.node.leadership.elections import Steward
 from skuld_py.node.leadership.requests import LeadershipRequests
 from skuld_py.node.leadership.status import described
 from skuld_py.node.life.identity import note_joined
-from skuld_py.node.limits.borrower import Borrowing
+from skuld_py.node.limits.borrower import Loans
 from skuld_py.node.limits.lender import Lender
 from skuld_py.node.limits.requests import LimitRequests
 from skuld_py.node.operations.admission import Admission
@@ -70,7 +70,7 @@ from skuld_py.node.operations.requests import Feature, asked_of, served_of
 from skuld_py.node.operations.timers import Timers
 from skuld_py.node.reads.requests import ReadRequests
 from skuld_py.node.retention.requests import RetentionRequests
-from skuld_py.node.schedules.ticks import Scheduling
+from skuld_py.node.schedules.ticks import Ticks
 from skuld_py.node.writes.requests import WriteRequests
 from skuld_py.node.writes.setting import SettingRequests
 from skuld_py.partition.candidacy import Candidacy
@@ -115,16 +115,16 @@ class Node:
         self._settled_ms = 0
         """When the last turn ended, by the clock that may fall back."""
         self.timekeeper = Timekeeper(self)
-        self._comparing = Comparing(self)
-        self._moving = Moving(self, self._comparing)
+        self._comparing = Exchanges(self)
+        self._moving = Moves(self, self._comparing)
         self._steward = Steward(self, self._comparing, self._moving)
-        self._depending = Depending(self)
+        self._depending = BothSides(self)
         self._lapses = Lapses(self)
-        self._borrowing = Borrowing(self)
+        self._borrowing = Loans(self)
         self.lender = Lender(self, self._steward.led_since)
-        self._parking = Parking(self, self._steward, self._borrowing)
+        self._parking = ParkedClaims(self, self._steward, self._borrowing)
         self._horizons = Horizons(self._parking.note_leftover)
-        self._scheduling = Scheduling(self, almanac)
+        self._scheduling = Ticks(self, almanac)
         self._floor = Floor(store)
         admission = Admission(self)
         self._claims = ClaimRequests(self, admission)

@@ -15,7 +15,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.events import Send
 from skuld_py.model.ids import IdMint
-from skuld_py.node.copies.exchanges import Comparing
+from skuld_py.node.copies.exchanges import Exchanges
 from skuld_py.partition.copies.exchange import Pass, answer_compare, answer_fetch, answer_probe
 from skuld_py.partition.data.bulletin import Bulletin
 from skuld_py.partition.data.replica import Replica
@@ -49,7 +49,7 @@ class Home:
         self.passes: dict[tuple[int, str], Pass] = {}
         self.now_ms = 1_000
         self._requests = 0
-        self.comparing = Comparing(self)  # type: ignore[arg-type]
+        self.comparing = Exchanges(self)  # type: ignore[arg-type]
         self.comparing.look(self.now_ms)
         self._drop_round()
 

@@ -13,7 +13,7 @@ from skuld_py.model.body import Header
 from skuld_py.model.document import Document, Member, seats_of
 from skuld_py.model.events import Effect, ReadDocument
 from skuld_py.model.ids import IdMint
-from skuld_py.node.copies.moves import ASK_PAUSE_MS, Moving
+from skuld_py.node.copies.moves import ASK_PAUSE_MS, Moves
 from skuld_py.partition.copies.exchange import Pass, Progress
 from skuld_py.partition.data.bulletin import Bulletin
 from skuld_py.partition.vnode import Vnode
@@ -47,7 +47,7 @@ class Stage:
             carry_out=self.asked.extend, bulletin=Bulletin(), timing=DEFAULT_TIMING)
         self.members = members
         comparing: Any = self
-        self.moving = Moving(node, comparing)
+        self.moving = Moves(node, comparing)
 
     def pursue(self, partition: int, peer: str, *, is_awaited: bool = False) -> None:
         """Stands for the exchanges of the node."""

@@ -27,7 +27,7 @@ import attrs
 
 from skuld_py.node.claims.claim import ClaimOperation
 from skuld_py.node.leadership.elections import Steward
-from skuld_py.node.limits.borrower import Borrowing, waiting_in
+from skuld_py.node.limits.borrower import Loans, waiting_in
 from skuld_py.node.operations.household import Household
 from skuld_py.node.operations.places import Places
 
@@ -40,10 +40,10 @@ class Party:
     claims: list[ClaimOperation] = attrs.field(factory=list)
 
 
-class Parking:
+class ParkedClaims:
     """Claims by queue, in the order in which they came."""
 
-    def __init__(self, host: Household, steward: Steward, borrowing: Borrowing) -> None:
+    def __init__(self, host: Household, steward: Steward, borrowing: Loans) -> None:
         self._host = host
         self._steward = steward
         self._borrowing = borrowing

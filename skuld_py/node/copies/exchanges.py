@@ -30,7 +30,7 @@ PACE_MS, PACE_PASSES = 100, 40
 SYNC, LED, OTHER = range(3)
 
 
-class Comparing:
+class Exchanges:
     """The exchanges of one node."""
 
     def __init__(self, node: Household) -> None:

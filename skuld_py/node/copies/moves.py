@@ -28,7 +28,7 @@ import attrs
 from skuld_py.model import messages as m
 from skuld_py.model.document import Document
 from skuld_py.model.events import ReadDocument
-from skuld_py.node.copies.exchanges import Comparing
+from skuld_py.node.copies.exchanges import Exchanges
 from skuld_py.node.operations.agenda import Agenda
 from skuld_py.node.operations.household import Household
 from skuld_py.partition.copies.exchange import Pass
@@ -68,10 +68,10 @@ class Syncing:
     through: dict[str, None] = attrs.field(factory=dict)
 
 
-class Moving:
+class Moves:
     """The jobs of one node."""
 
-    def __init__(self, node: Household, comparing: Comparing) -> None:
+    def __init__(self, node: Household, comparing: Exchanges) -> None:
         self._node = node
         self._comparing = comparing
         self._jobs: dict[int, Job] = {}

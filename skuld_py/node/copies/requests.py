@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from skuld_py.model import messages as m
-from skuld_py.node.copies.exchanges import Comparing
+from skuld_py.node.copies.exchanges import Exchanges
 from skuld_py.node.operations.household import Household
 from skuld_py.node.operations.ownership import Ownership
 from skuld_py.node.operations.requests import Asked, Served
@@ -17,7 +17,7 @@ class CopyRequests:
 
     asked: ClassVar[Asked] = {}
 
-    def __init__(self, node: Household, comparing: Comparing) -> None:
+    def __init__(self, node: Household, comparing: Exchanges) -> None:
         self._node = node
         self._comparing = comparing
         self._ownership = Ownership(node)

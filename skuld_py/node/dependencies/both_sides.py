@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from skuld_py.model import messages as m
-from skuld_py.node.dependencies.dependency_side import Telling, lead_tell, lead_watch
-from skuld_py.node.dependencies.dependent_side import Watching
+from skuld_py.node.dependencies.dependency_side import DependencySide, lead_tell, lead_watch
+from skuld_py.node.dependencies.dependent_side import DependentSide
 from skuld_py.node.operations.household import Household
 from skuld_py.node.operations.requests import Asked, Served, led
 
 
-class Depending:
+class BothSides:
     """Its duties towards tasks that wait for others."""
 
     asked: ClassVar[Asked] = {}
@@ -24,8 +24,8 @@ class Depending:
     def __init__(self, node: Household) -> None:
         self.served: Served = {m.Watch: led(node, lead_watch), m.Tell: led(node, lead_tell)}
         self._node = node
-        self._watching = Watching(node)
-        self._telling = Telling(node)
+        self._watching = DependentSide(node)
+        self._telling = DependencySide(node)
         self._next_ms = 0
         self._led: dict[int, int] = {}
         """Epoch of each partition led."""

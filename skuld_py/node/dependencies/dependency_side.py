@@ -54,7 +54,7 @@ class Round:
     after: bytes = b""
 
 
-class Telling:
+class DependencySide:
     """What one node has to tell of tasks that it leads."""
 
     def __init__(self, node: Household) -> None:
@@ -109,7 +109,8 @@ class Telling:
 class SealOperation(SilentOperation):
     """A majority shall know how these tasks ended; then whoever waits is told."""
 
-    def __init__(self, host: Host, telling: Telling, now_ms: int, vnode: Vnode, news: Sequence[News]) -> None:
+    def __init__(self, host: Host, telling: DependencySide, now_ms: int, vnode: Vnode,
+                 news: Sequence[News]) -> None:
         super().__init__(host, Origin(0), now_ms)
         self._telling = telling
         self._vnode = vnode
@@ -150,7 +151,7 @@ class SealOperation(SilentOperation):
 class TellOperation(Operation):
     """A partition's leader is told of ends; when it has recorded them, that is noted."""
 
-    def __init__(self, host: Host, telling: Telling, now_ms: int, vnode: Vnode, partition: int,
+    def __init__(self, host: Host, telling: DependencySide, now_ms: int, vnode: Vnode, partition: int,
                  news: Sequence[News]) -> None:
         super().__init__(host, Origin(0), now_ms)
         self._telling = telling

@@ -61,7 +61,7 @@ class Walk:
     after: bytes = b""
 
 
-class Watching:
+class DependentSide:
     """The questions of one node about what tasks of its partitions wait for."""
 
     def __init__(self, node: Household) -> None:
@@ -171,7 +171,7 @@ def _pages(rows: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
 class WatchOperation(Operation):
     """One question to one leader."""
 
-    def __init__(self, host: Host, watching: Watching, now_ms: int, vnode: Vnode, leader: str,
+    def __init__(self, host: Host, watching: DependentSide, now_ms: int, vnode: Vnode, leader: str,
                  deps: Sequence[bytes], is_last: bool) -> None:
         super().__init__(host, Origin(0), now_ms)
         self._watching = watching

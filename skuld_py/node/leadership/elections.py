@@ -20,12 +20,12 @@ import attrs
 
 from skuld_py.model import messages as m
 from skuld_py.model.events import DocumentRead, ReadDocument
-from skuld_py.node.copies.exchanges import Comparing
-from skuld_py.node.copies.moves import Moving
+from skuld_py.node.copies.exchanges import Exchanges
+from skuld_py.node.copies.moves import Moves
 from skuld_py.node.leadership.gossip import Gossiping
 from skuld_py.node.operations.agenda import NEVER_MS, Agenda
 from skuld_py.node.operations.household import Household
-from skuld_py.node.retention.slices import Collecting
+from skuld_py.node.retention.slices import Slices
 from skuld_py.partition.copies.exchange import Pass
 from skuld_py.partition.leadership.evaluator import Facts
 from skuld_py.partition.leadership.quorum import has_majority
@@ -38,11 +38,11 @@ URGENT_MS = 0
 class Steward:
     """The standing duties of one node."""
 
-    def __init__(self, node: Household, comparing: Comparing, moving: Moving) -> None:
+    def __init__(self, node: Household, comparing: Exchanges, moving: Moves) -> None:
         self._node = node
         self._comparing = comparing
         self._moving = moving
-        self.collecting = Collecting(node, comparing)
+        self.collecting = Slices(node, comparing)
         self.gossiping = Gossiping(node, moving, self.collecting.awaited)
         self._heard_ms: dict[str, int] = {}
         self._since_ms: dict[str, int] = {}

@@ -17,7 +17,7 @@ from skuld_py.errors import Malformed
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.messages.elections import HEAD_BYTES
-from skuld_py.node.copies.moves import Moving
+from skuld_py.node.copies.moves import Moves
 from skuld_py.node.knowledge.heads import UNKNOWN
 from skuld_py.node.leadership.status import collection
 from skuld_py.node.operations.household import Household
@@ -31,7 +31,7 @@ class Gossiping:
     """Both sides: what this node tells, and what the others have told. ``awaited``: for whom the collection of a
     partition waits."""
 
-    def __init__(self, node: Household, moving: Moving, awaited: Callable[[int], Sequence[str]]) -> None:
+    def __init__(self, node: Household, moving: Moves, awaited: Callable[[int], Sequence[str]]) -> None:
         self._node = node
         self._moving = moving
         self._awaited = awaited

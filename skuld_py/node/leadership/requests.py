@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from skuld_py.model import messages as m
-from skuld_py.node.copies.moves import Moving
+from skuld_py.node.copies.moves import Moves
 from skuld_py.node.knowledge.floor import Floor
 from skuld_py.node.leadership.elections import Steward
 from skuld_py.node.operations.household import Household
@@ -20,7 +20,7 @@ from skuld_py.node.operations.requests import Asked, Serve, Served
 class LeadershipRequests:
     """Those of one node."""
 
-    def __init__(self, node: Household, floor: Floor, steward: Steward, moving: Moving) -> None:
+    def __init__(self, node: Household, floor: Floor, steward: Steward, moving: Moves) -> None:
         self._node = node
         self._floor = floor
         self._steward = steward

@@ -33,7 +33,7 @@ class Purse:
     loan: BorrowOperation | None = None
 
 
-class Borrowing:
+class Loans:
     """The questions of one node."""
 
     def __init__(self, host: Host) -> None:
@@ -140,7 +140,7 @@ class Borrowing:
 class BorrowOperation(Operation):
     """One question for a loan. It is not asked twice: a second loan could be lent for it."""
 
-    def __init__(self, host: Host, now_ms: int, borrowing: Borrowing, queue: str, home: str,
+    def __init__(self, host: Host, now_ms: int, borrowing: Loans, queue: str, home: str,
                  borrowers: Sequence[Borrower], want: int, led: Sequence[Vnode]) -> None:
         super().__init__(host, Origin(0), now_ms, host.timing.grant_ms // 2)
         self._borrowing = borrowing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from skuld_py.model import messages as m
-from skuld_py.node.limits.borrower import Borrowing
+from skuld_py.node.limits.borrower import Loans
 from skuld_py.node.limits.lender import Lender
 from skuld_py.node.operations.requests import Asked, Served
 
@@ -15,7 +15,7 @@ class LimitRequests:
 
     asked: ClassVar[Asked] = {}
 
-    def __init__(self, lender: Lender, borrowing: Borrowing) -> None:
+    def __init__(self, lender: Lender, borrowing: Loans) -> None:
         self._lender = lender
         self._borrowing = borrowing
         self.served: Served = {

@@ -18,7 +18,7 @@ from skuld_py.model import ids
 from skuld_py.model import messages as m
 from skuld_py.node.operations.household import Household
 from skuld_py.node.operations.operation import Host, Operation, Origin
-from skuld_py.node.retention.slices import Collecting
+from skuld_py.node.retention.slices import Slices
 from skuld_py.partition.data.rows import read_rows
 
 
@@ -66,10 +66,10 @@ class PartitionQuestion(Operation):
         self.end()
 
 
-class Offering:
+class ArchiveOffers:
     """The leader's answers."""
 
-    def __init__(self, node: Household, collecting: Collecting) -> None:
+    def __init__(self, node: Household, collecting: Slices) -> None:
         self._node = node
         self._collecting = collecting
 

@@ -8,17 +8,17 @@ from skuld_py.node.operations.household import Household
 from skuld_py.node.operations.operation import Operation, Origin
 from skuld_py.node.operations.ownership import Ownership
 from skuld_py.node.operations.requests import Asked, Served
-from skuld_py.node.retention.archive_offers import Offering, PartitionQuestion
+from skuld_py.node.retention.archive_offers import ArchiveOffers, PartitionQuestion
 from skuld_py.node.retention.replica_side import delete, ebb
-from skuld_py.node.retention.slices import Collecting
+from skuld_py.node.retention.slices import Slices
 
 
 class RetentionRequests:
     """Those of one node."""
 
-    def __init__(self, node: Household, collecting: Collecting) -> None:
+    def __init__(self, node: Household, collecting: Slices) -> None:
         self._node = node
-        ownership, offering = Ownership(node), Offering(node, collecting)
+        ownership, offering = Ownership(node), ArchiveOffers(node, collecting)
         self.asked: Asked = {m.Offer: self._pass_on, m.Discard: self._pass_on}
         self.served: Served = {
             m.Ebb: lambda now, peer, msg: ebb(node, now, ownership.vnode(msg.partition), msg),

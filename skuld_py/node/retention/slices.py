@@ -9,7 +9,7 @@ The leader of a partition drives a *slice*: all ids up to a time that lies ``Ret
    below has it all too. Who is slow to compare is asked again: a replica that is none any more, or begins anew,
    ends the slice, and the next one does without it.
 3. *Sealing*: ``Ebb`` with the lives that were compared. What a sealed replica lacks, it takes from nobody.
-4. *Collecting*, a page at a time: a trial asks all who of them holds each task, with this digest, ended by then,
+4. *Slices*, a page at a time: a trial asks all who of them holds each task, with this digest, ended by then,
    and only what all agree on is deleted by all. A replica that misses the last word keeps the task until an
    exchange with another tells it (``gone``).
    With an archive, what they agree on is *on offer* first: it goes when somebody says that it is written there.
@@ -43,7 +43,7 @@ import attrs
 
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.node.copies.exchanges import Comparing
+from skuld_py.node.copies.exchanges import Exchanges
 from skuld_py.node.operations.household import Household
 from skuld_py.node.operations.operation import Operation, Origin
 from skuld_py.node.retention.replica_side import held_back
@@ -153,10 +153,10 @@ class Round(Operation):
             self._then(now_ms, self._answers)
 
 
-class Collecting:
+class Slices:
     """The slices of the partitions that a node leads."""
 
-    def __init__(self, node: Household, comparing: Comparing) -> None:
+    def __init__(self, node: Household, comparing: Exchanges) -> None:
         self._node = node
         self._comparing = comparing
         self._slices: dict[int, Slice] = {}

@@ -138,7 +138,7 @@ def _cost(schedule: Schedule) -> int:
     return 1 + len(schedule.cron) // LINE_CHARS
 
 
-class Scheduling:
+class Ticks:
     """The schedules of one node."""
 
     def __init__(self, node: Household, almanac: Almanac) -> None:
