@@ -128,10 +128,10 @@ class Node:
         self._floor = Floor(store)
         admission = Admission(self)
         self._claims = ClaimRequests(self, admission)
-        self._reads = ReadRequests(self, admission)
-        self._pages = self._reads.pages
+        reads = ReadRequests(self, admission)
+        self._pages = reads.pages
         features: list[Feature] = [
-            WriteRequests(self, admission, self._floor), self._claims, self._reads,
+            WriteRequests(self, admission, self._floor), self._claims, reads,
             SettingRequests(self, self._scheduling.check), LimitRequests(self.lender, self._borrowing),
             LeadershipRequests(self, self._floor, self._steward, self._moving), self.timekeeper, self._depending,
             CopyRequests(self, self._comparing), RetentionRequests(self, self._steward.collecting)]
@@ -150,7 +150,7 @@ class Node:
 
     def deadline(self) -> int:
         """When it next wants a ``Ticked``; at once, when the end of a turn left something to look at."""
-        if self.bulletin.touched or self._parking.is_stirred or self._pages.is_stirred:
+        if self.bulletin.touched or self._parking.is_stirred or self._pages.waiting:
             return 0
         comparing, borrowing = self._comparing, self._borrowing
         due_ms = min(self._steward.deadline(), self._lapses.due_ms, self.timekeeper.due_ms, self._depending.due_ms)
@@ -248,7 +248,7 @@ class Node:
         if settings.rewidened:
             self._widen(settings.take_rewidened())
         self._parking.look(now_ms)
-        if self._pages.is_stirred:
+        if self._pages.waiting:
             self._pages.look(now_ms)
         self._drain(now_ms)
         if self.interests.stirred:
@@ -259,7 +259,8 @@ class Node:
             self._lapses.settle()
         if self.bulletin.touched:
             self._steward.settle()
-        self._floor.keep()
+        if self._floor.ms > self._floor.stored_ms:
+            self._floor.keep()
 
     def _inquire(self, now_ms: int) -> None:
         """Read the documents of partitions of which peers said more than is known."""
@@ -352,10 +353,8 @@ class Node:
     def close(self, operation: Operation) -> None:
         """Forget it."""
         self._operations.pop(operation.request, None)
-        self._horizons.drop(operation)
-        self._reads.leave(operation.request)
-        if isinstance(operation, ClaimOperation):
-            self._parking.remove(operation)
+        for leave in operation.at_end:
+            leave()
         self._timers.forget()
 
     def next_request(self) -> int:

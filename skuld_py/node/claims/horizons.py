@@ -7,8 +7,9 @@ deadline. Of a grant that gave up, its queue is kept: once the horizon has moved
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from skuld_py.node.operations.operation import Operation, Origin, Waiter
+from skuld_py.node.operations.operation import Origin, Waiter
 
 
 class Horizons:
@@ -22,16 +23,16 @@ class Horizons:
     def add(self, waiter: Waiter) -> None:
         """It is called when a document was written, or read."""
         self._waiters[waiter.origin] = waiter
+        waiter.at_end.append(partial(self._drop, waiter))
 
     def awaits(self, origin: Origin) -> bool:
         """Whether what was asked waits already."""
         return origin in self._waiters
 
-    def drop(self, operation: Operation) -> None:
+    def _drop(self, waiter: Waiter) -> None:
         """It has ended, perhaps while it waited."""
-        waiter = self._waiters.get(operation.origin)
-        if waiter is not None and waiter.request == operation.request:
-            del self._waiters[operation.origin]
+        if self._waiters.get(waiter.origin) is waiter:
+            del self._waiters[waiter.origin]
 
     def give_up(self, queue: str) -> None:
         """A grant ended before the horizon of its partition moved."""

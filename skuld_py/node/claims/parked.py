@@ -21,6 +21,7 @@ Rejected: to wake all, and let them find out. Three thousand idle workers made e
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from itertools import islice
 
 import attrs
@@ -63,19 +64,17 @@ class ParkedClaims:
     def add(self, claim: ClaimOperation) -> None:
         """It may come to wait."""
         self._claims.setdefault(claim.wish.queue, {})[claim.request] = claim
+        claim.at_end.append(partial(self._remove, claim))
 
     def take_place(self, claim: ClaimOperation) -> bool:
         """Whether it may wait here, from now on until it ends."""
         limits = self._host.limits
-        return self._places.take(claim.request, claim.origin.client or b"", limits.parked_claims,
-                                 limits.parked_claims_each)
+        return self._places.take(claim, limits.parked_claims, limits.parked_claims_each)
 
-    def remove(self, claim: ClaimOperation) -> None:
-        """It has ended."""
+    def _remove(self, claim: ClaimOperation) -> None:
         queue = claim.wish.queue
         waiting = self._claims.get(queue, {})
         waiting.pop(claim.request, None)
-        self._places.leave(claim.request)
         if not waiting:
             self._claims.pop(queue, None)
         elif claim.has_news or claim.server == self._host.me.name:

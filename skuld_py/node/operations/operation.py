@@ -10,7 +10,7 @@ A node is its own peer: messages to itself take the same road, without the wire.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
 import attrs
@@ -39,6 +39,7 @@ class Waiter(Protocol):
     origin: Origin
     request: int
     is_closed: bool
+    at_end: list[Callable[[], None]]
 
     def on_horizon(self, now_ms: int) -> None:
         """Look again: some document was written, or read."""
@@ -160,6 +161,8 @@ class Operation:
         self._pause_ms = host.timing.resend_ms
         self.has_answered = False
         self.is_closed = False
+        self.at_end: list[Callable[[], None]] = []
+        """What it leaves when it ends: places that it took, say."""
 
     def begin(self, now_ms: int) -> None:
         """Send what is to be sent."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from skuld_py.node.operations.operation import Operation
+
 
 class Places:
     """Those that are taken, by the numbers of operations."""
@@ -10,20 +14,20 @@ class Places:
         self._whose: dict[int, bytes] = {}
         self._count_of: dict[bytes, int] = {}
 
-    def take(self, number: int, client: bytes, most: int, most_each: int) -> bool:
-        """Whether an operation of a client has a place, from now on until it leaves."""
+    def take(self, operation: Operation, most: int, most_each: int) -> bool:
+        """Whether an operation of a client has a place, from now on until it ends."""
+        number, client = operation.request, operation.origin.client or b""
         if number not in self._whose:
             mine = self._count_of.get(client, 0)
             if len(self._whose) >= most or mine >= most_each:
                 return False
             self._whose[number] = client
             self._count_of[client] = mine + 1
+            operation.at_end.append(partial(self._leave, number))
         return True
 
-    def leave(self, number: int) -> None:
-        """It has ended, if it had one."""
-        if number in self._whose:
-            client = self._whose.pop(number)
-            self._count_of[client] -= 1
-            if not self._count_of[client]:
-                del self._count_of[client]
+    def _leave(self, number: int) -> None:
+        client = self._whose.pop(number)
+        self._count_of[client] -= 1
+        if not self._count_of[client]:
+            del self._count_of[client]

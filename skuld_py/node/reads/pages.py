@@ -57,38 +57,34 @@ class Pages:
     def __init__(self, host: Host, owned: Callable[[], Sequence[Vnode]]) -> None:
         self._host = host
         self._owned = owned
-        self._waiting: dict[tuple[str, int], Waiting] = {}
-
-    @property
-    def is_stirred(self) -> bool:
-        """Whether it wants to be asked to look."""
-        return bool(self._waiting)
+        self.waiting: dict[tuple[str, int], Waiting] = {}
+        """By who asks, and the number of the question."""
 
     def put(self, now_ms: int, peer: str, question: Question) -> None:
         """A peer asks, perhaps again, or for something else by the same number."""
         key = peer, question.request
-        known = self._waiting.get(key)
-        if known is None and len(self._waiting) >= PLACES:
+        known = self.waiting.get(key)
+        if known is None and len(self.waiting) >= PLACES:
             return
         if known is None or known.question != question:
-            self._waiting[key] = Waiting(now_ms, question, _matter(question))
+            self.waiting[key] = Waiting(now_ms, question, _matter(question))
 
     def look(self, now_ms: int) -> None:
         """Answer the oldest question, and others as far as the turn's budget goes."""
         given_up_ms = now_ms - self._host.timing.request_ms
-        self._waiting = {key: each for key, each in self._waiting.items() if each.since_ms > given_up_ms}
+        self.waiting = {key: each for key, each in self.waiting.items() if each.since_ms > given_up_ms}
         spent = 0
-        while self._waiting and spent < SCAN_ROWS:
-            spent += EACH_ROWS + self._answer(now_ms, next(iter(self._waiting.values())).matter)
+        while self.waiting and spent < SCAN_ROWS:
+            spent += EACH_ROWS + self._answer(now_ms, next(iter(self.waiting.values())).matter)
 
     def _answer(self, now_ms: int, matter: Question) -> int:
         """Read a page for all who wait for it; gives the records that were looked at or told."""
         page, looked_at = self._read(now_ms, matter)
         told = 1 + _told(page)
-        equal = [key for key, each in self._waiting.items() if each.matter == matter]
+        equal = [key for key, each in self.waiting.items() if each.matter == matter]
         shared = equal[:max(1, SHARED_ROWS // told)]
         for peer, request in shared:
-            self._host.send(peer, _addressed(page, self._waiting.pop((peer, request)).question))
+            self._host.send(peer, _addressed(page, self.waiting.pop((peer, request)).question))
         return looked_at + len(shared) * told
 
     def _read(self, now_ms: int, matter: Question) -> tuple[Page, int]:

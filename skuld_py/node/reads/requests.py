@@ -44,11 +44,6 @@ class ReadRequests:
         self.served: Served = {m.Get: self._tell, m.Interest: self._interest, m.Sum: self._sum,
                                m.List: self.pages.put}
 
-    def leave(self, request: int) -> None:
-        """An operation has ended."""
-        self._waits.leave(request)
-        self._listings.leave(request)
-
     def _get(self, now_ms: int, origin: Origin, message: m.Get) -> Operation:
         def make(request: int, partitions: list[int]) -> m.Get:
             return m.Get(request, message.ids, eras_of(self._node, partitions), is_bare=message.is_bare)
@@ -68,7 +63,7 @@ class ReadRequests:
 
     def _with_place(self, wait: Operation) -> Operation:
         limits = self._node.limits
-        if not self._waits.take(wait.request, wait.origin.client or b"", limits.waits, limits.waits_each):
+        if not self._waits.take(wait, limits.waits, limits.waits_each):
             raise Refused("busy", "too many ends and logs are waited for at this node, or over this connection;"
                           " try again, ask another node, or await several tasks in one request")
         return wait
@@ -81,8 +76,8 @@ class ReadRequests:
         return self._among_listings(ListOperation(self._node, origin, now_ms, message))
 
     def _among_listings(self, listing: Operation) -> Operation:
-        limits, client = self._node.limits, listing.origin.client or b""
-        if not self._listings.take(listing.request, client, limits.listings, limits.listings_each):
+        limits = self._node.limits
+        if not self._listings.take(listing, limits.listings, limits.listings_each):
             raise Refused("busy", "too many listings, or counts of all queues, are open at this node or over this"
                           " connection; try again, ask another node, or ask for one after the other")
         return listing
