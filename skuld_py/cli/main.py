@@ -69,6 +69,9 @@ _VERBS = {
         "gateway": "gateway:gateway",
         "token": "gateway:token",
     },
+    "Reading": {
+        "manual": "manual:manual",
+    },
     "Shells": {
         "completion": "completion:completion",
     },
@@ -165,10 +168,10 @@ def main(ctx: click.Context, verbose: bool, config: str | None) -> None:
       skuld enqueue reports 2026-11-20        # in another terminal
       skuld claim reports --lease 30s
 
-    'skuld VERB --help' explains a verb with examples. Every option has twins: --lease of claim is also
-    SKULD_CLAIM_LEASE in the environment and lease in the table [claim] of the configuration file. --nodes,
-    --timeout, --json, --zookeeper and --cluster are besides SKULD_NODES and so on, and keys of the table [all].
-    The command line goes first, then the environment, then the file.
+    'skuld VERB --help' explains a verb with examples, 'skuld manual' what is behind them. Every option has twins:
+    --lease of claim is also SKULD_CLAIM_LEASE in the environment and lease in the table [claim] of the
+    configuration file. --nodes, --timeout, --json, --zookeeper and --cluster are besides SKULD_NODES and so on,
+    and keys of the table [all]. The command line goes first, then the environment, then the file.
 
     \b
     Exit status: 0 done, 1 refused (it did not happen), 2 wrong command line or configuration (nothing was

@@ -29,7 +29,7 @@ TOKEN = str(1 << 32)
 VERBS = ("dev", "demo", "zookeeper", "cluster", "node", "status", "top", "members", "ring", "enqueue", "claim",
          "renew", "append", "complete", "fail", "snooze", "release", "cancel", "retry", "results",
          "get", "log", "list", "count", "pause", "resume", "paused", "limit", "unlimit", "limits", "schedule",
-         "worker", "archive", "history", "gateway", "token", "completion")
+         "worker", "archive", "history", "gateway", "token", "manual", "completion")
 OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster forget", "cluster log",
               "cluster upgrade")
 OF_SCHEDULE = ("schedule put", "schedule list", "schedule remove")

@@ -490,15 +490,17 @@ def test_the_bounds_are_those_that_are_printed() -> None:
     with listening() as made:
         known, stranger = made.connections.known_bytes, made.connections.stranger_bytes
         most = made.connections.most
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    page = (Path(connections.__file__).parents[1] / "manual" / "guarantees.md").read_text(encoding="utf-8")
+    guarantees = " ".join(page.split())
     known, stranger = known - connections.SLACK_BYTES, stranger - connections.SLACK_BYTES
     printed = (f"at most {known >> 20} MiB, {stranger >> 20} MiB before its first message, and so are answers that"
                f" it has not read; {connections.CONNECTIONS_MAX:,} connections together bring a node to"
                f" {connections.MEMORY_BYTES >> 20} MiB")
 
-    assert printed in readme
-    assert f"has nothing of them for {connections.DEAF_S:g} s" in readme
-    assert f"some {connections.CONNECTIONS_MAX // 4} workers" in readme
+    assert printed in guarantees
+    assert f"has nothing of them for {connections.DEAF_S:g} s" in guarantees
+    assert f"some {connections.CONNECTIONS_MAX // 4} workers" in guarantees
+    assert f"looks {1 / connections.TICK_S:.0f} times a second while it grows" in guarantees
     assert 0 < most <= connections.CONNECTIONS_MAX
 
 
