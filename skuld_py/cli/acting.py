@@ -55,7 +55,7 @@ def claim_arguments(act: Act) -> Act:
         from skuld_py.model.ids import to_text
 
         words, facts = act(client, ClaimName(task_id, *token), **given)
-        return words, {"id": to_text(task_id), "token": token[0], **facts}
+        return words, {"id": to_text(task_id), "token": str(token[0]), **facts}
 
     return click.argument("task_id", metavar="ID", type=TASK_ID)(
         click.argument("token", metavar="TOKEN", type=CLAIM_TOKEN)(named))

@@ -38,12 +38,14 @@ def claim(queue: str, count: int, lease_s: float, wait_s: float, holder: str | N
       skuld claim reports -n 10 --lease 5m --wait 30s
       read -r id token payload < <(skuld claim reports) && make "$payload" && skuld complete "$id" "$token"
     """
-    from skuld_py.cli.showing import held_document, print_json, shown, token_text
+    from skuld_py.cli.showing import print_json, shown, token_text
+    from skuld_py.verbs import documents
 
     with connected(nodes, timeout_s, holder) as client:
         claims = client.claim(queue, n=count, lease_s=lease_s, wait_s=wait_s)
     if as_json:
-        print_json({"claims": [held_document(held) for held in claims]})
+        print_json({"claims": [{**documents.granted(held), "remaining_s": round(held.remaining_s, 3)}
+                               for held in claims]})
         return
     for held in claims:
         click.echo(f"{held.id}\t{token_text(held)}\t{shown(held.payload)}")

@@ -63,18 +63,20 @@ def results(ids: tuple[bytes, ...], wait_s: float, nodes: str, timeout_s: float,
       skuld results 000006cvl5s5o0000000e1k0g5u3k7qh --wait 10m
       skuld results 000006cvl5s5o0000000e1k0g5u3k7qh --json
     """
+    import attrs
+
     from skuld_py.cli import showing
     from skuld_py.errors import Refused
     from skuld_py.model.ids import to_text
+    from skuld_py.verbs import documents
 
     with connected(nodes, timeout_s) as client:
         found = client.ends(ids, wait_s=wait_s)
     for end in found:
         text = to_text(end.id)
         words = text if end.result is None else f"{text}\t{showing.shown(end.result)}"
-        showing.print_event(as_json, words, id=text, state=end.state or None, has_result=end.result is not None,
-                            **showing.bytes_fields("result", end.result or b""),
-                            **showing.bytes_fields("error", end.error or b""))
+        document = documents.end(attrs.evolve(end, result=end.result or b"", error=end.error or b""))
+        showing.print_event(as_json, words, **document, has_result=end.result is not None)
     left = sum(1 for end in found if not end.state)
     if wait_s and left:
         raise Refused("not_ended", f"ids: {left} of {len(found)} have not ended by now; wait longer")

@@ -49,7 +49,7 @@ class Failure(click.ClickException):
     def show(self, file: IO[Any] | None = None) -> None:
         """One line, or one document."""
         document = {"code": self._code, "message": self.message, "outcome": self.outcome,
-                    "facts": {name: _plain(value) for name, value in self._facts.items()}}
+                    "facts": {name: _plain(name, value) for name, value in self._facts.items()}}
         line = f"error: {harmless(self.message, is_one_line=False)} [{self._code}]"
         click.echo(json.dumps(document) if self._is_json else line, file=file, err=True)
 
@@ -175,10 +175,10 @@ def _words(ctx: click.Context) -> tuple[str, ...]:
     return words
 
 
-def _plain(value: Fact) -> str | int:
-    """A fact as JSON can have it; the bytes of an id as people write them."""
+def _plain(name: str, value: Fact) -> str | int:
+    """A fact as JSON can have it: a token as text, the bytes of an id as people write them."""
     if not isinstance(value, bytes):
-        return value
+        return str(value) if name == "token" else value
     from skuld_py.model.ids import ID_BYTES, to_text
 
     return to_text(value) if len(value) == ID_BYTES else value.hex()

@@ -32,9 +32,10 @@ def get(ids: tuple[bytes, ...], min_seq: int, nodes: str, timeout_s: float, as_j
       skuld get 000006cvl5s5o0000000e1k0g5u3k7qh --json | jq .claims
       skuld list reports --json | jq -r .id | xargs skuld get --json
     """
-    from skuld_py.cli.showing import now_ms, print_json, task_document
+    from skuld_py.cli.showing import now_ms, print_json
     from skuld_py.errors import Refused
     from skuld_py.model.ids import to_text
+    from skuld_py.verbs import documents
 
     with connected(nodes, timeout_s) as client:
         found = {bytes(task.id): task for task in client.get_many(list(dict.fromkeys(ids)), min_seq=min_seq)}
@@ -42,7 +43,7 @@ def get(ids: tuple[bytes, ...], min_seq: int, nodes: str, timeout_s: float, as_j
         if task_id not in found:
             raise Refused("no_such_task", f"id: no task {to_text(task_id)}", id=task_id)
         if as_json:
-            print_json(task_document(found[task_id], now_ms()))
+            print_json(documents.task(found[task_id], has_logs=True))
             continue
         if number:
             click.echo()

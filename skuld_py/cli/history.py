@@ -126,10 +126,10 @@ def _show_list(found: History, limit: int | None, as_json: bool) -> None:
 def _document(row: Mapping[str, Any]) -> dict[str, Any]:
     """As ``skuld get`` has it, and what only the archive knows."""
     from skuld_py.archive.rows import task_of
-    from skuld_py.cli.showing import now_ms, task_document
+    from skuld_py.verbs import documents
 
-    return {**task_document(task_of(row), now_ms()), "ended_ms": row["ended_ms"], "attempts": row["attempts"],
-            "day": row["day"], "batch": row["batch"]}
+    return {**documents.task(task_of(row), has_logs=True), "ended_ms": row["ended_ms"],
+            "attempts": row["attempts"], "day": row["day"], "batch": row["batch"]}
 
 
 def _show_answer(found: History, sql: str, limit: int | None, as_json: bool) -> None:

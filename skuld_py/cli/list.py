@@ -42,6 +42,7 @@ def list_tasks(queue: str | None, limit: int | None, states: tuple[str, ...], si
     from skuld_py.cli import showing
     from skuld_py.model.ids import to_text
     from skuld_py.model.names import check_name
+    from skuld_py.verbs import documents
 
     if queue is not None:
         check_name("queue", queue)
@@ -50,7 +51,7 @@ def list_tasks(queue: str | None, limit: int | None, states: tuple[str, ...], si
         tasks = client.list(queue, states=states, since=since, until=until, page=min(PAGE, limit or PAGE))
         for number, task in enumerate(islice(tasks, limit)):
             if as_json:
-                showing.print_json(showing.task_document(task, showing.now_ms(), has_logs=False))
+                showing.print_json(documents.task(task, has_logs=False))
                 continue
             if number == 0:
                 click.echo(header + "PAYLOAD")

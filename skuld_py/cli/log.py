@@ -33,8 +33,9 @@ def log(task_id: bytes, token: int | None, follow: bool, nodes: str, timeout_s: 
       skuld log 000006cvl5s5o0000000e1k0g5u3k7qh --token 4294967297 --json | jq -r .data
     """
     from skuld_py.cli import showing
+    from skuld_py.verbs import documents
 
     with connected(nodes, timeout_s) as client:
         for entry in client.log(task_id, token=token, follow_s=math.inf if follow else 0):
             showing.print_event(as_json, f"{entry.token}\t{entry.seq}\t{showing.shown(entry.data)}",
-                                token=entry.token, seq=entry.seq, **showing.bytes_fields("data", entry.data))
+                                **documents.log_line(entry))

@@ -86,12 +86,10 @@ schedule.add_command(remove, "remove")
 
 
 def _document(made: Schedule, now_ms: int) -> dict[str, object]:
-    from skuld_py.cli.showing import bytes_fields
+    from skuld_py.verbs import documents
 
     when = f"cron {made.cron} {made.zone}" if made.cron else f"every {said(made.every_s or 0)}"
-    return {"name": made.name, "queue": made.queue, "when": when, **bytes_fields("payload", made.payload),
-            "cron": made.cron, "zone": made.zone, "every_s": made.every_s, "priority": made.priority,
-            "catch_up": made.catch_up, "next": _next(made, now_ms)}
+    return {**documents.schedule(made), "when": when, "next": _next(made, now_ms)}
 
 
 def _next(made: Schedule, now_ms: int) -> str | None:

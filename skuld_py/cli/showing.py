@@ -1,9 +1,8 @@
-"""How tasks look: on a terminal, and as JSON.
+"""How tasks look on a terminal; as JSON they are ``verbs.documents``.
 
 Payloads come from anybody. On a terminal, bytes that are no UTF-8 are shown as ``base64:...`` and control
-characters as escapes, so that no payload can move the cursor or recolour the screen. In JSON
-``payload_base64`` is always there and exact; ``payload`` stands beside it when the bytes are UTF-8, with the same
-characters escaped as JSON does it.
+characters as escapes, so that no payload can move the cursor or recolour the screen. JSON has the same characters
+escaped as JSON does it.
 """
 
 from __future__ import annotations
@@ -13,12 +12,13 @@ import shutil
 import sys
 import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from skuld_py.cli.values import said
 from skuld_py.client.json_text import is_harmless, json_text
+from skuld_py.verbs.documents import text_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -76,14 +76,6 @@ def print_event(as_json: bool, words: str, **document: object) -> None:
 # -- payloads ------------------------------------------------------------------------------------
 
 
-def text_of(data: bytes) -> str | None:
-    """The text, when the bytes are some."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return None
-
-
 def shown(data: bytes, *, is_one_line: bool = True) -> str:
     """Bytes for a terminal: harmless text, or base64 with a mark."""
     text = text_of(data)
@@ -106,13 +98,6 @@ def shortened(text: str, taken: int) -> str:
         return text
     room = max(20, shutil.get_terminal_size().columns - taken)
     return text if len(text) <= room else text[: room - 1] + "…"
-
-
-def bytes_fields(name: str, data: bytes) -> dict[str, str]:
-    """The JSON fields of some bytes."""
-    text = text_of(data)
-    exact = {f"{name}_base64": base64.b64encode(data).decode()}
-    return exact if text is None else {**exact, name: text}
 
 
 # -- times ---------------------------------------------------------------------------------------
@@ -145,45 +130,6 @@ def fate_of(claim: ClaimView, task: Task, at_ms: int) -> str:
     return f"ended {distance(claim.end_ms, at_ms)}" if claim.end_ms <= at_ms else "superseded"
 
 
-def task_document(task: Task, at_ms: int, *, has_logs: bool = True) -> dict[str, Any]:
-    """A task as JSON has it; without the logs when they were not read."""
-    from skuld_py.model.ids import to_text
-
-    return {"id": to_text(task.id), "queue": task.queue, "priority": task.priority,
-            "state": task.state, "enqueued_ms": task.enqueued_ms,
-            **bytes_fields("payload", task.payload),
-            "due_ms": task.due_ms or None, "expires_ms": task.expires_ms, "headers": dict(task.headers),
-            "deps": [to_text(dep) for dep in task.deps],
-            "blocked_by": [to_text(other) for other in task.blocked_by],
-            "max_attempts": task.retry.max_attempts, "death": task.death or None,
-            "cancelled_ms": task.cancelled_ms,
-            "completed_ms": task.completed_ms, "completed_token": task.completed_token,
-            **({"seq": task.seq} if has_logs else {}),
-            **(_given("result", task.result) if has_logs else {}),
-            **(_given("error", task.error) if has_logs else {}),
-            "claims": [_claim_document(claim, has_logs) for claim in task.claims]}
-
-
-def _given(name: str, data: bytes | None) -> dict[str, str | None]:
-    """The fields of bytes that may be none."""
-    return {f"{name}_base64": None} if data is None else {**bytes_fields(name, data)}
-
-
-def _claim_document(claim: ClaimView, has_log: bool) -> dict[str, Any]:
-    made = {"token": claim.token, "holder": claim.holder, "start_ms": claim.start_ms, "end_ms": claim.end_ms,
-            "is_released": claim.is_released, "completed_ms": claim.completed_ms, "outcome": claim.outcome,
-            "until_ms": claim.until_ms}
-    log = [{"seq": seq, **bytes_fields("data", data)} for seq, data in enumerate(claim.log, claim.left_out)]
-    return {**made, **_given("error", claim.error), "log": log, "is_cut": claim.is_cut} if has_log else made
-
-
 def token_text(claim: Claim) -> str:
     """A claim's token, with its proof where it has one."""
     return f"{claim.token}-{claim.proof.hex()}" if claim.proof else str(claim.token)
-
-
-def held_document(claim: Claim) -> dict[str, Any]:
-    """A claim just granted, as JSON has it."""
-    return {"id": str(claim.id), "token": claim.token, "proof": claim.proof.hex(), "queue": claim.queue,
-            "priority": claim.priority, **bytes_fields("payload", claim.payload), "end_ms": claim.end_ms,
-            "remaining_s": round(claim.remaining_s, 3)}

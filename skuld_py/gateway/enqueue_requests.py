@@ -12,9 +12,9 @@ from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from skuld_py.client import options
+from skuld_py.client.minting import wall_ms
 from skuld_py.client.preludes import AHEAD_MS_MAX, DEP_WAIT_S, UNIQUE_WINDOW_S, OnFailure
 from skuld_py.config import DEFAULT_LIMITS
-from skuld_py.gateway.answers import now_ms
 from skuld_py.gateway.values import Absent, Asked, Base64, Batch, Copies, Id, Name, Priority, Time, Words, either
 from skuld_py.model.body import RETRY_RANGES, WINDOW_MS_MAX
 from skuld_py.model.prelude import DEPS_MAX
@@ -57,7 +57,7 @@ class Content(Asked):
 
     @model_validator(mode="after")
     def _has_times_in_order(self) -> Self:
-        most_ms = now_ms() + AHEAD_MS_MAX
+        most_ms = wall_ms() + AHEAD_MS_MAX
         for name, time_ms in (("not_before_ms", self.not_before_ms), ("expires_ms", self.expires_ms)):
             if (time_ms or 0) > most_ms:
                 raise PydanticCustomError("bad_time", "{name}: is more than ten years from now", {"name": name})

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from skuld_py.gateway import answers, enqueue_requests
+from skuld_py.gateway import enqueue_requests
 from skuld_py.gateway.call import Call, naming
 from skuld_py.model.ids import TaskId, to_text
+from skuld_py.verbs import documents
 
 
 async def _ids_of(call: Call, queue: str, tasks: Sequence[enqueue_requests.Content]) -> list[TaskId] | None:
@@ -24,16 +25,16 @@ async def _ids_of(call: Call, queue: str, tasks: Sequence[enqueue_requests.Conte
     return [next(fresh[task.key]) for task in tasks]
 
 
-async def enqueue(call: Call, asked: enqueue_requests.Enqueue) -> answers.Enqueued:
+async def enqueue(call: Call, asked: enqueue_requests.Enqueue) -> documents.Enqueued:
     """Store one task."""
     made, = (await _store(call, asked, [asked]))
-    return answers.Enqueued(id=to_text(made), is_duplicate=made.is_duplicate)
+    return documents.Enqueued(id=to_text(made), is_duplicate=made.is_duplicate)
 
 
-async def enqueue_many(call: Call, asked: enqueue_requests.EnqueueMany) -> answers.EnqueuedMany:
+async def enqueue_many(call: Call, asked: enqueue_requests.EnqueueMany) -> documents.EnqueuedMany:
     """Store many."""
     made = await _store(call, asked, asked.tasks)
-    return answers.EnqueuedMany(ids=[to_text(each) for each in made],
+    return documents.EnqueuedMany(ids=[to_text(each) for each in made],
                                 are_duplicates=[each.is_duplicate for each in made])
 
 
@@ -50,19 +51,19 @@ async def _store(call: Call, shared: enqueue_requests.Options, tasks: Sequence[e
         return await call.backend.enqueue_many(shared.queue, [task.content for task in tasks], ids, options)
 
 
-async def mint(call: Call, asked: enqueue_requests.Mint) -> answers.Ids:
+async def mint(call: Call, asked: enqueue_requests.Mint) -> documents.Ids:
     """Make ids."""
     made = await call.backend.new_ids(asked.count, asked.queue, asked.key)
-    return answers.Ids(ids=[to_text(task_id) for task_id in made])
+    return documents.Ids(ids=[to_text(task_id) for task_id in made])
 
 
-async def cancel(call: Call, asked: enqueue_requests.Cancel) -> answers.Done:
+async def cancel(call: Call, asked: enqueue_requests.Cancel) -> documents.Done:
     """Take back."""
     await call.backend.cancel(asked.ids, asked.w)
-    return answers.Done(count=len(asked.ids))
+    return documents.Done(count=len(asked.ids))
 
 
-async def retry(call: Call, asked: enqueue_requests.Retry) -> answers.Done:
+async def retry(call: Call, asked: enqueue_requests.Retry) -> documents.Done:
     """Begin anew."""
     await call.backend.retry(asked.ids)
-    return answers.Done(count=len(asked.ids))
+    return documents.Done(count=len(asked.ids))

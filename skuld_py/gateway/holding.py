@@ -13,13 +13,14 @@ from contextlib import suppress
 
 from skuld_py.client.claims import ClaimName, HeldClaim
 from skuld_py.errors import SkuldError
-from skuld_py.gateway import answers, requests
+from skuld_py.gateway import requests
 from skuld_py.gateway.call import Call
 from skuld_py.model.ids import to_text
 from skuld_py.model.leases import RATE, holder_deadline
+from skuld_py.verbs import documents
 
 
-async def claim(call: Call, asked: requests.Claim) -> answers.Claimed:
+async def claim(call: Call, asked: requests.Claim) -> documents.Claimed:
     """Hold tasks, waiting for the first."""
     wait_s = min(asked.wait_s, call.limits.wait_s)
     claiming = asyncio.ensure_future(call.backend.claim(
@@ -39,71 +40,72 @@ async def claim(call: Call, asked: requests.Claim) -> answers.Claimed:
     finally:
         claiming.cancel()
         going.cancel()
-    return answers.Claimed(claims=[answers.held(held, _floor_ms((held.deadline - call.arrived) * (1 - 2 * RATE)))
-                                   for held in found])
+    return documents.Claimed(claims=[
+        {**documents.granted(held), "valid_s": _floor_ms((held.deadline - call.arrived) * (1 - 2 * RATE))}
+        for held in found])
 
 
-async def renew(call: Call, asked: requests.Renew) -> answers.Renewed:
+async def renew(call: Call, asked: requests.Renew) -> documents.Renewed:
     """Hold on to one claim."""
     held = HeldClaim(asked.id, asked.token, asked.proof)
     await call.backend.renew(held, asked.lease_s)
-    return answers.Renewed(id=to_text(asked.id), token=str(asked.token), is_cancelled=held.is_cancelled,
+    return documents.Renewed(id=to_text(asked.id), token=str(asked.token), is_cancelled=held.is_cancelled,
                            valid_s=_valid_s(asked.lease_s))
 
 
-async def renew_many(call: Call, asked: requests.RenewMany) -> answers.RenewedMany:
+async def renew_many(call: Call, asked: requests.RenewMany) -> documents.RenewedMany:
     """Hold on to many."""
     claims = [HeldClaim(claim.id, claim.token, claim.proof) for claim in asked.claims]
     held = await call.backend.renew_many(claims, asked.lease_s)
-    rows = [answers.Renewal(id=to_text(claim.id), token=str(claim.token), is_held=is_held,
+    rows = [documents.Renewal(id=to_text(claim.id), token=str(claim.token), is_held=is_held,
                             is_cancelled=claim.is_cancelled)
             for claim, is_held in zip(claims, held, strict=True)]
-    return answers.RenewedMany(claims=rows, valid_s=_valid_s(asked.lease_s))
+    return documents.RenewedMany(claims=rows, valid_s=_valid_s(asked.lease_s))
 
 
-async def release(call: Call, asked: requests.Claims) -> answers.Done:
+async def release(call: Call, asked: requests.Claims) -> documents.Done:
     """Give back."""
     await call.backend.release(_names(asked.claims))
-    return answers.Done(count=len(asked.claims))
+    return documents.Done(count=len(asked.claims))
 
 
-async def append(call: Call, asked: requests.Append) -> answers.Appended:
+async def append(call: Call, asked: requests.Append) -> documents.Appended:
     """Add to a log."""
     entries = [entry.content for entry in asked.entries]
     next_seq = await call.backend.append(_name(asked), entries, seq=asked.seq, w=asked.w)
-    return answers.Appended(next_seq=next_seq)
+    return documents.Appended(next_seq=next_seq)
 
 
-async def complete(call: Call, asked: requests.Complete) -> answers.Done:
+async def complete(call: Call, asked: requests.Complete) -> documents.Done:
     """End one task."""
     await call.backend.complete(_name(asked), asked.content, asked.w)
-    return answers.Done(count=1)
+    return documents.Done(count=1)
 
 
-async def fail(call: Call, asked: requests.Fail) -> answers.Done:
+async def fail(call: Call, asked: requests.Fail) -> documents.Done:
     """End an attempt."""
     await call.backend.fail(_name(asked), asked.error, asked.retry_in_s)
-    return answers.Done(count=1)
+    return documents.Done(count=1)
 
 
-async def snooze(call: Call, asked: requests.Snooze) -> answers.Done:
+async def snooze(call: Call, asked: requests.Snooze) -> documents.Done:
     """Put off."""
     await call.backend.snooze(_name(asked), asked.delay_s)
-    return answers.Done(count=1)
+    return documents.Done(count=1)
 
 
-async def complete_many(call: Call, asked: requests.CompleteMany) -> answers.Done:
+async def complete_many(call: Call, asked: requests.CompleteMany) -> documents.Done:
     """End many."""
     await call.backend.complete_many(_names(asked.claims), [claim.content for claim in asked.claims], asked.w)
-    return answers.Done(count=len(asked.claims))
+    return documents.Done(count=len(asked.claims))
 
 
-async def fail_many(call: Call, asked: requests.FailMany) -> answers.FailedMany:
+async def fail_many(call: Call, asked: requests.FailMany) -> documents.FailedMany:
     """End many attempts."""
     failed = await call.backend.fail_many(_names(asked.claims), [claim.error for claim in asked.claims],
                                           asked.retry_in_s)
-    return answers.FailedMany(claims=[
-        answers.Failure(id=to_text(claim.id), token=str(claim.token), is_failed=is_failed)
+    return documents.FailedMany(claims=[
+        documents.Failure(id=to_text(claim.id), token=str(claim.token), is_failed=is_failed)
         for claim, is_failed in zip(asked.claims, failed, strict=True)])
 
 

@@ -5,23 +5,24 @@ Limits are set all together, as the client does: what a request leaves out is no
 
 from __future__ import annotations
 
-from skuld_py.gateway import answers, requests
+from skuld_py.gateway import requests
 from skuld_py.gateway.call import Call
+from skuld_py.verbs import documents
 
 
-async def set_limits(call: Call, asked: requests.SetLimits) -> answers.Limited:
+async def set_limits(call: Call, asked: requests.SetLimits) -> documents.Limited:
     """Limit how much is claimed."""
     missing = await call.backend.set_limits(**asked.model_dump())
-    return answers.Limited(queue=asked.queue, is_limited=True, missing=missing)
+    return documents.Limited(queue=asked.queue, is_limited=True, missing=missing)
 
 
-async def remove_limits(call: Call, asked: requests.QueueName) -> answers.Limited:
+async def remove_limits(call: Call, asked: requests.QueueName) -> documents.Limited:
     """Limit nothing more."""
     missing = await call.backend.remove_limits(asked.queue)
-    return answers.Limited(queue=asked.queue, is_limited=False, missing=missing)
+    return documents.Limited(queue=asked.queue, is_limited=False, missing=missing)
 
 
-async def limits(call: Call, asked: requests.LimitedQueue) -> answers.LimitsOfQueues:
+async def limits(call: Call, asked: requests.LimitedQueue) -> documents.LimitsOfQueues:
     """What limits there are."""
     found = await call.backend.limits(asked.queue)
-    return answers.LimitsOfQueues(queues=[answers.limits_of(queue, of) for queue, of in found.items()])
+    return documents.LimitsOfQueues(queues=[documents.limits_of(queue, of) for queue, of in found.items()])

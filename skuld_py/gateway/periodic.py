@@ -1,23 +1,22 @@
-"""Periodic tasks over HTTP: what may be asked, what is answered, and the client's verbs between the two.
+"""Periodic tasks over HTTP: what may be asked, and the client's verbs.
 
-A file of its own beside ``requests``, ``answers`` and ``verbs``, since these three belong to nothing else.
+A file of its own beside ``requests`` and ``verbs``, since these two belong to nothing else.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, NotRequired, Self
+from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
-from typing_extensions import TypedDict
 
-from skuld_py.client.scheduling import UTC, Schedule
-from skuld_py.gateway.answers import Text
+from skuld_py.client.scheduling import UTC
 from skuld_py.gateway.call import Call
 from skuld_py.gateway.enqueue_requests import Kind
 from skuld_py.gateway.requests import NoInput
-from skuld_py.gateway.values import Absent, Asked, Base64, Name, encoded, text_of
+from skuld_py.gateway.values import Absent, Asked, Base64, Name
 from skuld_py.model.schedule import CATCH_UP_MAX, EVERY_MS_MAX, EVERY_MS_MIN
+from skuld_py.verbs import documents
 
 Every = Annotated[float, Field(ge=EVERY_MS_MIN / 1000, le=EVERY_MS_MAX / 1000, allow_inf_nan=False,
                                description="Instead of cron: at the multiples of so many seconds since 1970.")]
@@ -61,59 +60,19 @@ class RemoveSchedule(Asked):
     name: Name
 
 
-class Scheduled(TypedDict):
-    """It is stored by a majority of the nodes."""
-
-    name: str
-    missing: Annotated[list[str], Field(description="The nodes that have not confirmed it.")]
-
-
-class ScheduleDocument(TypedDict):
-    """A periodic task."""
-
-    name: str
-    queue: str
-    payload: NotRequired[Text]
-    payload_base64: str
-    cron: str | None
-    zone: str
-    every_s: float | None
-    priority: int
-    catch_up: int
-    since_ms: Annotated[int, Field(description="Ticks later than that are its own.")]
-    headers: dict[str, str]
-
-
-class Schedules(TypedDict):
-    """All of them, in the order of their names."""
-
-    schedules: list[ScheduleDocument]
-
-
-async def put_schedule(call: Call, asked: PutSchedule) -> Scheduled:
+async def put_schedule(call: Call, asked: PutSchedule) -> documents.Scheduled:
     """Begin, or change."""
     missing = await call.backend.put_schedule(asked.name, asked.queue, asked.content, cron=asked.cron,
                                               every_s=asked.every_s, zone=asked.zone, catch_up=asked.catch_up,
                                               **asked.options)
-    return Scheduled(name=asked.name, missing=[*missing])
+    return documents.Scheduled(name=asked.name, missing=[*missing])
 
 
-async def remove_schedule(call: Call, asked: RemoveSchedule) -> Scheduled:
+async def remove_schedule(call: Call, asked: RemoveSchedule) -> documents.Scheduled:
     """End."""
-    return Scheduled(name=asked.name, missing=[*await call.backend.remove_schedule(asked.name)])
+    return documents.Scheduled(name=asked.name, missing=[*await call.backend.remove_schedule(asked.name)])
 
 
-async def schedules(call: Call, _: NoInput) -> Schedules:
+async def schedules(call: Call, _: NoInput) -> documents.Schedules:
     """Which there are."""
-    return Schedules(schedules=[_document(made) for made in await call.backend.schedules()])
-
-
-def _document(made: Schedule) -> ScheduleDocument:
-    document = ScheduleDocument(
-        name=made.name, queue=made.queue, payload_base64=encoded(made.payload), cron=made.cron, zone=made.zone,
-        every_s=made.every_s, priority=made.priority, catch_up=made.catch_up, since_ms=made.since_ms,
-        headers=dict(made.headers))
-    text = text_of(made.payload)
-    if text is not None:
-        document["payload"] = text
-    return document
+    return documents.Schedules(schedules=[documents.schedule(made) for made in await call.backend.schedules()])

@@ -142,16 +142,3 @@ Batch = Field(min_length=1, max_length=DEFAULT_LIMITS.batch_tasks)
 def either(name: str) -> dict[str, Any]:
     """One of two fields, and not both."""
     return {"oneOf": [{"required": [name]}, {"required": [f"{name}_base64"]}]}
-
-
-def text_of(data: bytes) -> str | None:
-    """The text, when the bytes are some."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def encoded(data: bytes) -> str:
-    """Bytes as answers always have them."""
-    return base64.b64encode(data).decode()

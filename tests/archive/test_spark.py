@@ -25,12 +25,12 @@ from skuld_py.archive.rows import STORED_SCHEMA, day_of, task_of
 from skuld_py.archive.spark_history import VIEW, History
 from skuld_py.archive.spark_store import SparkStore, parts, spark
 from skuld_py.cli.main import main
-from skuld_py.cli.showing import task_document
 from skuld_py.cli.sql_values import document, text
 from skuld_py.errors import Refused
 from skuld_py.model.body import Retry
 from skuld_py.model.ids import TaskId, to_text
 from skuld_py.model.task import Task
+from skuld_py.verbs import documents
 from skuld_py.worker.spark_session import SparkRuntime
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -240,7 +240,7 @@ def test_the_verb_shows_a_task_as_get_does(shown: Callable[..., Result]) -> None
     words = shown("--id", to_text(TASKS[0].id)).stdout
 
     document = json.loads(said)
-    known = task_document(RICH, 0)
+    known = documents.task(RICH, has_logs=True)
     assert {name: document[name] for name in known} == json.loads(json.dumps(known))
     assert (document["batch"], document["day"]) == ("b2", day_of(NOON_MS))
     assert "payload 0" in words and "begun" in words and "result" in words

@@ -62,6 +62,7 @@ def test_a_failure_is_a_document_with_its_code_and_facts(
         assert made["code"] == error.code and made["message"] == error.message  # type: ignore[attr-defined]
     assert set(made["facts"]) == set(error.facts)  # type: ignore[attr-defined]
     assert made["facts"].get("id", ID) == ID and made["facts"].get("raw", "ff") == "ff"
+    assert made["facts"].get("token", "1") == "1" and made["facts"].get("nodes", 3) == 3
 
 
 @pytest.mark.parametrize("arguments", [
@@ -89,7 +90,7 @@ def test_what_a_claim_verb_did_is_a_document(monkeypatch: pytest.MonkeyPatch) ->
     for verb in ("complete", "release"):
         monkeypatch.setattr(f"skuld_py.client.client.Client.{verb}", lambda *_, **__: None)
     monkeypatch.setattr("skuld_py.client.client.Client.update", lambda *_, **__: 4)
-    of = {"id": ID, "token": 7}
+    of = {"id": ID, "token": "7"}
 
     assert json.loads(skuld("complete", ID, "7", "--json").stdout) == {**of, "is_completed": True}
     assert json.loads(skuld("release", ID, "7", "--json").stdout) == {**of, "is_released": True}
@@ -126,7 +127,8 @@ def test_who_renews_is_told_when_the_lease_truly_ends_and_that_the_task_is_cance
     answer = json.loads(skuld("renew", ID, "7", "--lease", "2h", "--json").stdout)
     words = skuld("renew", ID, "7", "--lease", "2h").stdout
 
-    assert answer == {"id": ID, "token": 7, "lease_s": 7_200.0, "end_ms": 14_400_000, "is_cancelled": is_cancelled}
+    assert answer == {"id": ID, "token": "7", "lease_s": 7_200.0, "end_ms": 14_400_000,
+                      "is_cancelled": is_cancelled}
     told = f"renewed: held until {moment(14_400_000)}"
     assert words == told + (", but the task is cancelled: stop\n" if is_cancelled else "\n")
 

@@ -176,10 +176,10 @@ def test_the_life_of_a_task(place: Place) -> None:
     assert lost.returncode == 1 and "[fenced]" in lost.stderr
 
     assert place.run("complete", task_id, token) == "completed\n"
-    check_the_end_of_it(place, task_id, first_number, number)
+    check_the_end_of_it(place, task_id, str(first_number), str(number))
 
 
-def check_the_end_of_it(place: Place, task_id: str, first: int, second: int) -> None:
+def check_the_end_of_it(place: Place, task_id: str, first: str, second: str) -> None:
     """Both claims are there, one of them completed the task, and people can read it."""
     task = place.json("get", task_id)
     assert [(claim["token"], claim["completed_ms"] is not None) for claim in task["claims"]] \
@@ -188,7 +188,7 @@ def check_the_end_of_it(place: Place, task_id: str, first: int, second: int) -> 
     assert task["claims"][0]["log"][0]["data"] == "half way"
 
     shown = place.run("get", task_id)
-    assert [words for words in (task_id, "sup?", "2 claims", str(first), str(second), "half way", "ended",
+    assert [words for words in (task_id, "sup?", "2 claims", first, second, "half way", "ended",
                                 f"by claim {second}") if words not in shown] == []
 
 

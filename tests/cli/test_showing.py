@@ -21,6 +21,7 @@ from skuld_py.cli.values import Duration, said
 from skuld_py.client.json_text import is_harmless, json_text
 from skuld_py.model import messages as m
 from skuld_py.model.task import ClaimView, Task
+from skuld_py.verbs import documents
 
 # -- values --------------------------------------------------------------------------------------
 
@@ -89,14 +90,16 @@ def task(payload: bytes = b"sup?") -> Task:
 
 
 def test_a_task_as_json() -> None:
-    made = json.loads(json.dumps(showing.task_document(task(), 5_000)))
+    made = json.loads(json.dumps(documents.task(task(), has_logs=True)))
 
     assert (made["payload"], made["payload_base64"]) == ("sup?", base64.b64encode(b"sup?").decode())
     assert made["state"] == "claimed"
-    assert made["claims"][0]["log"] == [{"seq": 0, "data_base64": "YmVndW4=", "data": "begun"},
-                                        {"seq": 1, "data_base64": "/w=="}]
-    assert "payload" not in showing.task_document(task(b"\xff"), 5_000)
-    assert "log" not in showing.task_document(task(), 5_000, has_logs=False)["claims"][0]
+    token = str((1 << 32) + 1)
+    assert made["claims"][0]["token"] == token
+    assert made["claims"][0]["log"] == [{"token": token, "seq": 0, "data_base64": "YmVndW4=", "data": "begun"},
+                                        {"token": token, "seq": 1, "data_base64": "/w=="}]
+    assert "payload" not in documents.task(task(b"\xff"), has_logs=True)
+    assert "log" not in documents.task(task(), has_logs=False)["claims"][0]
 
 
 def test_what_became_of_a_claim() -> None:

@@ -7,10 +7,9 @@ import pytest
 
 from skuld_py import TaskContext
 from skuld_py.cli import get
-from skuld_py.cli.showing import task_document
 from skuld_py.client.claims import Claim
-from skuld_py.gateway import answers
 from skuld_py.testing import MemoryClient
+from skuld_py.verbs import documents
 from skuld_py.worker.journal import decode_entry, encode_entry
 
 NOW = 1_900_000_000.0
@@ -58,10 +57,9 @@ def test_a_worker_that_resumes_is_told(client: MemoryClient) -> None:
 
 def test_documents_number_what_they_show_and_say_that_it_is_cut(client: MemoryClient) -> None:
     task = client.get(next(iter(client.list("q"))).id)
-    for document in (task_document(task, 0), answers.task(task, has_logs=True)):
-        first, second = document["claims"]
-        assert (first["is_cut"], second["is_cut"]) == (True, False)
-        assert [first["log"][0]["seq"], first["log"][-1]["seq"]] == [task.claims[0].left_out, ENTRIES - 1]
+    first, second = documents.task(task, has_logs=True)["claims"]
+    assert (first["is_cut"], second["is_cut"]) == (True, False)
+    assert [first["log"][0]["seq"], first["log"][-1]["seq"]] == [task.claims[0].left_out, ENTRIES - 1]
 
 
 def test_people_are_shown_the_numbers_of_a_cut_log_and_told_where_the_rest_is(

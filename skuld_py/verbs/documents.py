@@ -1,0 +1,451 @@
+"""What is answered, over HTTP and on the command line: the JSON of a task, a claim, a schedule, made once.
+
+Types say what a document holds and become the published schemas; functions make documents. Times are milliseconds
+since 1970, by the clocks of the cluster's nodes. Optional means null, and absent only where it is said so. A token
+has 63 bits, of which many readers of JSON keep 53: it is decimal text. Bytes are base64 under ``NAME_base64``; the
+text is beside it, under ``NAME``, when they are UTF-8.
+
+Nothing heavy is imported: help of the command line looks at what verbs answer, too.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, cast
+
+from typing_extensions import TypedDict
+
+if TYPE_CHECKING:
+    from skuld_py.client.claims import Claim
+    from skuld_py.client.scheduling import Schedule
+    from skuld_py.client.waiting import End
+    from skuld_py.model.limiting import QueueLimits
+    from skuld_py.model.task import ClaimView, LogEntry, Task
+
+
+class Says:
+    """What a field is, in its published schema; with whatever else the schema says of it."""
+
+    def __init__(self, words: str, **more: int) -> None:
+        self._says = {"description": words, **more}
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        """Asked for by the library that makes schemas, which is not needed to make documents."""
+        return {**handler(schema), **self._says}
+
+
+State = Literal["waiting", "claimed", "completed", "scheduled", "blocked", "cancelled", "dead"]
+IdText = Annotated[str, Says("A task's id.", minLength=32, maxLength=32)]
+ProofText = Annotated[str, Says("To be given back with whatever is asked for this claim: shows that"
+                                " it was granted. Empty where a cluster of an earlier release was not upgraded.")]
+TokenText = Annotated[str, Says("A fencing token: decimal text, for it may need more bits than a"
+                                " JSON number keeps.")]
+IsCancelled = Annotated[bool, Says("Nobody wants the task done any more: stop, and release the"
+                                   " claim, though its lease runs on.")]
+Text = Annotated[str, Says("Only there when the bytes are UTF-8.")]
+
+
+class Enqueued(TypedDict):
+    """The task is stored."""
+
+    id: IdText
+    is_duplicate: Annotated[bool, Says("Whether the task was there already, under its unique name.")]
+
+
+class EnqueuedMany(TypedDict):
+    """All tasks are stored, with these ids, in the order of the request."""
+
+    ids: list[IdText]
+    are_duplicates: Annotated[list[bool], Says("Of each, in the same order, whether it was there"
+                                               " already, under its unique name.")]
+
+
+class Ids(TypedDict):
+    """Fresh ids. None is in use; all are of one partition."""
+
+    ids: list[IdText]
+
+
+class Granted(TypedDict):
+    """A task claimed, without how long it is held: who counts that says so."""
+
+    id: IdText
+    token: TokenText
+    proof: ProofText
+    queue: str
+    priority: int
+    payload: NotRequired[Text]
+    payload_base64: str
+    end_ms: int
+
+
+class Held(Granted):
+    """A task claimed. Work on it must stop ``valid_s`` after the request was sent, unless renewed."""
+
+    valid_s: Annotated[float, Says("Seconds from the moment at which the request was sent, by the"
+                                   " caller's own steady clock: safe however slow the way back was.")]
+
+
+class Claimed(TypedDict):
+    """What was claimed, best first; empty when nothing waits."""
+
+    claims: list[Held]
+
+
+class Renewed(TypedDict):
+    """The claim is held on, for ``valid_s`` from when the request was sent."""
+
+    id: IdText
+    token: TokenText
+    is_cancelled: IsCancelled
+    valid_s: float
+
+
+class Renewal(TypedDict):
+    """What became of one claim. Null: nobody knows in time, its old end holds; renew it again."""
+
+    id: IdText
+    token: TokenText
+    is_held: bool | None
+    is_cancelled: IsCancelled
+
+
+class RenewedMany(TypedDict):
+    """In the order of the request; those held are so for ``valid_s`` from when it was sent."""
+
+    claims: list[Renewal]
+    valid_s: float
+
+
+class Failure(TypedDict):
+    """What became of one claim. False: it was lost before; null: nobody knows in time, fail it again."""
+
+    id: IdText
+    token: TokenText
+    is_failed: bool | None
+
+
+class FailedMany(TypedDict):
+    """In the order of the request."""
+
+    claims: list[Failure]
+
+
+class Done(TypedDict):
+    """All of it is done."""
+
+    count: int
+
+
+class Appended(TypedDict):
+    """The entries are stored."""
+
+    next_seq: int
+
+
+class LogLine(TypedDict):
+    """One entry of a claim's log."""
+
+    token: TokenText
+    seq: int
+    data: NotRequired[Text]
+    data_base64: str
+
+
+class ClaimDocument(TypedDict):
+    """A claim of a task, whatever became of it."""
+
+    token: TokenText
+    holder: str
+    start_ms: int
+    end_ms: int
+    is_released: bool
+    completed_ms: int | None
+    outcome: Annotated[str, Says("completed, failed, snoozed or released; empty while it is held, and"
+                                 " for ever if it lapsed.")]
+    until_ms: Annotated[int | None, Says("Its task was to rest until then.")]
+    error: NotRequired[Text]
+    error_base64: NotRequired[str | None]
+    log: NotRequired[list[LogLine]]
+    is_cut: NotRequired[Annotated[bool, Says("Whether the log's oldest entries are left out; the verb"
+                                             " that reads logs gives all.")]]
+
+
+class TaskDocument(TypedDict):
+    """A task. Lists leave logs, results and errors out."""
+
+    id: IdText
+    queue: str
+    priority: int
+    state: State
+    enqueued_ms: int
+    payload: NotRequired[Text]
+    payload_base64: str
+    due_ms: Annotated[int | None, Says("Not to be claimed before.")]
+    expires_ms: int | None
+    headers: dict[str, str]
+    deps: Annotated[list[IdText], Says("The tasks that it waits for, or waited for.")]
+    blocked_by: Annotated[list[IdText], Says(
+        "While it is blocked: those of deps that it waits for still, and the tasks of its key whose"
+                    " turn it is, ten of them at most.")]
+    max_attempts: int
+    death: Annotated[str | None, Says("Why it is dead: exhausted, expired or another word.")]
+    cancelled_ms: int | None
+    completed_ms: int | None
+    completed_token: TokenText | None
+    result: NotRequired[Text]
+    result_base64: NotRequired[str | None]
+    error: NotRequired[Text]
+    error_base64: NotRequired[str | None]
+    seq: NotRequired[int]
+    claims: list[ClaimDocument]
+
+
+class EndDocument(TypedDict):
+    """How a task has ended: completed, cancelled or dead; null while it has not."""
+
+    id: IdText
+    state: str | None
+    result: NotRequired[Text]
+    result_base64: str | None
+    error: NotRequired[Text]
+    error_base64: str | None
+
+
+class Ends(TypedDict):
+    """In the order asked."""
+
+    ends: list[EndDocument]
+
+
+class Counted(TypedDict):
+    """How many tasks there are, completed ones included."""
+
+    count: int
+
+
+class QueueDepth(TypedDict):
+    """How many tasks of a queue are in which state."""
+
+    queue: str
+    waiting: int
+    claimed: int
+    completed: int
+    scheduled: int
+    blocked: int
+    cancelled: int
+    dead: int
+
+
+class Paused(TypedDict):
+    """What holds for the queue now; ``missing`` are the nodes that have not confirmed it."""
+
+    queue: str
+    is_paused: bool
+    missing: list[str]
+
+
+class PausedQueues(TypedDict):
+    """The queues that are paused, by name."""
+
+    queues: list[str]
+
+
+class Queues(TypedDict):
+    """All queues that hold tasks, by name."""
+
+    queues: list[QueueDepth]
+
+
+class Limited(TypedDict):
+    """The change is stored by a majority of the nodes; where these are it is not in force yet, as far as known."""
+
+    queue: str
+    is_limited: bool
+    missing: list[str]
+
+
+class LimitsOfQueue(TypedDict):
+    """The limits of one queue; those it does not have are left out."""
+
+    queue: str
+    concurrency: NotRequired[int]
+    rate: NotRequired[int]
+    window_ms: NotRequired[int]
+    burst: NotRequired[int]
+    key_concurrency: NotRequired[int]
+
+
+class LimitsOfQueues(TypedDict):
+    """The queues that have limits, by name."""
+
+    queues: list[LimitsOfQueue]
+
+
+class NodeStatus(TypedDict):
+    """A node as another one sees it."""
+
+    name: str
+    is_live: bool
+    leads: int
+    owns: int
+    clock: str
+    offset_ms: int
+    error_ms: int
+
+
+class PartitionStatus(TypedDict):
+    """Who leads a partition, owns it, and votes in it."""
+
+    partition: int
+    epoch: int
+    leader: str
+    owners: list[str]
+    cohort: list[str]
+
+
+class MoveStatus(TypedDict):
+    """Data on its way to a node, or from it."""
+
+    partition: int
+    node: str
+    role: str
+    rows: int
+    is_done: bool
+    reason: str
+
+
+class CollectionStatus(TypedDict):
+    """What a node has deleted as ended long ago, on the partitions it leads; whom that waits for."""
+
+    node: str
+    collected: int
+    sealed_ms: int
+    awaited: list[str]
+
+
+class Status(TypedDict):
+    """The cluster as one of its nodes sees it."""
+
+    node: str
+    session: str
+    nodes: list[NodeStatus]
+    partitions: list[PartitionStatus]
+    moves: list[MoveStatus]
+    paused: list[str]
+    collections: list[CollectionStatus]
+
+
+class Health(TypedDict):
+    """The gateway runs. Says nothing of the cluster: see status."""
+
+    is_well: bool
+
+
+class Scheduled(TypedDict):
+    """It is stored by a majority of the nodes."""
+
+    name: str
+    missing: Annotated[list[str], Says("The nodes that have not confirmed it.")]
+
+
+class ScheduleDocument(TypedDict):
+    """A periodic task."""
+
+    name: str
+    queue: str
+    payload: NotRequired[Text]
+    payload_base64: str
+    cron: str | None
+    zone: str
+    every_s: float | None
+    priority: int
+    catch_up: int
+    since_ms: Annotated[int, Says("Ticks later than that are its own.")]
+    headers: dict[str, str]
+
+
+class Schedules(TypedDict):
+    """All of them, in the order of their names."""
+
+    schedules: list[ScheduleDocument]
+
+
+# -- how they are made ---------------------------------------------------------------------------
+
+
+def text_of(data: bytes) -> str | None:
+    """The text, when the bytes are some."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def fields_of(name: str, data: bytes | None) -> dict[str, str | None]:
+    """The fields of some bytes, or of none."""
+    exact = {f"{name}_base64": None if data is None else base64.b64encode(data).decode()}
+    text = None if data is None else text_of(data)
+    return exact if text is None else {**exact, name: text}
+
+
+def task(view: Task, *, has_logs: bool) -> TaskDocument:
+    """A task; without logs, results and errors where they were not read."""
+    from skuld_py.model.ids import to_text
+
+    read = {"seq": view.seq, **fields_of("result", view.result), **fields_of("error", view.error)}
+    return cast(TaskDocument, {
+        "id": to_text(view.id), "queue": view.queue, "priority": view.priority, "state": view.state,
+        "enqueued_ms": view.enqueued_ms, **fields_of("payload", view.payload), "due_ms": view.due_ms or None,
+        "expires_ms": view.expires_ms, "headers": dict(view.headers), "deps": [to_text(dep) for dep in view.deps],
+        "blocked_by": [to_text(other) for other in view.blocked_by], "max_attempts": view.retry.max_attempts,
+        "death": view.death or None, "cancelled_ms": view.cancelled_ms, "completed_ms": view.completed_ms,
+        "completed_token": None if view.completed_token is None else str(view.completed_token),
+        **(read if has_logs else {}), "claims": [_claim(claim, has_logs) for claim in view.claims]})
+
+
+def _claim(claim: ClaimView, has_log: bool) -> ClaimDocument:
+    from skuld_py.model.task import LogEntry
+
+    made = ClaimDocument(token=str(claim.token), holder=claim.holder, start_ms=claim.start_ms, end_ms=claim.end_ms,
+                         is_released=claim.is_released, completed_ms=claim.completed_ms, outcome=claim.outcome,
+                         until_ms=claim.until_ms)
+    if not has_log:
+        return made
+    log = [log_line(LogEntry(claim.token, seq, data)) for seq, data in enumerate(claim.log, claim.left_out)]
+    return cast(ClaimDocument, {**made, **fields_of("error", claim.error), "log": log, "is_cut": claim.is_cut})
+
+
+def log_line(entry: LogEntry) -> LogLine:
+    """An entry of a claim's log."""
+    return cast(LogLine, {"token": str(entry.token), "seq": entry.seq, **fields_of("data", entry.data)})
+
+
+def granted(claim: Claim) -> Granted:
+    """A claim just granted."""
+    from skuld_py.model.ids import to_text
+
+    return cast(Granted, {"id": to_text(claim.id), "token": str(claim.token), "proof": claim.proof.hex(),
+                          "queue": claim.queue, "priority": claim.priority, **fields_of("payload", claim.payload),
+                          "end_ms": claim.end_ms})
+
+
+def end(found: End) -> EndDocument:
+    """How a task has ended."""
+    from skuld_py.model.ids import to_text
+
+    return cast(EndDocument, {"id": to_text(found.id), "state": found.state or None,
+                              **fields_of("result", found.result), **fields_of("error", found.error)})
+
+
+def limits_of(queue: str, of: QueueLimits) -> LimitsOfQueue:
+    """What a queue is limited to."""
+    return cast(LimitsOfQueue, {"queue": queue, **of.given})
+
+
+def schedule(made: Schedule) -> ScheduleDocument:
+    """A periodic task."""
+    return cast(ScheduleDocument, {
+        "name": made.name, "queue": made.queue, **fields_of("payload", made.payload), "cron": made.cron,
+        "zone": made.zone, "every_s": made.every_s, "priority": made.priority, "catch_up": made.catch_up,
+        "since_ms": made.since_ms, "headers": dict(made.headers)})
