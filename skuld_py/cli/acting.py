@@ -1,61 +1,206 @@
-"""How a verb that does one thing to a cluster is made: of a function of the client, and nothing else.
+"""How verbs of the table become commands: what they take is typed, done with a client, and told.
 
-    @client_verb
-    @claim_arguments
-    def release(client, claim):
-        "Give the claim ID TOKEN back."
-        client.release(claim)
-        return "released", {"is_released": True}
-
-The function does it and says what was done, in words and as facts; ``--nodes``, ``--timeout`` and ``--json``, the
-connection, and how it is all shown, are the same for every such verb. The docstring is the verb's help.
+``taking`` gives a function the options of the table, by their names, as any other door gives them; commands that
+are made by hand use it too. Seconds are durations here, a claim is the words ``ID TOKEN``, and of what HTTP takes
+many the command line takes one. What has no help is for HTTP alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, wraps
 from typing import Any
 
 import click
 
 from skuld_py.cli.options import client_options, connected
-from skuld_py.cli.values import CLAIM_TOKEN, TASK_ID
+from skuld_py.cli.values import CLAIM_TOKEN, HEADER, MOMENT, PAST, TASK_ID, TOKEN, Duration
+from skuld_py.verbs.options import (
+    REQUIRED,
+    STATES,
+    Choice,
+    Kind,
+    Many,
+    Number,
+    One,
+    Option,
+    Plain,
+    Request,
+    Seconds,
+    Whole,
+)
+from skuld_py.verbs.table import GROUPS, VERBS
+from skuld_py.verbs.verb import Given, Verb, done_at_once
 
-Done = tuple[str, dict[str, object]]
-"""What was done: words for people, facts for programs."""
-Act = Callable[..., Done]
+Command = Callable[..., Any]
+_TYPES: Mapping[Kind, click.ParamType[Any, Any]] = {
+    Plain.ID: TASK_ID, Plain.TOKEN: TOKEN, Plain.TIME: MOMENT, Plain.PAST: PAST, Plain.PAIRS: HEADER,
+    Plain.STATES: click.Choice(STATES)}
 
-_PARAMETERS = "__click_params__"
+
+@cache
+def command_of(word: str) -> click.Command:
+    """The command that the table makes of this word, or of those that begin with it."""
+    if word not in GROUPS:
+        return made_of(next(verb for verb in VERBS if verb.command == word))
+    group = click.Group(word, help=GROUPS[word])
+    for verb in VERBS:
+        if verb.command.startswith(f"{word} "):
+            group.add_command(made_of(verb))
+    return group
 
 
-def client_verb(act: Act) -> click.Command:
-    """A verb: ``act`` is given the client, and the verb's own arguments and options by name."""
+def made_of(verb: Verb) -> click.Command:
+    """The command of a verb that a function does."""
+    act, says = verb.act, verb.says
+    assert act is not None and says is not None, verb.name
 
-    @wraps(act)
-    def verb(nodes: str, timeout_s: float, as_json: bool, **given: Any) -> None:
-        from skuld_py.cli.showing import print_event
+    @taking(*verb.asks.options)
+    @client_options
+    def run(nodes: str, timeout_s: float, as_json: bool, **given: Any) -> None:
+        from skuld_py.cli.showing import print_event, show_progress
 
         with connected(nodes, timeout_s) as client:
-            words, facts = act(client, **given)
-        print_event(as_json, words, **facts)
+            done = done_at_once(act, client, {**given, "progress": show_progress} if verb.is_long else given)
+        words, facts = says(done, given)
+        print_event(as_json, words, **_claim_in(given), **facts)
 
-    own = vars(verb).pop(_PARAMETERS, [])
-    client_options(verb)
-    vars(verb)[_PARAMETERS].extend(own)  # so that help names its own options first
-    return click.command(verb)
+    return click.command(verb.command.split()[-1], help=act.__doc__)(run)
 
 
-def claim_arguments(act: Act) -> Act:
-    """``ID TOKEN`` in front of whatever else a verb takes; ``act`` is given the claim that they name."""
+def taking(*options: Option) -> Callable[[Command], Command]:
+    """Arguments and options for a command; its function is given them by their names in the table."""
+    known = [option for option in options if _typed_names(option)]
 
-    @wraps(act)
-    def named(client: Any, *, task_id: bytes, token: tuple[int, bytes], **given: Any) -> Done:
-        from skuld_py.client.client import ClaimName
-        from skuld_py.model.ids import to_text
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def taken(*fixed: Any, **typed: Any) -> Any:
+            given = {option.name: _value_of(option, typed) for option in known}
+            for name in (name for option in known for name in _typed_names(option)):
+                del typed[name]
+            return command(*fixed, **typed, **given)
 
-        words, facts = act(client, ClaimName(task_id, *token), **given)
-        return words, {"id": to_text(task_id), "token": str(token[0]), **facts}
+        for decorator in reversed([*_decorators(known)]):
+            decorator(taken)
+        return taken
+    return decorate
 
-    return click.argument("task_id", metavar="ID", type=TASK_ID)(
-        click.argument("token", metavar="TOKEN", type=CLAIM_TOKEN)(named))
+
+# -- what is typed -------------------------------------------------------------------------------
+
+
+def _decorators(options: Iterable[Option]) -> Iterator[Callable[[Command], Command]]:
+    for option in options:
+        match option.kind:
+            case Plain.CLAIM:
+                yield click.argument("task_id", metavar="ID", type=TASK_ID)
+                yield click.argument("token", metavar="TOKEN", type=CLAIM_TOKEN)
+            case One(of) | Many(Request() as of):
+                yield from _decorators(of.options)
+            case _:
+                yield _argument(option) if option.is_word else _option(option)
+
+
+def _argument(option: Option) -> Callable[[Command], Command]:
+    is_wanted = option.default is REQUIRED
+    given: dict[str, Any] = {"default": ""} if option.kind is Plain.BYTES and not is_wanted else {}
+    return click.argument(option.name, metavar=option.word, type=_type(option.kind), required=is_wanted,
+                          nargs=-1 if isinstance(option.kind, Many) else 1, **given)
+
+
+def _option(option: Option) -> Callable[[Command], Command]:
+    kind = option.typed or option.kind
+    flags = option.flag or "--" + option.name.removesuffix("_s").replace("_", "-")
+    if kind is Plain.FLAG:
+        return click.option(*flags.split("/"), option.name, is_flag=True, show_default=False, help=option.help)
+    is_many = kind in (Plain.PAIRS, Plain.STATES) or isinstance(kind, Many)
+    default = _typed_default(option) if option.shown is True and not is_many else None
+    return click.option(
+        flags, option.name, type=_type(kind), multiple=is_many, help=option.help, default=default,
+        metavar="KEY=VALUE" if kind is Plain.PAIRS else option.word,
+        show_default=None if option.shown is True else option.shown)
+
+
+def _typed_default(option: Option) -> Any:
+    if not isinstance(option.kind, Seconds) or option.default is None:
+        return option.default
+    hours, rest = divmod(option.default, 3600)
+    return f"{hours:g}h" if hours and not rest else f"{option.default:g}s"
+
+
+def _type(kind: Kind) -> click.ParamType[Any, Any] | type[int] | None:
+    match kind:
+        case Whole(None, None):
+            return int
+        case Whole(least, most):
+            return click.IntRange(least, most)
+        case Number(least, most):
+            return click.FloatRange(least, most)
+        case Seconds(least, most):
+            return Duration(least, most)
+        case Choice(words):
+            return click.Choice(words)
+        case Many(Plain() as of):
+            return _type(of)
+        case _:
+            return _TYPES.get(kind)
+
+
+# -- what it means -------------------------------------------------------------------------------
+
+
+def _typed_names(option: Option) -> tuple[str, ...]:
+    match option.kind:
+        case Plain.CLAIM:
+            return "task_id", "token"
+        case One(of) | Many(Request() as of):
+            return tuple(name for inner in of.options for name in _typed_names(inner))
+        case _:
+            return (option.name,) if option.is_word or option.help else ()
+
+
+def _value_of(option: Option, typed: Given) -> Any:
+    match option.kind:
+        case Plain.CLAIM:
+            from skuld_py.client.claims import HeldClaim
+
+            return HeldClaim(typed["task_id"], *typed["token"])
+        case Many(Request() as of):
+            return [{inner.name: _value_of(inner, typed) for inner in of.options}]
+        case One(of):
+            is_given = any(typed[inner.name] is not None for inner in of.options)
+            return {inner.name: _value_of(inner, typed) for inner in of.options} if is_given else option.default
+    value = typed[option.name]
+    if value is None or value == ():
+        return option.default
+    match option.kind:
+        case Plain.BYTES | Plain.TEXT:
+            return bytes_of(value)
+        case Plain.PAIRS:
+            return _pairs(value)
+        case Many():
+            return list(value)
+        case _:
+            return value
+
+
+def bytes_of(typed: str) -> bytes:
+    """The very bytes that were typed, be they UTF-8 or not."""
+    return typed.encode("utf-8", "surrogateescape")
+
+
+def _pairs(pairs: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise click.UsageError(f"--header {twice}=... is given twice; keep one of them.")
+    return made
+
+
+def _claim_in(given: Given) -> dict[str, str]:
+    """Which claim it was about, where it was about one."""
+    from skuld_py.verbs.documents import id_text
+
+    held = given.get("claim") or next((each["claim"] for each in given.get("claims", ())), None)
+    return {} if held is None else {"id": id_text(held.id), "token": str(held.token)}

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skuld_py.cli.options import connected, json_option, nodes_option, timeout_option
-from skuld_py.cli.values import DURATION, SETTING, Duration, many
+from skuld_py.cli.values import DURATION, SETTING, Duration
+from skuld_py.verbs.words import many
 
 if TYPE_CHECKING:
     from skuld_py.archive.archiver import Archiver, Report

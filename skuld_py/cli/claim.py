@@ -8,21 +8,15 @@ from __future__ import annotations
 
 import click
 
+from skuld_py.cli.acting import taking
 from skuld_py.cli.options import client_options, connected
-from skuld_py.cli.values import DURATION, LEASE
+from skuld_py.verbs import holding
 
 
 @click.command()
-@click.argument("queue")
-@click.option("-n", "count", type=int, default=1, help="How many tasks at most.")
-@click.option("--lease", "lease_s", type=LEASE, metavar="DURATION", default="60s",
-              help="How long to hold them.")
-@click.option("--wait", "wait_s", type=DURATION, metavar="DURATION", default="0s",
-              help="How long to wait when nothing can be claimed yet.")
-@click.option("--holder", metavar="NAME", default=None, show_default="HOSTNAME:PID",
-              help="Who holds them, for readers of the task.")
+@taking(*holding.claim.asks.options)
 @client_options
-def claim(queue: str, count: int, lease_s: float, wait_s: float, holder: str | None, nodes: str,
+def claim(queue: str, n: int, lease_s: float, wait_s: float, holder: str | None, nodes: str,
           timeout_s: float, as_json: bool) -> None:
     """Hold waiting tasks of QUEUE, nearly the best of all nodes; print id, token and payload, tab-separated.
 
@@ -42,7 +36,7 @@ def claim(queue: str, count: int, lease_s: float, wait_s: float, holder: str | N
     from skuld_py.verbs import documents
 
     with connected(nodes, timeout_s, holder) as client:
-        claims = client.claim(queue, n=count, lease_s=lease_s, wait_s=wait_s)
+        claims = client.claim(queue, n=n, lease_s=lease_s, wait_s=wait_s)
     if as_json:
         print_json({"claims": [{**documents.granted(held), "remaining_s": round(held.remaining_s, 3)}
                                for held in claims]})

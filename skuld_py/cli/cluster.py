@@ -13,7 +13,8 @@ import click
 
 from skuld_py.cli.cluster_log import log
 from skuld_py.cli.options import json_option, timeout_option, zookeeper_option
-from skuld_py.cli.values import Duration, copies, many, said
+from skuld_py.cli.values import Duration
+from skuld_py.verbs.words import copies, many, said
 
 
 @click.group()

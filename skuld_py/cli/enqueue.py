@@ -14,15 +14,17 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
-from skuld_py.cli.conditions import task_options
-from skuld_py.cli.options import client_options, connected, copies_option
-from skuld_py.cli.values import TASK_ID
+from skuld_py.cli.acting import bytes_of, taking
+from skuld_py.cli.options import client_options, connected
+from skuld_py.verbs.enqueueing import TASK_OPTIONS, retry_of
+from skuld_py.verbs.options import PAYLOAD
 
 if TYPE_CHECKING:
     from skuld_py.client.client import Client
     from skuld_py.errors import Uncertain
 
 CHUNK_BYTES = 1 << 20
+_OPTIONS = tuple(option for option in TASK_OPTIONS if option is not PAYLOAD)
 
 
 @click.command()
@@ -31,15 +33,10 @@ CHUNK_BYTES = 1 << 20
 @click.option("--file", "source", type=click.File("rb"), help="Take the payload from a file.")
 @click.option("--lines", is_flag=True, show_default=False,
               help="One task per line of '-' or --file; empty lines are left out.")
-@click.option("--priority", type=int, default=0, help="Higher goes first; 32 bits, signed.")
-@click.option("--id", "task_id", type=TASK_ID, metavar="ID", default=None,
-              help="The task's id: the same id and payload again is the same task.")
-@task_options
-@copies_option
+@taking(*_OPTIONS)
 @client_options
-def enqueue(queue: str, payload: str | None, source: IO[bytes] | None, lines: bool, priority: int,
-            task_id: bytes | None, conditions: dict[str, Any], copies: int | None, nodes: str, timeout_s: float,
-            as_json: bool) -> None:
+def enqueue(queue: str, payload: str | None, source: IO[bytes] | None, lines: bool, id: bytes | None, nodes: str,
+            timeout_s: float, as_json: bool, **options: Any) -> None:
     """Put a task with PAYLOAD into QUEUE and print its id. PAYLOAD '-' reads standard input.
 
     \b
@@ -53,25 +50,24 @@ def enqueue(queue: str, payload: str | None, source: IO[bytes] | None, lines: bo
     from skuld_py.cli.showing import print_json
     from skuld_py.errors import Uncertain
 
-    stream = _stream(payload, source)
-    if lines and (stream is None or task_id is not None):
+    stream, options = _stream(payload, source), {**options, "retry": retry_of(options["retry"])}
+    if lines and (stream is None or id is not None):
         raise click.UsageError("--lines reads '-' or --file, and makes the ids itself: leave out "
                                + ("--id." if stream is not None else "PAYLOAD."))
-    if lines and "unique" in conditions:
+    if lines and options["unique"] is not None:
         raise click.UsageError("--lines makes many tasks, and --unique names one: leave out one of them.")
     if stream is not None and lines:
         with connected(nodes, timeout_s) as client:
-            options = {"priority": priority, "w": copies, **conditions}
             count = _enqueue_lines(client, queue, stream, options, as_json)
         done = f"{count} tasks enqueued to {queue}"
         print_json({"queue": queue, "enqueued": count}) if as_json else click.echo(done)
         return
-    data = stream.read() if stream is not None else _bytes_of(payload or "")
+    data = stream.read() if stream is not None else bytes_of(payload or "")
     with connected(nodes, timeout_s) as client:
         try:
-            made = client.enqueue(queue, data, priority=priority, id=task_id, w=copies, **conditions)
+            made = client.enqueue(queue, data, id=id, **options)
         except Uncertain as doubt:
-            raise _again(doubt, "unique" in conditions) from doubt
+            raise _again(doubt, options["unique"] is not None) from doubt
     if as_json:
         print_json({"queue": queue, "id": str(made), "is_duplicate": made.is_duplicate})
         return
@@ -96,13 +92,10 @@ def _stream(payload: str | None, source: IO[bytes] | None) -> IO[bytes] | None:
     return sys.stdin.buffer if payload == "-" else None
 
 
-def _bytes_of(argument: str) -> bytes:
-    """The very bytes that were typed, be they UTF-8 or not."""
-    return argument.encode("utf-8", "surrogateescape")
-
-
 def _enqueue_lines(client: Client, queue: str, stream: IO[bytes], options: dict[str, Any], as_json: bool) -> int:
     """Enqueue every line; a failure says from which line on to go on."""
+    from skuld_py.cli.showing import show_progress
+
     tasks = lines_stored = 0
     try:
         for batch in _batches(stream):
@@ -111,7 +104,7 @@ def _enqueue_lines(client: Client, queue: str, stream: IO[bytes], options: dict[
                 client.enqueue_many(queue, payloads, **options)
             tasks += len(payloads)
             lines_stored += len(batch)
-            _report(tasks)
+            show_progress(tasks)
     except BaseException:
         words = (f"stopped: lines 1 to {lines_stored} are stored ({tasks} tasks); of the lines after that some may"
                  " be")
@@ -131,8 +124,3 @@ def _batches(stream: IO[bytes]) -> Iterator[list[bytes]]:
             yield [line.removesuffix(b"\r") for line in lines]
     if rest:
         yield [rest.removesuffix(b"\r")]
-
-
-def _report(tasks: int) -> None:
-    if sys.stderr.isatty():
-        click.echo(f"\r{tasks} tasks", nl=False, err=True)

@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from skuld_py.cli.acting import taking
 from skuld_py.cli.options import client_options, connected
-from skuld_py.cli.values import TASK_ID, many
+from skuld_py.verbs import tasks
+from skuld_py.verbs.options import IDS
+from skuld_py.verbs.words import many, moment
 
 if TYPE_CHECKING:
     from skuld_py.model.task import Task
 
 
 @click.command()
-@click.argument("ids", metavar="ID...", type=TASK_ID, nargs=-1, required=True)
-@click.option("--min-seq", type=click.IntRange(0), default=0, show_default="none",
-              help="Fail when less is known than the seq that an earlier get --json showed.")
+@taking(IDS, *tasks.get.asks.options)
 @client_options
 def get(ids: tuple[bytes, ...], min_seq: int, nodes: str, timeout_s: float, as_json: bool) -> None:
     """Show the tasks ID...: payload, all claims and their logs. Fails when one of them does not exist.
@@ -68,7 +69,7 @@ def show_task(task: Task, at_ms: int) -> None:
 def _when(then_ms: int, at_ms: int) -> str:
     from skuld_py.cli import showing
 
-    return f"{showing.moment(then_ms)} ({showing.distance(then_ms, at_ms)})"
+    return f"{moment(then_ms)} ({showing.distance(then_ms, at_ms)})"
 
 
 def _state_said(task: Task, at_ms: int) -> str:
@@ -117,8 +118,8 @@ def _show_claims(task: Task, at_ms: int) -> None:
         return
     rows = showing.table("claim>", "holder", "from", "until", "outcome")
     for claim in task.claims:
-        rows.add_row(str(claim.token), claim.holder, showing.moment(claim.start_ms),
-                     showing.moment(claim.end_ms), showing.fate_of(claim, task, at_ms))
+        rows.add_row(str(claim.token), claim.holder, moment(claim.start_ms),
+                     moment(claim.end_ms), showing.fate_of(claim, task, at_ms))
     showing.print_table(rows, many(len(task.claims), "claim"))
 
 

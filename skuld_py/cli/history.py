@@ -110,6 +110,7 @@ def _show_one(found: History, task_id: TaskId, as_json: bool) -> None:
 
 def _show_list(found: History, limit: int | None, as_json: bool) -> None:
     from skuld_py.cli import showing
+    from skuld_py.verbs.words import moment
 
     if as_json:
         for row in found.rows(limit):
@@ -118,7 +119,7 @@ def _show_list(found: History, limit: int | None, as_json: bool) -> None:
     for number, row in enumerate(found.rows(limit, _SHOWN)):
         if number == 0:
             click.echo(_COLUMNS.format("ID", "STATE", "ENDED", "ATTEMPTS", "QUEUE") + "PAYLOAD")
-        ended = "" if row["ended_ms"] is None else showing.moment(row["ended_ms"])
+        ended = "" if row["ended_ms"] is None else moment(row["ended_ms"])
         line = _COLUMNS.format(row["id"], row["state"], ended, row["attempts"], row["queue"])
         click.echo(line + showing.shortened(showing.shown(bytes(row["payload"])), len(line)))
 

@@ -11,22 +11,16 @@ from itertools import islice
 
 import click
 
-from skuld_py.cli.options import client_options, connected, states_option
-from skuld_py.cli.values import PAST
+from skuld_py.cli.acting import taking
+from skuld_py.cli.options import client_options, connected
+from skuld_py.verbs import tasks
 
 PAGE = 500
 _COLUMNS = "{:<32}  {:<9}  {:>8}  {:>6}  {:<16}  "
 
 
 @click.command("list")
-@click.argument("queue", required=False)
-@click.option("--limit", type=click.IntRange(1), default=None, show_default="all",
-              help="How many tasks at most.")
-@states_option
-@click.option("--since", type=PAST, metavar="WHEN", default=None, show_default="the beginning",
-              help="Only what was enqueued then or later: an age as 2h, or 2026-12-01T08:00+01:00.")
-@click.option("--until", type=PAST, metavar="WHEN", default=None, show_default="now",
-              help="Only what was enqueued before then.")
+@taking(*tasks.list_tasks.asks.options)
 @client_options
 def list_tasks(queue: str | None, limit: int | None, states: tuple[str, ...], since: datetime | None,
                until: datetime | None, nodes: str, timeout_s: float, as_json: bool) -> None:
@@ -48,8 +42,8 @@ def list_tasks(queue: str | None, limit: int | None, states: tuple[str, ...], si
         check_name("queue", queue)
     header = _COLUMNS.format("ID", "STATE", "PRIORITY", "CLAIMS", "QUEUE")
     with connected(nodes, timeout_s) as client:
-        tasks = client.list(queue, states=states, since=since, until=until, page=min(PAGE, limit or PAGE))
-        for number, task in enumerate(islice(tasks, limit)):
+        found = client.list(queue, states=states, since=since, until=until, page=min(PAGE, limit or PAGE))
+        for number, task in enumerate(islice(found, limit)):
             if as_json:
                 showing.print_json(documents.task(task, has_logs=False))
                 continue

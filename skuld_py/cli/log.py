@@ -11,15 +11,15 @@ import math
 
 import click
 
+from skuld_py.cli.acting import taking
 from skuld_py.cli.options import client_options, connected
-from skuld_py.cli.values import TASK_ID, TOKEN
+from skuld_py.cli.values import TASK_ID
+from skuld_py.verbs import tasks
 
 
 @click.command()
 @click.argument("task_id", metavar="ID", type=TASK_ID)
-@click.option("--token", type=TOKEN, default=None, show_default="all claims", help="Only the log of this claim.")
-@click.option("-f", "--follow", is_flag=True, show_default=False,
-              help="Go on with what is added, as it comes, until the task has ended or Ctrl-C.")
+@taking(*tasks.log.asks.options)
 @client_options
 def log(task_id: bytes, token: int | None, follow: bool, nodes: str, timeout_s: float, as_json: bool) -> None:
     """Show the log of the task ID: token, number and text of each entry, tab-separated.

@@ -17,8 +17,10 @@ import click
 
 from skuld_py import __version__
 from skuld_py.cli import failures, logs
+from skuld_py.cli.acting import command_of
 from skuld_py.cli.settings import DEFAULT_FILE, BadConfig, Settings, read
 from skuld_py.cli.twins import name_variables
+from skuld_py.verbs.table import VERBS
 
 _VERBS = {
     "On one machine": {
@@ -34,30 +36,8 @@ _VERBS = {
         "members": "members:members",
         "ring": "ring:ring",
     },
-    "Tasks": {
-        "enqueue": "enqueue:enqueue",
-        "claim": "claim:claim",
-        "renew": "holding:renew",
-        "append": "holding:append",
-        "complete": "holding:complete",
-        "fail": "holding:fail",
-        "snooze": "holding:snooze",
-        "release": "holding:release",
-        "cancel": "deciding:cancel",
-        "retry": "deciding:retry",
-        "get": "get:get",
-        "results": "deciding:results",
-        "log": "log:log",
-        "list": "list:list_tasks",
-        "count": "count:count",
-        "pause": "pausing:pause",
-        "resume": "pausing:resume",
-        "paused": "pausing:paused",
-        "schedule": "schedule:schedule",
-        "limit": "limiting:limit",
-        "unlimit": "limiting:unlimit",
-        "limits": "limiting:limits",
-    },
+    "Tasks": {verb.command.split()[0]: f"{verb.command}:{verb.name}" if verb.act is None else ""
+              for verb in VERBS if verb.command},
     "Workers": {
         "worker": "worker:worker",
     },
@@ -77,6 +57,7 @@ _VERBS = {
     },
 }
 _PLACES = {verb: place for verbs in _VERBS.values() for verb, place in verbs.items()}
+"""Where each verb's command stands; nowhere, if the table makes it."""
 
 
 class Verbs(click.Group):
@@ -91,7 +72,8 @@ class Verbs(click.Group):
         if cmd_name not in _PLACES:
             return None
         module, _, attribute = _PLACES[cmd_name].partition(":")
-        command: click.Command = getattr(import_module(f"skuld_py.cli.{module}"), attribute)
+        command: click.Command = (getattr(import_module(f"skuld_py.cli.{module}"), attribute) if module
+                                  else command_of(cmd_name))
         name_variables(command, (cmd_name,))
         return command
 

@@ -73,7 +73,7 @@ def document(replica: Replica, pulses: tuple[str, ...]) -> dict[str, Any]:
 
 def _show(cluster: str, made: dict[str, Any]) -> None:
     from skuld_py.cli.showing import print_table, table
-    from skuld_py.cli.values import many
+    from skuld_py.verbs.words import many
 
     count = sum(row["state"] == "in" for row in made["members"])
     where = f"at position {made['position']} of its log" if made["position"] >= 0 else "yet; its log is empty"

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-STATES = ("waiting", "claimed", "completed", "scheduled", "blocked", "cancelled", "dead")
-"""As ``model.state`` has them; said here again, since a Tab is not to wait for it."""
 NODES = "127.0.0.1:13000"
 ZOOKEEPER = "127.0.0.1:2181"
 
@@ -42,14 +40,6 @@ json_option = click.option(
     "--json", "as_json", is_flag=True, show_default=False, is_eager=True, callback=_note_json,
     cls=SharedOption,
     help="Print JSON, for programs: one document, or one a line; failures as well, on standard error.")
-
-copies_option = click.option(
-    "--w", "copies", type=click.IntRange(1), default=None, show_default="a majority",
-    help="Answer when this many nodes have it on disk.")
-
-states_option = click.option(
-    "--state", "states", type=click.Choice(STATES), multiple=True,
-    help="Only tasks in this state; may be given again, for one of several.")
 
 zookeeper_option = click.option(
     "--zookeeper", "hosts", metavar="HOST:PORT,...", default=ZOOKEEPER, cls=SharedOption,

@@ -11,14 +11,13 @@ import base64
 import shutil
 import sys
 import time
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
-from skuld_py.cli.values import said
 from skuld_py.client.json_text import is_harmless, json_text
 from skuld_py.verbs.documents import text_of
+from skuld_py.verbs.words import moment, said
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,6 +72,12 @@ def print_event(as_json: bool, words: str, **document: object) -> None:
     print_json(document) if as_json else click.echo(words)
 
 
+def show_progress(tasks: int) -> None:
+    """How many tasks are done so far, for who watches; what is printed next takes the line over."""
+    if sys.stderr.isatty():
+        click.echo(f"{tasks} tasks\r", nl=False, err=True)
+
+
 # -- payloads ------------------------------------------------------------------------------------
 
 
@@ -101,11 +106,6 @@ def shortened(text: str, taken: int) -> str:
 
 
 # -- times ---------------------------------------------------------------------------------------
-
-
-def moment(at_ms: int) -> str:
-    """A time by this machine's clock and zone, to the millisecond."""
-    return datetime.fromtimestamp(at_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
 
 
 def distance(at_ms: int, from_ms: int) -> str:

@@ -12,8 +12,7 @@ from typing import Any
 import attrs
 from rich.table import Table
 
-from skuld_py.cli.showing import harmless, moment, table
-from skuld_py.cli.values import many, said
+from skuld_py.cli.showing import harmless, table
 from skuld_py.client.client import Client
 from skuld_py.client.connection import Connection
 from skuld_py.errors import SkuldError
@@ -21,6 +20,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.ids import to_text
 from skuld_py.model.state import State
 from skuld_py.model.task import Task
+from skuld_py.verbs.words import many, moment, said
 
 STATES = tuple(state.name.lower() for state in State)
 """In the order of the counts."""

@@ -44,7 +44,7 @@ def status(nodes: str, timeout_s: float, as_json: bool) -> None:
 
 def _show(situation: Situation) -> None:
     from skuld_py.cli.situation import attention, collection_said
-    from skuld_py.cli.values import copies, many, said
+    from skuld_py.verbs.words import copies, many, said
 
     greeted, described = situation.greeted, situation.described
     live = sum(node.is_live for node in described.nodes)
@@ -103,7 +103,7 @@ def _show_queues(situation: Situation) -> None:
 def _show_blocked(situation: Situation) -> None:
     """Of each queue one, the oldest: what holds that one up mostly holds up the others."""
     from skuld_py.cli.showing import harmless
-    from skuld_py.cli.values import many
+    from skuld_py.verbs.words import many
 
     named = [row for row in situation.blocked if row.id]
     for row in named:

@@ -177,8 +177,8 @@ def frame(now: Look, before: Look | None, doubt: str, height: int) -> Renderable
 
     from skuld_py.cli import situation as situations
     from skuld_py.cli.rates import queue_rows
-    from skuld_py.cli.showing import harmless, moment
-    from skuld_py.cli.values import many
+    from skuld_py.cli.showing import harmless
+    from skuld_py.verbs.words import many, moment
 
     seen = now.situation
     live = sum(node.is_live for node in seen.described.nodes)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from skuld_py.verbs.words import said
+
 if TYPE_CHECKING:
     from skuld_py.model.ids import TaskId
 
@@ -153,7 +155,6 @@ class ClaimToken(ClaimTokenKind):
 
 
 DURATION = Duration()
-LEASE = Duration(least_s=0.001)
 PATIENCE = Duration(least_s=0.001)
 MOMENT = Moment()
 PAST = Moment(is_past=True)
@@ -162,24 +163,3 @@ SETTING = HeaderText("setting")
 TASK_ID = TaskIdText()
 TOKEN = Token(1, (1 << 64) - 1)
 CLAIM_TOKEN = ClaimToken()
-SEQ = click.IntRange(0, (1 << 32) - 1)
-
-
-def said(seconds: float) -> str:
-    """A duration as people say it: 300 ms, 1.5 s, 2 min, 3 h."""
-    if seconds < 1:
-        return f"{round(seconds * 1000)} ms"
-    for size, unit in ((3600.0, "h"), (60.0, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"
-    return f"{seconds:.1f}".removesuffix(".0") + " s"
-
-
-def copies(count: int) -> str:
-    """So many copies."""
-    return "1 copy" if count == 1 else f"{count} copies"
-
-
-def many(count: int, thing: str) -> str:
-    """A number and its noun."""
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

@@ -24,7 +24,6 @@ import stat
 import tomllib
 from collections import OrderedDict
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -32,21 +31,13 @@ import attrs
 
 from skuld_py.errors import Refused
 from skuld_py.model.names import check_name
+from skuld_py.verbs.verb import Scope
 
 PREFIX = "skuld_"
 _TOKEN = re.compile(PREFIX + r"[A-Za-z0-9_-]{43}", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 FILE_BYTES_MAX = 1 << 20
 ADDRESSES_MAX = 4_096
-
-
-class Scope(StrEnum):
-    """What a token may be used for. None includes another."""
-
-    ENQUEUE = "enqueue"
-    WORK = "work"
-    READ = "read"
-    ADMIN = "admin"
 
 
 @attrs.frozen

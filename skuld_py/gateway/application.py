@@ -37,17 +37,19 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
+from skuld_py.client.async_client import AsyncClient
 from skuld_py.client.json_text import json_text
 from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.gateway import access, openapi, strict_json
-from skuld_py.gateway.backend import Backend
 from skuld_py.gateway.call import Call
 from skuld_py.gateway.limits import Limits
 from skuld_py.gateway.problems import Problem, internal, refusal
+from skuld_py.gateway.requests import given, model_of
+from skuld_py.gateway.routes import by_path, do, problem_for
 from skuld_py.gateway.values import Asked
-from skuld_py.gateway.verbs import Verb, by_path, problem_for
 from skuld_py.model.ids import TaskId, from_text
+from skuld_py.verbs.verb import Verb
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
@@ -59,9 +61,9 @@ _log = logging.getLogger(__name__)
 class Gateway:
     """The application's state. ``tokens``: None lets anybody in. ``hosts``: None takes any ``Host``."""
 
-    def __init__(self, backend: Backend, tokens: access.Tokens | None, limits: Limits,
+    def __init__(self, client: AsyncClient, tokens: access.Tokens | None, limits: Limits,
                  hosts: frozenset[str] | None) -> None:
-        self._backend = backend
+        self._client = client
         self._tokens = tokens
         self.limits = limits
         self._hosts = hosts
@@ -126,7 +128,7 @@ class Gateway:
         """What is asked, checked."""
         fields = _query_of(request)
         if verb.method == "GET":
-            return _checked(lambda: verb.asks.model_validate_strings(fields))
+            return _checked(lambda: model_of(verb.asks).model_validate_strings(fields))
         if fields:
             raise refusal("bad_request", f"query: {verb.name} takes its arguments in the body", field="query")
         _check_content_type(request)
@@ -137,7 +139,7 @@ class Gateway:
             raise refusal("body_timeout", f"body: it did not arrive within {self.limits.body_s:g} s",
                           field="body", headers={"Connection": "close"}) from None
         value = strict_json.parse(raw)
-        return _checked(lambda: verb.asks.model_validate(value))
+        return _checked(lambda: model_of(verb.asks).model_validate(value))
 
     async def _body(self, request: Request) -> bytes:
         most = self.limits.body_bytes
@@ -158,21 +160,20 @@ class Gateway:
         bearer = self.identify(request, verb)
         _check_accept(request, NDJSON if verb.is_stream else JSON)
         task_id = _path_id(request) if verb.has_id else None
-        call = Call(self._backend, self.limits, bearer, request.state.arrived, task_id,
+        call = Call(self._client, self.limits, bearer, request.state.arrived, task_id,
                     lambda: self._gone(request), self.stopping.wait)
         asked = await self.read(request, verb)
         if verb.is_stream:
-            return await _streamed(request, verb, verb.handler(call, asked))
+            return await _streamed(request, verb, do(verb, call, given(verb.asks, asked)))
         if not getattr(asked, "wait_s", 0):
-            return _json(await verb.handler(call, asked))
+            return _json(await do(verb, call, given(verb.asks, asked)))
         if self._waiting >= self.limits.waiting:
             raise refusal("busy", f"{self._waiting} claims wait already, no more can; ask with wait_s 0, or later")
         self._waiting += 1
         try:
-            return _json(await verb.handler(call, asked))
+            return _json(await do(verb, call, given(verb.asks, asked)))
         finally:
             self._waiting -= 1
-
 
     async def _gone(self, request: Request) -> None:
         leaving = asyncio.ensure_future(_left(request))

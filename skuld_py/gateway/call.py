@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import attrs
 
+from skuld_py.client.async_client import AsyncClient
 from skuld_py.errors import Uncertain
 from skuld_py.gateway.access import Bearer
-from skuld_py.gateway.backend import Backend
 from skuld_py.gateway.limits import Limits
 from skuld_py.gateway.problems import problem_of
 from skuld_py.model.ids import TaskId, to_text
@@ -19,7 +19,7 @@ from skuld_py.model.ids import TaskId, to_text
 class Call:
     """One request: who sends it, when it arrived, and what it may use."""
 
-    backend: Backend
+    client: AsyncClient
     limits: Limits
     bearer: Bearer
     arrived: float

@@ -11,10 +11,11 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import models_json_schema
 
 from skuld_py import __version__
-from skuld_py.gateway.access import Scope
 from skuld_py.gateway.limits import Limits
+from skuld_py.gateway.requests import model_of
 from skuld_py.gateway.values import Schemas
-from skuld_py.gateway.verbs import VERBS, Verb
+from skuld_py.verbs.table import VERBS
+from skuld_py.verbs.verb import Scope, Verb
 
 _TEMPLATE = "#/components/schemas/{model}"
 
@@ -88,7 +89,7 @@ def document(limits: Limits) -> dict[str, Any]:
 
 def _schemas() -> dict[str, Any]:
     """Of all requests and answers, by their names."""
-    asked = list({verb.asks: None for verb in VERBS})
+    asked = list({model_of(verb.asks): None for verb in VERBS})
     _, requests = models_json_schema([(model, "validation") for model in asked], ref_template=_TEMPLATE,
                                      schema_generator=Schemas)
     adapters = {verb.answers.__name__: TypeAdapter(verb.answers) for verb in VERBS}
@@ -115,10 +116,10 @@ def _operation(verb: Verb, schemas: dict[str, Any]) -> dict[str, Any]:
         made["description"] = f"Scope: `{verb.scope.value}`."
     else:
         made["security"] = []
-    schema = schemas[verb.asks.__name__]
+    schema = schemas[verb.asks.name]
     if verb.method == "POST":
         made["requestBody"] = {"required": True, "content": {
-            "application/json": {"schema": {"$ref": _TEMPLATE.format(model=verb.asks.__name__)}}}}
+            "application/json": {"schema": {"$ref": _TEMPLATE.format(model=verb.asks.name)}}}}
     else:
         made["parameters"] = [*_path_parameters(verb), *_query_parameters(schema)]
     return made

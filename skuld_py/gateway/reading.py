@@ -1,4 +1,4 @@
-"""The verbs that change nothing.
+"""The verbs that change nothing, and are more than a call of the client's.
 
 What may be long comes as a stream, a page at a time: neither the gateway nor the cluster holds more of it.
 """
@@ -6,61 +6,89 @@ What may be long comes as a stream, a page at a time: neither the gateway nor th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import attrs
 
+from skuld_py.client.reading import GET_TASKS
 from skuld_py.client.steady import steady_s
-from skuld_py.gateway import requests
 from skuld_py.gateway.call import Call
-from skuld_py.model.task import LogEntry
+from skuld_py.model.ids import TaskId
+from skuld_py.model.task import LogEntry, Task
 from skuld_py.verbs import documents
 
+PAGE = 500
 
-async def get(call: Call, asked: requests.Get) -> documents.TaskDocument:
+
+async def get(call: Call, min_seq: int) -> documents.TaskDocument:
     """One task."""
-    return documents.task(await call.backend.get(call.task_id, asked.min_seq), has_logs=True)
+    return documents.task(await call.client.get(call.task_id, min_seq=min_seq), has_logs=True)
 
 
-async def results(call: Call, asked: requests.Results) -> documents.Ends:
+async def results(call: Call, ids: Sequence[TaskId], wait_s: float) -> documents.Ends:
     """How tasks have ended, once they have."""
-    if not asked.wait_s:
-        return documents.Ends(ends=[documents.end(end) for end in await call.backend.ends(asked.ids, 0)])
-    waiting = asyncio.ensure_future(call.backend.ends(asked.ids, min(asked.wait_s, call.limits.wait_s)))
+    if not wait_s:
+        return documents.Ends(ends=[documents.end(end) for end in await call.client.ends(ids)])
+    waiting = asyncio.ensure_future(call.client.ends(ids, wait_s=min(wait_s, call.limits.wait_s)))
     going = asyncio.ensure_future(call.gone())
     try:
         await asyncio.wait((waiting, going), return_when=asyncio.FIRST_COMPLETED)
-        ends = waiting.result() if waiting.done() else await call.backend.ends(asked.ids, 0)
+        ends = waiting.result() if waiting.done() else await call.client.ends(ids)
     finally:
         waiting.cancel()
         going.cancel()
     return documents.Ends(ends=[documents.end(end) for end in ends])
 
 
-async def get_many(call: Call, asked: requests.GetMany) -> AsyncIterator[list[documents.TaskDocument]]:
-    """Those that exist."""
-    async for found in call.backend.get_many(list(dict.fromkeys(asked.ids))):
+async def get_many(call: Call, ids: Sequence[TaskId]) -> AsyncIterator[list[documents.TaskDocument]]:
+    """Those that exist, a few at a time: as many as may come in one answer."""
+    wanted = list(dict.fromkeys(ids))
+    for start in range(0, len(wanted), GET_TASKS):
+        found = await call.client.get_many(wanted[start : start + GET_TASKS])
         yield [documents.task(view, has_logs=True) for view in found]
 
 
-async def list_tasks(call: Call, asked: requests.Page) -> AsyncIterator[list[documents.TaskDocument]]:
+async def list_tasks(call: Call, queue: str | None, limit: int | None, states: Sequence[str], since: float | None,
+                     until: float | None) -> AsyncIterator[list[documents.TaskDocument]]:
     """All, in order."""
-    async for found in call.backend.list(asked.queue, asked.limit, states=asked.states, since=asked.since_s,
-                                         until=asked.until_s):
-        yield [documents.task(view, has_logs=False) for view in found]
+    size, left = min(PAGE, limit or PAGE), limit
+    page: list[Task] = []
+    async for task in call.client.list(queue, states=states, since=since, until=until, page=size):
+        page.append(task)
+        left = None if left is None else left - 1
+        if len(page) == size or left == 0:
+            yield [documents.task(view, has_logs=False) for view in page]
+            page = []
+        if left == 0:
+            return
+    if page:
+        yield [documents.task(view, has_logs=False) for view in page]
 
 
-async def log(call: Call, asked: requests.Follow) -> AsyncIterator[list[documents.LogLine]]:
+async def log(call: Call, token: int | None, follow: bool,
+              wait_s: float) -> AsyncIterator[list[documents.LogLine]]:
     """What claims have noted; then what they note."""
-    until, last = steady_s() + min(asked.wait_s, call.limits.wait_s), None
-    async for entries in call.backend.log(call.task_id, asked.token, None, 0):
+    until, last = steady_s() + min(wait_s, call.limits.wait_s), None
+    async for entries in _noted(call, token, None, 0):
         yield [documents.log_line(entry) for entry in entries]
         last = entries[-1] if entries else last
-    if asked.follow:
-        async for entries in _until_stopping(call, call.backend.log(call.task_id, asked.token, last,
-                                                                    max(0.0, until - steady_s()))):
+    if follow:
+        coming = _noted(call, token, last, max(0.0, until - steady_s()))
+        async for entries in _until_stopping(call, coming):
             yield [documents.log_line(entry) for entry in entries]
+
+
+async def _noted(call: Call, token: int | None, after: LogEntry | None,
+                 follow_s: float) -> AsyncIterator[list[LogEntry]]:
+    """What claims have noted, a page at a time; or, one by one, what they note."""
+    page: list[LogEntry] = []
+    async for entry in call.client.log(call.task_id, token=token, after=after, follow_s=follow_s):
+        page.append(entry)
+        if follow_s or len(page) == PAGE:
+            yield page
+            page = []
+    yield page
 
 
 async def _until_stopping(call: Call, pages: AsyncIterator[list[LogEntry]]) -> AsyncIterator[list[LogEntry]]:
@@ -80,26 +108,12 @@ async def _until_stopping(call: Call, pages: AsyncIterator[list[LogEntry]]) -> A
         coming.cancel()
 
 
-async def count(call: Call, asked: requests.Count) -> documents.Counted:
-    """How many."""
-    return documents.Counted(count=await call.backend.count(asked.queue, asked.states))
-
-
-async def queues(call: Call, _: requests.NoInput) -> documents.Queues:
-    """How many of each queue, in which state."""
-    rows = sorted((await call.backend.depths()).items())
-    return documents.Queues(queues=[
-        documents.QueueDepth(queue=queue, waiting=depth.waiting, claimed=depth.claimed, completed=depth.completed,
-                           scheduled=depth.scheduled, blocked=depth.blocked, cancelled=depth.cancelled,
-                           dead=depth.dead) for queue, depth in rows])
-
-
-async def status(call: Call, _: requests.NoInput) -> dict[str, Any]:
+async def status(call: Call) -> dict[str, Any]:
     """The cluster."""
-    found = attrs.asdict(await call.backend.status())
+    found = attrs.asdict(await call.client.status())
     return {name: value for name, value in found.items() if name != "request"}
 
 
-async def health(_: Call, __: requests.NoInput) -> documents.Health:
+async def health(_: Call) -> documents.Health:
     """The gateway."""
     return documents.Health(is_well=True)

@@ -27,10 +27,10 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from skuld_py.client.async_client import AsyncClient
 from skuld_py.errors import Refused
 from skuld_py.gateway.access import Tokens
 from skuld_py.gateway.application import Gateway
-from skuld_py.gateway.backend import Backend
 from skuld_py.gateway.limits import Limits
 from skuld_py.gateway.problems import Problem, refusal
 
@@ -60,12 +60,12 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
     tokens = None if settings.tokens is None else Tokens.read(settings.tokens)
     _check_host(settings)
     _check_certificate(settings)
-    backend = Backend(settings.nodes, timeout_s=settings.timeout_s)
-    gateway = Gateway(backend, tokens, settings.limits, _hosts_of(settings))
+    client = AsyncClient(settings.nodes, timeout_s=settings.timeout_s, holder="gateway")
+    gateway = Gateway(client, tokens, settings.limits, _hosts_of(settings))
     with _listener(settings) as listener:
         scheme = "http" if settings.certificate is None else "https"
         url = f"{scheme}://{_bracketed(settings.host)}:{listener.getsockname()[1]}"
-        _Server(_configuration(settings, gateway), gateway, backend, lambda: on_ready(url)).run([listener])
+        _Server(_configuration(settings, gateway), gateway, client, lambda: on_ready(url)).run([listener])
 
 
 def _check_host(settings: Settings) -> None:
@@ -132,11 +132,11 @@ def _configuration(settings: Settings, gateway: Gateway) -> uvicorn.Config:
 class _Server(uvicorn.Server):
     """Says when it is ready, lets the gateway know that it stops, and closes its connections in the end."""
 
-    def __init__(self, config: uvicorn.Config, gateway: Gateway, backend: Backend,
+    def __init__(self, config: uvicorn.Config, gateway: Gateway, client: AsyncClient,
                  on_ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._gateway = gateway
-        self._backend = backend
+        self._client = client
         self._on_ready = on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -147,7 +147,7 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._gateway.stopping.set()
         await super().shutdown(sockets)
-        await self._backend.close()
+        await self._client.close()
 
 
 class _Protocol(H11Protocol):

@@ -30,17 +30,13 @@ from pydantic import (
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticCustomError, core_schema
 
-from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX, REPLICAS_MAX
 from skuld_py.model import ids, proofs
-from skuld_py.model.body import PRIORITY_MAX, PRIORITY_MIN
 from skuld_py.model.fields import U63_MAX
 from skuld_py.model.ids import TaskId
-from skuld_py.model.messages import DELAY_MS_MAX
 from skuld_py.model.outcomes import FIRST_TOKEN
 from skuld_py.model.prelude import NAME_BYTES_MAX
-from skuld_py.model.state import State
+from skuld_py.verbs.options import SAFE_MAX, STATES
 
-SAFE_MAX = (1 << 53) - 1
 _ID = re.compile(r"[0-9a-v]{32}", re.ASCII)
 _TOKEN = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
 _PROOF = re.compile(r"(?:[0-9a-f]{16})?", re.ASCII)
@@ -125,20 +121,8 @@ Words = Annotated[str, AfterValidator(_words), Field(min_length=1, max_length=NA
 Base64 = Annotated[bytes, PlainValidator(_base64), WithJsonSchema({
     "type": "string", "contentEncoding": "base64",
     "pattern": "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"})]
-Priority = Annotated[int, Field(ge=PRIORITY_MIN, le=PRIORITY_MAX, description="Higher goes first.")]
-Copies = Annotated[int, Field(ge=1, le=REPLICAS_MAX, description="Answer when this many nodes have it on disk;"
-                              " a majority if left out.")]
-Lease = Annotated[float, Field(ge=0.001, le=LEASE_MS_MAX / 1000, allow_inf_nan=False, description="Seconds.")]
-Delay = Annotated[float, Field(ge=0, le=DELAY_MS_MAX / 1000, allow_inf_nan=False, description="Seconds.")]
 Time = Annotated[int, Field(ge=1, le=SAFE_MAX, description="Milliseconds since 1970, at most ten years ahead.")]
-Seq = Annotated[int, Field(ge=0, le=(1 << 32) - 1)]
-_STATE = "(?:" + "|".join(state.name.lower() for state in State) + ")"
+_STATE = "(?:" + "|".join(STATES) + ")"
 States = Annotated[str, Field(
     pattern=f"^(?:{_STATE}(?:,{_STATE})*)?$", max_length=200, examples=["dead,cancelled"],
     description="Only tasks in one of these states, separated by commas; in any if left out.")]
-Batch = Field(min_length=1, max_length=DEFAULT_LIMITS.batch_tasks)
-
-
-def either(name: str) -> dict[str, Any]:
-    """One of two fields, and not both."""
-    return {"oneOf": [{"required": [name]}, {"required": [f"{name}_base64"]}]}

@@ -1,3 +1,7 @@
 """What a client can do, told once for the two doors that offer it to others, HTTP (``gateway``) and the command
-line (``cli``). ``documents`` is the JSON that both answer.
+line (``cli``).
+
+``options`` are what verbs take, ``enqueueing``, ``holding``, ``tasks`` and ``queues`` the verbs by what they are
+about, ``table`` all of them, and ``documents`` the JSON that both doors answer. Clients keep methods of their own,
+explicit and typed; a verb of the table is a function of a client. Nothing heavy is imported: help reads all of it.
 """

@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, cast
 
 from typing_extensions import TypedDict
 
+from skuld_py.verbs.options import STATES
+
 if TYPE_CHECKING:
     from skuld_py.client.claims import Claim
+    from skuld_py.client.reading import Depth
     from skuld_py.client.scheduling import Schedule
     from skuld_py.client.waiting import End
     from skuld_py.model.limiting import QueueLimits
@@ -389,16 +392,21 @@ def fields_of(name: str, data: bytes | None) -> dict[str, str | None]:
     return exact if text is None else {**exact, name: text}
 
 
-def task(view: Task, *, has_logs: bool) -> TaskDocument:
-    """A task; without logs, results and errors where they were not read."""
+def id_text(task_id: bytes) -> str:
+    """An id as it is read and typed."""
     from skuld_py.model.ids import to_text
 
+    return to_text(task_id)
+
+
+def task(view: Task, *, has_logs: bool) -> TaskDocument:
+    """A task; without logs, results and errors where they were not read."""
     read = {"seq": view.seq, **fields_of("result", view.result), **fields_of("error", view.error)}
     return cast(TaskDocument, {
-        "id": to_text(view.id), "queue": view.queue, "priority": view.priority, "state": view.state,
+        "id": id_text(view.id), "queue": view.queue, "priority": view.priority, "state": view.state,
         "enqueued_ms": view.enqueued_ms, **fields_of("payload", view.payload), "due_ms": view.due_ms or None,
-        "expires_ms": view.expires_ms, "headers": dict(view.headers), "deps": [to_text(dep) for dep in view.deps],
-        "blocked_by": [to_text(other) for other in view.blocked_by], "max_attempts": view.retry.max_attempts,
+        "expires_ms": view.expires_ms, "headers": dict(view.headers), "deps": [id_text(dep) for dep in view.deps],
+        "blocked_by": [id_text(other) for other in view.blocked_by], "max_attempts": view.retry.max_attempts,
         "death": view.death or None, "cancelled_ms": view.cancelled_ms, "completed_ms": view.completed_ms,
         "completed_token": None if view.completed_token is None else str(view.completed_token),
         **(read if has_logs else {}), "claims": [_claim(claim, has_logs) for claim in view.claims]})
@@ -423,19 +431,20 @@ def log_line(entry: LogEntry) -> LogLine:
 
 def granted(claim: Claim) -> Granted:
     """A claim just granted."""
-    from skuld_py.model.ids import to_text
-
-    return cast(Granted, {"id": to_text(claim.id), "token": str(claim.token), "proof": claim.proof.hex(),
+    return cast(Granted, {"id": id_text(claim.id), "token": str(claim.token), "proof": claim.proof.hex(),
                           "queue": claim.queue, "priority": claim.priority, **fields_of("payload", claim.payload),
                           "end_ms": claim.end_ms})
 
 
 def end(found: End) -> EndDocument:
     """How a task has ended."""
-    from skuld_py.model.ids import to_text
-
-    return cast(EndDocument, {"id": to_text(found.id), "state": found.state or None,
+    return cast(EndDocument, {"id": id_text(found.id), "state": found.state or None,
                               **fields_of("result", found.result), **fields_of("error", found.error)})
+
+
+def depth(queue: str, of: Depth) -> QueueDepth:
+    """How full a queue is."""
+    return cast(QueueDepth, {"queue": queue, **{state: getattr(of, state) for state in STATES}})
 
 
 def limits_of(queue: str, of: QueueLimits) -> LimitsOfQueue:

@@ -22,17 +22,18 @@ from skuld_py import __version__
 from skuld_py.cli.main import main
 from skuld_py.config import PLAIN, Retention, Scaling
 from skuld_py.errors import Refused, Uncertain
+from skuld_py.verbs import table
 
 TOP = Path(__file__).resolve().parents[2]
 ID = "0" * 32
 TOKEN = str(1 << 32)
-VERBS = ("dev", "demo", "zookeeper", "cluster", "node", "status", "top", "members", "ring", "enqueue", "claim",
-         "renew", "append", "complete", "fail", "snooze", "release", "cancel", "retry", "results",
-         "get", "log", "list", "count", "pause", "resume", "paused", "limit", "unlimit", "limits", "schedule",
-         "worker", "archive", "history", "gateway", "token", "manual", "completion")
+OF_TASKS = [verb.command for verb in table.VERBS if verb.command]
+VERBS = ("dev", "demo", "zookeeper", "cluster", "node", "status", "top", "members", "ring",
+         *dict.fromkeys(command.split()[0] for command in OF_TASKS), "worker", "archive", "history", "gateway",
+         "token", "manual", "completion")
 OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster forget", "cluster log",
               "cluster upgrade")
-OF_SCHEDULE = ("schedule put", "schedule list", "schedule remove")
+OF_SCHEDULE = tuple(command for command in OF_TASKS if " " in command)
 GROUPS = {"cluster": OF_CLUSTER, "schedule": OF_SCHEDULE}
 EVERY_VERB = (*(verb for verb in VERBS if verb not in GROUPS), *OF_CLUSTER, *OF_SCHEDULE)
 

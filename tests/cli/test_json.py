@@ -12,12 +12,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skuld_py.cli.main import main
-from skuld_py.cli.showing import moment
 from skuld_py.client.claims import HeldClaim
 from skuld_py.client.scheduling import Schedule
 from skuld_py.errors import Fenced, Refused, Uncertain
 from skuld_py.model.ids import DuplicateId, TaskId
 from skuld_py.model.limiting import QueueLimits
+from skuld_py.verbs.words import moment
 
 TOP = Path(__file__).resolve().parents[2]
 ID = "0" * 32

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from skuld_py.cli.main import main
 from skuld_py.cli.settings import BYTES_MAX, BadConfig, lines_of, read
-from skuld_py.client.client import Claim
+from skuld_py.client.client import Claim, Client
 from skuld_py.client.options import Retry
 from skuld_py.errors import Refused
 from skuld_py.model.ids import TaskId
@@ -128,9 +129,10 @@ def test_flags_lists_and_the_verbs_of_a_group(monkeypatch: pytest.MonkeyPatch) -
     assert "partitions: 7" in skuld("cluster", "create", "x").stderr
 
 
-def test_what_a_task_is_enqueued_with_has_twins_and_what_is_not_given_is_left_out(asked: Asked) -> None:
+def test_what_a_task_is_enqueued_with_has_twins_and_the_rest_is_as_the_client_has_it(asked: Asked) -> None:
     assert skuld("enqueue", "q", "x").exit_code == 0
-    assert set(asked.claims[-1]) == {"priority", "id", "w"}
+    options = inspect.signature(Client.enqueue).parameters
+    assert asked.claims[-1] == {name: options[name].default for name in asked.claims[-1]}
     write('[enqueue]\nmax-attempts = 3\nheader = ["a=1", "b=x=y"]\nexpires = "2027-01-01T00:00Z"\n')
 
     assert skuld("enqueue", "q", "x", "--not-before", "10m", env={"SKULD_ENQUEUE_BACKOFF": "2m"}).exit_code == 0

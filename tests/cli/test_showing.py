@@ -17,11 +17,12 @@ from click.testing import CliRunner
 from skuld_py.cli import showing
 from skuld_py.cli.main import main
 from skuld_py.cli.situation import Situation, attention, document
-from skuld_py.cli.values import Duration, said
+from skuld_py.cli.values import Duration
 from skuld_py.client.json_text import is_harmless, json_text
 from skuld_py.model import messages as m
 from skuld_py.model.task import ClaimView, Task
 from skuld_py.verbs import documents
+from skuld_py.verbs.words import said
 
 # -- values --------------------------------------------------------------------------------------
 

@@ -11,7 +11,8 @@ import pytest
 from gateway.asking import Asker
 from skuld_py.demo.readiness import what_is_missing
 from skuld_py.embedded.local import LocalCluster
-from skuld_py.gateway.access import Scope, hash_of, new_token
+from skuld_py.gateway.access import hash_of, new_token
+from skuld_py.verbs.verb import Scope
 
 LIMITS = ("--body", "1", "--requests", "3", "--waiting", "1", "--wait", "2s", "--timeout", "2s")
 

@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from skuld_py.cli.gateway import SCOPES
 from skuld_py.cli.main import main
 from skuld_py.errors import Refused
-from skuld_py.gateway.access import Bearer, Failures, Scope, Tokens, hash_of, new_token
+from skuld_py.gateway.access import Bearer, Failures, Tokens, hash_of, new_token
+from skuld_py.verbs.verb import Scope
 
 READ = frozenset({Scope.READ})
 GOOD = '[[token]]\nname = "ci"\nsha256 = "' + "0" * 64 + '"\nscopes = ["read"]\n'

@@ -20,32 +20,31 @@ import pytest
 from gateway.asking import Answer, Asker
 from gateway.conftest import Guarded
 from skuld_py.embedded.local import LocalCluster
-from skuld_py.gateway.access import Scope
-from skuld_py.gateway.verbs import VERBS, Verb
+from skuld_py.verbs.options import QUEUE
+from skuld_py.verbs.table import VERBS
+from skuld_py.verbs.verb import Scope, Verb
 
 pytestmark = pytest.mark.cluster
 THROWAWAY = Path(__file__).with_name("throwaway.pem")
 """A certificate for loopback that signs itself, with its key: it protects nothing."""
 ID = "0" * 32
 CLAIM = {"id": ID, "token": str((1 << 32) + 1)}
-BODIES: dict[str, dict[str, Any]] = {
-    "enqueue": {"payload": "x"}, "enqueue_many": {"tasks": [{"payload": "x"}]}, "claim": {}, "renew": CLAIM,
+BODIES: dict[str, dict[str, Any]] = {  # besides a queue
+    "enqueue": {"payload": "x"}, "enqueue_many": {"tasks": [{"payload": "x"}]}, "renew": CLAIM,
     "renew_many": {"claims": [CLAIM]}, "release": {"claims": [CLAIM]},
     "append": {**CLAIM, "seq": 0, "entries": [{"data": "x"}]}, "complete": CLAIM,
     "complete_many": {"claims": [CLAIM]}, "get_many": {"ids": [ID]},
     "fail": CLAIM, "fail_many": {"claims": [CLAIM]}, "snooze": {**CLAIM, "delay_s": 1}, "cancel": {"ids": [ID]},
-    "retry": {"ids": [ID]}, "pause": {}, "resume": {}, "results": {"ids": [ID]},
-    "set_limits": {"concurrency": 1}, "remove_limits": {},
+    "retry": {"ids": [ID]}, "results": {"ids": [ID]}, "set_limits": {"concurrency": 1},
     "put_schedule": {"name": "yearly", "queue": "yearly", "cron": "0 0 1 1 *"},
     "remove_schedule": {"name": "none"},
 }
-WITH_QUEUE = ("enqueue", "enqueue_many", "claim", "pause", "resume", "set_limits", "remove_limits")
 
 
 def body_of(verb: Verb, queue: str) -> bytes:
     """A body that the verb takes."""
-    body = BODIES[verb.name]
-    return json.dumps({**body, "queue": queue} if verb.name in WITH_QUEUE else body).encode()
+    of = {"queue": queue} if QUEUE in verb.asks.options else {}
+    return json.dumps({**of, **BODIES.get(verb.name, {})}).encode()
 
 
 def ask(asker: Asker, verb: Verb, queue: str, **headers: str) -> Answer:

@@ -16,9 +16,10 @@ from gateway.conftest import write_tokens
 from skuld_py.client.client import Client
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.gateway import openapi
-from skuld_py.gateway.access import Scope, new_token
+from skuld_py.gateway.access import new_token
 from skuld_py.gateway.limits import Limits
-from skuld_py.gateway.verbs import VERBS
+from skuld_py.verbs.table import VERBS
+from skuld_py.verbs.verb import Scope
 
 
 def documented() -> dict[str, Any]:
@@ -60,7 +61,7 @@ def test_what_a_request_may_hold_is_said() -> None:
     schemas = documented()["components"]["schemas"]
 
     for verb in VERBS:
-        assert schemas[verb.asks.__name__]["additionalProperties"] is False
+        assert schemas[verb.asks.name]["additionalProperties"] is False
     assert schemas["Enqueue"]["oneOf"] == [{"required": ["payload"]}, {"required": ["payload_base64"]}]
     assert schemas["Claim"]["properties"]["lease_s"]["minimum"] == 0.001
     assert schemas["Enqueue"]["properties"]["priority"]["maximum"] == (1 << 31) - 1

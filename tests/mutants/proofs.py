@@ -86,7 +86,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "tests/cli/test_blocked.py::"
            "test_status_names_the_oldest_blocked_task_of_a_queue_and_for_whom_it_waits", seeds=0),
     mutant("list-names-no-blockers", "the document of a task does not say for whom it waits",
-           "verbs/documents.py", "[to_text(other) for other in view.blocked_by]", "[]", "O4",
+           "verbs/documents.py", "[id_text(other) for other in view.blocked_by]", "[]", "O4",
            "tests/cli/test_blocked.py::test_get_and_list_and_their_documents_say_for_whom_a_task_waits", seeds=0),
     mutant("gateway-tokens-of-64-bits", "a token that no leader grants passes the gateway", "gateway/values.py",
            "FIRST_TOKEN <= (token := int(value)) <= U63_MAX:", "FIRST_TOKEN <= (token := int(value)):", "A3",

@@ -36,7 +36,7 @@ ROOMS: dict[str, frozenset[str] | str] = {
     "simulation": _NODE | _CLIENT,
     "embedded": frozenset({"errors", "config"}),
     "client": _MODEL | {"wire"},
-    "verbs": _CLIENT,
+    "verbs": _CLIENT | {"almanac"},
     "gateway": _CLIENT | {"verbs"},
     "worker": _CLIENT | {"embedded"},
     "archive": _CLIENT | {"embedded", "worker"},

@@ -1,0 +1,11 @@
+"""All verbs, in the order of the command line's help. One more is a function and a row in one of these modules,
+and a method of the client's that it calls.
+"""
+
+from __future__ import annotations
+
+from skuld_py.verbs import enqueueing, holding, queues, tasks
+
+VERBS = (*enqueueing.VERBS, *holding.VERBS, *tasks.VERBS, *queues.VERBS)
+GROUPS = {"schedule": "Have tasks enqueued periodically, see which are, and end it."}
+"""Of commands of two words, what those with the first one are about."""

@@ -1,0 +1,140 @@
+"""What others than a holder decide about tasks, or learn of them. Tasks are named by their ids, several at once,
+and all of it may be repeated safely.
+
+Streams, and waits that can be given up, each door does by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from skuld_py.verbs import documents as d
+from skuld_py.verbs.options import (
+    ANY_QUEUE,
+    COPIES,
+    IDS,
+    IN_STATES,
+    LOG_WAIT_S,
+    SAFE_MAX,
+    TOKEN,
+    WAIT,
+    Option,
+    Plain,
+    Request,
+    Whole,
+)
+from skuld_py.verbs.verb import Scope, by_hand, verb
+from skuld_py.verbs.words import many
+
+if TYPE_CHECKING:
+    from skuld_py.client.async_client import AsyncClient
+
+
+@verb("POST /v1/tasks/cancel", Scope.ENQUEUE,
+      Request("Cancel", "Tasks that nobody wants done any more.", (IDS, COPIES)), d.Done,
+      "Let nobody claim these tasks any more. It cannot be taken back.", command="cancel",
+      says=lambda done, _: (f"{many(done['count'], 'task')} cancelled", {"cancelled": done["count"]}))
+async def cancel(client: AsyncClient, ids: Sequence[bytes], w: int | None) -> d.Done:
+    """Cancel the tasks ID...: nobody claims them any more, and who holds one learns it when he renews.
+
+    \b
+    Example:
+      skuld cancel 000006cvl5s5o0000000e1k0g5u3k7qh
+    """
+    await client.cancel(*ids, w=w)
+    return d.Done(count=len(ids))
+
+
+@verb("POST /v1/tasks/retry", Scope.ADMIN, Request("Retry", "Dead tasks that are to begin anew.", (IDS,)), d.Done,
+      "Let dead tasks begin anew; 409 about those that are not dead, the others are retried.", command="retry",
+      says=lambda done, _: (f"{many(done['count'], 'task')} revived", {"revived": done["count"]}))
+async def retry(client: AsyncClient, ids: Sequence[bytes]) -> d.Done:
+    """Let the dead tasks ID... be claimed again, with all their attempts before them.
+
+    \b
+    Example:
+      skuld retry 000006cvl5s5o0000000e1k0g5u3k7qh
+    """
+    await client.retry(*ids)
+    return d.Done(count=len(ids))
+
+
+get = by_hand(
+    "get", "GET /v1/tasks/{id}", Scope.READ,
+    Request("Get", "What a task must show at least.", (
+        Option(
+            "min_seq", Whole(0, SAFE_MAX), 0, shown="none", typed=Whole(0),
+            help="Fail when less is known than the seq that an earlier get --json showed.",
+            told="The seq of what was seen before: who knows less is not believed."),)),
+    d.TaskDocument, "A task with all its claims and their logs.", command="get")
+
+get_many = by_hand(
+    "get_many", "POST /v1/tasks/get_many", Scope.READ, Request("GetMany", "Tasks by their ids.", (IDS,)),
+    d.TaskDocument, "The tasks among these ids that exist, with their logs, one JSON document a line.",
+    is_stream=True)
+
+results = by_hand(
+    "results", "POST /v1/tasks/results", Scope.READ,
+    Request("Results", "Tasks by their ids, and how long to wait until all of them have ended.", (
+        IDS, WAIT._replace(
+            help="Wait until all of them have ended, for so long; fail if they have not by then.",
+            told="The gateway waits no longer than its own limit."))),
+    d.Ends, "How tasks have ended, with their results; waits until all of them have. 404 when one is collected.",
+    command="results")
+
+log = by_hand(
+    "log", "GET /v1/tasks/{id}/log", Scope.READ,
+    Request("Follow", "Which part of a log to read, and whether to wait for what comes.", (
+        TOKEN,
+        Option(
+            "follow", Plain.FLAG, False, flag="-f/--follow",
+            help="Go on with what is added, as it comes, until the task has ended or Ctrl-C.",
+            told="Go on with what comes, for wait_s or until the task is completed."),
+        WAIT._replace(
+            default=LOG_WAIT_S,
+            told="How long to follow; the gateway follows no longer than its own limit."))),
+    d.LogLine, "The log of a task's claims, one entry a line; with follow, what comes as well.", command="log",
+    is_stream=True)
+
+list_tasks = by_hand(
+    "list_tasks", "GET /v1/tasks/list", Scope.READ,
+    Request("Page", "Which tasks to list.", (
+        ANY_QUEUE,
+        Option(
+            "limit", Whole(1), None, shown="all",
+            help="How many tasks at most.",
+            told="At most so many; all if left out."),
+        IN_STATES,
+        Option(
+            "since", Plain.PAST, None, field="since_s", shown="the beginning",
+            help="Only what was enqueued then or later: an age as 2h, or 2026-12-01T08:00+01:00.",
+            told="Only what was enqueued then or later, in seconds since 1970."),
+        Option(
+            "until", Plain.PAST, None, field="until_s", shown="now",
+            help="Only what was enqueued before then.",
+            told="Only what was enqueued before then, in seconds since 1970."))),
+    d.TaskDocument, "Tasks in id order, which is the order of their making, one JSON document a line.",
+    command="list", is_stream=True)
+
+
+@verb("GET /v1/tasks/count", Scope.READ, Request("Count", "Which tasks to count.", (ANY_QUEUE, IN_STATES)),
+      d.Counted, "How many tasks there are, completed ones included, or how many in some states.", command="count",
+      says=lambda done, given: (str(done["count"]), {"queue": given["queue"], **done}))
+async def count(client: AsyncClient, queue: str | None, states: Sequence[str]) -> d.Counted:
+    """Print how many tasks QUEUE holds, or the whole cluster; whatever their state.
+
+    \b
+    Examples:
+      skuld count
+      skuld count reports --state waiting
+      skuld count reports --json
+    """
+    from skuld_py.model.names import check_name
+
+    if queue is not None:
+        check_name("queue", queue)
+    return d.Counted(count=await client.count(queue, states=states))
+
+
+VERBS = (cancel, retry, get, get_many, results, log, list_tasks, count)
