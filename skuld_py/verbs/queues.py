@@ -6,7 +6,7 @@ A setting is in force where it is known, so each answer names the nodes that hav
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from skuld_py.errors import Refused
@@ -28,7 +28,7 @@ from skuld_py.verbs.options import (
     Whole,
 )
 from skuld_py.verbs.verb import Given, Said, Scope, by_hand, verb
-from skuld_py.verbs.words import except_at, said
+from skuld_py.verbs.words import except_at, many, said
 
 if TYPE_CHECKING:
     from skuld_py.client.async_client import AsyncClient
@@ -74,6 +74,24 @@ async def paused(client: AsyncClient) -> d.PausedQueues:
       skuld paused --json
     """
     return d.PausedQueues(queues=await client.paused())
+
+
+@verb("POST /v1/queues/purge", Scope.ADMIN, QUEUE_NAME, d.Done,
+      "Cancel all tasks of a queue that wait, are scheduled or blocked; says how many. Claimed ones go on.",
+      command="purge", is_long=True, says=lambda done, given: (
+          f"{many(done['count'], 'task')} of {given['queue']} cancelled",
+          {"queue": given["queue"], "cancelled": done["count"]}))
+async def purge(client: AsyncClient, queue: str, progress: Callable[[int], None]) -> d.Done:
+    """Cancel all tasks of QUEUE that wait, are scheduled or blocked. It cannot be taken back.
+
+    Claimed ones go on, and are ended by their holders; what comes meanwhile is cancelled, too, so pause what
+    enqueues first. A page at a time: after an error some are cancelled; run it again.
+
+    \b
+    Example:
+      skuld purge reports
+    """
+    return d.Done(count=await client.purge(queue, progress=progress))
 
 
 @verb("GET /v1/queues", Scope.READ, NOTHING, d.Queues, "All queues, with how many tasks are in each state.")
@@ -276,5 +294,5 @@ status = by_hand(
     "The cluster as one of its nodes sees it: nodes, partitions, leaders, data on the move.")
 health = by_hand("health", "GET /v1/health", None, NOTHING, d.Health, "Whether the gateway runs.")
 
-VERBS = (pause, resume, paused, queues, put_schedule, schedules, remove_schedule, set_limits, remove_limits,
+VERBS = (pause, resume, paused, purge, queues, put_schedule, schedules, remove_schedule, set_limits, remove_limits,
          limits, status, health)

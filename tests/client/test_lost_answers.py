@@ -111,6 +111,7 @@ ROWS = (
     Row("snooze", m.Conclude, lambda world: world.me.snooze(world.held, 0)),
     Row("release", m.Conclude, lambda world: world.me.release(world.held)),
     Row("cancel", m.Cancel, lambda world: world.me.cancel(world.waiting)),
+    Row("purge", m.Cancel, lambda world: world.me.purge(QUEUE)),
     Row("retry", m.Revive, lambda world: world.me.retry(world.dead)),
     Row("pause", m.PutSetting, lambda world: world.me.pause("other")),
     Row("resume", m.PutSetting, lambda world: world.me.resume("paused")),

@@ -16,10 +16,11 @@ import attrs
 import pytest
 
 from client.doors import node_in_memory
-from skuld_py import AsyncClient, Client, Fenced, Refused, Retry
+from skuld_py import AsyncClient, Client, Fenced, Refused, Retry, Uncertain
 from skuld_py.client.archiving import Page
-from skuld_py.client.asking import stream, verb
+from skuld_py.client.asking import Work, stream, verb
 from skuld_py.client.claims import ClaimName
+from skuld_py.client.concluding import PURGED_AT_ONCE, Concluding
 from skuld_py.client.reading import Depth
 from skuld_py.client.verbs import Verbs
 from skuld_py.client.waiting import End
@@ -321,6 +322,24 @@ def a_cancelled_task_is_claimed_by_nobody(client: Any, queue: str) -> None:
     assert client.get(held.id).state == "completed"
 
 
+@of("purge")
+def what_waits_in_a_queue_is_purged_a_page_at_a_time_and_what_is_claimed_goes_on(client: Any, queue: str) -> None:
+    plain = client.enqueue_many(queue, [b"x"] * (PURGED_AT_ONCE + 2))
+    held = client.claim_one(queue)
+    later = client.enqueue(queue, b"later", not_before=datetime.now(UTC) + timedelta(days=1))
+    blocked, other = client.enqueue(queue, b"blocked", deps=[later]), client.enqueue(f"{queue}-other", b"x")
+    told: list[int] = []
+
+    assert client.purge(queue, progress=told.append) == len(plain) - 1 + 2
+    assert told == sorted(told) and told[-1] == len(plain) + 1 and len(told) > 1
+    assert client.count(queue, states=["cancelled"]) == told[-1]
+    assert [task.state for task in client.get_many([held.id, later, blocked, other])] == [
+        "claimed", "cancelled", "cancelled", "waiting"]
+    client.complete(held)
+    assert client.purge(queue) == client.purge("no-such-queue") == 0
+    assert client.claim(queue) == []
+
+
 @of("renew")
 def a_claim_is_renewed_for_as_long_as_it_was_claimed_for(client: Any, queue: str) -> None:
     client.enqueue_many(queue, [b"x", b"y"])
@@ -572,6 +591,23 @@ def nothing_is_offered_to_an_archive_by_nodes_that_keep_everything(client: Any, 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: str(story.__name__))
 def test_a_story(story: Story, client: Any, queue: str) -> None:
     story(client, queue)
+
+
+def test_a_purge_that_is_refused_between_pages_says_so_and_goes_on_when_it_is_repeated(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    cancel_page = Concluding._cancel_page
+
+    def refuse_second(self: Concluding, queue: str, after: bytes) -> Work[tuple[int, bytes]]:
+        if after:
+            raise Refused("busy", "not now")
+        return (yield from cancel_page(self, queue, after))
+    with MemoryClient() as client:
+        client.enqueue_many("q", [b"x"] * (PURGED_AT_ONCE + 1))
+        with monkeypatch.context() as patched, pytest.raises(Uncertain, match="not now; 1 requests of this call"):
+            patched.setattr(Concluding, "_cancel_page", refuse_second)
+            client.purge("q")
+
+        assert client.purge("q") == 1
 
 
 def test_every_verb_has_a_story() -> None:

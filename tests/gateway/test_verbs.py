@@ -13,8 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 
 from gateway.asking import Answer, Asker
+from skuld_py.cli.main import main
 from skuld_py.client.client import Client
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model.ids import TEXT_CHARS
@@ -285,6 +287,26 @@ def test_what_is_cancelled_can_be_claimed_by_nobody_and_what_lives_is_not_retrie
     assert anybody.post("claim", {"queue": queue, "n": 10, "wait_s": 0.3}).json == {"claims": []}
     view = anybody.get(f"/v1/tasks/{cancelled}").json
     assert (view["state"], view["claims"]) == ("cancelled", []) and view["cancelled_ms"] > 0
+
+
+def test_what_waits_in_a_queue_is_purged_over_http_and_on_the_command_line(
+        anybody: Asker, cluster: LocalCluster, queue: str) -> None:
+    def skuld(*arguments: str) -> Result:
+        return CliRunner().invoke(main, ["purge", *arguments, "--nodes", ",".join(cluster.addresses)])
+    body = json.dumps({"queue": queue}).encode()
+    ids = [anybody.enqueue(queue) for _ in range(3)]
+    claimed = anybody.claim(queue)["id"]
+
+    answers = [anybody.ask("POST", "/v1/queues/purge", body, content_type="application/json") for _ in range(2)]
+    ids.append(anybody.enqueue(queue))
+    said = [skuld(queue), skuld(queue, "--json"), skuld("a b")]
+
+    assert [answer.json for answer in answers] == [{"count": 2}, {"count": 0}]
+    assert said[0].stdout == f"1 task of {queue} cancelled\n"
+    assert json.loads(said[1].stdout) == {"queue": queue, "cancelled": 0}
+    assert said[2].exit_code == 1 and "queue: 'a b'" in said[2].stderr
+    states = {task_id: anybody.get(f"/v1/tasks/{task_id}").json["state"] for task_id in ids}
+    assert states == dict.fromkeys(ids, "cancelled") | {claimed: "claimed"}
 
 
 def test_what_runs_when_it_is_cancelled_goes_to_nobody_else(anybody: Asker, queue: str) -> None:
