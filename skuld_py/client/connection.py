@@ -378,7 +378,7 @@ class Connection:
                     if self.greeted is not None and self._nodes.is_greeting_due(time.monotonic()):
                         greeting = Greet(self.next_request())
                         self._put(socket, encode(Envelope("", self.greeted.cluster, (greeting,))))
-                    self._drain(socket)
+                    self._drain(self._sockets[node])  # what came meanwhile wakes nobody; it may be another
                     return node
         return ""
 

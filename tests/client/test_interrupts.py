@@ -24,6 +24,7 @@ from skuld_py import Client, Refused, Retry, SkuldError, Uncertain
 from skuld_py.client import connection, pursuit
 from skuld_py.client.claims import ClaimName
 from skuld_py.client.minting import Minter
+from skuld_py.config import Limits
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body
@@ -384,6 +385,29 @@ def test_sockets_that_were_left_half_sent_are_few(monkeypatch: pytest.MonkeyPatc
             assert client.count("q") == 0
         assert len(asker._left) == 2 and first.closed
         assert len(asker._descriptors) == 3
+
+
+def connected(socket: zmq.Socket[Any], node: str, limits: Limits, dial: Any = connection.dial) -> None:
+    """Dial, and wait until the other side is there."""
+    dial(socket, node, limits)
+    assert socket.poll(LONG_S * 1_000, zmq.POLLOUT)
+
+
+def test_what_comes_while_a_message_is_sent_over_another_socket_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A descriptor tells of an answer once, and the call that sent may have heard of it already."""
+    with node_in_memory() as address, Client(address, timeout_s=LONG_S) as client:
+        client.count("q")
+        asker, drained = client._connection, list[object]()
+        drain = asker._drain
+
+        def note(*sockets: zmq.Socket[bytes]) -> None:
+            drained.extend(sockets)
+            drain(*sockets)
+        monkeypatch.setattr(asker, "_drain", note)
+        monkeypatch.setattr(connection, "dial", connected)
+        half = asker._half_sent = asker._sockets[address]
+        assert client.count("q") == 0
+        assert drained and half not in drained
 
 
 def struck_within(called: Callable[[], object], strike: Callable[[], object], at: int) -> bool:
