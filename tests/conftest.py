@@ -9,11 +9,18 @@ CPU says how busy the machine is, so there is no such limit here.
 Where tests run in several processes, those of a file stay together; and so do all that start Spark in their own
 process, in their order, for a process has one Spark and the first one to want it decides how it is. The scheduler
 is a class here, not xdist's groups by mark, for pytest 9.2 ignores those in silence (pytest-xdist issue 1386).
+What takes long comes first, so that no process is left alone with it in the end.
+
+The tests of every day are those not marked ``slow``, and of each adapter one that is, marked ``smoke``. That there
+are others is told at the end, by pytest's own count too, which xdist would keep to itself.
 """
 
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -21,14 +28,38 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 OF_SPARK = ("tests/archive/", "tests/demo/test_census.py", "tests/system/test_archive.py", "tests/worker/")
+SPARK = "spark"
+LONGEST = (
+    SPARK, "tests/simulation/test_campaign.py", "tests/system/test_moves.py", "tests/system/test_catalogue.py",
+    "tests/system/test_coordination.py", "tests/cli/test_readme_session.py", "tests/system/test_lives.py",
+    "tests/simulation/test_coordination_talking.py", "tests/system/test_limits.py", "tests/system/test_kill.py",
+    "tests/gateway/test_openapi.py", "tests/simulation/test_probes.py", "tests/simulation/test_covering.py",
+    "tests/gateway/test_verbs.py", "tests/client/test_verbs.py", "tests/cli/test_cli.py",
+    "tests/faults/test_smoke.py", "tests/system/test_scaling.py", "tests/system/test_dependencies.py",
+    "tests/mutants/test_mutants.py", "tests/system/test_session.py", "tests/system/test_damage.py",
+    "tests/system/test_placing.py", "tests/gateway/test_gates.py", "tests/gateway/test_bad_input.py")
+"""What takes longest, in this order; all others take less, and come by how many tests they have."""
+LEFT_OUT = pytest.StashKey[int]()
+
+settings.register_profile("unhurried", deadline=None)
+settings.register_profile("few", deadline=None, max_examples=25)
+settings.load_profile("unhurried")
 
 
 class TogetherScheduling(LoadScopeScheduling):
-    """Gives a process a whole file at a time, and all files of Spark to one."""
+    """Gives a process a whole file at a time, and all files of Spark to one; the longest first."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::", 1)[0]
-        return "spark" if file.startswith(OF_SPARK) else file
+        return SPARK if file.startswith(OF_SPARK) else file
+
+    def _assign_work_unit(self, node: Any) -> None:
+        self.workqueue.move_to_end(min(self.workqueue, key=_place), last=False)
+        super()._assign_work_unit(node)
+
+
+def _place(scope: str) -> int:
+    return LONGEST.index(scope) if scope in LONGEST else len(LONGEST)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -37,10 +68,39 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Togethe
     return TogetherScheduling(config, log)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What a test expects may be a file that it can write itself."""
+    parser.addoption("--rewrite", action="store_true",
+                     help="write the files of what is expected anew, from what is found; look at the difference")
+
+
 def pytest_configure() -> None:
-    """Let Ctrl-C be heard, here and in all processes that the tests start; and examples take their time."""
-    settings.register_profile("unhurried", deadline=None)
-    settings.load_profile("unhurried")
+    """Let Ctrl-C be heard, here and in all processes that the tests start."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
+# -- what was left out -------------------------------------------------------------------------------
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    """Count; a process of xdist's sends its count home."""
+    config = items[0].config
+    config.stash[LEFT_OUT] = config.stash.get(LEFT_OUT, 0) + len(items)
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["left out"] = config.stash[LEFT_OUT]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A process of xdist's has ended; each collects all tests, so each leaves out the same."""
+    output = getattr(node, "workeroutput", {})
+    node.config.stash[LEFT_OUT] = max(node.config.stash.get(LEFT_OUT, 0), output.get("left out", 0))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say that the run was not of everything, and what is."""
+    count = config.stash.get(LEFT_OUT, 0)
+    if count and "slow" in config.option.markexpr:
+        terminalreporter.stats.setdefault("deselected", [SimpleNamespace() for _ in range(count)])
+        terminalreporter.write_line(f"{count} slow tests were left out; scripts/test --all runs them, too.")

@@ -79,6 +79,7 @@ def in_order(tasks: list[Task]) -> list[Task]:
     return sorted(tasks, key=lambda task: bytes(task.id))
 
 
+@pytest.mark.smoke
 def test_every_task_comes_back_as_it_was_and_once(runtime: SparkRuntime, root: Path) -> None:
     assert read(runtime, root) == in_order([*TASKS, RICH])
     raw = runtime.session.read.schema(STORED_SCHEMA).parquet(uri_of(root))

@@ -204,6 +204,7 @@ def test_the_status_can_be_read(place: Place) -> None:
     assert max(map(len, shown.splitlines())) < 120
 
 
+@pytest.mark.slow
 def test_a_claim_is_renewed_and_released(place: Place) -> None:
     task_id = place.run("enqueue", "renewed", "x", "--priority", "-3").strip()
     held = place.json("claim", "renewed", "--lease", "5s", "--holder", "somebody@here")["claims"][0]
@@ -218,6 +219,7 @@ def test_a_claim_is_renewed_and_released(place: Place) -> None:
     assert place.json("get", task_id)["claims"][0]["holder"] == "somebody@here"
 
 
+@pytest.mark.slow
 def test_a_task_is_put_off_fails_dies_is_revived_and_another_is_cancelled_before_its_time(place: Place) -> None:
     later = place.run("enqueue", "fates", "x", "--not-before", "1h", "--header", "trace=7").strip()
     tried = place.run("enqueue", "fates", "y", "--max-attempts", "1").strip()
@@ -243,6 +245,7 @@ def test_a_task_is_put_off_fails_dies_is_revived_and_another_is_cancelled_before
     assert place.run("count", "fates") == "2\n"
 
 
+@pytest.mark.slow
 def test_a_completion_has_a_result_and_who_asks_for_it_is_told(place: Place) -> None:
     task_id = place.run("enqueue", "worth", "6 * 7").strip()
     assert place.run("results", task_id) == f"{task_id}\n"
@@ -277,6 +280,7 @@ def depth_of(place: Place, queue: str) -> dict[str, int]:
     return {state: count for state, count in row.items() if state != "queue" and count}
 
 
+@pytest.mark.slow
 def test_the_same_id_again_is_the_same_task(place: Place) -> None:
     task_id = place.run("enqueue", "twice", "x").strip()
 
@@ -287,6 +291,7 @@ def test_the_same_id_again_is_the_same_task(place: Place) -> None:
     assert other.returncode == 1 and "[conflict]" in other.stderr
 
 
+@pytest.mark.slow
 def test_a_stream_is_stored_while_it_is_still_open(place: Place) -> None:
     with Running("enqueue", "stream", "-", "--lines", nodes=place.nodes) as stream:
         assert stream.process.stdin is not None
@@ -313,6 +318,7 @@ def test_ctrl_c_ends_a_command_that_waits_without_a_traceback(place: Place) -> N
     assert "Traceback" not in waiting.output
 
 
+@pytest.mark.slow
 def test_the_log_of_a_task_is_written_read_and_followed(place: Place) -> None:
     task_id = place.run("enqueue", "logged", "x").strip()
     held, = place.json("claim", "logged", "--lease", "1m", "--wait", "5s")["claims"]
@@ -328,6 +334,7 @@ def test_the_log_of_a_task_is_written_read_and_followed(place: Place) -> None:
     assert place.run("log", task_id) == following.output
 
 
+@pytest.mark.slow
 def test_top_shows_what_comes_and_what_is_done(place: Place) -> None:
     assert "cluster skuld: 3 of 3 nodes live" in place.run("top", "--once")
     with Running("top", "--every", "200ms", "--json", nodes=place.nodes) as watching:
@@ -415,6 +422,7 @@ def test_a_cluster_that_lives_is_not_unmade_and_a_node_it_needs_not_taken_out(pl
     assert back.stdout == f"node {node} is placed in cluster skuld, as it was before\n"
 
 
+@pytest.mark.slow
 def test_a_cluster_with_too_few_nodes_says_what_it_waits_for(zookeeper: str, tmp_path: Path) -> None:
     ports = free_ports(2)
     nodes = f"127.0.0.1:{ports[0]}"
@@ -440,7 +448,8 @@ def family_of(process_id: int) -> list[psutil.Process]:
     return psutil.Process(process_id).children(recursive=True)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, *(pytest.param(number, marks=pytest.mark.slow)
+                                                     for number in (signal.SIGTERM, signal.SIGKILL))])
 def test_dev_is_ready_in_ten_seconds_and_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:
     port = consecutive_ports(3)
     directory = ("--directory", str(tmp_path)) if number == signal.SIGKILL else ()
@@ -471,6 +480,7 @@ def test_dev_is_ready_in_ten_seconds_and_leaves_no_process(number: signal.Signal
     assert took_s <= 10
 
 
+@pytest.mark.slow
 def test_dev_speaks_json_and_its_nodes_are_not_told_what_is_meant_for_others(tmp_path: Path) -> None:
     port = consecutive_ports(3)
     (tmp_path / "skuld.toml").write_text("[all]\njson = true\n[node]\npartitions = 4096\n")
@@ -497,6 +507,7 @@ def test_dev_that_is_stopped_while_it_starts_leaves_no_process() -> None:
     assert "Traceback" not in dev.output
 
 
+@pytest.mark.slow
 def test_dev_goes_on_when_a_node_is_killed_and_says_so() -> None:
     port = consecutive_ports(3)
     with Running("dev", "--port", str(port)) as dev:
@@ -511,6 +522,7 @@ def test_dev_goes_on_when_a_node_is_killed_and_says_so() -> None:
         assert place.run("enqueue", "general", "sup?")
 
 
+@pytest.mark.slow
 def test_dev_shows_what_its_worker_says() -> None:
     port = str(consecutive_ports(3))
     with Running("dev", "--port", port, "--worker", "general", "--app", "no.such") as dev:

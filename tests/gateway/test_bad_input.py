@@ -246,6 +246,7 @@ def test_random_bytes_are_survived(anybody: Asker) -> None:
     assert anybody.get("/v1/health").status == 200
 
 
+@pytest.mark.slow
 def test_whoever_drips_a_head_is_cut_off(anybody: Asker) -> None:
     """Byte by byte, always soon enough for a timer that each byte would start anew."""
     began = time.monotonic()
@@ -264,6 +265,7 @@ def test_whoever_drips_a_head_is_cut_off(anybody: Asker) -> None:
     assert time.monotonic() - began < 15
 
 
+@pytest.mark.slow
 def test_whoever_sends_nothing_is_cut_off(anybody: Asker) -> None:
     with socket.create_connection(anybody.address, timeout=30) as connection:
         assert connection.recv(1) == b""

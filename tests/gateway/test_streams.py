@@ -120,6 +120,7 @@ def test_readers_who_leave_give_their_places_back(narrow: Asker, queue: str) -> 
     assert narrow.get("/v1/queues").status == 200
 
 
+@pytest.mark.slow
 def test_streams_and_verbs_go_on_side_by_side(anybody: Asker, queue: str) -> None:
     task_id = anybody.enqueue(queue)
     following = [threading.Thread(target=anybody.get, args=(f"/v1/tasks/{task_id}/log?follow=true&wait_s=3",))

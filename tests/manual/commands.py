@@ -110,11 +110,12 @@ def wrong_script(program: str, arguments: list[str]) -> str:
         return "".join(name for name in arguments[:1] if not (TOP / "bench" / f"bench_{name}.py").exists())
     if not arguments:
         return ""
-    started = _STARTS.search(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    started = _STARTS.search(text)
     if started is None:
         return f"nobody knows what {program} takes"
     module, verb = started.groups()
-    return wrong_for_skuld([verb, *arguments]) if verb else _unknown_options(arguments, _help_of(module))
+    return wrong_for_skuld([verb, *arguments]) if verb else _unknown_options(arguments, _help_of(module) + text)
 
 
 def _unknown_options(arguments: list[str], shown: str) -> str:

@@ -51,6 +51,7 @@ def kept_seeds() -> list[int]:
     return [int(number) for number, _ in lines]
 
 
+@pytest.mark.slow
 def test_seeds_that_once_failed_pass(play: Play) -> None:
     verdicts = play(kept_seeds())
 

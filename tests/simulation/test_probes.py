@@ -16,6 +16,7 @@ def test_there_are_forty_situations_at_least_each_named_once() -> None:
     assert len(KNOWN) == len(REQUIRED) + len(OPTIONAL)
 
 
+@pytest.mark.slow
 def test_a_few_seeds_meet_most_situations_and_none_that_has_no_name() -> None:
     counts: dict[str, int] = {}
     for seed in SEEDS:

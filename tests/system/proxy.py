@@ -67,6 +67,8 @@ class Proxy:
             except OSError:
                 client.close()
                 continue
+            for each in (client, server):
+                each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # or a frame waits 40 ms for the last
             with self._lock:
                 self._sockets += [client, server]
             for source, target, side in ((client, server, Side.REQUESTS), (server, client, Side.ANSWERS)):

@@ -31,7 +31,8 @@ def gateway(shared: LocalCluster) -> Asker:
     return Asker(shared.start_gateway()[0])
 
 
-@pytest.fixture(params=["sync", "async", "http", "cli"])
+@pytest.fixture(params=[*(pytest.param(name, marks=pytest.mark.slow) for name in ("sync", "async")), "http",
+                        pytest.param("cli", marks=pytest.mark.slow)])
 def door(request: pytest.FixtureRequest, shared: LocalCluster, gateway: Asker) -> Iterator[Door]:
     with asyncio.Runner() as runner:
         if request.param == "http":

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -40,9 +41,10 @@ from system.load import Load, at_work
 from system.onlooker import Onlooker, is_whole
 from system.proxy import Proxy, Side
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 MEMBERS = 20
+LIVES_AT_ONCE = 4
 SESSION_MS = 4_000
 PROGRAM = Path(__file__).with_name("light_member.py")
 
@@ -114,6 +116,7 @@ def test_twenty_processes_join_lose_two_neighbours_and_start_again_all_at_once(
 # -- sessions ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.smoke
 def test_a_member_whose_session_expires_comes_back_in_another_life(server: ZooKeeperServer,
                                                                    parameters: Parameters) -> None:
     onlooker = Onlooker(server.hosts, parameters)
@@ -192,14 +195,15 @@ def _is_appended(seq: int, event: Told) -> bool:
     return isinstance(event, c.Appended) and event.seq == seq
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("side", Side)
 def test_whatever_call_the_connection_breaks_at_is_made_good(server: ZooKeeperServer, side: Side,
                                                              brisk: None) -> None:
-    with client_of(server) as hand:
+    """At every call once, each in a life of its own. A life mostly waits, so there are several at a time."""
+    with client_of(server) as hand, ThreadPoolExecutor(LIVES_AT_ONCE) as pool:
         number = 1
-        while not lives_through_a_break(server, hand, side, number):
-            number += 1
+        while not any([*pool.map(partial(lives_through_a_break, server, hand, side),
+                                 range(number, number + LIVES_AT_ONCE))]):
+            number += LIVES_AT_ONCE
     assert number > 20
 
 
@@ -221,7 +225,6 @@ def lives_through_a_break(server: ZooKeeperServer, hand: KazooClient, side: Side
     return proxy.breaks_left > 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("side", Side)
 def test_a_member_lives_through_connections_that_break_time_and_again(server: ZooKeeperServer, side: Side,
                                                                       parameters: Parameters, brisk: None) -> None:

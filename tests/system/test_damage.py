@@ -22,7 +22,7 @@ from skuld_py.runtime.lmdb_store import LmdbStore
 from skuld_py.runtime.zookeeper.clusters import read_registration
 from system.conftest import linger
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 PARTITIONS = 8
 WAIT_S = 60.0

@@ -11,7 +11,7 @@ from skuld_py.embedded.local import LocalCluster
 from skuld_py.model.ids import TaskId, partition_of
 from system.conftest import await_leaders
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 PARTITIONS = 8
 
 

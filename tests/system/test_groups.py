@@ -18,7 +18,7 @@ from skuld_py.embedded import process, python
 from skuld_py.embedded.local import LocalCluster
 from system.light_worker import report, spell, square, total
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 PROGRAM = Path(__file__).with_name("light_worker.py")
 PARTS = 1_000
 IS_ON_SPARK = bool(os.environ.get("SKULD_GROUPS_ON_SPARK"))

@@ -13,7 +13,7 @@ from skuld_py import Client, SkuldError
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model.setting import home_of
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 CLAIMERS = 4
 LIMIT = 3
 TASKS = 120

@@ -20,6 +20,7 @@ FIRST = int(os.environ.get("SKULD_FIRST_LIFE", "0"))
 ACTS_OF_ONE = 18
 
 
+@pytest.mark.slow
 def test_every_answer_and_every_view_is_the_same_in_memory_and_in_a_cluster(shared: LocalCluster) -> None:
     with ThreadPoolExecutor(8) as pool:
         lives = [pool.submit(live, seed, shared.addresses, ACTS_OF_ONE) for seed in range(FIRST, FIRST + LIVES)]

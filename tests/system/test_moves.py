@@ -17,7 +17,7 @@ from skuld_py.runtime.zookeeper.log_following import set_leaving
 from system.conftest import SKEW_MS, await_leaders, linger
 from system.load import at_work, await_depth
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 TOUR = (0, 1, 2, 3, 4, 0, 2, 4, 1, 3, 0)
 """Each pair of five nodes stands next to each other once: from pair to pair one comes back and one dies."""
 
@@ -85,6 +85,7 @@ def test_a_wiped_node_fills_again_under_load(cluster: LocalCluster) -> None:
         await_depth(client, lambda depth: len(load.acked) > mark + 500)
 
 
+@pytest.mark.smoke
 def test_a_single_node_leads_at_once(tmp_path: Path) -> None:
     with LocalCluster(tmp_path, nodes=1, partitions=8, replicas=1) as cluster, Client(cluster.addresses) as client:
         await_status(client, is_led_by(cluster.addresses), timeout_s=2)

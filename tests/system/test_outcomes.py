@@ -9,7 +9,7 @@ import pytest
 from skuld_py import AsyncClient, Client, Fenced, Refused, Retry
 from skuld_py.embedded.local import LocalCluster
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 TWICE = Retry(max_attempts=2, backoff_s=0)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from skuld_py import Client
 from skuld_py.cluster.placement import place
 from skuld_py.embedded.local import LocalCluster, _free_ports
@@ -20,6 +22,7 @@ def wait_for_owners(cluster: LocalCluster, index: int, timeout_s: float = 30) ->
             time.sleep(0.1)
 
 
+@pytest.mark.slow
 def test_nodes_that_are_placed_by_others_place_alike_and_do_without_them(tmp_path: Path) -> None:
     ports = _free_ports(4)
     named = [option for port in ports[:2] for option in ("--scheduler", f"127.0.0.1:{port}")]
@@ -36,6 +39,7 @@ def test_nodes_that_are_placed_by_others_place_alike_and_do_without_them(tmp_pat
             assert len(skuld.get_many(ids)) == 2
 
 
+@pytest.mark.slow
 def test_nodes_that_play_the_log_in_versions_are_placed_like_those_that_do_not(tmp_path: Path) -> None:
     with LocalCluster(tmp_path, 3, skew_ms=300, session_ms=2_000, node_options=("--versions",)) as cluster:
         for index in range(3):

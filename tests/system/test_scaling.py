@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from kazoo.client import KazooClient
 
 from skuld_py import Client
@@ -67,6 +68,7 @@ SEEN_S = 8.0
 """Less than the shortest silence after which members that share entries look into the log."""
 
 
+@pytest.mark.slow
 def test_nodes_with_all_options_come_in_directly_and_close_the_ring_over_who_is_gone(tmp_path: Path) -> None:
     with LocalCluster(tmp_path, nodes=3, skew_ms=300, session_ms=2_000, node_options=OPTIONS) as cluster, \
             zookeeper(cluster.zookeeper_hosts) as client:
@@ -90,6 +92,7 @@ def test_nodes_with_all_options_come_in_directly_and_close_the_ring_over_who_is_
             assert len(skuld.get_many(ids)) == 2
 
 
+@pytest.mark.slow
 def test_nodes_that_share_entries_hear_of_an_operators_at_once(tmp_path: Path) -> None:
     with LocalCluster(tmp_path, nodes=4, skew_ms=300, session_ms=2_000, node_options=("--sharing",)) as cluster, \
             zookeeper(cluster.zookeeper_hosts) as client:

@@ -15,7 +15,7 @@ from skuld_py.model.ids import time_of
 from skuld_py.model.schedule import home_of
 from system.conftest import await_leaders
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 EVERY_S = 0.5
 QUEUE = "beats"
 

@@ -15,6 +15,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from skuld_py import AsyncClient, Client
 from skuld_py.embedded.local import LocalCluster
 from system import storm
@@ -29,6 +31,7 @@ READ_S = 20.0
 END_S = 4 * TIMEOUT_S + SLACK_S
 
 
+@pytest.mark.slow
 def test_no_call_hangs_and_what_was_acknowledged_is_there_once(cluster: LocalCluster, tmp_path: Path) -> None:
     client = Client(cluster.addresses, timeout_s=TIMEOUT_S)
     storm.CLIENTS[:] = [client]

@@ -117,6 +117,7 @@ def is_completed(client: Client, task: TaskId) -> Callable[[], bool]:
     return lambda: client.get(task).is_completed
 
 
+@pytest.mark.smoke
 def test_a_task_runs_and_its_log_tells_how_far_it_came(
     worker: subprocess.Popen[bytes], client: Client, eventually: Eventually
 ) -> None:

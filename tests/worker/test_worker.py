@@ -198,6 +198,7 @@ def test_tasks_are_run_and_their_results_recorded(
     eventually(lambda: sum("completed" in line for line in running.lines) == 20)
 
 
+@pytest.mark.slow
 def test_a_lease_is_renewed_for_as_long_as_the_task_runs(
     start: Start, client: Client, queue: str, eventually: Eventually
 ) -> None:
@@ -220,6 +221,7 @@ def is_renewer(child: psutil.Process) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_a_renewer_that_is_killed_is_replaced_in_time(
     start: Start, client: Client, queue: str, eventually: Eventually
 ) -> None:
@@ -259,6 +261,7 @@ def test_a_lost_claim_is_cancelled_interrupted_and_never_completed(
     assert running.has_said("lost")
 
 
+@pytest.mark.slow
 def test_a_failing_task_is_failed_with_its_error_and_rests_as_its_policy_says(
     start: Start, client: Client, queue: str, eventually: Eventually
 ) -> None:
@@ -335,6 +338,7 @@ def test_a_payload_that_is_no_call_is_a_failure(
     assert b"no call" in (client.get(task).error or b"")
 
 
+@pytest.mark.slow
 def test_a_log_that_somebody_else_wrote_into_fails_the_attempt(
     start: Start, client: Client, queue: str, eventually: Eventually,
     holders_name: HoldersName
@@ -365,6 +369,7 @@ def test_an_engine_that_dies_is_replaced_and_its_task_done_again_at_once(
     assert running.engine.starts == 2
 
 
+@pytest.mark.slow
 def test_a_frozen_engine_is_replaced_after_a_while(
     start: Start, client: Client, queue: str, eventually: Eventually
 ) -> None:
@@ -452,6 +457,7 @@ def test_an_application_that_is_not_there_is_named_with_the_remedy(monkeypatch: 
         assert refusal.value.code == "unknown_app"
 
 
+@pytest.mark.slow
 def test_an_application_that_lacks_something_says_what(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
