@@ -22,6 +22,8 @@ from skuld_py.simulation.cluster import Cluster
 from skuld_py.simulation.faults import FAULTS
 from skuld_py.simulation.options import draw_options
 
+pytestmark = pytest.mark.timeout(1_800)
+"""Against what never ends; how long a run takes says how busy the machine is."""
 SEEDS, CHUNK = 200, 100
 """Of a campaign; thousands are for ``scripts/simulate``."""
 PLANTED_SEEDS = 200

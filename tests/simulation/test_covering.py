@@ -13,6 +13,8 @@ from simulation import covering
 from skuld_py.simulation.campaign import Verdict, run
 from skuld_py.simulation.faults import FAULTS
 
+pytestmark = pytest.mark.timeout(1_800)
+"""Against what never ends; to draw the seeds anew takes minutes."""
 SEEDS = range(200)
 LOST_MAX = 10
 """So many situations may be lost before the seeds are to be drawn again."""
