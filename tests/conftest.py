@@ -32,12 +32,13 @@ SPARK = "spark"
 LONGEST = (
     SPARK, "tests/simulation/test_campaign.py", "tests/system/test_moves.py", "tests/system/test_catalogue.py",
     "tests/system/test_coordination.py", "tests/cli/test_readme_session.py", "tests/system/test_lives.py",
-    "tests/simulation/test_coordination_talking.py", "tests/system/test_limits.py", "tests/system/test_kill.py",
-    "tests/gateway/test_openapi.py", "tests/simulation/test_probes.py", "tests/simulation/test_covering.py",
-    "tests/gateway/test_verbs.py", "tests/client/test_verbs.py", "tests/cli/test_cli.py",
-    "tests/faults/test_smoke.py", "tests/system/test_scaling.py", "tests/system/test_dependencies.py",
-    "tests/mutants/test_mutants.py", "tests/system/test_session.py", "tests/system/test_damage.py",
-    "tests/system/test_placing.py", "tests/gateway/test_gates.py", "tests/gateway/test_bad_input.py")
+    "tests/simulation/test_coordination_talking.py", "tests/system/test_limits.py",
+    "tests/system/test_kill.py", "tests/gateway/test_openapi.py", "tests/manual/test_session.py",
+    "tests/simulation/test_probes.py", "tests/simulation/test_covering.py", "tests/gateway/test_verbs.py",
+    "tests/client/test_verbs.py", "tests/cli/test_cli.py", "tests/faults/test_smoke.py",
+    "tests/system/test_scaling.py", "tests/system/test_dependencies.py", "tests/mutants/test_mutants.py",
+    "tests/system/test_session.py", "tests/system/test_damage.py", "tests/system/test_placing.py",
+    "tests/gateway/test_gates.py", "tests/gateway/test_bad_input.py")
 """What takes longest, in this order; all others take less, and come by how many tests they have."""
 LEFT_OUT = pytest.StashKey[int]()
 

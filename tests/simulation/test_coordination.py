@@ -40,7 +40,8 @@ def passes(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
         pytest.fail(capsys.readouterr().out, pytrace=False)
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.slow)
+                                       for first in range(CHUNK, SEEDS, CHUNK))])
 def test_every_schedule_comes_to_rest_as_it_should(first: int, capsys: pytest.CaptureFixture[str]) -> None:
     for seed in range(first, first + CHUNK):
         passes(seed, capsys)

@@ -33,6 +33,7 @@ def test_every_schedule_comes_to_rest_with_every_mix(mix: str, capsys: pytest.Ca
             pytest.fail(capsys.readouterr().out, pytrace=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(30, 90, 30))
 def test_a_life_that_is_let_in_late_takes_no_place(first: int, capsys: pytest.CaptureFixture[str]) -> None:
     for seed in range(first, first + 30):
@@ -66,6 +67,7 @@ def test_what_the_options_are_for_really_happens(monkeypatch: pytest.MonkeyPatch
     assert not met["build_anew"]
 
 
+@pytest.mark.slow
 def test_damaged_replicas_are_met_and_built_anew() -> None:
     met = sum((run(seed, "damaged").stats for seed in range(SEEDS)), Counter[str]())
 
@@ -84,6 +86,7 @@ def count(monkeypatch: pytest.MonkeyPatch, of: type, name: str, met: Counter[str
     monkeypatch.setattr(of, name, counted)
 
 
+@pytest.mark.slow
 def test_entries_go_on_while_placements_are_worked_out() -> None:
     for mix in ("versions", "schedulers"):
         met = sum((run(seed, mix).stats for seed in range(SEEDS)), Counter[str]())

@@ -43,6 +43,7 @@ def test_seeds_of_a_profile_begin_at_the_first_and_are_all_of_it(first: int) -> 
     assert seeds_of("", first, 3) == range(first, first + 3)
 
 
+@pytest.mark.slow
 def test_a_forgetful_run_forgets_moves_and_claims() -> None:
     stats: Counter[str] = sum((run(seed).stats for seed in seeds_of("amnesia", 0, 3)), Counter())
 
@@ -52,6 +53,7 @@ def test_a_forgetful_run_forgets_moves_and_claims() -> None:
     assert stats["claims"] > 150
 
 
+@pytest.mark.slow
 def test_a_cramped_run_hands_claims_on_in_pages_and_damages_voters() -> None:
     verdicts = [run(seed) for seed in seeds_of("cramped", 0, 3)]
     stats: Counter[str] = sum((verdict.stats for verdict in verdicts), Counter())
@@ -67,6 +69,7 @@ def test_seeds_of_the_rarest_profile_are_all_of_it() -> None:
     assert seeds_of("doubtful", DOUBTFUL + 1, 1)[0] == DOUBTFUL + SELDOM
 
 
+@pytest.mark.slow
 def test_in_a_doubtful_run_calls_of_the_library_are_granted_refused_and_in_doubt() -> None:
     verdicts = [run(seed) for seed in seeds_of("doubtful", 0, 3)]
     stats: Counter[str] = sum((verdict.stats for verdict in verdicts), Counter())

@@ -116,6 +116,7 @@ def test_leaving_everything_out_still_gives_a_run_that_passes() -> None:
     assert ("c0", 3) not in verdict.requests and ("c0", 6) in verdict.requests
 
 
+@pytest.mark.slow
 def test_a_bug_gets_small_and_its_command_shows_it_again(monkeypatch: pytest.MonkeyPatch,
                                                         capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(quorum, "majority", half)
