@@ -35,6 +35,8 @@ OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster fo
               "cluster upgrade")
 OF_SCHEDULE = tuple(command for command in OF_TASKS if " " in command)
 GROUPS = {"cluster": OF_CLUSTER, "schedule": OF_SCHEDULE}
+IN_TIME_S = 4.5
+"""Less than the five seconds without --timeout; on a busy machine what is only CPU takes seconds, too."""
 EVERY_VERB = (*(verb for verb in VERBS if verb not in GROUPS), *OF_CLUSTER, *OF_SCHEDULE)
 
 
@@ -251,7 +253,7 @@ def test_a_zookeeper_that_is_not_there_is_said_in_time(verb: list[str], closed: 
     assert answer.exit_code == 1
     assert answer.stderr.count("\n") == 1
     assert f"127.0.0.1:{closed}" in answer.stderr and "check that it runs" in answer.stderr
-    assert time.monotonic() - began < (15 if verb[0] == "node" else 3)
+    assert time.monotonic() - began < (15 if verb[0] == "node" else IN_TIME_S)
 
 
 @pytest.mark.parametrize("verb", [["count"], ["list"], ["status"], ["claim", "q"], ["get", ID],
@@ -265,7 +267,7 @@ def test_nodes_that_are_not_there_are_said_in_time(verb: list[str], closed: int)
 
     assert answer.exit_code == 1
     assert f"nodes: none of 127.0.0.1:{closed} can be reached; are they running?" in answer.stderr
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < IN_TIME_S
 
 
 def test_a_port_in_use_is_said_before_anything_starts(taken: int, tmp_path: Path) -> None:
