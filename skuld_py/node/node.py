@@ -49,7 +49,7 @@ from skuld_py.node.client_door import ClientDoor
 from skuld_py.node.copies.exchanges import Exchanges
 from skuld_py.node.copies.moves import Moves
 from skuld_py.node.copies.requests import CopyRequests
-from skuld_py.node.dependencies.both_sides import BothSides
+from skuld_py.node.dependencies.both_sides import Dependencies
 from skuld_py.node.knowledge.floor import Floor
 from skuld_py.node.knowledge.heads import Router
 from skuld_py.node.knowledge.interests import Interests
@@ -118,7 +118,7 @@ class Node:
         self._comparing = Exchanges(self)
         self._moving = Moves(self, self._comparing)
         self._steward = Steward(self, self._comparing, self._moving)
-        self._depending = BothSides(self)
+        self._depending = Dependencies(self)
         self._lapses = Lapses(self)
         self._borrowing = Loans(self)
         self.lender = Lender(self, self._steward.led_since)

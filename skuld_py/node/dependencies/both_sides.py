@@ -16,7 +16,7 @@ from skuld_py.node.operations.household import Household
 from skuld_py.node.operations.requests import Asked, Served, led
 
 
-class BothSides:
+class Dependencies:
     """Its duties towards tasks that wait for others."""
 
     asked: ClassVar[Asked] = {}
