@@ -31,7 +31,7 @@ def check_tasks(now_ms: int, node: Household, batches: Sequence[m.TaskBatch]) ->
     for batch in batches:
         count += len(batch.ids) // ids.ID_BYTES
         size += len(batch.payloads.data)
-    if not batches or not all([batch.ids for batch in batches]):
+    if not batches or b"" in [batch.ids for batch in batches]:
         raise Refused("empty", "tasks: none given")
     if count > limits.batch_tasks or size > limits.batch_bytes:
         raise Refused("too_large", f"tasks: a request holds at most {limits.batch_tasks} tasks and"
