@@ -133,6 +133,8 @@ class Timing:
     the next look, so that what concerns thousands at once does not stop everything else."""
     look_round: int = 64
     """Partitions looked at besides, in turns, whether anything changed or not."""
+    round_ms: int = 1_000
+    """All of them are looked at in turns in no less than this."""
     look_jobs: int = 32
     """Partitions that a node fills or hands off, looked at in each look: the comparisons take longer anyway."""
     look_shifts: int = 8

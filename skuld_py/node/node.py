@@ -117,7 +117,7 @@ class Node:
         self.timekeeper = Timekeeper(self)
         self._comparing = Exchanges(self)
         self._moving = Moves(self, self._comparing)
-        self._steward = Steward(self, self._comparing, self._moving)
+        self._steward = Steward(self, self.timekeeper, self._comparing, self._moving)
         self._depending = Dependencies(self)
         self._lapses = Lapses(self)
         self._borrowing = Loans(self)
@@ -300,6 +300,7 @@ class Node:
 
     def _on_session(self, now_ms: int, session: Session) -> None:
         self.session = session
+        self._steward.stir()
         if session is Session.CONNECTED:
             note_joined(self._store)
         if session is Session.LOST:

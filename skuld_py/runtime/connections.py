@@ -29,7 +29,8 @@ between is cut, and libzmq drops what it kept. The bounds:
   longest. Nodes are not clients: of each that the cluster knows, the connection that spoke last in its name stays.
 
 They are looked at each ``TICK_S``, or as often as ``SHARE`` allows while there is memory left; what is brought
-within that is added to each bound. What was acknowledged are answers and libzmq's own heartbeats alike, so
+within that is added to each bound. While more than half of the memory is left, a tick is ``CALM_TICK_S``: the half
+is not filled in that time. What was acknowledged are answers and libzmq's own heartbeats alike, so
 whenever more is acknowledged than was handed over, the rest is taken for those.
 
 A connection is named by its file's number, which libzmq tells and may use again: nothing is done to one unless it
@@ -49,7 +50,7 @@ import resource
 import threading
 import time
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import attrs
 import zmq
@@ -60,6 +61,7 @@ from skuld_py.runtime import peeking
 CONNECTIONS_MAX = 2_000
 MEMORY_BYTES = 512 << 20
 TICK_S = 0.06
+CALM_TICK_S = 0.15
 SHARE = 1_000
 """Looking takes at most this part of a processor, unless the process grows: what nobody receives makes it grow."""
 GROWTH_BYTES = 16 << 20
@@ -153,6 +155,7 @@ class Connections:
         self._give_back_s, self._gave_back_s, self._freed = math.inf, -math.inf, 0
         self._router = router
         self._events = router.get_monitor_socket()
+        self._sources: list[tuple[Any, int]] = [(self._events, int(zmq.POLLIN))]
         self._thread = threading.Thread(target=self._watch, name="skuld-connections", daemon=True)
         self._thread.start()
 
@@ -237,8 +240,10 @@ class Connections:
 
     def _heed(self) -> bool:
         """Take the news, waiting for some up to a tick; false when there will be no more."""
-        pause_ms = int(TICK_S * 1_000) if self._open or self._give_back_s < math.inf else None
-        while self._events.poll(pause_ms):
+        pause_ms = -1
+        if self._open or self._give_back_s < math.inf:
+            pause_ms = int(1_000 * (TICK_S if 2 * self._size > self._memory_bytes else CALM_TICK_S))
+        while zmq.zmq_poll(self._sources, pause_ms):
             news = recv_monitor_message(self._events)
             event, number = int(news["event"]), int(news["value"])
             if event == zmq.EVENT_MONITOR_STOPPED:

@@ -25,7 +25,24 @@ def _unmarked(name: str, rule: str, file: str, text: str, test: str = TOLD, inst
     return mutant(f"unmarked-{name}", rule, file, text, instead, "A3", test, seeds=0)
 
 
+IDLE = MARKS + "test_an_idle_node_takes_hardly_a_turn_of_its_own_but_for_gossip"
+
 MUTANTS: tuple[Mutant, ...] = (
+    mutant("looks-as-often-as-may-be", "a node that has nothing to see looks all the same", STEWARD,
+           "        if self._changed or self._is_stirred or self._unread or self._is_collecting:\n", "        if True:\n", "A3", IDLE,
+           seeds=0),
+    mutant("clocks-asked-alone", "questions for the time wake a node, and all others, besides gossip",
+           "node/leadership/clocks.py", "self._host.timing.gossip_ms // 2 if self._hears_majority() else 0", "0",
+           "A3", IDLE, seeds=0),
+    mutant("silence-not-foreseen", "that a leader is silent is seen by the slow round only", STEWARD,
+           "self._agenda.due_ms, self._silence_ms, ", "self._agenda.due_ms, ", "L1",
+           MARKS + "test_that_a_leader_is_silent_is_seen_in_that_moment", seeds=0),
+    mutant("session-stirs-nobody", "who has a session again stands when the slow round comes", NODE,
+           "        self.session = session\n        self._steward.stir()\n", "        self.session = session\n",
+           "L1", MARKS + "test_who_has_a_session_again_looks_at_once", seeds=0),
+    mutant("verdict-stirs-nobody", "who may grant by its clock at last stands when the slow round comes",
+           "node/leadership/clocks.py", "            self.on_verdict()\n", "            pass\n", "L1",
+           MARKS + "test_who_may_grant_by_its_clock_at_last_looks_at_once", seeds=0),
     mutant("moves-beyond-the-room", "a node says more of data on its way than a client can read",
            "node/leadership/status.py",
            "partitions, within(moves, PARTITIONS_MAX),\n", "partitions, moves,\n", "A3",

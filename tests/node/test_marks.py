@@ -16,7 +16,7 @@ from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header
 from skuld_py.model.document import NOBODY, Member
-from skuld_py.model.events import MembersChanged, NodesChanged, Received, Session, SessionChanged
+from skuld_py.model.events import Event, MembersChanged, NodesChanged, Received, Session, SessionChanged, Ticked
 from skuld_py.node.operations.agenda import Agenda
 from skuld_py.partition.data.bulletin import Bulletin
 from skuld_py.partition.vnode import Vnode
@@ -92,6 +92,71 @@ def test_a_leader_that_falls_silent_is_stood_against() -> None:
     made.pass_time(4_000)
 
     assert name not in leaders(made) and "" not in leaders(made)
+
+
+def test_that_a_leader_is_silent_is_seen_in_that_moment() -> None:
+    """Not at the next round, which comes with a gossip."""
+    timing = attrs.evolve(DEFAULT_TIMING, gossip_ms=700, silence_ms=2_000)
+    made = Machines(3, partitions=1, timing=timing)
+    made.pass_time(20_000)
+    name, = leaders(made)
+    other = next(node for node in made.nodes.values() if node.me.name != name)
+    other._steward.hear(made.now_ms, name)
+    silent_ms = made.now_ms + timing.silence_ms
+    made.is_lost = lambda message: True
+
+    made.pass_time(timing.silence_ms + 50)
+
+    assert other.vnodes[0].leaderless_since_ms == silent_ms
+
+
+SELDOM = attrs.evolve(DEFAULT_TIMING, gossip_ms=60_000)
+"""The slow round comes with a gossip, so it does not come in time."""
+
+
+def test_who_has_a_session_again_looks_at_once() -> None:
+    made = Machines(3, partitions=8, timing=attrs.evolve(SELDOM, silence_ms=600_000))
+    made.pass_time(10_000)
+    assert "" not in leaders(made)
+    for name in made.names:
+        made.give(name, SessionChanged(Session.LOST))
+    made.pass_time(1_000)
+
+    for name in made.names:
+        made.give(name, SessionChanged(Session.CONNECTED))
+    made.pass_time(4_000)
+
+    assert "" not in leaders(made)
+
+
+def test_who_may_grant_by_its_clock_at_last_looks_at_once() -> None:
+    made = Machines(3, partitions=8, timing=SELDOM)
+    made.is_lost = lambda message: isinstance(message, m.ToldTime)
+    made.pass_time(1_500)
+    assert {*leaders(made)} == {""}
+    made.is_lost = lambda message: False
+
+    made.pass_time(1_000)
+
+    assert "" not in leaders(made)
+
+
+def test_an_idle_node_takes_hardly_a_turn_of_its_own_but_for_gossip() -> None:
+    """Looks, and questions for the others' clocks, go along with it."""
+    made = Machines(3, partitions=8)
+    made.pass_time(20_000)
+    ticks = dict.fromkeys(made.names, 0)
+    give = made.give
+
+    def counted(name: str, *events: Event) -> None:
+        node = made.nodes[name]
+        ticks[name] += any(isinstance(event, Ticked) for event in events) and node.deadline() <= made.now_ms
+        give(name, *events)
+    made.give = counted  # type: ignore[method-assign]
+    made.pass_time(60_000)
+
+    gossips = 60_000 // DEFAULT_TIMING.gossip_ms
+    assert all(gossips <= count <= gossips * 1.5 for count in ticks.values()), ticks
 
 
 def test_when_the_registry_is_back_candidates_stand() -> None:

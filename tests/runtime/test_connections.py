@@ -500,7 +500,7 @@ def test_the_bounds_are_those_that_are_printed() -> None:
     assert printed in guarantees
     assert f"has nothing of them for {connections.DEAF_S:g} s" in guarantees
     assert f"some {connections.CONNECTIONS_MAX // 4} workers" in guarantees
-    assert f"looks {1 / connections.TICK_S:.0f} times a second while it grows" in guarantees
+    assert f"looks {1 / connections.TICK_S:.0f} times a second when half of that is taken" in guarantees
     assert 0 < most <= connections.CONNECTIONS_MAX
 
 

@@ -24,6 +24,8 @@ from skuld_py.model.body import Header
 
 PACKAGE = "/skuld_py/"
 KEY = "ab" * 32
+PAUSE_MS = 200
+"""Between two requests: what the node does by itself is done then."""
 
 
 @attrs.define
@@ -95,7 +97,7 @@ class Life:
             self._machines.ask(self._name, request)
         answer = self._machines.answers[-1][1]
         assert not isinstance(answer, m.Failed), answer
-        self._machines.now_ms += 3
+        self._machines.pass_time(PAUSE_MS)
         return way
 
 

@@ -75,13 +75,13 @@ class Moves:
         self._node = node
         self._comparing = comparing
         self._jobs: dict[int, Job] = {}
-        self._agenda = Agenda()
+        self.agenda = Agenda()
         """When a job that is under way goes on."""
         self._syncs: dict[int, Syncing] = {}
 
     def look(self, now_ms: int, partitions: Sequence[int]) -> None:
         """Derive the jobs of these partitions, and go on with them and with those under way."""
-        under_way = self._agenda.take(now_ms, self._node.timing.look_jobs)
+        under_way = self.agenda.take(now_ms, self._node.timing.look_jobs)
         for partition in sorted({*partitions, *under_way}):
             self._look_at(now_ms, self._node.vnodes[partition])
         for partition, sync in list(self._syncs.items()):
@@ -91,6 +91,7 @@ class Moves:
             for name in sync.sources:
                 if name not in sync.through:
                     self._comparing.pursue(partition, name, is_awaited=True)
+            self.agenda.note(partition, now_ms)
 
     def _look_at(self, now_ms: int, vnode: Vnode) -> None:
         partition, role = vnode.partition, vnode.role(self._node.owners(vnode.partition))
@@ -109,7 +110,7 @@ class Moves:
         if not job.is_done:
             self._go_on(now_ms, vnode, job)
         if role is Role.ZOMBIE or not job.is_done:
-            self._agenda.note(partition, now_ms)
+            self.agenda.note(partition, now_ms)
 
     def _forget_restarted(self, vnode: Vnode, job: Job) -> None:
         """Who started anew may have been wiped: what it was given counts only once it has been seen again."""

@@ -39,7 +39,7 @@ clock would condemn all others), the median (of two clocks each is one).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
 from typing import ClassVar
 
@@ -188,6 +188,8 @@ class Timekeeper:
         self._next_round_ms = 0
         self._next_judgement_ms = 0
         self._is_news = True
+        self.on_verdict: Callable[[], None] = lambda: None
+        """Called when it may grant, or may not any more."""
         self.due_ms = 0
         """When it wants to look again."""
         self._live_since_ms: int | None = None
@@ -206,16 +208,24 @@ class Timekeeper:
         self._spans, self._asked, self._next_round_ms, self._next_judgement_ms = {}, {}, 0, 0
         self._plan()
 
-    def look(self, now_ms: int) -> None:
-        """Ask around when it is time, and judge what is new."""
-        if now_ms >= self._next_round_ms:
+    def look(self, now_ms: int, *, is_along: bool = False) -> None:
+        """Ask around when it is time, and judge what is new. ``is_along``: something goes to all peers anyway, so
+        a round that is nearly due begins."""
+        slack_ms = self._slack_ms()
+        if now_ms >= self._next_round_ms + (-slack_ms if is_along else slack_ms):
             self._begin_round(now_ms)
         if self._is_news and now_ms >= self._next_judgement_ms:
             self._judge(now_ms)
         self._plan()
 
+    def _slack_ms(self) -> int:
+        """So much sooner or later may a round begin: of two gossips that far around it one falls between."""
+        return self._host.timing.gossip_ms // 2 if self._hears_majority() else 0
+
     def _plan(self) -> None:
-        self.due_ms = min(self._next_round_ms, self._next_judgement_ms) if self._is_news else self._next_round_ms
+        self.due_ms = self._next_round_ms + self._slack_ms()
+        if self._is_news:
+            self.due_ms = min(self.due_ms, self._next_judgement_ms)
 
     def _begin_round(self, now_ms: int) -> None:
         timing = self._host.timing
@@ -245,7 +255,10 @@ class Timekeeper:
         spans[self._host.me.name] = Span()
         self.agreement = agree(spans, max(self._size, len(spans)), self._host.parameters.skew_ms)
         self.verdict = self.agreement.verdict(self._host.me.name)
+        could = self.may_grant
         self.may_grant = self._is_admitted and self.verdict in (Verdict.AGREED, Verdict.UNHEARD)
+        if could != self.may_grant:
+            self.on_verdict()
         self.may_lead = self.verdict is not Verdict.FAR
         self._next_judgement_ms = now_ms + (JUDGE_MS if self._is_admitted else 0)
         self._is_news = False

@@ -6,9 +6,10 @@ Cost follows what changed, not what exists. A partition is looked at when someth
 when what a look before found comes due (``agenda``), and when something that concerns many changed: members,
 placement, whom this node hears, whether it may grant. Besides, a slow round looks at all of them in turn. It finds
 what only time brings and no agenda knows (a clock that agrees again, say), and would find a change of which nobody
-said so. Of few partitions each look is at all.
+said so. Of few partitions each round is of all, and goes along with a gossip.
 
-Rejected: to look at every partition every time, which at 4,096 is a third of a core for nothing.
+Rejected: to look at every partition every time, which at 4,096 is a third of a core for nothing; to look as often
+as may be, which was two thirds of what an idle node did.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.events import DocumentRead, ReadDocument
 from skuld_py.node.copies.exchanges import Exchanges
 from skuld_py.node.copies.moves import Moves
+from skuld_py.node.leadership.clocks import Timekeeper
 from skuld_py.node.leadership.gossip import Gossiping
 from skuld_py.node.operations.agenda import NEVER_MS, Agenda
 from skuld_py.node.operations.household import Household
@@ -38,20 +40,31 @@ URGENT_MS = 0
 class Steward:
     """The standing duties of one node."""
 
-    def __init__(self, node: Household, comparing: Exchanges, moving: Moves) -> None:
+    def __init__(self, node: Household, timekeeper: Timekeeper, comparing: Exchanges, moving: Moves) -> None:
         self._node = node
+        self._timekeeper = timekeeper
+        timekeeper.on_verdict = self.stir
         self._comparing = comparing
         self._moving = moving
         self.collecting = Slices(node, comparing)
         self.gossiping = Gossiping(node, moving, self.collecting.awaited)
         self._heard_ms: dict[str, int] = {}
         self._since_ms: dict[str, int] = {}
-        self._next_look_ms = 0
+        self._may_look_ms = 0
+        """The next look is no sooner, whatever there is to see."""
+        self._round_ms = 0
+        """When a part of the slow round is due."""
+        self._silence_ms = 0
+        """No sooner is anybody silent who was heard at the last look."""
+        self._is_stirred = True
+        """Whether whom this node hears, or what it may do, is another than at the last look."""
         self._agenda = Agenda()
         """When each partition's leadership is to be looked at."""
         self._changed = node.bulletin.subscribe()
         self.risen = node.bulletin.subscribe()
         self._next_in_round = 0
+        self._is_collecting = bool(node.retention.keep_ms)
+        """What is collected is looked at as often as may be."""
         self._could: tuple[bool, bool] = (False, False)
         """Whether it was connected, and might grant, at the last look."""
         self._heard: dict[str, None] = {}
@@ -71,14 +84,21 @@ class Steward:
 
     def deadline(self) -> int:
         """When duties are due next."""
-        return min(self.gossiping.next_ms, self._next_look_ms)
+        return min(self.gossiping.next_ms, self._next_look_ms())
+
+    def _next_look_ms(self) -> int:
+        """When there is something to look at, as far as is known."""
+        if self._changed or self._is_stirred or self._unread or self._is_collecting:
+            return self._may_look_ms
+        return max(self._may_look_ms, min(self._agenda.due_ms, self._silence_ms, self._moving.agenda.due_ms))
 
     def look(self, now_ms: int) -> None:
         """See to everything that is due."""
         if self._unread and now_ms >= self._next_read_ms and self._node.is_connected:
             self._read(now_ms)
-        if now_ms >= self._next_look_ms:
-            self._next_look_ms = now_ms + self._node.timing.heir_delay_ms
+        is_round = now_ms >= max(self.gossiping.next_ms, self._round_ms, self._may_look_ms)
+        if is_round or now_ms >= self._next_look_ms():
+            self._may_look_ms = now_ms + self._node.timing.heir_delay_ms
             self._notice(now_ms)
             partitions = self._due(now_ms)
             for partition in partitions:
@@ -87,6 +107,7 @@ class Steward:
             self._moving.look(now_ms, partitions)
             self.collecting.look(now_ms)
         if now_ms >= self.gossiping.next_ms:
+            self._timekeeper.look(now_ms, is_along=True)
             self.gossiping.look(now_ms)
 
     def _read(self, now_ms: int) -> None:
@@ -101,10 +122,13 @@ class Steward:
 
     def _notice(self, now_ms: int) -> None:
         """Mark what is concerned by a change that no partition can know of."""
+        self._is_stirred = False
         could, self._could = self._could, (self._node.is_connected, self._node.may_grant)
         if could != self._could:
             self.mark_all(now_ms)
         heard, self._heard = self._heard, {name: None for name in self._node.live if self._is_heard(now_ms, name)}
+        self._silence_ms = min(map(self._heard_ms.__getitem__, self._heard), default=NEVER_MS)
+        self._silence_ms += self._node.timing.silence_ms
         if heard != self._heard:
             changed = heard.keys() ^ self._heard.keys()
             for vnode in self._node.vnodes:
@@ -130,8 +154,11 @@ class Steward:
             self._agenda.note(partition, URGENT_MS)
         self._changed.clear()
         due = self._agenda.take(now_ms, timing.look_due)
+        if now_ms < self._round_ms:
+            return sorted(due)
         first, length = self._next_in_round, min(timing.look_round, count)
         self._next_in_round = (first + length) % count
+        self._round_ms = now_ms + timing.round_ms * length // count
         return sorted({*due, *((first + at) % count for at in range(length))})
 
     def settle(self) -> None:
@@ -353,6 +380,12 @@ class Steward:
     def hear(self, now_ms: int, peer: str) -> None:
         """Anything at all came from a peer."""
         self._heard_ms[peer] = now_ms
+        if peer not in self._heard:
+            self._is_stirred = True
+
+    def stir(self) -> None:
+        """What this node may do has changed."""
+        self._is_stirred = True
 
     def on_members(self, now_ms: int, came: Sequence[str], gone: Sequence[str]) -> None:
         """Forget who went; note since when the others are there."""
