@@ -30,7 +30,7 @@ READY = {"zookeeper": "is ready at", "node": "is ready", "top": "pipelines", "--
 """What runs until it is stopped, and what it says when it goes."""
 ELSEWHERE = {"worker", "gateway", "token"}
 """The worker is below, with Spark; tests/gateway has the others, with tokens and certificates."""
-WITHIN_S = 60.0
+WITHIN_S = 120.0
 
 
 class Place:
@@ -132,7 +132,7 @@ def test_the_first_steps_of_the_readme(place: Place) -> None:
     place.begin("dev", [*SKULD, *dev[1:], "--port", place.here("13000")], "Ctrl-C stops everything")
     shown = place.run(sys.executable, "-c", place.here(first_steps))
     task_id = re.findall(r"[0-9a-v]{32}", shown)[0]
-    result = place.run(*SKULD, "results", task_id, "--wait", "50s")
+    result = place.run(*SKULD, "results", task_id, "--wait", "110s")
 
     count = len(Path("/etc/hosts").read_text().splitlines())
     assert result == f'{task_id}\t{{"lines":{count}}}\n'

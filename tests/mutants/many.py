@@ -29,8 +29,8 @@ IDLE = MARKS + "test_an_idle_node_takes_hardly_a_turn_of_its_own_but_for_gossip"
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("looks-as-often-as-may-be", "a node that has nothing to see looks all the same", STEWARD,
-           "        if self._changed or self._is_stirred or self._unread or self._is_collecting:\n", "        if True:\n", "A3", IDLE,
-           seeds=0),
+           "        if self._changed or self._is_stirred or self._unread or self._is_collecting:\n",
+           "        if True:\n", "A3", IDLE, seeds=0),
     mutant("clocks-asked-alone", "questions for the time wake a node, and all others, besides gossip",
            "node/leadership/clocks.py", "self._host.timing.gossip_ms // 2 if self._hears_majority() else 0", "0",
            "A3", IDLE, seeds=0),
