@@ -11,11 +11,11 @@ It holds no task in memory: only promises, candidacies, operations in flight, an
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, count
 
-from skuld_py.cluster.placement import Placement, place
+from skuld_py.cluster.placement import place
 from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Limits, Parameters, Retention, Timing
 from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
@@ -105,11 +105,16 @@ class Node:
         self.settings = Settings(store)
         self.interests = Interests([vnode.replica for vnode in self.vnodes])
         self.router = Router(me.name, timing.gossip_ms, timing.gossip_queues)
-        self._registered: tuple[str, ...] = ()
-        self._placement: Placement = ((),) * parameters.partitions
-        self._requests = nonce << 24
+        self.nodes: tuple[str, ...] = ()
+        """The registered nodes; none before the registry has told."""
+        self.numbers: Iterator[int] = count((nonce << 24) + 1)
+        """For requests: each that no other operation of this node had, over its starts too."""
+        self.is_connected = False
+        """Whether the registry session is good: elections and new grants need it, nothing else does."""
+        self.may_grant = False
+        """Whether its clock is good, too; who may not grant does not stand either."""
         self._operations: dict[int, Operation] = {}
-        self._timers = Timers(self._operations)
+        self.timers = Timers(self._operations)
         self._to_self: deque[m.Message] = deque()
         self._effects: list[Effect] = []
         self._settled_ms = 0
@@ -118,6 +123,7 @@ class Node:
         self._comparing = Exchanges(self)
         self._moving = Moves(self, self._comparing)
         self._steward = Steward(self, self.timekeeper, self._comparing, self._moving)
+        self.timekeeper.on_verdict = self._note_rights
         self._depending = Dependencies(self)
         self._lapses = Lapses(self)
         self._borrowing = Loans(self)
@@ -159,7 +165,7 @@ class Node:
         if borrowing.told or borrowing.dry:
             due_ms = min(due_ms, borrowing.deadline())
         has_schedules = self._scheduling.is_busy or self.settings.rescheduled
-        for other_ms in (self._scheduling.deadline() if has_schedules else None, self._timers.deadline()):
+        for other_ms in (self._scheduling.deadline() if has_schedules else None, self.timers.deadline()):
             due_ms = due_ms if other_ms is None else min(due_ms, other_ms)
         return min(due_ms, comparing.rests_until_ms)
 
@@ -170,7 +176,7 @@ class Node:
                 self._receive(now_ms, event.peer, event.message)
             case Asked():
                 self._clients.serve(now_ms, event.client, event.message, len(self._operations),
-                                    self._timers.behind_ms(now_ms))
+                                    self.timers.behind_ms(now_ms))
             case Settled():
                 self._settle(now_ms)
             case KeyTold():
@@ -178,14 +184,7 @@ class Node:
             case MembersChanged():
                 self._on_members(now_ms, event.members)
             case NodesChanged():
-                self._registered, old = event.nodes, self._placement
-                for vnode in self.vnodes:
-                    vnode.nodes = (*event.nodes, *event.leaving)
-                self.timekeeper.on_nodes(len({*event.nodes, self.me.name}))
-                self._placement = event.placement if event.placement is not None else place(
-                    event.nodes, self.parameters.partitions, self.parameters.replicas)
-                self._steward.mark(now_ms, [partition for partition, owners in enumerate(self._placement)
-                                            if owners != old[partition]])
+                self._on_nodes(now_ms, event)
             case SessionChanged():
                 self._on_session(now_ms, event.session)
             case DocumentRead():
@@ -242,7 +241,7 @@ class Node:
         self._steward.look(now_ms)
         if self._scheduling.is_busy or settings.rescheduled:
             self._scheduling.look(now_ms)
-        self._timers.ring(now_ms)
+        self.timers.ring(now_ms)
         self._drain(now_ms)
         self._depending.look(now_ms, self._drain)
         if settings.rewidened:
@@ -298,23 +297,35 @@ class Node:
         for operation in list(self._operations.values()) if gone else ():
             operation.on_gone(now_ms, gone)
 
+    def _on_nodes(self, now_ms: int, event: NodesChanged) -> None:
+        self.nodes = event.nodes
+        self.timekeeper.on_nodes(len({*event.nodes, self.me.name}))
+        placement = event.placement if event.placement is not None else place(
+            event.nodes, self.parameters.partitions, self.parameters.replicas)
+        moved = [vnode.partition for vnode in self.vnodes if vnode.owners != placement[vnode.partition]]
+        for vnode, owners in zip(self.vnodes, placement, strict=True):
+            vnode.nodes = (*event.nodes, *event.leaving)
+            vnode.place(owners)
+        self._steward.mark(now_ms, moved)
+
     def _on_session(self, now_ms: int, session: Session) -> None:
         self.session = session
-        self._steward.stir()
+        self._note_rights()
         if session is Session.CONNECTED:
             note_joined(self._store)
         if session is Session.LOST:
             self._resign(now_ms)
 
+    def _note_rights(self) -> None:
+        """Its session or its clock may be good, or bad, since now."""
+        self.is_connected = self.session is Session.CONNECTED
+        self.may_grant = self.is_connected and self.timekeeper.may_grant
+        self._steward.stir()
+
     def _resign(self, now_ms: int) -> None:
         for vnode in self.vnodes:
             if not vnode.election.is_idle:
                 vnode.resign(now_ms)
-
-    @property
-    def is_connected(self) -> bool:
-        """Whether the registry session is good: elections and new grants need it, nothing else does."""
-        return self.session is Session.CONNECTED
 
     # -- what operations use -------------------------------------------------------------------
 
@@ -340,10 +351,6 @@ class Node:
         elif origin.peer:
             self.send(origin.peer, message)
 
-    def schedule(self, at_ms: int, operation: Operation) -> None:
-        """Call ``on_timer`` then, unless it has ended by then."""
-        self._timers.set(at_ms, operation)
-
     def start(self, operation: Operation, now_ms: int) -> None:
         """Take an operation on."""
         self._operations[operation.request] = operation
@@ -356,39 +363,16 @@ class Node:
         self._operations.pop(operation.request, None)
         for leave in operation.at_end:
             leave()
-        self._timers.forget()
-
-    def next_request(self) -> int:
-        """A number that no other operation of this node had, over its starts too."""
-        self._requests += 1
-        return self._requests
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        """The registered nodes; none before the registry has told."""
-        return self._registered
-
-    def owners(self, partition: int) -> tuple[str, ...]:
-        """The preference list; empty while too few nodes are registered."""
-        return self._placement[partition]
+        self.timers.forget()
 
     def keepers(self, partition: int) -> list[str]:
         """Its voters, those who may become voters, and its owners."""
         groups = self.vnodes[partition].standing.groups
-        return list(dict.fromkeys(chain(*groups, self._placement[partition])))
+        return list(dict.fromkeys(chain(*groups, self.vnodes[partition].owners)))
 
     def learn(self, row: m.CohortRow) -> bool:
         """A peer knows of other voters; gives whether that can be."""
         return self.vnodes[row.partition].believes(row.era, row.cohort, led=row.era)
-
-    def vnode(self, partition: int) -> Vnode:
-        """This node's instance of a partition."""
-        return self.vnodes[partition]
-
-    @property
-    def may_grant(self) -> bool:
-        """Whether its registry session and its clock are good; who may not grant does not stand either."""
-        return self.is_connected and self.timekeeper.may_grant
 
     def is_agreed(self, name: str) -> bool:
         """Whether a peer's clock is known to go with the others."""

@@ -73,6 +73,10 @@ class Vnode:
         self._bound_tokens()
         self.election = Election(partition, me, timing, jitter_ms, changed=self._bulletin.change)
         self.live: Mapping[str, Member] = {}
+        self.owners: Names = ()
+        """Where it is placed; nowhere while too few nodes are registered."""
+        self.takes_writes = self._is_stored_here()
+        """Whether tasks may still be added here: a zombie's data must not grow."""
         self.nodes: Collection[str] = ()
         """The registered nodes, and those that are taken out: nobody else votes."""
         self.heard_epoch = 0
@@ -172,6 +176,7 @@ class Vnode:
     def _change_standing(self, standing: Standing) -> None:
         if standing != self.standing:
             self.standing = standing
+            self.takes_writes = self._is_stored_here()
             save_standing(self.store, self.partition, standing)
             self._bulletin.change(self.partition)
             self._bound_tokens()
@@ -204,18 +209,23 @@ class Vnode:
 
     # -- place -----------------------------------------------------------------------------------
 
-    def role(self, owners: Names) -> Role:
-        """What it is to a partition that is placed on ``owners``."""
-        me = self.me.name
-        if self.takes_writes(owners):
+    def place(self, owners: Names) -> None:
+        """It belongs on these nodes from now on."""
+        self.owners = owners
+        self.takes_writes = self._is_stored_here()
+
+    def _is_stored_here(self) -> bool:
+        return self.me.name in self.owners or self.standing.includes(self.me.name)
+
+    @property
+    def role(self) -> Role:
+        """What it is to the partition."""
+        if self.takes_writes:
             if self.suspicion:
                 return Role.SUSPECT
-            return Role.MEMBER if me in (self.standing.cohort or owners) else Role.LEARNER
+            is_member = self.me.name in (self.standing.cohort or self.owners)
+            return Role.MEMBER if is_member else Role.LEARNER
         return Role.STRANGER if self.replica.is_empty() else Role.ZOMBIE
-
-    def takes_writes(self, owners: Names) -> bool:
-        """Whether tasks may still be added here: a zombie's data must not grow."""
-        return self.me.name in owners or self.standing.includes(self.me.name)
 
     @property
     def is_counted(self) -> bool:

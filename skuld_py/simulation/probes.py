@@ -202,7 +202,7 @@ class Probes:
         machine = self._scene.processes[candidate].machine
         if not isinstance(machine, Node):
             return False
-        election = machine.vnode(message.partition).election
+        election = machine.vnodes[message.partition].election
         return election.phase is phase and election.epoch != message.epoch
 
     def _on_page(self, now_ms: int, voter: str, candidate: str, page: m.ClaimPage) -> None:
@@ -226,7 +226,7 @@ class Probes:
         machine = self._scene.processes[voter].machine
         if not isinstance(machine, Node):
             return False
-        vnode = machine.vnode(message.partition)
+        vnode = machine.vnodes[message.partition]
         return bool(vnode.suspicion) and vnode.has_read and vnode.promise == Promise(message.epoch, candidate)
 
     def _on_push(self, now_ms: int, candidate: str, voter: str, page: m.PushClaims) -> None:

@@ -32,7 +32,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "            if epoch >= self._used.get(partition, (0, 0))[0]:\n", "            if True:\n", "C19",
            ACCOUNT + "test_what_a_deposed_leader_says_later_does_not_count", seeds=0),
     mutant("deposed-reports-heard", "a home counts what a leader tells that it knows to be deposed", LENDING,
-           "if row[0] < count and row[1] >= self.host.vnode(row[0]).leader_epoch]\n",
+           "if row[0] < count and row[1] >= self.host.vnodes[row[0]].leader_epoch]\n",
            "if row[0] < count]\n", "C19",
            CLUSTER + "test_what_a_leader_known_to_be_deposed_reports_does_not_count",
            "tests/simulation/test_homes.py::test_a_home_that_counts_what_deposed_leaders_report_is_caught",

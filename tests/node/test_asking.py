@@ -163,18 +163,18 @@ def test_what_has_ended_wakes_its_node_no_more() -> None:
     made.pass_time(2_000)
     node = made.nodes[made.names[0]]
     made.ask(node.me.name, enqueue(made, [1]))
-    assert node._timers
+    assert node.timers
 
     made.pass_time(10)
-    assert not (node._timers or node._operations), "all have answered"
+    assert not (node.timers or node._operations), "all have answered"
 
     made.is_lost = lambda message: isinstance(message, m.Kept)
     made.ask(node.me.name, enqueue(made, [1]))
     made.pass_time(10)
     made.is_lost = lambda message: False
-    assert len(node._timers) == 1
+    assert len(node.timers) == 1
     made.pass_time(node.timing.resend_ms + 10)
-    assert not (node._timers or node._operations), "all have answered when they were asked again"
+    assert not (node.timers or node._operations), "all have answered when they were asked again"
 
 
 def test_timers_of_what_has_ended_are_not_kept_behind_one_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +191,7 @@ def test_timers_of_what_has_ended_are_not_kept_behind_one_that_goes_on(monkeypat
 
     assert sum(isinstance(answer, m.Claimed) for answer in made.answers_to(b"client")) == 80
     assert len(node._operations) == 1
-    assert len(node._timers) <= 20 + 4 * 2
+    assert len(node.timers) <= 20 + 4 * 2
 
 
 def test_what_the_end_of_a_turn_leaves_is_looked_at_at_once() -> None:

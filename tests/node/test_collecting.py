@@ -435,7 +435,7 @@ def test_a_stranger_is_closed_and_never_sealed() -> None:
 
     assert left(machines) == [[]] * 4
     watermark = vnodes(machines)[stranger].replica.watermark
-    assert vnodes(machines)[stranger].role(machines.nodes[stranger].owners(0)) is Role.STRANGER
+    assert vnodes(machines)[stranger].role is Role.STRANGER
     assert watermark.closed_ms and not watermark.sealed_ms
 
 
@@ -455,7 +455,7 @@ def test_who_was_to_become_a_voter_and_does_not_holds_nothing_up() -> None:
     assert left(machines).count(made) == 3
 
     vnode.settle(machines.now_ms, document.epoch + 1, vnode.standing.era, vnode.standing.cohort)
-    assert vnode.role(machines.nodes[stranger].owners(0)) is Role.STRANGER
+    assert vnode.role is Role.STRANGER
     machines.is_lost = lambda message: False
     machines.pass_time(KEEP_MS)
 

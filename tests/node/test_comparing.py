@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,7 +40,7 @@ class Home:
         self.live = {"a": None, "b": None, "c": None}
         self.timing, self.limits = timing, DEFAULT_LIMITS
         self.parameters = Parameters("c", "id", PARTITIONS)
-        self.vnodes = [SimpleNamespace(partition=made.partition, replica=made, takes_writes=lambda owners: True)
+        self.vnodes = [SimpleNamespace(partition=made.partition, replica=made, takes_writes=True)
                        for made in replicas(store or MemoryStore())]
         self.bulletin = Bulletin()
         self.peers = {name: replicas(MemoryStore()) for name in ("b", "c")}
@@ -48,7 +49,7 @@ class Home:
         self.asked: list[tuple[int, str, str]] = []
         self.passes: dict[tuple[int, str], Pass] = {}
         self.now_ms = 1_000
-        self._requests = 0
+        self.numbers = count(1)
         self.comparing = Exchanges(self)  # type: ignore[arg-type]
         self.comparing.look(self.now_ms)
         self._drop_round()
@@ -60,9 +61,6 @@ class Home:
         self.asked.clear()
         self.passes.clear()
 
-    def owners(self, partition: int) -> tuple[str, ...]:
-        return self.keepers(partition)
-
     def keepers(self, partition: int) -> tuple[str, ...]:
         return ("a", "b", "c")
 
@@ -71,10 +69,6 @@ class Home:
 
     def on_pass(self, now_ms: int, ended: Pass) -> None:
         self.passes[ended.partition, ended.peer] = ended
-
-    def next_request(self) -> int:
-        self._requests += 1
-        return self._requests
 
     def send(self, peer: str, message: Any) -> None:
         self.sent.append((peer, message))

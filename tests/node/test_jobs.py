@@ -39,10 +39,10 @@ class Stage:
         self.sent: list[tuple[str, m.Message]] = []
         self.pursued: list[str] = []
         self.asked: list[Effect] = []
-        self.owners = owners
+        self.vnode.place(owners)
         self.begun = 10
         node: Any = SimpleNamespace(
-            me=members["me"], live=members, vnodes=[self.vnode], owners=lambda partition: self.owners,
+            me=members["me"], live=members, vnodes=[self.vnode],
             keepers=lambda partition: [], send=lambda name, message: self.sent.append((name, message)),
             carry_out=self.asked.extend, bulletin=Bulletin(), timing=DEFAULT_TIMING)
         self.members = members
@@ -146,7 +146,7 @@ def test_a_zombie_that_is_wanted_again_drops_no_more(change: str) -> None:
     stage = Stage(owners=THERE, cohort=THERE).look().compare("n1").compare("n2").confirm(THERE)
     assert stage.is_done
     if change == "placed again":
-        stage.owners = HERE
+        stage.vnode.place(HERE)
     else:
         stage.vnode.settle(0, 5, 5, ("n1", "n3", "n4"))
 

@@ -194,14 +194,14 @@ def test_a_new_home_lends_only_when_no_loan_of_the_old_one_can_be_used(machines:
     complete(machines, held(machines))
     node = machines.nodes[old]
     begun_ms = machines.now_ms
-    node.vnode(home_of("q", 4)).resign(machines.now_ms)
+    node.vnodes[home_of("q", 4)].resign(machines.now_ms)
     for at in range(3):
         claim(machines, at, 5, 20_000)
     machines.pass_time(8_000)
 
     since_ms = next(since for name in machines.names
                     if (since := machines.nodes[name].lender._led_since(
-                        machines.nodes[name].vnode(home_of("q", 4)))) is not None)
+                        machines.nodes[name].vnodes[home_of("q", 4)])) is not None)
     assert since_ms > begun_ms
     assert lent and lent[0][0] >= since_ms + 1_000 + machines.parameters.skew_ms
     assert len(held(machines)) == 6
@@ -241,7 +241,7 @@ def test_what_a_leader_known_to_be_deposed_reports_does_not_count(machines: Mach
     give(machines, 5, 8)
     deposed = next(name for name in machines.names if name != home(machines) and machines.nodes[name].led())
     for vnode in machines.nodes[deposed].led():
-        machines.nodes[home(machines)].vnode(vnode.partition).note_leader(deposed, vnode.epoch + 1)
+        machines.nodes[home(machines)].vnodes[vnode.partition].note_leader(deposed, vnode.epoch + 1)
 
     assert claim_all(machines) == 0, "its successor has told nothing"
 

@@ -201,7 +201,7 @@ def test_data_moves_to_a_node_that_came() -> None:
         owners = made.future_owners(partition)
         assert sorted(document.cohort) == sorted(owners) and document.leader == owners[0], partition
         for name, node in made.nodes.items():
-            role = node.vnodes[partition].role(node.owners(partition)).value
+            role = node.vnodes[partition].role.value
             assert role == ("member" if name in owners else "stranger"), (partition, name)
 
 
@@ -261,23 +261,23 @@ def test_a_write_that_lost_is_made_again_by_what_was_written(failures: int) -> N
         made.give(name, NodesChanged(nodes))
     made.pass_time(1_000)
 
-    owners = made.nodes[made.names[0]].owners
-    assert any(nodes[-1] in owners(partition) for partition in range(8))
+    vnodes = made.nodes[made.names[0]].vnodes
+    assert any(nodes[-1] in vnodes[partition].owners for partition in range(8))
     for partition, (_, document) in made.documents.items():
-        assert (nodes[-1] in document.learners) == (nodes[-1] in owners(partition))
+        assert (nodes[-1] in document.learners) == (nodes[-1] in vnodes[partition].owners)
 
 
 def test_what_comes_to_a_node_that_owns_nothing_of_it_is_handed_off() -> None:
     made = machines(4, 16)
     made.pass_time(20_000)
     name, partition = next((name, partition) for name, node in made.nodes.items() for partition in range(16)
-                           if name not in node.owners(partition))
+                           if name not in node.vnodes[partition].owners)
     replica = made.nodes[name].vnodes[partition].replica
     replica.store_tasks(made.now_ms, Header("q").encode(), made.mint.mint(made.now_ms, 3, partition), [b""] * 3)
     made.pass_time(20_000)
 
     assert replica.is_empty()
-    owner = made.nodes[made.nodes[name].owners(partition)[0]]
+    owner = made.nodes[made.nodes[name].vnodes[partition].owners[0]]
     assert owner.vnodes[partition].replica.filing.tally.row(b"q")[0] == 3
 
 

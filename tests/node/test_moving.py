@@ -19,7 +19,7 @@ TASKS = 40
 
 
 def roles(node: Node) -> list[Role]:
-    return [vnode.role(node.owners(vnode.partition)) for vnode in node.vnodes]
+    return [vnode.role for vnode in node.vnodes]
 
 
 def live_histories(vnode: Vnode) -> list[History]:
@@ -74,7 +74,7 @@ def test_a_fourth_node_fills_is_seated_and_the_others_let_go(four: tuple[Machine
     machines.pass_time(15_000)
 
     for partition, (_, document) in machines.documents.items():
-        owners = machines.nodes[machines.names[0]].owners(partition)
+        owners = machines.nodes[machines.names[0]].vnodes[partition].owners
         assert sorted(document.cohort) == sorted(owners)
         has_moved = machines.names[3] in owners
         assert (document.epoch > epochs[partition]) == has_moved, "a partition that did not move kept its leader"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import count
 
 import attrs
 import pytest
@@ -150,14 +151,10 @@ class FakeHost:
     live: dict[str, Member]
     timing = DEFAULT_TIMING
     limits = DEFAULT_LIMITS
-    requests: int = 0
+    numbers: Iterator[int] = attrs.field(factory=lambda: count(1))
 
     def send(self, peer: str, message: m.Message) -> None:
         self.world.send(self.me.name, peer, message)
-
-    def next_request(self) -> int:
-        self.requests += 1
-        return self.requests
 
 
 def a_world(data: st.DataObject, offsets_ms: list[int], delay_ms_max: int) -> World:

@@ -464,8 +464,10 @@ def test_its_role_follows_from_placement_and_cohort(owners: tuple[str, ...], coh
     if cohort:
         one.settle(0, 1, 1, cohort)
 
-    assert one.role(owners) is role
-    assert one.takes_writes(owners) is (role in (Role.MEMBER, Role.LEARNER))
+    one.place(owners)
+
+    assert one.role is role
+    assert one.takes_writes is (role in (Role.MEMBER, Role.LEARNER))
 
 
 def test_a_candidacy_that_read_an_older_document_than_stands_there_is_not_pending() -> None:

@@ -99,7 +99,7 @@ class Referral(Operation):
 
     def begin(self, now_ms: int) -> None:
         """Ask the leaders; keep what has none for later."""
-        self.host.schedule(self.deadline_ms, self)
+        self.host.timers.set(self.deadline_ms, self)
         self._ask_leaders(now_ms)
 
     def _ask_leaders(self, now_ms: int) -> None:
@@ -114,7 +114,7 @@ class Referral(Operation):
             else:
                 self._unasked += rows
         if self._unasked:
-            self.host.schedule(min(self.deadline_ms, now_ms + self.host.timing.resend_ms), self)
+            self.host.timers.set(min(self.deadline_ms, now_ms + self.host.timing.resend_ms), self)
 
     def on_timer(self, now_ms: int) -> None:
         """Look for leaders again, say what is known, or end."""
@@ -130,7 +130,7 @@ class Referral(Operation):
         self._asked.remove(question)
         if not self._verdicts:
             self._speak_ms = min(self.deadline_ms, now_ms + self.patience_ms)
-            self.host.schedule(self._speak_ms, self)
+            self.host.timers.set(self._speak_ms, self)
         for row, verdict in zip(question.rows, verdicts, strict=True):
             was_asked_before = question.was_repeated or row in self._doubted
             self._verdicts[row] = None if was_asked_before and self.is_refusal(verdict) else verdict
@@ -144,7 +144,7 @@ class Referral(Operation):
             if question.was_repeated:
                 self._doubted.update(dict.fromkeys(question.rows))
             self._unasked += question.rows
-            self.host.schedule(min(self.deadline_ms, now_ms + self.host.timing.resend_ms), self)
+            self.host.timers.set(min(self.deadline_ms, now_ms + self.host.timing.resend_ms), self)
             return
         self._failure = failure
         self._speak_if_due(now_ms)

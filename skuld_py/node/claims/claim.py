@@ -50,7 +50,7 @@ class Attempt(Operation):
         wish = self._claim.wish
         self.host.send(self.peer, m.Delegate(self.request, wish.queue, self._claim.left, wish.lease_ms,
                                              wish.holder))
-        self.host.schedule(self._patience_ends_ms, self)
+        self.host.timers.set(self._patience_ends_ms, self)
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
         """Hand the answer to the claim, or give it back when the claim has gone on. Who says that it failed may
@@ -80,7 +80,7 @@ class Attempt(Operation):
         if now_ms >= self.deadline_ms:
             self.end()
         else:
-            self.host.schedule(self.deadline_ms, self)
+            self.host.timers.set(self.deadline_ms, self)
         if self._claim.current is self:
             self.host.router.forget(self.peer, self._claim.wish.queue)
             self._claim.go_on(now_ms)
@@ -187,7 +187,7 @@ class ClaimOperation(Operation):
             self._give_nothing(is_over)
             self.end()
         else:
-            self.host.schedule(self._waits_until_ms, self)
+            self.host.timers.set(self._waits_until_ms, self)
 
     def _with_proofs(self) -> m.Claimed:
         granted = self._granted

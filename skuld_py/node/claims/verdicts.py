@@ -85,7 +85,7 @@ class HorizonWait(Operation):
 
     def begin(self, now_ms: int) -> None:
         """Have it moved."""
-        self.host.schedule(self.deadline_ms, self)
+        self.host.timers.set(self.deadline_ms, self)
         self.host.await_horizon(now_ms, self)
 
     def on_horizon(self, now_ms: int) -> None:

@@ -16,6 +16,7 @@ Hash trees are drafted here too, one at a time and in small steps: after a start
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member
@@ -192,8 +193,8 @@ class Exchanges:
             return
         vnode = node.vnodes[partition]
         exchange = self.running[key] = Exchange(vnode.replica, peer, node.limits, node.timing,
-                                                 node.parameters.partitions, node.next_request)
-        exchange.is_leaving = not vnode.takes_writes(node.owners(partition))
+                                                 node.parameters.partitions, partial(next, node.numbers))
+        exchange.is_leaving = not vnode.takes_writes
         self.begun += 1
         self._begun_in_window += 1
         self._serials[key] = self.begun

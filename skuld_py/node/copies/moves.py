@@ -94,7 +94,7 @@ class Moves:
             self.agenda.note(partition, now_ms)
 
     def _look_at(self, now_ms: int, vnode: Vnode) -> None:
-        partition, role = vnode.partition, vnode.role(self._node.owners(vnode.partition))
+        partition, role = vnode.partition, vnode.role
         if role in NO_JOB:
             if self._jobs.pop(partition, None) is not None:
                 self._node.bulletin.change(partition)
@@ -171,7 +171,7 @@ class Moves:
     def drop(self, partition: int, limit: int = DROP_ROWS) -> None:
         """Delete some of what has been handed off."""
         vnode, job = self._node.vnodes[partition], self._jobs[partition]
-        is_zombie = vnode.role(self._node.owners(partition)) is Role.ZOMBIE
+        is_zombie = vnode.role is Role.ZOMBIE
         if is_zombie and job.is_done and job.is_confirmed and job.era == vnode.standing.era:
             vnode.replica.drop(limit)
             if vnode.replica.is_empty():

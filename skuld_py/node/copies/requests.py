@@ -33,7 +33,7 @@ class CopyRequests:
     def _probe(self, now_ms: int, peer: str, message: m.Probe) -> m.Probed | None:
         """Nobody compares with a vnode that has nothing to keep."""
         vnode = self._ownership.vnode(message.partition)
-        return answer_probe(vnode.replica, message) if self._ownership.takes_writes(vnode) else None
+        return answer_probe(vnode.replica, message) if vnode.takes_writes else None
 
     def _compare(self, now_ms: int, peer: str, message: m.Compare) -> m.Compared:
         return answer_compare(self._ownership.vnode(message.partition).replica, self._node.limits, message)

@@ -87,7 +87,7 @@ class DependencySide:
 
     def _tell(self, now_ms: int, partition: int) -> bool:
         """One page. At the end of the rows, what is left of them is looked at again somewhat later."""
-        vnode, turn = self._node.vnode(partition), self._rounds[partition]
+        vnode, turn = self._node.vnodes[partition], self._rounds[partition]
         room = FLYING_MAX - len(self._flying)
         page, turn.after = vnode.replica.filing.waiting.news(turn.after, PAGE) if room > 0 else ([], b"")
         turn.due_ms = now_ms if turn.after else now_ms + self._node.timing.resend_ms
@@ -255,7 +255,7 @@ class WatchedOperation(SilentOperation):
             return
         lacking: list[bytes] = []
         for partition, task_ids in self._by_partition.items():
-            waiting = self.host.vnode(partition).replica.filing.waiting
+            waiting = self.host.vnodes[partition].replica.filing.waiting
             known = dict.fromkeys(waiting.subscribed(task_ids, self._question.partition))
             lacking += [task_id for task_id in task_ids if task_id not in known]
         if lacking:
@@ -273,7 +273,7 @@ class WatchedOperation(SilentOperation):
             self._look_around(now_ms)
         elif isinstance(message, m.Got):
             for row in message.tasks:
-                vnode = self.host.vnode(self._partition_of(row.id))
+                vnode = self.host.vnodes[self._partition_of(row.id)]
                 merge_rows(vnode.replica, now_ms, self.host.parameters.partitions, [row])
             self._tell(self._ends())
         else:
@@ -296,7 +296,7 @@ class WatchedOperation(SilentOperation):
 
     def _ends(self) -> dict[bytes, End]:
         return {task_id: end for partition, task_ids in self._by_partition.items()
-                for task_id, end in ends_known(self.host.vnode(partition).replica, task_ids).items()}
+                for task_id, end in ends_known(self.host.vnodes[partition].replica, task_ids).items()}
 
     def _tell(self, ends: Mapping[bytes, End]) -> None:
         if self._is_led():

@@ -112,7 +112,7 @@ class DependentSide:
             if due_ms <= now_ms:
                 due.setdefault(partition, {}).update(dict.fromkeys(deps))
         self._again = [entry for entry in self._again if entry[0] > now_ms]
-        asked = [self.ask(now_ms, self._node.vnode(partition), list(deps)) for partition, deps in due.items()]
+        asked = [self.ask(now_ms, self._node.vnodes[partition], list(deps)) for partition, deps in due.items()]
         return any(asked)
 
     def _walk(self, now_ms: int) -> bool:
@@ -125,7 +125,7 @@ class DependentSide:
         self._pace_ms = now_ms + timing.watch_ms
         if not walk.after:
             walk.began_ms = now_ms
-        vnode = self._node.vnode(partition)
+        vnode = self._node.vnodes[partition]
         deps, walk.after = vnode.replica.filing.waiting.dependencies(walk.after, timing.watch_rows)
         took_ms = now_ms - walk.began_ms
         pause_ms = max(timing.rewatch_ms, min(PASS_SHARE * took_ms, PAUSE_MAX * timing.rewatch_ms))

@@ -238,7 +238,7 @@ class Timekeeper:
 
     def _ask(self, now_ms: int, peers: Collection[str]) -> None:
         for name in peers:
-            request = self._host.next_request()
+            request = next(self._host.numbers)
             self._asked[request] = (name, now_ms)
             self._host.send(name, m.AskTime(request))
 

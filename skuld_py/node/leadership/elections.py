@@ -43,7 +43,6 @@ class Steward:
     def __init__(self, node: Household, timekeeper: Timekeeper, comparing: Exchanges, moving: Moves) -> None:
         self._node = node
         self._timekeeper = timekeeper
-        timekeeper.on_verdict = self.stir
         self._comparing = comparing
         self._moving = moving
         self.collecting = Slices(node, comparing)
@@ -169,7 +168,7 @@ class Steward:
             vnode = self._node.vnodes[partition]
             filing = vnode.replica.filing
             filing.tally.settle()
-            if not vnode.takes_writes(self._node.owners(partition)):
+            if not vnode.takes_writes:
                 self._agenda.note(partition, URGENT_MS)
             if not (filing.tally.filled or filing.tally.freed or filing.waiting.is_stirred):
                 del touched[partition]
@@ -193,7 +192,7 @@ class Steward:
             vnode.leaderless_since_ms = None
             self._next_search_ms.pop(vnode.partition, None)
             return until_ms
-        voters = vnode.standing.cohort or node.owners(vnode.partition)
+        voters = vnode.standing.cohort or vnode.owners
         if node.me.name not in voters or vnode.suspicion:
             return min(until_ms, self._search_leader(now_ms, vnode))
         if not node.may_grant:
@@ -220,7 +219,7 @@ class Steward:
         """This node has no vote by what it knows, and no leader tells it more: perhaps it knows old things."""
         due_ms = self._next_search_ms.setdefault(vnode.partition, now_ms + self._node.timing.silence_ms)
         is_concerned = (vnode.promise.epoch > vnode.standing.epoch
-                        or vnode.role(self._node.owners(vnode.partition)) is not Role.STRANGER)
+                        or vnode.role is not Role.STRANGER)
         if not (is_concerned and self._node.is_connected):
             return NEVER_MS
         if now_ms >= due_ms:
@@ -285,7 +284,7 @@ class Steward:
         since_ms = vnode.leaderless_since_ms
         moves = self.gossiping.moves_of(partition)
         return Facts(
-            node.me, node.live, node.owners(partition), vnode.epoch if vnode.is_leading else 0,
+            node.me, node.live, vnode.owners, vnode.epoch if vnode.is_leading else 0,
             remembered=vnode.standing.epoch, is_suspect=bool(vnode.suspicion),
             is_overdue=since_ms is not None and now_ms - since_ms >= node.timing.silence_ms,
             filled=[row.node for row in moves if row.role == Role.LEARNER.value and row.is_done],
@@ -313,7 +312,7 @@ class Steward:
         others, stood for."""
         if not self._is_settled(now_ms, vnode):
             return []
-        expected = (*self._node.owners(vnode.partition), *vnode.election.cohort)
+        expected = (*vnode.owners, *vnode.election.cohort)
         return [row.node for row in moves
                 if row.role == Role.LEARNER.value and row.is_done and row.node not in expected
                 and row.node in self._node.live]

@@ -22,7 +22,7 @@ from skuld_py.node.operations.household import Household
 def described(node: Household, request: int, session: str, clocks: Agreement,
               moves: tuple[m.MoveRow, ...], collections: tuple[m.CollectionRow, ...]) -> m.Described:
     """Nodes, partitions, what moves, what is paused, and what is collected."""
-    owners = [node.owners(vnode.partition) for vnode in node.vnodes]
+    owners = [vnode.owners for vnode in node.vnodes]
     leaders = [node.leader_of(vnode.partition) for vnode in node.vnodes]
     nodes = tuple(m.NodeRow(name, name in node.live, leaders.count(name),
                             sum(1 for placed in owners if name in placed), clocks.verdict(name).value,

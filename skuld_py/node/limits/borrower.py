@@ -122,8 +122,7 @@ class Loans:
         if settings.lent(queue) is None or settings.version(LIMITS, queue) != message.version:
             return None
         self._watched[queue] = peer
-        leading = [vnode for vnode in map(self._host.vnode, range(self._host.parameters.partitions))
-                   if vnode.is_leading]
+        leading = [vnode for vnode in self._host.vnodes if vnode.is_leading]
         purse = self._purses.get(queue)
         return m.Reckoned(message.request, columns.pack_u64([vnode.partition for vnode in leading]),
                           columns.pack_u64([vnode.epoch for vnode in leading]),
@@ -156,7 +155,7 @@ class BorrowOperation(Operation):
         self.host.send(self._home, m.Borrow(
             self.request, self._queue, self._version, self._want, columns.pack_u64(list(self._leads)),
             columns.pack_u64(list(self._leads.values()))))
-        self.host.schedule(self.deadline_ms, self)
+        self.host.timers.set(self.deadline_ms, self)
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
         """Hand on what was lent, if it may still be used."""

@@ -85,7 +85,7 @@ class Lender:
                 self._host.send(peer, message)
 
     def _home(self, queue: str) -> Vnode | None:
-        home = self._host.vnode(home_of(queue, self._host.parameters.partitions))
+        home = self._host.vnodes[home_of(queue, self._host.parameters.partitions)]
         return home if home.is_leading and self._host.may_grant else None
 
     def _desk(self, now_ms: int, queue: str) -> Desk | None:
@@ -167,7 +167,7 @@ class LendOperation(CohortOperation):
         rows = zip(*(columns.unpack_u64(column) for column in (message.partitions, message.epochs, message.used)),
                    strict=True)
         count = self.host.parameters.partitions
-        return [row for row in rows if row[0] < count and row[1] >= self.host.vnode(row[0]).leader_epoch]
+        return [row for row in rows if row[0] < count and row[1] >= self.host.vnodes[row[0]].leader_epoch]
 
     def decide_if_settled(self, now_ms: int) -> None:
         """Who is silent is not waited for long: what is not known of it is reckoned as held."""

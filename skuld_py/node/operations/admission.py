@@ -24,7 +24,7 @@ class Admission:
         if not groups:
             raise Refused("empty", "ids: none given")
         for partition in groups:
-            if not self._node.vnode(partition).standing.era:
+            if not self._node.vnodes[partition].standing.era:
                 raise Refused("not_ready", f"the cluster waits for {self._node.parameters.replicas} nodes to"
                               " join and for their first election; try again, or see 'skuld status'")
         return groups

@@ -20,21 +20,18 @@ from skuld_py.partition.vnode import Vnode
 class Household(Host, Protocol):
     """The node, as its duties see it."""
 
-    vnodes: list[Vnode]
     interests: Interests
     bulletin: Bulletin
     leaderships: Leaderships
     retention: Retention
+    is_connected: bool
+    """Whether the registry session is good."""
 
     def candidacy(self, vnode: Vnode) -> Candidacy:
         """How a vnode comes to lead."""
 
     def on_pass(self, now_ms: int, ended: Pass) -> None:
         """An exchange that this node began is through."""
-
-    @property
-    def is_connected(self) -> bool:
-        """Whether the registry session is good."""
 
     def is_agreed(self, name: str) -> bool:
         """Whether a peer's clock is known to go with the others."""

@@ -10,7 +10,7 @@ A node is its own peer: messages to itself take the same road, without the wire.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Protocol
 
 import attrs
@@ -21,6 +21,7 @@ from skuld_py.model.messages import Claimed, CohortRow, Failed, Message
 from skuld_py.node.knowledge.heads import Router
 from skuld_py.node.knowledge.notary import Notary
 from skuld_py.node.knowledge.settings import Settings
+from skuld_py.node.operations.timers import Timers
 from skuld_py.partition.vnode import Vnode
 
 
@@ -66,6 +67,14 @@ class Host(Protocol):
     settings: Settings
     router: Router
     notary: Notary
+    timers: Timers
+    vnodes: list[Vnode]
+    numbers: Iterator[int]
+    """For requests, each once."""
+    nodes: tuple[str, ...]
+    """The registered ones."""
+    may_grant: bool
+    """Whether its session and its clock are good."""
 
     def send(self, peer: str, message: Message) -> None:
         """Send to a peer, itself included."""
@@ -73,24 +82,11 @@ class Host(Protocol):
     def reply(self, origin: Origin, message: Message) -> None:
         """Answer whoever waits."""
 
-    def schedule(self, at_ms: int, operation: Operation) -> None:
-        """Call ``on_timer`` then, unless it has ended by then."""
-
     def close(self, operation: Operation) -> None:
         """Forget the operation."""
 
     def start(self, operation: Operation, now_ms: int) -> None:
         """Begin another operation."""
-
-    def next_request(self) -> int:
-        """A fresh number."""
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        """The registered nodes."""
-
-    def owners(self, partition: int) -> tuple[str, ...]:
-        """The preference list."""
 
     def keepers(self, partition: int) -> list[str]:
         """Who stores a partition: its voters, those who may become voters, and its owners."""
@@ -98,18 +94,11 @@ class Host(Protocol):
     def learn(self, row: CohortRow) -> bool:
         """Somebody knows of other voters than this node does; gives whether that can be."""
 
-    def vnode(self, partition: int) -> Vnode:
-        """This node's instance of a partition."""
-
     def led(self) -> list[Vnode]:
         """The partitions this node leads and may grant from."""
 
     def stocked(self, queue: str) -> list[Vnode]:
         """Those of them in which tasks of a queue may wait."""
-
-    @property
-    def may_grant(self) -> bool:
-        """Whether its session and its clock are good."""
 
     def renewing(self, partition: int) -> Vnode | None:
         """The partition, if this node leads it and may renew its claims."""
@@ -155,7 +144,7 @@ class Operation:
     def __init__(self, host: Host, origin: Origin, now_ms: int, patience_ms: int | None = None) -> None:
         self.host = host
         self.origin = origin
-        self.request = host.next_request()
+        self.request = next(host.numbers)
         self.deadline_ms = now_ms + (patience_ms or host.timing.request_ms)
         self.pending: dict[str, Message] = {}
         self._pause_ms = host.timing.resend_ms
@@ -193,7 +182,7 @@ class Operation:
         self._wake(now_ms)
 
     def _wake(self, now_ms: int) -> None:
-        self.host.schedule(min(self.deadline_ms, now_ms + self._pause_ms), self)
+        self.host.timers.set(min(self.deadline_ms, now_ms + self._pause_ms), self)
 
     def _wake_later(self, now_ms: int) -> None:
         """After twice the last pause: peers that are behind get no more to do each time."""

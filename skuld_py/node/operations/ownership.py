@@ -41,17 +41,13 @@ class Ownership:
             return unkept
         return columns.pack_u64(list(dict.fromkeys([*columns.unpack_u64(unkept), *self.group(b"".join(old))])))
 
-    def takes_writes(self, vnode: Vnode) -> bool:
-        """Whether it stores what is asked for here."""
-        return vnode.takes_writes(self._node.owners(vnode.partition))
-
     def standings(self, eras: bytes) -> tuple[bytes, tuple[m.CohortRow, ...]]:
         """For the partitions asked about: which the sender must not count here, and who counts besides."""
         numbers = columns.unpack_u64(eras)
         uncounted, cohorts = [], []
         for partition, era in zip(numbers[::2], numbers[1::2], strict=True):
             vnode = self.vnode(partition)
-            if not vnode.is_counted or not self.takes_writes(vnode):
+            if not vnode.is_counted or not vnode.takes_writes:
                 uncounted.append(partition)
             cohorts += vnode.cohorts_for(era)
         return columns.pack_u64(uncounted), tuple(cohorts)

@@ -60,7 +60,7 @@ class QuorumOperation(Operation):
         super().__init__(host, origin, now_ms)
         self.needs: dict[int, Need] = {}
         for partition in partitions:
-            standing = host.vnode(partition).standing
+            standing = host.vnodes[partition].standing
             others = dict.fromkeys(standing.groups[1:])
             self.needs[partition] = Need(standing.era, standing.cohort, others)
         self.asked: dict[str, list[int]] = {}
@@ -85,7 +85,7 @@ class QuorumOperation(Operation):
         """Note an answer for what the peer was asked, ``without`` some partitions; learn who counts."""
         excepted = columns.unpack_u64(without)
         for partition in self.asked[peer]:
-            self.needs[partition].follow(self.host.vnode(partition).standing)
+            self.needs[partition].follow(self.host.vnodes[partition].standing)
             if partition not in excepted:
                 self.needs[partition].have[peer] = None
         self.learn(now_ms, rows)
@@ -120,5 +120,5 @@ def eras_of(host: Host, partitions: Iterable[int]) -> bytes:
     """By which cohorts this node counts."""
     numbers = list[int]()
     for partition in partitions:
-        numbers += partition, host.vnode(partition).standing.era
+        numbers += partition, host.vnodes[partition].standing.era
     return columns.pack_u64(numbers)

@@ -19,7 +19,7 @@ class SilentOperation(Operation):
     def extend(self, now_ms: int) -> None:
         """Something went on: wait as long again."""
         self.deadline_ms = now_ms + self.host.timing.request_ms
-        self.host.schedule(self.deadline_ms, self)
+        self.host.timers.set(self.deadline_ms, self)
 
     @property
     def origin_of_parts(self) -> Origin:

@@ -12,24 +12,32 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping
-
-from skuld_py.node.operations.operation import Operation
+from typing import Protocol
 
 KEPT, EACH = 256, 4
 """With more timers than so many, and so many for each operation, those of ended ones are sorted out."""
 
 
+class Timed(Protocol):
+    """An operation, as far as its timers go."""
+
+    request: int
+
+    def on_timer(self, now_ms: int) -> None:
+        """It is time."""
+
+
 class Timers:
     """Moments and numbers of operations; ``operations`` are those in flight."""
 
-    def __init__(self, operations: Mapping[int, Operation]) -> None:
+    def __init__(self, operations: Mapping[int, Timed]) -> None:
         self._operations = operations
         self._heap: list[tuple[int, int]] = []
 
     def __len__(self) -> int:
         return len(self._heap)
 
-    def set(self, at_ms: int, operation: Operation) -> None:
+    def set(self, at_ms: int, operation: Timed) -> None:
         """Call ``on_timer`` then, unless it has ended by then."""
         heapq.heappush(self._heap, (at_ms, operation.request))
 

@@ -117,7 +117,7 @@ class Watch(Operation):
         elif now_ms >= due_ms:
             self._start(now_ms)
         else:
-            self.host.schedule(min(self._waits_until_ms, due_ms), self)
+            self.host.timers.set(min(self._waits_until_ms, due_ms), self)
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
         """A keeper has news."""

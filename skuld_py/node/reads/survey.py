@@ -22,7 +22,7 @@ FELL_SHORT = "unavailable", "fewer than a majority of some partition's owners an
 
 def groups_of(host: Host) -> dict[int, tuple[Names, ...]]:
     """The cohorts of every partition; nothing unless all have had a leader."""
-    groups = {partition: host.vnode(partition).standing.groups for partition in range(host.parameters.partitions)}
+    groups = {partition: host.vnodes[partition].standing.groups for partition in range(host.parameters.partitions)}
     return groups if all(groups.values()) else {}
 
 

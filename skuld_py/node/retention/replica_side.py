@@ -35,13 +35,13 @@ def _keeps_longer(node: Household, now_ms: int, vnode: Vnode, upto_ms: int) -> b
 def ebb(node: Household, now_ms: int, vnode: Vnode, request: m.Ebb) -> m.Ebbed:
     """Close, or seal, this copy."""
     watermark, promised = vnode.replica.watermark, vnode.promise.epoch
-    role = vnode.role(node.owners(vnode.partition))
+    role = vnode.role
     if _refuses(vnode, role, request.epoch):
         return m.Ebbed(request.request, False, promised if vnode.standing.includes(node.me.name) else 0, 0)
     if _keeps_longer(node, now_ms, vnode, request.upto_ms):
         return m.Ebbed(request.request, False, 0, 0)
     if role is not Role.STRANGER and not watermark.life:
-        watermark.begin_life(node.next_request())
+        watermark.begin_life(next(node.numbers))
     life = 0 if role is Role.STRANGER else watermark.life
     if not request.life:
         watermark.close(request.upto_ms)
@@ -55,7 +55,7 @@ def ebb(node: Household, now_ms: int, vnode: Vnode, request: m.Ebb) -> m.Ebbed:
 def delete(node: Household, vnode: Vnode, request: m.Collect) -> m.Collected:
     """Delete, or say that this copy would. Who keeps nothing of the partition says what its tasks need."""
     replica = vnode.replica
-    role = vnode.role(node.owners(vnode.partition))
+    role = vnode.role
     if role is Role.STRANGER:
         return m.Collected(request.request, True, _needed_by_a_stranger(node, request))
     if _refuses(vnode, role, request.epoch) or replica.watermark.sealed_ms < request.upto_ms:

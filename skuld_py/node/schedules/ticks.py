@@ -309,7 +309,7 @@ class Ticks:
     def _enqueue(self, now_ms: int, name: str, plan: Plan, tick_ms: int) -> None:
         task_id, body = plan.schedule.task(name, tick_ms)
         partition = ids.partition_of(task_id, self._node.parameters.partitions)
-        if self._under_way >= TICKS_AT_ONCE or not self._node.vnode(partition).standing.era:
+        if self._under_way >= TICKS_AT_ONCE or not self._node.vnodes[partition].standing.era:
             return
 
         def then(answer: m.Message) -> None:

@@ -32,7 +32,7 @@ class CancelOperation(ReadOperation):
 
         def make(request: int, asked: list[int]) -> m.Message:
             eras = columns.pack_u64([number for partition in asked
-                                     for number in (partition, host.vnode(partition).standing.era)])
+                                     for number in (partition, host.vnodes[partition].standing.era)])
             kept = [task_id for partition in asked for task_id in partitions.get(partition, ())]
             return m.Interest(request, 0, b"".join(kept), eras, 0, 0, 1)
         super().__init__(host, origin, now_ms, part, partitions, make)

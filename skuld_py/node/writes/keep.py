@@ -49,7 +49,7 @@ class Keeper:
                 old += late
                 rows = [row for row in zip(task_ids, payloads, strict=True) if row[0] not in late]
                 task_ids, payloads = [row[0] for row in rows], [row[1] for row in rows]
-            if task_ids and self._ownership.takes_writes(vnode):
+            if task_ids and vnode.takes_writes:
                 refused += vnode.replica.store_tasks(now_ms, batch.header, task_ids, payloads)
         unkept = self._ownership.without(unkept, old)
         return m.Kept(message.request, b"".join(refused), unkept, cohorts, b"".join(old))
@@ -60,7 +60,7 @@ class Keeper:
         vnode = self._ownership.vnode_of(message.id)
         if shut(vnode.replica, [message.id]):
             return m.Kept(message.request, b"", self._ownership.without(unkept, [message.id]), cohorts, message.id)
-        is_kept = (not self._ownership.takes_writes(vnode)
+        is_kept = (not vnode.takes_writes
                    or vnode.replica.append(message.id, message.token, message.seq, entries))
         return m.Kept(message.request, b"" if is_kept else message.id, unkept, cohorts)
 
@@ -79,7 +79,7 @@ class Keeper:
                         if history is None or not history.is_completed]
                 indexes = [index for index in indexes if task_ids[index] not in over]
                 done = columns.pick(task_ids, indexes)
-            if done and self._ownership.takes_writes(vnode):
+            if done and vnode.takes_writes:
                 by = columns.pick(tokens, indexes)
                 vnode.replica.finish(now_ms, done, by, message.at_ms)
                 if results:
@@ -94,7 +94,7 @@ class Keeper:
             vnode = self._ownership.vnode_of(task_id)
             if shut(vnode.replica, [task_id]):
                 old.append(task_id)
-            elif self._ownership.takes_writes(vnode):
+            elif vnode.takes_writes:
                 vnode.replica.mark(now_ms, [Mark(task_id, CANCELLED, message.at_ms)])
         return m.Kept(message.request, b"", self._ownership.without(unkept, old), cohorts, b"".join(old))
 
@@ -103,7 +103,7 @@ class Keeper:
         for (token, seq), task_ids in alike(message.ids, message.tokens, message.seqs).items():
             for partition, noted in ids.by_partition(task_ids, self._node.parameters.partitions).items():
                 vnode = self._node.vnodes[partition]
-                if self._ownership.takes_writes(vnode):
+                if vnode.takes_writes:
                     vnode.replica.note(now_ms, token, seq, noted)
         return m.Kept(message.request, b"", unkept, cohorts)
 
@@ -113,14 +113,14 @@ class Keeper:
         rows = list({row.id: row for row in message.tasks}.values())
         for partition, indexes in self._ownership.group(b"".join([row.id for row in rows])).items():
             vnode = self._node.vnodes[partition]
-            if self._ownership.takes_writes(vnode):
+            if vnode.takes_writes:
                 merge_rows(vnode.replica, now_ms, self._node.parameters.partitions,
                            [rows[index] for index in indexes])
         return m.Kept(message.request, b"", unkept, cohorts)
 
     def _repair(self, now_ms: int, peer: str, message: m.Repair) -> None:
         vnode = self._ownership.vnode(message.partition)
-        if self._ownership.takes_writes(vnode):
+        if vnode.takes_writes:
             merge_rows(vnode.replica, now_ms, self._node.parameters.partitions, message.tasks)
 
 
