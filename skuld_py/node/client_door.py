@@ -29,7 +29,8 @@ class ClientDoor:
         self._asked = asked
 
     def serve(self, now_ms: int, client: bytes, message: Any, open_operations: int, behind_ms: int) -> None:
-        """Start what a client asks for, or refuse. ``behind_ms``: how long the node's own timers are overdue."""
+        """Start what a client asks for, or refuse. ``behind_ms``: how long the node's own timers are overdue, if
+        they are."""
         origin = Origin(message.request, client=client)
         try:
             self._check_load(message, open_operations, behind_ms)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from itertools import chain, count
+from itertools import count
 
 from skuld_py.cluster.placement import place
 from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Limits, Parameters, Retention, Timing
@@ -165,9 +165,10 @@ class Node:
         if borrowing.told or borrowing.dry:
             due_ms = min(due_ms, borrowing.deadline())
         has_schedules = self._scheduling.is_busy or self.settings.rescheduled
-        for other_ms in (self._scheduling.deadline() if has_schedules else None, self.timers.deadline()):
-            due_ms = due_ms if other_ms is None else min(due_ms, other_ms)
-        return min(due_ms, comparing.rests_until_ms)
+        schedules_ms = self._scheduling.deadline() if has_schedules else None
+        if schedules_ms is not None:
+            due_ms = min(due_ms, schedules_ms)
+        return min(due_ms, self.timers.due_ms, comparing.rests_until_ms)
 
     def _take(self, now_ms: int, event: Event) -> None:
         match event:
@@ -176,7 +177,7 @@ class Node:
                 self._receive(now_ms, event.peer, event.message)
             case Asked():
                 self._clients.serve(now_ms, event.client, event.message, len(self._operations),
-                                    self.timers.behind_ms(now_ms))
+                                    now_ms - self.timers.due_ms)
             case Settled():
                 self._settle(now_ms)
             case KeyTold():
@@ -241,7 +242,8 @@ class Node:
         self._steward.look(now_ms)
         if self._scheduling.is_busy or settings.rescheduled:
             self._scheduling.look(now_ms)
-        self.timers.ring(now_ms)
+        if now_ms >= self.timers.due_ms:
+            self.timers.ring(now_ms)
         self._drain(now_ms)
         self._depending.look(now_ms, self._drain)
         if settings.rewidened:
@@ -364,11 +366,6 @@ class Node:
         for leave in operation.at_end:
             leave()
         self.timers.forget()
-
-    def keepers(self, partition: int) -> list[str]:
-        """Its voters, those who may become voters, and its owners."""
-        groups = self.vnodes[partition].standing.groups
-        return list(dict.fromkeys(chain(*groups, self.vnodes[partition].owners)))
 
     def learn(self, row: m.CohortRow) -> bool:
         """A peer knows of other voters; gives whether that can be."""

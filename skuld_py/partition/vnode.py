@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
-from itertools import repeat
+from itertools import chain, repeat
 
 from skuld_py.config import Limits, Parameters, Timing
 from skuld_py.errors import Malformed
@@ -75,8 +75,11 @@ class Vnode:
         self.live: Mapping[str, Member] = {}
         self.owners: Names = ()
         """Where it is placed; nowhere while too few nodes are registered."""
-        self.takes_writes = self._is_stored_here()
+        self.keepers: list[str] = []
+        """Who stores it: its voters, those who may become voters, and its owners."""
+        self.takes_writes = False
         """Whether tasks may still be added here: a zombie's data must not grow."""
+        self._note_keepers()
         self.nodes: Collection[str] = ()
         """The registered nodes, and those that are taken out: nobody else votes."""
         self.heard_epoch = 0
@@ -176,7 +179,7 @@ class Vnode:
     def _change_standing(self, standing: Standing) -> None:
         if standing != self.standing:
             self.standing = standing
-            self.takes_writes = self._is_stored_here()
+            self._note_keepers()
             save_standing(self.store, self.partition, standing)
             self._bulletin.change(self.partition)
             self._bound_tokens()
@@ -212,10 +215,11 @@ class Vnode:
     def place(self, owners: Names) -> None:
         """It belongs on these nodes from now on."""
         self.owners = owners
-        self.takes_writes = self._is_stored_here()
+        self._note_keepers()
 
-    def _is_stored_here(self) -> bool:
-        return self.me.name in self.owners or self.standing.includes(self.me.name)
+    def _note_keepers(self) -> None:
+        self.keepers = list(dict.fromkeys(chain(*self.standing.groups, self.owners)))
+        self.takes_writes = self.me.name in self.keepers
 
     @property
     def role(self) -> Role:

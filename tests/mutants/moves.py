@@ -53,7 +53,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "        pending = tuple(row for row in self.pending if row[0] > epoch)\n", "        pending = ()\n", "D1",
            "tests/partition/test_standing.py"),
     mutant("zombie-takes-writes", "a node that is not placed adds to what it hands off", VNODE,
-           "return self.me.name in self.owners or self.standing.includes(self.me.name)", "return True", "D1",
+           "self.takes_writes = self.me.name in self.keepers", "self.takes_writes = True", "D1",
            VNODES + "test_its_role_follows_from_placement_and_cohort"),
     mutant("zombie-drops-at-once", "a zombie drops before a majority has its data", MOVING,
            "        if is_zombie and job.is_done and job.is_confirmed and job.era == vnode.standing.era:\n",

@@ -43,7 +43,7 @@ MUTANTS: tuple[Mutant, ...] = (
            MACHINES + "test_a_later_call_by_a_clock_that_is_behind_changes_nothing_and_is_told", seeds=60),
     mutant("no-more-copies", "what is there is not copied to as many nodes as are asked for",
            "node/writes/requests.py",
-           "owners(message.w) > majority(", "owners(message.w) > 2 * majority(", "D7",
+           "        if w > majority(", "        if w > 2 * majority(", "D7",
            MACHINES + "test_more_copies_of_what_is_there_are_made_for_who_asks_for_them", seeds=0),
     mutant("names-refused-twice", "a request of many names is answered more than once", "node/writes/names.py",
            "        if not self._naming.is_refused:\n", "        if True:\n", "A2",

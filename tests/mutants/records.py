@@ -19,7 +19,7 @@ MUTANTS: tuple[Mutant, ...] = (
            '    more; their partitions are unkept."""\n',
            '    more; their partitions are unkept."""\n\n    is_promise = False\n', "D7"),
     mutant("w-ignored", "one copy is enough, whatever was asked for", "node/operations/admission.py",
-           "return w or majority(replicas)", "return 1", "D7"),
+           "return w or self._majority", "return 1", "D7"),
     mutant("answers-counted-not-nodes", "a repeated acknowledgement counts again", "node/operations/quorum.py",
            "            if partition not in excepted:\n                self.needs[partition].have[peer] = None\n",
            "            if partition not in excepted:\n                self.needs[partition].have[peer] = None\n"

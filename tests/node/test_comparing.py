@@ -40,7 +40,8 @@ class Home:
         self.live = {"a": None, "b": None, "c": None}
         self.timing, self.limits = timing, DEFAULT_LIMITS
         self.parameters = Parameters("c", "id", PARTITIONS)
-        self.vnodes = [SimpleNamespace(partition=made.partition, replica=made, takes_writes=True)
+        self.vnodes = [SimpleNamespace(partition=made.partition, replica=made, takes_writes=True,
+                                       keepers=["a", "b", "c"])
                        for made in replicas(store or MemoryStore())]
         self.bulletin = Bulletin()
         self.peers = {name: replicas(MemoryStore()) for name in ("b", "c")}
@@ -60,9 +61,6 @@ class Home:
             self.deliver(True)
         self.asked.clear()
         self.passes.clear()
-
-    def keepers(self, partition: int) -> tuple[str, ...]:
-        return ("a", "b", "c")
 
     def leader_of(self, partition: int) -> str:
         return "a" if partition in self.led else ""

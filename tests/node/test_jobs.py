@@ -43,7 +43,7 @@ class Stage:
         self.begun = 10
         node: Any = SimpleNamespace(
             me=members["me"], live=members, vnodes=[self.vnode],
-            keepers=lambda partition: [], send=lambda name, message: self.sent.append((name, message)),
+            send=lambda name, message: self.sent.append((name, message)),
             carry_out=self.asked.extend, bulletin=Bulletin(), timing=DEFAULT_TIMING)
         self.members = members
         comparing: Any = self
@@ -52,6 +52,9 @@ class Stage:
     def pursue(self, partition: int, peer: str, *, is_awaited: bool = False) -> None:
         """Stands for the exchanges of the node."""
         self.pursued.append(peer)
+
+    def progress(self, partition: int, peer: str) -> None:
+        """None is under way."""
 
     def look(self) -> Stage:
         self.moving.look(NOW, [0])

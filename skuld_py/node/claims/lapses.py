@@ -62,10 +62,11 @@ class Lapses:
 
     def _note(self, vnode: Vnode) -> None:
         filing = vnode.replica.filing
-        if filing.next_lapse_ms is not None:
-            self._lapses.note(vnode.partition, filing.next_lapse_ms)
-        if filing.next_expiry_ms is not None:
-            self._expiries.note(vnode.partition, max(filing.next_expiry_ms, self._next_burial_ms))
+        lapse_ms, expiry_ms = filing.next_lapse_ms, filing.next_expiry_ms
+        if lapse_ms is not None:
+            self._lapses.note(vnode.partition, lapse_ms)
+        if expiry_ms is not None:
+            self._expiries.note(vnode.partition, max(expiry_ms, self._next_burial_ms))
 
     def _sweep(self, now_ms: int) -> None:
         for partition in self._lapses.take(now_ms, len(self._node.vnodes)):

@@ -77,7 +77,7 @@ class Exchanges:
 
     def want(self, partition: int, peer: str) -> None:
         """Compare a partition with another owner, from the beginning, when there is room."""
-        keepers = self._node.keepers(partition)
+        keepers = self._node.vnodes[partition].keepers
         if peer != self._node.me.name and peer in keepers and self._node.me.name in keepers:
             self.demand(partition, peer)
 
@@ -114,7 +114,7 @@ class Exchanges:
 
     def on_invite(self, invite: m.Invite) -> None:
         """Somebody thinks that this copy lags."""
-        for name in self._node.keepers(invite.partition):
+        for name in self._node.vnodes[invite.partition].keepers:
             self.want(invite.partition, name)
 
     def owe(self, peer: str, partitions: Collection[int]) -> None:
@@ -124,7 +124,7 @@ class Exchanges:
     def pay(self, peer: str) -> None:
         """A peer was heard of: see to what it may lack."""
         for partition in self._debts.pop(peer, {}):
-            if self._node.me.name in self._node.keepers(partition):
+            if self._node.me.name in self._node.vnodes[partition].keepers:
                 self.want(partition, peer)
             else:
                 self._node.send(peer, m.Invite(partition))
@@ -160,7 +160,7 @@ class Exchanges:
         self._next_in_round = end % count
         self._next_round_ms = now_ms + max(1, self._node.timing.exchange_ms * (end - first) // count)
         for vnode in self._node.vnodes[first:end]:
-            others = [name for name in self._node.keepers(vnode.partition) if name != self._node.me.name]
+            others = [name for name in vnode.keepers if name != self._node.me.name]
             if others:
                 name = others[self._round % len(others)]
                 if (vnode.partition, name) not in self.running:

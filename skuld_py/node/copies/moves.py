@@ -218,5 +218,5 @@ class Moves:
                          job.is_done, self._node.vnodes[partition].suspicion[:200])
 
     def _rows_under_way(self, partition: int) -> int:
-        running = (self._comparing.progress(partition, name) for name in self._node.keepers(partition))
+        running = (self._comparing.progress(partition, name) for name in self._node.vnodes[partition].keepers)
         return sum(progress.fetched_rows + progress.given_rows for progress in running if progress is not None)

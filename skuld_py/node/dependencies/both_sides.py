@@ -68,11 +68,10 @@ class Dependencies:
 
     def _hear(self, now_ms: int) -> bool:
         has_asked = False
-        for partition in self._node.bulletin.touched:
+        stirred = self._node.bulletin.stirred
+        for partition in [*stirred]:
             vnode = self._node.vnodes[partition]
             waiting = vnode.replica.filing.waiting
-            if not waiting.is_stirred:
-                continue
             if partition in self._led and vnode.is_leading:
                 if waiting.is_overfull:
                     self._watching.begin(now_ms, partition)
@@ -80,4 +79,5 @@ class Dependencies:
                     self._telling.begin(now_ms, partition)
                 has_asked = self._watching.hear(now_ms, vnode, list(waiting.fresh)) or has_asked
             waiting.fresh, waiting.is_overfull, waiting.has_news = {}, False, False
+            stirred.pop(partition, None)
         return has_asked

@@ -163,14 +163,14 @@ class Steward:
     def settle(self) -> None:
         """The turn ends: stage the counts of what was touched, and look soon at what is in a wrong place.
         Queues that gained work since they were last asked for are looked at in the next turn."""
-        touched = self._node.bulletin.touched
+        touched, stirred = self._node.bulletin.touched, self._node.bulletin.stirred
         for partition in list(touched):
             vnode = self._node.vnodes[partition]
             filing = vnode.replica.filing
             filing.tally.settle()
             if not vnode.takes_writes:
                 self._agenda.note(partition, URGENT_MS)
-            if not (filing.tally.filled or filing.tally.freed or filing.waiting.is_stirred):
+            if not (filing.tally.filled or filing.tally.freed or partition in stirred):
                 del touched[partition]
 
     def on_pass(self, now_ms: int, ended: Pass) -> None:
@@ -335,7 +335,7 @@ class Steward:
                 led[partition] = vnode.epoch, now_ms
                 has_risen = True
                 self.gossiping.hasten(now_ms)
-                for name in self._node.keepers(partition):
+                for name in self._node.vnodes[partition].keepers:
                     self._comparing.want(partition, name)
         self.risen.clear()
         return has_risen

@@ -17,6 +17,7 @@ class Admission:
 
     def __init__(self, node: Host) -> None:
         self._node = node
+        self._majority = majority(node.parameters.replicas)
 
     def group(self, task_ids: bytes) -> dict[int, Sequence[int]]:
         """Indexes of a column of ids by partition; refused before each partition has had its first leader."""
@@ -34,7 +35,7 @@ class Admission:
         replicas = self._node.parameters.replicas
         if w > replicas:
             raise too_many_owners(w, replicas)
-        return w or majority(replicas)
+        return w or self._majority
 
     def check_entries(self, field: str, entries: Column) -> None:
         """Results and errors are no longer than what a log takes, and not too many."""

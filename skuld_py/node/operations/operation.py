@@ -88,9 +88,6 @@ class Host(Protocol):
     def start(self, operation: Operation, now_ms: int) -> None:
         """Begin another operation."""
 
-    def keepers(self, partition: int) -> list[str]:
-        """Who stores a partition: its voters, those who may become voters, and its owners."""
-
     def learn(self, row: CohortRow) -> bool:
         """Somebody knows of other voters than this node does; gives whether that can be."""
 

@@ -49,8 +49,9 @@ class Ownership:
             vnode = self.vnode(partition)
             if not vnode.is_counted or not vnode.takes_writes:
                 uncounted.append(partition)
-            cohorts += vnode.cohorts_for(era)
-        return columns.pack_u64(uncounted), tuple(cohorts)
+            if vnode.standing.pending or vnode.standing.era > era:
+                cohorts += vnode.cohorts_for(era)
+        return columns.pack_u64(uncounted) if uncounted else b"", tuple(cohorts)
 
     def owned(self) -> list[Vnode]:
         """Partitions that this node can speak for."""

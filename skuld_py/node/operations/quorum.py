@@ -69,7 +69,7 @@ class QuorumOperation(Operation):
     def begin(self, now_ms: int) -> None:
         """Send to all keepers; those known to be down are owed."""
         for partition in self.needs:
-            for name in self.host.keepers(partition):
+            for name in self.host.vnodes[partition].keepers:
                 self.asked.setdefault(name, []).append(partition)
         messages: dict[str, Message] = {}
         made: dict[tuple[int, ...], Message] = {}
@@ -83,7 +83,7 @@ class QuorumOperation(Operation):
 
     def count(self, now_ms: int, peer: str, without: bytes, rows: Iterable[CohortRow]) -> None:
         """Note an answer for what the peer was asked, ``without`` some partitions; learn who counts."""
-        excepted = columns.unpack_u64(without)
+        excepted = columns.unpack_u64(without) if without else ()
         for partition in self.asked[peer]:
             self.needs[partition].follow(self.host.vnodes[partition].standing)
             if partition not in excepted:

@@ -14,6 +14,8 @@ import heapq
 from collections.abc import Mapping
 from typing import Protocol
 
+from skuld_py.node.operations.agenda import NEVER_MS
+
 KEPT, EACH = 256, 4
 """With more timers than so many, and so many for each operation, those of ended ones are sorted out."""
 
@@ -33,6 +35,8 @@ class Timers:
     def __init__(self, operations: Mapping[int, Timed]) -> None:
         self._operations = operations
         self._heap: list[tuple[int, int]] = []
+        self.due_ms = NEVER_MS
+        """When the first is due. It rings at the end of each turn: as long as it is overdue, turns are behind."""
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -40,14 +44,7 @@ class Timers:
     def set(self, at_ms: int, operation: Timed) -> None:
         """Call ``on_timer`` then, unless it has ended by then."""
         heapq.heappush(self._heap, (at_ms, operation.request))
-
-    def deadline(self) -> int | None:
-        """When the next one is due."""
-        return self._heap[0][0] if self._heap else None
-
-    def behind_ms(self, now_ms: int) -> int:
-        """How long the first is overdue. It rings at the end of each turn, so that is how far turns are behind."""
-        return max(0, now_ms - self._heap[0][0]) if self._heap else 0
+        self.due_ms = self._heap[0][0]
 
     def ring(self, now_ms: int) -> None:
         """Call those that are due."""
@@ -63,4 +60,5 @@ class Timers:
         while heap and heap[0][1] not in operations:
             heapq.heappop(heap)
         if len(heap) > KEPT + EACH * len(operations):
-            self._heap = sorted({timer for timer in heap if timer[1] in operations})
+            heap = self._heap = sorted({timer for timer in heap if timer[1] in operations})
+        self.due_ms = heap[0][0] if heap else NEVER_MS

@@ -191,7 +191,7 @@ class Slices:
 
     def _names(self, partition: int) -> list[str]:
         """All who may keep anything; none while one of them is away."""
-        names = sorted({*self._node.keepers(partition), *self._node.nodes, *self._node.live})
+        names = sorted({*self._node.vnodes[partition].keepers, *self._node.nodes, *self._node.live})
         self._hindered[partition] = [name for name in names if name not in self._node.live]
         return [] if self._hindered[partition] else names
 

@@ -39,9 +39,10 @@ class Keeper:
         unkept, cohorts = self._ownership.standings(message.eras)
         for batch in message.batches:
             task_ids, payloads = ids.split(batch.ids), batch.payloads.unpack("payloads")
-            if len(self._ownership.group(batch.ids)) != 1:
+            groups = self._ownership.group(batch.ids)
+            if len(groups) != 1:
                 raise Malformed("Replicate.ids", "a batch holds tasks of one partition")
-            vnode = self._ownership.vnode_of(task_ids[0])
+            vnode = self._node.vnodes[min(groups)]
             newest_ms = now_ms + 2 * self._node.parameters.skew_ms + FUTURE_MS_MAX
             self._floor.ms = max(self._floor.ms, min(newest_ms, ids.time_of(max(task_ids))))
             late = unknown_below(vnode.replica, task_ids)

@@ -42,10 +42,10 @@ class WriteRequests:
             if ids.time_of(max(ids.split(batch.ids))) > newest_ms:
                 raise Refused("future_id", "id: made in the future by this node's clock; check the clock")
         self._admission.group(b"".join([batch.ids for batch in message.batches]))
-        self._admission.owners(message.w)  # here, where it is refused: behind peers' answers it would end the node
+        w = self._admission.owners(message.w)  # here it is refused: behind peers' answers it would end the node
         named = named_in(message.batches)
         if not named:
-            return self._write(now_ms, origin, message.w, message.batches)
+            return self._write(now_ms, origin, w, message.batches)
 
         def then(then_ms: int, found: Found) -> None:
             self._write_unsettled(then_ms, origin, message, named, found)
@@ -63,11 +63,12 @@ class WriteRequests:
         duplicates = [number for task_id, record in found.items() for number in named[task_id].others(record)]
         batches = [part for batch in message.batches if (part := without(batch, found))]
         left = {task_id: each for task_id, each in named.items() if task_id not in found}
-        if self._admission.owners(message.w) > majority(self._node.parameters.replicas):
+        w = self._admission.owners(message.w)
+        if w > majority(self._node.parameters.replicas):
             batches += [batch_of(task_id, record) for task_id, record in found.items()]
             left |= {task_id: Named({min(named[task_id].bodies): record}) for task_id, record in found.items()}
         if batches:
-            self._node.start(self._write(now_ms, origin, message.w, batches, left, duplicates), now_ms)
+            self._node.start(self._write(now_ms, origin, w, batches, left, duplicates), now_ms)
         else:
             copies = majority(self._node.parameters.replicas)
             self._node.reply(origin, m.Acked(origin.request, copies, columns.pack_u64(sorted(duplicates))))
@@ -86,7 +87,6 @@ class WriteRequests:
         def make(request: int, partitions: list[int]) -> m.Replicate:
             about = tuple(batch for partition in partitions for batch in parts[partition])
             return m.Replicate(request, about, eras_of(self._node, partitions))
-        w = self._admission.owners(w)
         return WriteOperation(self._node, origin, now_ms, w, sizes, make, named, duplicates)
 
     def _append(self, now_ms: int, origin: Origin, message: m.Append) -> Operation:

@@ -59,7 +59,8 @@ class WriteOperation(QuorumOperation):
         if not isinstance(message, Kept) or peer not in self.pending:
             return
         asked = self.pending.pop(peer)
-        refused, old = ids.split(message.refused), ids.split(message.old)
+        refused = ids.split(message.refused) if message.refused else []
+        old = ids.split(message.old) if message.old else []
         if self._named:
             for task_id, count in Counter(refused).items():
                 if task_id in self._named and count == len(self._named[task_id].bodies):

@@ -1,6 +1,7 @@
 """What the partitions of a node tell it, so that it need not look at all of them to find the few that matter.
 
 * ``touched``: something was filed, so counts are to be staged and times to be noted when the turn ends;
+* ``stirred``: tasks began to wait for others, or one that others wait for has ended. Such a one is touched, too;
 * changes: who leads, who votes, what was promised, whether a memory is in doubt. Each who ``subscribe``s has a
   dict of its own, which it empties when it has looked;
 * ``stock``: of each queue, in which partitions tasks wait;
@@ -71,10 +72,15 @@ class Bulletin:
     """One for all partitions of a node."""
 
     touched: Marks = attrs.field(factory=dict)
+    stirred: Marks = attrs.field(factory=dict)
     stock: Stock = attrs.field(factory=Stock)
     curious: Marks = attrs.field(factory=dict)
     on_doubt: OnDoubt = attrs.field(default=lambda partition, reason: None)
     _readers: list[Marks] = attrs.field(factory=list)
+
+    def stir(self, partition: int) -> None:
+        """Something is new of what tasks wait for."""
+        self.touched[partition] = self.stirred[partition] = None
 
     def subscribe(self) -> Marks:
         """A dict that gets each partition that changes from now on."""

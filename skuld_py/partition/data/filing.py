@@ -321,8 +321,10 @@ class Filing(Turns):
         """When the next claim lapses, or the next task becomes claimable; 0 while there are lanes to settle."""
         if self._resettled is not None:
             return 0
-        return min((time_ms for table in ("lease", "time") if (time_ms := self._next_ms[table]) is not None),
-                   default=None)
+        lease_ms, time_ms = self._next_ms["lease"], self._next_ms["time"]
+        if lease_ms is None or time_ms is None:
+            return time_ms if lease_ms is None else lease_ms
+        return min(lease_ms, time_ms)
 
     @property
     def next_expiry_ms(self) -> int | None:

@@ -51,13 +51,8 @@ class Waiting:
         self.has_news = False
         """Whether an end is to be told that was not when the owner last cleared this."""
 
-    @property
-    def is_stirred(self) -> bool:
-        """Whether there is anything new; then the partition is ``touched``."""
-        return self.has_news or self.is_overfull or bool(self.fresh)
-
     def _stir(self) -> None:
-        self._bulletin.touched[int.from_bytes(self._prefix, "big")] = None
+        self._bulletin.stir(int.from_bytes(self._prefix, "big"))
 
     # -- dependents ----------------------------------------------------------------------------
 

@@ -40,13 +40,9 @@ class Standing:
     era: int = 0
     cohort: Names = ()
     pending: tuple[tuple[int, Names], ...] = ()
-
-    @property
-    def groups(self) -> tuple[Names, ...]:
-        """The cohorts in each of which a quorum is needed; none before the first leader."""
-        if not self.era:
-            return ()
-        return (self.cohort, *[cohort for _, cohort in self.pending]) if self.pending else (self.cohort,)
+    groups: tuple[Names, ...] = attrs.field(init=False, eq=False, repr=False, default=attrs.Factory(
+        lambda self: (self.cohort, *[cohort for _, cohort in self.pending]) if self.era else (), takes_self=True))
+    """The cohorts in each of which a quorum is needed; none before the first leader."""
 
     def includes(self, node: str) -> bool:
         """Whether a node votes, or may come to vote."""
@@ -85,4 +81,5 @@ def load_standing(store: Store, partition: int) -> Standing:
 
 def save_standing(store: Store, partition: int, standing: Standing) -> None:
     """Stage it."""
-    store.put_many("meta", [(standing_key(partition), json.dumps(attrs.astuple(standing)).encode())])
+    record = json.dumps([standing.epoch, standing.era, standing.cohort, standing.pending])
+    store.put_many("meta", [(standing_key(partition), record.encode())])
