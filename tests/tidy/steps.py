@@ -18,14 +18,13 @@ from types import FrameType
 import attrs
 
 from node.machines import Machines
+from skuld_py.config import DEFAULT_TIMING
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 
 PACKAGE = "/skuld_py/"
 KEY = "ab" * 32
-PAUSE_MS = 200
-"""Between two requests: what the node does by itself is done then."""
 
 
 @attrs.define
@@ -97,8 +96,14 @@ class Life:
             self._machines.ask(self._name, request)
         answer = self._machines.answers[-1][1]
         assert not isinstance(answer, m.Failed), answer
-        self._machines.pass_time(PAUSE_MS)
+        self._rest()
         return way
+
+    def _rest(self) -> None:
+        """Until all that the node does by itself is done, and its next gossip is far."""
+        gossiping = self._machines.nodes[self._name]._steward.gossiping
+        self._machines.pass_time(DEFAULT_TIMING.heir_delay_ms)
+        self._machines.pass_time(gossiping.next_ms - self._machines.now_ms + 1)
 
 
 def ways() -> dict[str, Way]:
