@@ -98,6 +98,11 @@ def time_of(task_id: bytes) -> int:
     return int.from_bytes(task_id[:8], "big")
 
 
+def newest_ms(blob: bytes) -> int:
+    """The time of the newest of a column of ids."""
+    return time_of(max(split(blob)))
+
+
 def partition_of(task_id: bytes, partitions: int) -> int:
     """The partition of an id; ``partitions`` is a power of two."""
     return int.from_bytes(task_id[16:20], "big") & (partitions - 1)

@@ -52,7 +52,7 @@ class Keeper:
                 task_ids, payloads = [row[0] for row in rows], [row[1] for row in rows]
             if task_ids and vnode.takes_writes:
                 refused += vnode.replica.store_tasks(now_ms, batch.header, task_ids, payloads)
-        unkept = self._ownership.without(unkept, old)
+        unkept = self._ownership.without(unkept, old) if old else unkept
         return m.Kept(message.request, b"".join(refused), unkept, cohorts, b"".join(old))
 
     def _append(self, now_ms: int, peer: str, message: m.Append) -> m.Kept:

@@ -36,16 +36,16 @@ class WriteRequests:
         self.served = Keeper(node, floor).served
 
     def _enqueue(self, now_ms: int, origin: Origin, message: m.Enqueue) -> Operation | None:
-        check_tasks(now_ms, self._node, message.batches)
+        is_odd = check_tasks(now_ms, self._node, message.batches)
         newest_ms = now_ms + self._node.parameters.skew_ms + FUTURE_MS_MAX
         for batch in message.batches:
-            if ids.time_of(max(ids.split(batch.ids))) > newest_ms:
+            if ids.newest_ms(batch.ids) > newest_ms:
                 raise Refused("future_id", "id: made in the future by this node's clock; check the clock")
-        self._admission.group(b"".join([batch.ids for batch in message.batches]))
+        groups = self._admission.group(b"".join([batch.ids for batch in message.batches]))
         w = self._admission.owners(message.w)  # here it is refused: behind peers' answers it would end the node
-        named = named_in(message.batches)
+        named = named_in(message.batches) if is_odd else {}
         if not named:
-            return self._write(now_ms, origin, w, message.batches)
+            return self._write(now_ms, origin, w, message.batches, groups=groups)
 
         def then(then_ms: int, found: Found) -> None:
             self._write_unsettled(then_ms, origin, message, named, found)
@@ -74,11 +74,14 @@ class WriteRequests:
             self._node.reply(origin, m.Acked(origin.request, copies, columns.pack_u64(sorted(duplicates))))
 
     def _write(self, now_ms: int, origin: Origin, w: int, batches: Sequence[m.TaskBatch],
-               named: Mapping[bytes, Named] | None = None, duplicates: Sequence[int] = ()) -> WriteOperation:
+               named: Mapping[bytes, Named] | None = None, duplicates: Sequence[int] = (),
+               groups: Mapping[int, Sequence[int]] | None = None) -> WriteOperation:
+        """``groups``: the indexes of the ids by partition, of one batch, when they are known."""
         parts: dict[int, list[m.TaskBatch]] = {}
         sizes: dict[int, int] = {}
         for batch in batches:
-            groups = ids.group(batch.ids, self._node.parameters.partitions)
+            if groups is None or len(batches) > 1:
+                groups = ids.group(batch.ids, self._node.parameters.partitions)
             for partition, indexes in groups.items():
                 part = batch if len(groups) == 1 else part_of(batch, ids.split(batch.ids), indexes)
                 parts.setdefault(partition, []).append(part)

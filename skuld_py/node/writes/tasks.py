@@ -24,9 +24,9 @@ LATE_MS_MAX = 60_000
 seconds. So no clock that is far behind puts another content in the place of one that was acknowledged long ago."""
 
 
-def check_tasks(now_ms: int, node: Household, batches: Sequence[m.TaskBatch]) -> None:
-    """Raises ``Refused`` for what is empty, too large, or makes no sense."""
-    limits = node.limits
+def check_tasks(now_ms: int, node: Household, batches: Sequence[m.TaskBatch]) -> bool:
+    """Whether any of them has options. Raises ``Refused`` for what is empty, too large, or makes no sense."""
+    limits, is_odd = node.limits, False
     count, size = 0, 0
     for batch in batches:
         count += len(batch.ids) // ids.ID_BYTES
@@ -39,7 +39,7 @@ def check_tasks(now_ms: int, node: Household, batches: Sequence[m.TaskBatch]) ->
     for batch in batches:
         payloads = batch.payloads.unpack("payloads")
         if not is_plain(batch.header):
-            header = Header.decode(batch.header)
+            is_odd, header = True, Header.decode(batch.header)
             _check_window(header.window_ms, node.retention.keep_ms)
             payloads = _behind_preludes(now_ms, node.parameters.skew_ms, header, batch)
         elif ids.any_laned(batch.ids):
@@ -48,6 +48,7 @@ def check_tasks(now_ms: int, node: Household, batches: Sequence[m.TaskBatch]) ->
         if size > limits.payload_bytes:
             raise Refused("payload_too_large", f"payload: {size} bytes, the limit is"
                           f" {limits.payload_bytes}; store the data elsewhere and send its path", size=size)
+    return is_odd
 
 
 def _behind_preludes(now_ms: int, skew_ms: int, header: Header, batch: m.TaskBatch) -> list[bytes]:

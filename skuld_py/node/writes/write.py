@@ -72,7 +72,8 @@ class WriteOperation(QuorumOperation):
             self._is_kept_somewhere = True
         self.count(now_ms, peer, message.unkept, message.cohorts)
         if not (self.has_answered or self._refused) and (copies := self._copies()) >= self._w:
-            self.answer(Acked(self.origin.request, copies, columns.pack_u64(sorted(self._duplicates))))
+            duplicates = columns.pack_u64(sorted(self._duplicates)) if self._duplicates else b""
+            self.answer(Acked(self.origin.request, copies, duplicates))
         if not self.pending:
             self._round_up(isinstance(asked, Append))
 

@@ -76,11 +76,12 @@ class Replica:
         rows = list(zip(keys, [head + payload for payload in payloads], strict=True))
         known = self._existing("body", keys)
         conflicts: list[bytes] = []
-        if not is_plain(header):
+        plain = is_plain(header)
+        if not plain:
             note_window(self.store, self.prefix, header)
         if known:
             other = [(key, body) for key, body in rows if known.get(key, body) != body]
-            first = [] if is_plain(header) else [row for row in other if stands_over(row[1], known[row[0]])]
+            first = [] if plain else [row for row in other if stands_over(row[1], known[row[0]])]
             self._replace(now_ms, first, known)
             conflicts = [key[2:] for key, body in other if (key, body) not in first]
             rows = [row for row in rows if row[0] not in known]
@@ -92,8 +93,8 @@ class Replica:
             ids = [key[2:] for key in keys]
         if rows:
             self.tree.toggle(merkle.BODY, keys, self.store.put_many("body", rows))
-            self._file_new(now_ms, header, ids, rows, self._existing("history", keys))
-            if not is_plain(header):
+            self._file_new(now_ms, header, plain, ids, rows, self._existing("history", keys))
+            if not plain:
                 self.filing.needs.add(header, rows)
         return conflicts
 
@@ -106,9 +107,9 @@ class Replica:
             history = decode_history(histories.get(key))
             self.filing.refile(now_ms, key[2:], history, history, known[key], body)
 
-    def _file_new(self, now_ms: int, header: bytes, ids: Sequence[bytes], rows: Sequence[Row],
+    def _file_new(self, now_ms: int, header: bytes, plain: bool, ids: Sequence[bytes], rows: Sequence[Row],
                   histories: Histories) -> None:
-        fresh = ids if is_plain(header) else []
+        fresh = ids if plain else []
         if fresh and histories:
             fresh = [task_id for task_id in ids if self.prefix + task_id not in histories]
         if fresh:
