@@ -12,6 +12,7 @@ from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header
 from skuld_py.model.events import MembersChanged, Received
+from skuld_py.node.claims.claim import Delegation
 from skuld_py.partition.leadership.promise import Promise
 
 
@@ -495,3 +496,34 @@ def test_who_holds_something_waits_for_a_silent_node_only_for_a_moment(machines:
     machines.pass_time(machines.nodes[machines.names[0]].timing.resend_ms)
     answer = machines.answers[-1][1]
     assert isinstance(answer, m.Claimed) and answer.batches
+
+
+def test_who_holds_something_waits_for_its_own_node_only_for_a_moment(machines: Machines,
+                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for another one. What that node's cohort says after it is given back."""
+    spread(machines, 64)
+    name = machines.names[0]
+    own = {vnode.partition for vnode in machines.nodes[name].led()}
+    node, resend_ms = machines.nodes[name], machines.nodes[name].timing.resend_ms
+    monkeypatch.setattr(node.router, "order", lambda queue, peers: [*peers, name])
+    asked: list[m.Delegate] = []
+
+    def is_lost(message: m.Message) -> bool:
+        if isinstance(message, m.Delegate):
+            asked.append(message)
+        is_of_own = isinstance(message, m.Grant) and message.partition in own
+        return is_of_own or (len(asked) > 1 and message is asked[1])
+    machines.is_lost = is_lost
+    machines.ask(name, m.Claim(2, "q", 100, 60_000, 0, "w"), b"filler")
+    machines.pass_time(resend_ms // 2)
+    second = node._operations[asked[1].request]
+    assert isinstance(second, Delegation)
+    machines.give(name, Received(second.peer, m.Claimed(second.request, 0, ())))
+    machines.pass_time(resend_ms // 2 + 1)
+
+    answer = machines.answers_to(b"filler")[-1]
+    assert isinstance(answer, m.Claimed) and answer.batches
+    machines.is_lost = lambda message: False
+    machines.pass_time(3_000)
+    assert not own & set().union(*(ids.by_partition(ids.split(batch.ids), 8) for batch in answer.batches))
+    assert claimed(machines, 100) and not node._operations

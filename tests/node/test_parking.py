@@ -14,7 +14,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.events import Asked, DocumentSwapped, Event, Session, SessionChanged
 from skuld_py.model.setting import PAUSED, YES
 from skuld_py.node.claims import grant
-from skuld_py.node.claims.claim import Attempt
+from skuld_py.node.claims.claim import Delegation, GrantHere
 from skuld_py.node.node import Node
 from skuld_py.node.turn import take_turn
 
@@ -60,7 +60,7 @@ def tries(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     start = Node.start
 
     def noting(self: Node, operation: object, now_ms: int) -> None:
-        if isinstance(operation, Attempt):
+        if isinstance(operation, Delegation | GrantHere):
             tried.append(operation.peer)
         start(self, operation, now_ms)  # type: ignore[arg-type]
     monkeypatch.setattr(Node, "start", noting)

@@ -21,6 +21,7 @@ given nothing else is told that it may have happened.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Protocol
 
 import attrs
 
@@ -30,11 +31,57 @@ from skuld_py.node.operations.agenda import NEVER_MS
 from skuld_py.node.operations.operation import Host, Operation, Origin
 
 
-class Attempt(Operation):
-    """One try of a claim at one node, this one included.
+class Attempt(Protocol):
+    """One try of a claim at one node."""
+
+    peer: str
+    began_ms: int
+
+
+class GrantHere(GrantOperation):
+    """A try at this node: its grant, of which no message has to tell. What is decided when its claim has gone on
+    is released."""
+
+    def __init__(self, claim: ClaimOperation, now_ms: int) -> None:
+        host, wish = claim.host, claim.wish
+        super().__init__(host, Origin(claim.request, peer=host.me.name), now_ms, wish.queue, claim.left,
+                         wish.lease_ms, wish.holder)
+        self.peer = host.me.name
+        self.began_ms = now_ms
+        self._claim = claim
+        self._said: m.Message | None = None
+
+    def begin(self, now_ms: int) -> None:
+        """Grant; a claim that was granted something elsewhere waits no longer than it fills."""
+        if self._claim.fills_until_ms < NEVER_MS:
+            self.host.timers.set(self._claim.fills_until_ms, self)
+        super().begin(now_ms)
+
+    def answer(self, message: m.Message) -> None:
+        """Keep it until the books are in order: the claim may try again at once."""
+        if not self.has_answered:
+            self.has_answered = True
+            self._said = message
+
+    def decide(self, now_ms: int) -> None:
+        """Tell the claim."""
+        super().decide(now_ms)
+        said, self._said = self._said, None
+        if isinstance(said, m.Claimed | m.Failed):
+            self._claim.hear(now_ms, self, said)
+
+    def on_timer(self, now_ms: int) -> None:
+        """Let its claim go on without this node when it has filled for long enough."""
+        super().on_timer(now_ms)
+        if now_ms >= self._claim.fills_until_ms and self._claim.current is self:
+            self._claim.go_on(now_ms)
+
+
+class Delegation(Operation):
+    """A try at another node.
 
     It outlives the patience of its claim, for an answer that comes too late: those claims are released.
-    Each attempt has a number of its own, so an answer that comes twice is known for what it is.
+    Each has a number of its own, so an answer that comes twice is known for what it is.
     """
 
     def __init__(self, claim: ClaimOperation, peer: str, now_ms: int) -> None:
@@ -58,12 +105,7 @@ class Attempt(Operation):
         if peer != self.peer or not isinstance(message, m.Claimed | m.Failed):
             return
         self.end()
-        if isinstance(message, m.Claimed) and not message.batches:
-            self._claim.unheard -= 1
-        if self._claim.current is self:
-            self._claim.on_answer(now_ms, message)
-        elif isinstance(message, m.Claimed) and message.batches:
-            self.host.release_unwanted(now_ms, message)
+        self._claim.hear(now_ms, self, message)
 
     def on_too_large(self, now_ms: int, peer: str, message: m.Failed) -> None:
         """A failure like others."""
@@ -133,19 +175,26 @@ class ClaimOperation(Operation):
 
     def _try(self, now_ms: int, peer: str) -> None:
         self._tried[peer] = None
-        self.current = Attempt(self, peer, now_ms)
         self.unheard += 1
-        self.host.start(self.current, now_ms)
+        attempt = GrantHere(self, now_ms) if peer == self.host.me.name else Delegation(self, peer, now_ms)
+        self.current = attempt
+        self.host.start(attempt, now_ms)
 
-    def on_answer(self, now_ms: int, message: m.Claimed | m.Failed) -> None:
-        """Claims, or nothing: then the next peer."""
-        assert self.current is not None, "an answer comes to the current attempt"
-        if isinstance(message, m.Claimed) and message.batches:
-            self.host.router.note_granted(self.current.peer, self.wish.queue, message.batches)
-            self.server = self.current.peer
-            self._note_granted(now_ms, self.current, message.batches)
-        elif self.current.peer != self.host.me.name:
-            self.host.router.forget(self.current.peer, self.wish.queue)
+    def hear(self, now_ms: int, attempt: Attempt, message: m.Claimed | m.Failed) -> None:
+        """Claims, or nothing: then the next peer. What comes too late is given back."""
+        batches = message.batches if isinstance(message, m.Claimed) else ()
+        if isinstance(message, m.Claimed) and not batches:
+            self.unheard -= 1
+        if self.current is not attempt:
+            if isinstance(message, m.Claimed) and batches:
+                self.host.release_unwanted(now_ms, message)
+            return
+        if batches:
+            self.host.router.note_granted(attempt.peer, self.wish.queue, batches)
+            self.server = attempt.peer
+            self._note_granted(now_ms, attempt, batches)
+        elif attempt.peer != self.host.me.name:
+            self.host.router.forget(attempt.peer, self.wish.queue)
         self.go_on(now_ms)
 
     def _note_granted(self, now_ms: int, attempt: Attempt, batches: Sequence[m.ClaimBatch]) -> None:
