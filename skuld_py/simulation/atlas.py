@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from skuld_py.cluster.placement import place
 from skuld_py.config import Parameters
 from skuld_py.partition.leadership.suspicion import suspects
-from skuld_py.simulation.world.documents import Registry
 from skuld_py.simulation.world.process import Process
+from skuld_py.simulation.world.zookeeper.registry import Registry
 
 
 class Atlas:

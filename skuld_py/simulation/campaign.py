@@ -17,9 +17,7 @@ import attrs
 
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member
-from skuld_py.model.events import Effect, Event
 from skuld_py.node.node import Node
-from skuld_py.node.turn import Machine
 from skuld_py.simulation import checkers
 from skuld_py.simulation.checkers import Evidence, Finding
 from skuld_py.simulation.checkers.convergence import replicas_are_equal
@@ -94,7 +92,7 @@ class Verdict:
         return not (self.stats["claims"] and self.stats["acks"] and self.stats["faults overlapped"])
 
 
-def make_node(options: Options, member: Member, store: MemoryStore, random: Random) -> Machine[Event, Effect]:
+def make_node(options: Options, member: Member, store: MemoryStore, random: Random) -> Node:
     """The real node."""
     return Node(member, options.parameters, store, lambda most_ms: random.randint(0, most_ms),
                 random.getrandbits(32), timing=options.timing, limits=options.limits,
@@ -288,8 +286,7 @@ class Campaign:
 
     def _nodes(self) -> dict[str, Node]:
         """The living machines."""
-        return {name: process.machine for name, process in self.cluster.processes.items()
-                if isinstance(process.machine, Node)}
+        return {name: process.node for name, process in self.cluster.processes.items() if process.node is not None}
 
     def stats(self) -> Counter[str]:
         """Numbers of a run."""

@@ -2,7 +2,8 @@
 
 Everything that leaves a machine passes through ``let_out`` here, which is where the monitor
 listens. Nodes and clients are endpoints of one network; what a node gets from a client is ``Asked``,
-from a peer ``Received``.
+from a peer ``Received``. As the real loop does, a process writes to members alone and hears nodes that are placed,
+but for messages about the coordination log, which pass between any two.
 """
 
 from __future__ import annotations
@@ -13,26 +14,35 @@ from random import Random
 
 import attrs
 
+from skuld_py.cluster.log.lives import Lives
+from skuld_py.cluster.log.replica import Replica
+from skuld_py.cluster.member.membership import Membership
+from skuld_py.cluster.scale.decisions import computed
+from skuld_py.cluster.scale.derivation import scheme_of
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused
+from skuld_py.model.coordination import Announce
 from skuld_py.model.document import NOBODY, Member
 from skuld_py.model.events import (
     Answer,
     Asked,
-    Effect,
-    Event,
+    Compute,
     ReadDocument,
     Received,
     Send,
     SwapDocument,
 )
 from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, ClaimPage, Message, Vote
+from skuld_py.model.messages.membership import COORDINATION_MESSAGES
 from skuld_py.node.life.identity import Start
 from skuld_py.node.life.start import prepare
+from skuld_py.node.node import Node
+from skuld_py.node.process import Told, Wish
 from skuld_py.node.turn import Machine
 from skuld_py.partition.leadership.suspicion import suspects
 from skuld_py.simulation.atlas import Atlas
 from skuld_py.simulation.guards import Guards
+from skuld_py.simulation.hearing import NEWS_AT_ONCE, Hearing
 from skuld_py.simulation.history import History
 from skuld_py.simulation.monitor import Monitor
 from skuld_py.simulation.notetaker import NoteTaker
@@ -41,34 +51,37 @@ from skuld_py.simulation.probes import Probes
 from skuld_py.simulation.trace import Trace
 from skuld_py.simulation.world.clock import Clock, draw_clock
 from skuld_py.simulation.world.disk import MemoryStore
-from skuld_py.simulation.world.documents import Registry
 from skuld_py.simulation.world.lateness import Envelope
 from skuld_py.simulation.world.network import Network
 from skuld_py.simulation.world.process import Process
 from skuld_py.simulation.world.scheduler import Scheduler, stream
-from skuld_py.simulation.world.zookeeper import Connection
+from skuld_py.simulation.world.zookeeper.registry import Registry
+from skuld_py.simulation.world.zookeeper.sessions import Connection, News
 from skuld_py.wire import codec, envelopes
 
 LATEST_MS = 15_000
+COMPUTING_MS = 300
+"""Longest time that a computation beside the loop takes."""
+_OF_THE_LOG = frozenset(COORDINATION_MESSAGES)
 
-MakeMachine = Callable[[Options, Member, MemoryStore, Random], Machine[Event, Effect]]
+MakeNode = Callable[[Options, Member, MemoryStore, Random], Node]
 
 
 class Cluster:
     """Nodes, network, registry, and the records kept of them."""
 
-    def __init__(self, seed: int, options: Options, make_machine: MakeMachine, trace: Trace,
-                 horizon_ms: int) -> None:
+    def __init__(self, seed: int, options: Options, make_node: MakeNode, trace: Trace, horizon_ms: int) -> None:
         self.seed = seed
         self.options = options
         self.partitions = options.parameters.partitions
-        self.make_machine = make_machine
+        self.make_node = make_node
         self.make_store: Callable[[], MemoryStore] = MemoryStore
         self.trace = trace
         self.scheduler = Scheduler(seed)
         self.network = Network(self.scheduler, seed, options.weather)
         self.network.translate = over_the_wire if options.is_on_wire else None
-        self.registry = Registry(self.scheduler, stream(seed, "registry"), options.registry)
+        self.registry = Registry(self.scheduler, stream(seed, "registry"), options.registry,
+                                 Replica.base(options.parameters), partitions=self.partitions)
         self.history = History()
         self.processes: dict[str, Process] = {}
         self.monitor = Monitor(options.parameters, self.processes, self.history, self._voters_of,
@@ -100,6 +113,7 @@ class Cluster:
         """Clocks that were set and not read since."""
         self._randoms = {name: stream(seed, f"node {name}") for name in options.nodes}
         self._commits = {name: stream(seed, f"commit {name}") for name in options.nodes}
+        self._jitters = {name: stream(seed, f"membership {name}") for name in options.nodes}
 
     def _voters_of(self, partition: int) -> tuple[str, ...]:
         return self.registry.documents.get(partition, (-1, NOBODY))[1].cohort
@@ -108,9 +122,8 @@ class Cluster:
         """Register all nodes, then boot each within the first moments."""
         spread = stream(self.seed, "boot")
         late = self.options.late
-        for name in self.options.nodes:
-            if name not in late:
-                self.registry.register(name)
+        if not self.options.log.is_fresh:
+            self.registry.found(tuple(name for name in self.options.nodes if name not in late))
         for name in self.options.nodes:
             clock = self.clock(name, f"clock {name}")
             self.processes[name] = Process(name, self, clock, self.make_store())
@@ -145,6 +158,9 @@ class Cluster:
             for message in messages:
                 if not message.roles & (ROLE_NODE if is_peer else ROLE_CLIENT):
                     raise AssertionError(f"{sender} may not send {message}")
+                if is_peer and not (process.knows(sender) or type(message) in _OF_THE_LOG):
+                    self.network.counts["of a stranger"] += 1
+                    continue
                 self.note(sender, "->", process.name, message)
                 process.receive(Received(sender, message) if is_peer else Asked(sender.encode(), message))
         return deliver
@@ -162,16 +178,32 @@ class Cluster:
             self.note(process.name, "scrubbed", detail=scrubbed)
         return found
 
-    def build(self, process: Process, member: Member) -> Machine[Event, Effect]:
+    def build(self, process: Process, member: Member) -> Machine[Told, Wish]:
         """Make the machine of a fresh process."""
         self.atlas.look(process.name)
         self.monitor.on_start(process)
         self.guards.on_start(process, suspects(process.store, self.partitions))
-        return self.make_machine(self.options, member, process.store, self._randoms[process.name])
+        process.node = self.make_node(self.options, member, process.store, self._randoms[process.name])
+        process.membership = self._make_membership(member)
+
+        def blame(sentence: str) -> None:
+            self.monitor.blame(NEWS_AT_ONCE, f"{process.name} {sentence}")
+        return Hearing(process.node, process.membership, blame)
+
+    def _make_membership(self, member: Member) -> Membership:
+        options, name, jitter = self.options.log, member.name, self._jitters[member.name]
+        registered = self.registry.registration(name)
+        lives = Lives(name, registered.life if registered is not None else "")
+        scaling = options.scaling[self.options.nodes.index(name) % len(options.scaling)]
+        reference = self.registry.log.reference
+        return Membership(
+            member, lambda: lives.next(jitter.getrandbits(32)), lambda most_ms: jitter.randint(0, most_ms),
+            options.settings, reference.base, self.options.parameters.cluster_id, scaling,
+            scheme_of(scaling, self.partitions), reference.player_of(name))
 
     def connect(self, process: Process, member: Member) -> Connection:
         """Open its registry session."""
-        def deliver(event: Event) -> None:
+        def deliver(event: News) -> None:
             self.note("registry", "->", process.name, event)
             self.guards.on_news(process.name, event)
             process.receive(event)
@@ -184,7 +216,7 @@ class Cluster:
         """The registry's side of a death."""
         self.registry.close(connection)
 
-    def before_turn(self, process: Process, events: Sequence[Event]) -> None:
+    def before_turn(self, process: Process, events: Sequence[Told]) -> None:
         """Look at what a machine is about to take."""
         self.guards.on_turn(process, events)
 
@@ -200,11 +232,14 @@ class Cluster:
         self.probes.before_commit(process)
         self.notetaker.before_commit(process)
 
-    def let_out(self, process: Process, effects: Sequence[Effect]) -> None:
+    def let_out(self, process: Process, effects: Sequence[Wish]) -> None:
         """Let effects leave: one envelope per addressee, as the real loop does."""
         outgoing: dict[str, list[Message]] = {}
         for effect in effects:
             if type(effect) is Send:
+                if effect.peer not in process.members and type(effect.message) not in _OF_THE_LOG:
+                    self.network.counts["to who is no member"] += 1
+                    continue
                 self.monitor.on_send(process, effect.peer, effect.message)
                 self.guards.on_send(process, effect.peer, effect.message)
                 self.notetaker.on_send(process, effect.peer, effect.message)
@@ -216,18 +251,33 @@ class Cluster:
                 operation = self.history.find(client, getattr(effect.message, "request", -1))
                 self.probes.on_answer(operation, effect.message)
                 outgoing.setdefault(client, []).append(effect.message)
-            elif isinstance(effect, ReadDocument | SwapDocument) and process.connection is not None:
-                self.note(process.name, "asks", "registry", effect)
-                if isinstance(effect, SwapDocument):
-                    self.notetaker.on_swap(process, effect)
-                    self.guards.on_swap(process, effect)
-                else:
-                    version = self.registry.documents.get(effect.partition, (-1, NOBODY))[0]
-                    self.guards.on_read_asked(process.name, effect.partition, version)
-                self.registry.request(process.connection, effect)
+            else:
+                self._carry_out(process, effect)
         for name, messages in outgoing.items():
             for envelope in self._fitting(process.name, name, messages):
                 self.network.send(process.name, name, envelope)
+
+    def _carry_out(self, process: Process, effect: Wish) -> None:
+        """What is no message."""
+        if isinstance(effect, Announce):
+            self.note(process.name, "announces", "", effect.event)
+        elif isinstance(effect, Compute):
+            work_ms = self._jitters[process.name].randint(1, COMPUTING_MS)
+            self.scheduler.after(work_ms, self._give_result, process, process.boots, effect)
+        elif process.connection is not None and not isinstance(effect, Send | Answer):
+            self.note(process.name, "asks", "registry", effect)
+            if isinstance(effect, SwapDocument):
+                self.notetaker.on_swap(process, effect)
+                self.guards.on_swap(process, effect)
+            elif isinstance(effect, ReadDocument):
+                version = self.registry.documents.get(effect.partition, (-1, NOBODY))[0]
+                self.guards.on_read_asked(process.name, effect.partition, version)
+            is_stale = process.losses != process.connection.losses
+            self.registry.request(process.connection, effect, is_stale)
+
+    def _give_result(self, process: Process, boots: int, wish: Compute) -> None:
+        if process.boots == boots:
+            process.receive(computed(wish))
 
     def _tell_of_support(self, process: Process, message: Message) -> None:
         if isinstance(message, Vote | ClaimPage):

@@ -16,7 +16,7 @@ from skuld_py.model.ids import partition_of, split
 from skuld_py.simulation.history import History, Hold, Operation, Status
 from skuld_py.simulation.probes import KNOWN
 from skuld_py.simulation.world.disk import MemoryStore
-from skuld_py.simulation.world.documents import Write
+from skuld_py.simulation.world.zookeeper.documents import Write
 
 LAST_MOMENT_MS = 10
 

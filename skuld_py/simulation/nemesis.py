@@ -21,11 +21,12 @@ from skuld_py.simulation.atlas import Atlas
 from skuld_py.simulation.faults import AHEAD, AHEAD_MS, Fault
 from skuld_py.simulation.options import Options
 from skuld_py.simulation.world.disk import Snapshot
-from skuld_py.simulation.world.documents import SCRIBBLES, Registry
 from skuld_py.simulation.world.network import Network, Weather
 from skuld_py.simulation.world.process import CrashPoint, Process
 from skuld_py.simulation.world.scheduler import Scheduler, stream
-from skuld_py.simulation.world.zookeeper import Connection
+from skuld_py.simulation.world.zookeeper.documents import SCRIBBLES
+from skuld_py.simulation.world.zookeeper.registry import Registry
+from skuld_py.simulation.world.zookeeper.sessions import Connection
 
 RESTART_SPREAD_MS = 500
 REBOOT_MS = (20, 400)

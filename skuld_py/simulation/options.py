@@ -35,9 +35,10 @@ from skuld_py.simulation.faults import (
     REGISTRY,
     Habit,
 )
+from skuld_py.simulation.log_options import LogOptions, draw_log
 from skuld_py.simulation.world.network import Weather
 from skuld_py.simulation.world.scheduler import stream
-from skuld_py.simulation.world.zookeeper import RegistryOptions
+from skuld_py.simulation.world.zookeeper.sessions import RegistryOptions
 
 CLAIM_KEY = "5c" * 32
 """Claims are proved in every run."""
@@ -166,6 +167,7 @@ class Options:
     retention: Retention = Retention()
     apart: tuple[Habit, ...] = ()
     """Kinds of faults that are drawn from streams of their own."""
+    log: LogOptions = attrs.field(factory=LogOptions)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -180,7 +182,7 @@ class Options:
     @property
     def has_churn(self) -> bool:
         """Whether the owners of partitions may change."""
-        return bool(self.late) or not {*self.kinds}.isdisjoint(CHURN)
+        return bool(self.late) or self.log.has_churn or not {*self.kinds}.isdisjoint(CHURN)
 
     @property
     def liveness_ms(self) -> int:
@@ -219,7 +221,7 @@ class Options:
                 + (f" horizon={self.timing.horizon_ms}" if self.timing.horizon_ms < NEVER_MS // 100 else "")
                 + (" hoard" if self.workload.is_hoarding else "")
                 + (f" keep={self.retention.keep_ms}" if self.retention.keep_ms else "")
-                + (" archive" if self.retention.archives else ""))
+                + (" archive" if self.retention.archives else "") + self.log.summary())
 
 
 def draw_options(seed: int) -> Options:
@@ -237,7 +239,7 @@ def draw_options(seed: int) -> Options:
     timing = _draw_gathering(stream(seed, "gathering"), _draw_walk(needs, _draw_timing(random)))
     timing = _draw_page_wait(stream(seed, "page wait"), timing)
     timing = _draw_names_told(stream(seed, "names told"), _draw_looks(stream(seed, "looks"), timing))
-    return _draw_ahead(stream(seed, AHEAD.kind), _draw_horizon(stream(seed, "horizon"), Options(
+    return _draw_log(stream(seed, "log"), _draw_ahead(stream(seed, AHEAD.kind), _draw_horizon(stream(seed, "horizon"), Options(
         parameters, nodes, late, timing, _draw_pages(
             stream(seed, "pages"), _draw_tokens(stream(seed, "tokens"), _draw_limits(random)),
             _draw_hoard(stream(seed, "hoards"))),
@@ -257,7 +259,13 @@ def draw_options(seed: int) -> Options:
         kinds + DISK if is_total_loss else kinds,
         random.choice(_PACE_OF_FAULTS_MS), random.choice((0.3, 1.0, 4.0)), random.random() < 0.1,
         random.random() < 0.6, is_total_loss, *_draw_fast(random, nodes, parameters.skew_ms),
-        _draw_retention(stream(seed, "retention"), stream(seed, "archive")), _draw_apart(seed, kinds))))
+        _draw_retention(stream(seed, "retention"), stream(seed, "archive")), _draw_apart(seed, kinds)))))
+
+
+def _draw_log(random: Random, options: Options) -> Options:
+    registry = attrs.evolve(options.registry, doubt=random.choice((0.0, 0.02, 0.1)))
+    return attrs.evolve(options, registry=registry, log=draw_log(
+        random, options.nodes, options.has_churn, options.parameters.replicas))
 
 
 def _draw_apart(seed: int, kinds: Sequence[str]) -> tuple[Habit, ...]:

@@ -22,16 +22,15 @@ from skuld_py.model.history import History
 from skuld_py.model.ids import partition_of, split
 from skuld_py.model.schedule import SCHEDULE
 from skuld_py.model.setting import PAUSED, YES, decode_setting, setting_key
-from skuld_py.node.node import Node
 from skuld_py.partition.candidacy import SPENT
 from skuld_py.partition.data.tables import suspect_key
 from skuld_py.partition.leadership.election import Phase
 from skuld_py.partition.leadership.promise import Promise
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.options import Options
-from skuld_py.simulation.world.documents import Registry
 from skuld_py.simulation.world.network import Network
 from skuld_py.simulation.world.process import Process
+from skuld_py.simulation.world.zookeeper.registry import Registry
 
 REQUIRED = (
     # elections
@@ -199,10 +198,10 @@ class Probes:
     def _is_stale(self, candidate: str, message: m.Vote | m.ClaimPage | m.Synced | m.ClaimsKept,
                   phase: Phase) -> bool:
         """Whether a message comes in the phase of a candidacy in which it would count, were it not of another."""
-        machine = self._scene.processes[candidate].machine
-        if not isinstance(machine, Node):
+        node = self._scene.processes[candidate].node
+        if node is None:
             return False
-        election = machine.vnodes[message.partition].election
+        election = node.vnodes[message.partition].election
         return election.phase is phase and election.epoch != message.epoch
 
     def _on_page(self, now_ms: int, voter: str, candidate: str, page: m.ClaimPage) -> None:
@@ -223,10 +222,10 @@ class Probes:
         self.hit("pull reaches a suspect that voted", self._is_suspect_that_voted(voter, candidate, pull))
 
     def _is_suspect_that_voted(self, voter: str, candidate: str, message: m.PullClaims | m.PushClaims) -> bool:
-        machine = self._scene.processes[voter].machine
-        if not isinstance(machine, Node):
+        node = self._scene.processes[voter].node
+        if node is None:
             return False
-        vnode = machine.vnodes[message.partition]
+        vnode = node.vnodes[message.partition]
         return bool(vnode.suspicion) and vnode.has_read and vnode.promise == Promise(message.epoch, candidate)
 
     def _on_push(self, now_ms: int, candidate: str, voter: str, page: m.PushClaims) -> None:

@@ -15,7 +15,7 @@ from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.simulation.faults import AHEAD, APART
 from skuld_py.simulation.options import TWINS, Options, Workload
 from skuld_py.simulation.world.scheduler import stream
-from skuld_py.simulation.world.zookeeper import RegistryOptions
+from skuld_py.simulation.world.zookeeper.sessions import RegistryOptions
 
 EVERY = 11
 AMNESIA, CRAMPED = 7, 8

@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from skuld_py.config import PLAIN
 from skuld_py.simulation.faults import Fault
 from skuld_py.simulation.options import Options
 from skuld_py.simulation.world.network import Weather
@@ -33,7 +34,7 @@ def _calm(options: Options) -> Options:
 
 
 def _sure_registry(options: Options) -> Options:
-    return attrs.evolve(options, registry=attrs.evolve(options.registry, ambiguity=0.0, failure=0.0))
+    return attrs.evolve(options, registry=attrs.evolve(options.registry, ambiguity=0.0, failure=0.0, doubt=0.0))
 
 
 def _one_partition(options: Options) -> Options:
@@ -45,6 +46,7 @@ SIMPLIFICATIONS: Mapping[str, Simplify] = {
     "no-core-phase": lambda options: attrs.evolve(options, has_core_phase=False),
     "calm-links": _calm,
     "sure-registry": _sure_registry,
+    "plain-log": lambda options: attrs.evolve(options, log=attrs.evolve(options.log, scaling=(PLAIN,))),
     "one-partition": _one_partition,
     "no-spare-nodes": _without_spares,
     "one-client": _workload(clients=1),

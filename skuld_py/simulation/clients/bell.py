@@ -17,7 +17,7 @@ from skuld_py.simulation.clients.client import Client
 from skuld_py.simulation.clients.worker import Worker
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.options import Options
-from skuld_py.simulation.world.documents import Registry
+from skuld_py.simulation.world.zookeeper.registry import Registry
 
 LAST = "zz"
 """The queue of the task that is waited for."""

@@ -1,7 +1,8 @@
 """A node as a process: it drains its inbox, steps, commits, speaks; and may die between any two of these.
 
-The machine takes its turns through ``take_turn``, the very function of the real loop. A commit
-takes time while messages without a promise are already on their way. A crash before it loses the
+The machine is the real one, a node with its membership, and takes its turns through ``take_turn``, the very
+function of the real loop. What the log says of the cluster is heeded before anything of the turn leaves, as there:
+whom the process speaks with and whom it hears. A commit takes time while messages without a promise are already on their way. A crash before it loses the
 staged writes and all promises; a crash right after it loses only the promises. A commit that fails
 ends the process. A paused process keeps its memory while its inbox fills and its clock runs on.
 
@@ -16,15 +17,18 @@ from enum import Enum
 from typing import Protocol
 
 from skuld_py.errors import Corrupt
+from skuld_py.model.coordination import Announce
 from skuld_py.model.document import Member
-from skuld_py.model.events import Effect, Event, Ticked
+from skuld_py.model.events import MembersChanged, NodesChanged, Ticked
 from skuld_py.node.life.identity import Start
 from skuld_py.node.life.start import note_damage
+from skuld_py.node.node import Node
+from skuld_py.node.process import Told, Wish
 from skuld_py.node.turn import Machine, take_turn
 from skuld_py.simulation.world.clock import Clock
 from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.simulation.world.scheduler import Action, Scheduler
-from skuld_py.simulation.world.zookeeper import Connection
+from skuld_py.simulation.world.zookeeper.sessions import Connection
 
 TICKS_MAX = 1_000
 """So many turns in one millisecond without any event mean a machine that spins."""
@@ -49,7 +53,7 @@ class World(Protocol):
     def prepare(self, process: Process) -> Start:
         """Settle who the node is by what is registered, and scrub its store; commits."""
 
-    def build(self, process: Process, member: Member) -> Machine[Event, Effect]:
+    def build(self, process: Process, member: Member) -> Machine[Told, Wish]:
         """Make the machine of a fresh process."""
 
     def connect(self, process: Process, member: Member) -> Connection:
@@ -58,7 +62,7 @@ class World(Protocol):
     def disconnect(self, connection: Connection) -> None:
         """The registry's side of a death."""
 
-    def before_turn(self, process: Process, events: Sequence[Event]) -> None:
+    def before_turn(self, process: Process, events: Sequence[Told]) -> None:
         """Look at what a machine is about to take."""
 
     def commit_ms(self, process: Process) -> int:
@@ -67,7 +71,7 @@ class World(Protocol):
     def before_commit(self, process: Process) -> None:
         """Look at what is about to become durable."""
 
-    def let_out(self, process: Process, effects: Sequence[Effect]) -> None:
+    def let_out(self, process: Process, effects: Sequence[Wish]) -> None:
         """Let effects leave."""
 
     def note(self, who: str, what: str, whom: str = "", detail: object = "") -> None:
@@ -81,8 +85,17 @@ class Process:
         self.name = name
         self.clock = clock
         self.store = store
-        self.machine: Machine[Event, Effect] | None = None
+        self.machine: Machine[Told, Wish] | None = None
+        self.node: Node | None = None
+        """The machine's node, and its membership: for who looks on."""
+        self.membership: Membership | None = None
         self.connection: Connection | None = None
+        self.members: dict[str, None] = {}
+        """The names of those that live, as the log says: whom it speaks with."""
+        self.placed: dict[str, None] = {}
+        """Those that are placed, or were: whom it hears besides."""
+        self.losses = 0
+        """Losses of its session that it had been told of when its last turn began."""
         self.is_paused = False
         self.boots = 0
         self.starts = 0
@@ -96,7 +109,7 @@ class Process:
         self.supervise: Callable[[], None] = lambda: None
         """What every crash leads to."""
         self._world = world
-        self._inbox: list[Event] = []
+        self._inbox: list[Told] = []
         self._is_busy = False
         self._is_turn_due = False
         self._wake_ms: int | None = None
@@ -121,6 +134,7 @@ class Process:
         """A new boot over whatever the store holds."""
         self.boots += 1
         self._inbox, self._is_busy, self._is_turn_due = [], False, False
+        self.members, self.placed = {}, {}
         self._wake_ms, self._held = None, None
         if self.is_disk_full:
             self._world.note(self.name, "crash")
@@ -152,7 +166,7 @@ class Process:
         self.store.crash()
         note_damage(self.store, problem, self._world.partitions)
         self.store.commit()
-        self.machine = None
+        self.machine = self.node = self.membership = None
         if self.connection is not None:
             self._world.disconnect(self.connection)
             self.connection = None
@@ -177,7 +191,8 @@ class Process:
         self._fall()
 
     def _fall(self) -> None:
-        self.machine, self.is_paused, self.crash_point = None, False, None
+        self.machine = self.node = self.membership = None
+        self.is_paused, self.crash_point = False, None
         self.store.crash()
         if self.connection is not None:
             self._world.disconnect(self.connection)
@@ -215,7 +230,7 @@ class Process:
 
     # -- turns ---------------------------------------------------------------------------------
 
-    def receive(self, event: Event) -> None:
+    def receive(self, event: Told) -> None:
         """Something arrives."""
         if self.machine is not None:
             self._inbox.append(event)
@@ -234,12 +249,14 @@ class Process:
         events, self._inbox = self._inbox, []
         now_ms = self.clock.read(self._world.scheduler.now_ms)
         self.turns += 1
+        self.losses = self.connection.losses if self.connection is not None else 0
         self._world.before_turn(self, events)
         try:
             turn = take_turn(machine, now_ms, events)
         except Corrupt as problem:
             self._start_over(problem)
             return
+        self._heed(turn.late)
         if turn.early:
             self._world.let_out(self, turn.early)
         if not self.store.is_staged:
@@ -250,7 +267,19 @@ class Process:
             self._is_busy = True
             self._call_later(self._world.commit_ms(self), self._commit, turn.late)
 
-    def _commit(self, late: list[Effect]) -> None:
+    def _heed(self, wishes: list[Wish]) -> None:
+        for wish in wishes:
+            if type(wish) is Announce:
+                if isinstance(wish.event, MembersChanged):
+                    self.members = dict.fromkeys(member.name for member in wish.event.members)
+                elif isinstance(wish.event, NodesChanged):
+                    self.placed = dict.fromkeys((*wish.event.nodes, *wish.event.leaving))
+
+    def knows(self, name: str) -> bool:
+        """Whether it hears what is said under a name."""
+        return name in self.members or name in self.placed
+
+    def _commit(self, late: list[Wish]) -> None:
         self._is_busy = False
         self._world.before_commit(self)
         self.store.commit()
@@ -259,7 +288,7 @@ class Process:
         else:
             self._speak(late)
 
-    def _speak(self, late: list[Effect]) -> None:
+    def _speak(self, late: list[Wish]) -> None:
         if late:
             self._world.let_out(self, late)
         self._arm()

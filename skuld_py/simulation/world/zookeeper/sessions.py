@@ -1,14 +1,11 @@
-"""ZooKeeper's sessions and lists, and its clients, as a node sees them through the registry port.
+"""ZooKeeper's sessions, and its clients as processes see them.
 
 The server knows sessions; the client knows only what it was told. When the connection breaks, the
 client hears SUSPENDED after a while and LOST not before it has reconnected, maybe long after the
-server has ended the session and others saw the node go. Watches tell late, several changes as one, and
-what they tell may be old when the client's server lags; a client never sees an older list after a newer
-one. There are two servers, one with all that was written and one that is behind it; a fault says which clients
-are at the second one, and how far that is behind. Without a quorum nothing is read, written or expired, and
-every session has its whole timeout again when there is one.
-
-A client says that it is connected only when it has told the lists, as the real adapter does.
+server has ended the session and others saw the process go. There are two servers, one with all that was written
+and one that is behind it; a fault says which clients are at the second one, and how far that is behind. What a
+client sees may be old there, though never older than what it has seen before. Without a quorum nothing is read,
+written or expired, and every session has its whole timeout again when there is one.
 
 Source: experiments with kazoo 2.11 against frozen servers (the project's reliability notes 2.5).
 """
@@ -21,14 +18,14 @@ from random import Random
 
 import attrs
 
+from skuld_py.model.coordination import CoordinationEvent
 from skuld_py.model.document import Member
-from skuld_py.model.events import Event, MembersChanged, NodesChanged, Session, SessionChanged
-from skuld_py.model.registration import Registration
-from skuld_py.simulation.world.listings import Listing
+from skuld_py.model.events import Event, Session, SessionChanged
 from skuld_py.simulation.world.scheduler import Scheduler
+from skuld_py.simulation.world.zookeeper.wishes import Wanted, Wishes
 
-Deliver = Callable[[Event], None]
-WATCHES = ("nodes", "members")
+News = Event | CoordinationEvent
+Deliver = Callable[[News], None]
 
 
 @attrs.frozen
@@ -43,6 +40,11 @@ class RegistryOptions:
     ambiguity: float = 0.0
     failure: float = 0.0
     """Probability of a read that fails."""
+    doubt: float = 0.0
+    """Probability of an append whose answer is lost. Each that breaks its connection may cost a session, and every
+    lost session several appends: beyond a tenth a cluster is busy with itself."""
+    skipped: float = 0.0
+    """Probability that a number of the log is used up for no entry."""
 
 
 @attrs.define(eq=False)
@@ -65,18 +67,18 @@ class Connection:
     is_choking: bool = False
     """The next answer is more than the client takes: it breaks the connection instead."""
     seen_ms: int = 0
-    """How new what this client has seen is, lists and documents; never goes back."""
+    """How new what this client has seen is; never goes back."""
     breaks: int = 0
     """Counts losses of contact, so that a timer of an earlier one does nothing."""
     asked_ms: int = 0
     told_ms: int = 0
-    is_watch_due: dict[str, bool] = attrs.field(factory=dict)
-    is_missed: dict[str, bool] = attrs.field(factory=dict)
-    """News that could not be told, to be told when contact is back although nobody noticed its loss."""
+    losses: int = 0
+    """How often the process was handed a LOST."""
+    wishes: Wishes = attrs.field(factory=Wishes)
 
 
 class Service:
-    """The servers as far as sessions and lists go, and everybody's connection to them."""
+    """The servers as far as sessions go, and everybody's connection to them."""
 
     def __init__(self, scheduler: Scheduler, random: Random, options: RegistryOptions) -> None:
         self.options = options
@@ -85,46 +87,12 @@ class Service:
         self._scheduler = scheduler
         self._random = random
         self.is_quorate = True
-        self._registrations: dict[str, Registration] = {}
-        self._nodes = Listing[str]()
-        self._leaving = Listing[str]()
-        self._members = Listing[Member]()
-        self._owners: dict[str, int] = {}
-        """The session behind each member."""
         self._lags: dict[str, int] = {}
         self._sessions = 0
         self._open: dict[int, Connection] = {}
         self._connections: list[Connection] = []
 
     # -- connections ---------------------------------------------------------------------------
-
-    def register(self, name: str) -> None:
-        """Make a node known before it has ever started."""
-        self._registrations[name] = Registration()
-        self._nodes.put(self._scheduler.now_ms, name, name)
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        """Who is registered now."""
-        return self._nodes.at(self._scheduler.now_ms)
-
-    def is_member(self, name: str) -> bool:
-        """Whether a session stands under this name."""
-        return name in self._members
-
-    def registration(self, name: str) -> Registration | None:
-        """What is registered under a node's name."""
-        return self._registrations.get(name)
-
-    def set_leaving(self, name: str, is_leaving: bool) -> None:
-        """An operator takes a node out: it owns nothing from now on, and nobody forgets its data; or back in."""
-        known = self._registrations.get(name)
-        if known is not None and known.is_leaving != is_leaving:
-            self._registrations[name] = attrs.evolve(known, is_leaving=is_leaving)
-            old, new = (self._nodes, self._leaving) if is_leaving else (self._leaving, self._nodes)
-            old.pop(self._scheduler.now_ms, name)
-            new.put(self._scheduler.now_ms, name, name)
-            self._tell_all("nodes")
 
     def connect(self, member: Member, deliver: Deliver, starts: int = 1) -> Connection:
         """A process starts its client, having committed so many starts of its data directory."""
@@ -221,9 +189,25 @@ class Service:
         for connection in [*self._connections, *dead]:
             self._change_contact(connection)
 
+    # -- what else is kept in ZooKeeper says what it does then -------------------------------------
+
     def _flush(self) -> None:
         """Servers that run again carry out what they find in their buffers."""
         raise NotImplementedError
+
+    def _go_on(self, connection: Connection) -> None:
+        """A client is back whose process has not noticed that it was away."""
+        raise NotImplementedError
+
+    def _begin_anew(self, connection: Connection) -> None:
+        """A client is back, or connected for the first time, and tells its process."""
+        raise NotImplementedError
+
+    def _drop_ephemerals(self, session: int) -> None:
+        """A session has ended."""
+        raise NotImplementedError
+
+    # -- sessions ------------------------------------------------------------------------------
 
     def _change_contact(self, connection: Connection) -> None:
         """Plan what follows from who hears whom now; whatever was planned before is void."""
@@ -245,15 +229,9 @@ class Service:
             self._end_session(session)
 
     def _end_session(self, session: int) -> None:
-        connection = self._open.pop(session, None)
-        if connection is None:
-            return
-        self.counts["session ended"] += 1
-        name = connection.member.name
-        if self._owners.get(name) == session:
-            del self._owners[name]
-            self._members.pop(self._scheduler.now_ms, name)
-            self._tell_all("members")
+        if self._open.pop(session, None) is not None:
+            self.counts["session ended"] += 1
+            self._drop_ephemerals(session)
 
     def _suspend(self, connection: Connection, breaks: int) -> None:
         if connection.breaks == breaks and connection.known is Session.CONNECTED:
@@ -264,75 +242,37 @@ class Service:
         """The client reaches the service: it keeps its session, or learns that it has none."""
         if connection.breaks != breaks or not self._is_reachable(connection):
             return
-        is_first = connection.session == 0
-        if connection.session not in self._open:
-            self._renew_session(connection, is_first)
-        elif connection.known is Session.CONNECTED:
-            for what in WATCHES:
-                if connection.is_missed.pop(what, False):
-                    self._plan_watch(connection, what, 1)
+        is_kept = connection.session in self._open
+        if is_kept and connection.known is Session.CONNECTED:
+            self._go_on(connection)
             return
+        if not is_kept:
+            self._renew_session(connection)
         connection.known = Session.CONNECTED
-        for what in WATCHES:
-            self._tell_list(connection, what)
-        self._tell(connection, SessionChanged(Session.CONNECTED))
+        self._begin_anew(connection)
 
-    def _renew_session(self, connection: Connection, is_first: bool) -> None:
+    def _renew_session(self, connection: Connection) -> None:
         if connection.known is Session.CONNECTED:
             self._tell(connection, SessionChanged(Session.SUSPENDED))
-        if not is_first:
+        if connection.session:
             self._tell(connection, SessionChanged(Session.LOST))
+            connection.wishes.void()
         self._sessions += 1
         connection.session = self._sessions
         self._open[connection.session] = connection
-        member, name = connection.member, connection.member.name
-        now_ms = self._scheduler.now_ms
-        if name not in self._registrations:
-            self.register(name)
-            self._tell_all("nodes")
-        self._registrations[name] = attrs.evolve(
-            self._registrations[name], host=member.host, port=member.port, incarnation=member.incarnation,
-            starts=connection.starts)
-        self._members.put(now_ms, name, connection.member)
-        self._owners[name] = connection.session
-        connection.seen_ms = now_ms
-        self._tell_all("members")
+        connection.seen_ms = self._scheduler.now_ms
 
     def _is_reachable(self, connection: Connection) -> bool:
         return self._is_serving and not (connection.is_cut or connection.is_broken or connection.is_closed)
 
+    def _is_served(self, connection: Connection) -> bool:
+        return self._is_reachable(connection) and connection.session in self._open
+
     def _leg(self) -> int:
         return 1 + int(self._random.expovariate(1.0) * self.options.leg_ms)
 
-    # -- watches -------------------------------------------------------------------------------
-
-    def _tell_all(self, what: str) -> None:
-        for connection in self._connections:
-            delay_ms = 1 + int(self._random.expovariate(1.0) * self.options.watch_ms)
-            self._plan_watch(connection, what, delay_ms)
-
-    def _plan_watch(self, connection: Connection, what: str, delay_ms: int) -> None:
-        if not connection.is_watch_due.get(what):
-            connection.is_watch_due[what] = True
-            self._scheduler.after(delay_ms, self._fire_watch, connection, what)
-
-    def _fire_watch(self, connection: Connection, what: str) -> None:
-        """Tell the state that the client's server has, whatever number of changes led to it."""
-        connection.is_watch_due[what] = False
-        if not self._is_reachable(connection) or connection.session not in self._open:
-            connection.is_missed[what] = True
-            return
-        self._tell_list(connection, what)
-
-    def _tell_list(self, connection: Connection, what: str) -> None:
-        lag_ms = self._lag(connection)
-        seen_ms = self._see(connection)
-        listing: Listing[Member] | Listing[str] = self._members if what == "members" else self._nodes
-        if listing.is_newer(seen_ms) or (what == "nodes" and self._leaving.is_newer(seen_ms)):
-            self.counts["old list told"] += 1
-            self._plan_watch(connection, what, lag_ms)
-        self._tell(connection, MembersChanged(self._members.at(seen_ms)) if what == "members"
-                   else NodesChanged(self._nodes.at(seen_ms), self._leaving.at(seen_ms)))
+    def _watch_delay(self) -> int:
+        return 1 + int(self._random.expovariate(1.0) * self.options.watch_ms)
 
     def _lag(self, connection: Connection) -> int:
         return self._lags.get(connection.member.name, 0)
@@ -342,23 +282,59 @@ class Service:
         connection.seen_ms = max(connection.seen_ms, self._scheduler.now_ms - self._lag(connection), least_ms)
         return connection.seen_ms
 
-    def _tell(self, connection: Connection, event: Event) -> None:
+    # -- what passes between a client and its server -----------------------------------------------
+
+    def _ask(self, connection: Connection, action: Callable[..., None], *arguments: object) -> None:
+        """A request on its way; one behind the other."""
+        connection.asked_ms = max(connection.asked_ms + 1, self._scheduler.now_ms + self._leg())
+        self._scheduler.at(connection.asked_ms, action, connection, *arguments)
+
+    def _tell(self, connection: Connection, event: News) -> None:
         """News on the way to a client; one behind the other."""
         connection.told_ms = max(connection.told_ms + 1, self._scheduler.now_ms + self._leg())
-        self._scheduler.at(connection.told_ms, self._hand_over, connection, event, None)
+        self._scheduler.at(connection.told_ms, self._hand_over, connection, event)
 
-    def _hand_over(self, connection: Connection, event: Event, otherwise: Event | None) -> None:
-        if connection.is_closed:
+    def _answer(self, connection: Connection, event: News, otherwise: News | None, wanted: Wanted | None = None
+                ) -> None:
+        """An answer on its way. If it is lost the client makes ``otherwise`` of that, or asks again when it is
+        back. ``wanted``: what it answers, where that may be void by then."""
+        if connection.is_choking:
+            connection.is_choking = False
+            self.counts["answer too large"] += 1
+            self._break(connection, self._leg() * 3)
+            if otherwise is not None:
+                self._fail_later(connection, otherwise, wanted)
             return
-        if otherwise is not None and not self._is_reachable(connection):
-            self._fail_later(connection, otherwise)
-            return
-        connection.deliver(event)
+        connection.told_ms = max(connection.told_ms + 1, self._scheduler.now_ms + self._leg())
+        self._scheduler.at(connection.told_ms, self._arrive, connection, event, otherwise, wanted)
 
-    def _fail_later(self, connection: Connection, event: Event) -> None:
+    def _arrive(self, connection: Connection, event: News, otherwise: News | None, wanted: Wanted | None) -> None:
+        if connection.is_closed or (wanted is not None and not connection.wishes.holds(wanted)):
+            return
+        if self._is_reachable(connection):
+            if wanted is not None:
+                del connection.wishes.outstanding[type(wanted.effect)]
+            connection.deliver(event)
+        elif otherwise is not None:
+            self._fail_later(connection, otherwise, wanted)
+
+    def _fail_later(self, connection: Connection, event: News, wanted: Wanted | None = None) -> None:
+        """The client gives up waiting."""
         delay_ms = self._random.randint(1, max(1, self.options.session_ms // 3))
         connection.told_ms = max(connection.told_ms + 1, self._scheduler.now_ms + delay_ms)
-        self._scheduler.at(connection.told_ms, self._hand_over, connection, event, None)
+        self._scheduler.at(connection.told_ms, self._give_up, connection, event, wanted)
+
+    def _give_up(self, connection: Connection, event: News, wanted: Wanted | None) -> None:
+        if wanted is not None:
+            if not connection.wishes.holds(wanted):
+                return
+            del connection.wishes.outstanding[type(wanted.effect)]
+        self._hand_over(connection, event)
+
+    def _hand_over(self, connection: Connection, event: News) -> None:
+        if not connection.is_closed:
+            connection.losses += event == _LOST
+            connection.deliver(event)
 
     def _break(self, connection: Connection, back_ms: int) -> None:
         """The connection breaks, and is whole again some time later."""
@@ -370,3 +346,6 @@ class Service:
         connection.is_broken = False
         if not connection.is_cut:
             self.mend(connection)
+
+
+_LOST = SessionChanged(Session.LOST)

@@ -1,0 +1,269 @@
+"""What a process does in ZooKeeper for its membership: its pulse, the pulses it watches, and the coordination log.
+
+Carried out as the real shell does (``runtime.zookeeper``: ``presence``, ``coordination_log``), each request at one
+moment. What cannot be asked or is not answered stays wished, and is asked again when the client is back; only an
+append is given up, as uncertain. Watches are reconciled: whenever a client is back, and when one fires, what it
+watches is looked at again. A look goes to the client's server, which may be behind; before a pulse or an entry is
+taken for missing there is another look, at what all servers have agreed on.
+
+With a loss of the session all that was wished is void, and so is what the process asks for until it is connected
+again. What it asks for later in ignorance of the loss, since it was told while a turn was under way, is carried out
+in the new session: the real shell cannot tell it apart.
+"""
+
+from __future__ import annotations
+
+from skuld_py.model import coordination as c
+from skuld_py.model.document import NOBODY
+from skuld_py.model.events import Session, SessionChanged
+from skuld_py.simulation.world.zookeeper.documents import Documents
+from skuld_py.simulation.world.zookeeper.log import Log
+from skuld_py.simulation.world.zookeeper.proposals import Proposal
+from skuld_py.simulation.world.zookeeper.reference import Reference
+from skuld_py.simulation.world.zookeeper.registrations import Registrations
+from skuld_py.simulation.world.zookeeper.sessions import Connection
+from skuld_py.simulation.world.zookeeper.wishes import Request, Wanted
+
+
+class Coordination(Documents):
+    """The service with the coordination log of one cluster of so many ``partitions``."""
+
+    def __init__(self, reference: Reference, partitions: int, *arguments: object) -> None:
+        super().__init__(*arguments)
+        self.log = Log(reference, lambda: self._scheduler.now_ms, self._tell_watchers)
+        self.registrations = Registrations()
+        self._partitions = partitions
+
+    # -- contact -------------------------------------------------------------------------------
+
+    def _begin_anew(self, connection: Connection) -> None:
+        self.registrations.keep(connection)
+        is_standing = self._keep_pulse(connection)
+        self._tell(connection, SessionChanged(Session.CONNECTED))
+        if is_standing:
+            self._tell(connection, c.PulseStands(connection.wishes.standing))
+        self._go_on(connection)
+
+    def _go_on(self, connection: Connection) -> None:
+        """Trust no watch, and ask again for what was not answered."""
+        wishes = connection.wishes
+        if wishes.pulse is not None or wishes.standing:
+            self._ask(connection, self._look_at_pulse)
+        wishes.armed.clear()
+        if wishes.watched:
+            self._ask(connection, self._check_pulses)
+        for wanted in wishes.outstanding.values():
+            if type(wanted.effect) is not c.Append:  # which its proposal answers
+                self._ask(connection, self._serve, wanted)
+
+    def _drop_ephemerals(self, session: int) -> None:
+        for life in [life for life, pulse in self.log.pulses.items() if pulse.session == session]:
+            self.log.drop_pulse(life)
+
+    # -- requests ------------------------------------------------------------------------------
+
+    def _wish(self, connection: Connection, effect: c.CoordinationEffect, is_stale: bool) -> None:
+        """Note a wish, and ask for it. ``is_stale``: the process did not know that its session was lost."""
+        wishes = connection.wishes
+        if connection.known is Session.LOST:
+            return
+        match effect:
+            case c.SetPulse():
+                wishes.pulse = effect
+                self._ask(connection, self._set_pulse, effect)
+            case c.DropPulse():
+                wishes.pulse = None
+                self._ask(connection, self._set_pulse, None)
+            case c.WatchPulses(members):
+                wishes.watched = members
+                wishes.armed = {life: None for life in members if life in wishes.armed}
+                if len(wishes.armed) < len(members):
+                    self._ask(connection, self._check_pulses)
+            case c.Announce():
+                raise AssertionError("news are for the process")
+            case _:
+                self._want(connection, Wanted(effect, is_stale))
+
+    def _want(self, connection: Connection, wanted: Wanted) -> None:
+        effect, wishes = wanted.effect, connection.wishes
+        earlier = wishes.outstanding.get(type(effect))
+        if earlier is not None and not (wanted.is_stale or earlier.is_stale):
+            self.log.reference.blame(f"{connection.member.name} asks for a second {type(effect).__name__}")
+        if type(effect) is c.Append and not (wishes.standing or wanted.is_stale):
+            self.log.reference.blame(f"{connection.member.name} appends without a pulse")
+        wishes.outstanding[type(effect)] = wanted
+        self._ask(connection, self._serve, wanted)
+        if isinstance(effect, c.ReadEntries):
+            self._scheduler.after(effect.wait_ms, self._end_waiting, connection, wanted)
+
+    def _serve(self, connection: Connection, wanted: Wanted) -> None:
+        effect = wanted.effect
+        if not connection.wishes.holds(wanted):
+            return
+        if isinstance(effect, c.Append):
+            self._append(connection, effect, wanted)
+        elif self._is_served(connection):
+            self._serve_now(connection, effect, wanted)
+
+    def _serve_now(self, connection: Connection, effect: Request, wanted: Wanted) -> None:
+        match effect:
+            case c.ReadEntries():
+                self._read_entries(connection, effect, wanted, is_last=not effect.is_waiting)
+            case c.ReadPulses():
+                self._answer(connection, c.PulsesRead(self.log.standing(self._see(connection))), None, wanted)
+            case c.ReadOrigin():
+                self._see(connection, self._scheduler.now_ms)
+                self._answer(connection, c.OriginRead(*self.log.origin), None, wanted)
+            case c.WriteOrigin():
+                self._write_origin(connection, effect, wanted)
+            case c.SweepEntries(nodes):
+                del connection.wishes.outstanding[c.SweepEntries]
+                documents = (self.documents.get(partition, (-1, NOBODY))[1] for partition in range(self._partitions))
+                self.counts["entry of a node swept up"] += self.registrations.sweep(nodes, self.log.pulses, documents)
+
+    # -- the log -------------------------------------------------------------------------------
+
+    def _append(self, connection: Connection, effect: c.Append, wanted: Wanted) -> None:
+        def apply() -> c.Appended:
+            if self._random.random() < self.options.skipped:
+                self.log.skip()
+            return c.Appended(effect.seq, self.put_entry(effect.raw))
+        self._propose(connection, Proposal("append", self.options.doubt, apply, None,
+                                           c.AppendUncertain(effect.seq), wanted))
+
+    def put_entry(self, raw: bytes) -> int:
+        """An entry stands; whoever waits for it is told, once its server knows."""
+        position = self.log.append(raw)
+        for connection in self._connections:
+            reading = connection.wishes.outstanding.get(c.ReadEntries)
+            if reading is not None and reading.awaits == position:
+                reading.awaits = -1
+                delay_ms = self._watch_delay() + self._lag(connection)
+                self._scheduler.after(delay_ms, self._serve, connection, reading)
+        return position
+
+    def _end_waiting(self, connection: Connection, wanted: Wanted) -> None:
+        """A reading's time is up: it is answered by what is there, or by nothing if nobody answers."""
+        effect = wanted.effect
+        if connection.is_closed or not connection.wishes.holds(wanted) or not isinstance(effect, c.ReadEntries):
+            return
+        if connection.known is Session.CONNECTED and self._is_served(connection):
+            self._read_entries(connection, effect, wanted, is_last=True)
+        else:
+            self._fail_later(connection, c.EntriesRead(effect.start, ()), wanted)
+
+    def _read_entries(self, connection: Connection, effect: c.ReadEntries, wanted: Wanted, is_last: bool) -> None:
+        found = self._look(connection, effect)
+        if found.entries or found.is_missing or is_last:
+            self._answer(connection, found, None, wanted)
+            return
+        wanted.awaits = effect.start
+        if effect.start in self.log.entries:  # its server does not know yet
+            self._scheduler.after(self._lag(connection) + 1, self._serve, connection, wanted)
+
+    def _look(self, connection: Connection, effect: c.ReadEntries) -> c.EntriesRead:
+        """What is there; where something should be and is not, by a fresh look."""
+        log, seen_ms = self.log, self._see(connection)
+        found = log.read(effect.start, effect.limit, seen_ms)
+        self.counts["entries hidden by a server that is behind"] += log.written(seen_ms) < log.end
+        if found.entries or (found.is_end and log.written(seen_ms) <= effect.start):
+            return found
+        first = log.beyond(effect.start)
+        seen_ms = self._see(connection, self._scheduler.now_ms)
+        if first is None:
+            return c.EntriesRead(effect.start, (), is_end=True)
+        if first == effect.start:
+            return log.read(effect.start, effect.limit, seen_ms)
+        later = log.read(first, effect.limit, seen_ms).entries if first > effect.start else ()
+        return c.EntriesRead(effect.start, later, is_end=False, is_missing=True)
+
+    def _write_origin(self, connection: Connection, effect: c.WriteOrigin, wanted: Wanted) -> None:
+        """The origin, then what it replaces goes, in steps; broken off, it begins again."""
+        is_newest = self.log.write_origin(effect.position, effect.text)
+        keep_from = min(effect.keep_from, effect.position + 1)
+        half = (min(self.log.entries, default=0) + keep_from) // 2
+        self._ask(connection, self._remove, wanted, min(half, keep_from), None)
+        self._ask(connection, self._remove, wanted, keep_from, c.OriginWritten(effect.position, is_newest))
+
+    def _remove(self, connection: Connection, wanted: Wanted, below: int, done: c.OriginWritten | None) -> None:
+        if connection.wishes.holds(wanted) and self._is_served(connection):
+            self.log.remove(below)
+            if done is not None:
+                self._answer(connection, done, None, wanted)
+
+    # -- pulses --------------------------------------------------------------------------------
+
+    def _set_pulse(self, connection: Connection, wished: c.SetPulse | None) -> None:
+        """A wish for a pulse arrives; where none can be asked it is carried out when the client is back."""
+        if connection.wishes.pulse is not wished or not self._is_served(connection):
+            return
+        if wished is not None and self._random.random() < self.options.doubt:
+            self.counts["connection broken at a pulse"] += 1
+            if self._random.random() < 0.5:
+                self._keep_pulse(connection)
+            self._break(connection, self._random.randint(1, self.options.session_ms))
+        elif self._keep_pulse(connection):
+            self._tell(connection, c.PulseStands(connection.wishes.standing))
+
+    def _keep_pulse(self, connection: Connection) -> bool:
+        """Have the pulse stand that is wanted, and no other one of this process; says whether it does. One that
+        stood and is gone is not made anew."""
+        wishes, log = connection.wishes, self.log
+        wanted = wishes.pulse
+        if wishes.standing and (wanted is None or wanted.member != wishes.standing):
+            log.drop_pulse(wishes.standing)
+            wishes.standing = ""
+        if wanted is None:
+            return False
+        pulse = log.pulses.get(wanted.member)
+        if pulse is None or pulse.session != connection.session:
+            log.drop_pulse(wanted.member)
+            if wishes.standing:
+                wishes.pulse, wishes.standing = None, ""
+                self._tell(connection, c.PulseGone(wanted.member))
+                return False
+            name = connection.member.name
+            log.drop_pulse(self.registrations.name_life(name, wanted.member))
+            log.make_pulse(wanted.member, name, connection.session)
+            self._see(connection, self._scheduler.now_ms)
+        wishes.standing = wanted.member
+        return True
+
+    def _look_at_pulse(self, connection: Connection) -> None:
+        if self._is_served(connection):
+            was_told = bool(connection.wishes.standing)
+            if self._keep_pulse(connection) and not was_told:
+                self._tell(connection, c.PulseStands(connection.wishes.standing))
+
+    def _check_pulses(self, connection: Connection) -> None:
+        """Look for the pulses that are watched and have not been looked for. Which is gone at the other servers,
+        the client's is going to hear."""
+        wishes, log, now_ms = connection.wishes, self.log, self._scheduler.now_ms
+        if not self._is_served(connection):
+            return
+        for life in wishes.watched:
+            if life in wishes.armed:
+                continue
+            is_shown, stands = log.stands(life, self._see(connection)), log.stands(life, now_ms)
+            if not is_shown:
+                self.counts["pulse hidden by a server that is behind"] += stands
+                self._see(connection, now_ms)
+                if not stands:
+                    self._tell(connection, c.PulseGone(life))
+            elif not stands:
+                self._scheduler.after(self._lag(connection) + 1, self._fire, connection, life)
+            wishes.armed[life] = None
+
+    def _tell_watchers(self, life: str) -> None:
+        """A pulse is gone."""
+        for connection in self._connections:
+            delay_ms = self._watch_delay() + self._lag(connection)
+            if connection.wishes.standing == life:
+                self._scheduler.after(delay_ms, self._look_at_pulse, connection)
+            elif life in connection.wishes.armed:
+                self._scheduler.after(delay_ms, self._fire, connection, life)
+
+    def _fire(self, connection: Connection, life: str) -> None:
+        """A watch fires: look again. If the client is away it does so when it is back."""
+        if connection.wishes.armed.pop(life, self) is None:
+            self._check_pulses(connection)

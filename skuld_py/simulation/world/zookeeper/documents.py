@@ -1,0 +1,134 @@
+"""The partition documents in ZooKeeper: reads, synced or not, and test-and-sets whose outcome may stay unknown.
+
+A read shows what the client's server has; what a node asks for begins with a sync (see
+``node.leadership.consultation``). Without one, a client at the server that is behind reads an old document, though
+never an older one after a newer one.
+
+A test-and-set whose answer is lost is UNCERTAIN (``proposals``). Somebody may write by hand what is no document, and
+put back later what there was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from skuld_py.errors import Malformed
+from skuld_py.model.document import NOBODY, Document
+from skuld_py.model.events import (
+    DocumentRead,
+    DocumentSwapped,
+    Event,
+    Outcome,
+    ReadDocument,
+    ReadFailed,
+    SwapDocument,
+)
+from skuld_py.node.leadership.consultation import Step, steps_of
+from skuld_py.simulation.world.zookeeper.proposals import Proposal, Writes
+from skuld_py.simulation.world.zookeeper.sessions import Connection
+
+SCRIBBLES = (b"", b"{", b"null", b"[]", b"\xff\xfe", b"[" * 50_000, b'{"floor": []}', b'{"epoch": -1}',
+             b'{"seats": 7}', b'{"seats": [7]}', b'{"promises": []}', b'{"epoch": "1"}', b'{"format": 9}',
+             b'{"freeze": {"whom": 1}}')
+"""What an operator may leave where a document was."""
+
+
+@attrs.frozen
+class Write:
+    """What took effect: together the order of epochs. Who scribbles over a document changes its version alone."""
+
+    time_ms: int
+    partition: int
+    version: int
+    document: Document
+
+
+class Documents(Writes):
+    """The service with its documents. ``writes``: every test-and-set that took effect."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*arguments)
+        self.documents: dict[int, tuple[int, Document]] = {}
+        self.writes: list[Write] = []
+        self.on_written: list[Callable[[int, int, Document | None, Document], None]] = []
+        self._scribbles: dict[tuple[int, int], bytes] = {}
+        """What is none, by partition and version."""
+
+    def _read_document(self, connection: Connection, effect: ReadDocument) -> None:
+        failed = ReadFailed(effect.partition)
+        if not self._is_served(connection) or self._random.random() < self.options.failure:
+            self._fail_later(connection, failed)
+            return
+        for step in steps_of(effect):
+            self._see(connection, self._scheduler.now_ms if step is Step.SYNC else 0)
+        write = self._write_at(effect.partition, connection.seen_ms)
+        self.counts["document read at a server that was behind"] += self._lag(connection) > 0
+        self._answer(connection, self._event_of(effect.partition, write), failed)
+
+    def _write_at(self, partition: int, time_ms: int) -> Write | None:
+        """What a server shows that is as new as this."""
+        return next((write for write in reversed(self.writes)
+                     if write.partition == partition and write.time_ms <= time_ms), None)
+
+    def _event_of(self, partition: int, write: Write | None) -> Event:
+        """As the shell reads it."""
+        if write is None:
+            return DocumentRead(partition, -1, NOBODY)
+        raw = self._scribbles.get((partition, write.version))
+        try:
+            document = write.document if raw is None else Document.decode(raw)
+        except Malformed:
+            self.counts["document that is none"] += 1
+            return ReadFailed(partition)
+        return DocumentRead(partition, write.version, document)
+
+    def scribble(self, partition: int, raw: bytes) -> bool:
+        """Put something else where a document is; says whether there is one."""
+        if partition not in self.documents:
+            return False
+        version = self._put(partition, self.documents[partition][1])
+        self._scribbles[partition, version] = raw
+        return True
+
+    def correct(self, partition: int) -> None:
+        """Put back what was there."""
+        version, document = self.documents[partition]
+        if (partition, version) in self._scribbles:
+            self._put(partition, document)
+
+    def heal(self) -> None:
+        """End all of this."""
+        for partition in self.documents:
+            self.correct(partition)
+        super().heal()
+
+    def _put(self, partition: int, document: Document) -> int:
+        version = self.documents.get(partition, (-1, NOBODY))[0] + 1
+        self.documents[partition] = (version, document)
+        self.writes.append(Write(self._scheduler.now_ms, partition, version, document))
+        return version
+
+    def _swap(self, connection: Connection, effect: SwapDocument) -> None:
+        strike, self.before_swap = self.before_swap, None
+        if strike is not None:
+            strike()
+        swapped = DocumentSwapped(effect.partition, effect.document.write_id, Outcome.UNCERTAIN)
+
+        def apply() -> Event | None:
+            if not self._apply(effect):
+                return None
+            return attrs.evolve(swapped, outcome=Outcome.WON, version=effect.version + 1)
+        refused = attrs.evolve(swapped, outcome=Outcome.LOST)
+        self._propose(connection, Proposal("swap", self.options.ambiguity, apply, refused, swapped))
+
+    def _apply(self, effect: SwapDocument) -> bool:
+        version, before = self.documents.get(effect.partition, (-1, None))
+        if version != effect.version:
+            return False
+        document = Document.decode(effect.document.encode())
+        self._put(effect.partition, document)
+        for listener in list(self.on_written):
+            listener(self._scheduler.now_ms, effect.partition, before, document)
+        return True
