@@ -40,6 +40,7 @@ from skuld_py.simulation.faults import Fault, draw_schedule
 from skuld_py.simulation.healing import Healer
 from skuld_py.simulation.hindsight import Hindsight
 from skuld_py.simulation.history import Status
+from skuld_py.simulation.membership import unsettled
 from skuld_py.simulation.monitor import NO_NEED_TO_RAISE
 from skuld_py.simulation.nemesis import Nemesis
 from skuld_py.simulation.options import Options, draw_options, hoarding
@@ -62,6 +63,7 @@ DRAINER_PATIENCE_MS = 5_000
 """A client that gives up before its coordinator does can be handed claims for ever without getting one."""
 TESTED = (m.Enqueue, m.Claim, m.Renew, m.Append, m.Complete)
 LIVENESS = "L healed, the cluster elects, drains and converges in bounded time"
+LOG_IS_SOUND = "L1 entries leave the ring, the joins and the places sound, and make the same of them for everybody"
 CORE_LIVENESS = "L a healed majority elects and drains in bounded time, whatever the others do"
 
 
@@ -243,6 +245,7 @@ class Campaign:
         if uncollected:
             return uncollected
         lacking = [f"{finding.invariant}: {line}" for finding in findings for line in finding.evidence]
+        lacking += unsettled(self.cluster.processes, self.cluster.registry)
         return lacking or self.awaiter.lacks(evidence.going) or self.bell.lacks()
 
     # -- judgement -----------------------------------------------------------------------------
@@ -280,8 +283,9 @@ class Campaign:
             findings.append(Finding(CORE_LIVENESS, False, (core, *self.healer.core_lacks()[:EVIDENCE_MAX])))
         elif not error:
             findings.append(Finding(LIVENESS, False, tuple(self.lacks()[:EVIDENCE_MAX])))
-        findings += [Finding(rule, False, tuple(lines[:EVIDENCE_MAX]))
-                     for rule, lines in self.cluster.monitor.violations.items()]
+        blamed = self.cluster.monitor.violations | ({LOG_IS_SOUND: faults} if (
+            faults := self.cluster.registry.violations) else {})
+        findings += [Finding(rule, False, tuple(lines[:EVIDENCE_MAX])) for rule, lines in blamed.items()]
         return findings
 
     def _nodes(self) -> dict[str, Node]:
@@ -315,9 +319,12 @@ class Campaign:
         """Rare situations that this run has met."""
         cluster = self.cluster
         stores = [process.store for process in cluster.processes.values()]
-        hindsight = Hindsight(cluster.history, cluster.registry.writes, stores,
-                              self.options.parameters.partitions)
-        counts = cluster.registry.counts + cluster.network.counts + Counter({
+        registry = cluster.registry
+        hindsight = Hindsight(cluster.history, registry.writes, stores, self.options.parameters.partitions)
+        counts = registry.counts + registry.log.reference.counts + cluster.network.counts + Counter({
+            "member comes in while a fault strikes": sum(
+                fault.start_ms <= joined_ms <= fault.stop_ms for fault in self.nemesis.struck
+                for joined_ms in registry.joined_ms),
             "node taken out": self.nemesis.counts["leave"],
             "old copy put back": self.nemesis.counts["old copy"],
             "one clock beyond the bound": bool(self.options.skew_excess_ms)})

@@ -237,13 +237,13 @@ class Cluster:
         outgoing: dict[str, list[Message]] = {}
         for effect in effects:
             if type(effect) is Send:
-                if effect.peer not in process.members and type(effect.message) not in _OF_THE_LOG:
-                    self.network.counts["to who is no member"] += 1
-                    continue
                 self.monitor.on_send(process, effect.peer, effect.message)
                 self.guards.on_send(process, effect.peer, effect.message)
                 self.notetaker.on_send(process, effect.peer, effect.message)
-                outgoing.setdefault(effect.peer, []).append(effect.message)
+                if effect.peer in process.members or type(effect.message) in _OF_THE_LOG:
+                    outgoing.setdefault(effect.peer, []).append(effect.message)
+                else:
+                    self.network.counts["to who is no member"] += 1
                 self._tell_of_support(process, effect.message)
             elif type(effect) is Answer:
                 client = effect.client.decode()

@@ -22,12 +22,13 @@ import attrs
 from skuld_py.model import messages as m
 from skuld_py.model.columns import unpack_u64
 from skuld_py.model.document import Document
-from skuld_py.model.events import DocumentRead, Event, ReadFailed, Received, SwapDocument
+from skuld_py.model.events import DocumentRead, ReadFailed, Received, SwapDocument
 from skuld_py.model.history import FAILED, History, decode_history
 from skuld_py.model.ids import split
 from skuld_py.model.limiting import decode_limits
 from skuld_py.model.schedule import SCHEDULE
 from skuld_py.model.setting import LIMITS, decode_setting, setting_key
+from skuld_py.node.process import Told
 from skuld_py.partition.data import tables
 from skuld_py.simulation.checkers.evidence import gives_way
 from skuld_py.simulation.world.disk import MemoryStore
@@ -145,7 +146,7 @@ class Guards:
             if where[1] in suspected or (is_hurt and known < self._promised[where]):
                 self._forget(where)
 
-    def on_turn(self, process: Process, events: Iterable[Event]) -> None:
+    def on_turn(self, process: Process, events: Iterable[Told]) -> None:
         """A node is about to take these events."""
         self._doubted[process.name] = _in_doubt(process.store)
         for event in events:
@@ -380,7 +381,7 @@ class Guards:
         """A node asks for a document, which has this version now."""
         self._reads.setdefault((name, partition), []).append(version)
 
-    def on_news(self, name: str, event: Event) -> None:
+    def on_news(self, name: str, event: Told) -> None:
         """The registry's answer arrives; answers come in the order of the questions."""
         if isinstance(event, DocumentRead | ReadFailed) and self._reads.get((name, event.partition)):
             version = self._reads[name, event.partition].pop(0)

@@ -1,7 +1,7 @@
-"""How the members of a run keep the coordination log, drawn from its seed: patience, lengths, options of scale.
+"""How the members of a run keep the coordination log, drawn from its seed: patience, lengths, options.
 
-The times fit runs of twenty seconds: the log is collected within a run, duties are taken over, and what should have
-shown is looked at again before clients give up.
+The times fit runs of twenty seconds: the log is collected within a run, duties are taken over, and what should
+have shown is looked at again before clients give up.
 """
 
 from __future__ import annotations

@@ -239,7 +239,7 @@ def draw_options(seed: int) -> Options:
     timing = _draw_gathering(stream(seed, "gathering"), _draw_walk(needs, _draw_timing(random)))
     timing = _draw_page_wait(stream(seed, "page wait"), timing)
     timing = _draw_names_told(stream(seed, "names told"), _draw_looks(stream(seed, "looks"), timing))
-    return _draw_log(stream(seed, "log"), _draw_ahead(stream(seed, AHEAD.kind), _draw_horizon(stream(seed, "horizon"), Options(
+    drawn = _draw_ahead(stream(seed, AHEAD.kind), _draw_horizon(stream(seed, "horizon"), Options(
         parameters, nodes, late, timing, _draw_pages(
             stream(seed, "pages"), _draw_tokens(stream(seed, "tokens"), _draw_limits(random)),
             _draw_hoard(stream(seed, "hoards"))),
@@ -259,7 +259,8 @@ def draw_options(seed: int) -> Options:
         kinds + DISK if is_total_loss else kinds,
         random.choice(_PACE_OF_FAULTS_MS), random.choice((0.3, 1.0, 4.0)), random.random() < 0.1,
         random.random() < 0.6, is_total_loss, *_draw_fast(random, nodes, parameters.skew_ms),
-        _draw_retention(stream(seed, "retention"), stream(seed, "archive")), _draw_apart(seed, kinds)))))
+        _draw_retention(stream(seed, "retention"), stream(seed, "archive")), _draw_apart(seed, kinds))))
+    return _draw_log(stream(seed, "log"), drawn)
 
 
 def _draw_log(random: Random, options: Options) -> Options:

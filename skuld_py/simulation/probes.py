@@ -16,10 +16,13 @@ from typing import Any, Protocol
 
 from skuld_py.model import messages as m
 from skuld_py.model.columns import unpack_u64
+from skuld_py.model.coordination import SetPulse
 from skuld_py.model.document import Document
 from skuld_py.model.events import DocumentRead, Session, SessionChanged
 from skuld_py.model.history import History
 from skuld_py.model.ids import partition_of, split
+from skuld_py.model.messages.decisions import Decided
+from skuld_py.model.messages.membership import ReplicaPart, Share
 from skuld_py.model.schedule import SCHEDULE
 from skuld_py.model.setting import PAUSED, YES, decode_setting, setting_key
 from skuld_py.partition.candidacy import SPENT
@@ -65,7 +68,16 @@ REQUIRED = (
     # the registry
     "swap lost", "swap uncertain, applied", "swap uncertain, not applied", "swap uncertain, applied late",
     "swap without quorum", "connection broken at a swap", "session ended", "session ended behind a swap",
-    "session moved", "old list told", "answer too large", "document that is none",
+    "session moved", "answer too large", "document that is none",
+    # the coordination log
+    "append uncertain, applied", "append uncertain, not applied", "append uncertain, applied late",
+    "append without quorum", "connection broken at an append", "session ended behind an append",
+    "connection broken at a pulse", "pulse of a former life removed", "pulse hidden by a server that is behind",
+    "entries hidden by a server that is behind", "entry repeated", "entry late", "joiner told no",
+    "observer gone in the middle of a join", "member comes in while a fault strikes",
+    "member jumps over what was collected", "process joins anew after its session was lost",
+    "applied gc", "applied forget-node", "applied join-direct", "replica fetched of a member",
+    "entry told by a member", "placement decided by another one",
     # moves
     "cohort changed", "new member filled", "leader abdicates", "vote refused on trial", "node taken out",
     "tasks handed on and dropped",
@@ -81,7 +93,8 @@ REQUIRED = (
     "partition sealed", "seal refused", "garbage deleted", "garbage that one keeps",
     "garbage told of to one that has it", "answer: too_old", "page archived", "page no longer on offer",
 )
-OPTIONAL = ("answer: not_ready", "answer: not_leader", "answer: busy", "answer: future_id")
+OPTIONAL = ("wish of a lost session carried out", "answer: not_ready", "answer: not_leader", "answer: busy",
+            "answer: future_id")
 KNOWN = frozenset(REQUIRED) | frozenset(OPTIONAL)
 
 AT_ONCE_MS = 100
@@ -123,6 +136,8 @@ class Probes:
         """When the candidate for an epoch asked for the first page of claims, and for the last one."""
         self._clocks: dict[str, float] = {}
         self._full: dict[str, int] = {}
+        self._lives: dict[str, int] = {}
+        """In which boot a process last began a life as a member."""
         self._deeds: Mapping[str, Callable[[int, str], None]] = {
             "crash": self._on_crash, "start": self._on_start, "pause": self._on_pause,
             "resume": self._on_resume, "suspects": lambda *_: self.hit("memory found lost"),
@@ -145,6 +160,9 @@ class Probes:
             m.Collected: lambda _, who, whom, told: self.hit("garbage that one keeps", told.kept),
             m.Discarded: self._on_discarded,
             m.PutSetting: self._on_put,
+            Share: lambda *_: self.hit("entry told by a member"),
+            ReplicaPart: lambda *_: self.hit("replica fetched of a member"),
+            Decided: lambda *_: self.hit("placement decided by another one"),
             m.PulledSettings: lambda _, who, whom, pulled: self.hit("setting learnt by gossip", pulled.rows),
         }
 
@@ -160,8 +178,15 @@ class Probes:
             arrival = self._arrivals.get(type(detail))
             if arrival is not None:
                 arrival(now_ms, who, whom, detail)
+        elif type(detail) is SetPulse:
+            self._on_life(who)
         elif what in self._deeds and who in self._scene.processes:
             self._deeds[what](now_ms, who)
+
+    def _on_life(self, name: str) -> None:
+        boots = self._scene.processes[name].boots
+        self.hit("process joins anew after its session was lost", self._lives.get(name) == boots)
+        self._lives[name] = boots
 
     def _document(self, partition: int) -> Document | None:
         found = self._scene.registry.documents.get(partition)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import attrs
 
-from skuld_py.config import DEFAULT_LIMITS
+from skuld_py.config import DEFAULT_LIMITS, PLAIN
 from skuld_py.simulation.faults import AHEAD, APART
 from skuld_py.simulation.options import TWINS, Options, Workload
 from skuld_py.simulation.world.scheduler import stream
@@ -80,11 +80,13 @@ def forgetful(seed: int, drawn: Options) -> Options:
 def cramped(seed: int, drawn: Options) -> Options:
     """Messages are small, and many claims are held in one partition while leaders change and voters are damaged.
     Requests and what is read at once are few, as they are beside a message of the usual size. Links are slow: a
-    voter is back before the candidate's next question."""
+    voter is back before the candidate's next question. Members tell each other nothing of the log: such messages
+    have sizes of their own."""
     random = stream(seed, "cramped")
     nodes = tuple(f"n{number}" for number in range(1, 4))
     return attrs.evolve(
         drawn, parameters=attrs.evolve(drawn.parameters, partitions=1, replicas=3), nodes=nodes, late=(),
+        log=attrs.evolve(drawn.log, scaling=(PLAIN,)),
         limits=attrs.evolve(DEFAULT_LIMITS, message_bytes=MESSAGE_BYTES, page_rows=1_000, batch_tasks=5,
                             page_bytes=random.choice((60, 300, 1_000))),
         weather=attrs.evolve(drawn.weather, loss=random.choice((0.0, 0.02)), latency_mean_ms=10.0),

@@ -35,7 +35,7 @@ from skuld_py.simulation.checkers.evidence import Finding
 from skuld_py.simulation.checkers.evidence import judge as judge_rule
 from skuld_py.simulation.history import Hold, Status
 from skuld_py.simulation.world.disk import MemoryStore
-from skuld_py.simulation.world.documents import Write
+from skuld_py.simulation.world.zookeeper.documents import Write
 
 (TASK,) = IdMint(1).mint(1_000, 1, 0)
 HEADER = Header("work").encode()

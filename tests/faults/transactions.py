@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from skuld_py.model.document import Document
-from skuld_py.simulation.world.documents import Write
+from skuld_py.simulation.world.zookeeper.documents import Write
 
 _FILE_HEADER = struct.Struct(">4siq")
 _ENTRY = struct.Struct(">qi")

@@ -24,7 +24,7 @@ from skuld_py.simulation.faults import Fault
 from skuld_py.simulation.history import Call, History, Hold, Status
 from skuld_py.simulation.notes import Note, What
 from skuld_py.simulation.world.disk import MemoryStore
-from skuld_py.simulation.world.documents import Write
+from skuld_py.simulation.world.zookeeper.documents import Write
 
 HEADER = Header("q").encode()
 BODY = encode_body(HEADER, b"payload")

@@ -27,13 +27,13 @@ from skuld_py.model.events import (
 )
 from skuld_py.node.leadership.consultation import Step
 from skuld_py.simulation.trace import Trace
-from skuld_py.simulation.world import documents as registry_model
 from skuld_py.simulation.world.clock import WALL_START_MS, draw_clock
 from skuld_py.simulation.world.disk import MemoryStore
-from skuld_py.simulation.world.documents import Registry
 from skuld_py.simulation.world.network import CALM, Envelope, Network, Weather, between, halves, one_way
 from skuld_py.simulation.world.scheduler import Scheduler, stream
-from skuld_py.simulation.world.zookeeper import Connection, RegistryOptions
+from skuld_py.simulation.world.zookeeper import documents as registry_model
+from skuld_py.simulation.world.zookeeper.registry import Registry
+from skuld_py.simulation.world.zookeeper.sessions import Connection, RegistryOptions
 
 HELLO = (m.Gossip((), ()),)
 

@@ -18,7 +18,7 @@ from skuld_py.simulation.world.clock import Clock
 from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.simulation.world.process import TICKS_MAX, CrashPoint, Process
 from skuld_py.simulation.world.scheduler import Scheduler
-from skuld_py.simulation.world.zookeeper import Connection
+from skuld_py.simulation.world.zookeeper.sessions import Connection
 
 COMMIT_MS = 5
 EARLY, LATE = Send("peer", m.Gossip((), ())), Send("peer", m.Kept(1, b""))

@@ -2,9 +2,10 @@
 
 The machine is the real one, a node with its membership, and takes its turns through ``take_turn``, the very
 function of the real loop. What the log says of the cluster is heeded before anything of the turn leaves, as there:
-whom the process speaks with and whom it hears. A commit takes time while messages without a promise are already on their way. A crash before it loses the
-staged writes and all promises; a crash right after it loses only the promises. A commit that fails
-ends the process. A paused process keeps its memory while its inbox fills and its clock runs on.
+whom the process speaks with and whom it hears. A commit takes time while messages without a promise are already on
+their way. A crash before it loses the staged writes and all promises; a crash right after it loses only the
+promises. A commit that fails ends the process. A paused process keeps its memory while its inbox fills and its
+clock runs on.
 
 Each start goes through ``prepare``, and a record that cannot be read through ``note_damage``, as in the real
 shell: the partition is marked and the machine started over within the same millisecond.
@@ -16,6 +17,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Protocol
 
+from skuld_py.cluster.member.membership import Membership
 from skuld_py.errors import Corrupt
 from skuld_py.model.coordination import Announce
 from skuld_py.model.document import Member

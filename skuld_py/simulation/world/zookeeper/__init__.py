@@ -1,1 +1,1 @@
-"""One ZooKeeper for all plays: sessions, documents, nodes' entries, and the coordination log, under the same faults."""
+"""The one ZooKeeper of all plays: sessions, documents, nodes' entries, the coordination log, and their faults."""

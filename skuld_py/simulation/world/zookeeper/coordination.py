@@ -7,8 +7,8 @@ watches is looked at again. A look goes to the client's server, which may be beh
 taken for missing there is another look, at what all servers have agreed on.
 
 With a loss of the session all that was wished is void, and so is what the process asks for until it is connected
-again. What it asks for later in ignorance of the loss, since it was told while a turn was under way, is carried out
-in the new session: the real shell cannot tell it apart.
+again. What it asks for later in ignorance of the loss, since it was told while a turn was under way, is carried
+out in the new session: the real shell cannot tell it apart.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Coordination(Documents):
 
     def _begin_anew(self, connection: Connection) -> None:
         self.registrations.keep(connection)
-        is_standing = self._keep_pulse(connection)
+        self._keep_pulse(connection)
         self._tell(connection, SessionChanged(Session.CONNECTED))
-        if is_standing:
-            self._tell(connection, c.PulseStands(connection.wishes.standing))
+        connection.wishes.is_told = False
+        self._tell_pulse(connection)
         self._go_on(connection)
 
     def _go_on(self, connection: Connection) -> None:
@@ -69,7 +69,7 @@ class Coordination(Documents):
             return
         match effect:
             case c.SetPulse():
-                wishes.pulse = effect
+                wishes.pulse, wishes.is_told = effect, False
                 self._ask(connection, self._set_pulse, effect)
             case c.DropPulse():
                 wishes.pulse = None
@@ -86,6 +86,7 @@ class Coordination(Documents):
 
     def _want(self, connection: Connection, wanted: Wanted) -> None:
         effect, wishes = wanted.effect, connection.wishes
+        self.counts["wish of a lost session carried out"] += wanted.is_stale
         earlier = wishes.outstanding.get(type(effect))
         if earlier is not None and not (wanted.is_stale or earlier.is_stale):
             self.log.reference.blame(f"{connection.member.name} asks for a second {type(effect).__name__}")
@@ -118,8 +119,9 @@ class Coordination(Documents):
                 self._write_origin(connection, effect, wanted)
             case c.SweepEntries(nodes):
                 del connection.wishes.outstanding[c.SweepEntries]
-                documents = (self.documents.get(partition, (-1, NOBODY))[1] for partition in range(self._partitions))
-                self.counts["entry of a node swept up"] += self.registrations.sweep(nodes, self.log.pulses, documents)
+                documents = [self.documents.get(number, (-1, NOBODY))[1] for number in range(self._partitions)]
+                swept = self.registrations.sweep(nodes, self.log.pulses, documents)
+                self.counts["entry of a node swept up"] += swept
 
     # -- the log -------------------------------------------------------------------------------
 
@@ -202,38 +204,45 @@ class Coordination(Documents):
             if self._random.random() < 0.5:
                 self._keep_pulse(connection)
             self._break(connection, self._random.randint(1, self.options.session_ms))
-        elif self._keep_pulse(connection):
-            self._tell(connection, c.PulseStands(connection.wishes.standing))
+        else:
+            self._look_at_pulse(connection)
 
-    def _keep_pulse(self, connection: Connection) -> bool:
-        """Have the pulse stand that is wanted, and no other one of this process; says whether it does. One that
-        stood and is gone is not made anew."""
+    def _keep_pulse(self, connection: Connection) -> None:
+        """Have the pulse stand that is wanted, and no other one of this process. One that stood and is gone is not
+        made anew."""
         wishes, log = connection.wishes, self.log
         wanted = wishes.pulse
         if wishes.standing and (wanted is None or wanted.member != wishes.standing):
             log.drop_pulse(wishes.standing)
             wishes.standing = ""
         if wanted is None:
-            return False
+            return
         pulse = log.pulses.get(wanted.member)
         if pulse is None or pulse.session != connection.session:
             log.drop_pulse(wanted.member)
             if wishes.standing:
                 wishes.pulse, wishes.standing = None, ""
                 self._tell(connection, c.PulseGone(wanted.member))
-                return False
+                return
             name = connection.member.name
-            log.drop_pulse(self.registrations.name_life(name, wanted.member))
+            former = self.registrations.name_life(name, wanted.member)
+            self.counts["pulse of a former life removed"] += former in log.pulses
+            log.drop_pulse(former)
             log.make_pulse(wanted.member, name, connection.session)
             self._see(connection, self._scheduler.now_ms)
         wishes.standing = wanted.member
-        return True
 
     def _look_at_pulse(self, connection: Connection) -> None:
         if self._is_served(connection):
-            was_told = bool(connection.wishes.standing)
-            if self._keep_pulse(connection) and not was_told:
-                self._tell(connection, c.PulseStands(connection.wishes.standing))
+            self._keep_pulse(connection)
+            self._tell_pulse(connection)
+
+    def _tell_pulse(self, connection: Connection) -> None:
+        """Say that the pulse stands, once."""
+        wishes = connection.wishes
+        if wishes.standing and not wishes.is_told:
+            wishes.is_told = True
+            self._tell(connection, c.PulseStands(wishes.standing))
 
     def _check_pulses(self, connection: Connection) -> None:
         """Look for the pulses that are watched and have not been looked for. Which is gone at the other servers,

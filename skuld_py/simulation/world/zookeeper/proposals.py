@@ -29,6 +29,11 @@ class Proposal:
     uncertain: News
     wanted: Wanted | None = None
 
+    @property
+    def article(self) -> str:
+        """Before the kind, in the names of what is counted."""
+        return "an" if self.kind[0] in "aeiou" else "a"
+
 
 class Writes(Service):
     """The service, with writes whose outcome may stay unknown."""
@@ -63,7 +68,7 @@ class Writes(Service):
             return
         is_ambiguous = self._random.random() < proposal.doubt
         if is_ambiguous and self._random.random() < 0.3:
-            self.counts[f"connection broken at a{'n' * (proposal.kind[0] in 'aeiou')} {proposal.kind}"] += 1
+            self.counts[f"connection broken at {proposal.article} {proposal.kind}"] += 1
             self._break(connection, self._random.randint(1, self.options.session_ms * 3 // 2))
             connection.is_stalled = True
             self._propose(connection, proposal)
@@ -82,7 +87,7 @@ class Writes(Service):
         if made is not None and is_ambiguous:
             self.counts[f"{proposal.kind} uncertain, applied"] += 1
             if self._random.random() < 0.3:
-                self.counts[f"session ended behind a {proposal.kind}"] += 1
+                self.counts[f"session ended behind {proposal.article} {proposal.kind}"] += 1
                 self.expire(connection)
             made = proposal.uncertain
         answer = made if made is not None else proposal.refused

@@ -56,10 +56,18 @@ class Reference:
         """Play the next entry, and judge it."""
         played = self._player(self.newest, position, raw)
         self._played[position] = raw, self.newest, played
-        self.counts[f"entry {played.outcome.value}"] += 1
-        self.counts["joins aborted"] += len(played.replica.aborted) > len(self.newest.aborted)
+        self._count(played)
         self._judge(played, raw, pulses)
         self.newest = played.replica
+
+    def _count(self, played: Played) -> None:
+        self.counts[f"entry {played.outcome.value}"] += 1
+        self.counts["joiner told no"] += len(played.replica.aborted) > len(self.newest.aborted)
+        command = played.entry.command if played.entry is not None else None
+        if played.outcome is Outcome.APPLIED and command is not None:
+            self.counts[f"applied {command.kind}"] += 1
+            self.counts["observer gone in the middle of a join"] += isinstance(command, Leave) and bool(
+                self.newest.joins.joiner_of(command.member))
 
     def _judge(self, played: Played, raw: bytes, pulses: Collection[str]) -> None:
         at, old, new = played.position, self.newest, played.replica
@@ -90,7 +98,7 @@ class Reference:
                 self.blame(f"{name} plays at {position} what never stood there")
                 return self._player(replica, position, raw)
             self.counts["plays"] += 1
-            self.counts["jumps"] += last is not None and replica is not last
+            self.counts["member jumps over what was collected"] += last is not None and replica is not last
             played = known[2]
             if replica is not known[1]:
                 own = self._player(replica, position, raw)

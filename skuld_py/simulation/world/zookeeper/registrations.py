@@ -1,4 +1,4 @@
-"""The entries of nodes (``nodes/NAME``): what a data directory is judged by, and which life of a node is the newest.
+"""The entries of nodes (``nodes/NAME``): what a data directory is judged by, and the newest life of a node.
 
 Kept as ``runtime.zookeeper.presence`` keeps them, and swept up as ``runtime.zookeeper.entry_sweep`` does.
 """
@@ -42,12 +42,12 @@ class Registrations:
         self._entries[name] = attrs.evolve(known, life=life)
         return known.life if known.life != life else ""
 
-    def sweep(self, placed: Collection[str], pulses: Collection[str], documents: Iterable[Document | None]) -> int:
+    def sweep(self, placed: Collection[str], pulses: Collection[str], documents: Iterable[Document]) -> int:
         """Remove the entries of nodes that are not placed, do not live, and whose vote no partition needs; none
         while a partition has no voters. Says how many."""
         found = [name for name, entry in self._entries.items() if name not in placed and entry.life not in pulses]
         for document in documents:
-            if document is None or not document.seats:
+            if not document.seats:
                 return 0
             needed = (document.leader, *document.cohort, *document.learners)
             found = [name for name in found if name not in needed]

@@ -33,6 +33,8 @@ class Registry(Coordination):
     def __init__(self, scheduler: Scheduler, random: Random, options: RegistryOptions,
                  base: Replica | None = None, player: Player = play, partitions: int = 1) -> None:
         self.violations: list[str] = []
+        self.joined_ms: list[int] = []
+        """When somebody became a member."""
         self._operations = 0
         reference = Reference(base or Replica(), player, self.violations.append)
         super().__init__(reference, partitions, scheduler, random, options)
@@ -68,6 +70,14 @@ class Registry(Coordination):
     def registration(self, name: str) -> Registration | None:
         """What is registered under a node's name."""
         return self.registrations.get(name)
+
+    def put_entry(self, raw: bytes) -> int:
+        """An entry stands; whoever waits for it is told, once its server knows."""
+        members = self.replica.members
+        position = super().put_entry(raw)
+        if self.replica.members is not members and self.replica.members.keys() - members.keys():
+            self.joined_ms.append(self._scheduler.now_ms)
+        return position
 
     # -- what operators do -----------------------------------------------------------------------
 

@@ -39,6 +39,8 @@ class Wishes:
     pulse: SetPulse | None = None
     standing: str = ""
     """The pulse that stood once in this session."""
+    is_told: bool = False
+    """Whether the process was told that it stands."""
     watched: tuple[str, ...] = ()
     armed: dict[str, None] = attrs.field(factory=dict)
     """Ids whose pulse has been looked for, and whose end the server would tell."""
@@ -50,6 +52,6 @@ class Wishes:
 
     def void(self) -> None:
         """The session is lost."""
-        self.pulse, self.standing, self.watched = None, "", ()
+        self.pulse, self.standing, self.is_told, self.watched = None, "", False, ()
         self.armed.clear()
         self.outstanding.clear()
