@@ -6,11 +6,10 @@ from random import Random
 
 import pytest
 
-from simulation.test_models import HELLO, Service, alive, network, outcomes
+from simulation.test_models import HELLO, Service, network, outcomes
+from skuld_py.cluster.log.replica import Replica
 from skuld_py.model.events import (
     DocumentRead,
-    MembersChanged,
-    NodesChanged,
     Outcome,
     ReadDocument,
     ReadFailed,
@@ -34,7 +33,9 @@ from skuld_py.simulation.options import draw_options
 from skuld_py.simulation.profiles import apply_profile
 from skuld_py.simulation.trace import Trace
 from skuld_py.simulation.world.network import Weather, ring
-from skuld_py.simulation.world.scheduler import stream
+from skuld_py.simulation.world.scheduler import Scheduler, stream
+from skuld_py.simulation.world.zookeeper.registry import Registry
+from skuld_py.simulation.world.zookeeper.sessions import RegistryOptions
 
 APART_KINDS = tuple(habit.kind for habit in APART)
 ROOMY = next(seed for seed in range(1_000) if apply_profile(seed, draw_options(seed)) == draw_options(seed)
@@ -265,64 +266,42 @@ def test_an_answer_that_is_too_large_breaks_the_connection_and_leaves_a_swap_unc
     assert [event.document.write_id for event in news if isinstance(event, DocumentRead)] == ["a"]
 
 
-def test_a_server_that_lags_tells_old_lists_and_never_older_ones_than_before() -> None:
-    service = Service(session_ms=1_000, watch_ms=0)
-    service.news("n2")
-    service.registry.lag("n2", 5_000)
-    service.registry.expire(service.n1)
-    service.registry.close(service.n1)
-    service.wait(2_000)
-    assert alive(service.news("n2")) in ([], ["n1.1", "n2.1"])
-    service.wait(8_000)
-
-    assert alive(service.news("n2")) == ["n2.1"]
-
-
-def test_a_synced_read_brings_the_lists_up_to_date() -> None:
+def test_a_synced_read_brings_all_that_a_client_sees_up_to_date() -> None:
     service = Service(watch_ms=0)
-    service.registry.close(service.n1)
     service.registry.lag("n2", 60_000)
-    service.wait(10_000)
-    service.news("n2")
+    service.append(service.n1, 0)
+    service.wait(100)
+    assert service.read(service.n2, 0).entries == ()
     service.registry.request(service.n2, ReadDocument(0))
     service.wait(100)
-    service.registry.cut(service.n2)
-    service.wait(1_999)
-    service.registry.mend(service.n2)
-    service.wait(1_000)
 
-    assert alive(service.news("n2")) == ["n2.1"]
+    assert len(service.read(service.n2, 0).entries) == 1
 
 
-def test_what_a_lagging_server_told_is_put_right_when_it_has_caught_up() -> None:
-    service = Service(watch_ms=0)
-    service.news("n2")
-    service.registry.lag("n2", 3_000)
-    service.registry.register("n9")
-    service.registry._tell_all("nodes")
-    service.wait(1_000)
-    old = [event.nodes for event in service.news("n2") if isinstance(event, NodesChanged)]
-    service.wait(4_000)
-    new = [event.nodes for event in service.news("n2") if isinstance(event, NodesChanged)]
+def test_a_node_that_is_taken_out_is_placed_no_more_until_it_is_put_back() -> None:
+    registry = Registry(Scheduler(1), Random(1), RegistryOptions(), Replica(replicas=1))
+    registry.found(("n1", "n2"))
+    registry.set_leaving("n2", True)
+    assert registry.nodes == ("n1",)
+    registry.set_leaving("n1", True)
+    assert registry.nodes == ("n1",), "a copy needs a place"
+    registry.set_leaving("n2", False)
 
-    assert old == [("n1", "n2")]
-    assert new == [("n1", "n2", "n9")]
-    assert service.registry.counts["old list told"] == 1
+    assert registry.nodes == ("n1", "n2")
 
 
-def test_a_node_that_is_taken_out_is_listed_as_leaving_until_it_is_put_back() -> None:
-    service = Service()
-    service.news("n1")
-    service.registry.set_leaving("n2", True)
-    service.wait(500)
+def test_an_operator_who_finds_zookeeper_out_of_order_tries_again() -> None:
+    scheduler = Scheduler(1)
+    registry = Registry(scheduler, Random(1), RegistryOptions(), Replica(replicas=1))
+    registry.found(("n1", "n2"))
+    registry.freeze()
+    registry.set_leaving("n2", True)
+    scheduler.run(500)
+    assert registry.nodes == ("n1", "n2")
+    registry.thaw()
+    scheduler.run(1_000)
 
-    news = [event for event in service.news("n1") if isinstance(event, NodesChanged | MembersChanged)]
-    assert news == [NodesChanged(("n1",), ("n2",))]
-    service.registry.set_leaving("n2", False)
-    service.wait(500)
-
-    news = [event for event in service.news("n1") if isinstance(event, NodesChanged | MembersChanged)]
-    assert news == [NodesChanged(("n1", "n2"))]
+    assert registry.nodes == ("n1",)
 
 
 def test_the_pace_and_the_kinds_of_faults_differ_from_seed_to_seed() -> None:

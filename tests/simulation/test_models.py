@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from random import Random
 
 import attrs
@@ -9,15 +10,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skuld_py.cluster.log.commands import Command, Leave, RetireNode
+from skuld_py.cluster.log.entries import Entry
 from skuld_py.errors import Corrupt
 from skuld_py.model import messages as m
+from skuld_py.model.coordination import (
+    Append,
+    Appended,
+    AppendUncertain,
+    DropPulse,
+    EntriesRead,
+    OriginWritten,
+    PulseGone,
+    PulseStands,
+    ReadEntries,
+    SetPulse,
+    SweepEntries,
+    WatchPulses,
+    WriteOrigin,
+)
 from skuld_py.model.document import NOBODY, Document, Member, seats_of
 from skuld_py.model.events import (
     DocumentRead,
     DocumentSwapped,
-    Event,
-    MembersChanged,
-    NodesChanged,
     Outcome,
     ReadDocument,
     ReadFailed,
@@ -33,9 +48,11 @@ from skuld_py.simulation.world.network import CALM, Envelope, Network, Weather, 
 from skuld_py.simulation.world.scheduler import Scheduler, stream
 from skuld_py.simulation.world.zookeeper import documents as registry_model
 from skuld_py.simulation.world.zookeeper.registry import Registry
-from skuld_py.simulation.world.zookeeper.sessions import Connection, RegistryOptions
+from skuld_py.simulation.world.zookeeper.sessions import Connection, News, RegistryOptions
 
 HELLO = (m.Gossip((), ()),)
+LATER = RetireNode("none")
+"""An entry that changes nothing but the list of failures."""
 
 
 # -- time --------------------------------------------------------------------------------------------
@@ -335,22 +352,45 @@ def test_digests_tell_stores_apart() -> None:
 
 
 class Service:
-    """A registry and two clients of it, n1 and n2, settled."""
+    """A ZooKeeper and two clients of it, n1 and n2, each with a pulse, settled."""
 
     def __init__(self, **options: float) -> None:
         self.scheduler = Scheduler(4)
         self.registry = Registry(self.scheduler, Random(5), attrs.evolve(RegistryOptions(), **options))
-        self.heard: dict[str, list[Event]] = {"n1": [], "n2": []}
+        self.heard: dict[str, list[News]] = {"n1": [], "n2": []}
         self.n1, self.n2 = self.join("n1"), self.join("n2")
         self.wait(1_000)
 
     def join(self, name: str, boot: int = 1) -> Connection:
-        return self.registry.connect(Member(name, "h", 1, f"{name}.{boot}"), self.heard[name].append)
+        """A client that lets a pulse stand in each of its sessions."""
+        member, lives, standing = Member(name, "h", 1, f"{name}.{boot}"), count(1), dict[int, None]()
+
+        def deliver(event: News) -> None:
+            self.heard[name].append(event)
+            if event == SessionChanged(Session.CONNECTED) and connection.session not in standing:
+                standing[connection.session] = None
+                self.registry.request(connection, SetPulse(f"{name}.{boot}~{next(lives)}", member))
+        connection = self.registry.connect(member, deliver, boot)
+        return connection
+
+    def alive(self) -> list[str]:
+        """The boots whose pulse stands."""
+        return sorted(life.partition("~")[0] for life in self.registry.log.pulses)
+
+    def append(self, connection: Connection, seq: int, command: Command = LATER) -> None:
+        self.registry.request(connection, Append(seq, Entry(connection.member.name, seq, command).encode()))
+
+    def read(self, connection: Connection, start: int, wait_ms: int = 500) -> EntriesRead:
+        """What a reading comes to."""
+        self.news(connection.member.name)
+        self.registry.request(connection, ReadEntries(start, 9, True, wait_ms))
+        self.wait(wait_ms + 1_000)
+        return next(event for event in self.news(connection.member.name) if isinstance(event, EntriesRead))
 
     def wait(self, time_ms: int) -> None:
         self.scheduler.run(self.scheduler.now_ms + time_ms)
 
-    def news(self, name: str) -> list[Event]:
+    def news(self, name: str) -> list[News]:
         news, self.heard[name] = list(self.heard[name]), self.heard[name]
         self.heard[name].clear()
         return news
@@ -363,25 +403,15 @@ class Service:
         self.registry.request(connection, SwapDocument(0, version, document))
 
 
-def alive(events: list[Event]) -> list[str]:
-    """The members of the newest news."""
-    news = [event for event in events if isinstance(event, MembersChanged)]
-    return [member.boot for member in news[-1].members] if news else []
-
-
-def outcomes(events: list[Event]) -> list[Outcome]:
+def outcomes(events: list[News]) -> list[Outcome]:
     return [event.outcome for event in events if isinstance(event, DocumentSwapped)]
 
 
-def test_a_client_hears_of_nodes_and_members_then_of_its_session() -> None:
+def test_a_client_hears_of_its_session_and_then_of_its_pulse() -> None:
     service = Service()
 
-    news = service.news("n2")
-
-    assert isinstance(news[0], NodesChanged) and isinstance(news[1], MembersChanged)
-    assert news[2] == SessionChanged(Session.CONNECTED)
-    assert NodesChanged(("n1", "n2")) in news
-    assert alive(news) == ["n1.1", "n2.1"]
+    assert service.news("n2") == [SessionChanged(Session.CONNECTED), PulseStands("n2.1~1")]
+    assert service.alive() == ["n1.1", "n2.1"]
 
 
 def test_a_short_cut_suspends_and_costs_nothing_else() -> None:
@@ -393,7 +423,7 @@ def test_a_short_cut_suspends_and_costs_nothing_else() -> None:
     service.registry.mend(service.n1)
     service.wait(500)
 
-    assert service.sessions("n1") == [Session.CONNECTED]
+    assert service.news("n1") == [SessionChanged(Session.CONNECTED), PulseStands("n1.1~1")]
     assert service.registry.counts["session ended"] == 0
 
 
@@ -403,12 +433,12 @@ def test_a_long_cut_loses_the_session_and_the_client_learns_it_only_afterwards()
     service.registry.cut(service.n1)
     service.wait(10_000)
     assert service.sessions("n1") == [Session.SUSPENDED]
-    assert alive(service.news("n2")) == ["n2.1"]
+    assert service.alive() == ["n2.1"]
     service.registry.mend(service.n1)
     service.wait(500)
 
     assert service.sessions("n1") == [Session.LOST, Session.CONNECTED]
-    assert alive(service.news("n2")) == ["n1.1", "n2.1"]
+    assert service.alive() == ["n1.1", "n2.1"]
 
 
 def test_a_process_that_stood_still_learns_late_that_it_is_out() -> None:
@@ -417,26 +447,27 @@ def test_a_process_that_stood_still_learns_late_that_it_is_out() -> None:
     service.registry.silence(service.n1)
     service.wait(3_000)
     assert service.sessions("n1") == []
-    assert alive(service.news("n2")) == ["n2.1"]
+    assert service.alive() == ["n2.1"]
     service.registry.wake(service.n1)
     service.wait(500)
 
     assert service.sessions("n1") == [Session.SUSPENDED, Session.LOST, Session.CONNECTED]
 
 
-def test_a_dead_process_goes_by_its_timeout_and_its_successor_comes_at_once() -> None:
+def test_a_dead_process_goes_by_its_timeout_or_when_its_successor_comes() -> None:
     service = Service(session_ms=1_000)
-    service.news("n2")
     service.registry.close(service.n1)
     service.wait(500)
-    assert alive(service.news("n2")) == []
+    assert service.alive() == ["n1.1", "n2.1"]
     service.join("n1", boot=2)
-    service.wait(200)
-    assert alive(service.news("n2")) == ["n1.2", "n2.1"]
+    service.wait(50)
+    assert service.alive() == ["n1.2", "n2.1"]
+    assert service.registry.counts["pulse of a former life removed"] == 1
+    service.registry.close(service.n2)
     service.wait(5_000)
 
-    assert alive(service.news("n2")) == []
-    assert service.registry.counts["session ended"] == 1
+    assert service.alive() == ["n1.2"]
+    assert service.registry.counts["session ended"] == 2
 
 
 def test_the_server_may_end_a_session_under_a_healthy_client() -> None:
@@ -570,30 +601,163 @@ def test_a_cut_loses_the_answer_of_a_swap_that_was_applied() -> None:
     assert outcomes(service.news("n1")) == [Outcome.UNCERTAIN]
 
 
-def test_watches_tell_several_changes_as_one() -> None:
-    service = Service(watch_ms=200)
+def watched(service: Service) -> str:
+    """n2 watches the pulse of n1, whose life is given."""
+    life, = [life for life in service.registry.log.pulses if life.startswith("n1")]
+    service.registry.request(service.n2, WatchPulses((life,)))
+    service.wait(100)
     service.news("n2")
-    for boot in (2, 3):
-        service.registry.close(service.n1)
-        service.n1 = service.join("n1", boot)
-        service.wait(10)
-    service.wait(3_000)
-
-    news = [event for event in service.news("n2") if isinstance(event, MembersChanged)]
-    assert len(news) == 1
-    assert alive(list(news)) == ["n1.3", "n2.1"]
+    return life
 
 
-def test_news_of_a_moment_in_which_nobody_could_be_told_come_later() -> None:
+def test_a_watch_tells_once_that_a_pulse_is_gone() -> None:
+    service = Service()
+    life = watched(service)
+    service.registry.expire(service.n1)
+    service.wait(1_000)
+
+    assert service.news("n2") == [PulseGone(life)]
+
+
+def test_a_watch_that_nobody_could_be_told_by_is_armed_again_and_finds_the_pulse_gone() -> None:
     service = Service(session_ms=3_000, watch_ms=0)
-    service.news("n2")
+    life = watched(service)
     service.registry.expire(service.n1)
     service.registry.freeze()
     service.wait(2)
     service.registry.thaw()
     service.wait(1_000)
 
-    assert alive(service.news("n2")) == ["n1.1", "n2.1"]
+    assert PulseGone(life) in service.news("n2")
+
+
+def test_a_pulse_that_a_server_does_not_know_yet_is_not_taken_for_gone() -> None:
+    service = Service(watch_ms=0)
+    service.registry.lag("n2", 60_000)
+    service.wait(2_000)
+    service.registry.expire(service.n1)
+    service.wait(500)
+    life = watched(service)
+    assert service.registry.counts["pulse hidden by a server that is behind"] == 1
+    service.registry.lag("n2", 3_000)
+    service.registry.log.drop_pulse(life)
+    service.wait(1_000)
+    assert service.news("n2") == []
+    service.wait(3_000)
+
+    assert service.news("n2") == [PulseGone(life)]
+
+
+def test_a_pulse_that_stood_is_not_made_anew() -> None:
+    service = Service()
+    service.news("n1")
+    service.registry.log.drop_pulse("n1.1~1")
+    service.wait(500)
+
+    assert service.news("n1") == [PulseGone("n1.1~1")]
+    assert service.alive() == ["n2.1"]
+
+
+def test_an_entry_wakes_who_waits_for_it_and_a_reading_ends_when_its_time_is_up() -> None:
+    service = Service()
+    assert service.read(service.n2, 0) == EntriesRead(0, (), is_end=True)
+    service.registry.request(service.n2, ReadEntries(0, 9))
+    service.wait(100)
+    service.append(service.n1, 0)
+    service.wait(500)
+
+    assert Appended(0, 0) in service.news("n1")
+    assert service.news("n2") == [EntriesRead(0, ((0, service.registry.log.entries[0]),), is_end=True)]
+
+
+def test_who_reads_at_a_server_that_is_behind_sees_entries_later_and_never_fewer_than_before() -> None:
+    service = Service(watch_ms=0)
+    service.append(service.n1, 0)
+    service.wait(6_000)
+    service.registry.lag("n2", 5_000)
+    service.append(service.n1, 1)
+    service.wait(100)
+    found = service.read(service.n2, 0)
+    assert len(found.entries) == 1 and found.is_end
+    assert service.registry.counts["entries hidden by a server that is behind"] > 0
+    assert service.read(service.n2, 1).entries == ()
+    service.wait(5_000)
+
+    assert len(service.read(service.n2, 1).entries) == 1
+
+
+def test_who_reads_what_was_collected_is_told_where_the_entries_go_on() -> None:
+    service = Service()
+    for seq in range(5):
+        service.append(service.n1, seq)
+        service.wait(100)
+    log = service.registry.log
+    service.registry.request(service.n1, WriteOrigin(3, log.reference.at(3).text(), 4))
+    service.wait(100)
+
+    assert OriginWritten(3, True) in service.news("n1")
+    assert [*log.entries] == [4] and log.origin[0] == 3
+    assert service.read(service.n2, 1) == EntriesRead(1, ((4, log.entries[4]),), is_missing=True)
+    assert service.registry.violations == []
+
+
+def test_doubtful_appends_are_of_both_kinds() -> None:
+    service = Service(doubt=1.0)
+    for seq in range(40):
+        service.append(service.n1, seq)
+        service.wait(5_000)
+
+    counts = service.registry.counts
+    assert counts["append uncertain, applied"] > 5 and counts["append uncertain, not applied"] > 5
+    assert counts["append uncertain, applied late"] > 0
+    assert sum(isinstance(event, AppendUncertain) for event in service.news("n1")) > 20
+
+
+def test_with_a_lost_session_all_wishes_are_void() -> None:
+    service = Service(session_ms=1_000)
+    service.registry.request(service.n1, ReadEntries(0, 9, True, 60_000))
+    service.wait(100)
+    service.registry.expire(service.n1)
+    service.wait(100)
+    assert service.n1.wishes.outstanding == {}
+    service.news("n1")
+    service.append(service.n2, 0)
+    service.wait(1_000)
+
+    assert service.news("n1") == []
+
+
+def test_what_nobody_may_ask_for_is_found_out() -> None:
+    service = Service()
+    for _ in range(2):
+        service.registry.request(service.n1, ReadEntries(0, 9))
+    service.registry.request(service.n2, DropPulse())
+    service.wait(100)
+    service.append(service.n2, 0)
+
+    assert service.registry.violations == ["n1 asks for a second ReadEntries", "n2 appends without a pulse"]
+
+
+def test_an_eviction_of_one_that_lives_is_found_out() -> None:
+    service = Service()
+    service.append(service.n1, 0, Leave("n2.1~1"))
+    service.wait(100)
+
+    assert service.registry.violations == ["entry 0: n1 evicts n2.1~1, which lives"]
+
+
+def test_an_entry_of_a_node_that_is_forgotten_is_swept_up_once_no_partition_needs_it() -> None:
+    service = Service(session_ms=500)
+    service.registry.close(service.n2)
+    service.wait(2_000)
+    for _ in range(2):
+        assert service.registry.registration("n2") is not None
+        service.registry.request(service.n1, SweepEntries(("n1",)))
+        service.wait(100)
+        service.registry.documents[0] = (0, Document(1, "n1", "boot", seats_of(("n1",)), "w"))
+
+    assert service.registry.registration("n2") is None
+    assert service.registry.registration("n1") is not None
 
 
 # -- trace -------------------------------------------------------------------------------------------
