@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mutants.mutant import Mutant, mutant
+from mutants.mutant import Edit, Mutant, mutant
+from skuld_py.simulation.hearing import NEWS_AT_ONCE
 
 MEMBERSHIP, READING, OUTBOX, COLLECTING, SLOTS, GC, DERIVING, TELLING = (
     f"cluster/{name}.py" for name in (
@@ -21,12 +22,35 @@ def broken(name: str, rule: str, file: str, old: str, new: str, *tests: str, inv
     return mutant(name, rule, file, old, new, invariant, *named, seeds=0)
 
 
+PROCESS = "node/process.py"
+KEEP_NEWS = (Edit(PROCESS, "        self._membership = membership\n",
+                  "        self._membership = membership\n        self._kept: list[Event] = []\n"),
+             Edit(PROCESS, "                wishes += self._node.step(now_ms, effect.event)\n",
+                  "                self._kept.append(effect.event)\n"))
+KEPT = "*(wish for _ in [*self._kept] for wish in self._node.step(now_ms, self._kept.pop(0)))"
+NODES_OWN = "        return self._node.step(now_ms, cast(Event, event))\n"
+
+
+def kept_back(name: str, rule: str, order: str) -> Mutant:
+    """News that the process keeps for the node's next step, which a few seeds must notice."""
+    edit = Edit(PROCESS, NODES_OWN, f"        return [{order}]\n")
+    return Mutant(name, rule, (*KEEP_NEWS, edit), "L3", seeds=5, guard=NEWS_AT_ONCE)
+
+
 def swept(name: str, rule: str, old: str, new: str, test: str) -> Mutant:
     """One edit of the sweep that its test on ZooKeeper must notice."""
     return mutant(name, rule, "runtime/zookeeper/entry_sweep.py", old, new, "L2", SWEEPS + test, seeds=0)
 
 
 MUTANTS: tuple[Mutant, ...] = (
+    kept_back("news-a-turn-late", "news of the log wait for the node's next event",
+              f"{KEPT}, *self._node.step(now_ms, cast(Event, event))"),
+    kept_back("news-behind-the-nodes-own", "the node takes another event before the news of the log",
+              f"*self._node.step(now_ms, cast(Event, event)), {KEPT}"),
+    mutant("ticked-on-old-news", "a node is woken before its membership, which has news for it", PROCESS,
+           "return [*first, *self._node.step(now_ms, Ticked())]",
+           "return [*self._node.step(now_ms, Ticked()), *(self._membership_step(now_ms, Ticked()) if is_due else ())]",
+           "L3", "tests/node/test_process.py::test_news_that_come_with_a_tick_are_told_before_the_tick", seeds=0),
     broken("joins-before-the-end", "a joiner asks before it has read the log", MEMBERSHIP,
            "now_ms >= self._join_ms and self._reader.is_at_end:", "now_ms >= self._join_ms:",
            "test_it_asks_for_its_pulse_before_all_else_and_for_the_origin_before_the_entries"),

@@ -137,6 +137,17 @@ def test_the_membership_is_not_woken_before_its_own_time(monkeypatch: pytest.Mon
     assert node.told[-2:] == [Ticked(), Ticked()]
 
 
+def test_news_that_come_with_a_tick_are_told_before_the_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    node, process, _ = joined()
+    due_ms = process._membership.deadline()
+    assert due_ms is not None
+    lost = SessionChanged(Session.LOST)
+    monkeypatch.setattr(Membership, "step", lambda self, now_ms, event: [Announce(lost)])
+
+    process.step(due_ms, Ticked())
+    assert node.told[-2:] == [lost, Ticked()]
+
+
 def test_it_departs_by_an_entry_of_its_own() -> None:
     _, process, _ = joined()
     appends = [wish for wish in process.depart(9) if isinstance(wish, Append)]
