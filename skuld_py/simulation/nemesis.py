@@ -37,6 +37,8 @@ SLOW_MS = (10, 200)
 LAG_MS = (20, 2_000)
 REPLAYED = (1, 40)
 LOOK_MS = 100
+DEPOSE_MS = 1_500
+"""How often leaders are deposed until a node is told of a vote of its own."""
 CORRUPTED = (1, 1, 2, 10)
 VOTER_RECORDS = 5
 """So many of its newest histories turn unreadable when a voter is damaged."""
@@ -258,8 +260,8 @@ class Nemesis:
     def _put_back(self, fault: Fault) -> bool:
         """A node dies and comes back with what it had earlier in the same start. Only where each partition has had
         a leader elected with its vote since, which is what a node can be told of: so the leaders of now lose their
-        sessions. They do so again when it starts, and it hears nothing from the registry for a while. Counted when
-        it happens."""
+        sessions, and those after them, for who is deposed has no vote itself until it is a member again. They do
+        so once more when it starts, and it hears nothing from the registry for a while. Counted when it happens."""
         process = self._process(fault)
         if not process.is_up or self._victim.options.has_churn:
             return False
@@ -268,17 +270,19 @@ class Nemesis:
         def put_back() -> None:
             if process.starts != starts:
                 return
-            told = self._told_of(process, copy)
+            told, now_ms = self._told_of(process, copy), self._victim.scheduler.now_ms
             if not told or not self._may_hurt(process):
-                if self._victim.scheduler.now_ms < fault.stop_ms:
-                    self._later(self._victim.scheduler.now_ms + LOOK_MS, put_back)
+                if (now_ms - fault.start_ms) % DEPOSE_MS < LOOK_MS:
+                    self._depose()
+                if now_ms < fault.stop_ms:
+                    self._later(now_ms + LOOK_MS, put_back)
                 return
             process.crash()
             process.store.restore(copy)
             self._victim.atlas.note_old_copy(process.name, told)
             self._victim.note("nemesis", "put back", process.name)
-            self._note_strike(attrs.evolve(fault, start_ms=self._victim.scheduler.now_ms))
-            now_ms, blind_ms = self._victim.scheduler.now_ms, self._draw(fault, LAG_MS)
+            self._note_strike(attrs.evolve(fault, start_ms=now_ms))
+            blind_ms = self._draw(fault, LAG_MS)
             self._victim.cut_registry(process.name)
             self._later(now_ms + self._draw(fault, REBOOT_MS), self._victim.restart, process.name)
             self._later(now_ms + blind_ms, self._victim.mend_registry, process.name)

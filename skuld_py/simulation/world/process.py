@@ -251,7 +251,7 @@ class Process:
         events, self._inbox = self._inbox, []
         now_ms = self.clock.read(self._world.scheduler.now_ms)
         self.turns += 1
-        self.losses = self.connection.losses if self.connection is not None else 0
+        self.losses = self.connection.handed if self.connection is not None else 0
         self._world.before_turn(self, events)
         try:
             turn = take_turn(machine, now_ms, events)

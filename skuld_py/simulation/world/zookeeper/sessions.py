@@ -73,7 +73,8 @@ class Connection:
     asked_ms: int = 0
     told_ms: int = 0
     losses: int = 0
-    """How often the process was handed a LOST."""
+    """How often the client said LOST; and how many of these the process was handed."""
+    handed: int = 0
     wishes: Wishes = attrs.field(factory=Wishes)
 
 
@@ -256,6 +257,7 @@ class Service:
             self._tell(connection, SessionChanged(Session.SUSPENDED))
         if connection.session:
             self._tell(connection, SessionChanged(Session.LOST))
+            connection.losses += 1
             connection.wishes.void()
         self._sessions += 1
         connection.session = self._sessions
@@ -333,7 +335,7 @@ class Service:
 
     def _hand_over(self, connection: Connection, event: News) -> None:
         if not connection.is_closed:
-            connection.losses += event == _LOST
+            connection.handed += event == _LOST
             connection.deliver(event)
 
     def _break(self, connection: Connection, back_ms: int) -> None:
