@@ -2,13 +2,11 @@
 
 Everything that leaves a machine passes through ``let_out`` here, which is where the monitor
 listens. Nodes and clients are endpoints of one network; what a node gets from a client is ``Asked``,
-from a peer ``Received``. As the real loop does, a process writes to members alone and hears nodes that are placed,
-but for messages about the coordination log, which pass between any two.
+from a peer ``Received``.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
@@ -17,23 +15,17 @@ import attrs
 from skuld_py.cluster.log.lives import Lives
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.member.membership import Membership
-from skuld_py.cluster.scale.decisions import computed
 from skuld_py.cluster.scale.derivation import scheme_of
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused
-from skuld_py.model.coordination import Announce
 from skuld_py.model.document import NOBODY, Member
 from skuld_py.model.events import (
     Answer,
-    Asked,
-    Compute,
     ReadDocument,
-    Received,
     Send,
     SwapDocument,
 )
-from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, ClaimPage, Message, Vote
-from skuld_py.model.messages.membership import COORDINATION_MESSAGES
+from skuld_py.model.messages import ClaimPage, Message, Vote
 from skuld_py.node.life.identity import Start
 from skuld_py.node.life.start import prepare
 from skuld_py.node.node import Node
@@ -55,19 +47,19 @@ from skuld_py.simulation.world.lateness import Envelope
 from skuld_py.simulation.world.network import Network
 from skuld_py.simulation.world.process import Process
 from skuld_py.simulation.world.scheduler import Scheduler, stream
+from skuld_py.simulation.world.wiring import Wiring
 from skuld_py.simulation.world.zookeeper.registry import Registry
-from skuld_py.simulation.world.zookeeper.sessions import Connection, News
+from skuld_py.simulation.world.zookeeper.sessions import News
 from skuld_py.wire import codec, envelopes
 
 LATEST_MS = 15_000
 COMPUTING_MS = 300
 """Longest time that a computation beside the loop takes."""
-_OF_THE_LOG = frozenset(COORDINATION_MESSAGES)
 
 MakeNode = Callable[[Options, Member, MemoryStore, Random], Node]
 
 
-class Cluster:
+class Cluster(Wiring):
     """Nodes, network, registry, and the records kept of them."""
 
     def __init__(self, seed: int, options: Options, make_node: MakeNode, trace: Trace, horizon_ms: int) -> None:
@@ -77,13 +69,13 @@ class Cluster:
         self.make_node = make_node
         self.make_store: Callable[[], MemoryStore] = MemoryStore
         self.trace = trace
-        self.scheduler = Scheduler(seed)
-        self.network = Network(self.scheduler, seed, options.weather)
+        scheduler = Scheduler(seed)
+        super().__init__(
+            scheduler, Network(scheduler, seed, options.weather),
+            Registry(scheduler, stream(seed, "registry"), options.registry, Replica.base(options.parameters),
+                     partitions=self.partitions), stream(seed, "computing"), COMPUTING_MS)
         self.network.translate = over_the_wire if options.is_on_wire else None
-        self.registry = Registry(self.scheduler, stream(seed, "registry"), options.registry,
-                                 Replica.base(options.parameters), partitions=self.partitions)
         self.history = History()
-        self.processes: dict[str, Process] = {}
         self.monitor = Monitor(options.parameters, self.processes, self.history, self._voters_of,
                                lambda: self.scheduler.now_ms)
         self.notetaker = NoteTaker(self.scheduler, self.processes)
@@ -108,7 +100,6 @@ class Cluster:
         self.is_repaired = False
         """Whether the wrong clock, if there is one, has been set right."""
         self._horizon_ms = horizon_ms
-        self._registry_cuts: Counter[str] = Counter()
         self._clocks: dict[str, Clock] = {}
         """Clocks that were set and not read since."""
         self._randoms = {name: stream(seed, f"node {name}") for name in options.nodes}
@@ -126,8 +117,7 @@ class Cluster:
             self.registry.found(tuple(name for name in self.options.nodes if name not in late))
         for name in self.options.nodes:
             clock = self.clock(name, f"clock {name}")
-            self.processes[name] = Process(name, self, clock, self.make_store())
-            self.network.attach(name, self._deliverer(self.processes[name]))
+            self.attach(Process(name, self, clock, self.make_store()))
             at_ms = spread.randint(0, 200) if name not in late else spread.randint(1_000, LATEST_MS)
             self.scheduler.at(at_ms, self.restart, name)
 
@@ -151,19 +141,6 @@ class Cluster:
         for name in [name for name, ahead_ms in self.ahead_ms.items() if ahead_ms]:
             self.processes[name].crash()
             self.set_ahead(name, 0)
-
-    def _deliverer(self, process: Process) -> Callable[[str, Envelope], None]:
-        def deliver(sender: str, messages: Envelope) -> None:
-            is_peer = sender in self.processes
-            for message in messages:
-                if not message.roles & (ROLE_NODE if is_peer else ROLE_CLIENT):
-                    raise AssertionError(f"{sender} may not send {message}")
-                if is_peer and not (process.knows(sender) or type(message) in _OF_THE_LOG):
-                    self.network.counts["of a stranger"] += 1
-                    continue
-                self.note(sender, "->", process.name, message)
-                process.receive(Received(sender, message) if is_peer else Asked(sender.encode(), message))
-        return deliver
 
     # -- the world of a process ------------------------------------------------------------------
 
@@ -201,21 +178,6 @@ class Cluster:
             options.settings, reference.base, self.options.parameters.cluster_id, scaling,
             scheme_of(scaling, self.partitions), reference.player_of(name))
 
-    def connect(self, process: Process, member: Member) -> Connection:
-        """Open its registry session."""
-        def deliver(event: News) -> None:
-            self.note("registry", "->", process.name, event)
-            self.guards.on_news(process.name, event)
-            process.receive(event)
-        connection = self.registry.connect(member, deliver, process.starts)
-        if self._registry_cuts[process.name] > 0:
-            self.registry.cut(connection)
-        return connection
-
-    def disconnect(self, connection: Connection) -> None:
-        """The registry's side of a death."""
-        self.registry.close(connection)
-
     def before_turn(self, process: Process, events: Sequence[Told]) -> None:
         """Look at what a machine is about to take."""
         self.guards.on_turn(process, events)
@@ -240,10 +202,8 @@ class Cluster:
                 self.monitor.on_send(process, effect.peer, effect.message)
                 self.guards.on_send(process, effect.peer, effect.message)
                 self.notetaker.on_send(process, effect.peer, effect.message)
-                if effect.peer in process.members or type(effect.message) in _OF_THE_LOG:
+                if self.is_dialled(process, effect.peer, effect.message):
                     outgoing.setdefault(effect.peer, []).append(effect.message)
-                else:
-                    self.network.counts["to who is no member"] += 1
                 self._tell_of_support(process, effect.message)
             elif type(effect) is Answer:
                 client = effect.client.decode()
@@ -252,32 +212,27 @@ class Cluster:
                 self.probes.on_answer(operation, effect.message)
                 outgoing.setdefault(client, []).append(effect.message)
             else:
-                self._carry_out(process, effect)
+                self.carry_out(process, effect)
         for name, messages in outgoing.items():
             for envelope in self._fitting(process.name, name, messages):
                 self.network.send(process.name, name, envelope)
 
-    def _carry_out(self, process: Process, effect: Wish) -> None:
-        """What is no message."""
-        if isinstance(effect, Announce):
-            self.note(process.name, "announces", "", effect.event)
-        elif isinstance(effect, Compute):
-            work_ms = self._jitters[process.name].randint(1, COMPUTING_MS)
-            self.scheduler.after(work_ms, self._give_result, process, process.boots, effect)
-        elif process.connection is not None and not isinstance(effect, Send | Answer):
-            self.note(process.name, "asks", "registry", effect)
-            if isinstance(effect, SwapDocument):
-                self.notetaker.on_swap(process, effect)
-                self.guards.on_swap(process, effect)
-            elif isinstance(effect, ReadDocument):
-                version = self.registry.documents.get(effect.partition, (-1, NOBODY))[0]
-                self.guards.on_read_asked(process.name, effect.partition, version)
-            is_stale = process.losses != process.connection.losses
-            self.registry.request(process.connection, effect, is_stale)
+    def on_news(self, name: str, event: News) -> None:
+        """For the guards."""
+        self.guards.on_news(name, event)
 
-    def _give_result(self, process: Process, boots: int, wish: Compute) -> None:
-        if process.boots == boots:
-            process.receive(computed(wish))
+    def on_request(self, process: Process, effect: Wish) -> None:
+        """For those who look on."""
+        if isinstance(effect, SwapDocument):
+            self.notetaker.on_swap(process, effect)
+            self.guards.on_swap(process, effect)
+        elif isinstance(effect, ReadDocument):
+            version = self.registry.documents.get(effect.partition, (-1, NOBODY))[0]
+            self.guards.on_read_asked(process.name, effect.partition, version)
+
+    def on_parted(self) -> None:
+        """For the probes."""
+        self.probes.on_cut()
 
     def _tell_of_support(self, process: Process, message: Message) -> None:
         if isinstance(message, Vote | ClaimPage):
@@ -311,20 +266,6 @@ class Cluster:
             process.clock = self._clocks.pop(name, process.clock)
             process.start()
 
-    def pause(self, name: str) -> None:
-        """Stop a node's process."""
-        process = self.processes[name]
-        if process.is_up and not process.is_paused and process.connection is not None:
-            process.pause()
-            self.registry.silence(process.connection)
-
-    def resume(self, name: str) -> None:
-        """Let it go on."""
-        process = self.processes[name]
-        if process.is_paused and process.connection is not None:
-            self.registry.wake(process.connection)
-            process.resume()
-
     def step_clock(self, name: str, label: str) -> None:
         """Set a node's clock anew; a machine that runs does not see it."""
         self._clocks[name] = self.clock(name, label)
@@ -335,21 +276,6 @@ class Cluster:
         offset_ms = clock.offset_ms + ahead_ms - self.ahead_ms.get(name, 0)
         self.ahead_ms[name] = ahead_ms
         self._clocks[name] = attrs.evolve(clock, offset_ms=offset_ms)
-
-    def cut_registry(self, name: str) -> None:
-        """Part a node from the registry."""
-        self._registry_cuts[name] += 1
-        connection = self.processes[name].connection
-        if connection is not None and self._registry_cuts[name] == 1:
-            self.registry.cut(connection)
-        self.probes.on_cut()
-
-    def mend_registry(self, name: str) -> None:
-        """Join them again, however often they were parted."""
-        was_cut, self._registry_cuts[name] = self._registry_cuts[name] > 0, 0
-        connection = self.processes[name].connection
-        if connection is not None and was_cut:
-            self.registry.mend(connection)
 
 
 def over_the_wire(sender: str, messages: Envelope) -> Envelope:

@@ -102,6 +102,8 @@ class Guards:
         """The newest epoch in which a node handed claims over or recorded some, in all its lives."""
         self._has_read: dict[Where, None] = {}
         """Which documents came to a node in this life."""
+        self._looked: dict[str, tuple[int, int]] = {}
+        """As of which boot and commit of a node the following is: a turn begins with nothing staged."""
         self._doubted: dict[str, Collection[int]] = {}
         """Of which partitions a node's memory was in doubt when its turn began."""
         self._pages: dict[tuple[str, str, int, int, bytes], m.PushClaims] = {}
@@ -148,7 +150,10 @@ class Guards:
 
     def on_turn(self, process: Process, events: Iterable[Told]) -> None:
         """A node is about to take these events."""
-        self._doubted[process.name] = _in_doubt(process.store)
+        state = process.boots, process.store.commits
+        if self._looked.get(process.name) != state:
+            self._looked[process.name] = state
+            self._doubted[process.name] = _in_doubt(process.store)
         for event in events:
             if type(event) is Received:
                 arrival = self._arrivals.get(type(event.message))

@@ -20,40 +20,32 @@ from skuld_py.model.events import (
     NodesChanged,
     Received,
     SessionChanged,
+    Ticked,
 )
+from skuld_py.model.messages.decisions import DECISION_MESSAGES
 from skuld_py.model.messages.membership import COORDINATION_MESSAGES
 from skuld_py.node.process import Process, Told, Wish
 from skuld_py.node.turn import Machine
 
 NEWS_AT_ONCE = "L3 what the membership announces is told to its node in the same step, before anything else"
-_NEWS = (MembersChanged, NodesChanged, SessionChanged)
-_FOR_THE_MEMBERSHIP = frozenset((SessionChanged, Computed, *get_args(CoordinationEvent)))
-_OF_THE_LOG = frozenset(COORDINATION_MESSAGES)
+_HEARD = frozenset((MembersChanged, NodesChanged, SessionChanged, Ticked))
+_FOR_THE_MEMBERSHIP: frozenset[type] = frozenset(
+    (SessionChanged, Computed, *get_args(CoordinationEvent), *COORDINATION_MESSAGES, *DECISION_MESSAGES))
 
 
 class Ear:
-    """A node, and what it was told of the cluster in this step."""
+    """A node, and what it was told of the cluster since somebody last asked; and the ticks among that."""
 
     def __init__(self, node: Machine[Event, Effect]) -> None:
         self.told: list[Event] = []
-        self.is_late = False
-        """Whether it was told something else before that."""
-        self._is_stepped = False
-        self._node = node
+        self._step = node.step
         self.deadline = node.deadline
-
-    def begin(self) -> None:
-        """Another step of the process."""
-        self.told, self.is_late, self._is_stepped = [], False, False
 
     def step(self, now_ms: int, event: Event) -> Sequence[Effect]:
         """Let the node take an event."""
-        if isinstance(event, _NEWS):
+        if type(event) in _HEARD:
             self.told.append(event)
-            self.is_late |= self._is_stepped
-        else:
-            self._is_stepped = True
-        return self._node.step(now_ms, event)
+        return self._step(now_ms, event)
 
 
 class Hearing:
@@ -62,22 +54,28 @@ class Hearing:
     def __init__(self, node: Machine[Event, Effect], membership: Membership, blame: Callable[[str], None]) -> None:
         self._ear = Ear(node)
         self._process = Process(self._ear, membership)
+        self._step = self._process.step
         self._blame = blame
         self.deadline = self._process.deadline
 
     def step(self, now_ms: int, event: Told) -> Sequence[Wish]:
         """Let the process take an event."""
-        ear, kind = self._ear, type(event)
-        ear.begin()
-        wishes = self._process.step(now_ms, event)
-        if ear.told or kind in _FOR_THE_MEMBERSHIP or (kind is Received and type(event.message) in _OF_THE_LOG):  # type: ignore[union-attr]
-            announced = [wish.event for wish in wishes if type(wish) is Announce]
-            if announced != ear.told or ear.is_late:
-                self._blame(f"{kind.__name__}: announced {announced}, told {ear.told}"
-                            f"{' behind other events' * ear.is_late}")
+        wishes, kind = self._step(now_ms, event), type(event)
+        if kind is Received:
+            kind = type(event.message)  # type: ignore[union-attr]
+        if self._ear.told or kind in _FOR_THE_MEMBERSHIP:
+            self._compare(event, wishes)
         return wishes
+
+    def _compare(self, event: Told, wishes: Sequence[Wish]) -> None:
+        told, self._ear.told = self._ear.told, []
+        announced: list[Event] = [wish.event for wish in wishes if type(wish) is Announce]
+        expected = [*announced, event] if isinstance(event, Ticked) else announced
+        if told != expected:
+            self._blame(f"at {type(event).__name__}: announced {announced}, told {told}")
 
     def depart(self, now_ms: int) -> Sequence[Wish]:
         """Let the process leave the log for good."""
-        self._ear.begin()
-        return self._process.depart(now_ms)
+        wishes = self._process.depart(now_ms)
+        self._ear.told = []
+        return wishes

@@ -260,8 +260,8 @@ class Nemesis:
     def _put_back(self, fault: Fault) -> bool:
         """A node dies and comes back with what it had earlier in the same start. Only where each partition has had
         a leader elected with its vote since, which is what a node can be told of: so the leaders of now lose their
-        sessions, and those after them, for who is deposed has no vote itself until it is a member again. They do
-        so once more when it starts, and it hears nothing from the registry for a while. Counted when it happens."""
+        sessions, and those after them, for who is deposed has no vote itself until it is a member again. So do
+        those of when it starts, and it hears nothing from the registry for a while. Counted when it happens."""
         process = self._process(fault)
         if not process.is_up or self._victim.options.has_churn:
             return False

@@ -116,6 +116,8 @@ class Process:
         self._is_turn_due = False
         self._wake_ms: int | None = None
         self._armed_ms = 0
+        self._due_ms: int | None = None
+        """The machine's deadline as of its last turn: it changes with its steps only."""
         self._held: tuple[Action, tuple[object, ...]] | None = None
         self._ticks_at = (-1, 0)
         self._failures_at = (-1, 0)
@@ -301,7 +303,7 @@ class Process:
     def _arm(self) -> None:
         """Have the machine ticked at its deadline. A timer that stands earlier is left to ring."""
         assert self.machine is not None
-        deadline_ms = self.machine.deadline()
+        self._due_ms = deadline_ms = self.machine.deadline()
         if deadline_ms is None or (self._wake_ms is not None and deadline_ms >= self._armed_ms):
             return
         self._armed_ms = deadline_ms
@@ -314,11 +316,8 @@ class Process:
         if self._wake_ms != at_ms:
             return
         self._wake_ms = None
-        assert self.machine is not None
-        deadline_ms = self.machine.deadline()
-        if deadline_ms is None:
-            return
-        if self._is_busy:
+        deadline_ms = self._due_ms
+        if deadline_ms is None or self._is_busy:
             return  # armed again when the commit is through
         if self.clock.when(deadline_ms) > at_ms:
             self._arm()
