@@ -60,9 +60,8 @@ class Hearing:
 
     def step(self, now_ms: int, event: Told) -> Sequence[Wish]:
         """Let the process take an event."""
-        wishes, kind = self._step(now_ms, event), type(event)
-        if kind is Received:
-            kind = type(event.message)  # type: ignore[union-attr]
+        wishes = self._step(now_ms, event)
+        kind = type(event.message) if type(event) is Received else type(event)
         if self._ear.told or kind in _FOR_THE_MEMBERSHIP:
             self._compare(event, wishes)
         return wishes

@@ -76,7 +76,7 @@ class Stage:
 
 def _bare(name: str) -> Process:
     process = Process.__new__(Process)
-    process.name, process.store = name, MemoryStore()
+    process.name, process.store, process.boots = name, MemoryStore(), 1
     return process
 
 
