@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import attrs
-
-from skuld_py.cluster.log.replica import Place, Replica
+from skuld_py.cluster.log.replica import Place
 from skuld_py.cluster.member.membership import Membership
 from skuld_py.cluster.member.news import members_of
 from skuld_py.simulation.world.process import Process
@@ -34,12 +32,8 @@ def _of_the_log(live: Machines, registry: Registry) -> Iterator[str]:
         holder = newest.nodes.get(name, Place()).member
         if machine.me not in newest.members or holder != machine.me:
             yield f"{name} lives as {machine.me or 'nobody'}, and its place says {holder or 'nobody'}"
-        if machine.replica.version != newest.version or not _is_same(machine, newest):
+        if not same(machine.replica, newest):
             yield f"{name} is at {machine.replica.version} of {newest.version}"
-
-
-def _is_same(machine: Membership, newest: Replica) -> bool:
-    return machine.replica is newest or same(attrs.evolve(machine.replica), newest)
 
 
 def _of_pulses(live: Machines, processes: Mapping[str, Process], registry: Registry) -> Iterator[str]:

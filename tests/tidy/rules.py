@@ -75,7 +75,8 @@ WINGS: dict[str, frozenset[str]] = {
     "simulation.clients": frozenset({"simulation.world", "simulation.history", "simulation.options",
                                      "simulation.faults"}),
     "simulation.checkers": frozenset({"simulation.history", "simulation.notes"}),
-    "simulation.coordination": frozenset({"simulation.world", "simulation.trace"}),
+    "simulation.coordination": frozenset({"simulation.world", "simulation.trace", "simulation.hearing",
+                                          "simulation.log_options", "simulation.membership"}),
 }
 ROOMS_OF_WINGS = frozenset({"cluster", "model", "node", "partition", "runtime", "simulation"})
 # The most parts a room may have at its top, wings and modules; and the most floors, each of which imports those

@@ -23,9 +23,13 @@ from skuld_py.simulation.coordination.play import Verdict, run
 FAILURE = 1
 PROGRESS_SECONDS = 5.0
 SEEDS_FOR_PROBES = 500
-REQUIRED = (*(f"fault {kind}" for kind in KINDS), "jumps", "collections", "entry repeated", "entry late",
-            "entry failed", "entry refused", "entry unchanged", "joins aborted", "appends in doubt",
-            "pulses hidden")
+JUMPS, COLLECTIONS = "member jumps over what was collected", "applied gc"
+REQUIRED = (*(f"fault {kind}" for kind in KINDS), JUMPS, COLLECTIONS, "entry repeated", "entry late",
+            "entry failed", "entry refused", "entry unchanged", "joiner told no", "append uncertain, applied",
+            "append uncertain, not applied", "append uncertain, applied late",
+            "pulse hidden by a server that is behind", "entries hidden by a server that is behind",
+            "wish of a lost session carried out",
+            "observer gone in the middle of a join", "pulse of a former life removed")
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
@@ -62,7 +66,7 @@ def report(verdict: Verdict, mix: str | None = None) -> None:
     print(f"seed {verdict.seed}: {'passed' if verdict.passed else 'FAILED'}  {verdict.options.summary()}")
     if verdict.passed:
         print(f"  trace {verdict.hash}, {verdict.stats['entries']} entries, {verdict.stats['lives']} lives,"
-              f" {verdict.stats['jumps']} jumps, {verdict.stats['collections']} collections")
+              f" {verdict.stats[JUMPS]} jumps, {verdict.stats[COLLECTIONS]} collections")
         return
     print("\n".join(["last lines:", *verdict.last_lines]))
     for sentence in verdict.violations:
@@ -95,7 +99,7 @@ def play_many(asked: argparse.Namespace, play: Callable[[int], Verdict]) -> int:
 def progress(stats: Counter[str], seconds: float) -> str:
     """How far and how fast."""
     return (f"{stats['runs']} runs in {seconds:.0f} s, {stats['entries']:,} entries, {stats['plays']:,} plays,"
-            f" {stats['lives']:,} lives, {stats['jumps']:,} jumps, {stats['collections']:,} collections")
+            f" {stats['lives']:,} lives, {stats[JUMPS]:,} jumps, {stats[COLLECTIONS]:,} collections")
 
 
 def summarise(stats: Counter[str], failed: list[int]) -> int:

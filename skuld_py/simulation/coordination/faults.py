@@ -7,6 +7,8 @@ that stand still go on, and some of the dead are started again.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from random import Random
 
 import attrs
@@ -24,10 +26,11 @@ from skuld_py.cluster.log.commands import (
 from skuld_py.cluster.log.entries import Entry
 from skuld_py.cluster.log.replica import RULES
 from skuld_py.model.document import Member
-from skuld_py.simulation.coordination.ensemble import Ensemble
 from skuld_py.simulation.coordination.poison import poisoned
-from skuld_py.simulation.coordination.shell import Shell
-from skuld_py.simulation.world.scheduler import Scheduler
+from skuld_py.simulation.coordination.stage import Stage
+from skuld_py.simulation.hearing import Hearing
+from skuld_py.simulation.world.process import Process
+from skuld_py.simulation.world.zookeeper.sessions import Connection
 
 KINDS = {"crash": 4, "crash two neighbours": 2, "crash a joiner and its observer": 2, "restart a joiner": 3,
          "crash all": 1, "start": 4,
@@ -41,29 +44,22 @@ class Faults:
     """``stats`` counts what struck."""
 
     random: Random
-    shells: list[Shell]
-    ensemble: Ensemble
-    scheduler: Scheduler
+    stage: Stage
     stats: Counter[str]
-    departing: list[Shell] = attrs.field(factory=list)
+    departing: list[Process] = attrs.field(factory=list)
     _seq: int = 0
 
     @property
-    def live(self) -> list[Shell]:
-        """The processes that run."""
-        return [shell for shell in self.shells if shell.machine is not None]
-
-    @property
     def is_busy(self) -> bool:
-        """Whether somebody is still on its way out, or a dead session has not ended."""
+        """Whether somebody is still on its way out."""
         self._bury()
         return bool(self.departing)
 
     def _bury(self) -> None:
-        for shell in [*self.departing]:
-            if shell.machine is None or shell.machine.is_out:
-                self.departing.remove(shell)
-                shell.crash()
+        for process in [*self.departing]:
+            if process.membership is None or process.membership.is_out:
+                self.departing.remove(process)
+                process.crash()
 
     def strike(self) -> None:
         """One fault."""
@@ -72,19 +68,25 @@ class Faults:
         self.stats[f"fault {kind}"] += 1
         getattr(self, "_" + kind.replace(" ", "_"))()
 
-    def _one(self) -> Shell | None:
-        live = self.live
+    def _one(self) -> Process | None:
+        live = self.stage.live
         return self.random.choice(live) if live else None
 
-    def _of(self, member: str) -> Shell | None:
-        return next((shell for shell in self.live if shell.machine and shell.machine.me == member), None)
+    def _of(self, member: str) -> Process | None:
+        return next((each for each in self.stage.live if each.membership and each.membership.me == member), None)
 
-    def _down(self, *shells: Shell | None) -> None:
-        for shell in shells:
-            if shell is not None and shell not in self.departing:
-                shell.crash()
+    def _later(self, most_ms: int, start: Callable[[], None]) -> None:
+        self.stage.scheduler.after(self.random.randint(1, most_ms), start)
+
+    def _start_one(self, process: Process) -> Callable[[], None]:
+        return lambda: None if process.is_up else process.start()
+
+    def _down(self, *processes: Process | None) -> None:
+        for process in processes:
+            if process is not None and process not in self.departing:
+                process.crash()
                 if self.random.random() < 0.6:
-                    self.scheduler.after(self.random.randint(1, 5_000), shell.start)
+                    self._later(5_000, self._start_one(process))
 
     # -- deaths --------------------------------------------------------------------------------
 
@@ -92,104 +94,124 @@ class Faults:
         self._down(self._one())
 
     def _crash_two_neighbours(self) -> None:
-        pairs = self.ensemble.newest.ring.pairs
+        pairs = self.stage.registry.replica.ring.pairs
         if pairs:
             watcher = self.random.choice([*pairs])
             self._down(self._of(watcher), self._of(pairs[watcher]))
 
     def _crash_a_joiner_and_its_observer(self) -> None:
-        observers = self.ensemble.newest.joins.observers
+        replica = self.stage.registry.replica
+        observers = replica.joins.observers
         if observers:
             joiner = self.random.choice([*observers])
-            both = [self._of(joiner), self._of(observers[joiner]),
-                    self._of(self.ensemble.newest.ring.after(observers[joiner]))]
-            self._down(*self.random.sample(both, self.random.randint(1, 3)))
+            observer = observers[joiner]
+            three = [self._of(joiner), self._of(observer), self._of(replica.ring.after(observer))]
+            self._down(*self.random.sample(three, self.random.randint(1, 3)))
 
     def _restart_a_joiner(self) -> None:
         """Twice, the second time perhaps after it has asked to be let in; while some are slow to do that."""
-        shell = self._one()
-        if shell is not None and shell not in self.departing:
+        process, scheduler = self._one(), self.stage.scheduler
+        if process is not None and process not in self.departing:
             again_ms = self.random.randint(1, 1_000)
-            for other in self.live:
-                if self.random.random() < 0.5:
-                    other.appends_slowly_until_ms = self.scheduler.now_ms + again_ms
+            for other in self.stage.live:
+                if self.random.random() < 0.5 and other.connection is not None:
+                    other.connection.appends_slowly_until_ms = scheduler.now_ms + again_ms
             for at_ms in (0, again_ms):
-                self.scheduler.after(at_ms, shell.crash)
-                self.scheduler.after(at_ms + self.random.randint(1, 200), shell.start)
+                scheduler.after(at_ms, process.crash)
+                scheduler.after(at_ms + self.random.randint(1, 200), self._start_one(process))
 
     def _crash_all(self) -> None:
-        self._down(*self.live)
+        self._down(*self.stage.live)
 
     def _start(self) -> None:
-        self.random.choice(self.shells).start()
+        self._start_one(self.random.choice([*self.stage.processes.values()]))()
 
     def _depart(self) -> None:
-        shell = self._one()
-        if shell is not None and shell.machine is not None and shell not in self.departing:
-            self.departing.append(shell)
-            shell.act(shell.machine.depart(self.scheduler.now_ms))
+        process, now_ms = self._one(), self.stage.scheduler.now_ms
+        if process is not None and isinstance(process.machine, Hearing) and process not in self.departing:
+            self.departing.append(process)
+            self.stage.act(process, process.machine.depart(process.clock.read(now_ms)))
 
     # -- connections ---------------------------------------------------------------------------
 
+    def _cut(self, most_ms: int) -> Connection | None:
+        process = self._one()
+        if process is None or process.connection is None:
+            return None
+        self.stage.cut_registry(process.name)
+        self._later(most_ms, partial(self.stage.mend_registry, process.name))
+        return process.connection
+
     def _break(self) -> None:
-        if (shell := self._one()) is not None:
-            shell.break_off(self.random.randint(1, 2_000), is_end=False)
+        self._cut(2_000)
 
     def _lose_the_session(self) -> None:
-        if (shell := self._one()) is not None:
-            shell.break_off(self.random.randint(1, 8_000), is_end=True)
+        connection = self._cut(8_000)
+        if connection is not None:
+            self._later(2_000, partial(self.stage.registry.expire, connection))
 
     def _pause(self) -> None:
-        if (shell := self._one()) is not None:
-            shell.pause(self.random.randint(1, 6_000))
+        if (process := self._one()) is not None:
+            self.stage.pause(process.name)
+            self._later(6_000, partial(self.stage.resume, process.name))
 
     def _remove_a_pulse(self) -> None:
-        if self.ensemble.pulses:
-            self.ensemble.drop_pulse(self.random.choice([*self.ensemble.pulses]))
+        log = self.stage.registry.log
+        if log.pulses:
+            log.drop_pulse(self.random.choice([*log.pulses]))
 
     # -- entries -------------------------------------------------------------------------------
 
     def _slots(self) -> None:
-        shell = self._one()
-        if shell is not None and shell.machine is not None:
-            slots = {f"{shell.node}.slot{number}": self.random.choice([(), ("gpu",), ("gpu", "big")])
+        process = self._one()
+        if process is not None and process.membership is not None:
+            slots = {f"{process.name}.slot{number}": self.random.choice([(), ("gpu",), ("gpu", "big")])
                      for number in range(3) if self.random.random() < 0.5}
-            shell.act(shell.machine.set_slots(self.scheduler.now_ms, slots))
+            now_ms = process.clock.read(self.stage.scheduler.now_ms)
+            self.stage.act(process, process.membership.set_slots(now_ms, slots))
 
     def _poison(self) -> None:
         self._seq += 1
-        self.ensemble.append(poisoned(self.random, self._seq), "poisoner")
+        self.stage.registry.put_entry(poisoned(self.random, self._seq))
 
-    def _write(self, command: Command) -> None:
+    def write(self, command: Command) -> None:
+        """An operator's entry."""
         self._seq += 1
-        self.ensemble.append(Entry("operator", self._seq, command).encode(), "operator")
+        self.stage.registry.put_entry(Entry("operator", self._seq, command).encode())
 
     def _strange_entry(self) -> None:
         """A step of a join that nobody asked for: of somebody that lives, has left, or never was."""
-        newest = self.ensemble.newest
+        newest = self.stage.registry.replica
         known = [*newest.members, *newest.joiners, *newest.left, "n99~1"]
         one, other = self.random.choice(known), self.random.choice(known)
         node = one.partition("~")[0]
-        self._write(self.random.choice([NotifyJoin(one), AcceptJoin(other, one), AbortJoin(one),
-                                        PrepareJoin(one, Member(node, "127.0.0.1", 1, "boot"))]))
+        self.write(self.random.choice([NotifyJoin(one), AcceptJoin(other, one), AbortJoin(one),
+                                       PrepareJoin(one, Member(node, "127.0.0.1", 1, "boot"))]))
 
     def _operator_leaves_somebody(self) -> None:
-        if self.ensemble.newest.members:
-            self._write(Leave(self.random.choice([*self.ensemble.newest.members])))
+        members = self.stage.registry.replica.members
+        if members:
+            self.write(Leave(self.random.choice([*members])))
 
     def _retire(self) -> None:
-        if self.ensemble.newest.nodes:
-            self._write(RetireNode(self.random.choice([*self.ensemble.newest.nodes]), self.random.random() < 0.5))
+        nodes = self.stage.registry.replica.nodes
+        if nodes:
+            self.write(RetireNode(self.random.choice([*nodes]), self.random.random() < 0.5))
 
     def _raise_the_rules(self) -> None:
-        self._write(SetRules(RULES))
+        self.write(SetRules(RULES))
 
     # -- the end -------------------------------------------------------------------------------
 
     def heal(self) -> None:
-        """Start some of the dead again; at least one in most runs. The rest comes back by itself."""
-        for shell in self.shells:
-            if shell.machine is None and self.random.random() < 0.6:
-                shell.start()
-        if not self.live and self.random.random() < 0.9:
-            self.random.choice(self.shells).start()
+        """Bring all connections back, and start some of the dead again; at least one in most runs."""
+        stage = self.stage
+        stage.registry.options = stage.options.calm
+        stage.network.weather = attrs.evolve(stage.options.weather, loss=0.0, repeat=0.0)
+        for name, process in stage.processes.items():
+            stage.resume(name)
+            stage.mend_registry(name)
+            if not process.is_up and self.random.random() < 0.6:
+                process.start()
+        if not stage.live and self.random.random() < 0.9:
+            self._start()

@@ -21,9 +21,10 @@ from skuld_py.cluster.placement import Placement, place
 from skuld_py.cluster.scale.derivation import scheme_of
 from skuld_py.cluster.scale.versions import Scheme
 from skuld_py.config import Scaling
-from skuld_py.simulation.coordination.ensemble import Ensemble
-from skuld_py.simulation.coordination.process import Process
-from skuld_py.simulation.coordination.verdict import same
+from skuld_py.model.events import NodesChanged
+from skuld_py.simulation.world.process import Process
+from skuld_py.simulation.world.zookeeper.reference import same
+from skuld_py.simulation.world.zookeeper.registry import Registry
 
 PARTITIONS = 8
 
@@ -36,49 +37,42 @@ def scheme(scaling: Scaling, commands: Mapping[str, type[Command]]) -> Scheme | 
 
 
 class Onlooker:
-    """Looks at processes; what is wrong goes to the ensemble's violations, what was met to ``stats``."""
+    """Looks at processes; what is wrong goes to the registry's violations, what was met to ``stats``."""
 
-    def __init__(self, ensemble: Ensemble, stats: Counter[str]) -> None:
-        self._ensemble = ensemble
+    def __init__(self, registry: Registry, stats: Counter[str]) -> None:
+        self._registry = registry
         self._stats = stats
         self._seen: dict[str, Replica] = {}
 
-    def look(self, process: Process) -> None:
-        """After a step."""
-        machine = process.machine
+    def look(self, process: Process, told: NodesChanged | None) -> None:
+        """After a turn, in which the node was last told this of the nodes."""
+        machine, reference, name = process.membership, self._registry.log.reference, process.name
         if machine is None or machine.scheme is None:
             return
-        replica, placement, node = machine.replica, machine.placement, process.node
-        is_new, self._seen[node] = self._seen.get(node) is not replica, replica
-        if is_new and not same(replica, self._at(replica.version)):
-            self._violate(f"{node} has another replica at {replica.version}")
+        replica, placement = machine.replica, machine.placement
+        is_new, self._seen[name] = self._seen.get(name) is not replica, replica
+        if is_new and not same(replica, reference.at(replica.version)):
+            self._violate(f"{name} has another replica at {replica.version}")
         if placement is not None:
             version, lists = placement
             self._stats["entries ahead of the placement"] += is_new and version < replica.version
-            if lists != right(self._at(version)):
-                self._violate(f"{node} has another placement at {version}")
-        news = process.told_nodes
-        if news is not None and news.placement != _right(news.nodes, replica.replicas):
-            self._violate(f"the node {node} was told a placement of other nodes")
+            if lists != right(reference.at(version)):
+                self._violate(f"{name} has another placement at {version}")
+        if told is not None and told.placement != _right(told.nodes, replica.replicas):
+            self._violate(f"the node {name} was told a placement of other nodes")
 
-    def lacks(self, process: Process) -> list[str]:
+    def lacks(self, process: Process, told: NodesChanged | None) -> list[str]:
         """What the node is still to be told."""
-        machine, newest = process.machine, self._ensemble.newest
+        machine, newest = process.membership, self._registry.replica
         if machine is None:
             return []
         expected = nodes_of(newest)
         if machine.scheme is not None:
             expected = attrs.evolve(expected, placement=right(newest))
-        return [] if process.told_nodes == expected else [f"{process.node} was told {process.told_nodes}"]
-
-    def _at(self, version: int) -> Replica:
-        """The replica of that position, or of the last one before it that was given to an entry."""
-        while version >= 0 and version not in self._ensemble.reference:
-            version -= 1
-        return self._ensemble.reference[version] if version >= 0 else self._ensemble.base
+        return [] if told == expected else [f"{process.name} was told {told}"]
 
     def _violate(self, sentence: str) -> None:
-        self._ensemble.violations.append(sentence)
+        self._registry.violations.append(sentence)
 
 
 def right(replica: Replica) -> Placement:

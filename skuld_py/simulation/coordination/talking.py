@@ -13,12 +13,11 @@ import attrs
 
 from skuld_py.config import Scaling
 from skuld_py.simulation.coordination.options import Options, draw
-from skuld_py.simulation.coordination.play import DAMAGED_MIN, ENTRIES_MAX, Run, Verdict, World
+from skuld_py.simulation.coordination.play import DAMAGED_MIN, ENTRIES_MAX, Run, Verdict
+from skuld_py.simulation.coordination.stage import World
+from skuld_py.simulation.log_options import QUICK
 from skuld_py.simulation.world.scheduler import stream
 
-QUICK = Scaling(gather_ms=5, knock_ms=400, knock_again_ms=60, knock_pause_ms=100, found_ms=300, part_ms=200,
-                snapshot_ms=500, fanout=3, rounds=4, silence_ms=2_000, gap_ms=150, digest_every=8)
-"""Nothing is on."""
 MIXES: dict[str, Scaling] = {
     "direct": attrs.evolve(QUICK, direct_join=True),
     "transfer": attrs.evolve(QUICK, transfer=True),
@@ -41,7 +40,7 @@ def options_of(seed: int, mix: str) -> Options:
         settings, members = attrs.evolve(options.settings, length_max=ENTRIES_MAX), options.members + DAMAGED_MIN
         options = attrs.evolve(options, members=members, settings=settings, drives=False, is_damaged=True)
         scaling = (MIXES[mix],) * members
-    return attrs.evolve(options, scaling=scaling, weather=attrs.evolve(options.weather, dropped=dropped))
+    return attrs.evolve(options, scaling=scaling, weather=attrs.evolve(options.weather, loss=dropped))
 
 
 def run(seed: int, mix: str, listener: Callable[[str], None] | None = None, world: World | None = None) -> Verdict:

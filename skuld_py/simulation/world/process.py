@@ -184,7 +184,7 @@ class Process:
             damaged = self.store.damaged()
 
     def _settle_in(self) -> None:
-        self._arm()
+        self.arm()
         self._plan_turn()
 
     def crash(self) -> None:
@@ -260,7 +260,7 @@ class Process:
         except Corrupt as problem:
             self._start_over(problem)
             return
-        self._heed(turn.late)
+        self.heed(turn.late)
         if turn.early:
             self._world.let_out(self, turn.early)
         if not self.store.is_staged:
@@ -271,7 +271,8 @@ class Process:
             self._is_busy = True
             self._call_later(self._world.commit_ms(self), self._commit, turn.late)
 
-    def _heed(self, wishes: list[Wish]) -> None:
+    def heed(self, wishes: Sequence[Wish]) -> None:
+        """Take note of whom there is to speak with, and to hear."""
         for wish in wishes:
             if type(wish) is Announce:
                 if isinstance(wish.event, MembersChanged):
@@ -295,12 +296,12 @@ class Process:
     def _speak(self, late: list[Wish]) -> None:
         if late:
             self._world.let_out(self, late)
-        self._arm()
+        self.arm()
         self._plan_turn()
 
     # -- deadlines -----------------------------------------------------------------------------
 
-    def _arm(self) -> None:
+    def arm(self) -> None:
         """Have the machine ticked at its deadline. A timer that stands earlier is left to ring."""
         assert self.machine is not None
         self._due_ms = deadline_ms = self.machine.deadline()
@@ -320,7 +321,7 @@ class Process:
         if deadline_ms is None or self._is_busy:
             return  # armed again when the commit is through
         if self.clock.when(deadline_ms) > at_ms:
-            self._arm()
+            self.arm()
             return
         self._count_ticks(at_ms)
         self._inbox.append(Ticked())

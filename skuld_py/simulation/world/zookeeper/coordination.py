@@ -24,6 +24,8 @@ from skuld_py.simulation.world.zookeeper.registrations import Registrations
 from skuld_py.simulation.world.zookeeper.sessions import Connection
 from skuld_py.simulation.world.zookeeper.wishes import Request, Wanted
 
+SLOW_APPEND_MS = 6_000
+
 
 class Coordination(Documents):
     """The service with the coordination log of one cluster of so many ``partitions``."""
@@ -93,6 +95,8 @@ class Coordination(Documents):
         if type(effect) is c.Append and not (wishes.standing or wanted.is_stale):
             self.log.reference.blame(f"{connection.member.name} appends without a pulse")
         wishes.outstanding[type(effect)] = wanted
+        if type(effect) is c.Append and self._scheduler.now_ms < connection.appends_slowly_until_ms:
+            connection.asked_ms = self._scheduler.now_ms + self._random.randint(0, SLOW_APPEND_MS)
         self._ask(connection, self._serve, wanted)
         if isinstance(effect, c.ReadEntries):
             self._scheduler.after(effect.wait_ms, self._end_waiting, connection, wanted)
@@ -129,6 +133,8 @@ class Coordination(Documents):
         def apply() -> c.Appended:
             if self._random.random() < self.options.skipped:
                 self.log.skip()
+            if self.options.doubled and self._random.random() < self.options.doubled:
+                self._scheduler.after(self._random.randint(0, self.options.late_ms), self.put_entry, effect.raw)
             return c.Appended(effect.seq, self.put_entry(effect.raw))
         self._propose(connection, Proposal("append", self.options.doubt, apply, None,
                                            c.AppendUncertain(effect.seq), wanted))

@@ -45,6 +45,15 @@ class RegistryOptions:
     lost session several appends: beyond a tenth a cluster is busy with itself."""
     skipped: float = 0.0
     """Probability that a number of the log is used up for no entry."""
+    doubled: float = 0.0
+    """Probability of an append that is made a second time, up to ``late_ms`` later."""
+    late_ms: int = 0
+    slow: float = 0.0
+    """Probability of a leg that takes up to ``slow_ms``."""
+    slow_ms: int = 0
+    lagging: float = 0.0
+    """Probability of a look that goes to a server which is behind by up to ``lag_ms``."""
+    lag_ms: int = 0
 
 
 @attrs.define(eq=False)
@@ -75,6 +84,8 @@ class Connection:
     losses: int = 0
     """How often the client said LOST; and how many of these the process was handed."""
     handed: int = 0
+    appends_slowly_until_ms: int = 0
+    """An append that leaves until then takes seconds, and what is asked after it."""
     wishes: Wishes = attrs.field(factory=Wishes)
 
 
@@ -271,13 +282,18 @@ class Service:
         return self._is_reachable(connection) and connection.session in self._open
 
     def _leg(self) -> int:
+        if self.options.slow and self._random.random() < self.options.slow:
+            return self._random.randint(1, self.options.slow_ms)
         return 1 + int(self._random.expovariate(1.0) * self.options.leg_ms)
 
     def _watch_delay(self) -> int:
         return 1 + int(self._random.expovariate(1.0) * self.options.watch_ms)
 
     def _lag(self, connection: Connection) -> int:
-        return self._lags.get(connection.member.name, 0)
+        lag_ms = self._lags.get(connection.member.name, 0)
+        if self.options.lagging and self._random.random() < self.options.lagging:
+            lag_ms = max(lag_ms, self._random.randint(1, self.options.lag_ms))
+        return lag_ms
 
     def _see(self, connection: Connection, least_ms: int = 0) -> int:
         """How new what a client sees is from now on: as new as its server, and not older than before."""
