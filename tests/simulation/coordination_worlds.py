@@ -23,11 +23,12 @@ from skuld_py.cluster.member.membership import Membership
 from skuld_py.cluster.member.reader import Reader
 from skuld_py.cluster.member.watched import watched
 from skuld_py.model import coordination as c
-from skuld_py.model.document import Member
-from skuld_py.simulation.coordination.play import World
 from skuld_py.simulation.coordination.poison import Poison
-from skuld_py.simulation.coordination.shell import Shell
+from skuld_py.simulation.coordination.stage import World
+from skuld_py.simulation.world.zookeeper.registry import Registry
+from skuld_py.simulation.world.zookeeper.sessions import Connection
 
+HIDDEN = "pulse hidden by a server that is behind"
 KNOWN: Mapping[str, type[Command]] = {**COMMANDS, Poison.kind: Poison}
 
 
@@ -114,32 +115,32 @@ def without_taken(replica: Replica, me: str) -> tuple[str, ...]:
 # -- shells that forget ------------------------------------------------------------------------------
 
 
-class NoRearm(Shell):
+class NoRearm(Registry):
     """After a break the watches are not armed again."""
 
-    def _renew(self) -> None:
-        arm, self._arm = self._arm, lambda: None  # type: ignore[method-assign]
-        super()._renew()
-        self._arm = arm  # type: ignore[method-assign]
+    def _go_on(self, connection: Connection) -> None:
+        watched, connection.wishes.watched = connection.wishes.watched, ()
+        super()._go_on(connection)
+        connection.wishes.watched = watched
 
 
-class NoExistenceCheck(Shell):
+class NoExistenceCheck(Registry):
     """A watch is armed without looking whether there is anything to watch."""
 
-    def _arm_one(self, member: str, is_synced: bool = False) -> None:
-        if member in self._wanted and member not in self._armed:
-            self._armed[member] = None
-            self.ensemble.watch(member, self.session, self._on_gone)
+    def _check_pulses(self, connection: Connection) -> None:
+        connection.wishes.armed |= dict.fromkeys(connection.wishes.watched)
 
 
-class Believing(Shell):
-    """A server that lags is believed when it knows of no pulse."""
+class Believing(Registry):
+    """A server that is behind is believed when it knows of no pulse."""
 
-    def _arm_one(self, member: str, is_synced: bool = False) -> None:
-        before = self.ensemble.stats["pulses hidden"]
-        super()._arm_one(member, is_synced)
-        if self.ensemble.stats["pulses hidden"] > before:
-            self._on_gone(member)
+    def _check_pulses(self, connection: Connection) -> None:
+        wishes, before = connection.wishes, self.counts[HIDDEN]
+        unknown = [life for life in wishes.watched if life not in wishes.armed]
+        super()._check_pulses(connection)
+        if self.counts[HIDDEN] > before:
+            for life in unknown:
+                self._tell(connection, c.PulseGone(life))
 
 
 # -- commands and playing ----------------------------------------------------------------------------
@@ -225,8 +226,8 @@ BROKEN: dict[str, World] = {
     "a joiner does not watch its observer": watching(without_observer),
     "an observer does not watch its joiner": watching(without_joiner),
     "who finds no observer watches nobody": watching(without_taken),
-    "no watch armed again after a break": World(shell=NoRearm),
-    "no existence check": World(shell=NoExistenceCheck),
+    "no watch armed again after a break": World(registry=NoRearm),
+    "no existence check": World(registry=NoExistenceCheck),
     "no abort when the observer dies": World(commands={**KNOWN, "leave": KeepingLeave}),
     "numbers of entries not checked": World(player=without_numbers),
     "no jump to the origin": reading(NoJump),
@@ -236,7 +237,3 @@ BROKEN: dict[str, World] = {
     "what was jumped over not made good": World(membership=Forgetful),
     "an entry that fails leaves something": World(player=raising),
 }
-
-
-def member(name: str) -> Member:
-    return Member(name, "127.0.0.1", 1, "boot")

@@ -11,13 +11,14 @@ import pytest
 from simulation.coordination_worlds import BROKEN, KNOWN
 from skuld_py.cluster.log.commands import RetireNode
 from skuld_py.cluster.log.entries import Entry
+from skuld_py.cluster.member.membership import Membership
 from skuld_py.cluster.member.settings import LogSettings
 from skuld_py.simulation.coordination import __main__ as command
 from skuld_py.simulation.coordination.options import Options
-from skuld_py.simulation.coordination.play import Run, World, run
+from skuld_py.simulation.coordination.play import Run, run
 from skuld_py.simulation.coordination.poison import Poison
-from skuld_py.simulation.coordination.shell import Shell
-from skuld_py.simulation.coordination.weather import Weather
+from skuld_py.simulation.coordination.stage import World
+from skuld_py.simulation.world.process import Process
 
 SEEDS, CHUNK = 150, 50
 SEEDS_FOR_BROKEN = 150
@@ -72,8 +73,7 @@ def test_watches_changed_by_deltas_leave_somebody_unwatched() -> None:
 
 def quiet(members: int, world: World = OURS, **settings: int) -> Run:
     """A run without faults, in which a test stages what happens; nobody has started."""
-    options = Options(members, LogSettings(**settings), Weather(), 0, 0, 0, 1, False)
-    return Run(1, world, options)
+    return Run(1, world, Options(members, LogSettings(**settings)))
 
 
 def until(course: Run, holds: Callable[[], bool], ms: int = 30_000) -> None:
@@ -84,31 +84,38 @@ def until(course: Run, holds: Callable[[], bool], ms: int = 30_000) -> None:
         course.scheduler.run(course.scheduler.now_ms + 1)
 
 
-def started(course: Run, *shells: Shell) -> None:
-    for shell in shells:
-        shell.start()
-        until(course, lambda shell=shell: shell.machine.is_in)  # type: ignore[misc]
+def machine_of(process: Process) -> Membership:
+    assert process.membership is not None
+    return process.membership
+
+
+def started(course: Run, *processes: Process) -> None:
+    for process in processes:
+        process.start()
+        until(course, lambda process=process: machine_of(process).is_in)  # type: ignore[misc]
 
 
 def staged_joiner_whose_neighbour_dies(world: World) -> Run:
     """Two members; a third has been notified under one of them when the other dies. It is in all the same, and
     must now watch the one that is left. Then that one dies, too."""
     course = quiet(3, world)
-    joiner, *others = course.shells
+    joiner, *others = course.processes
     started(course, *others)
     joiner.start()
-    replica = lambda: course.ensemble.newest  # noqa: E731
+    replica = lambda: course.registry.replica  # noqa: E731
     until(course, lambda: bool(replica().joins.accepted))
-    observer = replica().joins.observers[joiner.machine.me]  # type: ignore[union-attr]
-    joiner.pause(2_500)
-    staying, = [shell for shell in others if shell.machine and shell.machine.me == observer]
-    dying, = [shell for shell in others if shell is not staying]
-    gone, session = dying.machine.me, dying.session  # type: ignore[union-attr]
+    observer = replica().joins.observers[machine_of(joiner).me]
+    course.stage.pause(joiner.name)
+    course.scheduler.after(1_500, course.stage.resume, joiner.name)
+    staying, = [process for process in others if machine_of(process).me == observer]
+    dying, = [process for process in others if process is not staying]
+    gone, connection = machine_of(dying).me, dying.connection
     dying.crash()
-    course.ensemble.expire(session)
+    assert connection is not None
+    course.registry.expire(connection)
     until(course, lambda: gone in replica().left)
     assert replica().joins.accepted, "the join goes on"
-    until(course, lambda: joiner.machine.is_in)  # type: ignore[union-attr]
+    until(course, lambda: machine_of(joiner).is_in)
     course.scheduler.run(course.scheduler.now_ms + 5_000)
     staying.crash()
     course.scheduler.run(course.scheduler.now_ms + 30_000)
@@ -118,22 +125,22 @@ def staged_joiner_whose_neighbour_dies(world: World) -> Run:
 def test_a_joiner_whose_future_neighbour_dies_watches_who_is_left() -> None:
     course = staged_joiner_whose_neighbour_dies(OURS)
 
-    assert [*course.ensemble.newest.members] == [course.shells[0].machine.me]  # type: ignore[union-attr]
+    assert [*course.registry.replica.members] == [machine_of(course.processes[0]).me]
 
 
 def test_with_watches_changed_by_deltas_it_watches_nobody() -> None:
     course = staged_joiner_whose_neighbour_dies(ONYX)
 
-    assert len(course.ensemble.newest.members) == 2, "the trace of the flaw no longer shows it"
+    assert len(course.registry.replica.members) == 2, "the trace of the flaw no longer shows it"
 
 
 def test_a_whole_ring_of_dead_is_cleared_away_by_whoever_comes() -> None:
     course = quiet(9)
-    started(course, *course.shells[:8])
-    for shell in course.shells:
-        shell.crash()
-    course.shells[8].start()
-    course.shells[0].start()
+    started(course, *course.processes[:8])
+    for process in course.processes:
+        process.crash()
+    course.processes[8].start()
+    course.processes[0].start()
 
     assert course.rest(), course.violations
 
@@ -141,38 +148,40 @@ def test_a_whole_ring_of_dead_is_cleared_away_by_whoever_comes() -> None:
 def test_a_joiner_makes_progress_while_every_observer_is_dead() -> None:
     """What a timer would be for is done by the watches: within seconds of the end of the dead sessions."""
     course = quiet(3)
-    started(course, *course.shells[:2])
-    for shell in course.shells[:2]:
-        shell.crash()
-    last = course.shells[2]
+    started(course, *course.processes[:2])
+    for process in course.processes[:2]:
+        process.crash()
+    last = course.processes[2]
     last.start()
-    until(course, lambda: last.machine is not None and last.machine.is_in, 10_000)
+    until(course, lambda: machine_of(last).is_in, 10_000)
 
 
 def test_a_new_member_starts_from_the_origin_and_one_that_lags_jumps() -> None:
     course = quiet(3, length_max=10, grace=2)
-    one, other, late = course.shells
+    one, other, late = course.processes
+    log = course.registry.log
     started(course, one, other)
-    other.pause(3_000)
-    while not course.ensemble.origin[0] > 20:
-        course.faults._write(attrs.evolve(NOTHING, is_leaving=not course.ensemble.end % 2))
+    course.stage.pause(other.name)
+    while not log.origin[0] > 20:
+        course.faults.write(attrs.evolve(NOTHING, is_leaving=not log.end % 2))
         course.scheduler.run(course.scheduler.now_ms + 20)
-    assert min(course.ensemble.entries) > 10
+    course.stage.resume(other.name)
+    assert min(log.entries) > 10
     started(course, late)
 
     assert course.rest(), course.violations
-    assert course.stats["jumps"] >= 1 and course.stats["plays"] < 3 * course.ensemble.end
+    assert log.reference.counts[command.JUMPS] >= 1 and log.reference.counts["plays"] < 3 * log.end
 
 
 def test_an_entry_that_fails_is_skipped_by_all_alike_and_told() -> None:
     course = quiet(3)
-    started(course, *course.shells)
-    position = course.ensemble.append(POISON, "poisoner")
+    started(course, *course.processes)
+    position = course.registry.put_entry(POISON)
     assert course.rest(), course.violations
 
-    told = [failure.reason for shell in course.shells for failure in shell.machine.replica.failed]  # type: ignore
+    told = [failure.reason for process in course.processes for failure in machine_of(process).replica.failed]
     assert told == ["ValueError"] * 3
-    assert course.ensemble.newest.failed[0].position == position
+    assert course.registry.replica.failed[0].position == position
 
 
 def test_poison_is_known_to_the_worlds_of_the_tests() -> None:

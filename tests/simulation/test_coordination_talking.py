@@ -17,7 +17,7 @@ from skuld_py.cluster.scale.epidemic import Epidemic
 from skuld_py.cluster.scale.transfer import Fetching, Lending, Snapshot
 from skuld_py.model.messages.membership import ReplicaPart
 from skuld_py.simulation.coordination import __main__ as command
-from skuld_py.simulation.coordination.play import World
+from skuld_py.simulation.coordination.stage import World
 from skuld_py.simulation.coordination.talking import MIXES, run
 
 SEEDS = 30
@@ -44,8 +44,8 @@ def test_a_life_that_is_let_in_late_takes_no_place(first: int, capsys: pytest.Ca
 
 
 def test_who_believes_a_server_that_lags_evicts_the_living(capsys: pytest.CaptureFixture[str]) -> None:
-    """What the shell models is what ``runtime.coordination_log`` does: no pulse is missed but behind a sync."""
-    verdicts = (run(seed, "sharing", world=World(shell=Believing)) for seed in range(SEEDS_FOR_BROKEN))
+    """Modelled is what ``runtime.zookeeper.coordination_log`` does: no pulse is missed but behind a sync."""
+    verdicts = (run(seed, "sharing", world=World(registry=Believing)) for seed in range(SEEDS_FOR_BROKEN))
     assert any(", which lives" in line for verdict in verdicts for line in verdict.violations)
 
 

@@ -79,7 +79,7 @@ class Faults:
         self.stage.scheduler.after(self.random.randint(1, most_ms), start)
 
     def _start_one(self, process: Process) -> Callable[[], None]:
-        return lambda: None if process.is_up else process.start()
+        return partial(self.stage.start, process)
 
     def _down(self, *processes: Process | None) -> None:
         for process in processes:
@@ -211,7 +211,7 @@ class Faults:
         for name, process in stage.processes.items():
             stage.resume(name)
             stage.mend_registry(name)
-            if not process.is_up and self.random.random() < 0.6:
-                process.start()
+            if self.random.random() < 0.6:
+                stage.start(process)
         if not stage.live and self.random.random() < 0.9:
             self._start()

@@ -101,7 +101,7 @@ class Run:
 
     def _play(self) -> None:
         for process in self.processes:
-            self.scheduler.at(self._starts.randint(0, self.options.spread_ms), process.start)
+            self.scheduler.at(self._starts.randint(0, self.options.spread_ms), self.stage.start, process)
         for _ in range(self.options.rounds):
             self._storm()
             if not self.rest():

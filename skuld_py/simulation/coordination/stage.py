@@ -149,6 +149,11 @@ class Stage(Wiring):
             else:
                 self.carry_out(process, effect)
 
+    def start(self, process: Process) -> None:
+        """Start a process, unless it runs."""
+        if not process.is_up:
+            process.start()
+
     def act(self, process: Process, wishes: Sequence[Wish]) -> None:
         """Let leave what a machine wished beside its turns, and have it woken when it wants to."""
         process.heed(wishes)

@@ -71,10 +71,10 @@ class Coordination(Documents):
             return
         match effect:
             case c.SetPulse():
-                wishes.pulse, wishes.is_told = effect, False
+                wishes.pulse, wishes.is_told, wishes.has_stood = effect, False, False
                 self._ask(connection, self._set_pulse, effect)
             case c.DropPulse():
-                wishes.pulse = None
+                wishes.pulse, wishes.has_stood = None, False
                 self._ask(connection, self._set_pulse, None)
             case c.WatchPulses(members):
                 wishes.watched = members
@@ -92,7 +92,7 @@ class Coordination(Documents):
         earlier = wishes.outstanding.get(type(effect))
         if earlier is not None and not (wanted.is_stale or earlier.is_stale):
             self.log.reference.blame(f"{connection.member.name} asks for a second {type(effect).__name__}")
-        if type(effect) is c.Append and not (wishes.standing or wanted.is_stale):
+        if type(effect) is c.Append and not (wishes.has_stood or wanted.is_stale):
             self.log.reference.blame(f"{connection.member.name} appends without a pulse")
         wishes.outstanding[type(effect)] = wanted
         if type(effect) is c.Append and self._scheduler.now_ms < connection.appends_slowly_until_ms:
@@ -247,7 +247,7 @@ class Coordination(Documents):
         """Say that the pulse stands, once."""
         wishes = connection.wishes
         if wishes.standing and not wishes.is_told:
-            wishes.is_told = True
+            wishes.is_told = wishes.has_stood = True
             self._tell(connection, c.PulseStands(wishes.standing))
 
     def _check_pulses(self, connection: Connection) -> None:

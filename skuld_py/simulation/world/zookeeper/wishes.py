@@ -40,7 +40,8 @@ class Wishes:
     standing: str = ""
     """The pulse that stood once in this session."""
     is_told: bool = False
-    """Whether the process was told that it stands."""
+    """Whether the process was told that it stands, in this connection; and whether ever since it wished for it."""
+    has_stood: bool = False
     watched: tuple[str, ...] = ()
     armed: dict[str, None] = attrs.field(factory=dict)
     """Ids whose pulse has been looked for, and whose end the server would tell."""
@@ -52,6 +53,7 @@ class Wishes:
 
     def void(self) -> None:
         """The session is lost."""
-        self.pulse, self.standing, self.is_told, self.watched = None, "", False, ()
+        self.pulse, self.standing, self.watched = None, "", ()
+        self.is_told = self.has_stood = False
         self.armed.clear()
         self.outstanding.clear()
