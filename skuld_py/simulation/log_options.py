@@ -21,7 +21,8 @@ SCALED = 0.4
 """Share of runs in which members do something beside the log."""
 FRESH = 0.5
 """Share of runs, of those whose owners change, that begin with an empty log: all nodes join for the first time."""
-FORGETS_MS = (None, None, 6_000)
+FORGETS_MS = 2_500
+"""In half of these, a node that is down for so long is forgotten."""
 
 
 @attrs.frozen
@@ -35,7 +36,7 @@ class LogOptions:
     @property
     def has_churn(self) -> bool:
         """Whether it alone changes the owners of partitions within a run."""
-        return self.is_fresh or self.settings.forget_ms in FORGETS_MS[2:]
+        return self.is_fresh or self.settings.forget_ms == FORGETS_MS
 
     def summary(self) -> str:
         """In a few words; nothing for the plainest."""
@@ -51,7 +52,7 @@ def draw_log(random: Random, nodes: Sequence[str], has_churn: bool, replicas: in
         back_off_ms=random.choice((20, 100)), repeat_ms=random.choice((500, 2_000)),
         length_max=random.choice((6, 15, 40, 1_000)), grace=random.choice((0, 4, 20)),
         takeover_ms=random.choice((300, 1_500)),
-        forget_ms=random.choice(FORGETS_MS) if has_churn and replicas > 1 else None)
+        forget_ms=random.choice((None, FORGETS_MS)) if has_churn and replicas > 1 else None)
     is_fresh = has_churn and random.random() < FRESH
     every, is_mixed = _draw_scaling(random, nodes), random.random() < 0.3
     scaling = tuple(_draw_scaling(random, nodes) if is_mixed else every for _ in nodes)

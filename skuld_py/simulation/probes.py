@@ -72,7 +72,7 @@ REQUIRED = (
     # the coordination log
     "append uncertain, applied", "append uncertain, not applied", "append uncertain, applied late",
     "append without quorum", "connection broken at an append", "session ended behind an append",
-    "connection broken at a pulse", "pulse of a former life removed", "pulse hidden by a server that is behind",
+    "connection broken at a pulse", "pulse of a former life removed",
     "entries hidden by a server that is behind", "entry repeated", "entry late", "joiner told no",
     "observer gone in the middle of a join", "member comes in while a fault strikes",
     "member jumps over what was collected", "process joins anew after its session was lost",
@@ -93,8 +93,8 @@ REQUIRED = (
     "partition sealed", "seal refused", "garbage deleted", "garbage that one keeps",
     "garbage told of to one that has it", "answer: too_old", "page archived", "page no longer on offer",
 )
-OPTIONAL = ("wish of a lost session carried out", "answer: not_ready", "answer: not_leader", "answer: busy",
-            "answer: future_id")
+OPTIONAL = ("answer: not_ready", "answer: not_leader", "answer: busy", "answer: future_id",
+            "wish of a lost session carried out", "pulse hidden by a server that is behind")
 KNOWN = frozenset(REQUIRED) | frozenset(OPTIONAL)
 
 AT_ONCE_MS = 100
