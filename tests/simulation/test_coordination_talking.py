@@ -104,7 +104,7 @@ def damage(monkeypatch: pytest.MonkeyPatch) -> None:
         snapshot = real(*arguments)
         if snapshot is None:
             return None
-        return attrs.evolve(snapshot, text=snapshot.text.replace(b'"boot":"boot"', b'"boot":"boat"'))
+        return attrs.evolve(snapshot, text=snapshot.text.replace(b'"127.0.0.1"', b'"127.0.0.2"'))
     monkeypatch.setattr(Lending, "_snapshot", damaged)
 
 

@@ -68,8 +68,8 @@ def draw(random: Random) -> Options:
     registry = RegistryOptions(
         session_ms=random.choice([1_500, 4_000]), leg_ms=leg_ms, watch_ms=leg_ms, doubt=bad, skipped=0.005,
         doubled=bad / 2, late_ms=random.choice([50, 3_000]), slow=random.choice([0.0, bad / 2]),
-        slow_ms=random.choice([300, 3_000]), lagging=random.choice([0.0, bad, 2 * bad]),
-        lag_ms=random.choice([50, 1_000]))
+        slow_ms=random.choice([300, 3_000]), lagging=random.choice([0.0, 0.3, 1.0]) if bad else 0.0,
+        lag_ms=random.choice([50, 1_000, 3_000]))
     weather = Weather(latency_mean_ms=float(leg_ms), loss=bad, repeat=bad / 2)
     members = random.randint(1, MEMBERS_MAX) if random.random() < 0.5 else random.randint(1, 4)
     return Options(

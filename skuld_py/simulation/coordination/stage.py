@@ -71,7 +71,7 @@ class Listener:
 
 
 class Stage(Wiring):
-    """``lives`` counts those that were begun; ``look`` is called after each turn of a process."""
+    """``lives`` counts those that were begun; ``look`` is called between two turns of a process."""
 
     partitions = PARTITIONS
 
@@ -130,7 +130,8 @@ class Stage(Wiring):
             player=reference.player_of(name), scaling=scaling, scheme=scheme(scaling, self._world.commands))
 
     def before_turn(self, process: Process, events: Sequence[Told]) -> None:
-        """Nothing to see."""
+        """Look at what the last turn made."""
+        self.look(process)
 
     def commit_ms(self, process: Process) -> int:
         """There is nothing to commit."""
