@@ -116,7 +116,7 @@ def test_an_old_copy_of_the_same_start_is_put_back_where_a_later_vote_is_told_an
     assert campaign.nemesis.counts == {"old copy": 1}
     assert cluster.registry.documents[0][1].promises[voter] > 1
     assert cluster.atlas.is_hidden(voter) and cluster.atlas.is_hurt(voter)
-    cluster.scheduler.run(cluster.scheduler.now_ms + 5_000)
+    cluster.scheduler.run(cluster.scheduler.now_ms + 10_000)
     assert not cluster.atlas.is_hidden(voter)
     cluster.scheduler.run(cluster.scheduler.now_ms + 15_000)
     assert cluster.atlas.is_whole(voter)

@@ -205,7 +205,7 @@ class Coordination(Documents):
         """A wish for a pulse arrives; where none can be asked it is carried out when the client is back."""
         if connection.wishes.pulse is not wished or not self._is_served(connection):
             return
-        if wished is not None and self._random.random() < self.options.doubt:
+        if wished is not None and not self.is_steady and self._random.random() < self.options.doubt:
             self.counts["connection broken at a pulse"] += 1
             if self._random.random() < 0.5:
                 self._keep_pulse(connection)

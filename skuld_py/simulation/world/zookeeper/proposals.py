@@ -67,7 +67,7 @@ class Writes(Service):
             self._fail_later(connection, uncertain, wanted)
             return
         is_ambiguous = self._random.random() < proposal.doubt
-        if is_ambiguous and self._random.random() < 0.3:
+        if is_ambiguous and not self.is_steady and self._random.random() < 0.3:
             self.counts[f"connection broken at {proposal.article} {proposal.kind}"] += 1
             self._break(connection, self._random.randint(1, self.options.session_ms * 3 // 2))
             connection.is_stalled = True
@@ -86,7 +86,7 @@ class Writes(Service):
         self.counts[f"{proposal.kind} {'lost' if made is None else 'won'}"] += 1
         if made is not None and is_ambiguous:
             self.counts[f"{proposal.kind} uncertain, applied"] += 1
-            if self._random.random() < 0.3:
+            if not self.is_steady and self._random.random() < 0.3:
                 self.counts[f"session ended behind {proposal.article} {proposal.kind}"] += 1
                 self.expire(connection)
             made = proposal.uncertain

@@ -96,6 +96,8 @@ class Service:
         self.options = options
         self.counts: Counter[str] = Counter()
         self.is_frozen = False
+        self.is_steady = False
+        """Whether answers may be lost but connections last: all faults are over."""
         self._scheduler = scheduler
         self._random = random
         self.is_quorate = True
@@ -185,6 +187,7 @@ class Service:
 
     def heal(self) -> None:
         """End all of this."""
+        self.is_steady = True
         self._lags.clear()
         if not self._is_serving:
             self.is_frozen, self.is_quorate = False, True
