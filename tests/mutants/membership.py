@@ -64,8 +64,8 @@ MUTANTS: tuple[Mutant, ...] = (
            "or self._is_displaced):\n", "or False):\n",
            "test_a_member_whose_place_is_another_lifes_begins_a_new_life"),
     mutant("displaced-lives-on-at-large", "the same, as the harness sees it", MEMBERSHIP,
-           "or self._is_displaced):\n", "or False):\n", "L2",
-           "tests/simulation/test_coordination_talking.py::test_a_life_that_is_let_in_late_takes_no_place", seeds=0),
+           "or self._is_displaced):\n", "or False):\n", "L2", "tests/simulation/test_coordination.py::"
+           "test_a_former_life_that_is_let_in_late_costs_its_node_a_life_at_most", seeds=0),
     mutant("let-in-for-ever", "an entry leaves although whom it lets in has gone elsewhere", MEMBERSHIP,
            "is_due(replica, self.me, command) and self._peering.is_due(now_ms, replica, command)",
            "is_due(replica, self.me, command)", "L2",

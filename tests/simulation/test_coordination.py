@@ -9,8 +9,11 @@ import attrs
 import pytest
 
 from simulation.coordination_worlds import BROKEN, KNOWN
-from skuld_py.cluster.log.commands import RetireNode
+from skuld_py.cluster.log.commands import JoinDirect, RetireNode
+from skuld_py.cluster.log.commands.join_direct import Joining
 from skuld_py.cluster.log.entries import Entry
+from skuld_py.cluster.log.lives import is_newer
+from skuld_py.cluster.log.replica import RULES
 from skuld_py.cluster.member.membership import Membership
 from skuld_py.cluster.member.settings import LogSettings
 from skuld_py.simulation.coordination import __main__ as command
@@ -171,6 +174,22 @@ def test_a_new_member_starts_from_the_origin_and_one_that_lags_jumps() -> None:
 
     assert course.rest(), course.violations
     assert log.reference.counts[command.JUMPS] >= 1 and log.reference.counts["plays"] < 3 * log.end
+
+
+@pytest.mark.parametrize("rules", [1, RULES])
+def test_a_former_life_that_is_let_in_late_costs_its_node_a_life_at_most(rules: int) -> None:
+    """By older rules it takes the place; who lives begins anew. By newer ones nothing happens but its leave."""
+    course = Run(1, OURS, Options(3, LogSettings(), rules=rules))
+    started(course, *course.processes)
+    machine, ring = machine_of(course.processes[1]), course.registry.replica.ring
+    life, observer = machine.me, next(each for each in ring.pairs if each != machine.me)
+    former = "n01~0000000000000000"
+    assert is_newer(life, former)
+    course.faults.write(JoinDirect(observer, ring.after(observer), (Joining(former, machine.info),)))
+    assert former in course.registry.replica.members
+
+    assert course.rest(), course.violations
+    assert (machine.me == life) is (rules == RULES)
 
 
 def test_an_entry_that_fails_is_skipped_by_all_alike_and_told() -> None:
