@@ -13,6 +13,7 @@ never met: then the generator is at fault, not the cluster.
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 import time
 from collections import Counter
@@ -29,6 +30,8 @@ from skuld_py.simulation.shrink import PLAYS_MAX, Outcome, Shrinker
 
 FAILURE, USAGE = 1, 2
 PROGRESS_SECONDS = 5.0
+SEARCH_OBJECTS, SEARCHES = 50_000, 20
+"""Objects more than there were that make Python search for cycles, and how many such searches a deeper one."""
 SEEDS_FOR_PROBES = 500
 """So many seeds should meet every required situation."""
 
@@ -162,10 +165,17 @@ def verdicts(asked: argparse.Namespace) -> Iterator[Verdict]:
     seeds = seeds_of(asked.profile, asked.first, asked.seeds)
     play = partial(run, seconds=asked.seconds)
     if asked.jobs == 1:
+        seldom_searched()
         yield from map(play, seeds)
         return
-    with get_context("spawn").Pool(asked.jobs) as pool:
+    with get_context("spawn").Pool(asked.jobs, seldom_searched) as pool:
         yield from pool.imap(play, seeds, chunksize=4)
+
+
+def seldom_searched() -> None:
+    """Have Python search for cycles seldom: a run makes millions of objects that go without it."""
+    gc.freeze()
+    gc.set_threshold(SEARCH_OBJECTS, SEARCHES, SEARCHES)
 
 
 def progress(stats: Counter[str], seconds: float) -> str:

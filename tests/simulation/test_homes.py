@@ -19,7 +19,8 @@ from skuld_py.simulation.options import Options, Workload
 from skuld_py.simulation.world.zookeeper.sessions import RegistryOptions
 
 SEED = 41
-"""In which a home is told of a partition by its deposed leader, and by nobody else before it lends."""
+"""From which on a run is looked for whose home hears of a partition from its deposed leader alone."""
+SEEDS = 80
 
 
 def of_limits(seed: int, drawn: Options) -> Options:
@@ -40,15 +41,14 @@ def of_limits(seed: int, drawn: Options) -> Options:
 
 def test_a_home_that_counts_what_deposed_leaders_report_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(campaign, "apply_profile", of_limits)
-    clusters: list[Cluster] = []
-    kept = campaign.run(SEED, plant=clusters.append)
-
     def whoever_reports(_: LendOperation, report: m.Reckoned) -> list[tuple[int, int, int]]:
         rows = (columns.unpack_u64(column) for column in (report.partitions, report.epochs, report.used))
         return list(zip(*rows, strict=True))
-    monkeypatch.setattr(LendOperation, "_newest", whoever_reports)
-    broken = campaign.run(SEED)
+    with monkeypatch.context() as broken:
+        broken.setattr(LendOperation, "_newest", whoever_reports)
+        seed = next(seed for seed in range(SEED, SEED + SEEDS)
+                    if [*campaign.run(seed).violated] == [ALL_HAVE_REPORTED])
+    clusters: list[Cluster] = []
 
-    assert kept.violated == {}
+    assert campaign.run(seed, plant=clusters.append).violated == {}
     assert clusters[0].monitor.counts[ALL_HAVE_REPORTED] > 5
-    assert [*broken.violated] == [ALL_HAVE_REPORTED]

@@ -101,8 +101,8 @@ PURE_EXTRAS = {
 SIMULATION_COMMANDS = ("skuld_py.simulation.__main__", "skuld_py.simulation.coordination.__main__")
 _SCALE = "skuld_py.simulation.coordination.scale"
 SIMULATION_SHELL = (*SIMULATION_COMMANDS, "skuld_py.simulation.campaign", f"{_SCALE}.__main__", f"{_SCALE}.plots")
-SIMULATION_SHELL_MODULES = frozenset({"argparse", "csv", "matplotlib", "multiprocessing", "pathlib", "rich", "sys",
-                                      "time", "traceback"})
+SIMULATION_SHELL_MODULES = frozenset({"argparse", "csv", "gc", "matplotlib", "multiprocessing", "pathlib", "rich",
+                                      "sys", "time", "traceback"})
 
 UNSTABLE_BUILTINS = {
     "hash": "differs from one interpreter to the next; use zlib.crc32 or hashlib",
