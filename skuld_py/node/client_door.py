@@ -14,15 +14,15 @@ from skuld_py.node.operations.operation import Origin
 from skuld_py.node.operations.requests import Asked
 
 OF_HOLDERS = (m.Renew, m.Complete, m.Conclude)
-"""What is refused last: work that was done would be lost, or done again."""
+"""What holders of claims ask. It is refused last: work that was done would be lost, or done again."""
 HOLDERS_PATIENCE = 3
-"""They are refused by a node that is so many times as far behind as one that refuses everybody else."""
+"""Holders are refused by a node that is three times as far behind as one that refuses everybody else."""
 OF_ONLOOKERS = (m.Greet, m.Describe)
-"""What is answered by a node however far behind: who it is, and how it is."""
+"""What a node answers however far it is behind: who it is, and how it is."""
 
 
 class ClientDoor:
-    """That of one node, with the requests of its features."""
+    """The clients' door of one node, with the requests of its features."""
 
     def __init__(self, node: Household, asked: Asked) -> None:
         self._node = node

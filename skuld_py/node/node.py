@@ -5,7 +5,7 @@ It routes: clients' requests to ``client_door``, peers' requests to the features
 operation that waits for them, the registry's news to those whom it concerns. Messages to itself are queued and
 handled in the same step.
 
-It holds no task in memory: only promises, candidacies, operations in flight, and what gossip said.
+It holds no task in memory: only promises, candidacies, operations in flight, settings, and what gossip said.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Node:
         self.nodes: tuple[str, ...] = ()
         """The registered nodes; none before the registry has told."""
         self.numbers: Iterator[int] = count((nonce << 24) + 1)
-        """For requests: each that no other operation of this node had, over its starts too."""
+        """Numbers of requests. No two operations of this node have the same one, not even over its starts."""
         self.is_connected = False
         """Whether the registry session is good: elections and new grants need it, nothing else does."""
         self.may_grant = False
@@ -155,7 +155,7 @@ class Node:
         return effects
 
     def deadline(self) -> int:
-        """When it next wants a ``Ticked``; at once, when the end of a turn left something to look at."""
+        """When the node next wants a ``Ticked``: at once, if the end of a turn left something to look at."""
         if self.bulletin.touched or self._parking.is_stirred or self._pages.waiting:
             return 0
         comparing, borrowing = self._comparing, self._borrowing
@@ -225,7 +225,7 @@ class Node:
     """Peers' messages that parsed but made no sense; dropped."""
 
     def _settle(self, now_ms: int) -> None:
-        """The turn ends: see to what time or what happened in it concerns, and to nothing else."""
+        """The turn ends: look at what is due and at what the turn touched, and at nothing else."""
         timekeeper, comparing, settings = self.timekeeper, self._comparing, self.settings
         if now_ms < self._settled_ms:
             timekeeper.forget()
@@ -319,7 +319,7 @@ class Node:
             self._resign(now_ms)
 
     def _note_rights(self) -> None:
-        """Its session or its clock may be good, or bad, since now."""
+        """The session or the clock may have become good, or bad."""
         self.is_connected = self.session is Session.CONNECTED
         self.may_grant = self.is_connected and self.timekeeper.may_grant
         self._steward.stir()
@@ -354,21 +354,21 @@ class Node:
             self.send(origin.peer, message)
 
     def start(self, operation: Operation, now_ms: int) -> None:
-        """Take an operation on."""
+        """Begin an operation, and keep it until it is closed."""
         self._operations[operation.request] = operation
         if isinstance(operation, ClaimOperation):
             self._parking.add(operation)
         operation.begin(now_ms)
 
     def close(self, operation: Operation) -> None:
-        """Forget it."""
+        """Forget an operation, which has ended."""
         self._operations.pop(operation.request, None)
         for leave in operation.at_end:
             leave()
         self.timers.forget()
 
     def learn(self, row: m.CohortRow) -> bool:
-        """A peer knows of other voters; gives whether that can be."""
+        """A peer named other voters. Says whether that can be true."""
         return self.vnodes[row.partition].believes(row.era, row.cohort, led=row.era)
 
     def is_agreed(self, name: str) -> bool:
@@ -384,7 +384,7 @@ class Node:
         self._steward.on_pass(now_ms, ended)
 
     def await_horizon(self, now_ms: int, operation: Waiter) -> None:
-        """Have the horizon moved for an operation, which is called when it was."""
+        """Have the horizon moved for an operation; its ``on_horizon`` is called when that is done."""
         self._horizons.add(operation)
         for vnode in self.led():
             if vnode.wanted_horizon_ms > vnode.election.document.horizon_ms:
@@ -399,32 +399,32 @@ class Node:
         self._horizons.give_up(queue)
 
     def led(self) -> list[Vnode]:
-        """What it leads and may grant from: nothing while its session or its clock is in doubt."""
+        """The partitions that it leads and may grant from: none while its session or its clock is in doubt."""
         return self.leaderships.here() if self.may_grant else []
 
     def stocked(self, queue: str) -> list[Vnode]:
-        """Those of them in which tasks of a queue may wait."""
+        """The led partitions in which tasks of a queue may wait."""
         if not self.may_grant:
             return []
         found = self.bulletin.stock.partitions(queue.encode(), self.leaderships.bits())
         return [self.vnodes[partition] for partition in found]
 
     def renewing(self, partition: int) -> Vnode | None:
-        """A partition whose claims it may renew: that needs a majority and a good clock, but no registry, so
-        that who works goes on working while ZooKeeper is away."""
+        """The partition, if this node leads it and may renew its claims. That takes a majority and a good clock,
+        but no registry: workers go on while ZooKeeper is away."""
         vnode = self.vnodes[partition]
         return vnode if vnode.is_leading and self.timekeeper.may_grant else None
 
     def leader_of(self, partition: int) -> str:
-        """The live leader as far as known."""
+        """The live leader of a partition as far as is known, or ``""``."""
         vnode = self.vnodes[partition]
         if vnode.is_leading:
             return self.me.name
         return vnode.leader if vnode.leader in self.live and vnode.leader != self.me.name else ""
 
     def route(self, queue: str) -> list[str]:
-        """This node and others that lead something, the hinted first. Who leads nothing has nothing to grant, and
-        may be deaf: waiting for it would cost the claim its patience."""
+        """The nodes to try a claim at, the hinted first: this one and others that lead a partition. A node that
+        leads none has nothing to grant and may be deaf; waiting for it would use up the claim's time."""
         leaders = [name for name in self.leaderships.leaders() if name in self.live and name != self.me.name]
         hinted = self.router.hinted(queue, leaders)
         return self.router.order(queue, hinted + [name for name in leaders if name not in hinted])
@@ -440,7 +440,7 @@ class Node:
         return self._parking.take_place(claim)
 
     def note_leftover(self, queue: str) -> None:
-        """Wake who waits for this queue, if there is something."""
+        """Wake the claims that wait for this queue, if it has a task to claim."""
         self._parking.note_leftover(queue)
 
     def borrow(self, now_ms: int, borrower: Borrower) -> None:

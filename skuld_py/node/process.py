@@ -49,7 +49,7 @@ class Process:
         return self._node.step(now_ms, cast(Event, event))
 
     def deadline(self) -> int | None:
-        """When it next wants a ``Ticked``."""
+        """When the process next wants a ``Ticked``."""
         due_ms = self._node.deadline()
         if due_ms is None or self._due_ms is None:
             return self._due_ms if due_ms is None else due_ms

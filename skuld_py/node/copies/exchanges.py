@@ -1,14 +1,14 @@
 """When this node compares its partitions with other owners, and with whom.
 
 An exchange has a reason: a node came up, a leader was made, a copy was not acknowledged, somebody asked;
-and besides each partition is compared with each other owner in turn, since what nobody noticed has no
-reason. Few run at once. Those that a candidate waits for go first, since its partition has no leader
-meanwhile; then those that a leader takes part in: claims are granted from its copy. What is wanted waits, what
-made a lap waits behind it with its place kept, what failed is owed again.
+and besides each partition is compared with each other owner in turn, for differences that nobody has
+noticed. Few run at once. Those that a candidate waits for go first, since its partition has no leader
+meanwhile; then those that a leader takes part in: claims are granted from its copy. An exchange that is wanted
+waits, one that made a lap waits behind it with its place kept, one that failed is owed again.
 
 Partitions are many and exchanges short, so a round over all is spread over its time, some partitions at each step,
-and only so many passes begin in ``PACE_MS``, whatever is wanted: when thousands move, the rest of the node's work
-goes on beside them.
+and at most ``PACE_PASSES`` begin in ``PACE_MS``, whatever is wanted: when thousands of partitions move, the rest
+of the node's work goes on beside them.
 
 Hash trees are drafted here too, one at a time and in small steps: after a start, and now and then.
 """
@@ -25,9 +25,9 @@ from skuld_py.node.operations.household import Household
 from skuld_py.partition.copies.exchange import Exchange, Pass, Progress
 
 ROUND_PARTITIONS = 64
-"""Partitions of a round that come to be compared at a time."""
+"""Partitions of a round that are taken up at a time."""
 PACE_MS, PACE_PASSES = 100, 40
-"""Passes begun in so many milliseconds: a tenth of a core or so."""
+"""At most ``PACE_PASSES`` begin in ``PACE_MS``: a tenth of a core or so."""
 SYNC, LED, OTHER = range(3)
 
 
@@ -37,7 +37,7 @@ class Exchanges:
     def __init__(self, node: Household) -> None:
         self._node = node
         self.rests_until_ms = 0
-        """Until then it has nothing to do, but for what runs or was stirred."""
+        """Until then there is nothing to do, but for exchanges that run or were stirred."""
         self._next_round_ms = 0
         self._round = 0
         self._next_draft_ms = 0
@@ -47,11 +47,11 @@ class Exchanges:
         """Each has a deadline of its own."""
         self._waiting: dict[Key, Exchange | None] = {}
         self._lineup = Lineup(self._rank)
-        """Those of the waiting of which the tree is built."""
+        """Exchanges that wait, of partitions whose tree is built."""
         self._unbuilt: dict[Key, None] = {}
-        """The others."""
+        """Exchanges that wait for the tree of their partition."""
         self._awaited: dict[Key, None] = {}
-        """Those that a candidate waits for."""
+        """Exchanges that a candidate waits for."""
         self._changed = node.bulletin.subscribe()
         self._next_in_round = 0
         self._drafted = 0

@@ -1,4 +1,4 @@
-"""Who is compared with next: partitions and peers that wait, by rank, then in the order in which they came.
+"""Which exchange is next: partitions and peers that wait, by rank, then in the order in which they came.
 
 Peers that are away keep their places and hold up nobody: each has lines of its own, and only heads are looked at.
 """
@@ -14,8 +14,8 @@ RANKS = 3
 
 
 class Lineup:
-    """Lines of keys. ``rank_of`` says where a key belongs, 0 before 1 before 2; who knows that it changed says so
-    (``sort``)."""
+    """Lines of keys. ``rank_of`` says where a key belongs, 0 before 1 before 2; ``sort`` must be called when that
+    changes."""
 
     def __init__(self, rank_of: Callable[[Key], int]) -> None:
         self._rank_of = rank_of
@@ -27,7 +27,7 @@ class Lineup:
         return key in self._ranks
 
     def add(self, key: Key) -> None:
-        """It comes last of its rank."""
+        """Let a key wait, as the last of its rank."""
         if key not in self._ranks:
             lines = self._lines.setdefault(key[1], tuple(OrderedDict[Key, int]() for _ in range(RANKS)))
             rank = self._ranks[key] = self._rank_of(key)
@@ -35,11 +35,11 @@ class Lineup:
             lines[rank][key] = self._came
 
     def remove(self, key: Key) -> None:
-        """It waits no more."""
+        """Take a key out, which waits."""
         del self._lines[key[1]][self._ranks.pop(key)][key]
 
     def sort(self, partition: int) -> None:
-        """What the ranks of a partition's keys go by has changed: they come last where they belong now."""
+        """The ranks of a partition's keys may have changed: keys that did change come last in their new rank."""
         for peer in self._lines:
             key = partition, peer
             if key in self._ranks and self._ranks[key] != self._rank_of(key):
@@ -47,7 +47,7 @@ class Lineup:
                 self.add(key)
 
     def first(self, peers: Iterable[str]) -> Key | None:
-        """Whose turn it is, of those with one of these peers."""
+        """The first key in line whose peer is one of these."""
         lines = [self._lines[peer] for peer in peers if peer in self._lines]
         for rank in range(RANKS):
             heads = [(came, key) for line in lines for key, came in _head(line[rank])]

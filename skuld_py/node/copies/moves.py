@@ -7,8 +7,8 @@ known, never from what changed:
   holds all that was acknowledged before it began, and says so in gossip; its leader may seat it. What comes
   later reaches it directly, as to all keepers;
 * a *suspect* (its memory is not to be trusted) asks others for the newest epoch they have promised, and
-  compares with them, until there are so many that any majority it ever belonged to is met among them. Then
-  it adopts the highest promise, as one made to nobody, and is trusted again;
+  compares with them, until any majority that it ever belonged to has a node among them. Then it adopts the
+  highest promise, as one made to nobody, and is trusted again;
 * a *zombie* (neither placed here nor voting) takes no writes any more. It compares with voters until it has
   nothing left to give to a majority of them, reads in the document that it has no vote, and then drops its
   records, some at each look;
@@ -86,7 +86,7 @@ class Moves:
             self._look_at(now_ms, self._node.vnodes[partition])
         for partition, sync in list(self._syncs.items()):
             if self._node.vnodes[partition].standing.epoch >= sync.epoch:
-                del self._syncs[partition]  # that candidate has won without, or never will
+                del self._syncs[partition]  # that candidate has won without it, or never will
                 continue
             for name in sync.sources:
                 if name not in sync.through:
@@ -113,7 +113,7 @@ class Moves:
             self.agenda.note(partition, now_ms)
 
     def _forget_restarted(self, vnode: Vnode, job: Job) -> None:
-        """Who started anew may have been wiped: what it was given counts only once it has been seen again."""
+        """A peer that started anew may have been wiped: what it was given counts only once it is seen again."""
         job.through = {name: boot for name, boot in job.through.items() if self._boot(name) == boot}
         job.is_done = has_majority(vnode.standing.cohort, job.through)
 
@@ -185,7 +185,8 @@ class Moves:
             job.promised[peer] = max(vote.promised, job.promised.get(peer, 0))
 
     def on_read(self, now_ms: int, partition: int, document: Document) -> None:
-        """Where no leader has ever been, there is nothing to have forgotten; who has no vote may drop."""
+        """A document was read. Without one there has been no leader, so nothing can be forgotten; a node that has
+        no vote in it may drop its records."""
         vnode, job = self._node.vnodes[partition], self._jobs.get(partition)
         if job is not None and document.era == job.era and self._node.me.name not in document.cohort:
             job.is_confirmed = job.role is Role.ZOMBIE and job.is_done

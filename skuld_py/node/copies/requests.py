@@ -31,7 +31,7 @@ class CopyRequests:
         self._comparing.on_invite(message)
 
     def _probe(self, now_ms: int, peer: str, message: m.Probe) -> m.Probed | None:
-        """Nobody compares with a vnode that has nothing to keep."""
+        """Answer a peer's probe, unless this copy takes no writes any more."""
         vnode = self._ownership.vnode(message.partition)
         return answer_probe(vnode.replica, message) if vnode.takes_writes else None
 

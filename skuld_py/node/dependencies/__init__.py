@@ -1,1 +1,1 @@
-"""Tasks that wait for others: the leaders of the ones ask, the leaders of the others tell."""
+"""Tasks that wait for others: a dependent's leader asks, and its dependency's leader tells when that has ended."""

@@ -17,7 +17,7 @@ from skuld_py.node.operations.requests import Asked, Served, led
 
 
 class Dependencies:
-    """Its duties towards tasks that wait for others."""
+    """The duties of one node towards tasks that wait for others."""
 
     asked: ClassVar[Asked] = {}
 
@@ -38,7 +38,7 @@ class Dependencies:
         return min(self._watching.due_ms, self._telling.due_ms)
 
     def look(self, now_ms: int, drain: Callable[[int], None]) -> None:
-        """Ask and tell what is due; and what that leads to on this node: a failure may kill a whole chain."""
+        """Ask and tell what is due, and go on with what follows on this node: a failure may kill a whole chain."""
         if now_ms >= self._next_ms:
             self._next_ms = now_ms + self._node.timing.watch_ms
             self._follow(now_ms)

@@ -1,14 +1,14 @@
 """The dependency's side of dependencies: the leader of a task that others wait for tells them that it has ended.
 
-Who asks (``Watch``) is noted on the task as a subscription, by a majority. From there on the rows of ``tell``
-follow from the records on every replica: once a subscribed task is completed, or dead or cancelled and not held,
-it is to be told. Its leader first has a majority record what it knows of the task (``seal``), then tells the
-leaders of the partitions that wait, and notes who was told when they have recorded it.
+A partition that asks (``Watch``) is noted on the task as a subscription, by a majority. From then on the rows of
+``tell`` follow from the records on every replica: once a subscribed task is completed, or dead or cancelled and
+not held, its end is to be told. Its leader first has a majority record what it knows of the task (``seal``), then
+tells the leaders of the partitions that wait, and notes which partitions have recorded it.
 
-Invariants. Nobody is told of an end that a majority does not know: a completion by a single copy, or a death by
-this leader's clock alone, could be forgotten while a dependent runs on it. So a question about a task that has
-ended is answered at once only if somebody has been told before; else it goes the same way as all others. A row
-stays until its partition has recorded the end, whoever leads meanwhile.
+Invariants. No partition is told of an end that a majority does not know: a completion by a single copy, or a death
+by this leader's clock alone, could be forgotten while a dependent runs on it. So a question about a task that has
+ended is answered at once only if some partition has been told before; else its answer waits for a majority, too.
+A row stays until its partition has recorded the end, whichever node leads meanwhile.
 
 What cannot be told now (no leader, no answer) is tried again after ``resend_ms``, and again.
 
@@ -48,7 +48,7 @@ FLYING_MAX = 20_000
 
 @attrs.define
 class Round:
-    """Where the telling of a partition's news is."""
+    """How far the telling of a partition's news has come."""
 
     due_ms: int
     after: bytes = b""
@@ -107,7 +107,7 @@ class DependencySide:
 
 
 class SealOperation(SilentOperation):
-    """A majority shall know how these tasks ended; then whoever waits is told."""
+    """Has a majority record how these tasks ended, then tells the partitions that wait."""
 
     def __init__(self, host: Host, telling: DependencySide, now_ms: int, vnode: Vnode,
                  news: Sequence[News]) -> None:
@@ -247,7 +247,7 @@ class WatchedOperation(SilentOperation):
         return ids.partition_of(task_id, self.host.parameters.partitions)
 
     def begin(self, now_ms: int) -> None:
-        """Subscribe who has not."""
+        """Subscribe the partition to the tasks to which it is not subscribed yet."""
         self.extend(now_ms)
         if not self._is_led():
             self.answer(not_leading(self.origin))
@@ -280,7 +280,7 @@ class WatchedOperation(SilentOperation):
             self.on_deadline(now_ms)
 
     def _look_around(self, now_ms: int) -> None:
-        """The last question about what is not known here goes to a majority."""
+        """Ask a majority about tasks that are not known here, if this is the last question about them."""
         ends = self._ends()
         unknown = [task_id for task_id, end in ends.items() if end is End.UNKNOWN]
         if not unknown or not self._question.is_last:
@@ -312,8 +312,8 @@ class WatchedOperation(SilentOperation):
 
 
 def ends_known(replica: Replica, task_ids: Sequence[bytes]) -> dict[bytes, End]:
-    """What may be told of tasks at once: ends that a majority knows, since somebody was told of them; and what was
-    collected, or is so old that it is taken from nobody any more."""
+    """The ends that may be told at once: those that a majority knows, since a partition was told of them before;
+    and those of tasks that were collected, or are so old that they are taken from nobody any more."""
     ends = {task_id: End.UNKNOWN if body is None else End.OPEN
             for task_id, body in zip(task_ids, replica.bodies(task_ids), strict=True)}
     for key, record in replica.histories(task_ids).items():

@@ -1,21 +1,22 @@
 """The dependent's side of dependencies: the leader of a blocked task asks until all it waits for is met.
 
-Enqueueing writes nothing but the task itself, so it works without the dependency's partition. Its leader asks the
-dependency's leader: about dependencies that are new at the end of the turn, and about every row of ``dep`` in a
-walk that never ends, at once when it has begun to lead. Whatever is lost on the way (a question, a subscription,
-an answer, either leader) leaves the row where it is, so the walk meets it: no wake-up is lost for good, and
-nothing needs to be remembered but the rows.
+Enqueueing writes nothing but the task itself, so it works without the dependency's partition. The task's leader
+asks the dependency's leader: about new dependencies at the end of the turn, and about every row of ``dep`` in a
+walk that never ends and that begins when it comes to lead. Whatever is lost on the way (a question, a
+subscription, an answer, either leader) leaves the row where it is, so the walk meets it: no wake-up is lost for
+good, and nothing needs to be remembered but the rows.
 
 Invariants. A dependency is noted as met only by the word of its leader, which has it from a majority: done stays
-done, whoever leads next. Notes go to all who keep the dependent; a death goes to a majority in the leader's own
-epoch, like any other. Only the walk's last question, after the time that a task gives to dependencies nobody
-knows, makes one unknown; but what is collected its leader says to be gone, and nobody waits for that.
+done, whichever node leads next. Notes go to all keepers of the dependent; a death goes to a majority in the
+leader's own epoch, like any other. A dependency counts as unknown only by the walk's last question, after the time
+that its dependent allows (``dep_wait_ms``). One that was collected its leader says to be gone; no task waits for
+that.
 
 What nobody knows is asked about once more when the time of a task that waits for it is over, if that is before the
 walk comes by. A walk reads ``watch_rows`` rows in ``watch_ms``. A pass begins no sooner than ``rewatch_ms`` after
 the last, and than twenty times as long as that took, up to ten times ``rewatch_ms``: a million blocked tasks must
-not keep a node busy, nor wait for ever for word that was lost. Who enqueues in bulk has new dependencies gathered
-for ``gather_ms``: each question is written down on three disks, and few large ones cost less than many.
+not keep a node busy, nor wait for ever for word that was lost. Many new dependencies, of a bulk enqueue, are
+gathered for ``gather_ms``: each question is written down on three disks, and few large ones cost less than many.
 
 Rejected: subscriptions written by the coordinator at enqueue, which double the way to the acknowledgement, and do
 not suffice where it dies between the two; polling alone, whose answers come a pass late.
@@ -55,7 +56,7 @@ FOREVER_MS = 1 << 62
 
 @attrs.define
 class Walk:
-    """Where the walk over a partition's dependencies is."""
+    """How far the walk over a partition's dependencies has come."""
 
     began_ms: int
     after: bytes = b""
@@ -68,12 +69,12 @@ class DependentSide:
         self._node = node
         self._walks: dict[int, Walk] = {}
         self._agenda = Agenda()
-        """When each goes on."""
+        """When the walk over each partition goes on."""
         self._next_ms = FOREVER_MS
         """When the first walk is due, and none before the pace allows it; or earlier."""
         self._pace_ms = 0
         self._again: list[tuple[int, int, Sequence[bytes]]] = []
-        """When, for which partition, and about what to ask again."""
+        """Questions to ask again: when, for which partition, and about which tasks."""
         self._asked_ms = 0
         """When it last asked about many."""
         self.due_ms = FOREVER_MS
@@ -203,8 +204,8 @@ class WatchOperation(Operation):
             self.host.start(MeetOperation(self.host, Origin(0), now_ms, self._vnode, ends), now_ms)
 
     def _ask_again(self, now_ms: int, unknown: Sequence[bytes]) -> None:
-        """For the last time about those that somebody has waited for long enough; about others when somebody will
-        have, if that is before the walk asks again, together with those of the same moment."""
+        """Ask for the last time about unknown tasks for which a dependent has waited long enough; about others
+        when one will have, if that is before the walk asks again."""
         timing, overdue, later = self.host.timing, list[bytes](), dict[int, list[bytes]]()
         for dep in unknown:
             ends_ms = [deadline_of(task_id, header)
@@ -318,7 +319,7 @@ class MeetOperation(SilentOperation):
             self._go_on(now_ms)
 
     def on_deadline(self, now_ms: int) -> None:
-        """The walk, or whoever told, begins anew."""
+        """Leave it: the walk, or the leader that told, begins anew."""
         self.give_up("a majority did not record it in time")
         self.end()
 
@@ -327,7 +328,7 @@ def verdict_of(policy: int, end: End, is_overdue: bool) -> int | None:
     """Why a task dies of a dependency that ended so; 0 when it lives and waits for it no more, None when it waits
     on.
 
-    A task does not wait for ever for what nobody knows, whatever its policy; nor at all for what is collected.
+    Whatever its policy, a task waits only for a time for an unknown dependency, and never for a collected one.
     """
     if end is End.DONE:
         return 0

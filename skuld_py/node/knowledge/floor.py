@@ -14,7 +14,7 @@ _STEP_MS = 1_000
 
 
 class Floor:
-    """That of one node: of the newest ids that it has stored."""
+    """The floor that one node knows: the time of the newest ids that it has stored."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

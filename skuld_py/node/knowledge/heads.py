@@ -1,11 +1,11 @@
-"""Which node a claim is tried at first: the one with the best task, by what gossip says of the heads of queues.
+"""At which node a claim is tried first: the one with the best task, by what gossip says of the heads of queues.
 
 Every partition has its own queue of a name, and nobody knows all of them. What is known: the best head of each
 node, as old as its last gossip, and moved on by the claims that this node has seen granted there since. A node
 prefers itself unless another is better by more than that can be wrong: a higher priority, or a task older by more
 than ``slack_ms``. So the order over all partitions is kept nearly, and most claims stay where they were asked for.
 
-A hint, never a promise: who is said to have nothing is asked last, not never.
+A hint, never a promise: a node that is said to have nothing is asked last, not never.
 
 Rejected: asking all leaders for their heads at each claim (a round trip before every grant), and always going to
 the best head (of three nodes with equal backlogs two thirds of all claims would travel, for milliseconds of age).
@@ -27,8 +27,8 @@ UNKNOWN = b"\xff" * HEAD_BYTES
 
 
 class Router:
-    """Where the queues' best tasks are said to be, by their heads (``HEAD_BYTES``). ``queues_max``: so many one
-    gossip names."""
+    """At which nodes the best tasks of queues are said to be, by their heads (``HEAD_BYTES``). One gossip names
+    at most ``queues_max`` queues."""
 
     def __init__(self, me: str, slack_ms: int, queues_max: int) -> None:
         self._me = me
@@ -41,8 +41,8 @@ class Router:
     # -- what is said --------------------------------------------------------------------------
 
     def note(self, node: str, queues: Sequence[str], heads: bytes) -> None:
-        """A node, or this one, has tasks in these queues, and in no other unless they are as many as can be told;
-        ``heads`` of the first of them."""
+        """A node has tasks in these queues. If they are fewer than one gossip names, it has none in others.
+        ``heads`` are those of the first queues."""
         known = {queue: self._heads.get(queue, {}).get(node, UNKNOWN) for queue in queues}
         if len(queues) < self._queues_max:
             self.drop(node)
@@ -57,14 +57,14 @@ class Router:
             self.forget(node, queue)
 
     def forget(self, node: str, queue: str) -> None:
-        """It had nothing after all."""
+        """The node had nothing in this queue after all."""
         nodes = self._heads.get(queue, {})
         nodes.pop(node, None)
         if not nodes:
             self._heads.pop(queue, None)
 
     def note_granted(self, node: str, queue: str, batches: Sequence[m.ClaimBatch]) -> None:
-        """A node granted these, best first: what is left there is not better than the last of them."""
+        """A node granted these tasks, best first: what it has left is not better than the last of them."""
         nodes = self._heads.get(queue, {})
         if node in nodes and nodes[node] != UNKNOWN:
             nodes[node] = max([nodes[node], *(_last_of(batch) for batch in batches if batch.ids)])
@@ -84,7 +84,7 @@ class Router:
                       key=lambda name: (nodes[name], name))
 
     def order(self, queue: str, peers: Sequence[str]) -> list[str]:
-        """This node among peers that are given the best first: behind those that are surely better."""
+        """The peers, which are given best first, with this node behind those whose heads are surely better."""
         nodes = self._heads.get(queue, {})
         own = nodes.get(self._me)
         better = 0
@@ -101,14 +101,14 @@ class Router:
 
 
 def head_of(priority: int, task_id: bytes, made_ms: int = 0) -> bytes:
-    """The head that a task is; sorts as claims take them. ``made_ms``: when it was asked for, if it has a unique
-    name."""
+    """A task's head. Heads sort as claims take their tasks. ``made_ms``: when a task with a unique name was asked
+    for; 0 of others."""
     age = made_ms.to_bytes(8, "big") if made_ms else b""
     return ((PRIORITY_MAX - priority).to_bytes(PRIORITY_BYTES, "big") + age + task_id)[:HEAD_BYTES]
 
 
 def _last_of(batch: m.ClaimBatch) -> bytes:
-    """The head that the last task of a batch was."""
+    """The head of the last task of a batch."""
     size = int.from_bytes(batch.bodies.lengths[-4:], "big")
     body = batch.bodies.data[len(batch.bodies.data) - size :]
     header = header_of(body)

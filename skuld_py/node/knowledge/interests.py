@@ -1,10 +1,9 @@
-"""Who wants to hear that a task has changed: the keeper's side of waiting.
+"""Which coordinators want to hear that a task has changed: the keeper's side of waiting.
 
-A coordinator that waits leaves word, once for each task; the first change of any record of the task is told behind
-its commit, and the word is used up. Who wants to hear of the next one reads, and leaves word by the same question,
-so nothing can happen between the two unheard. Word that is lost, is not taken because there is too much of it, or
-is left with a node that is no keeper any more, costs only time: coordinators look again by themselves
-(``reads.ends``).
+A coordinator that waits leaves word, once for each task. The first change of any record of the task is told after
+its commit, and the word is used up. A coordinator that wants to hear of the next change reads, and leaves word by
+the same question, so no change between the two goes unheard. Word costs only time when it is lost, when there is
+too much of it, or when its node is no keeper any more: coordinators look again by themselves (``reads.ends``).
 
 Without any word a change costs one look at an empty dict (``merkle.Watch``).
 """
@@ -19,14 +18,14 @@ from skuld_py.partition.data.replica import Replica
 
 TASKS_MAX = 10_000
 KEPT_MS = 15_000
-"""Word is forgotten after this; who still waits has looked again and left it anew."""
+"""Word is forgotten after this; a coordinator that still waits has looked again and left it anew."""
 
 Watcher = tuple[str, int]
 """A peer, and the number of its operation."""
 
 
 class Interests:
-    """By task; of all that these replicas hold, who fill ``stirred``."""
+    """The word left at one node, by task. Its replicas put tasks that changed into ``stirred``."""
 
     def __init__(self, replicas: Iterable[Replica] = ()) -> None:
         self.watchers: dict[bytes, dict[Watcher, int]] = {}
@@ -44,14 +43,14 @@ class Interests:
                 self._ends.append((now_ms + KEPT_MS, task_id, watcher))
 
     def tell(self, send: Callable[[str, Message], None], drain: Callable[[], None]) -> None:
-        """Wake whoever left word; what that leads to on this node may stir others."""
+        """Tell the watchers of stirred tasks. What this node does when it is told itself may stir other tasks."""
         while self.stirred:
             for (peer, number), task_ids in self.take().items():
                 send(peer, Stirred(number, b"".join(task_ids)))
             drain()
 
     def take(self) -> dict[Watcher, list[bytes]]:
-        """Whom to tell of which tasks."""
+        """The watchers to tell, each with its tasks; their word is used up."""
         told: dict[Watcher, list[bytes]] = {}
         for task_id in self.stirred:
             for watcher in self.watchers.pop(task_id, {}):

@@ -24,19 +24,19 @@ class Leaderships:
         self._counts: dict[str, int] = {}
 
     def here(self) -> list[Vnode]:
-        """Those led by this node, by number; the same list until one changes."""
+        """The partitions led by this node, by number; the same list until one changes."""
         if self._changed:
             self._follow()
         return self._sorted
 
     def bits(self) -> int:
-        """The same as a number, a bit for each."""
+        """The partitions led by this node as a number, a bit for each."""
         if self._changed:
             self._follow()
         return self._bits
 
     def leaders(self) -> list[str]:
-        """The nodes that are said to lead any."""
+        """The nodes that lead a partition, as far as is known."""
         if self._changed:
             self._follow()
         return sorted(self._counts)

@@ -23,7 +23,8 @@ from skuld_py.model.fields import PROOF_BYTES
 from skuld_py.model.proofs import NO_PROOF, proofs_of
 
 GIVEN_LEAST, GIVEN_MAX = 8, 1_000
-"""Answers with so many claims are known again, the last so many of them: one hash for all, not one for each."""
+"""The last ``GIVEN_MAX`` answers with at least ``GIVEN_LEAST`` claims are known again: by one hash for an answer,
+not one for each claim."""
 NAMED_MAX = 5
 """Claims that a refusal names."""
 

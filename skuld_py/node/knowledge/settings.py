@@ -1,12 +1,12 @@
 """The settings of one node: what it knows of every register, durable, and how two nodes become equal.
 
 All nodes hold all settings, since any of them may lead any partition. A change is stored by a majority and then
-travels with the gossip: each carries a digest of all registers, and who sees another digest than its own asks for
-what differs. Joining is taking the greater row, so neither order nor repetition matters.
+travels with the gossip. Each gossip carries a digest of all registers, and a node whose own digest is another one
+asks for what differs. Joining is taking the greater row, so neither order nor repetition matters.
 
-A stored record that makes no sense is left out, with a reason that the node shows: who restarts would read it
-again, and for ever, while another node's copy of the register comes with the first gossip. A value that does not
-fit its kind sets nothing.
+A stored record that makes no sense is left out, with a reason that the node shows. A node that ended over it would
+read it again at each start, while another node's copy of the register comes with the first gossip. A value that
+does not fit its kind sets nothing.
 
 Rejected: the coordination log, since a queue must be paused just then when ZooKeeper is away, and since what users
 write would be in every snapshot; and asking at each grant, since a pause must not cost the claims of other queues.
@@ -54,7 +54,7 @@ class Settings:
         self._rows: SortedDict[bytes, m.SettingRow] = SortedDict()
         self._paused: dict[str, None] = {}
         self.resumed: dict[str, None] = {}
-        """What ``take_resumed`` tells; the two below are alike. Looked at in every turn."""
+        """What ``take_resumed`` tells. Looked at in every turn, as are ``rewidened`` and ``rescheduled``."""
         self._limits: dict[str, QueueLimits] = {}
         self._lent: dict[str, QueueLimits] = {}
         self.rewidened: dict[str, None] = {}
@@ -82,7 +82,7 @@ class Settings:
         return sorted(self._paused)
 
     def take_resumed(self) -> list[str]:
-        """The queues resumed since the last call, or whose limits are others now."""
+        """The queues that were resumed since the last call, or whose limits have changed."""
         if not self.resumed:
             return []
         resumed, self.resumed = self.resumed, {}
@@ -98,7 +98,7 @@ class Settings:
         return limits.key_concurrency or 1 if limits is not None else 1
 
     def take_rewidened(self) -> list[str]:
-        """The queues whose ``key_concurrency`` is another since the last call; after a start, all but 1."""
+        """The queues whose ``key_concurrency`` changed since the last call; after a start, all others than 1."""
         if not self.rewidened:
             return []
         rewidened, self.rewidened = self.rewidened, {}
@@ -196,7 +196,7 @@ class Settings:
     # -- becoming equal ------------------------------------------------------------------------
 
     def question(self) -> m.PullSettings:
-        """What is known here, for somebody who knows otherwise."""
+        """What is known here, for a node that knows something else."""
         digests = [_digest_of(key, encode_setting(row)) for key, row in self._rows.items()]
         return m.PullSettings(columns.pack(list(self._rows)), columns.pack_u64(digests))
 

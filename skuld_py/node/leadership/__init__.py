@@ -1,1 +1,1 @@
-"""Who leads a partition, what clocks say about that, and what nodes tell each other of it unasked."""
+"""Elections and the upkeep of what is led, clocks that must agree for it, gossip, and the cluster's status."""

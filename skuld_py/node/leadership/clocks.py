@@ -17,11 +17,11 @@ times that most of them allow, at least a majority of the registered nodes, are 
   neither is farther than the bound from the other, give or take the width of the spans.
 * **outside**: a majority agrees, or two equal ones do, and not all with this clock. It grants and renews
   nothing. A clock farther from all good ones than the bound is at least this once those are heard.
-* **far**: so many clocks are certainly farther than the bound from this one that no majority can be near
-  it, those unheard included. It resigns and does not stand. A clock within half the bound of the right time
-  is never far while a majority of clocks is, whatever the others say and whatever was not heard.
-* **disagreed**: a majority was heard and no majority agrees. Who is right cannot be known, so nobody grants:
-  a clock too few costs time, a clock too many costs the guarantee.
+* **far**: the clocks that are certainly farther than the bound from this one are too many for a majority to be
+  near it, were all unheard ones near. It resigns and does not stand. A clock within half the bound of the right
+  time is never far while a majority of clocks is, whatever the others say and whatever was not heard.
+* **disagreed**: a majority was heard and no majority agrees. Which clock is right cannot be known, so no node
+  grants: to trust a clock too few costs time, a clock too many the guarantee.
 * **unheard**: too few were heard for a judgement. The node carries on: without a majority of nodes it can
   neither win an election nor have a grant recorded, unless its replicas are fewer than its nodes.
 
@@ -54,7 +54,7 @@ DRIFT = 400
 """Two clocks drift apart by at most one part in this: each keeps within 1e-3 of the true rate, with room."""
 ROUNDING_MS = 1
 ROUNDS_KEPT = 5
-"""A span that was not renewed in so many rounds of questions is forgotten."""
+"""A span that was not renewed in five rounds of questions is forgotten."""
 JUDGE_MS = 100
 """Least pause between two judgements, which cost n log n."""
 
@@ -219,7 +219,7 @@ class Timekeeper:
         self._plan()
 
     def _slack_ms(self) -> int:
-        """So much sooner or later may a round begin: of two gossips that far around it one falls between."""
+        """How much sooner or later a round may begin, so that it goes along with a gossip."""
         return self._host.timing.gossip_ms // 2 if self._hears_majority() else 0
 
     def _plan(self) -> None:
@@ -266,7 +266,7 @@ class Timekeeper:
     # -- news ----------------------------------------------------------------------------------
 
     def on_nodes(self, count: int) -> None:
-        """So many nodes are registered, this one included."""
+        """The registered nodes, this one included, are this many now."""
         self._size = max(1, count)
         self._note_news()
 

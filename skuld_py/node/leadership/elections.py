@@ -3,13 +3,13 @@
 None of it is asked for by anybody; all of it is driven by deadlines and by what is heard.
 
 Cost follows what changed, not what exists. A partition is looked at when something of it changed (``bulletin``),
-when what a look before found comes due (``agenda``), and when something that concerns many changed: members,
+when what a look before found comes due (``Agenda``), and when something that concerns many changed: members,
 placement, whom this node hears, whether it may grant. Besides, a slow round looks at all of them in turn. It finds
 what only time brings and no agenda knows (a clock that agrees again, say), and would find a change of which nobody
 said so. Of few partitions each round is of all, and goes along with a gossip.
 
-Rejected: to look at every partition every time, which at 4,096 is a third of a core for nothing; to look as often
-as may be, which was two thirds of what an idle node did.
+Rejected: to look at every partition every time, which at 4,096 is a third of a core for nothing; to look every
+``heir_delay_ms`` whether or not something is due, which was two thirds of what an idle node did.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from skuld_py.partition.leadership.quorum import has_majority
 from skuld_py.partition.vnode import Role, Vnode
 
 URGENT_MS = 0
-"""Due before all that comes due with time."""
+"""The moment of partitions to be looked at before all that come due with time."""
 
 
 class Steward:
-    """The standing duties of one node."""
+    """Keeps the partitions of one node led."""
 
     def __init__(self, node: Household, timekeeper: Timekeeper, comparing: Exchanges, moving: Moves) -> None:
         self._node = node
@@ -50,11 +50,11 @@ class Steward:
         self._heard_ms: dict[str, int] = {}
         self._since_ms: dict[str, int] = {}
         self._may_look_ms = 0
-        """The next look is no sooner, whatever there is to see."""
+        """Looks are no more frequent than ``heir_delay_ms``: the next one is not before this."""
         self._round_ms = 0
         """When a part of the slow round is due."""
         self._silence_ms = 0
-        """No sooner is anybody silent who was heard at the last look."""
+        """Until then no node that was heard at the last look can count as silent."""
         self._is_stirred = True
         """Whether whom this node hears, or what it may do, is another than at the last look."""
         self._agenda = Agenda()
@@ -63,11 +63,11 @@ class Steward:
         self.risen = node.bulletin.subscribe()
         self._next_in_round = 0
         self._is_collecting = bool(node.retention.keep_ms)
-        """What is collected is looked at as often as may be."""
+        """Whether ended tasks are collected: then every look that is allowed is due."""
         self._could: tuple[bool, bool] = (False, False)
         """Whether it was connected, and might grant, at the last look."""
         self._heard: dict[str, None] = {}
-        """Who was heard then."""
+        """The nodes that were heard at the last look."""
         self._led: dict[int, tuple[int, int]] = {}
         """Epoch of each partition led, and since when."""
         self._shifting: dict[int, None] = {}
@@ -137,12 +137,12 @@ class Steward:
                     self._agenda.note(vnode.partition, now_ms)
 
     def mark_all(self, now_ms: int) -> None:
-        """Look at every partition, those that have waited for longer first."""
+        """Have every partition looked at, those first that have waited longest."""
         for vnode in self._node.vnodes:
             self._agenda.note(vnode.partition, now_ms)
 
     def mark(self, now_ms: int, partitions: Sequence[int]) -> None:
-        """Look at these."""
+        """Have these partitions looked at."""
         for partition in partitions:
             self._agenda.note(partition, now_ms)
 
@@ -205,8 +205,8 @@ class Steward:
         return due_ms if election.is_idle else election.expires_ms
 
     def _due_ms(self, vnode: Vnode, voters: Sequence[str], since_ms: int) -> int:
-        """When this node may stand for a partition leaderless for so long: it leaves it to those before it. Two
-        that have once stood against each other would do so again, were their pauses alike."""
+        """When this node may stand for a leaderless partition: after the voters before it. Pauses differ by rank,
+        for two that have once stood against each other would else do so again."""
         me, timing = self._node.me.name, self._node.timing
         if not vnode.standing.epoch:
             return max(since_ms + voters.index(me) * timing.first_heir_delay_ms, vnode.election.next_attempt_ms)
@@ -216,7 +216,8 @@ class Steward:
                    vnode.election.next_attempt_ms + 2 * rank * timing.retry_ms)
 
     def _search_leader(self, now_ms: int, vnode: Vnode) -> int:
-        """This node has no vote by what it knows, and no leader tells it more: perhaps it knows old things."""
+        """Read the document when this node knows of no vote of its own and hears of no leader: it may know old
+        things. Gives when to look again."""
         due_ms = self._next_search_ms.setdefault(vnode.partition, now_ms + self._node.timing.silence_ms)
         is_concerned = (vnode.promise.epoch > vnode.standing.epoch
                         or vnode.role is not Role.STRANGER)
@@ -265,7 +266,7 @@ class Steward:
             self._shifting[vnode.partition] = None
 
     def _note_shifting(self, vnode: Vnode) -> None:
-        """Who stands again for another cohort shifts until it leads or has given up."""
+        """A leader that stands again, for another cohort, shifts until it leads or has given up."""
         if vnode.is_leading or vnode.election.is_idle:
             self._shifting.pop(vnode.partition, None)
 
@@ -308,8 +309,8 @@ class Steward:
         return now_ms - self._led.get(vnode.partition, (0, now_ms))[1] >= self._node.timing.steady_ms
 
     def _strays(self, now_ms: int, vnode: Vnode, moves: Sequence[m.MoveRow]) -> list[str]:
-        """Those that have filled to become voters and are not placed here: they count on a cohort that they, or
-        others, stood for."""
+        """Nodes that have filled to become voters and are not placed here: they count on a cohort for which they,
+        or others, stood."""
         if not self._is_settled(now_ms, vnode):
             return []
         expected = (*vnode.owners, *vnode.election.cohort)

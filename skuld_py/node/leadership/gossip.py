@@ -3,10 +3,11 @@
 All of it is a hint, never a promise. A queue that gains work is told of at once, so that a claim parked elsewhere
 need not poll. What a node knows of the settings goes along as a digest; who knows otherwise asks.
 
-Of few partitions all is told each time. Of many, a stretch of them each time, in turns, and besides what changed:
-that is told ``TOLD_TIMES``, since a message may be lost; who missed them all learns it when the turn comes. Such a
-``PartialGossip`` names the partitions that it speaks for, for what is not led any more must be heard, too. For who
-has just come the turns follow one another quickly. Between the turns, since there is news, the news only is told.
+Of few partitions all is told each time. Of many, each gossip tells of the next stretch, and of partitions that
+changed. A change is told ``TOLD_TIMES``, since a message may be lost; a peer that missed all of them learns it
+when its stretch comes. Such a ``PartialGossip`` names the partitions that it speaks for, so that peers also learn
+what is not led any more. For peers that have just come the stretches follow one another quickly. A gossip between
+two turns, sent because there is news, tells the news only.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ Rows = tuple[m.LeaderRow | None, m.MoveRow | None]
 
 
 class Gossiping:
-    """Both sides: what this node tells, and what the others have told. ``awaited``: for whom the collection of a
-    partition waits."""
+    """What one node tells, and what the others have told it. ``awaited`` gives the nodes for which collection
+    waits."""
 
     def __init__(self, node: Household, moving: Moves, awaited: Callable[[int], Sequence[str]]) -> None:
         self._node = node
@@ -38,15 +39,15 @@ class Gossiping:
         self.next_ms = 0
         self._changed = node.bulletin.subscribe()
         self._told: dict[int, tuple[object, ...]] = {}
-        """What was told of each partition last, without how far it has come."""
+        """What was told last of each partition, without how far a move of its data has come."""
         self._news: dict[int, int] = {}
-        """Partitions of which something changed, and how often that is to be told yet."""
+        """Partitions of which something changed, and how many times more that is to be told."""
         self._next_partition = 0
         self._next_turn_ms = 0
         self._turns_left = 0
-        """So many turns are to follow one another quickly."""
+        """How many turns are still to follow one another quickly."""
         self._may_lead = False
-        """Whether it might lead when it told last. When that changes, all is told."""
+        """Whether this node was allowed to lead when it last told. When that changes, all is told."""
         self._fresh: dict[str, None] = {}
         """Queues that others do not know to have work here."""
         self._next_queue = b""
@@ -112,8 +113,8 @@ class Gossiping:
         self._changed.clear()
 
     def _offers(self, bits: int, is_turn: bool) -> tuple[tuple[str, ...], bytes]:
-        """Queues with something to grant, and the heads of the first of them; others are first in the next turn.
-        Between the turns only those are looked up that have just gained work."""
+        """Queues with something to grant, and the heads of the first of them; in the next turn others are first.
+        Between two turns only queues that have just gained work are looked up."""
         names, self._fresh = self._fresh, {}
         if is_turn:
             stocked = self._node.bulletin.stock.queues(self._next_queue, bits)
@@ -169,7 +170,7 @@ class Gossiping:
     # -- what others tell ----------------------------------------------------------------------
 
     def on_gossip(self, now_ms: int, peer: str, gossip: m.Gossip) -> None:
-        """Learn what a peer leads and where it has work. With whom it leads, the document says."""
+        """Learn what a peer leads and where it has work. Its cohort is learnt from the document."""
         node = self._node
         spans = gossip.spans if isinstance(gossip, m.PartialGossip) else b""
         partitions = _within(columns.unpack_u64(spans), len(node.vnodes))
@@ -210,7 +211,7 @@ class Gossiping:
         return (*collection(self._node, self._awaited), *(row for rows in told for row in rows))
 
     def on_members(self, came: Sequence[str], gone: Sequence[str]) -> None:
-        """Forget what they said who went; tell all to who came."""
+        """Forget what peers that went have said; tell all to peers that came."""
         if came:
             self._turns_left = -(-len(self._node.vnodes) // self._node.timing.gossip_partitions)
             self._next_turn_ms = 0
@@ -222,7 +223,7 @@ class Gossiping:
 
 
 def _gist(row: m.MoveRow | None) -> tuple[object, ...]:
-    """What of it others act by: not how far it has come."""
+    """The part of a row that peers act by: not how far the move has come."""
     return () if row is None else (row.role, row.is_done, row.reason)
 
 

@@ -1,5 +1,5 @@
-"""What is asked about who leads: by clients, who this node is and how the cluster is; by peers, votes, what a new
-leader must know, and what nodes tell each other unasked."""
+"""Requests about leadership. Clients ask which node this is and how the cluster is; peers ask for votes and for
+what a new leader must know, and tell what nodes tell each other unasked."""
 
 from __future__ import annotations
 

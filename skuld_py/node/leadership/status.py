@@ -1,8 +1,8 @@
 """The cluster as one node sees it, for people and their tools.
 
-Of data on its way there may be more rows than a message has room for: a partition may be under way at each of its
-nodes. Then each node and kind keeps its share of rows, and the reason of its first one, which ``skuld status``
-shows, says how many more there are. So programs of the release before say it too.
+Rows of data on its way may be more than a message has room for: a partition may be under way at each of its nodes.
+Then each node and kind keeps a share of rows, and the reason in its first row says how many more there are.
+``skuld status`` shows that reason, so programs of the release before show it too.
 """
 
 from __future__ import annotations

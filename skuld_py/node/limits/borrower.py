@@ -48,7 +48,7 @@ class Loans:
     # -- grants --------------------------------------------------------------------------------
 
     def borrow(self, now_ms: int, borrower: Borrower) -> None:
-        """Have ``on_lent`` called, now or later, once."""
+        """Ask for a loan; ``on_lent`` of the borrower is called once, now or later."""
         if self.is_dry(borrower.queue):
             borrower.on_lent(now_ms, 0, {})
             return
@@ -75,7 +75,7 @@ class Loans:
             self._purses.pop(queue, None)
 
     def on_loan_over(self, now_ms: int, queue: str) -> None:
-        """A question is answered: go on with those who came meanwhile."""
+        """A question is answered: go on with the grants that came meanwhile."""
         purse = self._purses.get(queue)
         if purse is None:
             return
@@ -97,8 +97,8 @@ class Loans:
         self.dry[queue] = until_ms
 
     def take_wet(self, now_ms: int) -> tuple[list[str], bool]:
-        """The queues of which there may be something to borrow again, since the last call; and whether a home
-        said so of any, which others should hear at once. That time has passed they see when they next ask."""
+        """The queues that ceased to be dry since the last call, and whether any did by its home's word. That word
+        other nodes should hear at once; that time has passed they see when they next ask."""
         told, self.told = self.told, {}
         over = [queue for queue, until_ms in self.dry.items() if until_ms <= now_ms]
         for queue in over:
@@ -117,7 +117,7 @@ class Loans:
     # -- the home's questions ------------------------------------------------------------------
 
     def on_reckon(self, peer: str, message: m.Reckon) -> m.Reckoned | None:
-        """Count the claims held here; nothing is said by who knows other limits."""
+        """Count the claims held here. A node that knows other limits says nothing."""
         settings, queue = self._host.settings, message.queue
         if settings.lent(queue) is None or settings.version(LIMITS, queue) != message.version:
             return None

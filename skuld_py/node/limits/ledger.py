@@ -58,7 +58,7 @@ class Bucket:
 
     @property
     def tokens(self) -> int:
-        """Whole ones."""
+        """The whole tokens in the bucket."""
         return self._parts // self._window_ms
 
     def knows(self, name: LoanName) -> bool:
@@ -72,7 +72,7 @@ class Bucket:
             self._lent[name] = count, over_ms
 
     def settle(self, name: LoanName, used: int) -> None:
-        """So many were spent; the others come back."""
+        """Of a loan ``used`` tokens were spent; the others come back."""
         count, _ = self._lent.pop(name, (0, 0))
         self._parts += max(0, count - used) * self._window_ms
 
@@ -93,7 +93,7 @@ class Ledger:
         self.change(limits, version, opens_ms)
 
     def change(self, limits: QueueLimits, version: int, now_ms: int) -> None:
-        """Other limits hold. Reports by older ones do not count: who did not know any limit granted freely."""
+        """Other limits hold. Reports by older ones do not count: a leader that knew no limit granted freely."""
         self.limits = limits
         self.version = version
         self._used = {}

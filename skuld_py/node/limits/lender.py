@@ -3,15 +3,16 @@
 A loan is for a grant that waits for it. It is used at once or not at all, so nobody hoards what others need.
 
 **One home at a time.** The home asks its cohort before every round of loans whether it leads still, and a loan
-ends ``loan_ms`` after that question. Who leads next was promised by one of those who answered, later; it lends
-nothing for ``loan_ms`` and the skew bound from the begin of its leadership. So no two homes lend at once, whatever
-either hears. The new home then asks all leaders what is held, and does not lend before every partition is known.
+ends ``loan_ms`` after that question. The next leader has the vote of a node that answered, and had it later. It
+lends nothing for ``loan_ms`` and the skew bound from the begin of its leadership. So no two homes lend at once,
+whatever either hears. The new home then asks all leaders what is held, and does not lend before every partition
+is known.
 
-Questions are answered in rounds: who asks during one has to wait for the next, so that any number of borrowers
+Questions are answered in rounds: a borrower that asks during one waits for the next. So any number of borrowers
 cost one question to the cohort, and a report never speaks of a time before the question it answers for.
 
-Who got too little is told when claims have ended where that was asked (``Freed``), so nobody polls a full queue;
-the word may be lost, so it asks again now and then all the same.
+A borrower that got too little is told when claims of the queue have ended (``Freed``), so nobody polls a full
+queue. That word may be lost, so it asks again now and then all the same.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Wish:
 
 @attrs.define
 class Desk:
-    """What the home keeps of one queue while it leads ``epoch``. ``hungry``: who got too little."""
+    """What the home keeps of one queue while it leads ``epoch``. ``hungry``: borrowers that got too little."""
 
     epoch: int
     ledger: Ledger
@@ -62,7 +63,7 @@ class Lender:
         self._desks: dict[str, Desk] = {}
 
     def on_borrow(self, now_ms: int, peer: str, message: m.Borrow) -> m.Lent | None:
-        """Keep the question for the next round; who is not at home here gets nothing."""
+        """Keep the question for the next round; a queue that is not at home here is lent nothing."""
         desk = self._desk(now_ms, message.queue)
         if desk is None or desk.ledger.version != message.version:
             return m.Lent(message.request, 0, 0, 0, self._host.timing.dry_ms)
@@ -77,7 +78,7 @@ class Lender:
             desk.ledger.settle(now_ms, (peer, message.request), message.used)
 
     def on_freed(self, message: m.Freed) -> None:
-        """Tell those who got too little."""
+        """Tell the borrowers that got too little."""
         desk = self._desks.get(message.queue)
         if desk is not None:
             hungry, desk.hungry = desk.hungry, {}
@@ -163,14 +164,14 @@ class LendOperation(CohortOperation):
             self.decide_if_settled(now_ms)
 
     def _newest(self, message: m.Reckoned) -> list[tuple[int, int, int]]:
-        """Without what a leader says that is known to be deposed."""
+        """The rows of a report, without those of leaderships that are known to be over."""
         rows = zip(*(columns.unpack_u64(column) for column in (message.partitions, message.epochs, message.used)),
                    strict=True)
         count = self.host.parameters.partitions
         return [row for row in rows if row[0] < count and row[1] >= self.host.vnodes[row[0]].leader_epoch]
 
     def decide_if_settled(self, now_ms: int) -> None:
-        """Who is silent is not waited for long: what is not known of it is reckoned as held."""
+        """Wait for silent leaders no longer than ``resend_ms``: what they do not tell is reckoned as held."""
         is_patient = now_ms < self._asked_ms + self.host.timing.resend_ms
         if not (self._unheard and is_patient):
             super().decide_if_settled(now_ms)

@@ -11,7 +11,7 @@ from skuld_py.node.operations.requests import Asked, Served
 
 
 class LimitRequests:
-    """Those of one node."""
+    """The requests about limits that one node serves."""
 
     asked: ClassVar[Asked] = {}
 

@@ -38,7 +38,7 @@ class Admission:
         return w or self._majority
 
     def check_entries(self, field: str, entries: Column) -> None:
-        """Results and errors are no longer than what a log takes, and not too many."""
+        """Refuse results and errors that are too many, or longer than a log takes."""
         limits = self._node.limits
         size = max(map(len, entries.unpack(field)), default=0)
         if size > limits.entry_bytes:

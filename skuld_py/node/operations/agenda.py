@@ -1,7 +1,7 @@
 """When each of a node's partitions wants to be looked at: a moment each, the nearest first.
 
-What is known of the future costs nothing until it comes. A moment may turn out to be too early: who looks then
-notes the next one.
+What is known of the future costs nothing until it comes. A moment may turn out to be too early: then the duty that
+looks notes the next one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import heapq
 
 NEVER_MS = 1 << 62
 KEPT, EACH = 64, 4
-"""With more entries than so many, and so many for each partition, those that count no more are sorted out."""
+"""Entries that count no more are dropped once there are more than ``KEPT``, and more than ``EACH`` for each
+partition."""
 
 
 class Agenda:
@@ -18,12 +19,12 @@ class Agenda:
 
     def __init__(self) -> None:
         self.due_ms = NEVER_MS
-        """When the first is due; looked at in every turn."""
+        """When the first partition is due; looked at in every turn."""
         self._dues: dict[int, int] = {}
         self._heap: list[tuple[int, int]] = []
 
     def note(self, partition: int, due_ms: int) -> None:
-        """Look at it then, unless that is to be sooner."""
+        """Have a partition looked at then, unless that is to be sooner."""
         if due_ms < self._dues.get(partition, NEVER_MS):
             self._dues[partition] = due_ms
             heapq.heappush(self._heap, (due_ms, partition))

@@ -61,7 +61,7 @@ class AmendOperation(CohortOperation):
         self.host.start(following, now_ms)
 
     def _leave_a_split_cohort(self, now_ms: int) -> None:
-        """A leader whom too many refuse cannot grant in this epoch; in a newer one it may, or nobody can."""
+        """Resign where too many refused: in this epoch nobody can grant, in a newer one perhaps this leader."""
         for ballot in self.ballots.values():
             if ballot.is_refused and ballot.is_led and not ballot.has_majority():
                 ballot.vnode.resign(now_ms)

@@ -28,7 +28,7 @@ class Ballot:
     waiting: dict[str, None] = attrs.field(factory=dict)
     against: dict[int, dict[str, None]] = attrs.field(factory=dict)
     is_refused: bool = False
-    """Whether somebody has promised this very epoch to another candidate or to nobody, or is suspect."""
+    """Whether a voter has promised this very epoch to another candidate or to nobody, or is suspect."""
 
     @property
     def is_led(self) -> bool:
@@ -71,7 +71,7 @@ class CohortOperation(Operation):
                 self.host.send(name, message)
 
     def on_timer(self, now_ms: int) -> None:
-        """Send again to whoever is silent and alive, or decide."""
+        """Send again to the nodes that are silent and alive, or decide."""
         if now_ms >= self.deadline_ms:
             self.on_deadline(now_ms)
             return
@@ -82,14 +82,14 @@ class CohortOperation(Operation):
         self._wake_later(now_ms)
 
     def end(self) -> None:
-        """Leave the node's books, and those of the partitions."""
+        """End: its node forgets it, and its grants are open no more at their partitions."""
         if not self.is_closed:
             for ballot in self.ballots.values():
                 ballot.vnode.open_grants -= ballot.grant is not None
         super().end()
 
     def record(self, now_ms: int, peer: str, reply: m.Granted | m.Amended) -> Ballot | None:
-        """Count an answer; None when it is not ours."""
+        """Count an answer for its ballot, which is given back; None when no ballot waits for it."""
         ballot = self.ballots.get(reply.partition)
         if ballot is None or peer not in ballot.waiting:
             return None

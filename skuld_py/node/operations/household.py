@@ -18,7 +18,7 @@ from skuld_py.partition.vnode import Vnode
 
 
 class Household(Host, Protocol):
-    """The node, as its duties see it."""
+    """What duties may use of their node."""
 
     interests: Interests
     bulletin: Bulletin

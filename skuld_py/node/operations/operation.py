@@ -27,7 +27,7 @@ from skuld_py.partition.vnode import Vnode
 
 @attrs.frozen
 class Origin:
-    """Who is waiting: a client's handle, or a peer's name; and the number of its request."""
+    """Where an answer goes: to a client's handle or a peer's name, under the number of its request."""
 
     request: int
     client: bytes | None = None
@@ -43,7 +43,7 @@ class Waiter(Protocol):
     at_end: list[Callable[[], None]]
 
     def on_horizon(self, now_ms: int) -> None:
-        """Look again: some document was written, or read."""
+        """Look at the horizon again: a document was written, or read."""
 
 
 class Borrower(Protocol):
@@ -70,9 +70,9 @@ class Host(Protocol):
     timers: Timers
     vnodes: list[Vnode]
     numbers: Iterator[int]
-    """For requests, each once."""
+    """Numbers of requests, each used once."""
     nodes: tuple[str, ...]
-    """The registered ones."""
+    """The registered nodes."""
     may_grant: bool
     """Whether its session and its clock are good."""
 
@@ -89,13 +89,13 @@ class Host(Protocol):
         """Begin another operation."""
 
     def learn(self, row: CohortRow) -> bool:
-        """Somebody knows of other voters than this node does; gives whether that can be."""
+        """A peer named other voters than this node knows of. Says whether that can be true."""
 
     def led(self) -> list[Vnode]:
         """The partitions this node leads and may grant from."""
 
     def stocked(self, queue: str) -> list[Vnode]:
-        """Those of them in which tasks of a queue may wait."""
+        """The led partitions in which tasks of a queue may wait."""
 
     def renewing(self, partition: int) -> Vnode | None:
         """The partition, if this node leads it and may renew its claims."""
@@ -148,7 +148,7 @@ class Operation:
         self.has_answered = False
         self.is_closed = False
         self.at_end: list[Callable[[], None]] = []
-        """What it leaves when it ends: places that it took, say."""
+        """Called when the operation ends, to free the places that it took, say."""
 
     def begin(self, now_ms: int) -> None:
         """Send what is to be sent."""
@@ -158,17 +158,16 @@ class Operation:
         """A peer answered; an operation that has asked none does not care."""
 
     def on_deadline(self, now_ms: int) -> None:
-        """Out of time."""
+        """The time of the operation is over: answer, and end."""
         raise NotImplementedError
 
     def on_too_large(self, now_ms: int, peer: str, message: Failed) -> None:
-        """What a peer would answer is more than a message holds: whoever waits is told so, for asking again would
-        not help."""
+        """A peer's answer would be larger than a message may be. Refuse: asking again would not help."""
         self.answer(attrs.evolve(message, request=self.origin.request))
         self.on_deadline(now_ms)
 
     def on_gone(self, now_ms: int, gone: Collection[str]) -> None:
-        """Peers are no members any more. Who asks several goes on anyway."""
+        """Peers are no members any more. An operation that asks several goes on without them."""
 
     def ask(self, now_ms: int, messages: Mapping[str, Message]) -> None:
         """Send one message per peer, and again until it answers."""
@@ -182,7 +181,7 @@ class Operation:
         self.host.timers.set(min(self.deadline_ms, now_ms + self._pause_ms), self)
 
     def _wake_later(self, now_ms: int) -> None:
-        """After twice the last pause: peers that are behind get no more to do each time."""
+        """Double the pause each time, so that peers that are behind do not get ever more to do."""
         self._pause_ms *= 2
         self._wake(now_ms)
 
@@ -211,11 +210,11 @@ class Operation:
         self.answer(Failed(self.origin.request, "uncertain", text, False))
 
     def end(self) -> None:
-        """Leave the node's books."""
+        """End the operation: its node forgets it."""
         self.is_closed = True
         self.host.close(self)
 
 
 def not_leading(origin: Origin) -> Failed:
-    """Whoever asks shall look for another leader."""
+    """The answer that this node does not lead, so that the asker looks for another leader."""
     return Failed(origin.request, "not_leader", "no longer the leader", True)

@@ -22,13 +22,13 @@ class Ownership:
         self._node = node
 
     def vnode(self, partition: int) -> Vnode:
-        """One that a peer names."""
+        """The vnode of a partition that a peer names."""
         if not 0 <= partition < self._node.parameters.partitions:
             raise Malformed("partition", f"{partition} does not exist")
         return self._node.vnodes[partition]
 
     def vnode_of(self, task_id: bytes) -> Vnode:
-        """That of a task."""
+        """The vnode of a task."""
         return self._node.vnodes[ids.partition_of(task_id, self._node.parameters.partitions)]
 
     def group(self, task_ids: bytes) -> dict[int, Sequence[int]]:

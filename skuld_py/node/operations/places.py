@@ -1,4 +1,4 @@
-"""Places for what waits at a node: so many in all, and so many for one client, so that nobody takes all."""
+"""Places for what waits at a node: some in all, and fewer for one client, so that no client takes all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from skuld_py.node.operations.operation import Operation
 
 
 class Places:
-    """Those that are taken, by the numbers of operations."""
+    """The places that are taken, by the numbers of operations."""
 
     def __init__(self) -> None:
         self._whose: dict[int, bytes] = {}

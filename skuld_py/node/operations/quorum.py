@@ -22,7 +22,7 @@ Make = Callable[[int, list[int]], Message]
 
 @attrs.define
 class Need:
-    """In which cohorts of a partition copies, or answers, are counted; and whose there are."""
+    """The cohorts in which the copies (or answers) of a partition are counted, and the nodes that have one."""
 
     era: int
     cohort: Names
@@ -31,21 +31,21 @@ class Need:
 
     @property
     def groups(self) -> list[Names]:
-        """All of them."""
+        """The cohorts in each of which a quorum is needed."""
         return [self.cohort, *self.others]
 
     def learn(self, row: CohortRow) -> None:
-        """A pending cohort counts besides, and so does one of a later era, until the document confirms it."""
+        """Count in one more cohort: a pending one, or one of a later era, until the document confirms it."""
         if not row.era or row.era > self.era:
             self.others[row.cohort] = None
 
     def follow(self, standing: Standing) -> None:
-        """What the document has confirmed meanwhile takes the place of ours."""
+        """Count by the cohorts that the document has confirmed meanwhile."""
         if standing.era > self.era:
             self.era, self.cohort = standing.era, standing.cohort
 
     def copies(self) -> int:
-        """The number in every group."""
+        """How many copies every group has at least."""
         return min([sum(map(self.have.__contains__, group)) for group in self.groups])
 
     def is_met(self) -> bool:
@@ -54,7 +54,7 @@ class Need:
 
 
 class QuorumOperation(Operation):
-    """Asks the keepers of several partitions, and more of them as it learns who counts."""
+    """Asks the keepers of several partitions, and more of them as it learns which voters count."""
 
     def __init__(self, host: Host, origin: Origin, now_ms: int, partitions: Iterable[int], make: Make) -> None:
         super().__init__(host, origin, now_ms)
@@ -91,13 +91,13 @@ class QuorumOperation(Operation):
         self.learn(now_ms, rows)
 
     def uncount(self, peer: str, partitions: bytes) -> None:
-        """What it said of these does not count any more."""
+        """The peer's answer does not count for these partitions any more."""
         for partition in columns.unpack_u64(partitions):
             if partition in self.needs:
                 self.needs[partition].have.pop(peer, None)
 
     def learn(self, now_ms: int, rows: Iterable[CohortRow]) -> None:
-        """Who counts besides; ask those too."""
+        """Learn which voters count besides, and ask those too."""
         for row in rows:
             if row.partition in self.needs and self.host.learn(row):
                 self.needs[row.partition].learn(row)
@@ -117,7 +117,7 @@ class QuorumOperation(Operation):
 
 
 def eras_of(host: Host, partitions: Iterable[int]) -> bytes:
-    """By which cohorts this node counts."""
+    """Partition and era of each cohort that this node counts by, as a column."""
     numbers = list[int]()
     for partition in partitions:
         numbers += partition, host.vnodes[partition].standing.era

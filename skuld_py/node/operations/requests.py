@@ -25,7 +25,7 @@ Lead = Callable[[Host, int, Origin, Any], None]
 
 
 class Feature(Protocol):
-    """One of a node."""
+    """A feature of a node: the requests that are its own."""
 
     @property
     def asked(self) -> Asked:

@@ -6,9 +6,9 @@ from skuld_py.node.operations.operation import Operation, Origin
 
 
 class SilentOperation(Operation):
-    """An operation that waits for parts of its own only: operations of this node, which answer it by its number.
+    """An operation that waits for its parts only: operations of this node, which answer it by its number.
 
-    What its deadline means must be said by whoever inherits; until then it sends nothing by itself.
+    A subclass says what its deadline means.
     """
 
     def on_timer(self, now_ms: int) -> None:
@@ -17,11 +17,11 @@ class SilentOperation(Operation):
             self.on_deadline(now_ms)
 
     def extend(self, now_ms: int) -> None:
-        """Something went on: wait as long again."""
+        """A part got on: wait as long again from now."""
         self.deadline_ms = now_ms + self.host.timing.request_ms
         self.host.timers.set(self.deadline_ms, self)
 
     @property
     def origin_of_parts(self) -> Origin:
-        """Whom its parts answer."""
+        """The origin of its parts: they answer this operation."""
         return Origin(self.request, peer=self.host.me.name)

@@ -1,11 +1,11 @@
 """When the operations in flight want to be called again.
 
-Invariants: an operation is named by its number, so one that has ended is free at once, however long it meant to
-wait. It wakes its node no more; and what it had set is sorted out now and then from behind the timers of
-operations that go on, so there are never many more timers than operations.
+Invariants: a timer names its operation by number, so an operation that has ended is freed at once, however long it
+meant to wait, and wakes its node no more. Timers of ended operations are dropped now and then, so there are never
+many more timers than operations.
 
-Rejected: to look for an operation's timers when it ends. Nearly all end long before, in the order in which they
-began, and are met at the head.
+Rejected: to look for an operation's timers when it ends. Nearly all operations end long before their deadlines, in
+the order in which they began, so their timers are met at the head.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Protocol
 from skuld_py.node.operations.agenda import NEVER_MS
 
 KEPT, EACH = 256, 4
-"""With more timers than so many, and so many for each operation, those of ended ones are sorted out."""
+"""Timers of ended operations are dropped once there are more than ``KEPT``, and more than ``EACH`` for each open
+operation."""
 
 
 class Timed(Protocol):
@@ -36,7 +37,7 @@ class Timers:
         self._operations = operations
         self._heap: list[tuple[int, int]] = []
         self.due_ms = NEVER_MS
-        """When the first is due. It rings at the end of each turn: as long as it is overdue, turns are behind."""
+        """When the first is due. Timers ring at the end of each turn: while one is overdue, turns are behind."""
 
     def __len__(self) -> int:
         return len(self._heap)

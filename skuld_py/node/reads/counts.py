@@ -24,7 +24,7 @@ from skuld_py.partition.data.tally import Tally
 from skuld_py.partition.vnode import Vnode
 
 ROWS_MAX = 20_000
-"""A page ends behind the queue with which so many rows were read: some ten milliseconds."""
+"""Rows read for a page, which ends behind the queue that reaches them: some ten milliseconds."""
 QUEUES_MAX = 100_000
 """Queues that one answer to a client holds."""
 Row = tuple[str, int, tuple[int, ...]]
@@ -130,7 +130,7 @@ class CountOperation(Operation):
             self._take_sums(now_ms)
 
     def _take_sums(self, now_ms: int) -> None:
-        """Use the sums of those who lead what nobody else says he leads."""
+        """Use the sums of nodes whose partitions no other node says it leads."""
         led = {name: columns.unpack_u64(answer.led) for name, answer in self._answers.items()}
         leaders = Counter(partition for partitions in led.values() for partition in partitions)
         self._sums = {name: answer for name, answer in self._answers.items()

@@ -1,13 +1,13 @@
 """Waiting for the ends of tasks, and for what is added to a log, without asking again and again.
 
-A wait is a read (``get``) that leaves word with the keepers (``interests``). When one of them is stirred, the
-tasks that it names are read again, with those that were stirred meanwhile, and so on until there is something to
-say or the wait is over. So an end is told as soon as it is at a majority, at the cost of one read; and what is
-told no later read lacks.
+A wait is a read (``get``) that leaves word with the keepers (``interests``). When a keeper says that some tasks
+have changed, they are read again, with those that changed meanwhile, and so on until there is something to say or
+the wait is over. So an end is told as soon as a majority has it, at the cost of one read; and no later read lacks
+what was told.
 
 Word can be lost, with a message or with a keeper, and a task whose last lease lapses dies without any record of
-it. So everything that is waited for is looked at anew every ``LOOK_MS`` besides: after a healing nobody waits
-longer.
+it. So everything that is waited for is also looked at every ``LOOK_MS``: once nodes hear each other again, no wait
+takes longer.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Look(ReadOperation):
         self._gone: dict[str, Sequence[bytes]] = {}
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
-        """What a copy knows, the headers of the bodies that it has, and what it takes from nobody any more."""
+        """Take what a copy knows, the headers of its bodies, and the tasks that it takes from nobody any more."""
         if isinstance(message, m.Kept):
             self._gone[peer] = ids.split(message.old)
         if isinstance(message, m.Got):
@@ -54,7 +54,7 @@ class Look(ReadOperation):
         super().on_reply(now_ms, peer, message)
 
     def conclude(self, now_ms: int, rows: Rows) -> None:
-        """Hand it over. What one copy that counts has sealed and lacks, no copy gets again."""
+        """Hand over what was read. What one copy that counts has sealed and lacks, no copy gets again."""
         self._watch.gone = [task_id for task_id in self.task_ids if task_id not in rows and any(
             task_id in gone and self.speaks_for(peer, task_id) for peer, gone in self._gone.items())]
         self._watch.on_look(now_ms, rows, self._headers)
@@ -66,8 +66,8 @@ class Look(ReadOperation):
 
 
 class Watch(Operation):
-    """A wait for something about some tasks. ``wanted``: those that are still looked at. ``gone``: those that are
-    not there, and cannot come any more, as the last look told."""
+    """A wait for something about some tasks. ``wanted``: the tasks that are still looked at. ``gone``: tasks that
+    the last look did not find and that cannot come any more."""
 
     def __init__(self, host: Host, origin: Origin, now_ms: int, task_ids: Sequence[bytes], wait_ms: int) -> None:
         super().__init__(host, origin, now_ms, wait_ms + host.timing.request_ms)
@@ -126,11 +126,11 @@ class Watch(Operation):
             self._go_on(now_ms)
 
     def on_timer(self, now_ms: int) -> None:
-        """Something is due."""
+        """A look is due, or the wait is over."""
         self._go_on(now_ms)
 
     def on_look(self, now_ms: int, rows: Rows, headers: Headers) -> None:
-        """News, perhaps."""
+        """A look has read something: answer if that ends the wait, else go on."""
         self._look, self._looked_ms, self._has_looked = None, now_ms, True
         if self.note(now_ms, rows, headers):
             self._finish()
@@ -154,7 +154,7 @@ class Watch(Operation):
         """Never comes: the end of the wait is a timer of its own."""
 
     def end(self) -> None:
-        """Stop looking too."""
+        """End, and the look under way with it."""
         super().end()
         if self._look is not None:
             self._look.end()
@@ -231,7 +231,7 @@ class ReadLogOperation(Watch):
         return bool(found or later) or ended is not None
 
     def tell(self) -> None:
-        """What there is."""
+        """Answer with the entries that are known."""
         self.answer(self._answer)
 
 

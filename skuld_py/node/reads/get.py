@@ -1,12 +1,12 @@
-"""Reads of tasks over their owners: what a majority knows, and from then on every majority.
+"""Reads of tasks: they show what a majority of the voters knows, and from then on every majority.
 
 All live keepers are asked, and what a majority of each partition's voters answers is joined. Where the answers
 differ, the join is first given to those that lack it (``Mend``): it is shown only when a majority has it. So reads
 are monotone, whoever asks whichever node: what was shown once, no later read lacks, however few copies the write
 itself had reached. Copies that agree, the common case, cost no second round.
 
-A reader may say besides how many facts it must be shown (``least``). Then copies are asked again until they know
-as much, and what is less is never shown: the read is ``unavailable``.
+A reader may also say how many facts of a task it must be shown (``least``). Then copies are asked again until they
+know as many; a read that finds fewer is refused as ``unavailable``.
 
 Rejected: answering first and mending behind the reader's back, which leaves two reads in a row to chance.
 Source: ABD, Attiya, Bar-Noy and Dolev, 1995: a reader writes back what it returns.
@@ -31,7 +31,7 @@ from skuld_py.node.reads.merge import merge_task_rows
 from skuld_py.partition.leadership.quorum import has_majority
 
 LEAST_MS = 1_000
-"""So long copies are asked for what a reader says was seen: shorter than a client waits for a silent node."""
+"""How long copies are asked for facts that a reader has seen: less than a client waits for a silent node."""
 
 Rows = dict[bytes, TaskRow]
 
@@ -52,7 +52,7 @@ class Mending(Operation):
         self.ask(now_ms, {self._peer: Mend(self.request, tuple(self.rows), self._eras)})
 
     def on_reply(self, now_ms: int, peer: str, message: Message) -> None:
-        """It has them, but for partitions whose copies do not count there."""
+        """The peer has the rows, but for partitions whose copies do not count there."""
         if peer == self._peer and isinstance(message, Kept):
             self.end()
             self._read.on_mended(now_ms, peer, self, message)
@@ -118,12 +118,12 @@ class ReadOperation(QuorumOperation):
             self.end()
 
     def join(self) -> Rows:
-        """What those who count know together."""
+        """What the copies that count know together."""
         return {row.id: row for row in merge_task_rows(
             row for peer, known in self._known.items() for row in known.values() if self.speaks_for(peer, row.id))}
 
     def facts(self, row: TaskRow) -> int:
-        """How many there are of a task."""
+        """How many facts there are of a task."""
         return facts_of(row)
 
     def speaks_for(self, peer: str, task_id: bytes) -> bool:
@@ -160,7 +160,7 @@ class ReadOperation(QuorumOperation):
                 self.host.start(mending, now_ms)
 
     def on_timer(self, now_ms: int) -> None:
-        """Those who can have answered, and they know too little: ask again, but not for ever."""
+        """The copies that can answer know too little: ask again, until ``LEAST_MS`` is over."""
         is_behind = self._is_settled({}) and not self._mending
         if is_behind and now_ms >= self._hopes_until_ms:
             self.refuse("unavailable", "min_seq: fewer facts than that are known of a task; try again")
@@ -176,7 +176,7 @@ class ReadOperation(QuorumOperation):
         self.end()
 
     def end(self) -> None:
-        """Stop mending too."""
+        """End, and the mending of copies with it."""
         super().end()
         for mending in self._mending.values():
             mending.end()
@@ -185,9 +185,9 @@ class ReadOperation(QuorumOperation):
 class GetOperation(ReadOperation):
     """A client's read of tasks, and where they stand.
 
-    That is decided here, once: by what was joined, this node's clock and the cluster's skew bound. Whether a task
-    is behind others of its key, its leader says, who grants by it, and is waited for a moment; without it, whoever
-    knows of one before it.
+    Where a task stands is decided here, once: by what was joined, this node's clock and the cluster's skew bound.
+    Whether it is behind others of its key, its leader says, which grants by that and is waited for a moment; else
+    any copy that knows of one before it.
     """
 
     def __init__(self, host: Host, origin: Origin, now_ms: int, task_ids: Sequence[bytes],
@@ -211,7 +211,7 @@ class GetOperation(ReadOperation):
             ids.is_laned(task_id) and self._leader_of(task_id) in self.pending for task_id in rows)
 
     def join(self) -> Rows:
-        """Of logs that are more than one read shows, the ends."""
+        """Join the rows; of logs that are longer than one read shows, keep the ends."""
         rows = super().join()
         for task_id, row in rows.items():
             said = [cuts for peer, told in self._asides.items() if (cuts := told.get(task_id, SILENCE).cuts)
@@ -223,7 +223,7 @@ class GetOperation(ReadOperation):
         return rows
 
     def facts(self, row: TaskRow) -> int:
-        """How many there are, those left out included."""
+        """How many facts there are of a task, with the entries that are left out."""
         return facts_of(row, self._cuts.get(row.id, WHOLE).values())
 
     def on_timer(self, now_ms: int) -> None:

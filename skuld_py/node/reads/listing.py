@@ -1,17 +1,17 @@
 """A page of a listing: the tasks that one node has, in id order, which is the order of their making.
 
-A unique name, whose id is as old as its window, stands there; but the times asked for are held against that at
-which it was asked for (``windows`` says where such tasks are to be looked for).
+The id of a task with a unique name is as old as the name's window, and such a task is listed there. Whether it is
+within the times asked for is told by when it was asked for (``windows`` says where to look for such tasks).
 
 The tables of the node's partitions are walked side by side, one record of each in memory besides the page. A page
 ends at its number of tasks, at ``page_bytes``, or after ``SCAN_ROWS`` records, whether or not they were wanted: no
-question holds a node up for long, however few of a million tasks it is after. So a page may be empty; who asks
+question holds a node up for long, however few of a million tasks it is after. So a page may be empty; the asker
 goes on behind ``upto``.
 
 Dead and cancelled tasks are found by their index. Those in other states are looked for among all, since an index
 is in an order of its own that moves as one reads: a claim that is renewed would be listed again and again.
 
-A state is that of this copy. Who asks for one must see where the tasks found stand by what a majority knows.
+A state is that of this copy. The asker must see where the tasks found stand by what a majority knows.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Lister:
         """Records that were looked at."""
 
     def page(self) -> tuple[bytes, list[tuple[bytes, bytes, bytes]]]:
-        """Up to where it is complete (empty: to the end), and id, body and history of each."""
+        """The id up to which the page is complete (empty: to the end), and id, body and history of each task."""
         rows: list[tuple[bytes, bytes, bytes]] = []
         size, last = 0, b""
         for task_id, at, record in heapq.merge(*map(self._walk, range(len(self._replicas)))):
@@ -112,7 +112,7 @@ class Lister:
         return record, history
 
     def _is_of_then(self, task_id: bytes, record: bytes) -> bool:
-        """Whether a task was asked for at the time that the question is about."""
+        """Whether a task was asked for within the times of the question."""
         since_ms, until_ms = self._question.since_ms, self._question.until_ms
         if not since_ms and not until_ms:
             return True

@@ -1,22 +1,22 @@
 """The questions of peers, this node among them, for pages of listings and of the counts of all queues: they wait
 here, and a turn ends with one page.
 
-A page is some tens of milliseconds of reading, and a client asks for thousands with one message; carried out as
-they came, they kept a node from everything else for half a minute, renewals among it. So a turn has a budget of
+A page is some tens of milliseconds of reading, and a client asks for thousands with one message. Read as they
+come, they would keep a node from everything else for half a minute, renewals included. So a turn has a budget of
 records, which one long page or some short ones use up. While a question waits the next turn comes at once, behind
 all that has arrived: between two pages the node does whatever else it is asked for. A listing alone is answered in
 the turn in which it comes, as if there were no queue.
 
-Equal questions that wait share a page: each was asked before it is read, so it shows each what it must. Where it
-tells much it is shared by few: to make, send and join the answers takes its time too.
+Equal questions that wait share a page: it is read after each was asked, so it shows each what it must. A page
+that tells much is shared by few: to make, send and join the answers takes time too.
 
 A question asked again while it waits stays where it is. One whose asker has given up goes unread, and beyond
-``PLACES`` none is taken in: who still wants an answer asks again, as if the question had been lost. The places are
-few, so that whoever has one is answered in time; a longer queue answers everybody too late.
+``PLACES`` none is taken in: its asker asks again, as if the question had been lost. The places are few, so that
+each question in one is answered in time; a longer queue would answer all too late.
 
 Rejected: to end pages sooner, which makes each listing slower and many of them no shorter; to tell a peer that
-there is no place, since it asks again anyway; and to keep a page for equal questions of later turns, who would be
-shown what was read before they asked.
+there is no place, since it asks again anyway; and to keep a page for equal questions of later turns, which would
+be answered by what was read before they were asked.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from skuld_py.partition.vnode import Vnode
 PLACES = 64
 """Questions that wait: with pages of full length less than two seconds, half of what an asker waits for."""
 SHARED_ROWS = 5_000
-"""Tasks, or kilobytes, or counts of queues, in the answers to equal questions: what is told for one page."""
+"""What one page may tell in its answers to equal questions: tasks, kilobytes, or counts of queues."""
 EACH_ROWS = 100
 """Records that a question costs at least: to begin, and to answer."""
 Question = m.List | m.Sum

@@ -27,8 +27,8 @@ def groups_of(host: Host) -> dict[int, tuple[Names, ...]]:
 
 
 def is_covered(groups: Mapping[int, tuple[Names, ...]], answered: Mapping[str, bytes]) -> bool:
-    """Whether of each of these partitions a majority of each cohort has answered for it: ``answered`` has the
-    partitions of each node. Partitions have few cohorts and are answered for by few sets of nodes."""
+    """Whether a majority of each cohort of each partition has answered for it. ``answered``: node -> partitions.
+    Partitions have few different cohorts and are answered for by few different sets of nodes."""
     names: dict[int, list[str]] = {}
     for name, partitions in answered.items():
         for partition in columns.unpack_u64(partitions):
@@ -39,7 +39,7 @@ def is_covered(groups: Mapping[int, tuple[Names, ...]], answered: Mapping[str, b
 
 
 class ListOperation(Operation):
-    """Ask all live nodes; answer when every partition is covered by a majority of its owners."""
+    """Ask all live nodes; answer when a majority of every partition's voters has answered."""
 
     def __init__(self, host: Host, origin: Origin, now_ms: int, question: m.List) -> None:
         super().__init__(host, origin, now_ms)

@@ -1,1 +1,1 @@
-"""How ended tasks go: in slices, from all replicas, through an archive if there is one."""
+"""How ended tasks are deleted: in slices, from all replicas, through an archive if there is one."""

@@ -1,8 +1,8 @@
 """Every replica's side of collection: take nothing new up to a time, take nothing at all, delete.
 
-Each answers by its own records and its own options, so the most careful one decides: one that is to keep for
-longer what has ended refuses to be closed so far, and one that wants an archive deletes nothing that is not
-promised to be in it. So options that differ from node to node, for a while or by mistake, lose nothing.
+Each answers by its own records and its own options, so the most careful one decides. A replica that is to keep
+ended tasks for longer refuses to be closed that far, and one that wants an archive deletes only what is promised
+to be in it. So options that differ from node to node, for a while or by mistake, lose nothing.
 
 See ``slices`` for the rounds.
 """
@@ -26,7 +26,7 @@ def _refuses(vnode: Vnode, role: Role, epoch: int) -> bool:
 
 
 def _keeps_longer(node: Household, now_ms: int, vnode: Vnode, upto_ms: int) -> bool:
-    """Whether this node's option says that what has ended by then is kept. What it is closed to already it is."""
+    """Whether this node's option keeps what has ended by then. A copy stays closed as far as it was."""
     keep_ms: int = node.retention.keep_ms
     allowed_ms = now_ms - keep_ms + node.parameters.skew_ms if keep_ms else 0
     return upto_ms > allowed_ms and upto_ms > vnode.replica.watermark.closed_ms
@@ -53,7 +53,8 @@ def ebb(node: Household, now_ms: int, vnode: Vnode, request: m.Ebb) -> m.Ebbed:
 
 
 def delete(node: Household, vnode: Vnode, request: m.Collect) -> m.Collected:
-    """Delete, or say that this copy would. Who keeps nothing of the partition says what its tasks need."""
+    """Delete, or say whether this copy would. A node that keeps nothing of the partition says what its own tasks
+    need."""
     replica = vnode.replica
     role = vnode.role
     if role is Role.STRANGER:
@@ -80,7 +81,7 @@ def delete(node: Household, vnode: Vnode, request: m.Collect) -> m.Collected:
 
 
 def _needed_by_a_stranger(node: Household, request: m.Collect) -> bytes:
-    """By index; asked about none, 0 if tasks of this node need any that are so old."""
+    """The tasks, by index, that this node's tasks need. Asked about none: 0 if any task that old is needed."""
     if not request.ids:
         is_any = any(vnode.replica.filing.needs.is_any_upto(request.upto_ms) for vnode in node.vnodes)
         return columns.pack_u64([0] if is_any else [])

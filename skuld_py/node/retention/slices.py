@@ -2,30 +2,30 @@
 
 The leader of a partition drives a *slice*: all ids up to a time that lies ``Retention.keep_ms`` back.
 
-1. *Closing*: ``Ebb`` to every node; none takes new tasks up to then any more. Who kept a task that the others lack
-   still has it, so
+1. *Closing*: ``Ebb`` to every node; none takes new tasks up to then any more. A node that kept a task which the
+   others lack still has it, so
 2. *pulling*: a pass with each replica, all begun after the last has closed. Then everything below is on the
-   leader. And *checking*: a second pass with each, begun after the last of the first. Whoever shows no difference
-   below has it all too. Who is slow to compare is asked again: a replica that is none any more, or begins anew,
-   ends the slice, and the next one does without it.
+   leader. And *checking*: a second pass with each, begun after the last of the first. A replica that shows no
+   difference below has it all too. One that is slow to compare is asked again; one that is no replica any more, or
+   begins anew, ends the slice, and the next slice does without it.
 3. *Sealing*: ``Ebb`` with the lives that were compared. What a sealed replica lacks, it takes from nobody.
 4. *Slices*, a page at a time: a trial asks all who of them holds each task, with this digest, ended by then,
    and only what all agree on is deleted by all. A replica that misses the last word keeps the task until an
    exchange with another tells it (``gone``).
-   With an archive, what they agree on is *on offer* first: it goes when somebody says that it is written there.
+   With an archive, what they agree on is *on offer* first: it goes when an archiver says that it is written.
    What others need is kept: each replica, and each other node that says that it keeps dependents of tasks so old,
    refuses what a task that it keeps, of any partition, names among its dependencies (``needs``), unless that goes
    with it. All nodes are asked, so some keeper of the dependent is. A task goes when the last that needs it has
    gone; so a dependent finds its results for as long as it is kept itself, and all that is behind them.
 
-**All replicas**, not a majority: those who keep the partition, all registered nodes and all live ones. Whoever is
-silent, in doubt about its memory, or still has records to hand off stops it, and so does one that is to keep what
-has ended for longer (``replica_side``): collection waits, and a status shows for whom. So a node that was away for
-long has missed no deletion that others count on; and what an old disk brings back finds all others sealed.
+**All replicas**, not a majority: the keepers of the partition, all registered nodes and all live ones. Collection
+waits for a node that is silent, in doubt about its memory, still has records to hand off, or is to keep ended
+tasks for longer (``replica_side``), and a status shows for which. So a node that was away for long has missed no
+deletion that others count on; and what an old disk brings back finds all others sealed.
 
-Nothing here rests on there being one leader: each step is true of the replicas whoever asks. The epoch is only
-compared so that new voters are known: who has voted for a newer leader refuses, and a new member of a cohort reads
-the watermarks of its voters before it counts.
+Nothing here rests on there being one leader: each step is true of the replicas whichever node asks. The epoch is
+compared only so that new voters are known: a node that has voted for a newer leader refuses, and a new member of a
+cohort reads the watermarks of its voters before it counts.
 
 Rejected: a majority (its deletions come back from the rest); a leader's list of what may go, trusted without
 digests (a late mark on one replica would be lost on all); whole components of tasks that depend on each other at
@@ -55,7 +55,7 @@ from skuld_py.partition.vnode import Vnode
 RETRY_MS = 1_000
 """After a slice had to be given up."""
 CONFIRM_MS = 1_000
-"""How often those are asked again with whom a comparison has not come to its end."""
+"""How often replicas are asked again whose comparison has not ended."""
 
 Then = Callable[[int, Mapping[str, m.Message]], None]
 
@@ -162,7 +162,7 @@ class Slices:
         self._slices: dict[int, Slice] = {}
         self._next_ms: dict[int, int] = {}
         self._hindered: dict[int, list[str]] = {}
-        """Who was away, or did not go along, when something of a partition was to be collected last."""
+        """The nodes that were away or refused when something of a partition was last to be collected."""
         self._gone: dict[int, Page] = {}
         """The last page of each partition that was archived and deleted."""
 
@@ -190,7 +190,7 @@ class Slices:
             self._next_ms[partition] = now_ms + RETRY_MS
 
     def _names(self, partition: int) -> list[str]:
-        """All who may keep anything; none while one of them is away."""
+        """All nodes that may keep something of the partition; none while one of them is away."""
         names = sorted({*self._node.vnodes[partition].keepers, *self._node.nodes, *self._node.live})
         self._hindered[partition] = [name for name in names if name not in self._node.live]
         return [] if self._hindered[partition] else names
@@ -270,8 +270,8 @@ class Slices:
         return [name for name in under_way.lives if name != self._node.me.name and name not in under_way.through]
 
     def _confirm(self, now_ms: int, partition: int, under_way: Slice, names: Collection[str]) -> None:
-        """Ask whether they still are the replicas that were closed. Who has come to hand off answers no exchange,
-        and who has dropped its records has nothing to compare: that slice would never end."""
+        """Ask whether they still are the replicas that were closed. A node that hands off answers no exchange, and
+        one that has dropped its records has nothing to compare: the slice would never end."""
         under_way.confirm_ms = now_ms + CONFIRM_MS
 
         def check(at_ms: int, answers: Mapping[str, m.Message]) -> None:
@@ -303,7 +303,7 @@ class Slices:
                 request, partition, under_way.epoch, under_way.upto_ms, under_way.lives[name]), self._on_sealed)
 
     def _on_sealed(self, now_ms: int, partition: int, under_way: Slice, answers: Mapping[str, m.Message]) -> None:
-        """Find out who keeps nothing of the partition, but tasks that may need some of it."""
+        """Find the nodes that keep nothing of the partition, but tasks that may need some of it."""
         under_way.stage = Stage.COLLECTING
 
         def on_told(at_ms: int, _: int, __: Slice, told: Mapping[str, m.Message]) -> None:

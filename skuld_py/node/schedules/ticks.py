@@ -1,8 +1,8 @@
 """Sees to the schedules whose home partition is led here: enqueues each tick when it is due.
 
 A tick is written as a client's enqueue is, to a majority of its task's owners. What is in memory is only which
-ticks are already stored, so that they are not written again: who comes to lead knows nothing, begins with the
-newest tick that is due, and writes a task that may be there. That is harmless (``model.schedule``), and so are
+ticks are already stored, so that they are not written again. A node that comes to lead knows nothing, begins with
+the newest tick that is due, and writes a task that may be there. That is harmless (``model.schedule``), and so are
 two leaders in doubt. Of the ticks missed while nobody led, only the newest is made up for, and ``catch_up`` more
 if the definition says so.
 
@@ -13,10 +13,10 @@ Ticks go by this node's clock. When that falls back it was wrong before, so what
 this node begins as one that comes to lead; what it made early is there when its time comes. A definition from the
 future, of a node whose clock was wrong, holds from the moment at which it is first seen to.
 
-Work is bounded at each look, whatever the definitions say, whoever stored them: a partition may be the home of
-thousands of schedules, all due at midnight, or all with ticks that are dear to tell. Nobody looks further than
-``SIGHT_MS`` into a calendar, so all looks cost about the same, and so many are made at once. Ticks that are known
-go first; searches, which may take many looks, share what is left, one look each in turn.
+Work is bounded in each turn, whatever the definitions say, whoever stored them: a partition may be the home of
+thousands of schedules, all due at midnight, or all with ticks that are dear to tell. No look goes further than
+``SIGHT_MS`` into a calendar, so all looks cost about the same, and one turn makes ``WORK_AT_ONCE`` of them. Ticks
+that are known go first; searches, which may take many looks, share what is left, one look each in turn.
 
 Rejected: counting schedules, of which one may cost as much as ten thousand; and another thread for the calendar,
 which would hold up this one as long, a little at a time.
@@ -44,25 +44,25 @@ from skuld_py.partition.leadership.quorum import majority
 from skuld_py.partition.vnode import Vnode
 
 SIGHT_MS = 31 * 24 * 3_600_000
-"""So far back ticks are made up for, and so far ahead they are known."""
+"""How far back ticks are made up for, and how far ahead they are known."""
 FRESH_AT_ONCE = 500
 """Definitions taken up in one turn."""
 WORK_AT_ONCE = 200
 """Looks into a calendar in one turn, a long line counting for several, and writes; the others wait."""
 KEPT_BACK = 50
-"""Of that, what is left to searches however many ticks are due."""
+"""The part of ``WORK_AT_ONCE`` that is left to searches however many ticks are due."""
 LINE_CHARS = 32
 TICKS_AT_ONCE = 100
 """Ticks on their way to be stored."""
 BACKLOG_MS = 20
-"""How long one that finds no room waits, and work that is left over."""
+"""How long a tick that finds no room waits, and work that is left over."""
 NEVER = -1
 EVER_MS = 28 * 366 * 24 * 3_600_000
-"""In so many years each day of a year has been each day of a week."""
+"""In 28 years each day of a year has been each day of a week."""
 EVER_WORK = 100
-"""What it costs to look through them."""
+"""What it costs to look through ``EVER_MS``."""
 LOOK_MS = 100
-"""How often it is looked at which partitions are led; a tick of one that is not any more does no harm."""
+"""How often the led partitions are looked at. A tick of one that is not led any more does no harm."""
 
 
 class TickOperation(WriteOperation):
@@ -119,7 +119,7 @@ class Plan:
 
 @attrs.define
 class Allowance:
-    """Of work that is asked for from outside: so much in a while."""
+    """A bound on the work that clients may ask for in a time."""
 
     since_ms: int = 0
     spent: int = 0
@@ -253,7 +253,7 @@ class Ticks:
         try:
             work(now_ms, name, plan)
         except Refused:
-            del self._plans[name]  # who took it has another calendar; its line means nothing here
+            del self._plans[name]  # the node that took it has another calendar; the line means nothing here
             return
         for tick_ms in [tick_ms for tick_ms, is_under_way in plan.owed.items() if not is_under_way]:
             if self._under_way < TICKS_AT_ONCE:

@@ -1,7 +1,7 @@
-"""What a node does with writes that any owner takes, asked for by whoever coordinates one: it stores a copy.
+"""What a node does with writes that any owner takes, when their coordinator asks: it stores a copy.
 
-Each answers with the partitions whose copies here do not count, and with who counts besides. What is stored where
-this node owns nothing is found by the exchange.
+Each answer names the partitions whose copies here do not count, and the voters that count besides. What is stored
+where this node owns nothing is found by the exchange.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """What a unique name stands for already: asked of a majority, before anything is written under the name.
 
 Invariant: once a majority has stored a content under a name, no call that begins later changes it. Any two
-majorities share a node, and a read gives back what it shows (``reads.get``): so who comes later finds the task,
-writes nothing of his own anywhere, and is told. That holds for callers whose clocks are behind, and where a copy
-has missed the first call. Of calls that are under way at the same time, none of which finds anything, copies take
-the one asked for first (``model.body``), so they agree in whatever order they meet.
+majorities share a node, and a read gives back what it shows (``reads.get``). So a later call finds the task,
+writes nothing of its own anywhere, and its caller is told. That holds for callers whose clocks are behind, and
+where a copy has missed the first call. Of calls at the same time, none of which finds the other, copies take the
+one asked for first (``model.body``), so they agree in whatever order they meet.
 
 Rejected: copies that keep what they heard first, which never agree when two heard differently; a word of the
 leader, without which nobody could enqueue; and a digest in the task's history, which could name a content that no
@@ -22,7 +22,7 @@ from skuld_py.node.operations.quorum import Make
 from skuld_py.node.reads.get import ReadOperation, Rows
 
 NAMES_AT_ONCE = 25
-"""So many contents of the largest size fit into an answer."""
+"""Names of one read: that many contents of the largest size fit into an answer."""
 Found = Mapping[bytes, bytes]
 """Body records by id, of the tasks that exist."""
 
@@ -37,11 +37,11 @@ class NamingOperation(ReadOperation):
         self._naming = naming
 
     def conclude(self, now_ms: int, rows: Rows) -> None:
-        """These are settled."""
+        """Hand on what is found under these names."""
         self._naming.note(now_ms, {row.id: body for row in rows.values() for body in row.body.unpack()})
 
     def answer(self, message: Message) -> None:
-        """It failed: the request is refused, once."""
+        """The read failed: refuse the request, once."""
         if not self._naming.is_refused:
             self._naming.is_refused = True
             super().answer(message)
@@ -65,7 +65,7 @@ class Naming:
             host.start(NamingOperation(self, host, origin, now_ms, part, make_of(part)), now_ms)
 
     def note(self, now_ms: int, found: Found) -> None:
-        """A part is known."""
+        """Take in what a part found; with the last part, call ``then``."""
         self._found.update(found)
         self._left -= 1
         if not self._left:

@@ -1,6 +1,6 @@
-"""Writing notes (``model.notes``): on all who keep their tasks, and heard of once a majority has them.
+"""Writing notes (``model.notes``) on all keepers of their tasks; the answer comes once a majority has them.
 
-What is noted stays true whoever says it, so notes rest on no epoch and need no leader: they are written as
+What is noted stays true whichever node says it, so notes rest on no epoch and need no leader: they are written as
 completions are. A keeper that is silent is owed them, like any copy.
 """
 

@@ -58,8 +58,8 @@ class WriteRequests:
 
     def _write_unsettled(self, now_ms: int, origin: Origin, message: m.Enqueue, named: Mapping[bytes, Named],
                          found: Found) -> None:
-        """Store what is asked for under no name, or under one that is free. What a name stands for already has a
-        majority of copies, and is written again only for more of them."""
+        """Store the tasks that have no unique name, or one that is free. A task that a name stands for already has
+        a majority of copies; it is written again only if ``w`` asks for more."""
         duplicates = [number for task_id, record in found.items() for number in named[task_id].others(record)]
         batches = [part for batch in message.batches if (part := without(batch, found))]
         left = {task_id: each for task_id, each in named.items() if task_id not in found}

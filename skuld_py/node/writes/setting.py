@@ -4,8 +4,8 @@ Any two majorities of the registered nodes share a node, so a change that was as
 acknowledged has a higher version. Where that is not so (nodes were added, disks were lost) the clock decides,
 within the skew bound: a version is never below the present time in milliseconds.
 
-An acknowledgement waits for all live nodes as long as its deadline allows, since a pause is in force only where it
-is known; but for a majority it does not come at all. Neither rests on ZooKeeper.
+A change is acknowledged when all live nodes have it, since a pause is in force only where it is known. When the
+deadline passes first, a majority suffices, and without one nothing is acknowledged. None of this needs ZooKeeper.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class WriteSetting(SettingOperation):
             self._tell_if_over()
 
     def on_gone(self, now_ms: int, gone: Collection[str]) -> None:
-        """Who is not live any more is not waited for."""
+        """Do not wait for nodes that are not live any more."""
         for name in gone:
             self.pending.pop(name, None)
         self._tell_if_over()
@@ -118,7 +118,7 @@ class WriteSetting(SettingOperation):
         self.end()
 
     def on_deadline(self, now_ms: int) -> None:
-        """A live node is silent: say who has it."""
+        """A live node is silent: say which nodes have the change."""
         self._tell()
 
 

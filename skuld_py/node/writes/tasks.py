@@ -20,8 +20,8 @@ from skuld_py.node.writes.names import Found
 from skuld_py.node.writes.write import Named
 
 LATE_MS_MAX = 60_000
-"""What a unique name is for was asked for at most so long ago, besides the skew bound: a client asks again for
-seconds. So no clock that is far behind puts another content in the place of one that was acknowledged long ago."""
+"""How long ago a task with a unique name may have been asked for, besides the skew bound; clients ask again for
+seconds only. So no clock that is far behind puts another content in the place of one acknowledged long ago."""
 
 
 def check_tasks(now_ms: int, node: Household, batches: Sequence[m.TaskBatch]) -> bool:
@@ -71,8 +71,8 @@ def _behind_preludes(now_ms: int, skew_ms: int, header: Header, batch: m.TaskBat
 
 
 def _check_window(window_ms: int, keep_ms: int) -> None:
-    """Ids of a name are as old as its window is, and nothing is added where ended tasks are collected: late in a
-    window that is longer than they are kept, the name could neither be found nor taken."""
+    """Refuse a window that is longer than ended tasks are kept. An id made of a name is as old as the window:
+    late in it nothing that old is added or found any more, so the name could be neither taken nor found."""
     if keep_ms and window_ms > keep_ms:
         raise Refused("bad_unique", f"window: a name would be unique for {window_ms / 1000:g} s, but ended tasks"
                       f" are kept for {keep_ms / 1000:g} s, the nodes' --retention; use a shorter window, or start"
@@ -95,7 +95,7 @@ def _check_prelude(now_ms: int, prelude: Prelude) -> None:
 
 
 def named_in(batches: Sequence[m.TaskBatch]) -> dict[bytes, Named]:
-    """The tasks with unique names, by what their numbers in the request are."""
+    """The tasks with unique names, by their numbers in the request."""
     asked: dict[bytes, dict[int, bytes]] = {}
     start = 0
     for batch in batches:
@@ -108,7 +108,7 @@ def named_in(batches: Sequence[m.TaskBatch]) -> dict[bytes, Named]:
 
 
 def without(batch: m.TaskBatch, found: Found) -> m.TaskBatch | None:
-    """What of a batch is not there already."""
+    """The batch without the tasks that are there already."""
     task_ids = ids.split(batch.ids)
     left = [index for index, task_id in enumerate(task_ids) if task_id not in found]
     if len(left) == len(task_ids):

@@ -28,19 +28,19 @@ class Named:
 
     @property
     def behind(self) -> list[int]:
-        """Those that give way to another of them."""
+        """The tasks that give way to another one of the same name."""
         every = [*self.bodies.values()]
         return [number for number, body in self.bodies.items() if any(stands_over(each, body) for each in every)]
 
     def others(self, record: bytes) -> list[int]:
-        """Those of another content than this."""
+        """The tasks whose content is another than this."""
         return [number for number, body in self.bodies.items() if body != record]
 
 
 class WriteOperation(QuorumOperation):
-    """Copies of one request. ``sizes``: how many ids of it are in each partition. ``named``: those that stand for
-    a unique name; who refuses all that is asked for under one has that task already. ``duplicates``: the numbers
-    of those that are known to be there already, of the whole request."""
+    """Writes the copies of one request. ``sizes``: how many of its ids are in each partition. ``named``: its tasks
+    with unique names; an owner that refuses all tasks of a name has the name's task already. ``duplicates``: the
+    numbers of the tasks that are known to be there already."""
 
     def __init__(self, host: Host, origin: Origin, now_ms: int, w: int, sizes: Mapping[int, int],
                  make: Make, named: Mapping[bytes, Named] | None = None, duplicates: Iterable[int] = ()) -> None:
@@ -107,7 +107,7 @@ class WriteOperation(QuorumOperation):
         self._round_up(any(isinstance(message, Append) for message in self.pending.values()))
 
     def owe(self, peer: str) -> None:
-        """The copies are to be caught up on by an exchange."""
+        """An exchange is to bring the peer the copies that it lacks."""
         self.host.owe(peer, self.asked[peer])
 
 
