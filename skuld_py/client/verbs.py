@@ -1,8 +1,8 @@
 """All verbs of a client in one class, for the shells that perform them: sockets that block, sockets that are
 awaited, a node in memory.
 
-A new verb is a method in ``enqueueing``, ``holding``, ``concluding``, ``reading``, ``waiting``,
-``pausing``, ``limiting``, ``scheduling`` or ``archiving``, or in another class named here.
+A new verb is a method in ``enqueueing``, ``holding``, ``concluding``, ``reading``, ``waiting``, ``pausing``,
+``limiting``, ``scheduling``, ``groups`` or ``archiving``, or in another class named here.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ _NEVER = 1 << 80
 
 
 def place(nodes: Sequence[str], partitions: int, replicas: int) -> Placement:
-    """Preference lists, one per partition; empty ones while fewer than ``replicas`` nodes exist."""
+    """The owners of each partition, best first; none while fewer than ``replicas`` nodes exist."""
     if len(nodes) < replicas:
         return ((),) * partitions
     names = sorted(nodes)
@@ -127,8 +127,8 @@ def share_bounds(slots: int, nodes: int) -> tuple[int, int]:
 
 
 class _Shares:
-    """Who owns what, while it is evened out. Each slot moves where the scores say no to it least; of those that
-    say the same, the first by partition, giver and taker."""
+    """Who owns what, while shares are evened out. The slot that moves is the one for which the scores differ
+    least; of equal ones the first by partition, giver and taker."""
 
     def __init__(self, scores: _Scores, names: list[str]) -> None:
         self._scores = scores
@@ -155,7 +155,7 @@ class _Shares:
             self._take(short)
 
     def _hand_on(self, giver: str, takers: list[str]) -> str:
-        """Who took a slot of the giver; ``takers`` are sorted."""
+        """Move a slot from the giver; gives the node that took it. ``takers`` are sorted."""
         ladders = [self._scores.ladder(taker) for taker in takers]
         least = (_NEVER, 0, "")
         for partition in self._held[giver]:

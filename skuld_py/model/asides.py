@@ -1,9 +1,9 @@
 """What an answer says of a task aside from its records, which tell neither the time nor what else there is.
 
-A copy says whether the task waits behind others of its key, and behind which: that, only the other tasks tell. The
-coordinator, who has joined what the copies know, says where the task stands, by its own clock and the cluster's
-skew bound. So a client, whose clock nobody watches, decides nothing, and ``get``, ``list`` and ``count`` speak of
-one thing. Both say what they leave out of a log.
+A copy says whether the task waits behind others of its key, and behind which: only those other tasks tell that.
+The coordinator, which has joined what the copies know, says where the task stands, by its own clock and the
+cluster's skew bound. So a client, whose clock nobody watches, decides nothing, and ``get``, ``list`` and ``count``
+speak of one thing. Both say what they leave out of a log.
 
 Encoding: ``standing u8 | count u8 | ids | (token u64 | left out u64)*``, 255 for no standing; or empty: nothing,
 which is what nodes of earlier releases say.
@@ -29,8 +29,8 @@ _CUT_BYTES = 16
 
 @attrs.frozen
 class Aside:
-    """``standing``: where the task stands. Of a copy ``BLOCKED``, for a task behind others of its key; or None.
-    ``behind``: those whose turn it is. ``cuts``: what is left out of its log."""
+    """``standing``: where the task stands, as a coordinator says. A copy says ``BLOCKED`` for a task behind others
+    of its key, else None. ``behind``: the tasks whose turn it is. ``cuts``: what is left out of its log."""
 
     standing: State | None = None
     behind: tuple[bytes, ...] = ()

@@ -1,4 +1,4 @@
-"""What one read shows of a task's log: its end. Who resumes a task wants what was noted last.
+"""What one read shows of a task's log: its end. A worker that resumes a task wants what was noted last.
 
 Shown are the entries of the newest claim, then those of the one before, each from its last entry back, as far as
 the limits of reading go; and all notes, which say where a task stands. Of each claim it is said how much is left
@@ -17,7 +17,7 @@ from skuld_py.model.messages.client import ENTRIES_MAX, TaskRow
 from skuld_py.model.outcomes import FIRST_TOKEN, LOG_SEQS, Entries
 
 Cuts = Mapping[int, int]
-"""Token -> how many of its entries are left out. Where some of its log is shown, that begins with this number."""
+"""Token -> how many of its entries are left out; the first that is shown has this number."""
 WHOLE: Cuts = {}
 
 

@@ -5,8 +5,8 @@ the attempt: after a lost connection the outcome is settled by reading the docum
 looking for one's own ``write_id``, never by trying again. Every writer evolves the document it
 read, so that a field it does not know survives it (``unknown``).
 
-``promises`` holds against a voter what it must know: the newest epoch for which its vote was counted. Older
-programs carry the field on and do not write it, so what it says is true and may be less than could be said.
+``promises`` keeps what a voter must remember: the newest epoch for which its vote was counted. Older programs
+carry the field on and do not write it, so what it says is true, but may be older than the voter's newest promise.
 
 Within an epoch leader, cohort, floor, promises and previous stay; a new cohort means a new epoch. ``era`` is the
 epoch that seated the present cohort, so that "the same cohort?" is a comparison of numbers.
@@ -109,7 +109,7 @@ class Document:
     horizon_ms: int = 0
     no_grant_before_ms: int = 0
     spent: int = 0
-    """Epochs up to this one were promised to candidates of whom nothing came; 0 where nobody had to say so."""
+    """Epochs up to this one were promised to candidates that never led; 0 if no candidate had to say so."""
     quarantine: tuple[Quarantine, ...] = ()
     mode: str = "normal"
     freeze: Freeze | None = None

@@ -69,7 +69,7 @@ class SessionChanged:
 
 @attrs.frozen
 class KeyTold:
-    """With which key nodes prove claims, and from when on they demand proofs (``config.Parameters``)."""
+    """The key by which nodes prove claims, and from when on they demand proofs (``config.Parameters``)."""
 
     claim_key: str = attrs.field(repr=False)
     proofs_from_ms: int
@@ -175,7 +175,8 @@ class SwapDocument:
 
 @attrs.frozen
 class Compute:
-    """Run ``cluster.decisions.computed`` where it holds nobody up, and give back what it returns as an event."""
+    """Run ``cluster.scale.decisions.computed`` where it holds nobody up, and give back what it returns as an
+    event."""
 
     kind: str
     hash: bytes

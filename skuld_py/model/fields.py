@@ -111,8 +111,8 @@ Kind = (Number | Partition | Truth | Name | Text | Blob | Numbers | Partitions |
 
 
 def _field(kind: Kind, *, is_late: bool = False, **options: Any) -> Any:
-    """``is_late``: a release that is still met lacks the field. It stands last, and at its default it does not
-    travel, so that who knows nothing of it can be spoken with as long as nobody uses it."""
+    """``is_late``: a release that is still in use lacks the field. It stands last, and does not travel at its
+    default, so that a program without it can be spoken with as long as nobody uses it."""
     return attrs.field(metadata={"kind": kind, "is_late": is_late}, **options)
 
 

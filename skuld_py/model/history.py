@@ -36,15 +36,16 @@ COMPLETION = struct.Struct(">QQ")
 CLAIM = struct.Struct(">QQQBB")
 UNTIL = struct.Struct(">Q")
 RELEASED, SNOOZED, FAILED = 1, 2, 3
-"""How a claim ended by its holder's word; 0 while it has not."""
+"""How a claim ended by its holder's word; 0 if it did not."""
 CANCELLED, REVIVED, DIED = 1, 2, 3
 """Tokens of marks. No leader grants these: the first token of an epoch is 2^32."""
 EXHAUSTED, EXPIRED, DEP_FAILED, DEP_UNKNOWN, TOO_MANY_CLAIMS = 1, 2, 3, 4, 5
 """Why a task is dead."""
 CLAIMS_MAX = 1_000
 CLAIMS_FOR_LIFE = 8_000
-"""Over all its rounds; a task that was claimed so often is revived no more. A history is one record, which no page
-of an election cuts: with one more round, and the longest names, it has half the room that there is."""
+"""Claims of a task over all its rounds; one that was claimed this often is revived no more. A history is one
+record, which no page of an election cuts: with one more round, and the longest names, it takes half the room there
+is."""
 ROUNDS_MAX = 1 << 20
 """No task is revived more often."""
 TIME_MS_MAX = 1 << 62
@@ -130,7 +131,7 @@ class History:
 
     @property
     def is_completed(self) -> bool:
-        """Whether somebody has done it."""
+        """Whether a claim has completed the task."""
         return self.completion.value is not None
 
     @property
@@ -185,8 +186,8 @@ class History:
         """Whether the task may be claimed with this token; leases that end after ``over_ms`` may be held.
 
         Not when it is completed or cancelled, has died in this round, when another lease may be held, or when the
-        token is not the newest. The very claim is no objection, so a repeated grant is harmless; but that it is
-        known (from an exchange, say) proves nothing about the leases that its leader overlooked.
+        token is not the newest. A claim that is known already is no objection, so a repeated grant is
+        harmless; but that it is known (from an exchange, say) proves nothing about leases its leader overlooked.
         """
         if self.completion.value is not None or self.cancelled.value is not None or token < self.newest_token:
             return False

@@ -9,8 +9,8 @@ partition, and its order needs no table of keys. Keys of equal route are told ap
 hash (``lane_tag``), which follow from the body: an id has no room for them.
 
 A task with a unique name has an id made of the name (``named_id``), from any node the same, so the second
-to ask for it asks for the same task, without a lock. Its time is the beginning of the name's window; how old the
-task is, tells its body. With a key its route is that of the key, so a name is of one key.
+to ask for it asks for the same task, without a lock. Its time is the beginning of the name's window; the body
+tells how old the task is. With a key its route is that of the key, so a name is of one key.
 
 Text form is base32hex without padding, 32 characters, which sorts like the bytes.
 
@@ -61,7 +61,7 @@ class DuplicateId(TaskId):
 
 
 class IdMint:
-    """Makes ids; time, nonce and route come from outside, so that it stays a function of history."""
+    """Makes ids. Time, nonce and route come from outside: the same calls give the same ids."""
 
     def __init__(self, nonce: int, floor_ms: int = 0) -> None:
         self._nonce = nonce
@@ -70,7 +70,7 @@ class IdMint:
 
     @property
     def time_ms(self) -> int:
-        """That of its newest id; the next is not older."""
+        """The time of its newest id; the next one is not older."""
         return self._time_ms
 
     def raise_floor(self, floor_ms: int) -> None:

@@ -4,11 +4,11 @@ So they merge, are compared, exchanged, handed over and dropped as the rest of a
 there are none. Nobody appends under these numbers, nor under tokens below all claims', and no log shows them: a
 reader sees the contiguous prefix from 0.
 
-Of several claims that completed a task the earliest completion stands, and its result is the task's. It may have
-none, and be known later than another one whose result was read by then, for it was on its way. What was shown is
-not to vanish: then the result is that of the newest claim that completed with one. Claims that come after a
-completion are refused, so among these few a newer result is hardly ever replaced. Where both have results, the
-earlier one replaces the later: a register that any ``w`` owners write without a leader cannot be set just once.
+Of several claims that completed a task the earliest completion stands, and its result is the task's. If it has no
+result, the result is that of the newest claim that completed with one: the earliest completion may become known
+late, after another one's result was read, and what was shown is not to vanish. Claims that come after a completion
+are refused, so among these few a newer result is hardly ever replaced. Where both have results, the earlier one
+replaces the later: a register that any ``w`` owners write without a leader cannot be set just once.
 Rejected: owners that hold a completion refuse another one, or tell its coordinator: an owner that had not heard of
 the first has recorded the second by then, and nothing takes that back. A question before each completion would
 double its cost, and not see what is on its way.
@@ -30,7 +30,8 @@ from skuld_py.model.messages.client import TaskRow
 
 RESULT_SEQ, ERROR_SEQ = U32_MAX, U32_MAX - 1
 LOG_SEQS = U32_MAX + 1 - 256
-"""Log entries are numbered below; the numbers from here on make up one unit of exchange (``partition.units``)."""
+"""Log entries are numbered below; the numbers from here on make up one unit of exchange
+(``partition.data.units``)."""
 FIRST_TOKEN = 1 << TOKEN_COUNTER_BITS
 """No claim has a smaller token."""
 

@@ -1,8 +1,8 @@
 """Proofs that claims were granted: a keyed hash of a task's id and a claim's token, 8 bytes of it.
 
-Who is granted a claim is given its proof with it, and shows it whenever it acts for the claim. Every node has the
-key, so whichever is asked can tell whether the claim was granted, alone and at once: a completion needs no leader,
-and no copy that knows the claim. No reader of a task is shown a proof, no message has the key, and nothing of it
+A holder gets the proof with its claim, and shows it whenever it acts for the claim. Every node has the key, so the
+node that is asked can tell alone and at once whether the claim was granted: a completion needs no leader, and no
+copy that knows the claim. No reader of a task is shown a proof, no message has the key, and nothing of it
 is stored.
 
 A token alone goes on to be the fencing token: 63 bits, larger is newer, for whoever compares tokens.
@@ -26,7 +26,7 @@ from skuld_py.model.fields import PROOF_BYTES
 
 _HASH_BYTES = blake2b().digest_size
 NO_PROOF = bytes(PROOF_BYTES)
-"""Stands for a claim without a proof, among others that have one."""
+"""Stands for a claim without a proof, among claims that have one."""
 
 
 def proofs_of(key: bytes, task_ids: Sequence[bytes], tokens: Sequence[bytes]) -> bytes:

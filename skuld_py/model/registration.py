@@ -2,7 +2,7 @@
 
 Written by the node at each start and by an operator who takes it out, both by test-and-set that carries the
 other's fields over. ``incarnation`` and ``starts`` are those of the data directory the node last ran on: what
-a directory must be able to show to be taken for the same (see ``node.identity``).
+a directory must be able to show to be taken for the same (see ``node.life.identity``).
 
 Source: Manatee names a peer by its address; a wiped primary can resume there as primary. Hence the incarnation.
 """

@@ -6,8 +6,8 @@ the id of a tick's task: whoever enqueues a tick, and how often, there is one ta
 needed, and two that both believe to be it do no harm.
 
 ``since_ms`` is when the definition was made: ticks up to then are none of its own. A changed definition therefore
-never makes an old tick anew with another content. Who makes one takes its version for that time; a version may
-have risen above the present, where a clock was wrong, and the time never does (``upto``).
+never makes an old tick anew with another content. A client that makes a definition takes its version for that
+time; a version may have risen above the present, by a wrong clock, and the time never does (``upto``).
 
 Cron lines are read by a function handed in (``Almanac``), since time zones are files.
 

@@ -45,7 +45,7 @@ def setting_key(kind: str, name: str) -> bytes:
 
 
 def rank_of(row: SettingRow) -> Rank:
-    """The greater one stands."""
+    """What rows of one register are compared by: the greater one stands."""
     return row.version, row.writer, row.value
 
 

@@ -16,7 +16,8 @@ from skuld_py.model.history import EXPIRED, History
 
 
 class State(IntEnum):
-    """The words that users see. The numbers are the places of the counts, and kept in stores."""
+    """Where a task stands, in the words that users see. The numbers are places in columns of counts, in stores
+    too."""
 
     WAITING = 0
     CLAIMED = 1

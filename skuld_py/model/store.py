@@ -24,7 +24,7 @@ Row = tuple[bytes, bytes]
 
 
 def digests_of(keys: Iterable[bytes], values: Iterable[bytes]) -> list[bytes]:
-    """The 64-bit XXH3 of each key and value: what a record is verified by, and compared with its copies by."""
+    """The 64-bit XXH3 of each key and value: by it a record is verified, and compared with its copies."""
     return list(map(xxh3_64_digest, map(add, keys, values)))
 
 

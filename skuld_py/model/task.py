@@ -43,8 +43,8 @@ class LogEntry:
 
 @attrs.frozen
 class ClaimView:
-    """A claim as readers see it. ``log`` is its contiguous prefix; of one that ``is_cut`` the oldest entries are
-    ``left_out``, so many.
+    """A claim as readers see it. ``log`` is the contiguous prefix of its log; if that ``is_cut``, the oldest
+    ``left_out`` entries are not shown.
 
     ``outcome``: completed, failed, snoozed or released; empty while it is held, and for ever if it lapsed.
     ``is_released``: its holder ended it otherwise than by completing; the task was to wait until ``until_ms``.

@@ -1,1 +1,1 @@
-"""One partition: its data, its elections, its claims. Pure: no clock, no socket, no thread."""
+"""One partition on one node: its data, its elections, how copies are compared. No clock, socket or thread."""

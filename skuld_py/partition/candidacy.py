@@ -30,16 +30,16 @@ from skuld_py.partition.leadership.standing import Names
 from skuld_py.partition.vnode import Vnode
 
 MOVE_PAUSE = 4
-"""A leader that could not change its cohort tries again after so many times the pause of a candidate..."""
+"""A leader that could not change its cohort tries again after four times the pause of a candidate..."""
 MOVE_DOUBLINGS = 4
-"""...and after twice as many when that failed too, so often: trying costs grants."""
+"""...and then after twice that, doubled at most four times: each try costs grants."""
 
 
 SPENT = "the epoch's tokens were spent"
 
 
 class Candidacy:
-    """One vnode's way to leadership. ``standstill`` says, for people, why nothing is done."""
+    """One vnode's way to leadership. ``standstill``: why it last did nothing, or resigned."""
 
     def __init__(self, vnode: Vnode) -> None:
         self._vnode = vnode
@@ -51,7 +51,7 @@ class Candidacy:
         """The revision known may not be the newest: read before anything else."""
         self._is_reading = False
         self._inquired = 0
-        """The epoch for whose sake the document is being read."""
+        """The epoch of the leader that a peer told of and the document is being read for."""
         self._next_inquiry_ms = 0
         self._next_move_ms = 0
         self._drained_until_ms = 0
@@ -75,8 +75,8 @@ class Candidacy:
         return self._election.stand(now_ms, Transfer(request.epoch, request.cohort, leader))
 
     def inquire(self, now_ms: int) -> list[Effect]:
-        """A peer said that there is a newer leader: the document says whether that is true. Who leads reads it
-        before its next upkeep; who is a candidate has read it, or will."""
+        """A peer said that there is a newer leader: the document says whether that is true. A leader reads it
+        before its next upkeep; a candidate has read it, or will."""
         vnode = self._vnode
         if not vnode.heard_epoch or now_ms < self._next_inquiry_ms:
             return []
@@ -110,8 +110,8 @@ class Candidacy:
         return []
 
     def _check_memory(self, now_ms: int, document: Document) -> None:
-        """Whoever led an epoch, or whose vote was counted for it, has promised it, durably, before. If this store
-        has and does not know, it is an old copy put back."""
+        """A node that led an epoch, or whose vote was counted for it, has durably promised it before. If this node
+        did and its store does not know, the store is an old copy put back."""
         vnode, me = self._vnode, self._vnode.me
         led = [epoch for leader, epoch in ((document.leader, document.epoch),
                                            (document.previous.leader, document.previous.epoch))
@@ -133,7 +133,7 @@ class Candidacy:
             if isinstance(action, Stand):
                 return self._try(now_ms, document, event.version, action.cohort)
             self.standstill = action.reason if isinstance(action, Rest) else ""
-        if document.epoch > self._vnode.leader_epoch:  # else: it says itself that it does not lead
+        if document.epoch > self._vnode.leader_epoch:  # else the leader says itself that it does not lead
             self._vnode.note_leader(document.leader, document.epoch)
         self._election.give_up(now_ms)
         return []
@@ -156,8 +156,8 @@ class Candidacy:
         return effects + self._advance(now_ms)
 
     def _spend(self, now_ms: int, document: Document, version: int, epoch: int) -> list[Effect]:
-        """No voter would promise this epoch: write which are spent, and begin anew by that document. Whether the
-        write succeeds shows when it is read."""
+        """No voter would promise this epoch: write into the document which epochs are spent, and begin anew by it.
+        Whether the write succeeds shows when it is read."""
         self._vnode.resign(now_ms)
         return [SwapDocument(self._vnode.partition, version, attrs.evolve(
             document, spent=epoch - 1, write_id=self._election.write_id(), cause="epochs were spent"))]
@@ -169,7 +169,7 @@ class Candidacy:
             self._election.give_up(now_ms)
 
     def on_vote(self, now_ms: int, voter: str, vote: m.Vote) -> list[Effect]:
-        """An answer to ``RequestVote``. Whose promise is beyond belief is as good as silent."""
+        """An answer to ``RequestVote``. A voter whose promise is beyond belief counts as silent."""
         if self._vnode.believes(vote.promised):
             self._election.on_vote(now_ms, voter, vote)
         return self._advance(now_ms)
@@ -250,7 +250,7 @@ class Candidacy:
         return max(now_ms + timing.horizon_ms, vnode.wanted_horizon_ms + timing.horizon_ms // 2)
 
     def tend(self, now_ms: int, facts: Facts) -> list[Effect]:
-        """See to the document, and to who should vote or lead."""
+        """See to the document, the cohort, and whether another node should lead."""
         if self._written is not None or self._is_reading:
             return []
         if self._is_in_doubt:

@@ -7,8 +7,8 @@ it.** Votes and grants are therefore serialised, which is what lets a candidate 
 hands over.
 
 A vnode whose memory is not to be trusted (``suspicion``) neither votes, nor acknowledges claims, nor hands any
-over, until it has filled again from so many others that any majority it belonged to is met among them. Nor does
-one that has not read its partition's document in this life: that may show that its data is an old copy.
+over, until it has filled again, from others among which any majority that it belonged to has a node. Nor does one
+that has not read its partition's document in this life: that may show that its data is an old copy.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ READ_ROWS = 100
 
 
 class Role(Enum):
-    """What a vnode is to its partition: it votes; it is to vote and fills; it votes once it has filled
-    again; it was here and hands off; it is nothing here."""
+    """What a vnode is to its partition. It votes (member); it fills and is to vote (learner); it fills again and
+    votes after that (suspect); it is not placed here any more and hands off (zombie); or none of these."""
 
     MEMBER = "member"
     LEARNER = "learner"
@@ -81,7 +81,7 @@ class Vnode:
         """Whether tasks may still be added here: a zombie's data must not grow."""
         self._note_keepers()
         self.nodes: Collection[str] = ()
-        """The registered nodes, and those that are taken out: nobody else votes."""
+        """The registered nodes, and those that are taken out: no other node votes."""
         self.heard_epoch = 0
         """The newest epoch that peers said has a leader and the document has not shown yet; 0 for none."""
         self.leader = ""
@@ -92,7 +92,7 @@ class Vnode:
         self.open_grants = 0
         """Grants whose cohort has not decided yet."""
         self._serves_until_ms = 0
-        """A candidate that it voted for reads, or hands on, claims here page by page, and needs time for that."""
+        """Until when the candidate that it voted for has time for the next page of claims."""
         self.is_draining = False
         """No new grants: the leadership is about to change hands, and what is open shall end first."""
         self.wanted_horizon_ms = 0
@@ -155,8 +155,8 @@ class Vnode:
         return epoch <= self.reach and all(name in known for name in cohort)
 
     def note_document(self, document: Document, heard_epoch: int) -> None:
-        """The document as it was read, perhaps to see whether ``heard_epoch`` has a leader. Who said that it leads
-        what the document does not know of is not believed any more."""
+        """Take the document as it was read, perhaps to see whether ``heard_epoch`` has a leader. A peer that said
+        it leads an epoch which the document does not know of is not believed any more."""
         self.spent = max(self.spent, document.spent)
         self._bound_tokens()
         if heard_epoch > document.epoch and self.leader_epoch > document.epoch and not self.election.is_leading:
@@ -166,8 +166,8 @@ class Vnode:
             self.heard_epoch = 0
 
     def settle(self, now_ms: int, epoch: int, era: int, cohort: Names) -> None:
-        """Learn from the document that an epoch has a leader, over a cohort seated in ``era``. Who led an older
-        one resigns: what it granted now, nobody would keep."""
+        """Learn from the document that an epoch has a leader, over a cohort seated in ``era``. A leader of an
+        older epoch resigns: nobody would keep what it grants."""
         if self.election.is_leading and epoch > self.election.epoch:
             self.resign(now_ms)
         self._change_standing(self.standing.settled(epoch, era, cohort))
@@ -241,7 +241,7 @@ class Vnode:
         return self.is_trusted and (bool(self.promise.candidate) or self.standing.epoch >= self.promise.epoch)
 
     def cohorts_for(self, era: int) -> list[m.CohortRow]:
-        """What the sender of a question, who counts by ``era``, must know besides."""
+        """The cohorts that the sender of a question must count in besides, since it counts by ``era``."""
         standing = self.standing
         rows = [m.CohortRow(self.partition, 0, cohort) for epoch, cohort in standing.pending if epoch > era]
         if standing.era > era:
@@ -274,10 +274,10 @@ class Vnode:
 
     def on_request_vote(self, now_ms: int, candidate: str, request: m.RequestVote,
                         is_led: bool) -> m.Vote | None:
-        """Vote, unless something as new was promised to somebody else; on trial, unless a leader is heard or this
-        node asks for votes itself, or serves another candidate. Who has voted leaves the candidate some time
-        before it stands itself; not who was asked on trial, or a candidate that hears no answer could hold off all
-        others by asking."""
+        """Vote, unless an epoch as new was promised to another candidate. On trial, say yes unless a leader is
+        heard, or this node asks for votes itself, or serves another candidate. After a vote the node leaves the
+        candidate some time before it stands itself; not after a trial, or a candidate that hears no answers could
+        hold off all others by asking."""
         if not self.believes(request.epoch, request.cohort, request.base):
             return None
         if not self.is_trusted:
@@ -296,7 +296,7 @@ class Vnode:
         return now_ms < self._serves_until_ms and candidate != self.promise.candidate
 
     def _serve(self, now_ms: int) -> None:
-        """The candidate gets on: this node leaves it the time for another page."""
+        """The candidate gets on: leave it the time for another page."""
         self._serves_until_ms = now_ms + self.timing.vote_ms
         self.election.make_way(self._serves_until_ms)
 

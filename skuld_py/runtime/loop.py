@@ -60,8 +60,8 @@ from skuld_py.wire.codec import Envelope, MalformedRequest, check_role, decode
 
 BATCH_FRAMES = 256
 ACQUAINTANCES_MAX = 64
+"""Processes that are no members and were written to about the log; beyond it the oldest is dropped."""
 _OF_THE_LOG = frozenset(COORDINATION_MESSAGES)
-"""Who is no member and was written to about the log; beyond it the oldest is dropped."""
 
 _log = logging.getLogger(__name__)
 

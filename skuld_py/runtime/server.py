@@ -10,7 +10,7 @@ The data directory is bound to the cluster's id, not its name: a cluster that wa
 again under the same name is another one, and old promises must not speak in it. And it is bound to its node's
 name: under another one, its promises would be another voter's, and one disk would count as two. A directory from
 before names were kept takes the name of its next start. Whether it is the directory
-that this node last ran on is for ``node.identity`` to judge, and committed before it is registered.
+that this node last ran on is for ``node.life.identity`` to judge, and committed before it is registered.
 
 A record that cannot be read ends a *life* of the node, not the process: the batch is dropped, the record's
 partition marked, and a new machine with a new boot id starts on the scrubbed store, over the same sockets and

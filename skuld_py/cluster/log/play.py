@@ -8,7 +8,7 @@ those leave no trace.
 One thing cannot be skipped: rules that this program does not know. ``UnknownRules`` is raised then, and the member
 must leave.
 
-Source: in Onyx an entry that fails at one member fails at all, reboots them, and fails again.
+Rejected: to let a failing entry raise, as in Onyx: it fails at all members, reboots them, and fails again.
 """
 
 from __future__ import annotations

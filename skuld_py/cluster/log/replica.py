@@ -10,7 +10,7 @@ partitions, under a name that it keeps. So liveness is not placement: a member t
 
 Bounds: ``left`` and ``writers`` keep what is younger than the last two collections (``gc``), ``failed`` the last
 ``FAILED_MAX``. ``aborted`` holds joiners that were told no, until they are prepared, leave, or are collected;
-``parked`` slots go with whom they wait for, or once nothing was heard of it for two collections.
+``parked`` slots go with the member that they wait for, or once it has written nothing for two collections.
 
 Rejected: ids of nodes as members (a restarted node would answer for what its former life had asked); persistent
 trees for the mappings (their order is that of hashes; a copy of ten thousand entries takes 0.1 ms).
@@ -84,7 +84,7 @@ class Joins:
     """Joiner to observer, whatever the phase."""
 
     def joiner_of(self, observer: str) -> str:
-        """Whom a member observes; empty if nobody."""
+        """The joiner that a member observes; empty if none."""
         return self.prepared.get(observer) or self.accepted.get(observer, "")
 
     def with_prepared(self, observer: str, joiner: str) -> Joins:
@@ -130,11 +130,11 @@ class Replica:
     aborted: Mapping[str, int] = attrs.field(factory=dict)
     """Joiners that were told no, and where."""
     left: Mapping[str, int] = attrs.field(factory=dict)
-    """Who has left, and where: nothing they write later counts."""
+    """Members that have left, and where: nothing that they write later counts."""
     nodes: Mapping[str, Place] = attrs.field(factory=dict)
     slots: Mapping[str, Slot] = attrs.field(factory=dict)
     parked: Mapping[str, Slot] = attrs.field(factory=dict)
-    """Slots of who has not joined yet."""
+    """Slots of members that have not joined yet."""
     writers: Mapping[str, Written] = attrs.field(factory=dict)
     failed: tuple[Failure, ...] = ()
     collected: tuple[int, ...] = ()

@@ -20,18 +20,18 @@ def _inverse(pairs: Mapping[str, str]) -> dict[str, str]:
 
 @attrs.frozen
 class Ring:
-    """``pairs`` maps each watcher to whom it watches."""
+    """``pairs`` maps each watcher to the member that it watches."""
 
     pairs: Mapping[str, str] = attrs.field(factory=dict)
     watchers: Mapping[str, str] = attrs.field(
         default=attrs.Factory(lambda self: _inverse(self.pairs), takes_self=True), eq=False, repr=False)
 
     def after(self, member: str) -> str:
-        """Whom a member watches; itself when it is alone."""
+        """The member that a member watches; itself when it is alone."""
         return self.pairs.get(member, member)
 
     def stitched(self, watcher: str, joiners: Sequence[str]) -> Ring:
-        """With ``joiners`` in a row between a watcher and whom it watches."""
+        """With ``joiners`` in a row behind a watcher."""
         pairs, watchers = dict(self.pairs), dict(self.watchers)
         chain = [watcher, *joiners, self.after(watcher)]
         for one, following in pairwise(chain):
@@ -40,7 +40,7 @@ class Ring:
         return Ring(pairs, watchers)
 
     def without(self, member: str) -> Ring:
-        """With the gap closed: the watcher of who goes watches whom that one watched."""
+        """Without a member: its watcher watches the member that it watched."""
         if member not in self.pairs:
             return self
         pairs, watchers = dict(self.pairs), dict(self.watchers)

@@ -1,5 +1,5 @@
-"""Duties of one elected member: collecting the log when it is long, forgetting nodes that stay down, and having
-swept up what ZooKeeper keeps of them then.
+"""Duties of one elected member: collecting the log when it is long, forgetting nodes that stay down, and removing
+what ZooKeeper still keeps of forgotten nodes.
 
 Who is elected follows from the replica: the position of the last collection, or the one at which a node went
 down, picks a member from the roster. If nothing comes of it, the next in the roster takes over after some more
@@ -27,12 +27,12 @@ from skuld_py.cluster.member.settings import LogSettings
 from skuld_py.model.coordination import OriginWritten, SweepEntries, WriteOrigin
 
 SCANS = 64
-"""Nodes that are down are looked for so often within the time after which they are forgotten."""
+"""How often nodes that are down are looked for within ``forget_ms``."""
 SCAN_MS_MIN = 1_000
 SWEEP_MS = 600_000
-"""How often entries of nodes that are forgotten are looked for; who is to do it may have died, or be new."""
+"""How often entries of forgotten nodes are looked for: the member whose turn it was may have died."""
 SETTLE_MS = 60_000
-"""So long after a node was forgotten they are: what candidates counted on its vote is settled by then."""
+"""How long after a node was forgotten they are: candidacies that counted on its vote are settled by then."""
 
 
 def rank(replica: Replica, me: str, position: int) -> int:

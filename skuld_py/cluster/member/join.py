@@ -1,6 +1,6 @@
 """How a process comes into the ring by the log: which steps of a join are owed, and which still mean anything.
 
-A way beside the log (``peering``) ends in an entry as well: a member is in when the replica says so.
+A way beside the log (``scale.peers``) ends in an entry as well: a member is in when the replica says so.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from skuld_py.cluster.log.replica import Replica
 def owed(replica: Replica, me: str) -> list[Command]:
     """The next steps of joins under way that wait for this member.
 
-    The same as what the entries led to (``Command.reactions``); but who jumped over those entries learns it only
-    from here, and nobody else can do it in its place.
+    The entries led to the same (``Command.reactions``); but a member that jumped over those entries learns it only
+    from here, and no other member can take these steps.
     """
     joins = replica.joins
     steps: list[Command] = []

@@ -7,7 +7,7 @@ place is another life's; then the next one begins. The replica outlives all that
 Everything is reconciled: after each step the machine compares what the replica says with what it has done, and
 asks for the difference: whom to watch, which steps of a join it owes, who is gone and has not left, which slots
 are missing. So no entry that was jumped over, no append in doubt and no watch that fired at a bad moment is lost
-for good. What entries lead to (``Command.reactions``) only makes it quicker and is the same wish.
+for good. What entries lead to (``Command.reactions``) are the same wishes, only sooner.
 
 Invariants: an append leaves only while the pulse stands; an id is prepared only after its pulse stands; the node
 machine is told CONNECTED only while this process is a member in a session that lives.
@@ -58,10 +58,9 @@ class Membership:
     """Times are milliseconds of one monotonic clock.
 
     ``fresh_id`` gives the id of a newer life than all before (``lives``); ``jitter_ms`` a number from 0 to its
-    argument. ``base`` is the replica
-    before the first entry, the same for all members of a cluster. ``scaling``: what is done with other members
-    beside the log. ``scheme``: what is derived of the replica and decided aside, if anything. ``player`` and
-    ``watches`` may be replaced: how an entry is played, whom to watch.
+    argument. ``base`` is the replica before the first entry, the same for all members of a cluster. ``scaling``:
+    what is done with other members beside the log. ``scheme``: what is derived of the replica and decided aside,
+    if anything. ``player`` (how an entry is played) and ``watches`` (which members to watch) may be replaced.
     """
 
     info: Member
@@ -127,7 +126,7 @@ class Membership:
 
     @property
     def slots(self) -> Mapping[str, Tags]:
-        """Those that it is to bring."""
+        """The slots that it is to bring."""
         return self._slots.wanted
 
     # -- what it is told -----------------------------------------------------------------------
@@ -293,7 +292,7 @@ class Membership:
 
     @property
     def _is_displaced(self) -> bool:
-        """Whether it is in without its node's place, so that nobody takes the node for alive."""
+        """Whether this life is in without its node's place: then no member takes the node for alive."""
         return self.is_in and self.replica.nodes.get(self.info.name, Place()).member != self.me
 
     def _watch(self) -> None:

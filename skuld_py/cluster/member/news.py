@@ -3,9 +3,9 @@
 Nothing is told before the log was read to its end once, since what it said long ago would move data to and fro. A
 session is CONNECTED only for a member: who has not joined, or has been taken for dead, must not act as one.
 
-A placement that is decided aside (``deriving``) is told with the nodes that it places, once it is theirs. While it
-lags behind them the node goes on with the nodes and the placement that it has, as any node does that hears of news
-a little later; nodes that are overtaken meanwhile are never told.
+A placement that is decided aside (``scale.derivation``) is told with the nodes that it places, once it is theirs.
+While it lags behind them the node goes on with the nodes and the placement that it has, as any node does that
+hears of news a little later; nodes that are overtaken meanwhile are never told.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Teller:
     def tell(self, replica: Replica, is_lagging: bool = False, placement: Placement | None = None
              ) -> list[Announce]:
         """The nodes and the members, where they changed. ``placement`` is that of the nodes unless it lags; None:
-        who is told works it out."""
+        the node works it out itself."""
         if replica.nodes is self._places and (is_lagging or not self._is_held):
             return []
         self._places, self._is_held = replica.nodes, is_lagging

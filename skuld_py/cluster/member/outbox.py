@@ -1,9 +1,8 @@
 """What a member wants to append: in order, one at a time, each command once until it has been played.
 
-A command is held from the moment it is wished until this member has played it (or an entry after it), so that
-whoever asks for the same thing again meanwhile asks for nothing. An append in doubt is made again under its
-number: whichever copy stands first counts (``entries``). Before it leaves, a command that has lost its meaning is
-dropped.
+A command is held from the moment it is wished until this member has played it (or an entry after it); the same
+wish again meanwhile adds nothing. An append in doubt is made again under its number: whichever copy stands first
+counts (``entries``). Before it leaves, a command that has lost its meaning is dropped.
 
 Numbers never begin again within a process, so an answer that belongs to an earlier life is recognised.
 

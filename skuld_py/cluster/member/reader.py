@@ -41,7 +41,7 @@ class Reader:
     """Whether the origin was compared with, once."""
     _base: Replica = attrs.field(default=attrs.Factory(lambda self: self.replica, takes_self=True))
     _anew: Reader | None = None
-    """Who builds the replica again, while this one goes on with what others offer."""
+    """The reader that builds the replica again, while this one goes on with what others offer."""
     _asked: type[ReadOrigin | ReadEntries] | None = None
     """What is outstanding."""
     _must_compare: bool = False

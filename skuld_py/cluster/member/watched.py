@@ -1,7 +1,8 @@
-"""Whom a member must watch, as a function of the replica: recomputed after every entry, never changed by deltas.
+"""Which members a member must watch: a function of the replica, computed after every entry, never by deltas.
 
-A member watches whom the ring says, its joiner, and, while it joins itself, its observer and whom it is going to
-watch. A joiner that found no observer watches one of those that are taken: if all are dead, somebody must say so.
+A member watches its neighbour in the ring and its joiner. While it joins itself, it watches its observer and its
+neighbour to be. A joiner that found no observer watches one of those that are taken: if all of them are dead, it
+must say so.
 
 Onyx sets watches from what one entry changed, through a single remembered channel. So a ring member could end up
 watched by nobody (two neighbours joining and dying at the right moments); then its death is never noticed. Derived

@@ -1,1 +1,1 @@
-"""Options for clusters of thousands, all off by default: without any of them a member follows the plain log."""
+"""Options for clusters of thousands, all off by default; and a member's slots, which are no option."""

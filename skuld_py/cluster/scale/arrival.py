@@ -1,9 +1,9 @@
 """How a process that has just started gets its first replica from a member instead of origin and log.
 
-It reads which pulses stand, for an id holds a node's name, which is its address; asks to be let in, if members
-join others directly; and fetches the replica of who welcomed it, or of anybody. Whatever does not come in time
-ends the arrival: then the origin and the log are read, as without it. So it may fail at any step, and costs a
-bounded time.
+It reads which pulses stand, since an id holds a node's name, which is its address. If members let others in
+directly, it asks to be let in. Then it fetches the replica of the member that welcomed it, or of any. When an
+answer does not come in time the arrival is over, and the origin and the log are read as without it. So it may fail
+at any step, and costs a bounded time.
 
 A life that ends meanwhile ends it, too. It is tried once in the life of a process: later the replica is at
 hand.
@@ -24,12 +24,13 @@ from skuld_py.model.events import Send
 from skuld_py.model.messages.membership import FetchReplica, JoinMe, NotNow, ReplicaPart, Welcomed
 
 LENDERS = 3
-"""Members that are asked for a replica, one after the other, by who was welcomed by none."""
+"""Members that a process which was not welcomed asks for a replica, one after the other."""
 
 
 @attrs.define
 class Arrival:
-    """``question`` is what this life asks to be let in. ``replicas``: see ``Fetching``."""
+    """``question`` is what this life asks to be let in. ``replicas``: how many copies the cluster keeps of a
+    task."""
 
     question: JoinMe
     replicas: int

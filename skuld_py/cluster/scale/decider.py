@@ -13,9 +13,9 @@ scheduler that is broken, old or garbled, or one wrong answer that it keeps, can
 Two that err alike pass; they run the program that a member would run, so the usual reason for that would have made
 the member err, too. What is left is one fault in the same way in two machines, or malice of two.
 
-Computed here instead: when fewer than two schedulers are known or answer, when time is up, and when anything does
-not fit. What the own result contradicts is counted in ``blamed`` for the scheduler that said it, which is not
-asked again until it has gone and come back. A process that schedules asks nobody.
+A decision is computed here when fewer than two schedulers are known or answer, when time is up, and when answers
+do not fit. A scheduler whose answer the own result contradicts is counted in ``blamed`` and not asked again until
+it has gone and come back. A process that schedules asks nobody.
 
 All members ask the same scheduler first and the same one second, so that each question is worked out twice in the
 whole cluster: the schedulers stand on a ring of consistent hashing, in which the hash of the question picks a
@@ -54,7 +54,7 @@ from skuld_py.model.messages.decisions import DECLINED, INPUT_WANTED, Decide, De
 
 NEVER_MS = 1 << 62
 SOURCES = 2
-"""So many schedulers must say the same."""
+"""How many schedulers must say the same."""
 _NO_TEXT = Column()
 
 DecidingEvent = Wanted | Unwanted | SchedulersChanged | Received | Computed | Ticked
@@ -105,7 +105,8 @@ class _Open:
                 or (name == self.order[0] and self.said[name] not in self.texts)]
 
     def pass_over(self, names: Collection[str]) -> None:
-        """Those behind move up, and who is the first now has to send the answer: begin asking anew."""
+        """Pass over a scheduler: those behind it move up. The new first has to send the answer, so begin asking
+        anew."""
         if any(name in self.order for name in names):
             self.order = [name for name in self.order if name not in names]
             self.again_ms.clear()

@@ -37,7 +37,7 @@ Lists = tuple[tuple[int, ...], ...]
 
 
 def hash_of(*texts: str) -> bytes:
-    """16 bytes over texts; it finds what is garbled or crossed, not what is wrong (``deciding``)."""
+    """16 bytes over texts; it finds what is garbled or crossed, not what is wrong (``decider``)."""
     return blake2b("\n".join(texts).encode(), digest_size=HASH_BYTES).digest()
 
 
@@ -122,7 +122,7 @@ def _asked(nodes: tuple[str, ...], partitions: int, replicas: int) -> Question:
 
 
 def placement_of(question: Question, result: Lists) -> Placement:
-    """The preference lists, by names."""
+    """The owners of each partition, by name."""
     nodes = question.input.nodes
     return tuple(tuple(nodes[index] for index in owners) for owners in result)
 

@@ -1,7 +1,7 @@
 """What is derived of the replica and takes long, the placement: decided aside, while the log goes on.
 
 There is one owner of it in a process. The log is played through ``versions``: every entry applies at once, and
-the placement follows under a version of its own. Who works it out is another matter (``deciding``): the schedulers
+the placement follows under a version of its own. Who works it out is another matter (``decider``): the schedulers
 that are named, or this process, beside its loop. A process that is named so schedules for others, too; what both
 of its parts want computed is computed once.
 

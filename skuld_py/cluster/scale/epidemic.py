@@ -46,7 +46,7 @@ from skuld_py.model.messages.membership import SHARED_MAX, Share
 MESSAGE_BYTES = 4 << 20
 READ_LIMIT = 500
 NEWS_MAX = 32
-"""More than so many entries found after a silence are this member's backlog, and no news to others."""
+"""Entries found after a silence, if more than this, are this member's backlog and no news to others."""
 DOUBLINGS = 16
 
 

@@ -5,7 +5,7 @@ a command for the log, a message, a replica to begin with, or entries to play. W
 plain protocol: a join is ``prepare-join``, and every question of another is answered with a no, so that it asks
 elsewhere.
 
-Only a member's reading is replaced by sharing: who is none yet is passed nothing, and reads.
+Sharing replaces only a member's reading: a process that is no member yet is passed nothing, and reads.
 
 A cluster that starts all at once has nobody to ask. Each then waits a while of its own before it writes the
 first phase; whoever was first lets in the rest.
@@ -46,7 +46,7 @@ class Names(Sequence[str]):
 
 
 class Peers:
-    """``replicas``: see ``Replica``. ``draw(n)`` gives 0..n."""
+    """The four machines of one process. ``replicas``: copies of a task. ``draw(n)`` gives 0..n."""
 
     def __init__(self, info: Member, cluster_id: str, replicas: int, scaling: Scaling, draw: Draw) -> None:
         self.sharing = Epidemic(info.name, cluster_id, scaling, draw, 0) if scaling.sharing else None

@@ -11,7 +11,7 @@ the log instead. If entries right behind the position have been collected meanwh
 jumps to the origin as every reader does.
 
 The digest guards against parts mixed up or damaged, not against a member that lies: members are trusted, as
-they are with copies of tasks. What two members would not agree on comes out afterwards (``parting``).
+they are with copies of tasks. What two members would not agree on comes out afterwards (``divergence``).
 
 Rejected: pushing all parts (a joiner that is slow or gone would be flooded); agreement of two members on the
 digest before it is taken over (they stand at different positions most of the time).
@@ -64,7 +64,7 @@ class Lending:
         """By version, the newest last."""
 
     def on_fetch(self, now_ms: int, peer: str, message: FetchReplica, replica: Replica) -> list[Send]:
-        """The part asked for, or that it cannot be had here."""
+        """Answer with the part asked for, or that it cannot be had here."""
         if message.cluster_id != self._cluster_id:
             return []
         snapshot = self._snapshot(now_ms, message, replica)

@@ -12,7 +12,7 @@ and what it writes is what it would write; and as what is written is read, too, 
 order. **At each moment each group is exactly what playing the log in order up to that group's version makes of
 it.**
 
-A decision that is overtaken by a newer one of its group before anybody reads it is dropped: its group goes from
+A decision that is overtaken by a newer one of its group before any step reads it is dropped: its group goes from
 the version before it to the one after. Decisions that come in another order than they were asked in wait for each
 other.
 

@@ -1,8 +1,7 @@
 """Every message by name, and the table that numbers them on the wire.
 
-Requests are verbs, answers their participles. Work is in columns: a message names many tasks, never one.
-Clients' are in ``client``; what nodes tell each other is in a file for each thing that they tell of. Everyone
-imports them from here.
+Requests are verbs, answers their participles. Work is in columns: a message names many tasks, never one. Clients'
+messages are in ``client``; those between nodes are in a file for each subject. All code imports them from here.
 """
 
 from __future__ import annotations

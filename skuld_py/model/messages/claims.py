@@ -65,7 +65,7 @@ class Granted(Message):
 @attrs.frozen
 class Amend(Message):
     """The leader renewed or ended claims, or revived tasks: of each history what changed and what counts with it
-    (``partition.change``), and where the task waits.
+    (``partition.data.change``), and where the task waits.
 
     It may leave early, like ``Grant``. ``tokens`` and ``errors``: none, or for each task the claim that failed,
     and why; an empty error is none.

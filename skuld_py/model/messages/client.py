@@ -314,7 +314,8 @@ class Listed(Message):
 
 @attrs.frozen
 class Describe(Message):
-    """Ask for the cluster as this node sees it. ``reads_unproven``: and whether claims count without a proof."""
+    """Ask for the cluster as this node sees it; with ``reads_unproven`` also whether claims count without a
+    proof."""
 
     roles = ROLE_CLIENT
     request: int = fields.number()

@@ -58,7 +58,7 @@ class Probe(Message):
 @attrs.frozen
 class Probed(Message):
     """Which of these nodes differ at the receiver, by number in their level; none while it ``is_building``. Its
-    watermarks: see ``partition.watermark``."""
+    watermarks: see ``partition.data.watermark``."""
 
     partition: int = fields.partition()
     turn: int = fields.number()
@@ -95,8 +95,8 @@ class Compared(Message):
 
 @attrs.frozen
 class Fetch(Message):
-    """The sender has these digests of these units (0: nothing), and wants what is otherwise. ``gone``: indexes of
-    those whose tasks it has collected."""
+    """The sender has these digests of these units (0: nothing), and wants the units that differ. ``gone``: indexes
+    of those whose tasks it has collected."""
 
     is_promise = False
     columns = ("units", "digests")

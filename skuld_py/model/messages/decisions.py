@@ -52,4 +52,4 @@ class Undecided(Message):
 
 
 DECISION_MESSAGES: tuple[type[Message], ...] = (Decide, Decided, Undecided)
-"""What goes to the machines of ``cluster.deciding`` and ``cluster.scheduling``."""
+"""What goes to the machines of ``cluster.scale.decider`` and ``cluster.scale.scheduler``."""

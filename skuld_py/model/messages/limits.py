@@ -1,7 +1,7 @@
 """How the leader of a queue's home partition lends what the queue's limits allow (see ``node.limits.lender``).
 
-Everything names the version of the limits it goes by: who knows other limits does not answer, or does not use
-what it is lent.
+Each message names the version of the limits it goes by: a node that knows other limits does not answer, or does
+not use what it is lent.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ class Spent(Message):
 
 @attrs.frozen
 class Freed(Message):
-    """Claims of the queue have ended: to its home from who was asked, and from there to who was lent too few."""
+    """Claims of the queue have ended: from a leader to the home, and from there to leaders that were lent too
+    few."""
 
     is_promise = False
     queue: str = fields.name()

@@ -1,6 +1,6 @@
 """Messages of reads that do more than look: mend what copies lack, and wait for what is to come.
 
-A wait costs nobody a question: ``Interest`` leaves word with a task's keepers, and ``Stirred`` wakes who left it.
+Nobody asks again and again: ``Interest`` leaves word with a task's keepers, and ``Stirred`` answers that word.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from skuld_py.model.messages.client import TaskRow
 from skuld_py.model.messages.message import ROLE_CLIENT, Message
 
 ENDS_MAX = DEFAULT_LIMITS.batch_bytes // (3 * DEFAULT_LIMITS.entry_bytes)
-"""Tasks of one ``Await``: as many results and errors of the largest as an answer can carry, and more."""
+"""Tasks of one ``Await``: as many as an answer can carry with the largest results and errors."""
 PAGE_ENTRIES_MAX = 1_000
 WAIT_MS_MAX = 60_000
 """One request waits no longer; who wants to, asks again."""

@@ -1,4 +1,4 @@
-"""How settings are read, changed and told on (see ``model.setting``).
+"""How settings are read and changed, and passed on between nodes (see ``model.setting``).
 
 A change is two requests. ``GetSettings`` says what a majority of the nodes knows and which version a change must
 have; ``PutSetting`` has that version stored by a majority. The second may be sent any number of times, by any way.

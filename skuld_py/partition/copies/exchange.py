@@ -26,9 +26,9 @@ task then waits for its end, as it must, since somebody may hold it; a release o
 side dominates at both. Pulling from the leader alone would be no better: no replica's claim is ever false,
 some are only unknown elsewhere.
 
-**What was collected** (``partition.watermark``) is lacking for good: a sealed side says so of units that it does
-not have (``gone``), and the other deletes the task instead of giving it. The seal that a peer told at the start
-of a pass is taken over at its end and no sooner: then all is here that the peer had.
+**What was collected** (``partition.data.watermark``) is lacking for good: a sealed side says so of units that it
+does not have (``gone``), and the other deletes the task instead of giving it. The seal that a peer told at the
+start of a pass is taken over at its end and no sooner: by then all that the peer had is here.
 
 The answering side keeps nothing between questions. A question is repeated until its answer comes; the
 answer carries the question's ``turn``, and one that is late or comes twice is dropped.
@@ -329,7 +329,7 @@ def answer_probe(replica: Replica, question: m.Probe) -> m.Probed:
 
 
 def answer_compare(replica: Replica, limits: Limits, question: m.Compare) -> m.Compared:
-    """Units of a page that are otherwise here, or only here, or only there."""
+    """Units of a page that differ, or are only here, or only there."""
     units = question.units.unpack("Compare.units")
     check_units("Compare.units", units, question.after, question.upto)
     leaves = int.from_bytes(question.leaves, "big")
@@ -343,7 +343,7 @@ def answer_compare(replica: Replica, limits: Limits, question: m.Compare) -> m.C
 
 
 def answer_fetch(replica: Replica, limits: Limits, question: m.Fetch) -> m.Fetched:
-    """My digests of the units asked for, and those units that are otherwise here."""
+    """Digests of the units asked for, and those units that differ here."""
     keys = question.units.unpack("Fetch.units")
     check_units("Fetch.units", keys)
     _drop(replica, keys, question.gone, 0)
@@ -362,7 +362,7 @@ def _gone(replica: Replica, units: Sequence[Unit]) -> bytes:
 
 
 def _drop(replica: Replica, keys: Sequence[bytes], gone: bytes, sealed_ms: int) -> None:
-    """Delete what a peer has collected: nothing above what this copy was closed to, or that peer is sealed to."""
+    """Delete what a peer has collected, up to where this copy is closed and that peer is sealed."""
     indexes = columns.unpack_u64(gone)
     if any(index >= len(keys) for index in indexes):
         raise Malformed("gone", "there is no such unit")

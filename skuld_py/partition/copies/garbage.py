@@ -87,7 +87,7 @@ def page_of(replica: Replica, after: bytes, upto_ms: int, limit: int) -> tuple[l
 
 
 def _ids(replica: Replica, after: bytes, upto_ms: int) -> Iterator[bytes]:
-    """Of all tasks of which anything is held: a seek in each table for each task."""
+    """The ids of all tasks of which anything is held: a seek in each table for each task."""
     start = replica.prefix + (after + b"\xff" * ID_BYTES if after else b"")
     stop = replica.prefix + (upto_ms + 1).to_bytes(8, "big")
     while True:
@@ -100,8 +100,8 @@ def _ids(replica: Replica, after: bytes, upto_ms: int) -> Iterator[bytes]:
 
 
 def shut(replica: Replica, task_ids: Sequence[bytes]) -> dict[bytes, History | None]:
-    """Of these tasks those to which nothing is added any more: what had ended when ids of that age were closed,
-    and, without a history, what was collected."""
+    """The tasks among these to which nothing is added any more: those that had ended when ids of their age were
+    closed, and those without a history that were collected."""
     old = replica.watermark.closed_to(task_ids)
     if not old:
         return {}
@@ -115,7 +115,7 @@ def shut(replica: Replica, task_ids: Sequence[bytes]) -> dict[bytes, History | N
 
 
 def unknown_below(replica: Replica, task_ids: Sequence[bytes]) -> list[bytes]:
-    """Of these tasks those that are too old to be added by a client, and not here."""
+    """The tasks among these that are too old to be added by a client, and not here."""
     old = replica.watermark.closed_to(task_ids)
     return old and [task_id for task_id, body in zip(old, replica.bodies(old), strict=True) if body is None]
 

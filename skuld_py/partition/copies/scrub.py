@@ -39,7 +39,7 @@ class Scrub:
 
     def __init__(self, store: Store, partition: int, skew_ms: int, rows: int = 1_000) -> None:
         self.dropped: dict[str, int] = {}
-        """How many records of each table could not be read; none of a table with none."""
+        """How many records of each table could not be read; a table without such records is left out."""
         self._store = store
         self._partition = partition
         self._skew_ms = skew_ms
@@ -127,7 +127,7 @@ class Scrub:
         return following
 
     def _file_subscriptions(self, table: str, start: bytes) -> bytes | None:
-        """Whom a task is waited for by, now that each stands where it has ended, or not."""
+        """Enter the partitions that wait for each task, now that it shows whether the task has ended."""
         rows, following = self._scan(table, start)
         by_partition: dict[int, list[bytes]] = {}
         for task_id, token, seq in [tables.split_log_key(key) for key, _ in rows]:

@@ -2,14 +2,14 @@
 
 * ``touched``: something was filed, so counts are to be staged and times to be noted when the turn ends;
 * ``stirred``: tasks began to wait for others, or one that others wait for has ended. Such a one is touched, too;
-* changes: who leads, who votes, what was promised, whether a memory is in doubt. Each who ``subscribe``s has a
-  dict of its own, which it empties when it has looked;
+* changes: who leads, who votes, what was promised, whether a memory is in doubt. Each subscriber has a dict of
+  its own, which it empties when it has looked;
 * ``stock``: of each queue, in which partitions tasks wait;
 * ``curious``: peers told of a leader that the document has not shown, so it is to be read;
-* ``on_doubt``: a partition has found out, in life, that its memory is not to be trusted. For the log of the shell.
+* ``on_doubt``: a partition has found out while it ran that its memory is not to be trusted. For the shell's log.
 
-Invariant: whoever changes one of these says so here, in the same step. What is said too much costs a look; what is
-not said is found by the steward's slow round over all partitions.
+Invariant: code that changes one of these says so here, in the same step. Saying it needlessly costs a look; a
+change that is not said is found by the slow round over all partitions (``Steward``).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ OnDoubt = Callable[[int, str], None]
 class Stock:
     """Of each queue a number, of which each bit says that tasks may wait in that partition.
 
-    Exact but for bits that are too many: a task that begins to wait sets its bit, and only who has found nothing
-    waiting takes it away. So a claim on an empty queue looks nowhere, and names are told of queues with work only,
+    Exact but for bits that are too many: a task that begins to wait sets its bit, and a look that finds nothing
+    waiting takes it away. So a claim on an empty queue looks nowhere, and gossip names only queues with work,
     however many were used once. A name with tasks that wait takes some hundred bytes; the tasks take none.
     """
 
@@ -43,7 +43,7 @@ class Stock:
             self._queues[queue] = known | 1 << partition
 
     def discard(self, queue: bytes, partition: int) -> None:
-        """None waits, as somebody has seen."""
+        """No task waits in that partition, as a look has found."""
         known: int = self._queues.get(queue, 0)
         left = known & ~(1 << partition)
         if left:
@@ -79,7 +79,7 @@ class Bulletin:
     _readers: list[Marks] = attrs.field(factory=list)
 
     def stir(self, partition: int) -> None:
-        """Something is new of what tasks wait for."""
+        """Tasks began to wait for others, or one that others wait for has ended."""
         self.touched[partition] = self.stirred[partition] = None
 
     def subscribe(self) -> Marks:

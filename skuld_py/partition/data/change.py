@@ -45,7 +45,7 @@ class Change:
                                    *self.known]))
 
     def apply(self, now_ms: int, replica: Replica) -> None:
-        """Record it on one copy."""
+        """Record the change on one copy."""
         replica.amend(now_ms, self.amendments)
         replica.mark(now_ms, self.marks)
         replica.note_outcomes(ERROR_SEQ, [row[0] for row in self.errors], [row[1] for row in self.errors],

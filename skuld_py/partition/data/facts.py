@@ -1,6 +1,6 @@
 """What a leader has a replica record: the claims of a grant, how claims went on or ended, what happened to tasks.
 
-Values that travel between the node's operations and ``replica``; what they become there says ``model.history``.
+Values that travel between the node's operations and ``replica``; ``model.history`` says what they become there.
 """
 
 from __future__ import annotations

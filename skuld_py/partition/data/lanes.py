@@ -11,8 +11,8 @@ Only an open task may become claimable. One that is open and not claimable yet (
 after a failure) keeps its turn, so the order in a lane is strict. ``w`` is 1 unless its queue says otherwise.
 
 ``settle`` puts the flags right after any change of a lane, and says what changed, so that ``filing`` makes those
-tasks claimable or not. It reads no more rows than the lane is wide, and two; and so for each lane of the route,
-where keys share that by chance.
+tasks claimable or not. It reads two rows more than the lane is wide, and as much for each other lane of the route,
+which keys may share by chance.
 
 Releases before knew lanes by their routes alone, in rows "C" and "W" without tags. Those of a route are taken over
 (``_adopt``) when one of it changes, and otherwise by the sweep of the first turns; ids are what they were.
@@ -33,7 +33,7 @@ from skuld_py.model.store import Row, Store
 from skuld_py.partition.data import tables
 
 AHEAD_MAX = 10
-"""So many tasks are named that another of their lane is behind."""
+"""How many of the tasks before it in its lane are named for a task."""
 CLOSED, OPEN = b"\x00", b"\x01"
 UNKNOWN = bytes(ids.TAG_BYTES)
 _CLAIMED, _WAITING = b"c", b"w"
@@ -73,7 +73,7 @@ class Lanes:
         return self._find(_WAITING, task_id)[1][:1] == CLOSED
 
     def ahead(self, task_id: bytes) -> list[bytes]:
-        """Those of its lane whose turn it is, if a task waits and its turn has not come."""
+        """The tasks of a task's lane whose turn it is, if the task waits and its own turn has not come."""
         tag, row = self._find(_WAITING, task_id)
         if row[:1] != CLOSED:
             return []
@@ -83,8 +83,8 @@ class Lanes:
         return [*held, *(key[-ids.ID_BYTES :] for key, _ in islice(turns, AHEAD_MAX))][:AHEAD_MAX]
 
     def crowded(self, task_ids: Sequence[bytes], places: Sequence[bytes], over_ms: int) -> dict[int, list[bytes]]:
-        """Of each task that is to be claimed in a lane that others fill, by its index, those others: claims that
-        may be held after ``over_ms`` by what is known here, however old the leader that granted them."""
+        """The tasks that are to be claimed in a full lane, by index, each with the tasks that fill it: those whose
+        claims may be held after ``over_ms``, however old the leader that granted them."""
         crowded: dict[int, list[bytes]] = {}
         granted: dict[bytes, bytes] = {}
         for index, task_id in enumerate(task_ids):
@@ -192,7 +192,8 @@ class Lanes:
         return tag if row else self._find(_CLAIMED, task_id)[0]
 
     def _claims(self, task_id: bytes, tag: bytes) -> list[Row]:
-        """What may be held in a lane: of its tag and of none, or of all of its route, if that is not known."""
+        """Claims that may be held in a lane: those of its tag and of no tag; with an unknown tag, all of its
+        route."""
         starts = [self._lane(_CLAIMED, task_id, each) for each in (UNKNOWN, tag)]
         if tag == UNKNOWN:
             starts = [self._prefix + _CLAIMED + task_id[16:]]

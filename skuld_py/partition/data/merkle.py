@@ -122,8 +122,8 @@ class Nodes:
 
 @attrs.define
 class Watch:
-    """Tasks of which somebody wants to hear when a record of them changes, and those that did. The owner fills the
-    one and clears the other."""
+    """Tasks that are ``watched`` for a change of a record, and ``stirred`` ones, which had one. The owner fills
+    the first and clears the second."""
 
     watched: Mapping[bytes, object] = attrs.field(factory=dict)
     stirred: dict[bytes, None] = attrs.field(factory=dict)

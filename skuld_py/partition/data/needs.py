@@ -3,8 +3,8 @@
     need   dependency dependent -> nothing
 
 Invariant: each body kept here has one row for each task that it names, from its coming to its going, whatever
-becomes of the two. So whoever keeps a dependent, blocked or not, knows what it needs by one look and no scan; and
-since what a kept task needs is kept, so is all that is behind it.
+becomes of the two. So a node that keeps a dependent, blocked or not, knows by one look what it needs; and since
+what a kept task needs is kept, so is all that is behind it.
 
 Rejected: results copied into the dependent's record (a join of 1,000 parts would hold 64 MB in each of its
 copies); a count kept on the dependency (written from other partitions, it must never be lost or doubled); the rows
@@ -61,7 +61,7 @@ class Needs:
             self._store.pop_many("need", [self._prefix + dep + task_id for dep in Body.decode(body).deps])
 
     def of(self, task_ids: Sequence[bytes], limit: int) -> dict[bytes, list[bytes]]:
-        """Of these tasks those that others kept here need, each with up to ``limit`` of these."""
+        """The tasks among these that tasks kept here need, each with up to ``limit`` of those."""
         found: dict[bytes, list[bytes]] = {}
         if task_ids and self._is_any_upto(max(task_ids)):
             for task_id in task_ids:

@@ -151,10 +151,9 @@ class Replica:
     # -- claims --------------------------------------------------------------------------------
 
     def objections(self, grant: Grant, known: Histories | None = None) -> list[int]:
-        """Indexes of claims that must not be granted by what is known here: ``History.allows``; spent attempts and
-        rests after a failure, of which a new leader may have heard less, since it is told only of held claims;
-        full lanes; collected tasks. Here and below, ``known`` are the tasks' histories when the caller has just
-        read them."""
+        """Indexes of claims that must not be granted by what is known here: by ``History.allows``, for full lanes,
+        for collected tasks, and for spent attempts or rests after a failure. (A new leader may know less of those,
+        since it is told only of held claims.) ``known``, here and below: the tasks' histories, if just read."""
         known = self.histories(grant.ids) if known is None else known
         gone = self.gone(grant.ids) if self.watermark.sealed_ms else {}
         over_ms = grant.start_ms - self.skew_ms
@@ -184,7 +183,7 @@ class Replica:
     def still_waiting(self, now_ms: int, heads: Sequence[bytes], known: Histories) -> list[bytes]:
         """The heads whose leases are over by this clock; the others go back among the leases.
 
-        ``ready`` knows the clock of then only, which may have run ahead and been set back, between two starts.
+        A task came into ``ready`` by the clock of that time, which may have run ahead and been set back since.
         """
         held: dict[bytes, None] = {}
         for head in heads:
@@ -261,7 +260,7 @@ class Replica:
 
     def _finish_odd(self, now_ms: int, ids: Sequence[bytes], tokens: Sequence[int], at_ms: int,
                     known: Histories) -> None:
-        """Some have no claim here, are completed already, or are named twice: those one by one."""
+        """Complete tasks one by one: some have no claim here, are completed already, or are named twice."""
         plain: dict[bytes, int] = {}
         for task_id, token in zip(ids, tokens, strict=True):
             old = known.get(self.prefix + task_id, b"")
@@ -322,7 +321,8 @@ class Replica:
     # -- garbage -------------------------------------------------------------------------------
 
     def gone(self, task_ids: Sequence[bytes]) -> dict[bytes, None]:
-        """Of these tasks those that were collected: at or below the seal, and nothing is here of them."""
+        """The tasks among these that were collected: they are at or below the seal, and nothing of them is
+        here."""
         old = self.watermark.sealed_to(task_ids)
         if not old:
             return {}
@@ -368,7 +368,7 @@ class Replica:
                             if value and task_id not in gone])
 
     def _put_outcomes(self, rows: Sequence[Row]) -> None:
-        """Of two under one key the smaller stands."""
+        """Put results or errors; of two under one key the smaller stands."""
         smallest = dict(sorted(rows, reverse=True))
         known = self._existing("log", list(smallest))
         fresh = [row for row in smallest.items() if row[0] not in known]

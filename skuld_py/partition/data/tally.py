@@ -37,7 +37,7 @@ class Tally:
         self.filled: dict[bytes, int] = {}
         """How many tasks began to wait, by queue, since the owner last cleared this."""
         self.freed: dict[bytes, None] = {}
-        """Queues that lost a claimed one."""
+        """Queues that have a claimed task less, since the owner last cleared this."""
 
     def touch(self) -> None:
         """Let the partition be looked at when the batch ends."""

@@ -20,7 +20,7 @@ from skuld_py.partition.data.waiting import Waiting
 
 
 class Turns:
-    """Needs the indexes of a partition."""
+    """The part of ``Filing`` that lets tasks wait for their turn; it needs the indexes of a partition."""
 
     _store: Store
     _prefix: bytes
@@ -40,8 +40,8 @@ class Turns:
         raise NotImplementedError
 
     def widen(self, queue: str, width: int) -> None:
-        """So many tasks of an ordering key of a queue may be claimed at a time from now on; the sweep sees to the
-        lanes that there are."""
+        """Let ``width`` tasks of each ordering key of a queue be claimed at a time; the sweep sees to the lanes
+        that there are already."""
         self.lanes.widths[queue.encode()] = width
         self._resettled = b""
         self.tally.touch()
@@ -51,11 +51,12 @@ class Turns:
         return is_laned(task_id) and self.lanes.is_closed(task_id)
 
     def ahead(self, task_id: bytes) -> list[bytes]:
-        """Behind which tasks of its key it is; none if it is not."""
+        """The tasks of its key that a task is behind; none if it is not."""
         return self.lanes.ahead(task_id) if is_laned(task_id) else []
 
     def is_blocked(self, task_id: bytes, body: Body) -> bool:
-        """Whether a task waits for others: those that it needs, by its notes, or those before it of its key."""
+        """Whether a task waits for others: for those that it needs, by its notes, or for those before it of its
+        key."""
         return self.is_behind(task_id) or bool(self.waiting.unmet(task_id, body))
 
     def _leave_lanes(self, now_ms: int, ids: Sequence[bytes]) -> None:

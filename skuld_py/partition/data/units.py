@@ -28,7 +28,7 @@ from skuld_py.partition.data.tables import end_of
 BLOCK_BITS = 8
 BLOCK_KEY_BYTES = ID_BYTES + 12
 RECORDS_PER_ROW = 4
-"""A page reads at most so many records for each unit it may hold; a block counts up to 256."""
+"""Records that a page may read for each unit that it may hold; a block counts up to 256."""
 READ_AHEAD = 16
 """Units read together: enough to spare most look-ups their cost, few enough if each is a megabyte."""
 _TIME_END = 1 << 64

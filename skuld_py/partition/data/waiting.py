@@ -47,7 +47,7 @@ class Waiting:
         self.fresh: dict[bytes, None] = {}
         """Dependencies that tasks began to wait for, since the owner last cleared this."""
         self.is_overfull = False
-        """Whether there were more of them than are kept."""
+        """Whether there were more fresh dependencies than are kept."""
         self.has_news = False
         """Whether an end is to be told that was not when the owner last cleared this."""
 
@@ -199,7 +199,7 @@ class Waiting:
         return any(told_seq(split_told(seq)[0], end, round_number) == seq for seq in self._seqs(task_id, TOLD))
 
     def subscribed(self, task_ids: Sequence[bytes], partition: int) -> list[bytes]:
-        """Those that the partition is known to wait for; fresh ids cost one seek for the whole batch."""
+        """The tasks that the partition is known to wait for; fresh ids cost one seek for the whole batch."""
         tail = tables.log_key(b"", b"", SUB, partition)
         keys = [self._prefix + task_id + tail for task_id in task_ids]
         if not keys or not self._store.is_any_between("log", min(keys), max(keys)):

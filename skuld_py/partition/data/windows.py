@@ -24,7 +24,7 @@ from skuld_py.model.store import Row, Store
 from skuld_py.partition.data import tables
 
 WINDOWS_MAX = 1_000
-"""So many lengths of windows are looked at for a page of a listing."""
+"""How many lengths of windows are looked at for a page of a listing, at most."""
 _MARK = b"windows"
 """Key, in ``meta``, of the mark that all rows of this store are made."""
 

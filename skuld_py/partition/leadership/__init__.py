@@ -1,1 +1,1 @@
-"""Who may lead a partition: the states of an election, what was promised, whose memory is in doubt."""
+"""How a partition gets its leader: elections, promises, the voters, and marks of a memory that is in doubt."""

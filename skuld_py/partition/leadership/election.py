@@ -11,7 +11,7 @@ The candidate, in order:
    then on records no claim of an older epoch. It needs a majority of the old cohort *and* of the new
    one. Now no older leader can commit a claim;
 5. reads all live claims **from the old-cohort replicas that granted this epoch** and joins them in. A
-   voter answers only while it remembers its vote, so whoever was wiped since does not count. Then every
+   voter answers only while it remembers its vote, so one that was wiped since does not count. Then every
    new member of the cohort takes over all data of the voters that were read;
 6. pushes its live claims to the new cohort until a majority has confirmed every page. Now any later
    candidate meets a replica that knows them (5 and 6 carry the claim history, by induction);
@@ -19,9 +19,9 @@ The candidate, in order:
    uncertain outcome is settled by reading the document back, never by trying again;
 8. leads, if it has promised nothing newer meanwhile.
 
-Any message of a newer epoch fences. A restarted leader has another boot and never resumes. Whoever
-fails waits a while, with jitter, and starts at 1. Steps 5 and 6 take as long as there are claims: what is
-bounded is the wait for the next page, and who serves pages welcomes no other candidate meanwhile.
+Any message of a newer epoch fences. A restarted leader has another boot and never resumes. A
+candidate that fails waits a while, with jitter, and starts at 1. Steps 5 and 6 take the longer the more claims
+there are: only the wait for the next page is bounded, and a voter that serves pages welcomes no other candidate.
 
 ``Election`` decides and emits; the vnode owns the data and serves the voters' side.
 
@@ -104,7 +104,7 @@ class Election:
     phase: Phase = Phase.IDLE
     epoch: int = 0
     cohort: Names = ()
-    """Those it leads, or stands for."""
+    """The cohort that it leads, or stands for."""
     document: Document = NOBODY
     version: int = -1
     cause: str = ""

@@ -5,8 +5,8 @@ operator's wish? has placement moved? A later question is not looked at while an
 answer, so no wish is obeyed by a leader that is deposed, and nobody stands because of a document
 that its writer was about to mend. A leader without tokens takes a new epoch whatever an operator holds, since
 it can grant no more: leader and cohort stay. Last comes the balance: a leader gives way to the first of its
-cohort. Before that, candidacies of which nothing came are ended: who stood, or voted, for a cohort counts on it
-until a newer epoch has a leader, so the leader takes one.
+cohort. Before that, candidacies that led to nothing are ended: a node that stood, or voted, for a cohort counts on
+that cohort until a newer epoch has a leader, so the leader takes a new epoch.
 
 A dead leader's successor keeps the cohort; only a living leader changes it, once the new members
 have filled. So a change of members and a loss of the leader never happen in one step.
@@ -54,7 +54,7 @@ class Facts:
 
 @attrs.frozen
 class Rest:
-    """Do nothing; for people, why."""
+    """Do nothing, for this reason."""
 
     reason: str = ""
 

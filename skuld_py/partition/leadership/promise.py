@@ -15,9 +15,9 @@ from skuld_py.model.store import Store
 from skuld_py.partition.data.tables import promise_key
 
 EPOCHS_AHEAD = 1 << 10
-"""No epoch farther above all that the document tells of is promised, or believed to be promised, whoever names it:
-epochs are numbers of 32 bits, and a message must not use them up. Who needs one beyond first writes into the
-document which are ``spent``: so whoever lies costs at most these each time."""
+"""How far above the newest epoch of the document an epoch may be, to be promised or believed. Epochs are numbers
+of 32 bits, and a message must not use them up. A candidate that needs one beyond first writes into the document
+which epochs are ``spent``, so a peer that lies costs at most these each time."""
 
 
 @attrs.frozen

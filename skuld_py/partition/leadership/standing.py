@@ -1,4 +1,4 @@
-"""What a node knows of a partition's voters: who they are since when, and who may come after them.
+"""What a node knows of a partition's voters: which nodes they are, since when, and which may come after them.
 
 ``cohort`` was seated in ``era``, an epoch; the newest leadership known is ``epoch``. ``pending`` are
 the cohorts of candidacies that this node has promised and whose end it does not know. A write or a

@@ -22,7 +22,7 @@ def mark_suspect(store: Store, partitions: Iterable[int], reason: str) -> None:
 
 
 def suspects(store: Store, partitions: int) -> dict[int, str]:
-    """The marked of ``partitions``, each with its reason."""
+    """The partitions that are marked, each with its reason."""
     return _marked(store, {suspect_key(partition): partition for partition in range(partitions)})
 
 

@@ -1,7 +1,7 @@
 """Removing the entries (``nodes/NAME``) of nodes that are forgotten; else there is one per pod that ever ran.
 
-An entry is what a data directory is judged by at its next start (``node.identity``). So it goes only when nothing
-that the node has promised counts any more:
+An entry is what a data directory is judged by at its next start (``node.life.identity``). So it goes only when
+nothing that the node has promised counts any more:
 
 * The log places the node no more, and no pulse of its newest life stands.
 * Every partition has voters, and it is none of them, nor about to be one. A node that was forgotten while its vote

@@ -13,7 +13,7 @@ from skuld_py.cluster.log.replica import Replica
 
 @attrs.frozen
 class AbortJoin(Command):
-    """Written by the joiner. Who is a member already, or has left, is not concerned."""
+    """Written by the joiner. It changes nothing for one that is a member already, or has left."""
 
     kind = "abort-join"
 

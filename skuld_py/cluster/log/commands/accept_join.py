@@ -1,7 +1,7 @@
 """``accept-join``: third phase. The joiner watches; it is stitched into the ring behind its observer.
 
-It is put between the observer and whom that one watches *now*, which may be somebody else than when the joiner was
-notified: what it must watch is derived from the replica, so nothing is lost by that.
+It is put between the observer and the member that this one watches *now*, which may be another than when the
+joiner was notified. What the joiner must watch is derived from the replica, so nothing is lost by that.
 """
 
 from __future__ import annotations

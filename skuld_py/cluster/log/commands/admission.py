@@ -1,8 +1,8 @@
-"""How somebody comes into the replica and how out of it: what all ways of joining, and of leaving, share.
+"""How a member comes into the replica and out of it: what all ways of joining, and of leaving, share.
 
-A node's place belongs to its newest life. An older one may come in late: who stitched it in had been asked before
-the node was started again. It is a member then, until it leaves, but it takes no place from a newer life that is
-in, and its leave empties none.
+A node's place belongs to its newest life. An older life may come in late, stitched in by a member that was asked
+before the node was started again. It is a member then, until it leaves, but it takes no place from a newer life
+that is in, and its leave empties none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What each command reads of the replica, and what it writes: so that an entry need not wait for what it ignores.
+"""What each command reads and writes of the replica, so that an entry need not wait for groups that it ignores.
 
 The replica's fields fall into groups; a footprint names groups. It covers all that a command does: ``apply``,
 ``reactions`` and ``diff``. What is written is read, too, since a new mapping is made from the old one.

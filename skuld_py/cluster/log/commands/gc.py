@@ -1,11 +1,11 @@
 """``gc``: the log is long enough; the replica here becomes the origin, and what only old entries need is dropped.
 
-It names the collection that it follows. Two members that saw the same long log would else collect twice in a row,
-and the second would drop what the first had kept for the entries on their way.
+It names the collection that it follows. Otherwise two members that saw the same long log would collect twice in a
+row, and the second would drop what the first had kept for entries on their way.
 
 The writer stores the origin and removes the entries before it, with some grace for readers that are on their way
-(``collecting``). What is dropped from the replica is older than the collection before this one, so that an entry
-that was on its way then still finds the tombstone it would have met. Slots go that wait for somebody who has
+(``member.chores``). What is dropped from the replica is older than the collection before this one, so that an
+entry that was on its way then still finds the tombstone it would have met. Slots go that wait for somebody who has
 neither joined nor written anything for as long.
 """
 

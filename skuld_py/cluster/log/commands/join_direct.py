@@ -28,7 +28,8 @@ class Joining:
 
 @attrs.frozen
 class JoinDirect(Command):
-    """``joiners`` come, in a row, between ``observer`` and ``before``, whom it watches (itself when alone)."""
+    """``joiners`` come, in a row, between ``observer`` and ``before``, the member it watches (itself when
+    alone)."""
 
     kind = "join-direct"
 

@@ -1,7 +1,7 @@
-"""``leave``: a member, or one that was joining, is gone; whoever watched it closes the ring.
+"""``leave``: a member, or one that was joining, is gone; the ring closes over it.
 
 Written by the watcher when the pulse is gone, or by the member itself when it stops. It names a life, not a node:
-the node stays placed. Who reads of its own leave while alive starts a new life.
+the node stays placed. A process that reads of its own leave starts a new life.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Leave(Command):
         return (Reaction(joiner, AbortJoin(joiner)),) if joiner and old is not new else ()
 
     def diff(self, old: Replica, new: Replica) -> Mapping[str, str]:
-        """Who is gone, and who watches whom now."""
+        """The member that is gone, and which members watch each other now."""
         if old is new:
             return {}
         watcher = old.ring.watchers.get(self.member, "")

@@ -16,7 +16,7 @@ from skuld_py.cluster.log.replica import Replica
 
 @attrs.frozen
 class LeaveSlot(Command):
-    """Of a slot that is not known it says nothing."""
+    """Changes nothing for a slot that is not known."""
 
     kind = "leave-slot"
 

@@ -1,8 +1,8 @@
 """``set-rules``: from here on the log is played by other rules.
 
-Rules are versioned in the log, not by release: during an upgrade all members play the old rules, whatever they
-could; once all can, an operator writes this. A member that cannot play the new rules must stop (``play``), for
-going on by the old ones would part it from all others without a sign.
+Rules are versioned in the log, not by release: during an upgrade all members play the old rules, even those that
+know newer ones; once all members know them, an operator writes this. A member that cannot play the new rules must
+stop (``play``), for going on by the old ones would part it from all others without a sign.
 """
 
 from __future__ import annotations
