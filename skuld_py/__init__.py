@@ -1,11 +1,12 @@
 """Skuld: a replicated, leased task queue for Spark users.
 
-How to read the code, inside out: ``errors`` and ``config``; ``crdt`` (lattices); ``model`` (nouns,
-messages, events); ``partition`` (one partition: quorums, data, elections); ``cluster`` (placement);
-``node`` (one process as one machine, ``Node.step(now_ms, event)``); ``runtime`` (the loop and its
-adapters: ZeroMQ, LMDB, ZooKeeper); ``wire`` (bytes and messages). Users import ``client`` and
-``worker`` through this module. ``simulation`` runs whole clusters in virtual time; ``testing`` is a
-cluster of one node in memory, for users' own tests.
+How to read the code, inside out: ``errors`` and ``config``; ``crdt`` (lattices); ``model`` (nouns, messages,
+events); ``partition`` (one partition: data, copies, elections); ``cluster`` (the coordination log, and placement);
+``node`` (one process as one machine, ``Node.step(now_ms, event)``); ``wire`` (bytes and messages); ``runtime``
+(the loop and its adapters: ZeroMQ, LMDB, ZooKeeper). Users import ``client`` and ``worker`` through this module.
+``verbs`` are what a client can do, told once for ``gateway`` (HTTP) and ``cli``; ``archive`` keeps ended tasks.
+``embedded`` runs Java and ZooKeeper on one machine, for ``demo`` and others. ``simulation`` runs whole clusters in
+virtual time; ``testing`` is a cluster of one node in memory, for users' own tests.
 """
 
 from __future__ import annotations

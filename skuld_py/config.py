@@ -1,8 +1,8 @@
 """Every bound in one place, with its unit in its name and its reason beside it.
 
 ``Parameters`` are the cluster's: fixed at creation, kept in ZooKeeper, equal on every node.
-``Limits`` say what a message may hold. ``Timing`` holds the durations of a node's machine; the
-simulator shrinks them, nothing else does.
+``Limits`` say what a message may hold. ``Timing`` holds the durations of a node's machine; only the
+simulator and the node in memory (``testing``) have others.
 """
 
 from __future__ import annotations
@@ -109,13 +109,13 @@ class Timing:
     grant_ms: int = 1_500
     """A grant without a majority by then is released."""
     loan_ms: int = 1_000
-    """A queue's home lends for so long from the question whether it is still the home; a new one waits as long,
-    and the skew bound, before it lends."""
+    """A home lends a queue's loans for this long after it was last confirmed as the home; a new home waits as
+    long, and the skew bound, before it lends."""
     dry_ms: int = 1_000
-    """Who was lent too little asks again after this, if it was not told before that there is more."""
+    """A leader that was lent too little asks again after this, if it was not told before that there is more."""
     gossip_ms: int = 500
     silence_ms: int = 3_000
-    """A leader not heard of for so long is stood against although its session lives: six gossips."""
+    """A leader not heard of for this long is stood against although its session lives: six gossips."""
     vote_ms: int = 1_000
     """A candidacy that has not won its votes by then starts over."""
     page_ms: int = 4_000
@@ -127,7 +127,7 @@ class Timing:
     of ZooKeeper of at least that half, less a third of their lease; and an operator's forced epoch waits at most
     so long."""
     heir_delay_ms: int = 150
-    """The k-th live owner waits k times this before it stands, so that owners rarely collide."""
+    """The k-th live voter waits k times this before it stands, so that voters rarely collide."""
     look_due: int = 128
     """Partitions looked at every ``heir_delay_ms`` because something of them changed or came due; others wait for
     the next look, so that what concerns thousands at once does not stop everything else."""
@@ -149,14 +149,14 @@ class Timing:
     next ones. Of a queue with tasks in more partitions the best of so many is told, which orders nodes well
     enough."""
     first_heir_delay_ms: int = 1_000
-    """The same before a partition's first leader: all nodes start together then, and the first owners, which
-    are evenly spread, should not lose to those that started a moment earlier."""
+    """Takes the place of ``heir_delay_ms`` before a partition's first leader: all nodes start together then, and
+    the first owners, which are evenly spread, should not lose to nodes that started a moment earlier."""
     steady_ms: int = 5_000
-    """A member for so long takes back the leaderships that are its by placement."""
+    """A node that has been a member for this long takes back the leaderships that are its by placement."""
     retry_ms: int = 250
     """Least pause between two candidacies; jitter doubles it at most."""
     clock_ms: int = 2_000
-    """The live peers are asked so often what their clocks show."""
+    """How often live peers are asked what their clocks show."""
     exchange_ms: int = 20_000
     """Each owned partition is compared with one other owner this often, besides whenever something hints. Two
     that are equal exchange some 200 bytes; a copy that nobody knows to be lacking lacks no longer than this."""
@@ -169,7 +169,7 @@ class Timing:
     exchanges: int = 4
     """Exchanges that a node runs at once."""
     draft_ms: int = 6 * 3600 * 1000
-    """Each hash tree is drafted anew from the records this often, to notice one that has gone wrong."""
+    """How often each hash tree is drafted anew from the records, to notice one that has gone wrong."""
     draft_rows: int = 500
     """Records read into a draft per step: some milliseconds."""
     draft_pause_ms: int = 10
@@ -177,7 +177,7 @@ class Timing:
     sweep_rows: int = 2_000
     """Lapsed claims returned to the ready index per step."""
     bury_ms: int = 50
-    """Between two looks for tasks that have expired, of which each sees to so many."""
+    """Between two looks for tasks that have expired; each buries at most ``sweep_rows`` of a partition."""
     watch_ms: int = 50
     """Between two steps of the walk over what blocked tasks wait for."""
     watch_rows: int = 1_000
@@ -185,9 +185,9 @@ class Timing:
     rewatch_ms: int = 30_000
     """A pass of that walk begins no sooner after the last: the longest that a lost word delays a dependent."""
     gather_ms: int = 100
-    """Between two questions about many tasks that others began to wait for..."""
+    """Between two questions about tasks that others began to wait for, where these are many..."""
     gather_rows: int = 100
-    """...which so many are."""
+    """...which means this many."""
 
 
 @attrs.frozen
@@ -198,8 +198,8 @@ class Retention:
     """What ended longer ago is deleted, once every replica knows that; 0: everything is kept."""
     slice_ms: int = attrs.field(default=attrs.Factory(
         lambda self: min(600_000, max(1_000, self.keep_ms // 10)), takes_self=True))
-    """How seldom a partition's watermarks rise: each rise costs two comparisons with every replica. A tenth of
-    what is kept, but at most ten minutes."""
+    """Least time between two rises of a partition's watermarks: each costs two comparisons with every replica. A
+    tenth of what is kept, but at most ten minutes."""
     page_tasks: int = 200
     """Tasks that are deleted at a time."""
     archives: bool = False
@@ -262,11 +262,11 @@ class Scaling:
     buffer_entries: int = 10_000
     """Entries are kept up to so many positions ahead of their turn."""
     buffer_bytes: int = 16 << 20
-    """What they may have together."""
+    """Bytes of these entries together."""
     remembered: int = 20_000
     """Positions remembered as passed on."""
     digest_every: int = 256
-    """At each so-manieth position members compare digests of their replicas."""
+    """Members compare digests of their replicas at positions that this number divides."""
 
 
 DEFAULT_LIMITS = Limits()

@@ -37,7 +37,7 @@ BATCH_TASKS = 10_000
 BATCH_BYTES = 64 << 20
 PAUSE_S = 0.5
 REFUSALS_MAX = 16
-"""So many refusals in a row, beyond those that lead from a batch to one task, and it is the place."""
+"""Refusals in a row, beyond those on the way from a batch to one task, after which the place is at fault."""
 PASSING = ("no_leader", "not_leader", "unavailable")
 """Refusals that say nothing but that a partition has no leader now."""
 

@@ -1,8 +1,8 @@
 """Which tasks of an archive are asked for, as conditions on columns: what the names of directories can tell is
 asked of them, so that other directories are not read.
 
-An id carries its time, so asking for one is asking for one day; a time asked for is so besides. That of a unique
-name is as old as its window, so the days of the longest window before are looked at, too.
+An id carries its time, so asking for an id is asking for one day, and asking for times is asking for their days.
+The id of a unique name is as old as its window, so the days of the longest window before are looked at, too.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class LocalPlace:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Against any other archiver; what was left unfinished is wiped."""
+        """Hold the place against any other archiver; what was left unfinished is wiped."""
         try:
             new = [path for path in (self._root, *self._root.parents) if not path.exists()]
             self._root.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ class RemotePlace:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Several may write."""
+        """Hold nothing: several archivers may write."""
         yield
 
     def begin(self, batch: str) -> str:
@@ -101,7 +101,7 @@ class RemotePlace:
         return f"{self._root}/batch={batch}"
 
     def finish(self, batch: str) -> None:
-        """Spark has."""
+        """Nothing is left to do: Spark has committed."""
 
 
 def place_of(root: str) -> LocalPlace | RemotePlace:

@@ -1,4 +1,4 @@
-"""Requests to a cluster from an event loop, many at a time; what is asked of whom decides ``pursuit``.
+"""Requests to a cluster from an event loop, many at a time; ``pursuit`` decides which node is asked what.
 
 One DEALER per node, and one task that reads it for as long as the connection lives. Whoever waits for an
 answer waits for a future of his own and never for a socket: a cancelled wait takes nothing from a socket, so no

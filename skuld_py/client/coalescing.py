@@ -29,9 +29,9 @@ from skuld_py.errors import Refused, SkuldError, Uncertain
 
 COUNT_MAX = DEFAULT_LIMITS.batch_tasks
 BYTES_MAX = DEFAULT_LIMITS.batch_bytes // 4
-"""A request of many calls; small enough that it does not hold the node up for the other lanes."""
+"""Bytes of one request of many calls: few enough that it does not hold the node up for the other lanes."""
 GRACE_S = 0.1
-"""A call waits so much longer than it has time, for what who asks for all has to say at the end of his."""
+"""How much longer than its own time a call waits: what the call that asks for all ends with may come that late."""
 UNDER_WAY_MAX = 4
 """Requests of one lane at a time, when calls come faster than they are answered."""
 ABOUT_ALL = (*RETRIED_CODES, "unreachable", "bad_w", "bad_answer", "too_large", "forbidden", "closed")

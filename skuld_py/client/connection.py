@@ -6,12 +6,13 @@ wait goes on. So a call that is alone is handed to no other thread, and one that
 
 Invariants:
 
-* Sockets are touched under the lock only, and nothing blocks there. Who reads waits for file descriptors, without
-  the lock. Who has touched a socket leaves nothing to be read on it: its descriptor tells of what is new only.
+* Sockets are touched under the lock only, and nothing blocks there. The reader waits for file descriptors without
+  the lock. A thread that touched a socket leaves nothing to be read on it: its descriptor tells only of what is
+  new.
 * An exception may strike between any two calls (``waiter``), and so may a signal's handler that uses the client;
   also within a call of pyzmq, before it sends or receives. A socket over which a message was half sent is left to
-  whoever may still send the rest; who comes next has another one to that node. The rest of a message that was
-  half read is dropped by who comes next; who goes on reading it sees that it is not his any more. So nothing is
+  the thread that may still send the rest; the next thread has another socket to that node. The rest of a message
+  that was half read is dropped by the next thread, and the one that goes on reading it sees that. So nothing is
   taken for the rest of either, and what is torn is as if lost on its way. What was read whole stays in the inbox
   until it has been handed out.
 * An answer that came when nobody waited for it any more is undone if its question says how (``Ask.undo``): at once
@@ -60,12 +61,12 @@ from skuld_py.wire.codec import Envelope, decode, encode
 STRAYS_MAX = 10_000
 """Late answers that are to be undone; the oldest are forgotten."""
 TRIES_MAX = 40
-"""What undoes an answer is asked for so often, as calls are made, at most every ``ATTEMPT_S``."""
+"""How many times the undoing of an answer is asked for, as calls are made, at most every ``ATTEMPT_S``."""
 LEFT_MAX = 16
-"""Sockets that were left with a message half sent. Handlers do not interrupt each other so often: whoever sent
-over the oldest is gone."""
+"""Sockets that were left with a message half sent. Handlers do not interrupt each other as often, so the thread
+that sent over the oldest is gone."""
 LINGER_MS = 200
-"""What is being undone when the client is closed has so long to leave."""
+"""How long requests that undo something have to leave when the client is closed."""
 
 _HOST = re.compile(r"[^\s/:*;@\[\]]+|\[[0-9A-Fa-f:.]+\]")
 _EVENTS, _POLLIN, _RCVMORE = int(zmq.EVENTS), int(zmq.POLLIN), int(zmq.RCVMORE)
@@ -167,9 +168,9 @@ class Connection:
         self._half_sent: zmq.Socket[bytes] | None = None
         """Over which a message is being sent, or was when an interrupt came."""
         self._left: list[zmq.Socket[bytes]] = []
-        """Those over which it was so; what comes over them is still read."""
+        """Sockets left with a message half sent; what comes over them is still read."""
         self._half_read: tuple[zmq.Socket[bytes]] | None = None
-        """The reading of a message that is under way, or was then: its socket, in a tuple of its own."""
+        """The socket of a message that is being read, or was when an interrupt came, in a tuple of its own."""
         self._strays: dict[int, Undo] = {}
         self._debts: dict[int, _Debt] = {}
         self.is_closed = False
@@ -452,7 +453,7 @@ class Connection:
                 self._inbox.popleft()
 
     def _hand_out(self, answer: Message) -> None:
-        """To whom it belongs; doing it twice changes nothing."""
+        """Give each answer to the call it belongs to; doing it twice changes nothing."""
         request = getattr(answer, "request", -1)
         call = self._calls.get(request)
         if call is not None:

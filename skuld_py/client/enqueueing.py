@@ -1,7 +1,7 @@
 """The verbs that make tasks.
 
-An enqueue carries its ids, given or minted before the first request, so asking again is harmless. Who is told that
-it may have happened is told the ids, too.
+An enqueue carries its ids, given or minted before the first request, so asking again is harmless. An error that
+says it may have happened has the ids, too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from skuld_py.model.columns import unpack_u64
 from skuld_py.model.ids import DuplicateId, TaskId, to_text
 
 IDS_MAX = 1_000_000
-"""Made by one call: some hundred megabytes."""
+"""Ids that one call makes: some hundred megabytes."""
 _NOTHING = (None,) * 5
 
 

@@ -1,9 +1,9 @@
 """Ids for the tasks of one client: rising, above what the cluster has acknowledged, from any thread.
 
-Invariant: ids rise above every one that was acknowledged. A mint's time only rises, also by a clock that was
-wrong, so a mint that a clock has driven ahead of the present and of all that was acknowledged is given up for a
-fresh one. That one has a nonce of its own, since its time may meet that of the old one again. A little ahead is
-left alone: clocks are set back by moments all the time, nodes take such ids, and those under way keep their order.
+Invariant: ids rise above every one that was acknowledged. A mint's time only rises, also by a wrong clock. So a
+mint that is far ahead of the present and of all that was acknowledged is given up for a fresh one. That one has a
+nonce of its own, since its time may meet that of the old one again. A little ahead is left alone: clocks are set
+back by moments all the time, nodes take such ids, and those under way keep their order.
 
 What nodes refuse as of the future binds nobody: neither what was acknowledged by a node whose clock was wrong, nor
 a floor that such a one told.
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from skuld_py.model.ids import TIME_END, IdMint, TaskId, time_of
 
 AHEAD_MS = 5_000
-"""A mint may be so far ahead; nodes take ids that are, and some more for the skew bound."""
+"""How far ahead a mint may be; nodes take ids that are, and some more for the skew bound."""
 LEAPS_MAX = 8
 """Leaps of a clock that are remembered: what was acknowledged before one binds when what came after does not."""
 FUTURE_ID = "future_id"

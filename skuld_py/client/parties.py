@@ -1,4 +1,4 @@
-"""Calls of threads that travel together: who joins whom, who asks for all, and who goes on when he cannot.
+"""Calls of threads that travel together: which join, which thread asks for all, and which goes on if it cannot.
 
 Calls of one kind gather in a *party*. It leaves once no other one of its lane is under way: one of its threads,
 the newest that is awake, asks for all of them, and the others wait for what it gives. A thread that is
@@ -83,7 +83,7 @@ class Party:
         self.items = [member.joint.item for member in travellers]
 
     def wake_newest(self) -> None:
-        """Somebody has to ask for all: who has the most time left."""
+        """Wake the thread that has the most time left: one has to ask for all."""
         for member in reversed(self.members):
             if not member.is_gone:
                 member.wake()

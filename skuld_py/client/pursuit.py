@@ -6,8 +6,8 @@ and silence makes its outcome ``Uncertain``. A refusal is definite only if no ea
 A node that is not connected is never sent to (the socket refuses at once), so "no node is reachable" is
 a definite refusal.
 
-Whoever is asked again is asked ever more seldom: nodes that have more to do than they can carry out everything
-that was given up meanwhile as well, and would never catch up with a thousand callers that do not let go.
+A node is asked again ever more seldom: nodes that are overloaded also carry out what was given up meanwhile, and
+would never catch up with a thousand callers that ask on.
 
 A pure machine: ``pursue`` yields what is to be done and is told what came of it and what time it is. The
 sync and the async connection are two ways to do it.
@@ -42,7 +42,7 @@ ATTEMPT_S = 1.5
 SILENCE_S = 5.0
 """A node that gave no answer is asked again only after this, as long as others are there."""
 CONNECT_S = 0.05
-"""Connections are given so long before the nodes are tried again. After each refusal it is twice as long."""
+"""How long connections are given before the nodes are tried again; twice as long after each refusal."""
 PAUSE_S, BUSY_S = 0.2, 1.6
 """The longest pause after a refusal; and after one that tells of too much work."""
 READING = frozenset((Await, Count, Describe, Get, GetSettings, Greet, List, ReadLog))
@@ -53,15 +53,15 @@ worth more than doubt."""
 RETRIED_CODES = ("not_ready", "unavailable", "busy", "no_leader")
 """Refusals that pass by themselves: tried again until the deadline."""
 GREETING_S = 10.0
-"""A client in use asks so often who lives now."""
+"""How often a client in use asks which nodes live."""
 FORGET_S = 900.0
-"""A member that has been gone for so long is not connected to any more."""
+"""A member that has been gone for this long is not connected to any more."""
 GRANTED_MAX = 1_000
-"""Of so many answers with claims a client knows who gave them."""
+"""Answers with claims of which a client knows the node that gave them."""
 CLOSED = "the client is closed; make another one"
 OTHER_LOOP = "the client belongs to the event loop of its first call; make one for each loop"
 FINAL_CODES = ("conflict",)
-"""What nobody's second question changes, even where the answer leaves in doubt what was stored."""
+"""Refusals that no second question changes, even where they leave in doubt what was stored."""
 
 
 @attrs.define
@@ -129,7 +129,7 @@ class Nodes:
         return True
 
     def learn(self, live: Sequence[str], now: float) -> None:
-        """These are members now. Who is gone for a while may come back; then it is forgotten."""
+        """Take the members of now. A node that is gone may come back for ``FORGET_S``; then it is forgotten."""
         self._greets_at = now + GREETING_S
         with self._lock:
             self._silent_until = {name: until for name, until in [*self._silent_until.items()] if until > now}

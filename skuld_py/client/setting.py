@@ -4,8 +4,8 @@ A setting is changed in two requests: what a majority of the nodes knows says wh
 then that version is stored by a majority (``model.setting``). Between the two another client may change it too;
 then the later version stands, and of equal ones the same everywhere. Both requests may be repeated.
 
-What stands already as it is wanted is stored again as it stands. So nothing changes, neither a version nor what
-rests on it, but that nodes which lack it get it, and all that have it confirm it.
+A setting that already is as it is wanted is stored again with its version. So nothing that rests on it changes;
+nodes that lack it get it, and all that have it confirm it.
 """
 
 from __future__ import annotations

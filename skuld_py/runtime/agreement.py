@@ -1,9 +1,9 @@
-"""Whether a node and its cluster mean the same: the numbers that are fixed when a cluster is created.
+"""Whether a node and its cluster go by the same numbers: those that are fixed when a cluster is created.
 
 ZooKeeper says what they are. The data directory remembers the ones it was filled by, for its records lie where the
 number of partitions puts them: a cluster that was made again, or edited by hand, with other numbers would find
-none of them. The command line may say what it expects. Whoever says otherwise than ZooKeeper is refused, with the
-field and both values. The rules are compared with what this program can play.
+none of them. The command line may say what it expects. What differs from ZooKeeper is refused, with the field
+and both values. The rules are compared with what this program can play.
 
 Source: Onyx's log parameters, which a peer of other ones refuses to join.
 """

@@ -1,28 +1,29 @@
 """Bounds what connections have in flight: bytes that libzmq has taken off the wire and nobody has received yet,
 and bytes that it was given to send and the other side has not taken.
 
-libzmq counts whole messages (``RCVHWM``, ``SNDHWM``) and bounds frames (``MAXMSGSIZE``), but keeps the frames of
-a message that does not end for as long as they come, and a thousand answers of any size for who does not read;
-no socket type or option of it counts bytes. So the kernel is asked (``peeking``) how many bytes were read of each
-connection and how many the other side has acknowledged, and the transport says how many of the ones it was handed
-(``credit``), and how many others it handed over (``debit``). A thread of its own compares. Who has too many in
-between is cut, and libzmq drops what it kept. The bounds:
+libzmq counts whole messages (``RCVHWM``, ``SNDHWM``) and bounds frames (``MAXMSGSIZE``). But it keeps the frames
+of a message that does not end for as long as they come, and a thousand answers of any size for a client that does
+not read; no socket type or option of it counts bytes. So the kernel is asked (``peeking``) how many bytes were
+read of each connection and how many the other side has acknowledged. The transport says how many of these it was
+handed (``credit``), and how many it handed over (``debit``). A thread of its own compares. A connection with too
+many bytes in between is cut, and libzmq drops what it kept. The bounds:
 
 * a connection of which no whole message was received yet: two envelopes brought;
 * every other: as many envelopes as may wait, and one on its way. A queue that is full would slow its sender
   instead, and end the process (see ``transport``);
-* as many untaken answers, which is asked before each one is handed over (``has_room``): what does not fit is
-  dropped. Who takes nothing at all for ``DEAF_S`` is cut; who asks for much at once, and reads, is not;
-* all together: while this process has more than ``MEMORY_BYTES`` for itself, who has brought and left most is
-  cut, and as many in one look as the excess needs: they may be many, and come again. A frame of nothing costs
-  ``FRAME_FACTOR`` times its bytes, which shows in nothing but the size of the process; so what came of those of
-  which no message was received counts that much. Who has less than ``SLACK_BYTES`` in flight, or has not spoken
-  yet and brought no more than a greeting, is never cut for others. What was freed is given back first, and what
-  the ones just cut had is taken off, for libzmq frees it a little later: so nobody is cut for what another one
-  had. No more is taken off than the excess and ``SPARE_BYTES``: an estimate that is too high would let all others
-  grow until the next giving back. What the kernel still has of one that is cut is dropped there (``peeking``):
-  libzmq would read megabytes of it before it hears of the end. What is left: who was heard and keeps below
-  ``SLACK_BYTES`` in flight may send these as frames of nothing, and counts for little;
+* as many bytes of untaken answers, which is asked before each is handed over (``has_room``): what does not fit is
+  dropped. A client that takes nothing at all for ``DEAF_S`` is cut; one that asks for much at once, and reads, is
+  not;
+* all together: while this process has more than ``MEMORY_BYTES`` for itself, the connections that have most in
+  flight are cut, as many in one look as the excess needs, for they may be many and come again. An empty frame
+  costs ``FRAME_FACTOR`` times its bytes, which shows only in the size of the process; so the bytes of connections
+  of which no message was received count that much. A connection with less than ``SLACK_BYTES`` in flight, or one
+  that has brought no more than a greeting, is never cut for others. Before any is cut, freed memory is given back,
+  and the bytes of those just cut are taken off, for libzmq frees them a little later: so none is cut for what
+  another had. No more is taken off than the excess and ``SPARE_BYTES``: an estimate that is too high would let all
+  others grow until memory is next given back. What the kernel still has of one that is cut is dropped there
+  (``peeking``): libzmq would read megabytes of it before it hears of the end. What is left: a connection that was
+  heard and keeps below ``SLACK_BYTES`` in flight may send these as empty frames, and counts for little;
 * a message of too many frames, which the transport sees first: its connection is cut (``cut_off``);
 * there are ``CONNECTIONS_MAX``, or half as many as the process may have files. Beyond it one is cut for each that
   comes: the oldest of those that have said nothing, if they are many, or else the client that has been silent for
@@ -66,17 +67,17 @@ SHARE = 1_000
 """Looking takes at most this part of a processor, unless the process grows: what nobody receives makes it grow."""
 GROWTH_BYTES = 16 << 20
 FRAME_FACTOR = 32
-"""libzmq keeps 64 bytes for each frame; one of nothing is two on the wire."""
+"""libzmq keeps 64 bytes for each frame; an empty one is two on the wire."""
 GREETING_BYTES = 1 << 10
-"""Who has brought no more has only introduced itself, as far as anybody can tell."""
+"""A connection that has brought no more has only introduced itself, as far as anybody can tell."""
 SPARE_BYTES = 16 << 20
-"""What those who were cut are believed to have had beyond the excess."""
+"""Bytes that the connections just cut are believed to have had beyond the excess, at most."""
 GIVE_BACK_S = 0.2
-"""After one was cut: by then libzmq has freed what it kept. What others bring until then shows in nothing."""
+"""How long after a cut memory is given back: by then libzmq has freed what it kept."""
 DEAF_S = 5.0
-"""Who has taken nothing of what waits for it for so long is cut: a few heartbeats more than a dead one has."""
+"""A client that takes nothing of what waits for it for this long is cut: heartbeats end a dead one sooner."""
 STRANGERS = 8
-"""This part of all connections may say nothing before they make room for each other, and not clients for them."""
+"""Silent connections may be one in this many of all: beyond it they make room for each other, clients do not."""
 SLACK_BYTES = 1 << 20
 """For what is under way between the kernel's counts, libzmq's buffers and ours."""
 HEARTBEAT_BYTES_S = 20
@@ -137,7 +138,8 @@ class Counters:
 
 
 class Connections:
-    """Those of a listening socket. ``envelope_bytes`` is the largest message, ``queue`` how many may wait."""
+    """The connections of a listening socket. ``envelope_bytes``: the largest message; ``queue``: how many may
+    wait."""
 
     def __init__(self, router: zmq.Socket[bytes], port: int, envelope_bytes: int, queue: int,
                  memory_bytes: int = MEMORY_BYTES) -> None:
@@ -275,7 +277,7 @@ class Connections:
             self._drop(connection)
 
     def _drop(self, connection: Connection) -> None:
-        """It is gone, and so is all that is known of it; not of another one that has its file by now."""
+        """Forget a connection that is gone, but not another one that has its file by now."""
         _forget(self._open, connection.number, connection)
         _forget(self._clients, connection.client, connection)
         _forget(self._peers, connection.peer, connection)
@@ -312,8 +314,8 @@ class Connections:
         self._cost_s = self._looked_s - now_s
 
     def _without_freed(self, now_s: float, size: int) -> int:
-        """What this process has, less what the ones cut since a moment had. What it has freed, it returns, before
-        anybody is cut for it."""
+        """Bytes of this process without those of connections cut lately. Freed memory is given back first, so that
+        no connection is cut for it."""
         if now_s >= self._give_back_s:
             self._give_back_s, self._freed = math.inf, 0
         elif size <= self._memory_bytes or now_s < self._gave_back_s + GIVE_BACK_S:
@@ -333,7 +335,7 @@ class Connections:
         return connection.is_cut
 
     def _end_greediest(self, held: Mapping[int, int], size: int) -> None:
-        """As many as the excess needs."""
+        """Cut the connections with most in flight, as many as the excess needs."""
         excess, found = size - self._memory_bytes, 0
         for number in sorted(held, key=lambda number: held[number], reverse=True):
             if found >= excess or not held[number]:
@@ -356,7 +358,7 @@ class Connections:
 
 
 def _weight(connection: Connection, brought: int) -> int:
-    """Bytes of this process that are for a connection, at most; 0 for one that is not cut for others."""
+    """Bytes of this process that a connection may cost; 0 for one that is not cut for others."""
     if not connection.is_known:
         return FRAME_FACTOR * brought if brought > GREETING_BYTES else 0
     held = brought + connection.untaken

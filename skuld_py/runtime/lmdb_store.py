@@ -42,12 +42,12 @@ from skuld_py.runtime.resident import MappedFile
 from skuld_py.runtime.store_file import StoreFile, can_be_read
 
 COMMITS_PER_RELEASE = 64
-"""After so many commits the map is let go of (a few megabytes; mapping the hot pages again is microseconds), and
-the file is looked at. A node that is idle commits as often within seconds."""
+"""Commits after which the map is let go of (a few megabytes; mapping the hot pages again takes microseconds) and
+the file is looked at."""
 PROBLEMS = (lmdb.Error, OSError, SystemError)
 """What LMDB's binding raises; the last one over a page that makes no sense."""
 _OF_THE_SURROUNDINGS = (lmdb.MapFullError, lmdb.ReadersFullError, lmdb.DiskError, OSError)
-"""Those that leave what is on the disk as it was."""
+"""Problems that leave the data on the disk as it was."""
 _SUM_BYTES = 8
 _VALUE, _SUM = itemgetter(slice(None, -_SUM_BYTES)), itemgetter(slice(-_SUM_BYTES, None))
 

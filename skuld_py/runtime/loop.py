@@ -243,7 +243,7 @@ class Loop:
                 self._refuse(origin, getattr(message, "request", 0), problem)
 
     def _refuse(self, origin: bytes, request: int, problem: Refused) -> None:
-        """Say no without asking the machine: nothing happened, so nothing has to be committed first."""
+        """Refuse a request without asking the machine: nothing happened, so nothing has to be committed first."""
         self._transport.answer(origin, [Failed(request, problem.code, problem.message[:1000], True)])
 
     # What goes out.
@@ -267,7 +267,7 @@ class Loop:
                 self._on_joined()
 
     def _meet(self, peer: str) -> None:
-        """Be able to write to somebody who is no member."""
+        """Make sure that a process which is no member can be written to."""
         if peer in self._members or peer in self._acquaintances:
             return
         host, _, port = peer.rpartition(":")

@@ -1,10 +1,10 @@
 """One node process: its parts made, put together, run until a signal, and taken down in order.
 
-The order of the start is the order of the refusals: parameters (is there such a cluster?), the data
-directory (is it free?), the address (is it no other node's?), the port (is it free?), the data directory again
-(is it this cluster's and this node's?), and membership last, so that no peer hears of a node that cannot serve.
-Nothing is written into a directory before the address and the port are settled: who mistyped one starts again on
-the same directory. Down it goes the other way round: first leave, then close.
+The order of the start is the order of the refusals: parameters (is there such a cluster?), the data directory (is
+it free?), the address (is it no other node's?), the port (is it free?), the data directory again (is it this
+cluster's and this node's?), and membership last, so that no peer hears of a node that cannot serve. Nothing is
+written into a directory before the address and the port are settled, so after a typing error in one of them the
+node can be started again on the same directory. Down it goes the other way round: first leave, then close.
 
 The data directory is bound to the cluster's id, not its name: a cluster that was destroyed and made
 again under the same name is another one, and old promises must not speak in it. And it is bound to its node's
@@ -62,7 +62,7 @@ from skuld_py.runtime.zookeeper.registry import Registry
 _CLUSTER_KEY, _NODE_KEY = b"cluster", b"node"
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _DEPART_MS = 1_000
-"""Who stops says so in the log, if that goes quickly; else the others find out by its pulse."""
+"""How long a node that stops tries to say so in the log; else the others find out by its pulse."""
 
 SEARCH_OBJECTS = 20_000
 """Objects more than there were that make Python search for cycles: some megabytes, and several batches."""

@@ -60,7 +60,7 @@ _log = logging.getLogger(__name__)
 PORT_MAX = 65_535
 
 _PEER_QUEUE = 256
-"""Messages waiting for one connected peer, each a whole batch; beyond it they are stale anyway."""
+"""Messages waiting for one connected peer, each a whole batch; more would be stale anyway."""
 _CLIENT_QUEUE = 1_000
 _ARRIVED = 4
 """Messages of the largest size that may wait of one connection."""
@@ -75,7 +75,8 @@ _HANDSHAKE_MS = 5_000
 _BATCH_FACTOR = 2
 """A batch takes in at most this many times the largest message."""
 _BATCH_FRAMES = 4 * FRAMES_MAX
-"""And at most so many frames, and one message; so many are dropped in a turn. Each takes half a microsecond."""
+"""A batch also takes in at most this many frames, and one message; a turn drops as many. Each takes half a
+microsecond."""
 
 
 @attrs.define

@@ -3,7 +3,7 @@
 Invariants:
 
 * Room is a count of permits. A request takes all there are, keeps one for each task it is granted, and gives
-  the rest back; who ends a task gives its permit back. So claims under way and claims not yet seen count.
+  the rest back; a task that ends gives its permit back. So claims under way and claims not yet seen count.
 * A request waits at the cluster for at most ``WAIT_S``: it cannot be called off, and what it is granted after
   the worker has gone would lie under a lease that nobody holds. What comes while closing is given back.
 """

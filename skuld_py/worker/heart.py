@@ -44,7 +44,7 @@ class Heart:
         self._runs[run.key] = run
 
     def forget(self, run: Run) -> None:
-        """Do not any more."""
+        """Read the numbers of this run no more."""
         self._runs.pop(run.key, None)
 
     def resume(self) -> None:

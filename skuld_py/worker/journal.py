@@ -32,7 +32,7 @@ import attrs
 from skuld_py.errors import Refused
 
 ENTRIES_MAX = 400
-"""Of what a task itself says; readers see at most 1,000 entries of all claims of a task."""
+"""Entries of what a task itself says, in one claim. One read shows ``Limits.log_entries`` of all its claims."""
 ENTRY_BYTES_MAX = 32_768
 TEXT_CHARS_MAX = 4_096
 FLUSH_S = 1.0

@@ -6,7 +6,7 @@ bounded, so what is too large is found where it is made: a result is refused, an
 
 Invariant: nothing here fails on an exception's or a value's account except by ``Refused``.
 
-Pickle was rejected: who reads a result would run the worker's code.
+Pickle was rejected: a reader of a result would run the worker's code.
 """
 
 from __future__ import annotations

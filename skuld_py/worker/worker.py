@@ -9,7 +9,7 @@ Invariants:
   clock) is marked first, then its Spark jobs are cancelled, then its thread is told; it is never completed.
 * A cancellation that the engine does not confirm is made sure of by replacing the engine.
 * When the engine dies, the tasks in it are given back at once: it was not their fault. A task that fails by
-  itself is failed with its error: whether and when it is tried again says its retry policy, not the worker.
+  itself is failed with its error: its retry policy says whether and when it is tried again, not the worker.
 * The first SIGTERM or SIGINT stops claiming; running tasks may end within the grace, what does not is
   cancelled and released. The second one stops at once.
 """

@@ -28,7 +28,7 @@ class ClaimKey:
         self._unread = b""
 
     def forget_told(self) -> None:
-        """Whoever was told does not know any more."""
+        """The machine that was told the key is another now: tell it again."""
         self._told = None
 
     def look(self) -> None:

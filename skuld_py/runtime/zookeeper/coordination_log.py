@@ -65,7 +65,7 @@ _log = logging.getLogger(__name__)
 @attrs.define
 class _Reading:
     """A reading that is outstanding. ``is_quiet``: nothing was there, and the watch has not fired since.
-    ``is_new``: nobody has looked yet; who waits mostly waits for what is not there."""
+    ``is_new``: the first look is still to come; a reading that waits mostly waits for what is not there."""
 
     wish: ReadEntries
     until_s: float

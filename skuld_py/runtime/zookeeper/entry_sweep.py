@@ -86,7 +86,8 @@ class EntrySweep:
         return found
 
     def _keep_needed(self, found: dict[str, int], partitions: Iterable[int]) -> None:
-        """Take out those whom a document names; all where there is none yet, for its first voters may be any."""
+        """Keep the nodes that a partition's document names; all while it has none, for its first voters may be
+        any."""
         client = self._connection.client
         answers = [client.get_async(f"{self._root}/partitions/{partition}") for partition in partitions]
         for answer in answers:

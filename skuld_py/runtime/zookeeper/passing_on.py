@@ -1,8 +1,8 @@
 """An operator's entry, told to a few members: those that share entries read the log itself only after a silence.
 
 An operator is no member, so nobody would pass its entry on, and members with ``sharing`` would see it some ten
-seconds later. It tells a few of them as a member would that had appended it, and they pass it on; who does not
-share ignores it and has read the log by then.
+seconds later. It tells a few of them as a member would that had appended it, and they pass it on; a member that
+does not share ignores it and has read the log by then.
 
 Nothing is answered and nothing rests on it: what is lost here is read after the silence. Rejected: a shorter
 silence (every member would read the more often, all day, for what an operator does once a week).
@@ -24,7 +24,7 @@ from skuld_py.wire.codec import Envelope, encode
 TOLD = 4
 """Members that are told; some of them may be down."""
 _LINGER_MS = 500
-"""So long a member that does not take it is waited for."""
+"""How long a member that does not take it is waited for."""
 _SENDER = "operator"
 
 

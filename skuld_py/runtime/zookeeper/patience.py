@@ -1,4 +1,4 @@
-"""How long to wait before something that failed is tried again: ever longer, until it comes off once."""
+"""How long to wait before something that failed is tried again: ever longer, until it succeeds once."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ class Patience:
         return pause_s
 
     def succeed(self) -> None:
-        """It came off."""
+        """It succeeded: the next failure waits for the shortest time again."""
         self._failures, self.until_s = 0, 0.0

@@ -6,8 +6,8 @@ Invariants:
   own. Anything else found there means that another process or directory goes by this name: this node stays out.
 * A data directory counts its starts, so an entry of the same count is this process's own, by ``boot``, or that of
   a process on a copy of the directory, which was there first. Earlier releases write no ``boot``.
-* The entry names the newest life before that one's pulse is made. So whoever starts next knows which pulse may
-  still stand although its process is gone, and removes it, without a walk over the pulses of all.
+* The entry names the newest life before that one's pulse is made. So the next process of the node knows which
+  pulse may still stand although its own process is gone, and removes it without a walk over all pulses.
 * An entry that is gone is made anew: it was removed because the node had been forgotten (``entry_sweep``).
 * The pulse (``members/ID``, ephemeral) is of the present session; of what one process set, the last one stands.
   One that stood and is gone is not made anew: its life is over, for somebody may have seen it gone.
@@ -60,7 +60,7 @@ class Presence:
         self.forget_told()
 
     def forget_told(self) -> None:
-        """Whoever was told of the pulse does not know any more."""
+        """The machine that was told of the pulse is another now: tell it again."""
         self._is_told = False
 
     def begin_session(self, session: int) -> None:

@@ -7,8 +7,8 @@ Invariants:
 * The worker reconciles instead of following deltas: every watch that fires, every reconnection and a heartbeat
   lead to the same pass (entry, pulse, watched pulses, key of claims), which arms the watches again. So a watch
   that was lost, as all are when kazoo is suspended, costs at most one heartbeat.
-* With ``LOST`` all wishes are void, also where the session goes on (a pass failed, the node has another life): who
-  is told CONNECTED afterwards wishes anew.
+* With ``LOST`` all wishes are void, also where the session goes on (a pass failed, the node has another life): a
+  machine that is told CONNECTED afterwards wishes anew.
 
 Rejected: kazoo's recipes and its ``ChildrenWatch`` (they retry by themselves, and lie after ``LOST``).
 """
@@ -164,7 +164,7 @@ class Registry:
                 self._on_break(session)
 
     def _withdraw(self) -> None:
-        """Somebody else goes by our name: nobody may take us for alive."""
+        """Another process goes by our name: nobody may take us for alive."""
         try:
             self._presence.drop_pulse()
         except clusters.UNANSWERED:
