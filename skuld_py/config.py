@@ -74,7 +74,7 @@ class Limits:
     requests: int = 20_000
     """Open operations of one coordinator; beyond it a node answers ``busy``..."""
     holders_requests: int = 1_000
-    """...and so many before, to all but those who renew or end what they hold."""
+    """...and this many before, to all but requests that renew or end claims."""
     tokens: int = 1 << 31
     """Claims granted in one leadership; then its leader stands for a new epoch, long before the 32 bits of a
     token's counter are full."""
@@ -134,7 +134,7 @@ class Timing:
     look_round: int = 64
     """Partitions looked at besides, in turns, whether anything changed or not."""
     round_ms: int = 1_000
-    """All of them are looked at in turns in no less than this."""
+    """Least time of one round of looks over all partitions."""
     look_jobs: int = 32
     """Partitions that a node fills or hands off, looked at in each look: the comparisons take longer anyway."""
     look_shifts: int = 8
@@ -210,8 +210,8 @@ class Retention:
 class Scaling:
     """What large clusters switch on beside the plain coordination log; all off by default.
 
-    Any mix works, also one that differs from member to member: whoever has an option off just does not take part,
-    and is served by the log.
+    Any mix works, also one that differs from member to member: a member without an option does not take part in
+    it, and is served by the log.
     """
 
     direct_join: bool = False

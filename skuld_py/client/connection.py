@@ -7,8 +7,7 @@ wait goes on. So a call that is alone is handed to no other thread, and one that
 Invariants:
 
 * Sockets are touched under the lock only, and nothing blocks there. The reader waits for file descriptors without
-  the lock. A thread that touched a socket leaves nothing to be read on it: its descriptor tells only of what is
-  new.
+  the lock. A thread that touched a socket leaves nothing to be read on it: its descriptor tells only what is new.
 * An exception may strike between any two calls (``waiter``), and so may a signal's handler that uses the client;
   also within a call of pyzmq, before it sends or receives. A socket over which a message was half sent is left to
   the thread that may still send the rest; the next thread has another socket to that node. The rest of a message

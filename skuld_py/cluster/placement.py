@@ -37,7 +37,7 @@ from struct import unpack
 Placement = tuple[tuple[str, ...], ...]
 
 SLACK = 5
-"""Shares may differ from the even one by one part in so many."""
+"""Shares may differ from the even one by one part in this many."""
 _JITTER_BITS = 32
 _JITTER = (1 << _JITTER_BITS) - 1
 _NEVER = 1 << 80

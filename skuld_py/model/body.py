@@ -103,7 +103,7 @@ class Header:
 
     @property
     def flags(self) -> int:
-        """What is there besides the place."""
+        """A flag for each part that is there besides the place."""
         return ((RETRY if self.retry != DEFAULT_RETRY else 0) | (POLICY if self.policy else 0)
                 | (WINDOW if self.window_ms else 0) | (HEADERS if self.headers else 0) | self.prelude)
 

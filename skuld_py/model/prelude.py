@@ -49,7 +49,7 @@ class Prelude:
 
     @property
     def flags(self) -> int:
-        """What is there."""
+        """A flag for each option that is there."""
         return ((WAKE if self.not_before_ms else 0) | (EXPIRES if self.expires_ms else 0)
                 | (NAMED if self.unique else 0) | (KEYED if self.key else 0) | (DEPS if self.deps else 0))
 

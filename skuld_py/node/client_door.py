@@ -42,8 +42,8 @@ class ClientDoor:
             self._node.start(operation, now_ms)
 
     def _check_load(self, message: m.Message, open_operations: int, behind_ms: int) -> None:
-        """A node that is behind and takes on more answers nobody: what it does is late for whoever asked, and is
-        asked for again. To refuse costs it next to nothing."""
+        """Refuse what is too much. A node that is behind and takes on more answers nobody: its answers come late
+        and are asked for again. To refuse costs it next to nothing."""
         limits, is_of_holder = self._node.limits, isinstance(message, OF_HOLDERS)
         if open_operations >= limits.requests - (0 if is_of_holder else limits.holders_requests):
             raise Refused("busy", "this node has too many open requests; wait and try again")

@@ -112,7 +112,7 @@ class Node:
         self.is_connected = False
         """Whether the registry session is good: elections and new grants need it, nothing else does."""
         self.may_grant = False
-        """Whether its clock is good, too; who may not grant does not stand either."""
+        """Whether session and clock are good; a node that may not grant does not stand either."""
         self._operations: dict[int, Operation] = {}
         self.timers = Timers(self._operations)
         self._to_self: deque[m.Message] = deque()

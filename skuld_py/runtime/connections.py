@@ -119,7 +119,7 @@ class Connection:
         return self.given - self.acknowledged
 
     def note(self, acknowledged: int, now_s: float) -> None:
-        """The other side has taken so many bytes by now."""
+        """Note how many bytes the other side has taken by now."""
         if acknowledged != self.acknowledged or self.untaken <= SLACK_BYTES:
             self.moved_s = now_s
         self.acknowledged = acknowledged
@@ -186,7 +186,7 @@ class Connections:
         return connection
 
     def debit(self, client: bytes, size: int) -> None:
-        """So many bytes were handed over for this client."""
+        """Bytes were handed over for this client."""
         connection = self._clients.get(client)
         if connection is not None:
             if connection.untaken <= SLACK_BYTES:

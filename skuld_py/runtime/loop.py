@@ -130,7 +130,7 @@ class Loop:
         self._run(lambda: self._is_stopping)
 
     def finish(self, wishes: Iterable[Wish], is_done: Callable[[], bool], limit_ms: int) -> None:
-        """Carry out the machine's last wishes, and go on until it is done or so much time is over."""
+        """Carry out the machine's last wishes, and go on until it is done or the time is over."""
         end_ms = self._clock.now_ms() + limit_ms
         last: Turn[Wish] = Turn([], [])
         sort(wishes, last)

@@ -33,7 +33,7 @@ from skuld_py.testing.single_node import SingleNode
 from skuld_py.wire.codec import Envelope, decode, encode
 
 REPLICAS = 3
-"""So many owners ``w`` may ask for, though there is one."""
+"""How many owners ``w`` may ask for, though there is one."""
 PAUSE_MS = 50
 """What the node is too busy for just now is asked again after this, as a client of a cluster does."""
 

@@ -40,9 +40,9 @@ from skuld_py.simulation.world.disk import MemoryStore
 
 ME = Member("127.0.0.1:13000", "127.0.0.1", 13_000, "boot", "data")
 SKEW_MS = 2_000
-"""That of clusters, so that a lapsed claim is granted again when one would grant it."""
+"""The skew bound of clusters by default, so that a lapsed claim is granted again when a cluster would."""
 START_MS = 600_000
-"""It starts so long before its time begins, to have become the leader by then."""
+"""How long before its time begins the node starts, to have become the leader by then."""
 TICKS_MAX = 10_000
 KEY = "5b" * 32
 """Claims are proved, as in a cluster; nobody need be kept from guessing."""

@@ -47,7 +47,7 @@ ReadFields = Callable[[Reader, list[Any], int], Any]
 LONGEST_NAME = 256
 """More than any grammar of names allows, so none that is kept is long."""
 NAMES_KEPT = 1_000
-"""Most messages name one cluster, and a few nodes and queues: of so many it is known whether they are names."""
+"""Names whose check is kept: most messages name one cluster, and a few nodes and queues."""
 _FITS = {grammar: lru_cache(NAMES_KEPT)(grammar.fullmatch) for grammar in (NAME, WIDE_NAME, LIFE)}
 SEVERAL = (Strings, Rows, Names)
 EMPTY_COLUMN = Column()

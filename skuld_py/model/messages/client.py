@@ -324,7 +324,7 @@ class Describe(Message):
 
 @attrs.frozen
 class PartitionRow:
-    """A partition: who leads it since which epoch, who owns it, and who votes (while data moves: others)."""
+    """A partition: its leader and epoch, its owners, and its voters (others than the owners while data moves)."""
 
     partition: int = fields.partition()
     epoch: int = fields.epoch(0)
@@ -376,7 +376,7 @@ class CollectionRow:
 class Described(Message):
     """The cluster as one node sees it. ``paused``: queues of which it grants nothing, the first of them.
     ``collections``: of the nodes that delete what ended long ago. ``is_unproven``: claims count without a proof;
-    said to who reads it."""
+    said only to clients that read it."""
 
     request: int = fields.number()
     node: str = fields.wide_name()

@@ -140,7 +140,7 @@ class Gossip(Message):
     """What the sender leads, and queues in which it has tasks to grant; partitions it takes over, fills
     again or hands off. A hint, never a promise.
 
-    ``heads``: inverted priority and id of the best task, of the first so many queues. ``settings``: the digest of
+    ``heads``: inverted priority and id of the best task, of the first queues. ``settings``: the digest of
     all the settings it knows. ``collection``: its own row, where it deletes what ended long ago.
     """
 

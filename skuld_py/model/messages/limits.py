@@ -16,7 +16,7 @@ from skuld_py.model.messages.message import Message
 
 @attrs.frozen
 class Borrow(Message):
-    """Let me grant so many claims of the queue, on partitions that I lead in these epochs."""
+    """Let me grant ``want`` claims of the queue, on partitions that I lead in these epochs."""
 
     is_promise = False
     columns = ("partitions", "epochs")

@@ -116,4 +116,4 @@ class ReplicaPart(Message):
 
 
 COORDINATION_MESSAGES: tuple[type[Message], ...] = (Share, JoinMe, Welcomed, NotNow, FetchReplica, ReplicaPart)
-"""What goes to the membership machine, not to the node machine, also from who is no member."""
+"""What goes to the membership machine, not to the node machine, also from processes that are no members."""

@@ -18,7 +18,7 @@ ENDS_MAX = DEFAULT_LIMITS.batch_bytes // (3 * DEFAULT_LIMITS.entry_bytes)
 """Tasks of one ``Await``: as many as an answer can carry with the largest results and errors."""
 PAGE_ENTRIES_MAX = 1_000
 WAIT_MS_MAX = 60_000
-"""One request waits no longer; who wants to, asks again."""
+"""The longest wait of one request; a client that waits longer asks again."""
 NOT_ENDED = 255
 
 

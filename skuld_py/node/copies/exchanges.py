@@ -68,7 +68,7 @@ class Exchanges:
     # -- reasons -------------------------------------------------------------------------------
 
     def on_members(self, came: Sequence[Member]) -> None:
-        """Compare with whoever came; one side of each pair asks."""
+        """Compare with the members that came; one side of each pair asks."""
         self.is_stirred = True
         for member in came:
             if self._node.me.name < member.name:

@@ -13,7 +13,7 @@ from skuld_py.partition.copies.exchange import answer_compare, answer_fetch, ans
 
 
 class CopyRequests:
-    """Those of one node."""
+    """The requests about copies that one node serves."""
 
     asked: ClassVar[Asked] = {}
 

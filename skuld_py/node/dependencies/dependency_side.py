@@ -60,7 +60,7 @@ class DependencySide:
     def __init__(self, node: Household) -> None:
         self._node = node
         self._rounds: dict[int, Round] = {}
-        """Of partitions with something to tell."""
+        """The partitions with something to tell."""
         self._flying: dict[News, None] = {}
         self.due_ms = FOREVER_MS
         """When it next has something to do."""
@@ -306,7 +306,7 @@ class WatchedOperation(SilentOperation):
         self.end()
 
     def on_deadline(self, now_ms: int) -> None:
-        """It will be asked again."""
+        """Leave it: the dependent's leader asks again."""
         self.give_up("a majority did not answer in time")
         self.end()
 

@@ -48,9 +48,9 @@ from skuld_py.partition.vnode import Vnode
 PAGE = 1_000
 """Ids of one question; dependents met together."""
 PASS_SHARE = 20
-"""A pass may take one part in so many of the time..."""
+"""A pass may take one twentieth of the time..."""
 PAUSE_MAX = 10
-"""...but the pause between two is at most so many times the usual one, or what was lost would stay so for long."""
+"""...but the pause between two is at most ten times ``rewatch_ms``, for lost word waits for the next pass."""
 FOREVER_MS = 1 << 62
 
 
@@ -187,7 +187,7 @@ class WatchOperation(Operation):
         self.ask(now_ms, {self._leader: question})
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
-        """What is known of each; or it does not lead any more."""
+        """The leader told what it knows of each task; or it does not lead any more."""
         if peer != self._leader or not isinstance(message, m.Watched | m.Failed):
             return
         self.end()
@@ -220,7 +220,7 @@ class WatchOperation(Operation):
         self._watching.ask(now_ms, self._vnode, overdue, is_last=True)
 
     def on_deadline(self, now_ms: int) -> None:
-        """It is silent: perhaps another one leads by now."""
+        """The leader is silent: ask again, for perhaps another one leads by now."""
         self.end()
         self._watching.try_again(now_ms, self._vnode, self._deps)
 
@@ -257,7 +257,8 @@ class MeetOperation(SilentOperation):
         self._open = 0
 
     def _waiting(self, ends: Mapping[bytes, End]) -> Iterator[tuple[Dependent, End]]:
-        """Who waits for these. A page is read when it is asked for, so what was recorded by then is not in it."""
+        """The tasks that wait for these. A page is read when it is asked for, so what was recorded by then is not
+        in it."""
         for dep, end in ends.items():
             after = b""
             while True:

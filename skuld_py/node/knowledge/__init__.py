@@ -1,1 +1,1 @@
-"""What a node knows and merely keeps: settings, the heads of queues, leaders, who waits, proofs it has seen."""
+"""What a node knows and merely keeps: settings, the heads of queues, leaders, word left by waiters, proofs."""

@@ -1,4 +1,4 @@
-"""Which partitions a node leads, and who leads the others as far as it knows, kept by what changes.
+"""Which partitions a node leads, and which nodes lead the others as far as it knows; kept by what changes.
 
 A claim asks for both, many times a second; to ask every partition would make it as dear as there are partitions.
 """

@@ -243,7 +243,7 @@ class Timekeeper:
             self._host.send(name, m.AskTime(request))
 
     def _hears_majority(self) -> bool:
-        """Of the nodes that live."""
+        """Whether the clocks of a majority of the live nodes are known."""
         return len(self._spans) + 1 >= majority(max(1, len(self._host.live)))
 
     def _judge(self, now_ms: int) -> None:

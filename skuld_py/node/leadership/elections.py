@@ -147,7 +147,7 @@ class Steward:
             self._agenda.note(partition, now_ms)
 
     def _due(self, now_ms: int) -> list[int]:
-        """What is to be looked at: changed, due, or next in the round."""
+        """The partitions to look at: those that changed, are due, or are next in the round."""
         timing, count = self._node.timing, len(self._node.vnodes)
         for partition in self._changed:
             self._agenda.note(partition, URGENT_MS)

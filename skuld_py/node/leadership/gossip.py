@@ -1,7 +1,7 @@
 """What a node tells all others unasked: what it leads, where it has work, what data is on its way here or away.
 
 All of it is a hint, never a promise. A queue that gains work is told of at once, so that a claim parked elsewhere
-need not poll. What a node knows of the settings goes along as a digest; who knows otherwise asks.
+need not poll. What a node knows of the settings goes along as a digest; a peer whose digest is another one asks.
 
 Of few partitions all is told each time. Of many, each gossip tells of the next stretch, and of partitions that
 changed. A change is told ``TOLD_TIMES``, since a message may be lost; a peer that missed all of them learns it

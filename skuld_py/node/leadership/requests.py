@@ -18,7 +18,7 @@ from skuld_py.node.operations.requests import Asked, Serve, Served
 
 
 class LeadershipRequests:
-    """Those of one node."""
+    """The requests about leadership that one node serves."""
 
     def __init__(self, node: Household, floor: Floor, steward: Steward, moving: Moves) -> None:
         self._node = node

@@ -36,7 +36,7 @@ def described(node: Household, request: int, session: str, clocks: Agreement,
 
 
 def within(moves: Sequence[m.MoveRow], most: int) -> tuple[m.MoveRow, ...]:
-    """So many of the rows: of each node and kind a share."""
+    """At most ``most`` of the rows: of each node and kind a share."""
     if len(moves) <= most:
         return tuple(moves)
     kinds = Counter((row.node, row.role) for row in moves)

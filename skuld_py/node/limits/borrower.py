@@ -106,7 +106,7 @@ class Loans:
         return [*told, *over], bool(told)
 
     def moisten(self, queue: str) -> None:
-        """Its home says that claims have ended."""
+        """The queue's home says that claims have ended: the queue is dry no more."""
         if self.dry.pop(queue, None) is not None:
             self.told[queue] = None
 

@@ -1,8 +1,8 @@
 """What the home of a queue knows of its claims, and hence what it may lend. A pure account: no message, no clock.
 
 **Concurrency.** Counted are, for every partition, the claims that its leader reported last, and every loan that
-may have become claims which no report shows yet. The sum never rises above the limit by a loan, and bounds what
-is held from above whoever is silent, since claims begin by loans only. A loan is struck off, partition by
+may have become claims which no report shows yet. No loan raises the sum above the limit, and whichever nodes are
+silent the sum is no less than what is held, since claims begin by loans only. A loan is struck off, partition by
 partition, by a report of its borrower for which it was settled, or of a later leader of that partition, which
 knows all claims. So silence costs room under the limit, and never the limit. Until every partition was reported
 once, nothing is lent.

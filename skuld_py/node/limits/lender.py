@@ -3,7 +3,7 @@
 A loan is for a grant that waits for it. It is used at once or not at all, so nobody hoards what others need.
 
 **One home at a time.** The home asks its cohort before every round of loans whether it leads still, and a loan
-ends ``loan_ms`` after that question. The next leader has the vote of a node that answered, and had it later. It
+ends ``loan_ms`` after that question. The next leader needs the promise of a node that answered, given later. It
 lends nothing for ``loan_ms`` and the skew bound from the begin of its leadership. So no two homes lend at once,
 whatever either hears. The new home then asks all leaders what is held, and does not lend before every partition
 is known.

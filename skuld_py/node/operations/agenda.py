@@ -33,7 +33,7 @@ class Agenda:
                 self._heap = sorted((due_ms, partition) for partition, due_ms in self._dues.items())
 
     def take(self, now_ms: int, limit: int) -> list[int]:
-        """Take off what is due, the longest due first and at most so many."""
+        """Take off the partitions that are due, at most ``limit``, the longest due first."""
         taken: list[int] = []
         while len(taken) < limit and self.due_ms <= now_ms:
             _, partition = heapq.heappop(self._heap)

@@ -80,7 +80,7 @@ class Host(Protocol):
         """Send to a peer, itself included."""
 
     def reply(self, origin: Origin, message: Message) -> None:
-        """Answer whoever waits."""
+        """Send an answer to its origin."""
 
     def close(self, operation: Operation) -> None:
         """Forget the operation."""

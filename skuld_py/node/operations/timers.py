@@ -27,7 +27,7 @@ class Timed(Protocol):
     request: int
 
     def on_timer(self, now_ms: int) -> None:
-        """It is time."""
+        """A moment that was set has come."""
 
 
 class Timers:

@@ -33,7 +33,7 @@ Headers = Mapping[bytes, bytes]
 
 
 class Look(ReadOperation):
-    """One read, for somebody who waits."""
+    """One read of a wait."""
 
     def __init__(self, watch: Watch, task_ids: Sequence[bytes], now_ms: int) -> None:
         partitions = [ids.partition_of(task_id, watch.host.parameters.partitions) for task_id in task_ids]

@@ -58,7 +58,7 @@ class Pages:
         self._host = host
         self._owned = owned
         self.waiting: dict[tuple[str, int], Waiting] = {}
-        """By who asks, and the number of the question."""
+        """By asker and number of the question."""
 
     def put(self, now_ms: int, peer: str, question: Question) -> None:
         """A peer asks, perhaps again, or for something else by the same number."""

@@ -28,7 +28,7 @@ from skuld_py.partition.data.rows import read_cut, read_ends
 
 
 class ReadRequests:
-    """Those of one node."""
+    """The reads that one node serves."""
 
     def __init__(self, node: Household, admission: Admission) -> None:
         self._node = node
@@ -36,9 +36,9 @@ class ReadRequests:
         self._ownership = Ownership(node)
         self.pages = Pages(node, self._ownership.owned)
         self._waits = Places()
-        """Of waits for ends and logs."""
+        """The places of waits for ends and logs."""
         self._listings = Places()
-        """Of listings, and of counts of all queues."""
+        """The places of listings, and of counts of all queues."""
         self.asked: Asked = {m.Get: self._get, m.Await: self._await, m.ReadLog: self._read_log,
                              m.Count: self._count, m.List: self._list}
         self.served: Served = {m.Get: self._tell, m.Interest: self._interest, m.Sum: self._sum,

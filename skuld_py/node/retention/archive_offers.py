@@ -41,7 +41,7 @@ class PartitionQuestion(Operation):
         self.ask(now_ms, {leader: self._question} if leader else {})
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
-        """The leader's answer; who does not lead is not asked again."""
+        """The leader's answer; a node that does not lead is not asked again."""
         if isinstance(message, m.Failed) and message.code == "not_leader":
             self.pending.pop(peer, None)
         elif isinstance(message, m.Failed | m.Offered | m.Discarded):
@@ -49,7 +49,7 @@ class PartitionQuestion(Operation):
             self.end()
 
     def on_timer(self, now_ms: int) -> None:
-        """Ask again whoever leads by now."""
+        """Ask again, the node that leads by now."""
         if now_ms < self.deadline_ms:
             self.begin(now_ms)
         else:

@@ -14,7 +14,7 @@ from skuld_py.node.retention.slices import Slices
 
 
 class RetentionRequests:
-    """Those of one node."""
+    """The requests about ended tasks that one node serves."""
 
     def __init__(self, node: Household, collecting: Slices) -> None:
         self._node = node

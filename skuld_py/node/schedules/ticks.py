@@ -134,7 +134,7 @@ class Allowance:
 
 
 def _cost(schedule: Schedule) -> int:
-    """Of a look into its calendar."""
+    """The cost of one look into a schedule's calendar."""
     return 1 + len(schedule.cron) // LINE_CHARS
 
 

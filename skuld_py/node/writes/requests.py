@@ -26,7 +26,7 @@ from skuld_py.partition.leadership.quorum import majority
 
 
 class WriteRequests:
-    """Those of one node."""
+    """The writes that one node serves."""
 
     def __init__(self, node: Household, admission: Admission, floor: Floor) -> None:
         self._node = node

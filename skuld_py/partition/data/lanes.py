@@ -169,7 +169,7 @@ class Lanes:
     # -- rows ----------------------------------------------------------------------------------
 
     def _tags(self, kind: bytes, task_id: bytes) -> Iterator[bytes]:
-        """Those of a route, rising: mostly one."""
+        """The tags of a route, rising: mostly one."""
         base = self._prefix + kind + task_id[16:]
         start, stop = base, tables.end_of(base)
         while rows := self._store.scan("lane", start, stop, 1):
@@ -187,7 +187,7 @@ class Lanes:
         return UNKNOWN, b""
 
     def _tag_of(self, task_id: bytes) -> bytes:
-        """Of a task that waits or is claimed here."""
+        """The tag of a task that waits or is claimed here."""
         tag, row = self._find(_WAITING, task_id)
         return tag if row else self._find(_CLAIMED, task_id)[0]
 

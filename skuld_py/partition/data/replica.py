@@ -379,7 +379,7 @@ class Replica:
         self.tree.toggle(merkle.ENTRY, keys, self.store.put_many("log", changed), before)
 
     def outcomes(self, task_id: bytes, wanted: Sequence[tuple[int, int]]) -> list[tuple[int, int, bytes]]:
-        """Of results and errors, by token and seq, those that are here."""
+        """The results and errors that are here, by token and seq."""
         keys = {tables.log_key(self.prefix, task_id, *number): number for number in wanted}
         return [(*keys[key], value) for key, value in self.store.get_many("log", list(keys)).items()]
 

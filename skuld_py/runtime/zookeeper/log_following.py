@@ -130,7 +130,7 @@ def _jump(reader: LogReader, here: Replica) -> Replica:
 
 def _verdict(reader: LogReader, here: Replica, wanted: int) -> Verdict:
     """Play on to the entry that is ours. Should the log be collected meanwhile, its origin knows the verdict,
-    unless so many entries failed since that ours may have been among those that it has dropped."""
+    unless more entries failed since than it keeps, and ours may be among those that it has dropped."""
     for _ in range(_TRIES):
         while here.version < wanted and (found := reader.entries(here.version + 1, _BATCH)[0]):
             for position, raw in found:
