@@ -16,7 +16,7 @@ from skuld_py.node.operations.requests import Asked
 OF_HOLDERS = (m.Renew, m.Complete, m.Conclude)
 """What holders of claims ask. It is refused last: work that was done would be lost, or done again."""
 HOLDERS_PATIENCE = 3
-"""Holders are refused by a node that is three times as far behind as one that refuses everybody else."""
+"""Holders are refused by a node that is this many times as far behind as one that refuses everybody else."""
 OF_ONLOOKERS = (m.Greet, m.Describe)
 """What a node answers however far it is behind: who it is, and how it is."""
 

@@ -30,9 +30,9 @@ from skuld_py.partition.leadership.standing import Names
 from skuld_py.partition.vnode import Vnode
 
 MOVE_PAUSE = 4
-"""A leader that could not change its cohort tries again after four times the pause of a candidate..."""
+"""A leader that could not change its cohort tries again after this many times the pause of a candidate..."""
 MOVE_DOUBLINGS = 4
-"""...and then after twice that, doubled at most four times: each try costs grants."""
+"""...and the pause doubles with each further failure, at most this often: each try costs grants."""
 
 
 SPENT = "the epoch's tokens were spent"

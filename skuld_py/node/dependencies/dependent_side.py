@@ -48,9 +48,9 @@ from skuld_py.partition.vnode import Vnode
 PAGE = 1_000
 """Ids of one question; dependents met together."""
 PASS_SHARE = 20
-"""A pass may take one twentieth of the time..."""
+"""A pass may take one part in this many of the time..."""
 PAUSE_MAX = 10
-"""...but the pause between two is at most ten times ``rewatch_ms``, for lost word waits for the next pass."""
+"""...but the pause between two is at most this many times ``rewatch_ms``: lost word waits for the next pass."""
 FOREVER_MS = 1 << 62
 
 

@@ -54,7 +54,7 @@ DRIFT = 400
 """Two clocks drift apart by at most one part in this: each keeps within 1e-3 of the true rate, with room."""
 ROUNDING_MS = 1
 ROUNDS_KEPT = 5
-"""A span that was not renewed in five rounds of questions is forgotten."""
+"""A span that was not renewed in this many rounds of questions is forgotten."""
 JUDGE_MS = 100
 """Least pause between two judgements, which cost n log n."""
 

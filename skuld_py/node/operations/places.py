@@ -1,4 +1,4 @@
-"""Places for what waits at a node: some in all, and fewer for one client, so that no client takes all."""
+"""Places for what waits at a node: bounded in all, and for each client, so that no client takes all."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ BACKLOG_MS = 20
 """How long a tick that finds no room waits, and work that is left over."""
 NEVER = -1
 EVER_MS = 28 * 366 * 24 * 3_600_000
-"""In 28 years each day of a year has been each day of a week."""
+"""In this time each day of a year has been each day of a week."""
 EVER_WORK = 100
 """What it costs to look through ``EVER_MS``."""
 LOOK_MS = 100

@@ -1,1 +1,1 @@
-"""Copies that agree: trees over the records, comparing and mending them, collecting and scrubbing."""
+"""Copies that agree: comparing and mending them, collecting what ended long ago, scrubbing what is damaged."""

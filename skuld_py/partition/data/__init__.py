@@ -1,1 +1,1 @@
-"""What one copy of a partition holds: bodies, histories, and the indexes that follow from them."""
+"""What one copy of a partition holds: bodies, histories, indexes that follow from them, and its hash tree."""
