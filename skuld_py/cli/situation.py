@@ -35,8 +35,8 @@ for it."""
 
 @attrs.frozen
 class Collection:
-    """What was deleted as ended long ago, by all nodes: so many tasks; up to which age of ids the partition
-    furthest behind is sealed, 0 if none is; and the nodes that it waits for."""
+    """What was deleted as ended long ago: how many tasks, by all nodes; up to which age of ids the partition
+    furthest behind is sealed, 0 if none is; and the nodes that collection waits for."""
 
     collected: int
     sealed_ms: int
@@ -113,7 +113,7 @@ def _blocked(connection: Connection, nodes: list[str], depths: tuple[m.CountRow,
 
 
 def _oldest_blocked(connection: Connection, queue: str, timeout_s: float) -> bytes:
-    """Nothing where it is not among the first tasks: a page looks through so many of all queues."""
+    """The oldest blocked task of a queue; nothing if it lies behind the first pages."""
     after = b""
     for _ in range(BLOCKED_PAGES):
         page = connection.call(m.List(connection.next_request(), queue, after, 1, 1 << State.BLOCKED), timeout_s,

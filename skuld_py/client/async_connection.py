@@ -133,7 +133,7 @@ class AsyncConnection:
         return answer
 
     def _learn(self, greeted: Greeted) -> None:
-        """Who lives now; connect to all of them."""
+        """Learn which nodes live, and connect to all of them."""
         if self.is_closed or (self.greeted is not None and self.greeted.cluster != greeted.cluster):
             return
         self._nodes.learn(addresses_in(greeted), time.monotonic())

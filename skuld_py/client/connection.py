@@ -469,7 +469,7 @@ class Connection:
             self._learn(answer)
 
     def _learn(self, greeted: Greeted) -> None:
-        """Who lives now; connect to all of them."""
+        """Learn which nodes live, and connect to all of them."""
         with self._lock:
             if self.is_closed or (self.greeted is not None and self.greeted.cluster != greeted.cluster):
                 return

@@ -151,7 +151,7 @@ class Nodes:
         return self._granted.get(named[:ID_BYTES], "")
 
     def in_turn(self, now: float, first: str = "") -> tuple[str, ...]:
-        """All of them, this one first, or another one each time; those that were silent last."""
+        """All nodes: the one given first, or another one each time; nodes that were silent last."""
         self._turn += 1
         start = self._turn % len(self.names)
         turned = [*self.names[start:], *self.names[:start]]
@@ -162,7 +162,7 @@ class Nodes:
         return tuple(turned)
 
     def note_silence(self, name: str, now: float) -> None:
-        """It took a request and gave no answer in time."""
+        """A node took a request and gave no answer in time."""
         with self._lock:
             self._silent_until[name] = now + SILENCE_S
 

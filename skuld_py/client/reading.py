@@ -45,7 +45,7 @@ class Depth:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """How many tasks the queue has, whatever their state."""
         return sum(attrs.astuple(self))
 
 

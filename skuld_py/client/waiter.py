@@ -32,11 +32,11 @@ class Waiter:
         self._lock.acquire()
 
     def wait(self, seconds: float) -> None:
-        """Until woken, or so long, or less."""
+        """Sleep until woken, at most for ``seconds``, perhaps less."""
         self._lock.acquire(timeout=min(LOOK_S, max(0.0, seconds)))
 
     def wake(self) -> None:
-        """It need not wait any longer. From any thread, any number of times."""
+        """Let it wait no longer. From any thread, any number of times."""
         try:
             self._lock.release()
         except RuntimeError:

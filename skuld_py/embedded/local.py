@@ -9,7 +9,7 @@ Invariants:
   directory: to the cluster it is the same node.
 
 The processes are started by the command line that people use, so what runs here is what runs anywhere. This
-room knows no client; who wants to wait for leaders passes ``what_is_missing``, which is given the nodes'
+room knows no client; a caller that waits for leaders passes ``what_is_missing``, which is given the nodes'
 addresses and says what is still missing, nothing when all is well.
 """
 
@@ -292,8 +292,8 @@ class LocalCluster:
 
 
 def _untold(environment: Mapping[str, str]) -> dict[str, str]:
-    """Without the defaults that somebody set for commands that he types: here the arguments say all, and what is
-    printed is read. A wrong clock is no option, and stays."""
+    """The environment without defaults for typed commands: here the arguments say all, and what is printed is
+    read. A wrong clock is no option, and stays."""
     kept = {name: value for name, value in environment.items()
             if not name.startswith("SKULD_") or name.startswith("SKULD_WRONG_TIME")}
     return {**kept, "SKULD_CONFIG": os.devnull}

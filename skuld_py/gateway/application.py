@@ -108,7 +108,7 @@ class Gateway:
                           field="host")
 
     def identify(self, request: Request, verb: Verb) -> access.Bearer:
-        """Who it is; refuses who is unknown, or may not do this."""
+        """The sender of a request; refused when it is unknown, or may not do this."""
         if self._tokens is None or verb.scope is None:
             return access.ANYBODY
         bearer = self._tokens.find(request.headers.get("authorization"))
@@ -125,7 +125,7 @@ class Gateway:
         return bearer
 
     async def read(self, request: Request, verb: Verb) -> Asked:
-        """What is asked, checked."""
+        """Read the body or query, and check it."""
         fields = _query_of(request)
         if verb.method == "GET":
             return _checked(lambda: model_of(verb.asks).model_validate_strings(fields))
@@ -277,7 +277,7 @@ class _Answer(JSONResponse):
     """A document, harmless on a terminal."""
 
     def render(self, content: Any) -> bytes:
-        """Its bytes."""
+        """The document as bytes."""
         return json_text(content, is_compact=True).encode()
 
 

@@ -22,7 +22,7 @@ class Limits:
     requests: int = 256
     """Open at once, streams and waiting claims included; one more is told 503 and when to come again."""
     waiting: int = 192
-    """Claims that wait for a task at once: so many that others still find room."""
+    """Claims that wait for a task at once: fewer than ``requests``, so that other requests still find room."""
     wait_s: float = 30.0
     """The longest that a claim, or a reader who follows a log, may wait in one request."""
     failures_per_s: float = 5.0
@@ -34,9 +34,9 @@ class Limits:
     body_s: float = 30.0
     """A body that has not arrived by then is refused with 408."""
     send_s: float = 30.0
-    """A reader who takes nothing for so long is cut off."""
+    """A reader that takes nothing for this long is cut off."""
     stop_s: int = 10
-    """Requests may go on so long after the gateway was told to stop."""
+    """How long requests may go on after the gateway was told to stop."""
 
     def __attrs_post_init__(self) -> None:
         for name, value in attrs.asdict(self).items():

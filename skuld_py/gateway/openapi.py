@@ -88,7 +88,7 @@ def document(limits: Limits) -> dict[str, Any]:
 
 
 def _schemas() -> dict[str, Any]:
-    """Of all requests and answers, by their names."""
+    """The schemas of all requests and answers, by name."""
     asked = list({model_of(verb.asks): None for verb in VERBS})
     _, requests = models_json_schema([(model, "validation") for model in asked], ref_template=_TEMPLATE,
                                      schema_generator=Schemas)

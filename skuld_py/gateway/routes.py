@@ -1,7 +1,7 @@
-"""The verbs of the table as routes: which paths there are, and who does what is asked there.
+"""The verbs of the table as routes: which paths there are, and what does what is asked there.
 
 Most verbs are a function of the client, and done as the table says. By hand are streams and waits, which end when
-whoever asked has gone, and what makes tasks, whose ids an answer in doubt must have.
+the caller has gone, and verbs that make tasks, whose ids an answer in doubt must have.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ _CODES = {of: code for code, of in enumerate(MESSAGES)}
 
 @cache
 def _records(partitions: int) -> tuple[Record, ...]:
-    """How each message travels in a cluster of so many partitions; a process speaks with one or two."""
+    """How each message travels in a cluster with this number of partitions; a process speaks with one or two."""
     return tuple(record_of(of, partitions) for of in MESSAGES)
 
 

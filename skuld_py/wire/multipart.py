@@ -33,6 +33,6 @@ def rest(socket: Any, first: Any, frames: list[bytes], most: int) -> bool:
 
 
 def skip(socket: Any, most: int) -> bool:
-    """Drop the next frames of a message that goes on, at most so many; gives whether it still does."""
+    """Drop the next frames of a message that goes on, at most ``most``; gives whether it still does."""
     receive = socket.recv
     return all(receive(0, False).more for _ in range(most))

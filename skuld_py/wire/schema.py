@@ -278,7 +278,7 @@ class Record:
 
 
 def record_of(of: type, partitions: int) -> Record:
-    """Compile a class, and the rows in it, for clusters of so many partitions."""
+    """Compile a class, and the rows in it, for clusters with this number of partitions."""
     names = tuple(field.name for field in attrs.fields(of))
     kinds: tuple[Kind, ...] = tuple(field.metadata["kind"] for field in attrs.fields(of))
     columns: tuple[str, ...] = getattr(of, "columns", ())

@@ -43,7 +43,7 @@ class Claimer:
         threading.Thread(target=self._serve, name="claimer", daemon=True).start()
 
     def give(self, permits: int) -> None:
-        """There is room for so many more."""
+        """There is room for this many more tasks."""
         with self._changed:
             self._permits += permits
             self._changed.notify()

@@ -32,22 +32,22 @@ class Middleware:
         """The function is about to be called."""
 
     def after(self, context: TaskContext, call: Call, value: Any) -> None:
-        """It returned this."""
+        """The function returned this."""
 
     def on_error(self, context: TaskContext, call: Call, error: BaseException) -> None:
-        """It raised this, or a hook further in did."""
+        """The function raised this, or a hook further in did."""
 
 
 _added: list[Middleware] = []
 
 
 def add_middleware(middleware: Middleware) -> None:
-    """Put one inside those that are there."""
+    """Add one, inside those that were added before."""
     _added.append(middleware)
 
 
 def middleware_added() -> tuple[Middleware, ...]:
-    """Those that are there, outermost first."""
+    """The middleware that was added, outermost first."""
     return tuple(_added)
 
 

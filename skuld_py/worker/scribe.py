@@ -215,7 +215,7 @@ class Scribe:
             self._on_done(ending.run, way.value if is_held else "lost")
 
     def _conclude(self, way: Way, claims: list[ClaimName], entries: list[bytes]) -> Sequence[bool | None]:
-        """Of each claim whether it could be; None: nobody knows, ask again."""
+        """Whether each claim could be concluded; None: nobody knows, ask again."""
         if way is Way.FAILED:
             return self._client.fail_many(claims, entries)
         if way is Way.COMPLETED:

@@ -112,5 +112,5 @@ class CohortOperation(Operation):
         raise NotImplementedError
 
     def on_deadline(self, now_ms: int) -> None:
-        """Decide with what there is."""
+        """Decide by the answers that have come."""
         self.decide(now_ms)

@@ -45,11 +45,11 @@ class Watermark:
         return self._sealed_ms if self.is_trusted else 0
 
     def closed_to(self, task_ids: Sequence[bytes]) -> list[bytes]:
-        """Those at or below the closed watermark; one comparison for a batch above it."""
+        """The tasks at or below the closed watermark; one comparison for a batch above it."""
         return _upto(self.closed_ms, task_ids)
 
     def sealed_to(self, task_ids: Sequence[bytes]) -> list[bytes]:
-        """Those at or below the seal."""
+        """The tasks at or below the seal."""
         return _upto(self.sealed_ms, task_ids)
 
     def close(self, upto_ms: int) -> None:
@@ -71,7 +71,7 @@ class Watermark:
         self._save()
 
     def count(self, tasks: int) -> None:
-        """Some were deleted."""
+        """Count tasks that were deleted."""
         if tasks:
             self.collected += tasks
             self._save()

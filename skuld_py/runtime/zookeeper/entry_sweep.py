@@ -10,8 +10,8 @@ nothing that the node has promised counts any more:
 * It is removed by the version that was read before all of that: a start of the node in between has changed it. One
   after that makes the entry anew.
 
-Whoever plays the log may do it, at any time, again, or two at once. What is left, also by earlier releases, is
-found by the next one, for it compares what is there with the log and follows no entry.
+Any process that plays the log may do it, at any time, again, or two at once. What is left, also by earlier
+releases, is found by the next one, for it compares what is there with the log and follows no entry.
 
 Rejected: removing it with the node's ``forget-node`` (its reader may die before, and its vote may be needed).
 """
