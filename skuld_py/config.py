@@ -109,8 +109,8 @@ class Timing:
     grant_ms: int = 1_500
     """A grant without a majority by then is released."""
     loan_ms: int = 1_000
-    """A home lends a queue's loans for this long after it was last confirmed as the home; a new home waits as
-    long, and the skew bound, before it lends."""
+    """How long a loan lasts, from the question by which its home was confirmed; a new home waits as long, and the
+    skew bound, before it lends."""
     dry_ms: int = 1_000
     """A leader that was lent too little asks again after this, if it was not told before that there is more."""
     gossip_ms: int = 500

@@ -16,7 +16,7 @@ from skuld_py.model.messages.message import Message
 class Watch(Message):
     """Tasks of ``partition`` wait for these: the receiver shall lead them, and tell when one has ended.
 
-    ``is_last``: whoever waits has waited long enough for those that nobody knows; the receiver asks a majority.
+    ``is_last``: the dependents have waited long enough for tasks that nobody knows; the receiver asks a majority.
     """
 
     is_promise = False

@@ -35,7 +35,7 @@ class Lineup:
             lines[rank][key] = self._came
 
     def remove(self, key: Key) -> None:
-        """Take a key out, which waits."""
+        """Take out a key that waits."""
         del self._lines[key[1]][self._ranks.pop(key)][key]
 
     def sort(self, partition: int) -> None:

@@ -186,8 +186,8 @@ class GetOperation(ReadOperation):
     """A client's read of tasks, and where they stand.
 
     Where a task stands is decided here, once: by what was joined, this node's clock and the cluster's skew bound.
-    Whether it is behind others of its key, its leader says, which grants by that and is waited for a moment; else
-    any copy that knows of one before it.
+    Its leader, which is waited for a moment, says whether the task is behind others of its key, for it grants by
+    that; without the leader's word, any copy that knows of one before it.
     """
 
     def __init__(self, host: Host, origin: Origin, now_ms: int, task_ids: Sequence[bytes],

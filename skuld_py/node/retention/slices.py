@@ -20,7 +20,7 @@ The leader of a partition drives a *slice*: all ids up to a time that lies ``Ret
 
 **All replicas**, not a majority: the keepers of the partition, all registered nodes and all live ones. Collection
 waits for a node that is silent, in doubt about its memory, still has records to hand off, or is to keep ended
-tasks for longer (``replica_side``), and a status shows for which. So a node that was away for long has missed no
+tasks for longer (``replica_side``), and a status names it. So a node that was away for long has missed no
 deletion that others count on; and what an old disk brings back finds all others sealed.
 
 Nothing here rests on there being one leader: each step is true of the replicas whichever node asks. The epoch is

@@ -1,13 +1,13 @@
 """Keys of the store: where each record of a partition lives, and in which order.
 
-All keys begin with the partition (u16). ``body`` and ``history`` follow the id, so a scan is in
-age order. ``log`` adds token and seq. ``ready`` follows the *place* (queue, 0, inverted priority)
-and the id: the head of a queue is its first key. The id of a unique name is as old as its window; so that it
-overtakes nobody, the time at which its task was asked for stands between place and id, and is compared with the
-times with which other ids begin. ``lease``, ``time`` and ``expiry`` follow a moment: the next
-claim to lapse, pause to end, task to expire is the first key, and the value remembers the place. ``dead`` follows
-the id and remembers state and place. ``lane`` follows the lanes of ordering keys, see ``lanes``. ``window`` has
-the windows of unique names, see ``windows``.
+All keys begin with the partition (u16), but for those of ``meta``, which end with it or belong to the node.
+``body`` and ``history`` follow the id, so a scan is in age order. ``log`` adds token and seq. ``ready`` follows
+the *place* (queue, 0, inverted priority) and the id: the head of a queue is its first key. The id of a unique name
+is as old as its window; so that it overtakes nobody, the time at which its task was asked for stands between place
+and id, and is compared with the times with which other ids begin. ``lease``, ``time`` and ``expiry`` follow a
+moment: the next claim to lapse, pause to end, task to expire is the first key, and the value remembers the place.
+``dead`` follows the id and remembers state and place. The keys of ``lane`` are in ``lanes``, those of ``dep`` and
+``tell`` in ``waiting``, of ``need`` in ``needs``, of ``window`` in ``windows``, of ``counts`` in ``tally``.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ The candidate, in order:
    uncertain outcome is settled by reading the document back, never by trying again;
 8. leads, if it has promised nothing newer meanwhile.
 
-Any message of a newer epoch fences. A restarted leader has another boot and never resumes. A
-candidate that fails waits a while, with jitter, and starts at 1. Steps 5 and 6 take the longer the more claims
-there are: only the wait for the next page is bounded, and a voter that serves pages welcomes no other candidate.
+Any message of a newer epoch fences. A restarted leader has another boot and never resumes. A candidate that fails
+waits a while, with jitter, and starts at 1. Steps 5 and 6 take the longer the more claims there are: only the wait
+for the next page is bounded, and a voter that serves pages welcomes no other candidate meanwhile.
 
 ``Election`` decides and emits; the vnode owns the data and serves the voters' side.
 
