@@ -3,8 +3,8 @@
 It joins three parts that know nothing of each other: the ``Election`` (which step comes next), the
 evaluator (whether to stand at all, and for whom), and the vnode (promises, claims).
 
-A leader is the only writer of its document within its epoch: one write at a time, derived from the
-revision it knows, its outcome read back when in doubt.
+Within its epoch a leader alone writes its document, but for candidates that note in it which epochs are spent. It
+makes one write at a time, derived from the revision it knows, and reads the outcome back when in doubt.
 """
 
 from __future__ import annotations
