@@ -30,8 +30,9 @@ from skuld_py.simulation.shrink import PLAYS_MAX, Outcome, Shrinker
 
 FAILURE, USAGE = 1, 2
 PROGRESS_SECONDS = 5.0
-SEARCH_OBJECTS, SEARCHES = 50_000, 20
-"""Objects more than there were that make Python search for cycles, and how many such searches a deeper one."""
+SEARCHES = 50_000, 20, 20
+"""Python searches for cycles when there are so many objects more, and deeper after so many searches: seldom, since
+a run makes millions of objects that go without it."""
 SEEDS_FOR_PROBES = 500
 """So many seeds should meet every required situation."""
 
@@ -164,18 +165,16 @@ def verdicts(asked: argparse.Namespace) -> Iterator[Verdict]:
     """Verdicts in the order of the seeds, whoever computes them."""
     seeds = seeds_of(asked.profile, asked.first, asked.seeds)
     play = partial(run, seconds=asked.seconds)
-    if asked.jobs == 1:
-        seldom_searched()
-        yield from map(play, seeds)
+    if asked.jobs > 1:
+        with get_context("spawn").Pool(asked.jobs, gc.set_threshold, SEARCHES) as pool:
+            yield from pool.imap(play, seeds, chunksize=4)
         return
-    with get_context("spawn").Pool(asked.jobs, seldom_searched) as pool:
-        yield from pool.imap(play, seeds, chunksize=4)
-
-
-def seldom_searched() -> None:
-    """Have Python search for cycles seldom: a run makes millions of objects that go without it."""
-    gc.freeze()
-    gc.set_threshold(SEARCH_OBJECTS, SEARCHES, SEARCHES)
+    usual = gc.get_threshold()
+    gc.set_threshold(*SEARCHES)
+    try:
+        yield from map(play, seeds)
+    finally:
+        gc.set_threshold(*usual)
 
 
 def progress(stats: Counter[str], seconds: float) -> str:
