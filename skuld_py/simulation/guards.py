@@ -48,6 +48,7 @@ IS_SENT = "A4 no node has a message for another one that is too large to be sent
 MADE_BY_NOW = "C20 no schedule is passed on as made later than now"
 READ_IS_FRESH = "C5 a document that is read is at least as new as when it was asked for"
 CHANGE_IS_SMALL = "A4 a change of an open task tells of one claim besides the newest and the attempts of its round"
+FOLLOWERS_OBJECT = "C3 a follower agrees to no claim of what it knows to be held, claimed later, or done"
 ALL_HAVE_REPORTED = "C19 a home lends when each partition was reported by a leader not known to be deposed"
 
 WHOLE_BYTES = 256
@@ -89,6 +90,8 @@ class Guards:
         self._blame = blame
         self._is_excused = is_excused
         self._going = going
+        self.skew_ms = 0
+        """How far clocks may differ: a lease that ended no longer ago may be held."""
         self.now_ms: Callable[[], int] = lambda: 0
         """The true time."""
         self.is_total_loss = False
@@ -108,6 +111,8 @@ class Guards:
         """Of which partitions a node's memory was in doubt when its turn began."""
         self._pages: dict[tuple[str, str, int, int, bytes], m.PushClaims] = {}
         self._sources: dict[tuple[str, str, int, int], dict[str, dict[tuple[str, bytes], bytes]]] = {}
+        self._proposed: dict[tuple[str, str, int], tuple[m.Grant, list[bytes | None]]] = {}
+        """Claims that a follower was asked to record, and what it knew of their tasks when that turn began."""
         self._reads: dict[Where, list[int]] = {}
         self._led: dict[Where, None] = {}
         """Which partitions a node has led by a document; of these it reports to itself, unseen."""
@@ -121,11 +126,11 @@ class Guards:
         self._arrivals: Mapping[type, Callable[[str, str, Any], None]] = {
             m.Vote: self._on_vote, m.ClaimPage: self._on_page, m.Synced: self._on_synced,
             m.ClaimsKept: self._on_kept, m.Sync: self._on_sync, m.PushClaims: self._on_push,
-            m.Borrow: self._on_borrow, m.Reckoned: self._on_reckoned}
+            m.Borrow: self._on_borrow, m.Reckoned: self._on_reckoned, m.Grant: self._on_grant}
         self._departures: Mapping[type, Callable[[str, str, Any], None]] = {
             m.RequestVote: self._open, m.PullClaims: self._pull, m.Sync: self._sync, m.PushClaims: self._push,
             m.Vote: self._vote, m.ClaimPage: self._hand, m.ClaimsKept: self._keep, m.Synced: self._synced,
-            m.Granted: self._record, m.Amended: self._record, m.Grant: self._lead, m.Amend: self._amend,
+            m.Granted: self._granted, m.Amended: self._record, m.Grant: self._lead, m.Amend: self._amend,
             m.Reckon: self._reckon, m.Lent: self._lend, m.PutSetting: self._put}
 
     def _check(self, rule: str, is_kept: object, name: str, what: object) -> None:
@@ -302,6 +307,28 @@ class Guards:
             self._recorded[where] = max(told.promised, self._recorded.get(where, 0))
             self._know(name, told.partition, told.promised)
 
+    def _on_grant(self, name: str, leader: str, grant: m.Grant) -> None:
+        prefix, store = tables.prefix_of(grant.partition), self._processes[name].store
+        self._proposed[name, leader, grant.request] = grant, [
+            store.committed("history", prefix + task_id) for task_id in split(grant.ids)]
+
+    def _granted(self, name: str, leader: str, told: m.Granted) -> None:
+        """What a follower knew before its turn and after it, it knew when it agreed; in between a claim may have
+        been released, or a task have ended."""
+        self._record(name, leader, told)
+        grant, records = self._proposed.pop((name, leader, told.request), (None, []))
+        if grant is None or not told.is_accepted:
+            return
+        prefix, store = tables.prefix_of(grant.partition), self._processes[name].store
+        vetoed, over_ms = unpack_u64(told.vetoed), grant.start_ms - self.skew_ms
+        for index, (task_id, before) in enumerate(zip(split(grant.ids), records, strict=True)):
+            now = store.committed("history", prefix + task_id)
+            if index not in vetoed and before is not None and now is not None:
+                token = grant.first_token + index
+                objections = [each for each in _objections(before, token, over_ms)
+                              if each in _objections(now, token, over_ms)]
+                self._check(FOLLOWERS_OBJECT, not objections, name, f"{told} to {grant}, knowing {objections}")
+
     def _on_push(self, name: str, candidate: str, page: m.PushClaims) -> None:
         self._pages[name, candidate, page.partition, page.epoch, page.after] = page
 
@@ -396,6 +423,15 @@ class Guards:
 
 def _epoch_of(promise: bytes | None) -> int:
     return int.from_bytes((promise or b"")[:8], "big")
+
+
+def _objections(record: bytes, token: int, over_ms: int) -> list[int]:
+    """Why a task must not be claimed with this token, by what is known of it: 0 for its end, or the tokens of
+    later claims and of those that may be held after ``over_ms``."""
+    history = decode_history(record)
+    done = [0] if history.completion.value or history.cancelled.value else []
+    return done + [other for other, claim in history.claims.entries.items() if other > token or (
+        other != token and not claim.kind and claim.end.value > over_ms)]
 
 
 def _idle(history: History) -> list[int]:

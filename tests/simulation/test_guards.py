@@ -127,6 +127,33 @@ def test_what_is_of_another_epoch_or_from_another_does_not_count(stage: Stage, r
     assert rule in stage.broken
 
 
+HELD, LATER, DONE, OWN = record(7, end_ms=950), record(9, end_ms=100), record(7, done=7), record(8, end_ms=950)
+
+
+@pytest.mark.parametrize(("known", "vetoed", "is_broken"), [
+    (HELD, (), True), (LATER, (), True), (DONE, (), True), (HELD, (0,), False), (OWN, (), False),
+    (record(7, end_ms=900), (), False), (record(7, end_ms=950, flags=RELEASED), (), False)])
+def test_a_follower_objects_to_claims_of_what_it_knows_better(known: bytes, vetoed: tuple[int, ...],
+                                                              is_broken: bool) -> None:
+    """A claim that ends 100 ms before another one begins is over, by clocks that differ by no more."""
+    stage = Stage().store("n2", "history", KEY, known)
+    stage.guards.skew_ms = 100
+    stage.send("n1", "n2", m.Grant(1, 0, 1, 8, 1_000, 2_000, "w", "q", TASK, b""))
+    stage.send("n2", "n1", m.Granted(1, 0, 1, is_accepted=True, vetoed=pack_u64(vetoed)))
+
+    assert (rules.FOLLOWERS_OBJECT in stage.broken) is is_broken
+
+
+def test_a_follower_may_learn_in_the_same_turn_that_it_need_not_object() -> None:
+    stage = Stage().store("n2", "history", KEY, HELD)
+    stage.send("n1", "n2", m.Grant(1, 0, 1, 8, 1_000, 2_000, "w", "q", TASK, b""))
+    stage.store("n2", "history", KEY, record(7, end_ms=950, flags=RELEASED))
+    stage.send("n2", "n1", m.Granted(1, 0, 1, is_accepted=True, vetoed=b""))
+
+    assert stage.counts[rules.FOLLOWERS_OBJECT] == 1
+    assert rules.FOLLOWERS_OBJECT not in stage.broken
+
+
 @pytest.mark.parametrize(("since_ms", "is_broken"), [(1, True), (0, False)])
 def test_no_schedule_is_passed_on_as_of_the_future(since_ms: int, is_broken: bool) -> None:
     stage = Stage()
