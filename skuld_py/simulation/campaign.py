@@ -105,11 +105,11 @@ class Campaign:
     """A run under way."""
 
     def __init__(self, seed: int, seconds: int, trace: Trace, reduction: Reduction = WHOLE) -> None:
-        drawn = apply_profile(seed, draw_options(seed))
+        drawn = self.draw_options(seed)
         self.options = reduction.simplify(drawn)
         self.horizon_ms = seconds * 1_000 + 2 * self.options.liveness_ms
         self.safety_ms = min(seconds * 1_000, reduction.until_ms or seconds * 1_000)
-        self.cluster = Cluster(seed, self.options, make_node, trace, self.horizon_ms)
+        self.cluster = self.make_cluster(seed, trace)
         self.clients: list[Client] = []
         self.core_healed_ms: int | None = None
         self.calm_ms: int | None = None
@@ -126,8 +126,20 @@ class Campaign:
         self.awaiter = Awaiter(drainer, self.options)
         self.archiver = Archiver(drainer, self.options)
         self.bell = Bell(self._make_client("b0", DRAINER_PATIENCE_MS), self.options, self.cluster.registry)
-        faults = draw_schedule(seed, drawn.faults, drawn.fault_every_ms, drawn.apart, drawn.nodes, seconds * 1_000)
+        faults = self.draw_faults(seed, drawn, seconds * 1_000)
         self.nemesis = Nemesis(self.cluster, reduction.keep(faults, self.options.nodes), self.options.weather)
+
+    def draw_options(self, seed: int) -> Options:
+        """What the run is like."""
+        return apply_profile(seed, draw_options(seed))
+
+    def draw_faults(self, seed: int, drawn: Options, end_ms: int) -> list[Fault]:
+        """What is to strike."""
+        return draw_schedule(seed, drawn.faults, drawn.fault_every_ms, drawn.apart, drawn.nodes, end_ms)
+
+    def make_cluster(self, seed: int, trace: Trace) -> Cluster:
+        """What it strikes."""
+        return Cluster(seed, self.options, make_node, trace, self.horizon_ms)
 
     def play(self) -> None:
         """All phases."""
@@ -303,6 +315,7 @@ class Campaign:
         stats += Counter(f"call {call.verb} {call.status.value}" for call in history.calls)
         stats["calls asked again"] += sum(1 for call in history.calls if call.is_asked_again)
         stats += Counter({f"probe {name}": count for name, count in self.probes().items()})
+        stats += Counter({f"pair {name}": count for name, count in cluster.pairs.named.items()})
         acks = sum(1 for _ in history.of(m.Enqueue, Status.OK))
         stats.update({
             "actions": cluster.scheduler.actions, "elections": len(cluster.registry.writes),

@@ -39,6 +39,7 @@ from skuld_py.simulation.history import History
 from skuld_py.simulation.monitor import Monitor
 from skuld_py.simulation.notetaker import NoteTaker
 from skuld_py.simulation.options import Options
+from skuld_py.simulation.pairs import Pairs
 from skuld_py.simulation.probes import Probes
 from skuld_py.simulation.trace import Trace
 from skuld_py.simulation.world.clock import Clock, draw_clock
@@ -88,9 +89,11 @@ class Cluster(Wiring):
         self.guards = Guards(self.processes, self.monitor.counts, self.monitor.blame, self.atlas.is_hurt,
                              self.monitor.going)
         self.guards.is_total_loss = options.is_total_loss
+        self.guards.skew_ms = options.parameters.skew_ms
         self.guards.now_ms = lambda: self.scheduler.now_ms
         self.registry.on_written.append(self.guards.on_written)
         self.probes = Probes(self)
+        self.pairs = Pairs()
         self.network.on_cut = self.probes.on_cut
         self.registry.on_written.append(self.probes.on_written)
         self.on_support: list[Callable[[Process, Vote | ClaimPage], None]] = []
@@ -215,7 +218,15 @@ class Cluster(Wiring):
                 self.carry_out(process, effect)
         for name, messages in outgoing.items():
             for envelope in self._fitting(process.name, name, messages):
-                self.network.send(process.name, name, envelope)
+                self.send(process.name, name, envelope)
+
+    def send(self, sender: str, receiver: str, messages: Envelope) -> None:
+        """Hand an envelope to the network."""
+        self.network.send(sender, receiver, messages)
+
+    def on_message(self, process: Process, message: Message) -> None:
+        """For the pairs."""
+        self.pairs.see(process, message)
 
     def on_news(self, name: str, event: News) -> None:
         """For the guards."""

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from random import Random
 
 from skuld_py.cluster.scale.decisions import computed
-from skuld_py.model.coordination import Announce
+from skuld_py.model.coordination import Announce, CoordinationEffect
 from skuld_py.model.document import Member
-from skuld_py.model.events import Answer, Asked, Compute, Received, Send
+from skuld_py.model.events import Answer, Asked, Compute, ReadDocument, Received, Send, SwapDocument
 from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, Message
 from skuld_py.model.messages.membership import COORDINATION_MESSAGES
 from skuld_py.node.process import Wish
@@ -47,6 +47,9 @@ class Wiring:
         """Add to the trace."""
         raise NotImplementedError
 
+    def on_message(self, process: Process, message: Message) -> None:
+        """A peer's message arrives."""
+
     def on_news(self, name: str, event: News) -> None:
         """ZooKeeper tells a process something."""
 
@@ -73,6 +76,8 @@ class Wiring:
                     self.network.counts["of a stranger"] += 1
                     continue
                 self.note(sender, "->", process.name, message)
+                if is_peer:
+                    self.on_message(process, message)
                 process.receive(Received(sender, message) if is_peer else Asked(sender.encode(), message))
         return deliver
 
@@ -90,7 +95,7 @@ class Wiring:
         def deliver(event: News) -> None:
             self.note("registry", "->", process.name, event)
             self.on_news(process.name, event)
-            process.receive(event)
+            self.tell(process, event)
         connection = self.registry.connect(member, deliver, process.starts)
         if self._registry_cuts[process.name] > 0:
             self.registry.cut(connection)
@@ -111,7 +116,16 @@ class Wiring:
             self.note(process.name, "asks", "registry", effect)
             self.on_request(process, effect)
             is_stale = process.losses != process.connection.losses
-            self.registry.request(process.connection, effect, is_stale)
+            self.ask(process.connection, effect, is_stale)
+
+    def ask(self, connection: Connection, effect: ReadDocument | SwapDocument | CoordinationEffect,
+            is_stale: bool) -> None:
+        """A request leaves a process for ZooKeeper."""
+        self.registry.request(connection, effect, is_stale)
+
+    def tell(self, process: Process, event: News) -> None:
+        """An answer, or news, of ZooKeeper reaches a process."""
+        process.receive(event)
 
     def _give_result(self, process: Process, boots: int, wish: Compute) -> None:
         if process.boots == boots:
