@@ -4,6 +4,10 @@
   python -m skuld_py.simulation --profile amnesia     play seeds of the runs in which disks are lost all the time
   python -m skuld_py.simulation --seed 7 --trace      play one and print everything that happens
   python -m skuld_py.simulation --seed 7 --shrink     find the smallest run that breaks the same rule
+  python -m skuld_py.simulation --small               try every single deviation from the small schedules
+  python -m skuld_py.simulation --small veto:claim    of one of them only: what happens, and what may deviate
+  python -m skuld_py.simulation --small veto:claim 7 --trace   play that deviation and print what happens
+  python -m skuld_py.simulation --guided --minutes 60 go on with those deviations that led to something new
 
 A seed decides everything: sizes, clocks, weather, faults, work. A failure is printed with the command that
 plays it again. A campaign of 500 seeds and more also fails when one of the situations it should meet was
@@ -27,6 +31,7 @@ from skuld_py.simulation.probes import KNOWN, REQUIRED, unmet
 from skuld_py.simulation.profiles import PROFILES, seeds_of
 from skuld_py.simulation.reduction import Reduction
 from skuld_py.simulation.shrink import PLAYS_MAX, Outcome, Shrinker
+from skuld_py.simulation.small import command as small
 
 FAILURE, USAGE = 1, 2
 PROGRESS_SECONDS = 5.0
@@ -60,13 +65,28 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     less.add_argument("--until", type=int, default=0, metavar="MS", help="heal already at this virtual time")
     less.add_argument("--mute", type=reductions.parse_muted, default=(), metavar="c0:3-17",
                       help="clients keep these requests to themselves")
+    _add_small(parser)
     parser.add_argument("--seconds", type=int, default=20, help="virtual seconds of faults (default 20)")
     found = parser.parse_args(argv)
-    if found.seed is None and (found.trace or found.shrink or _reduction(found) != reductions.WHOLE):
+    if found.small is not None or found.guided:
+        try:
+            found.scripts = small.scripts_of(found.small or ())
+        except ValueError as problem:
+            parser.error(str(problem))
+    elif found.seed is None and (found.trace or found.shrink or _reduction(found) != reductions.WHOLE):
         parser.error("--trace, --shrink, --faults, --simpler, --until and --mute are about one run: add --seed")
     if min(found.seeds, found.seconds, found.jobs) < 1 or min(found.first, found.until) < 0:
         parser.error("--seeds, --seconds and --jobs are at least 1, --first and --until at least 0")
     return found
+
+
+def _add_small(parser: argparse.ArgumentParser) -> None:
+    less = parser.add_argument_group("small worlds: a fixed schedule, and named deviations from it")
+    less.add_argument("--small", nargs="*", metavar="SCENARIO:FOCUS",
+                      help="try every single deviation, of each pair of a scenario and what may deviate in it or"
+                      " of those named; with numbers behind a pair, play that script")
+    less.add_argument("--guided", action="store_true", help="search on from deviations that met something new")
+    less.add_argument("--minutes", type=float, default=10, help="how long to search (default 10)")
 
 
 def _reduction(asked: argparse.Namespace) -> Reduction:
@@ -76,6 +96,10 @@ def _reduction(asked: argparse.Namespace) -> Reduction:
 def main(argv: list[str] | None = None) -> int:
     """Play what was asked for; the exit code says whether all of it passed."""
     asked = arguments(argv)
+    if asked.guided:
+        return small.hunt(asked.scripts, asked.jobs, asked.minutes, asked.first)
+    if asked.small is not None:
+        return small.play_all(asked.scripts, asked.jobs, asked.keep_going, print if asked.trace else None)
     if asked.seed is not None:
         return play_one(asked)
     print(f"first seed {asked.first}, {asked.seeds} seeds of {asked.seconds} virtual seconds,"
@@ -183,7 +207,8 @@ def progress(stats: Counter[str], seconds: float) -> str:
     return (f"{stats['runs']} runs in {seconds:.0f} s, {stats['runs'] / seconds * 3600:,.0f} seeds/hour,"
             f" {stats['actions'] / seconds:,.0f} events/s, virtual:real {virtual / seconds:,.0f},"
             f" {stats['claims']:,} claims, {stats['elections']:,} elections,"
-            f" {met(stats)} of {len(REQUIRED)} probes, {stats['vacuous']} vacuous")
+            f" {met(stats)} of {len(REQUIRED)} probes, {len(_group(stats, 'pair')):,} pairs,"
+            f" {stats['vacuous']} vacuous")
 
 
 def met(stats: Counter[str]) -> int:

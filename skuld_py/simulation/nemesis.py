@@ -114,9 +114,10 @@ class Nemesis:
     def begin(self) -> None:
         """Plan all of it."""
         for fault in self.faults:
-            self._victim.scheduler.at(fault.start_ms, self._start, fault)
+            self._victim.scheduler.at(fault.start_ms, self.strike, fault)
 
-    def _start(self, fault: Fault) -> None:
+    def strike(self, fault: Fault) -> None:
+        """Begin a fault, unless all is over."""
         if self._is_over:
             return
         self._victim.note("nemesis", fault.kind, "+".join(fault.targets),
@@ -226,7 +227,7 @@ class Nemesis:
     def _wipe(self, fault: Fault) -> bool:
         """A node dies and comes back with an empty disk."""
         process = self._process(fault)
-        if not self._may_hurt(process):
+        if not self.may_hurt(process):
             return False
         process.crash()
         process.store.wipe()
@@ -246,7 +247,7 @@ class Nemesis:
 
         def turn_back() -> None:
             registered = self._victim.registry.registration(process.name)
-            if registered is None or registered.starts <= starts or not self._may_hurt(process):
+            if registered is None or registered.starts <= starts or not self.may_hurt(process):
                 return
             process.crash()
             process.store.restore(snapshot)
@@ -270,8 +271,8 @@ class Nemesis:
         def put_back() -> None:
             if process.starts != starts:
                 return
-            told, now_ms = self._told_of(process, copy), self._victim.scheduler.now_ms
-            if not told or not self._may_hurt(process):
+            told, now_ms = self.told_of(process, copy), self._victim.scheduler.now_ms
+            if not told or not self.may_hurt(process):
                 if (now_ms - fault.start_ms) % DEPOSE_MS < LOOK_MS:
                     self._depose()
                 if now_ms < fault.stop_ms:
@@ -297,7 +298,7 @@ class Nemesis:
             if leader is not None:
                 self._victim.registry.expire(leader)
 
-    def _told_of(self, process: Process, copy: Snapshot) -> list[int]:
+    def told_of(self, process: Process, copy: Snapshot) -> list[int]:
         """The partitions in which the node votes, if of each the document holds a vote against the copy, and no
         setting has changed; else none."""
         meta, now = copy["meta"], process.store.snapshot()["meta"]
@@ -319,7 +320,7 @@ class Nemesis:
         """Committed records turn unreadable under a node, up or down; whoever reads one finds out."""
         process = self._process(fault)
         random, keys = stream(self._victim.seed, f"fault {fault.number}"), process.store.records()
-        if not keys or not self._may_hurt(process):
+        if not keys or not self.may_hurt(process):
             return False
         for table, key in random.sample(keys, min(len(keys), random.choice(CORRUPTED))):
             process.store.damage(table, key)
@@ -334,7 +335,7 @@ class Nemesis:
         def then(process: Process, message: Vote | ClaimPage) -> None:
             prefix = message.partition.to_bytes(2, "big")
             keys = [key for table, key in process.store.records() if table == "history" and key.startswith(prefix)]
-            if self._is_over or type(message) is not kind or not keys or not self._may_hurt(process):
+            if self._is_over or type(message) is not kind or not keys or not self.may_hurt(process):
                 return
             support.remove(then)
             for key in keys[-VOTER_RECORDS:]:
@@ -346,7 +347,8 @@ class Nemesis:
         self._at_stop(fault, lambda: support.remove(then) if then in support else None)
         return False
 
-    def _may_hurt(self, process: Process) -> bool:
+    def may_hurt(self, process: Process) -> bool:
+        """Whether a node may lose what it has; it counts as hurt then."""
         may = self._victim.atlas.may_hurt(process.name)
         if may:
             self._victim.atlas.note_hurt(process.name)

@@ -77,6 +77,10 @@ WINGS: dict[str, frozenset[str]] = {
     "simulation.checkers": frozenset({"simulation.history", "simulation.notes"}),
     "simulation.coordination": frozenset({"simulation.world", "simulation.trace", "simulation.hearing",
                                           "simulation.log_options", "simulation.membership"}),
+    "simulation.small": frozenset({"simulation.world", "simulation.clients", "simulation.coordination",
+                                   "simulation.campaign", "simulation.cluster", "simulation.faults",
+                                   "simulation.log_options", "simulation.options", "simulation.shrink",
+                                   "simulation.trace"}),
 }
 ROOMS_OF_WINGS = frozenset({"cluster", "model", "node", "partition", "runtime", "simulation"})
 # The most parts a room may have at its top, wings and modules; and the most floors, each of which imports those
@@ -98,9 +102,11 @@ PURE_EXTRAS = {
     "simulation": frozenset({"random"}),
 }
 # The places where the simulation meets the person who runs it.
-SIMULATION_COMMANDS = ("skuld_py.simulation.__main__", "skuld_py.simulation.coordination.__main__")
+SIMULATION_COMMANDS = ("skuld_py.simulation.__main__", "skuld_py.simulation.coordination.__main__",
+                       "skuld_py.simulation.small.command")
 _SCALE = "skuld_py.simulation.coordination.scale"
-SIMULATION_SHELL = (*SIMULATION_COMMANDS, "skuld_py.simulation.campaign", f"{_SCALE}.__main__", f"{_SCALE}.plots")
+SIMULATION_SHELL = (*SIMULATION_COMMANDS, "skuld_py.simulation.campaign", f"{_SCALE}.__main__", f"{_SCALE}.plots",
+                    "skuld_py.simulation.small.log", "skuld_py.simulation.small.run")
 SIMULATION_SHELL_MODULES = frozenset({"argparse", "csv", "gc", "matplotlib", "multiprocessing", "pathlib", "rich",
                                       "sys", "time", "traceback"})
 

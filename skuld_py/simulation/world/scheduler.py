@@ -14,10 +14,36 @@ from random import Random
 
 Action = Callable[..., object]
 _TIE_BITS = 30
+STILL = -1
+"""The seed of a run without chance."""
+
+
+class Still(Random):
+    """Draws in which nothing happens that is only probable, nothing takes longer than it must, and whatever there
+    is to choose from gets its turn."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self._drawn = -1
+
+    def random(self) -> float:
+        """As near to one as can be."""
+        return 1 - 2**-53
+
+    def expovariate(self, lambd: float = 1.0) -> float:
+        """The least."""
+        return 0.0
+
+    def getrandbits(self, k: int) -> int:
+        """One more than the last time."""
+        self._drawn += 1
+        return self._drawn & (1 << k) - 1
 
 
 def stream(seed: int, label: str) -> Random:
     """The random numbers of one concern of one run."""
+    if seed == STILL:
+        return Still()
     digest = blake2b(f"{seed} {label}".encode(), digest_size=8).digest()
     return Random(int.from_bytes(digest, "big"))
 
