@@ -9,6 +9,7 @@ Examples:
   scripts/mutants --list                      all mutants, and the rule that each breaks
   scripts/mutants --only vote-not-persisted   one of them; the name may be part of one
   scripts/mutants --seeds 30                  at most 30 seeds for each, for a quick look
+  scripts/mutants --small                     those that the small world must find, there alone
   scripts/mutants --checkers                  mutants of the checkers themselves, against the planted stories
 
 Exit code: 0 all killed, 1 some survived, 2 bad usage, 3 the campaign does not work, 130 interrupted.
@@ -49,6 +50,7 @@ from mutants import (
     records,
     schedules,
     settings,
+    small,
     tasks,
     views,
 )
@@ -75,6 +77,8 @@ def arguments(argv: list[str] | None, listed: Sequence[Mutant] = LISTED) -> argp
     parser.add_argument("--only", action="append", default=[], metavar="NAME",
                         help="mutants whose name contains this; may be given again")
     parser.add_argument("--checkers", action="store_true", help="mutate the checkers and the monitor instead")
+    parser.add_argument("--small", action="store_true",
+                        help="try what the small world must find there, and say how many schedules that took")
     parser.add_argument("--seeds", type=int, default=10_000, help="at most so many seeds for each mutant")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")
     parser.add_argument("--no-tests", action="store_true",
@@ -89,6 +93,8 @@ def arguments(argv: list[str] | None, listed: Sequence[Mutant] = LISTED) -> argp
     found.mutants = [each for each in every if not found.only or any(part in each.name for part in found.only)]
     if found.no_tests:
         found.mutants = [attrs.evolve(each, tests=()) for each in found.mutants if each.seeds]
+    if found.small:
+        found.mutants = [attrs.evolve(each, tests=()) for each in found.mutants if each.name in small.PAIRS]
     if not found.mutants:
         parser.error(f"no mutant is called {' or '.join(found.only)}; see --list")
     return found
@@ -101,7 +107,7 @@ def main(argv: list[str] | None = None, listed: Sequence[Mutant] = LISTED) -> in
         show(asked.mutants)
         return 0
     campaign = Campaign(Workshop(asked.top, asked.timeout), asked.mutants, asked.seeds, asked.first, asked.jobs,
-                        lambda line: print(line, flush=True))
+                        lambda line: print(line, flush=True), pairs=small.PAIRS if asked.small else {})
     try:
         campaign.prepare()
         print(f"{len(asked.mutants)} mutants, {asked.jobs} at once", flush=True)

@@ -8,7 +8,7 @@ anything begins.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 import attrs
@@ -41,9 +41,11 @@ class Outcome:
         """One row of the table."""
         state = "killed" if self.is_killed else "STUCK" if self.catch.is_stuck else "SURVIVED"
         by = ", ".join(self.catch.by) + ("" if self.is_expected or not self.is_killed else "  (not by its own)")
-        seeds = "test" if self.is_killed and self.catch.seed is None else str(self.seeds)
+        is_counted = self.catch.script or self.catch.seed is not None or not self.is_killed
+        seeds = str(self.seeds) if is_counted else "test"
         name, rule = self.mutant.name, self.mutant.invariant
-        return f"{name:<38} {rule:<5} {state:<9} {seeds:>5} {self.seconds:>6.0f} s  {by}"
+        script = f"  {self.catch.script}" if self.catch.script else ""
+        return f"{name:<38} {rule:<5} {state:<9} {seeds:>5} {self.seconds:>6.0f} s  {by}{script}"
 
 
 HEADER = f"{'mutant':<38} {'rule':<5} {'':<9} {'seeds':>5} {'':>8}  noticed by"
@@ -59,6 +61,8 @@ class Campaign:
     first: int = 0
     jobs: int = 2
     say: Callable[[str], None] = print
+    pairs: Mapping[str, str] = attrs.field(factory=dict)
+    """Of the small world, by mutant: these are tried there and nowhere else."""
     outcomes: list[Outcome] = attrs.field(factory=list)
 
     def prepare(self) -> None:
@@ -96,13 +100,18 @@ class Campaign:
         with self.workshop.copy() as scratch:
             mutant.apply(scratch)
             catch, played = Catch(), 0
-            if mutant.tests:
+            if mutant.name in self.pairs:
+                catch = self.workshop.explore(scratch, (self.pairs[mutant.name],))
+                played, seeds = catch.schedules, 0
+            elif mutant.tests:
                 catch = self.workshop.test(scratch, mutant.tests, mutant.runner)
             if not catch.by and not catch.is_stuck and seeds:
                 catch, played = self.workshop.simulate(scratch, self.first, seeds, mutant.options), seeds
         if catch.seed is not None:
             played = self._place(mutant, catch.seed)
             self._see_that_it_passes(mutant, catch.seed)
+        if catch.script:
+            self._see_that_the_script_passes(mutant, catch.script)
         return Outcome(mutant, catch, played, time.monotonic() - begun)
 
     def _place(self, mutant: Mutant, seed: int) -> int:
@@ -115,12 +124,19 @@ class Campaign:
             if self.workshop.simulate(scratch, seed, 1, mutant.options).by:
                 raise Broken(f"seed {seed} fails without {mutant.name} as well: mend the code first")
 
+    def _see_that_the_script_passes(self, mutant: Mutant, script: str) -> None:
+        with self.workshop.copy() as scratch:
+            if self.workshop.explore(scratch, tuple(script.split())).by:
+                raise Broken(f"{script} fails without {mutant.name} as well: mend the code first")
+
     def table(self) -> str:
         """All outcomes, survivors last."""
         rows = sorted(self.outcomes, key=lambda outcome: (not outcome.is_killed, outcome.mutant.name))
         killed = [outcome for outcome in rows if outcome.is_killed]
-        seeds = sorted(outcome.seeds for outcome in killed if outcome.catch.seed is not None)
-        median = f", median {seeds[len(seeds) // 2]} seeds, worst {seeds[-1]}" if seeds else ""
+        seeds = sorted(outcome.seeds for outcome in killed
+                       if outcome.catch.script or outcome.catch.seed is not None)
+        what = "schedules" if self.pairs else "seeds"
+        median = f", median {seeds[len(seeds) // 2]} {what}, worst {seeds[-1]}" if seeds else ""
         return "\n".join([HEADER, *(outcome.line() for outcome in rows),
                           f"{len(killed)} of {len(self.mutants)} killed{median}"])
 

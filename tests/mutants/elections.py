@@ -38,6 +38,10 @@ MUTANTS: tuple[Mutant, ...] = (
            "        if self.suspicion:\n            return None\n        if request.is_trial:", "C7",
            SUCCESSION + "test_an_old_copy_of_a_leader_s_data_votes_for_nobody_before_it_is_found_out",
            VNODES + "test_before_it_has_read_the_document_it_says_nothing_for_its_partition"),
+    mutant("old-copy-not-found-out", "what the document says of a node's vote is not held against its memory", CANDIDACY,
+           "        if promised > vnode.promise.epoch and is_same_store and not vnode.suspicion:\n",
+           "        if False and promised > vnode.promise.epoch and is_same_store:\n", "C7",
+           SUCCESSION + "test_an_old_copy_of_a_leader_s_data_votes_for_nobody_before_it_is_found_out"),
     mutant("claims-handed-over-before-the-document", "claims are handed over before the document was read", VNODE,
            "        if not self.is_trusted or self.promise != Promise(request.epoch, candidate):\n"
            "            return None\n        self._serve(now_ms)\n        page = self.claim_page(request.after)\n",

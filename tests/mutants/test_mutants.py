@@ -14,9 +14,10 @@ import psutil
 import pytest
 
 from mutants import __main__ as command
-from mutants import clauses, suite
+from mutants import clauses, small, suite
 from mutants.mutant import Mutant, mutant
 from mutants.workshop import TOP
+from skuld_py.simulation.small.scenarios import PAIRS
 
 MUTANTS_MIN = 100
 RULES = re.compile(r"[DCOVAXL]\d+")
@@ -27,7 +28,12 @@ from skuld_py.rules import ACKS, CLAIMS, SPEED
 parser = argparse.ArgumentParser()
 for name in ("--first", "--seeds", "--jobs"):
     parser.add_argument(name, type=int)
+parser.add_argument("--small", nargs="*")
 asked = parser.parse_args()
+if asked.small:
+    if CLAIMS == "broken":
+        print("FAILED after 3 schedules\\nscript crash:claim 7: FAILED\\nVIOLATED: C1 a claim")
+    sys.exit(CLAIMS == "broken")
 for seed in range(asked.first, asked.first + asked.seeds):
     if SPEED == "still":
         print("standing still", flush=True)
@@ -99,6 +105,24 @@ def test_a_killed_mutant_is_told_with_what_noticed_and_after_how_many_seeds(
     assert re.search(r"claims-broken +C1 +killed +4 .* C1, C14", out)
     assert re.search(r"order-broken +C1 +killed +test .* test_order", out)
     assert "2 of 2 killed, median 4 seeds, worst 4" in out
+
+
+def test_what_the_small_world_must_find_is_tried_there_alone(
+        tree: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small, "PAIRS", {"claims-broken": "crash:claim", "order-broken": "crash:elect"})
+
+    assert run(tree, toy("CLAIMS"), toy("ACKS"), toy("ORDER", ORDER), words=("--small",)) == 1
+
+    out = capsys.readouterr().out
+    assert re.search(r"claims-broken +C1 +killed +3 .* C1  crash:claim 7", out)
+    assert re.search(r"order-broken +C1 +SURVIVED", out)
+    assert "1 of 2 killed, median 3 schedules, worst 3" in out
+
+
+def test_the_small_world_has_mutants_that_exist_and_pairs_that_are_tried() -> None:
+    assert small.PAIRS.keys() <= {each.name for each in command.LISTED}
+    assert {*small.PAIRS.values()} <= {*PAIRS}
+    assert len(small.TWELVE) == 12
 
 
 def test_one_that_other_rules_notice_is_told_so(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:

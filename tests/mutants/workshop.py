@@ -24,6 +24,7 @@ TOP = Path(__file__).resolve().parents[2]
 COPIED = ("skuld_py", "tests", "pyproject.toml", "setup.cfg")
 PASSED, USAGE, NO_TESTS = 0, 4, 5
 _SEED = re.compile(r"^seed (\d+): FAILED", re.MULTILINE)
+_AFTER = re.compile(r"^FAILED after (\d+) schedules\nscript (.+): FAILED$", re.MULTILINE)
 _VIOLATED = re.compile(r"^VIOLATED: (\w+)", re.MULTILINE)
 
 
@@ -38,6 +39,9 @@ class Catch:
     by: tuple[str, ...] = ()
     seed: int | None = None
     is_stuck: bool = False
+    script: str = ""
+    schedules: int = 0
+    """The schedule of the small world that noticed, and the how-manieth it was."""
 
 
 class Workshop:
@@ -86,6 +90,16 @@ class Workshop:
         if seed is None:
             raise Broken(f"the simulator ended with {code}:\n{out[-2_000:]}")
         return Catch(tuple(dict.fromkeys(_VIOLATED.findall(out))), int(seed[1]))
+
+    def explore(self, scratch: Path, words: tuple[str, ...]) -> Catch:
+        """The first schedule of the small world that notices. Raises ``Broken`` when that does not run."""
+        code, out = self._run(scratch, ["-m", "skuld_py.simulation", "--small", *words, "--jobs", "1"])
+        found = _AFTER.search(out)
+        if code == PASSED or code is None:
+            return Catch(is_stuck=code is None)
+        if found is None:
+            raise Broken(f"the small world ended with {code}:\n{out[-2_000:]}")
+        return Catch(tuple(dict.fromkeys(_VIOLATED.findall(out))), script=found[2], schedules=int(found[1]))
 
     def _run(self, scratch: Path, words: list[str]) -> tuple[int | None, str]:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(scratch), str(scratch / "tests")]),
