@@ -21,7 +21,7 @@ from skuld_py.cluster.member.membership import Membership
 from skuld_py.errors import Corrupt
 from skuld_py.model.coordination import Announce
 from skuld_py.model.document import Member
-from skuld_py.model.events import MembersChanged, NodesChanged, Ticked
+from skuld_py.model.events import MembersChanged, NodesChanged, Session, SessionChanged, Ticked
 from skuld_py.node.life.identity import Start
 from skuld_py.node.life.start import note_damage
 from skuld_py.node.node import Node
@@ -253,7 +253,7 @@ class Process:
         events, self._inbox = self._inbox, []
         now_ms = self.clock.read(self._world.scheduler.now_ms)
         self.turns += 1
-        self.losses = self.connection.handed if self.connection is not None else 0
+        self.losses = self._losses_known(events)
         self._world.before_turn(self, events)
         try:
             turn = take_turn(machine, now_ms, events)
@@ -270,6 +270,12 @@ class Process:
         else:
             self._is_busy = True
             self._call_later(self._world.commit_ms(self), self._commit, turn.late)
+
+    def _losses_known(self, events: Sequence[Told]) -> int:
+        """How many losses of its session the process knew of when it made the wishes of a turn. One of which it
+        hears amid a turn counts from the next one on: what it wished before is of the life that was lost."""
+        known = self.connection.handed if self.connection is not None else 0
+        return known - events[1:].count(SessionChanged(Session.LOST))
 
     def heed(self, wishes: Sequence[Wish]) -> None:
         """Take note of whom there is to speak with, and to hear."""
