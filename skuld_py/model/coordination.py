@@ -13,9 +13,9 @@ What the shell owes when the connection breaks:
   anew what had stood; what had not stood yet it makes. All watches are armed again, checking existence. The
   machine waits for that word on the pulse before it announces or appends anything.
 - ``SessionChanged(LOST)`` when the session has ended. All of it is void: the pulse, the watches, and whatever is
-  outstanding; none of that is answered any more. So is what the machine asks for before it has taken this event,
-  if the shell knew of the loss earlier. The next CONNECTED is a new session, in which the machine says anew what
-  it wants.
+  outstanding; none of that is answered any more. The next CONNECTED is a new session, in which the machine says
+  anew what it wants. A wish that the machine makes before it has taken LOST is void, too, if it comes before the
+  shell says that CONNECTED. A later one is carried out in the new session: the shell cannot tell it apart.
 """
 
 from __future__ import annotations

@@ -8,29 +8,15 @@ the membership announces is the next that the node is told, in the same step and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import get_args
 
 from skuld_py.cluster.member.membership import Membership
-from skuld_py.model.coordination import Announce, CoordinationEvent
-from skuld_py.model.events import (
-    Computed,
-    Effect,
-    Event,
-    MembersChanged,
-    NodesChanged,
-    Received,
-    SessionChanged,
-    Ticked,
-)
-from skuld_py.model.messages.decisions import DECISION_MESSAGES
-from skuld_py.model.messages.membership import COORDINATION_MESSAGES
+from skuld_py.model.coordination import Announce
+from skuld_py.model.events import Effect, Event, MembersChanged, NodesChanged, SessionChanged, Ticked
 from skuld_py.node.process import Process, Told, Wish
 from skuld_py.node.turn import Machine
 
 NEWS_AT_ONCE = "L3 what the membership announces is told to its node in the same step, before anything else"
 _HEARD = frozenset((MembersChanged, NodesChanged, SessionChanged, Ticked))
-_FOR_THE_MEMBERSHIP: frozenset[type] = frozenset(
-    (SessionChanged, Computed, *get_args(CoordinationEvent), *COORDINATION_MESSAGES, *DECISION_MESSAGES))
 
 
 class Ear:
@@ -61,8 +47,7 @@ class Hearing:
     def step(self, now_ms: int, event: Told) -> Sequence[Wish]:
         """Let the process take an event."""
         wishes = self._step(now_ms, event)
-        kind = type(event.message) if type(event) is Received else type(event)
-        if self._ear.told or kind in _FOR_THE_MEMBERSHIP:
+        if self._ear.told or Announce in map(type, wishes):
             self._compare(event, wishes)
         return wishes
 

@@ -1,1 +1,1 @@
-"""Who works on a task: claims are granted, renewed, ended, and lapse."""
+"""Claims on tasks: how they are granted, renewed, ended, and lapse."""

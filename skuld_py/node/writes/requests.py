@@ -76,14 +76,14 @@ class WriteRequests:
     def _write(self, now_ms: int, origin: Origin, w: int, batches: Sequence[m.TaskBatch],
                named: Mapping[bytes, Named] | None = None, duplicates: Sequence[int] = (),
                groups: Mapping[int, Sequence[int]] | None = None) -> WriteOperation:
-        """``groups``: the indexes of the ids by partition, of one batch, when they are known."""
+        """``groups``: the indexes of all ids by partition, when they are known."""
         parts: dict[int, list[m.TaskBatch]] = {}
         sizes: dict[int, int] = {}
+        known = groups if len(batches) == 1 else None
         for batch in batches:
-            if groups is None or len(batches) > 1:
-                groups = ids.group(batch.ids, self._node.parameters.partitions)
-            for partition, indexes in groups.items():
-                part = batch if len(groups) == 1 else part_of(batch, ids.split(batch.ids), indexes)
+            found = known or ids.group(batch.ids, self._node.parameters.partitions)
+            for partition, indexes in found.items():
+                part = batch if len(found) == 1 else part_of(batch, ids.split(batch.ids), indexes)
                 parts.setdefault(partition, []).append(part)
                 sizes[partition] = sizes.get(partition, 0) + len(indexes)
 
