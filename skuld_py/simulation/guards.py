@@ -111,8 +111,9 @@ class Guards:
         """Of which partitions a node's memory was in doubt when its turn began."""
         self._pages: dict[tuple[str, str, int, int, bytes], m.PushClaims] = {}
         self._sources: dict[tuple[str, str, int, int], dict[str, dict[tuple[str, bytes], bytes]]] = {}
-        self._proposed: dict[tuple[str, str, int], tuple[m.Grant, list[bytes | None]]] = {}
-        """Claims that a follower was asked to record, and what it knew of their tasks when that turn began."""
+        self._proposed: dict[tuple[str, str, int, int], tuple[m.Grant, list[bytes | None]]] = {}
+        """Claims that a follower was asked to record, by who asked, the number of the request and the partition, and
+        what it knew of their tasks when that turn began."""
         self._reads: dict[Where, list[int]] = {}
         self._led: dict[Where, None] = {}
         """Which partitions a node has led by a document; of these it reports to itself, unseen."""
@@ -309,14 +310,14 @@ class Guards:
 
     def _on_grant(self, name: str, leader: str, grant: m.Grant) -> None:
         prefix, store = tables.prefix_of(grant.partition), self._processes[name].store
-        self._proposed[name, leader, grant.request] = grant, [
+        self._proposed[name, leader, grant.request, grant.partition] = grant, [
             store.committed("history", prefix + task_id) for task_id in split(grant.ids)]
 
     def _granted(self, name: str, leader: str, told: m.Granted) -> None:
         """What a follower knew before its turn and after it, it knew when it agreed; in between a claim may have
         been released, or a task have ended."""
         self._record(name, leader, told)
-        grant, records = self._proposed.pop((name, leader, told.request), (None, []))
+        grant, records = self._proposed.pop((name, leader, told.request, told.partition), (None, []))
         if grant is None or not told.is_accepted:
             return
         prefix, store = tables.prefix_of(grant.partition), self._processes[name].store

@@ -144,6 +144,17 @@ def test_a_follower_objects_to_claims_of_what_it_knows_better(known: bytes, veto
     assert (rules.FOLLOWERS_OBJECT in stage.broken) is is_broken
 
 
+def test_grants_of_several_partitions_in_one_request_are_told_apart() -> None:
+    stage = Stage().store("n2", "history", KEY, LATER)
+    stage.send("n1", "n2", m.Grant(1, 0, 1, 8, 1_000, 2_000, "w", "q", TASK, b""))
+    stage.send("n1", "n2", m.Grant(1, 3, 1, 8, 1_000, 2_000, "w", "q", TASK, b""))
+    stage.send("n2", "n1", m.Granted(1, 3, 1, is_accepted=True, vetoed=b""))
+    assert rules.FOLLOWERS_OBJECT not in stage.broken, "of that partition nothing is known"
+
+    stage.send("n2", "n1", m.Granted(1, 0, 1, is_accepted=True, vetoed=b""))
+    assert rules.FOLLOWERS_OBJECT in stage.broken
+
+
 def test_a_follower_may_learn_in_the_same_turn_that_it_need_not_object() -> None:
     stage = Stage().store("n2", "history", KEY, HELD)
     stage.send("n1", "n2", m.Grant(1, 0, 1, 8, 1_000, 2_000, "w", "q", TASK, b""))

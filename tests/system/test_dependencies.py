@@ -16,14 +16,14 @@ PARTITIONS = 8
 
 
 def two_apart(client: Client) -> tuple[TaskId, TaskId]:
-    """Ids of two partitions that different nodes lead."""
+    """Ids of two partitions, which different nodes lead unless one node leads all."""
     leaders = [row.leader for row in client.status().partitions]
     first = client.new_ids(1)[0]
-    led = leaders[partition_of(first, PARTITIONS)]
-    while True:
-        then = client.new_ids(1)[0]
-        if leaders[partition_of(then, PARTITIONS)] != led:
-            return first, then
+    at = partition_of(first, PARTITIONS)
+    elsewhere = [each for each in range(PARTITIONS) if leaders[each] != leaders[at]]
+    wanted = elsewhere or [each for each in range(PARTITIONS) if each != at]
+    return first, next(then for then in iter(lambda: client.new_ids(1)[0], None)
+                       if partition_of(then, PARTITIONS) in wanted)
 
 
 def test_a_dependent_is_let_go_although_the_leader_of_what_it_needs_is_killed(cluster: LocalCluster) -> None:
