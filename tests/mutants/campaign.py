@@ -14,6 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 import attrs
 
 from mutants.mutant import Mutant, Rotten
+from mutants.source import Source
 from mutants.workshop import Broken, Catch, Workshop
 from skuld_py.simulation.profiles import PROFILES
 
@@ -68,7 +69,8 @@ class Campaign:
     def prepare(self) -> None:
         """See that every mutant fits and its tests pass without it; raises ``Rotten``, ``Broken``."""
         with self.workshop.copy() as scratch:
-            problems = [problem for mutant in self.mutants for problem in mutant.problems(scratch)]
+            source = Source(scratch)
+            problems = [problem for mutant in self.mutants for problem in mutant.problems(source)]
             if problems:
                 raise Rotten("\n".join(problems))
             for runner in sorted({mutant.runner for mutant in self.mutants}):
@@ -98,7 +100,7 @@ class Campaign:
         begun = time.monotonic()
         seeds = min(mutant.seeds, self.seeds_max)
         with self.workshop.copy() as scratch:
-            mutant.apply(scratch)
+            mutant.apply(Source(scratch))
             catch, played = Catch(), 0
             if mutant.name in self.pairs:
                 catch = self.workshop.explore(scratch, (self.pairs[mutant.name],))

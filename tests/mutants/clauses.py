@@ -30,7 +30,8 @@ def mutants(top: Path) -> list[Mutant]:
 
 
 def mutants_of(file: str, source: str) -> Iterator[Mutant]:
-    """The mutants of one file."""
+    """The mutants of one file; each writes it whole, for the same condition may stand in it twice."""
+    place = file.removesuffix(".py").replace("/", ".")
     for function in ast.walk(ast.parse(source)):
         if not isinstance(function, ast.FunctionDef):
             continue
@@ -38,7 +39,7 @@ def mutants_of(file: str, source: str) -> Iterator[Mutant]:
             if _owner(function, node):
                 changed = _replace(source, node, text)
                 name = f"{Path(file).stem}:{node.lineno}:{node.col_offset} {what}"
-                yield Mutant(name, f"{function.name}: {what}", (Edit(file, source, changed),), "", SUITE, 0,
+                yield Mutant(name, f"{function.name}: {what}", (Edit(place, source, changed),), "", SUITE, 0,
                              runner="mutants.suite")
 
 

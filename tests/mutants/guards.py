@@ -20,10 +20,6 @@ from skuld_py.simulation.guards import (
     VOTES_COUNT,
 )
 
-VNODE, ELECTION, CANDIDACY, MOVING = (
-    f"{name}.py" for name in ("partition/vnode", "partition/leadership/election", "partition/candidacy",
-                              "node/copies/moves"))
-MESSAGES = "model/messages/elections.py"
 FORGETFUL = ("--profile", "amnesia")
 KEPT = '    """The page pushed is fsynced; the next one starts behind ``next``, if there is one."""\n'
 SYNCED = '    """The sender holds, fsynced, all that the voters named held when they had voted."""\n'
@@ -42,55 +38,57 @@ def hidden(name: str, rule: str, guard: str, *edits: tuple[str, str, str], tests
 
 MUTANTS: tuple[Mutant, ...] = (
     hidden("stale-vote-counts", "a vote for another epoch counts for this one", VOTES_COUNT, (
-        ELECTION, "(Phase.TRYING if vote.is_trial else Phase.VOTING) or vote.epoch != self.epoch:",
+        "Election.on_vote", "(Phase.TRYING if vote.is_trial else Phase.VOTING) or vote.epoch != self.epoch:",
         "(Phase.TRYING if vote.is_trial else Phase.VOTING):")),
     hidden("stale-page-counts", "claims of another epoch count as read", CLAIMS_ARE_READ, (
-        ELECTION, "        if self.phase is not Phase.PULLING or page.epoch != self.epoch:\n",
+        "Election.on_page", "        if self.phase is not Phase.PULLING or page.epoch != self.epoch:\n",
         "        if self.phase is not Phase.PULLING:\n"), (
-        CANDIDACY, "        if self._election.phase is not Phase.PULLING or page.epoch != self._election.epoch:\n",
+        "Candidacy.on_page",
+        "        if self._election.phase is not Phase.PULLING or page.epoch != self._election.epoch:\n",
         "        if self._election.phase is not Phase.PULLING:\n")),
     hidden("stale-word-of-a-member-counts", "a new member that filled for another epoch counts for this one",
            MEMBERS_HAVE_FILLED, (
-               ELECTION, "        if self.phase is Phase.SYNCING and epoch == self.epoch:\n",
+               "Election.on_synced", "        if self.phase is Phase.SYNCING and epoch == self.epoch:\n",
                "        if self.phase is Phase.SYNCING:\n"), seeds=200),
     hidden("stale-confirmation-counts", "claims kept for another epoch count as kept", CLAIMS_ARE_KEPT, (
-        ELECTION, "        if self.phase is not Phase.PUSHING or kept.epoch != self.epoch:\n",
+        "Election.on_kept", "        if self.phase is not Phase.PUSHING or kept.epoch != self.epoch:\n",
         "        if self.phase is not Phase.PUSHING:\n")),
     hidden("verdict-of-another-write-counts", "the verdict on any swap settles a candidacy", LEADS_BY_DOCUMENT, (
-        ELECTION, "        if self.phase is not Phase.SWAPPING or event.write_id != self._write_id:\n",
+        "Election.on_swapped",
+        "        if self.phase is not Phase.SWAPPING or event.write_id != self._write_id:\n",
         "        if self.phase is not Phase.SWAPPING:\n"), tests=(
             "tests/partition/test_election.py::"
             "test_a_won_swap_leads_a_lost_one_does_not_and_one_of_another_candidacy_is_nothing",)),
     hidden("pull-answered-for-an-older-vote", "claims are handed to whoever once had the vote",
            HANDED_TO_ITS_CANDIDATE, (
-               VNODE, TO_ITS_CANDIDATE + HANDED,
+               "Vnode.on_pull", TO_ITS_CANDIDATE + HANDED,
                "        if not self.is_trusted or request.epoch > self.promise.epoch:\n"
                "            return None\n" + HANDED)),
     hidden("claims-from-anybody-at-large", "claims are read from a replica that has promised another epoch",
-           HANDED_TO_ITS_CANDIDATE, (VNODE, TO_ITS_CANDIDATE + HANDED, HANDED)),
+           HANDED_TO_ITS_CANDIDATE, ("Vnode.on_pull", TO_ITS_CANDIDATE + HANDED, HANDED)),
     hidden("push-accepted-by-epoch-alone", "claims are kept for a candidate that has not the vote",
            HANDED_TO_ITS_CANDIDATE, (
-               VNODE, TO_ITS_CANDIDATE + TAKEN,
+               "Vnode.on_push", TO_ITS_CANDIDATE + TAKEN,
                "        if not self.is_trusted or self.promise.epoch != request.epoch:\n"
                "            return None\n" + TAKEN), tests=(
                    "tests/partition/test_vnode.py::"
                    "test_claims_are_kept_for_the_candidate_promised_and_nobody_else",)),
     hidden("claims-to-anybody-at-large", "claims pushed by a candidate of an older epoch are confirmed",
-           HANDED_TO_ITS_CANDIDATE, (VNODE, TO_ITS_CANDIDATE + TAKEN, TAKEN)),
+           HANDED_TO_ITS_CANDIDATE, ("Vnode.on_push", TO_ITS_CANDIDATE + TAKEN, TAKEN)),
     hidden("confirmed-before-the-commit", "claims are confirmed before they are stored", KEPT_IS_FSYNCED, (
-        MESSAGES, KEPT, KEPT + "\n    is_promise = False\n")),
+        "ClaimsKept", KEPT, KEPT + "\n    is_promise = False\n")),
     hidden("filled-before-the-commit", "a new member says that it has filled before all of it is stored",
-           FILLED_IS_FULL, (MESSAGES, SYNCED, SYNCED + "\n    is_promise = False\n"), seeds=200),
+           FILLED_IS_FULL, ("Synced", SYNCED, SYNCED + "\n    is_promise = False\n"), seeds=200),
     hidden("filled-by-one-source", "a new member fills from one of the voters it was told", FILLED_IS_FULL, (
-        MOVING, "            if all(name in sync.through for name in sync.sources):\n",
+        "Moves.on_pass", "            if all(name in sync.through for name in sync.sources):\n",
         "            if sync.through:\n"), seeds=200),
     hidden("document-read-without-sync", "a node takes what its ZooKeeper server shows, which may be behind",
            READ_IS_FRESH, (
-               "node/leadership/consultation.py",
+               "steps_of",
                 "        return Step.SYNC, Step.GET\n", "        return (Step.GET,)\n"),
            options=()),
     hidden("suspect-adopts-the-lowest-promise", "a suspect adopts the lowest promise that it was told",
            FILLED_PROMISE, (
-               MOVING, "vnode.trust(now_ms, max(job.promised[name] for name in told))",
+               "Moves._finish", "vnode.trust(now_ms, max(job.promised[name] for name in told))",
                "vnode.trust(now_ms, min(job.promised[name] for name in told))"), seeds=200),
 )

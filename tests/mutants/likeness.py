@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-MEMORY = "testing/memory.py"
+MEMORY = "testing.memory"
 LIKENESS = "tests/testing/test_likeness.py::"
 
 
@@ -13,15 +13,16 @@ def _unlike(name: str, rule: str, old: str, new: str, test: str) -> Mutant:
 
 
 MUTANTS: tuple[Mutant, ...] = (
-    mutant("memory-settles-later", "what a call leaves due happens in memory at the next one", "testing/memory.py",
+    mutant("memory-settles-later", "what a call leaves due happens in memory at the next one",
+           "MemoryCluster._once",
            "        self._node.settle()\n", "", "A3",
            "tests/testing/test_views.py::"
            "test_a_task_that_is_released_after_its_end_is_dead_at_once_in_every_view", seeds=0),
-    mutant("ids-without-number", "a call makes ids until the memory is full", "client/enqueueing.py",
+    mutant("ids-without-number", "a call makes ids until the memory is full", "Enqueueing.new_ids",
            "if type(count) is not int or not 0 <= count <= IDS_MAX:", "if type(count) is not int or count < 0:",
            "A2", "tests/testing/test_likeness.py::test_so_many_ids_are_made_by_one_call_and_no_more", seeds=0),
     mutant("owners-counted-behind-names", "a node ends of more owners than there are, asked for under a name",
-           "node/writes/requests.py", "        w = self._admission.owners(message.w)  # here",
+           "WriteRequests._enqueue", "        w = self._admission.owners(message.w)  # here",
            "        w = message.w  # here", "A2",
            "tests/node/test_asking.py::test_it_is_refused_by_name_and_nothing_is_sent_or_stored", seeds=0),
     _unlike("never-closed", "a client in memory goes on when it is closed",
@@ -58,7 +59,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "        raise Refused(problem.code, problem.message) from None\n", "        raise\n",
             "test_what_is_refused_as_malformed_is_refused_alike"),
     mutant("memory-is-busy", "in memory a call is refused that a cluster has time for a moment later",
-           "testing/memory.py", 'answer.code == "busy" and', "False and", "O3",
+           "MemoryCluster.ask", 'answer.code == "busy" and', "False and", "O3",
            "tests/testing/test_likeness.py::"
            "test_what_is_too_much_at_once_is_asked_again_until_there_is_time_for_it", seeds=0),
 )

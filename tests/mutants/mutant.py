@@ -1,15 +1,14 @@
 """A rule broken on purpose: a change of the source, and how it must be noticed.
 
-A mutant is data. Its old text must stand in its file exactly once; when the code moves on, the mutant
-fails loudly instead of quietly changing nothing.
+A mutant is data. It points at a place and at a pattern, which must stand there exactly once (``mutants.source``);
+when the code moves on, the mutant fails loudly instead of quietly changing nothing.
 """
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
-
 import attrs
+
+from mutants.source import Source
 
 
 class Rotten(Exception):
@@ -18,32 +17,21 @@ class Rotten(Exception):
 
 @attrs.frozen
 class Edit:
-    """``old`` becomes ``new`` in a file of the package."""
+    """``old`` becomes ``new`` in a place of the package."""
 
-    file: str
+    place: str
     old: str
     new: str
 
-    def problem(self, top: Path) -> str:
+    def problem(self, source: Source) -> str:
         """Why it does not fit, or nothing."""
-        path = top / "skuld_py" / self.file
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-        if self.old == self.new:
-            return f"{self.file}: it changes nothing"
-        if text.count(self.old) != 1:
-            return f"{self.file}: the text stands there {text.count(self.old)} times, not once: {self.old!r}"
-        try:
-            ast.parse(text.replace(self.old, self.new))
-        except SyntaxError as problem:
-            return f"{self.file}: what comes of it is no Python: {problem}"
-        return ""
+        return source.problem(self.place, self.old, self.new)
 
-    def apply(self, top: Path) -> None:
+    def apply(self, source: Source) -> None:
         """Change the file; raises ``Rotten``."""
-        if problem := self.problem(top):
+        if problem := self.problem(source):
             raise Rotten(problem)
-        path = top / "skuld_py" / self.file
-        path.write_text(path.read_text(encoding="utf-8").replace(self.old, self.new), encoding="utf-8")
+        source.change(self.place, self.old, self.new)
 
 
 @attrs.frozen
@@ -66,17 +54,17 @@ class Mutant:
     runner: str = "pytest"
     guard: str = ""
 
-    def problems(self, top: Path) -> list[str]:
-        """Why it does not fit the source under ``top``."""
-        return [f"{self.name}: {problem}" for edit in self.edits if (problem := edit.problem(top))]
+    def problems(self, source: Source) -> list[str]:
+        """Why it does not fit."""
+        return [f"{self.name}: {problem}" for edit in self.edits if (problem := edit.problem(source))]
 
-    def apply(self, top: Path) -> None:
+    def apply(self, source: Source) -> None:
         """Break the rule in a copy; raises ``Rotten``."""
         for edit in self.edits:
-            edit.apply(top)
+            edit.apply(source)
 
 
-def mutant(name: str, rule: str, file: str, old: str, new: str, invariant: str, *tests: str, seeds: int = 100,
+def mutant(name: str, rule: str, place: str, old: str, new: str, invariant: str, *tests: str, seeds: int = 100,
            options: tuple[str, ...] = (), guard: str = "") -> Mutant:
     """A mutant of one edit."""
-    return Mutant(name, rule, (Edit(file, old, new),), invariant, tests, seeds, options, guard=guard)
+    return Mutant(name, rule, (Edit(place, old, new),), invariant, tests, seeds, options, guard=guard)

@@ -16,6 +16,7 @@ import pytest
 from mutants import __main__ as command
 from mutants import clauses, small, suite
 from mutants.mutant import Mutant, mutant
+from mutants.source import Source
 from mutants.workshop import TOP
 from skuld_py.simulation.small.scenarios import PAIRS
 
@@ -48,11 +49,11 @@ TEST = "from skuld_py.rules import ORDER\n\n\ndef test_order() -> None:\n    ass
 
 
 def toy(rule: str, *tests: str, seeds: int = 10, invariant: str = "C1") -> Mutant:
-    return mutant(f"{rule.lower()}-broken", f"{rule} is broken", "rules.py", f'{rule} = "kept"',
+    return mutant(f"{rule.lower()}-broken", f"{rule} is broken", "rules", f'{rule} = "kept"',
                   f'{rule} = "broken"', invariant, *tests, seeds=seeds)
 
 
-STILL = mutant("stands-still", "never ends", "rules.py", 'SPEED = "fast"', 'SPEED = "still"', "C1")
+STILL = mutant("stands-still", "never ends", "rules", 'SPEED = "fast"', 'SPEED = "still"', "C1")
 ORDER = "tests/test_order.py::test_order"
 
 
@@ -76,7 +77,9 @@ def run(tree: Path, *listed: Mutant, words: tuple[str, ...] = ()) -> int:
 
 
 def test_every_mutant_fits_the_source() -> None:
-    assert [problem for each in command.LISTED for problem in each.problems(TOP)] == []
+    source = Source(TOP)
+
+    assert [problem for each in command.LISTED for problem in each.problems(source)] == []
 
 
 def test_mutants_are_many_each_with_a_name_a_rule_and_a_way_to_be_seen() -> None:
@@ -92,6 +95,67 @@ def test_the_tests_that_mutants_name_exist() -> None:
             file, _, name = test.partition("::")
             text = (TOP / file).read_text()
             assert not name or f"def {name.partition('[')[0]}(" in text, (each.name, test)
+
+
+# -- where they point --------------------------------------------------------------------------------
+
+TWO_OF_A_NAME = """
+class Leader:
+    limit = 3
+
+    @property
+    def epoch(self) -> int:
+        return self._epoch
+
+    @epoch.setter
+    def epoch(self, value: int) -> None:
+        self._epoch = value
+
+    def grant(self, heads: list[int]) -> list[int]:
+        return [head
+                for head in heads]
+
+
+def grant(heads: list[int]) -> list[int]:
+    return [head for head in heads]
+"""
+
+
+@pytest.fixture
+def source(tree: Path) -> Source:
+    """A file with names that stand in it twice, and another that holds some of them."""
+    for name, text in (("leading", TWO_OF_A_NAME), ("following", "class Follower:\n    limit = 3\n")):
+        (tree / "skuld_py" / f"{name}.py").write_text(text)
+    return Source(tree)
+
+
+@pytest.mark.parametrize(("place", "old", "new", "line"), [
+    ("Leader.grant", "[head for head in heads]", "heads", "        return heads\n"),
+    ("leading.grant", "[head for head in heads]", "heads", "    return heads\n"),
+    ("Leader.limit", "3", "4", "    limit = 4\n"),
+    ("Leader.epoch.setter", "        self._epoch = value\n", "        pass\n", "        pass\n"),
+    ("Leader.epoch", "return self._epoch", "return 0", "        return 0\n")])
+def test_a_place_is_found_by_the_end_of_its_name_and_a_pattern_however_its_lines_are_broken(
+        tree: Path, source: Source, place: str, old: str, new: str, line: str) -> None:
+    assert source.problem(place, old, new) == ""
+    source.change(place, old, new)
+
+    changed = (tree / "skuld_py" / "leading.py").read_text()
+    assert line in changed and compile(changed, "leading.py", "exec")
+
+
+@pytest.mark.parametrize(("place", "problem"), [
+    ("grant", "there are 2 such places"), ("limit", "there are 2 such places"),
+    ("Leader.deny", "there are 0 such places"), ("leading", "the pattern stands there 2 times")])
+def test_a_place_or_a_pattern_that_is_not_one_is_told(source: Source, place: str, problem: str) -> None:
+    assert problem in source.problem(place, "[head for head in heads]", "heads")
+
+
+def test_a_file_may_be_moved_without_a_mutant_taking_notice(tree: Path, source: Source) -> None:
+    (tree / "skuld_py" / "simulation" / "leading.py").write_text((tree / "skuld_py" / "leading.py").read_text())
+    (tree / "skuld_py" / "leading.py").unlink()
+
+    assert Source(tree).problem("Leader.grant", "[head for head in heads]", "heads") == ""
 
 
 # -- the campaign ------------------------------------------------------------------------------------
@@ -155,14 +219,14 @@ def test_a_mutant_that_does_not_end_is_a_survivor(tree: Path, capsys: pytest.Cap
                                           ("SYNTAX = 1", "SYNTAX = 1"), ("SYNTAX = 1", "SYNTAX = ")])
 def test_a_mutant_that_does_not_fit_stops_everything(tree: Path, capsys: pytest.CaptureFixture[str], old: str,
                                                      new: str) -> None:
-    rotten = mutant("rotten", "nothing", "rules.py", old, new, "C1")
+    rotten = mutant("rotten", "nothing", "rules", old, new, "C1")
 
     assert run(tree, toy("CLAIMS"), rotten) == 3
-    assert "Rotten: rotten: rules.py" in capsys.readouterr().err
+    assert "Rotten: rotten: rules" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("broken", [
-    mutant("dead", "nothing runs", "rules.py", "SYNTAX = 1", "SYNTAX = nothing", "C1"),
+    mutant("dead", "nothing runs", "rules", "SYNTAX = 1", "SYNTAX = nothing", "C1"),
     toy("ORDER", "tests/test_order.py::test_nothing"), toy("ORDER", "tests/test_no_file.py")])
 def test_what_does_not_run_is_no_kill(tree: Path, capsys: pytest.CaptureFixture[str], broken: Mutant) -> None:
     assert run(tree, broken) == 3
