@@ -112,8 +112,8 @@ class Guards:
         self._pages: dict[tuple[str, str, int, int, bytes], m.PushClaims] = {}
         self._sources: dict[tuple[str, str, int, int], dict[str, dict[tuple[str, bytes], bytes]]] = {}
         self._proposed: dict[tuple[str, str, int, int], tuple[m.Grant, list[bytes | None]]] = {}
-        """Claims that a follower was asked to record, by who asked, the number of the request and the partition, and
-        what it knew of their tasks when that turn began."""
+        """Claims that a follower was asked to record, and what it knew of their tasks when that turn began: by who
+        asked whom, the number of the request and the partition."""
         self._reads: dict[Where, list[int]] = {}
         self._led: dict[Where, None] = {}
         """Which partitions a node has led by a document; of these it reports to itself, unseen."""
