@@ -117,13 +117,14 @@ def scripted(script: Script, *, is_open: bool = True) -> Iterator[Scripted]:
 
 
 @contextmanager
-def node_in_memory() -> Iterator[str]:
-    """A real node of a cluster of one, at this address, by the real clock."""
+def node_in_memory(is_open: threading.Event | None = None) -> Iterator[str]:
+    """A real node of a cluster of one, at this address, by the real clock. While ``is_open`` is not set, its answers
+    are kept."""
     door = Door()
     node = SingleNode(wall_ms(), Member(door.address, "127.0.0.1", door.port, "boot", "data"))
 
     def answer() -> None:
-        for client, message in node.answers():
+        for client, message in node.answers() if is_open is None or is_open.is_set() else ():
             door.say(client, message)
 
     def serve(client: bytes, message: m.Message) -> None:
