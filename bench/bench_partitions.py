@@ -194,7 +194,7 @@ class World:
         """Whether each partition is led by its first owner, over its owners, and all data is where it belongs."""
         return len(self.documents) == self.parameters.partitions and all(
             document.leader == owners[0] and sorted(document.cohort) == sorted(owners)
-            and self.seats[owners[0]].node.vnodes[partition].is_leading
+            and self.seats[owners[0]].node.view.vnodes[partition].is_leading
             for partition, owners in enumerate(self._owners)
             for _, document in [self.documents[partition]])
 

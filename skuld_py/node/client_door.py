@@ -9,8 +9,8 @@ from typing import Any
 
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
-from skuld_py.node.operations.household import Household
-from skuld_py.node.operations.operation import Origin
+from skuld_py.node.operations.operation import Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.requests import Asked
 
 OF_HOLDERS = (m.Renew, m.Complete, m.Conclude)
@@ -24,8 +24,9 @@ OF_ONLOOKERS = (m.Greet, m.Describe)
 class ClientDoor:
     """The clients' door of one node, with the requests of its features."""
 
-    def __init__(self, node: Household, asked: Asked) -> None:
-        self._node = node
+    def __init__(self, operations: Operations, asked: Asked) -> None:
+        self._view = operations.view
+        self._outbox = operations.outbox
         self._asked = asked
 
     def serve(self, now_ms: int, client: bytes, message: Any, open_operations: int, behind_ms: int) -> None:
@@ -36,18 +37,18 @@ class ClientDoor:
             self._check_load(message, open_operations, behind_ms)
             operation = self._asked[type(message)](now_ms, origin, message)
         except Refused as refusal:
-            self._node.reply(origin, m.Failed(origin.request, refusal.code, refusal.message, True))
+            self._outbox.reply(origin, m.Failed(origin.request, refusal.code, refusal.message, True))
             return
         if operation is not None:
-            self._node.start(operation, now_ms)
+            operation.start(now_ms)
 
     def _check_load(self, message: m.Message, open_operations: int, behind_ms: int) -> None:
         """Refuse what is too much. A node that is behind and takes on more answers nobody: its answers come late
         and are asked for again. To refuse costs it next to nothing."""
-        limits, is_of_holder = self._node.limits, isinstance(message, OF_HOLDERS)
+        limits, is_of_holder = self._view.limits, isinstance(message, OF_HOLDERS)
         if open_operations >= limits.requests - (0 if is_of_holder else limits.holders_requests):
             raise Refused("busy", "this node has too many open requests; wait and try again")
-        if (behind_ms > self._node.timing.behind_ms * (HOLDERS_PATIENCE if is_of_holder else 1)
+        if (behind_ms > self._view.timing.behind_ms * (HOLDERS_PATIENCE if is_of_holder else 1)
                 and not isinstance(message, OF_ONLOOKERS)):
             raise Refused("busy", f"this node is {behind_ms / 1000:.1f} s behind with what it has to do; wait and"
                           " try again")

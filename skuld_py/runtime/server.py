@@ -184,8 +184,8 @@ class Server:
         node = Node(me=me, parameters=self._parameters, store=self._store,
                     jitter_ms=lambda most: jitter.randint(0, most), nonce=secrets.randbits(32),
                     almanac=next_tick, retention=self._retention)
-        node.bulletin.on_doubt = partial(log_doubt, self._address.name)
-        for key, reason in node.settings.ignored.items():
+        node.view.bulletin.on_doubt = partial(log_doubt, self._address.name)
+        for key, reason in node.view.settings.ignored.items():
             _log.error("node %s leaves out the setting stored under %r: %s; set it again", self._address.name, key,
                        reason)
         membership = Membership(me, lambda: self._lives.next(secrets.randbits(32)),

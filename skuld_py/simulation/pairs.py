@@ -25,7 +25,7 @@ class Pairs:
         """A message arrives."""
         partition: int | None = getattr(message, "partition", None)
         if partition is not None and receiver.node is not None:
-            vnode = receiver.node.vnodes[partition]
+            vnode = receiver.node.view.vnodes[partition]
             self.counts[type(message).__name__, _stand(message, vnode), *_state(vnode)] += 1
 
     @property

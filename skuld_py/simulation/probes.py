@@ -226,7 +226,7 @@ class Probes:
         node = self._scene.processes[candidate].node
         if node is None:
             return False
-        election = node.vnodes[message.partition].election
+        election = node.view.vnodes[message.partition].election
         return election.phase is phase and election.epoch != message.epoch
 
     def _on_page(self, now_ms: int, voter: str, candidate: str, page: m.ClaimPage) -> None:
@@ -250,7 +250,7 @@ class Probes:
         node = self._scene.processes[voter].node
         if node is None:
             return False
-        vnode = node.vnodes[message.partition]
+        vnode = node.view.vnodes[message.partition]
         return bool(vnode.suspicion) and vnode.has_read and vnode.promise == Promise(message.epoch, candidate)
 
     def _on_push(self, now_ms: int, candidate: str, voter: str, page: m.PushClaims) -> None:

@@ -21,7 +21,7 @@ def trees_follow_records(nodes: Mapping[str, Node]) -> Finding:
     """[V2] Each tree equals one drafted now, and no draft during the run disagreed with its tree."""
     count, broken = 0, []
     for name, node in nodes.items():
-        for vnode in node.vnodes:
+        for vnode in node.view.vnodes:
             tree = vnode.replica.tree
             count += tree.is_built and not vnode.replica.is_empty()
             if tree.corrections:

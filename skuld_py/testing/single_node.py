@@ -68,7 +68,7 @@ class SingleNode:
         for event in (SessionChanged(Session.CONNECTED), NodesChanged((me.name,)), MembersChanged((me,))):
             self._give(event)
         self.pass_until(now_ms)
-        assert self._node.led(), "a node alone leads at once"
+        assert self._node.view.led(), "a node alone leads at once"
 
     def ask(self, client: bytes, message: Message) -> None:
         """Hand it a client's request; what it answers, now or later, is in ``answers``."""

@@ -118,8 +118,8 @@ def scripted(script: Script, *, is_open: bool = True) -> Iterator[Scripted]:
 
 @contextmanager
 def node_in_memory(is_open: threading.Event | None = None) -> Iterator[str]:
-    """A real node of a cluster of one, at this address, by the real clock. While ``is_open`` is not set, its answers
-    are kept."""
+    """A real node of a cluster of one, at this address, by the real clock. While ``is_open`` is not set, its
+    answers are kept."""
     door = Door()
     node = SingleNode(wall_ms(), Member(door.address, "127.0.0.1", door.port, "boot", "data"))
 

@@ -20,8 +20,8 @@ MUTANTS: tuple[Mutant, ...] = (
            "    if is_blocked:\n", "    if False:\n", "C13",
            DEPS + "test_a_task_whose_time_has_not_come_waits_for_that_as_well"),
     mutant("told-before-a-majority-knows", "an end is told that one copy alone may know", "SealOperation.begin",
-           "        self.host.start(AmendOperation(self.host, self.origin_of_parts, now_ms, {self._vnode: change}"
-           ",\n                                       m.Told(self.request)), now_ms)\n",
+           "        AmendOperation(self.operations, self.origin_of_parts, now_ms, {self._vnode: change},"
+           " m.Told(self.request)).start(now_ms)\n",
            "        self.on_reply(now_ms, '', m.Told(self.request))\n        assert change\n", "C13",
            DEPS + "test_a_completion_that_no_majority_knows_is_told_to_nobody", seeds=0),
     Mutant("failed-counts-as-done", "what failed lets everybody go", (
@@ -71,7 +71,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "self._telling.begin(now_ms, partition)\n", "pass\n", "C17",
            DEPS + "test_a_new_leader_tells_what_the_old_one_could_not"),
     mutant("told-once-only", "what could not be told is not told again", "DependencySide._tell",
-           "        turn.due_ms = now_ms if turn.after else now_ms + self._node.timing.resend_ms\n",
+           "        turn.due_ms = now_ms if turn.after else now_ms + self._view.timing.resend_ms\n",
            "        turn.due_ms = now_ms if turn.after else FOREVER_MS\n", "C17",
            DEPS + "test_what_could_not_be_told_is_told_somewhat_later"),
     mutant("second-death-not-told", "who was told of a failure is not told of the next one", "told_seq",

@@ -70,7 +70,7 @@ MUTANTS: tuple[Mutant, ...] = (
            MACHINES + "test_a_queue_may_allow_more_at_a_time_and_less_again", seeds=0),
     mutant("lane-veto-without-lesson", "who objects because it missed the end of a claim is not told",
            "GrantOperation._learn",
-           "            for part in in_messages(rows, self.host.limits):\n", "            for part in ():\n", "O3",
+           "            for part in in_messages(rows, self.view.limits):\n", "            for part in ():\n", "O3",
            MACHINES + "test_a_follower_that_missed_the_end_of_a_claim_is_told_when_it_objects", seeds=0),
     mutant("lane-veto-teaches-nothing", "a leader does not read the claims that fill a lane",
            "GrantOperation._note_vetoes",

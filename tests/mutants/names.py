@@ -35,7 +35,7 @@ MUTANTS: tuple[Mutant, ...] = (
            MACHINES + "test_of_two_at_the_same_time_the_one_that_no_majority_took_is_told", seeds=0),
     mutant("name-not-asked-for", "a later call by a clock that is behind rewrites what was acknowledged",
            "WriteRequests._enqueue",
-           "        Naming(then).begin(now_ms, self._node, origin, [*named], self._peek)\n",
+           "        Naming(then).begin(now_ms, self._operations, origin, [*named], self._peek)\n",
            "        then(now_ms, {})\n", "C18",
            MACHINES + "test_a_later_call_by_a_clock_that_is_behind_changes_nothing_and_is_told", seeds=60),
     mutant("no-more-copies", "what is there is not copied to as many nodes as are asked for",

@@ -130,7 +130,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "                vnode.note_leader(peer, row.epoch)\n"
              "                vnode.settle(now_ms, row.epoch, row.era, row.cohort)\n"),
     _seen_by(BELIEF + "test_an_answer_about_other_voters_seats_nobody", "answers-seat-voters",
-             "a cohort is believed from an answer about a task", "Node.learn",
+             "a cohort is believed from an answer about a task", "View.believes",
              "        return self.vnodes[row.partition].believes(",
              "        self.vnodes[row.partition].settle(0, row.era, row.era, row.cohort)\n"
              "        return self.vnodes[row.partition].believes("),

@@ -8,7 +8,7 @@ PROOFS = "tests/node/test_proving.py::"
 DRAWN = PROOFS + "test_a_key_is_drawn_while_nodes_run_and_claims_from_before_count_for_a_while"
 NEVER = PROOFS + "test_what_was_never_granted_does_nothing"
 AGAIN = PROOFS + "test_an_answer_is_known_again_as_a_whole_and_nothing_else_is"
-CHECK = "        self._node.notary.check(now_ms, message.ids, message.tokens, message.proofs)\n"
+CHECK = "        self._view.notary.check(now_ms, message.ids, message.tokens, message.proofs)\n"
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("complete-by-anybody", "a completion is stored under a token that nobody was granted",
@@ -48,14 +48,14 @@ MUTANTS: tuple[Mutant, ...] = (
            "C22", DRAWN, seeds=0),
     mutant("proofs-between-nodes", "nodes of the release before are sent a field that they cannot read",
            "_append.make",
-           "eras=eras_of(self._node, partitions), proofs=b\"\")", "eras=eras_of(self._node, partitions))", "C22",
+           "eras=eras_of(self._view, partitions), proofs=b\"\")", "eras=eras_of(self._view, partitions))", "C22",
            PROOFS + "test_proofs_go_to_who_claims_and_to_nobody_else", seeds=0),
     mutant("proofs-to-old-clients", "a client of the release before is sent a field that it cannot read",
            "ClaimOperation._with_proofs",
            "if self.wish.takes_proofs else granted.batches", "if True else granted.batches",
            "C22", DRAWN, seeds=0),
     mutant("old-client-holds", "a client that can complete nothing is given claims", "ClaimRequests._claim",
-           "if self._node.notary.demands(now_ms) and not message.takes_proofs:", "if False:", "C22",
+           "if self._view.notary.demands(now_ms) and not message.takes_proofs:", "if False:", "C22",
            PROOFS + "test_a_client_that_keeps_no_proofs_is_told_so_before_it_holds_anything", seeds=0),
     mutant("late-fields-always-travel", "the release before is sent what it does not know",
            "_without_defaults.dump_used",

@@ -45,8 +45,8 @@ MUTANTS: tuple[Mutant, ...] = (
            "            sure = [name for name in need.have]\n", "A3",
            READS + "test_what_one_copy_knows_is_given_to_a_majority_before_it_is_shown"),
     mutant("mended-unheard", "a copy that was sent what it lacks is taken to have it", "ReadOperation._mend",
-           "                self.host.start(mending, now_ms)\n",
-           "                self.host.start(mending, now_ms)\n"
+           "                mending.start(now_ms)\n",
+           "                mending.start(now_ms)\n"
            "                self._known[peer].update({row.id: row for row in rows})\n", "A3",
            READS + "test_nothing_is_shown_that_a_majority_could_not_be_given", seeds=0),
     mutant("min-seq-ignored", "less is shown than was seen before", "ReadOperation._look",
@@ -59,8 +59,8 @@ MUTANTS: tuple[Mutant, ...] = (
            "        if self._watch.watched:\n", "        if False:\n", "A3",
            WAITS + "test_who_waits_is_told_when_the_last_task_has_ended_and_not_before", seeds=0),
     mutant("word-left-too-late", "a keeper takes word only for tasks that it knows", "ReadRequests._interest",
-           "self._node.interests.add(now_ms, (peer, message.watcher), task_ids)",
-           "self._node.interests.add(now_ms, (peer, message.watcher), [row.id for row, _ in rows])", "A3",
+           "self._view.interests.add(now_ms, (peer, message.watcher), task_ids)",
+           "self._view.interests.add(now_ms, (peer, message.watcher), [row.id for row, _ in rows])", "A3",
            WAITS + "test_a_task_may_be_awaited_before_it_exists", seeds=0),
     mutant("lost-word-never-made-good", "a wait whose word is lost lasts to its end", "Watch._go_on",
            "(PACE_MS if self._stirred else LOOK_MS)", "(PACE_MS if self._stirred else 1 << 40)", "A3",

@@ -9,7 +9,7 @@ NODES = "tests/node/test_scheduling.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("tick-with-nonce", "a tick's task is named by the node that enqueues it, too", "Ticks._enqueue",
-           "plan.schedule.task(name, tick_ms)", 'plan.schedule.task(f"{name}-{self._node.me.name}", tick_ms)',
+           "plan.schedule.task(name, tick_ms)", 'plan.schedule.task(f"{name}-{self._view.me.name}", tick_ms)',
            "C20", NODES + "test_every_tick_from_the_definition_on_becomes_a_task_in_time"),
     mutant("tick-of-now", "a task is made for the moment at which it is enqueued", "Ticks._go_on",
            "                plan.owe(tick_ms)\n", "                plan.owe(now_ms)\n", "C20",
@@ -26,7 +26,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "                        if False]\n", "C20",
            NODES + "test_the_next_leader_goes_on_and_no_tick_is_there_twice"),
     mutant("schedules-without-a-home", "every node enqueues every tick", "Ticks._plan",
-           "        if schedule is None or home_of(name, self._node.parameters.partitions) not in self._led:\n",
+           "        if schedule is None or home_of(name, self._view.parameters.partitions) not in self._led:\n",
            "        if schedule is None:\n", "C20",
            NODES + "test_one_node_enqueues_though_all_know_the_schedule", seeds=0),
     mutant("all-missed-ticks", "every tick that was missed is made up for", "Plan.wanted",

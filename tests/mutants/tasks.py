@@ -35,7 +35,7 @@ MUTANTS: tuple[Mutant, ...] = (
            OUTCOMES + "test_a_leader_that_missed_the_cancelling_is_told_by_its_followers"),
     mutant("unknown-is-cancelled", "a task that is not there is cancelled, and killed when it comes",
            "WriteRequests._cancel",
-           "        return CancelOperation(self._node, origin, now_ms, task_ids, mark)\n",
+           "        return CancelOperation(self._operations, origin, now_ms, task_ids, mark)\n",
            "        return mark(now_ms)\n", "A2",
            OUTCOMES + "test_what_is_enqueued_where_an_unknown_task_was_to_be_cancelled_lives"),
     mutant("cancelled-in-part", "of many tasks the first are looked at before they are cancelled",

@@ -162,19 +162,19 @@ def test_what_has_ended_wakes_its_node_no_more() -> None:
     made = Machines()
     made.pass_time(2_000)
     node = made.nodes[made.names[0]]
-    made.ask(node.me.name, enqueue(made, [1]))
-    assert node.timers
+    made.ask(node.view.me.name, enqueue(made, [1]))
+    assert node.operations.timers
 
     made.pass_time(10)
-    assert not (node.timers or node._operations), "all have answered"
+    assert not (node.operations.timers or node.operations.open), "all have answered"
 
     made.is_lost = lambda message: isinstance(message, m.Kept)
-    made.ask(node.me.name, enqueue(made, [1]))
+    made.ask(node.view.me.name, enqueue(made, [1]))
     made.pass_time(10)
     made.is_lost = lambda message: False
-    assert len(node.timers) == 1
-    made.pass_time(node.timing.resend_ms + 10)
-    assert not (node.timers or node._operations), "all have answered when they were asked again"
+    assert len(node.operations.timers) == 1
+    made.pass_time(node.view.timing.resend_ms + 10)
+    assert not (node.operations.timers or node.operations.open), "all have answered when they were asked again"
 
 
 def test_timers_of_what_has_ended_are_not_kept_behind_one_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,16 +182,16 @@ def test_timers_of_what_has_ended_are_not_kept_behind_one_that_goes_on(monkeypat
     made = Machines()
     made.pass_time(2_000)
     node = made.nodes[made.names[0]]
-    made.ask(node.me.name, m.Claim(1, "idle", 1, 1_000, 60_000, "w"))
+    made.ask(node.view.me.name, m.Claim(1, "idle", 1, 1_000, 60_000, "w"))
     for _ in range(80):
-        made.ask(node.me.name, m.Claim(1, "q", 1, 1_000, 600_000, "w"))
+        made.ask(node.view.me.name, m.Claim(1, "q", 1, 1_000, 600_000, "w"))
         made.pass_time(10)
-        made.ask(node.me.name, enqueue(made, [1]))
+        made.ask(node.view.me.name, enqueue(made, [1]))
         made.pass_time(10)
 
     assert sum(isinstance(answer, m.Claimed) for answer in made.answers_to(b"client")) == 80
-    assert len(node._operations) == 1
-    assert len(node.timers) <= 20 + 4 * 2
+    assert len(node.operations.open) == 1
+    assert len(node.operations.timers) <= 20 + 4 * 2
 
 
 def test_what_the_end_of_a_turn_leaves_is_looked_at_at_once() -> None:
@@ -199,12 +199,12 @@ def test_what_the_end_of_a_turn_leaves_is_looked_at_at_once() -> None:
     made.pass_time(2_000)
     node = made.nodes[made.names[0]]
     assert node.deadline() > made.now_ms
-    node.vnodes[0].replica.filing.tally.add(b"q", State.WAITING, 1)
+    node.view.vnodes[0].replica.filing.tally.add(b"q", State.WAITING, 1)
     assert node.deadline() <= made.now_ms
 
-    made.give(node.me.name, Ticked())
-    assert not node.bulletin.touched
-    made.give(node.me.name, Ticked())
+    made.give(node.view.me.name, Ticked())
+    assert not node.view.bulletin.touched
+    made.give(node.view.me.name, Ticked())
     assert node.deadline() > made.now_ms, "the first told others of the queue's work in the second"
 
 

@@ -136,7 +136,7 @@ def test_lost_word_costs_time_and_nothing_else(machines: Machines) -> None:
     machines.pass_time(100)
     machines.is_lost = lambda message: isinstance(message, m.Stirred)
     node = machines.nodes[machines.names[1]]
-    node.interests.watchers.clear()
+    node.view.interests.watchers.clear()
     complete(machines, task_id, token)
     machines.pass_time(LOOK_MS // 2)
     assert told(machines) is None

@@ -33,7 +33,7 @@ def follower_of(machines: Machines) -> str:
 
 
 def vnodes(machines: Machines) -> list[Vnode]:
-    return [node.vnodes[0] for node in machines.nodes.values()]
+    return [node.view.vnodes[0] for node in machines.nodes.values()]
 
 
 def tell_all(machines: Machines, message: m.Message) -> None:
@@ -94,11 +94,11 @@ def test_it_is_enough_that_some_were_lied_to(led: Machines, victims: int) -> Non
 
 def test_a_leader_that_moves_its_partition_writes_which_epochs_are_spent(led: Machines) -> None:
     name = leader_of(led)
-    vnode = led.nodes[name].vnodes[0]
+    vnode = led.nodes[name].view.vnodes[0]
     document = led.documents[0][1]
     vnode.election._seen_epoch = document.epoch + EPOCHS_AHEAD
 
-    led.nodes[name].carry_out(led.nodes[name].candidacy(vnode)._open(
+    led.nodes[name]._outbox.carry_out(led.nodes[name].view.candidacy(vnode)._open(
         led.now_ms, document, led.documents[0][0], document.cohort, "a test"))
     insist_that_it_lives(led)
 
@@ -108,7 +108,7 @@ def test_a_leader_that_moves_its_partition_writes_which_epochs_are_spent(led: Ma
 
 def test_a_promise_beyond_belief_is_as_good_as_silence(led: Machines) -> None:
     name = follower_of(led)
-    vnode = led.nodes[name].vnodes[0]
+    vnode = led.nodes[name].view.vnodes[0]
     epoch, version = led.documents[0][1].epoch, led.documents[0][0]
     vnode.election.stand(led.now_ms)
     vnode.election.choose_epoch(led.documents[0][1], epoch)
@@ -127,8 +127,8 @@ def test_a_grant_of_an_epoch_far_above_is_neither_recorded_nor_answered(led: Mac
     for message in (grant, m.Amend(1, 0, epoch, b"", columns.Column(), columns.Column())):
         led.give(name, Received(leader_of(led), message))
 
-    assert led.nodes[name].vnodes[0].promise.epoch < epoch
-    assert not led.nodes[name].vnodes[0].replica.histories([task_id])
+    assert led.nodes[name].view.vnodes[0].promise.epoch < epoch
+    assert not led.nodes[name].view.vnodes[0].replica.histories([task_id])
     assert not [event for _, event in led.flying if isinstance(event, Received)
                 and isinstance(event.message, m.Granted | m.Amended)]
 
@@ -153,7 +153,7 @@ def test_gossip_seats_nobody(led: Machines) -> None:
 def test_who_says_that_he_leads_what_the_document_does_not_know_of_is_forgotten(led: Machines) -> None:
     name, document = follower_of(led), led.documents[0][1]
     liar = next(other for other in led.names if other not in (name, document.leader))
-    vnode = led.nodes[name].vnodes[0]
+    vnode = led.nodes[name].view.vnodes[0]
 
     led.give(name, Received(liar, m.Gossip((m.LeaderRow(0, document.epoch + 9, 1, document.cohort),), ())))
     led.pass_time(2_000)
@@ -163,8 +163,8 @@ def test_who_says_that_he_leads_what_the_document_does_not_know_of_is_forgotten(
 
 def test_a_follower_learns_of_a_new_leader_by_the_document(led: Machines) -> None:
     old, name = leader_of(led), follower_of(led)
-    led.nodes[name].carry_out(led.nodes[name].candidacy(led.nodes[name].vnodes[0]).stand(led.now_ms))
-    led.nodes[old].vnodes[0].resign(led.now_ms)
+    led.nodes[name]._outbox.carry_out(led.nodes[name].view.candidacy(led.nodes[name].view.vnodes[0]).stand(led.now_ms))
+    led.nodes[old].view.vnodes[0].resign(led.now_ms)
     led.pass_time(5_000)
 
     document = led.documents[0][1]
@@ -174,15 +174,15 @@ def test_a_follower_learns_of_a_new_leader_by_the_document(led: Machines) -> Non
 
 def test_an_answer_about_other_voters_seats_nobody(led: Machines) -> None:
     node = led.nodes[follower_of(led)]
-    before, era = node.vnodes[0].standing, led.documents[0][1].era
+    before, era = node.view.vnodes[0].standing, led.documents[0][1].era
 
-    assert node.learn(m.CohortRow(0, era + 1, tuple(led.names)))
-    assert not node.learn(m.CohortRow(0, era + 1, EVIL))
-    assert not node.learn(m.CohortRow(0, U32_MAX, tuple(led.names)))
+    assert node.view.believes(m.CohortRow(0, era + 1, tuple(led.names)))
+    assert not node.view.believes(m.CohortRow(0, era + 1, EVIL))
+    assert not node.view.believes(m.CohortRow(0, U32_MAX, tuple(led.names)))
     led.pass_time(2_000)
 
-    assert node.vnodes[0].standing == before
-    assert load_standing(led.stores[node.me.name], 0) == before
+    assert node.view.vnodes[0].standing == before
+    assert load_standing(led.stores[node.view.me.name], 0) == before
 
 
 def test_a_candidate_for_voters_that_are_no_nodes_gets_no_vote(led: Machines) -> None:

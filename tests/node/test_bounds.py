@@ -53,7 +53,7 @@ def said() -> dict[type[m.Message], m.Message]:
         for name in machines.names[:2]:
             machines.give(name, Received(machines.names[2], m.PulledSettings(tuple(rows[at : at + 1_000]))))
     for name in others:
-        for vnode in machines.nodes[name].vnodes:
+        for vnode in machines.nodes[name].view.vnodes:
             vnode.doubt(machines.now_ms, "its disk was replaced")
     machines.pass_time(6_000)
     for question in (m.Describe(3), m.GetSettings(4, PAUSED, "", b"")):

@@ -52,12 +52,12 @@ def test_a_leader_whose_epoch_too_many_promised_otherwise_takes_a_newer_one(mach
     """It kept its leadership, and nobody could claim, for as long as those voters were needed."""
     machines.ask(machines.names[0], m.Enqueue(1, 0, (machines.batch("q", 5),)))
     machines.pass_time(100)
-    leader, vnode = next((name, vnode) for name in machines.names for vnode in machines.nodes[name].vnodes
+    leader, vnode = next((name, vnode) for name in machines.names for vnode in machines.nodes[name].view.vnodes
                          if vnode.is_leading and vnode.replica.filing.heads("q", None, 1))
     epoch = vnode.epoch
     for name in machines.names:
         if name != leader:
-            machines.nodes[name].vnodes[vnode.partition].promise = Promise(epoch, "somebody else")
+            machines.nodes[name].view.vnodes[vnode.partition].promise = Promise(epoch, "somebody else")
     machines.ask(leader, m.Claim(2, "q", 5, 60_000, 0, "me"), b"early")
     machines.pass_time(3_000)
     machines.ask(leader, m.Claim(3, "q", 5, 60_000, 0, "me"), b"late")
@@ -71,9 +71,9 @@ def test_a_leader_whose_epoch_too_many_promised_otherwise_takes_a_newer_one(mach
 
 def test_a_claim_goes_on_without_a_peer_that_is_silent_until_the_claim_s_own_deadline(machines: Machines) -> None:
     """Where a grant may take longer than a request, the claim used to wait for the peer for ever."""
-    hasty = attrs.evolve(machines.nodes[machines.names[0]].timing, request_ms=500)
+    hasty = attrs.evolve(machines.nodes[machines.names[0]].view.timing, request_ms=500)
     for node in machines.nodes.values():
-        node.timing = hasty
+        node.view.timing = hasty
     machines.is_deaf = machines.names[1]
     machines.ask(machines.names[0], m.Claim(2, "q", 5, 60_000, 200, "me"))
     machines.pass_time(6_000)
@@ -109,14 +109,14 @@ def test_a_claim_is_not_refused_while_a_leader_that_was_asked_may_have_granted_i
             machines.give(name, MembersChanged(tuple(each for each in machines.members if each.name != leader)))
     machines.pass_time(3_000)
 
-    assert not machines.nodes[other].has_leaders
+    assert not machines.nodes[other].view.has_leaders
     assert refused(machines, b"w") == [("uncertain", False)]
 
 
 def test_a_claim_for_which_there_is_no_place_is_not_refused_for_certain_while_another_may_stand() -> None:
     machines = Machines(partitions=1)
     _, other = lead_alone(machines)
-    machines.nodes[other].limits = attrs.evolve(machines.nodes[other].limits, parked_claims=0)
+    machines.nodes[other].view.limits = attrs.evolve(machines.nodes[other].view.limits, parked_claims=0)
     machines.is_lost = lambda message: isinstance(message, m.Claimed)
     machines.ask(other, m.Claim(2, "q", 1, 60_000, 5_000, "w"), b"w")
     machines.pass_time(3_000)
@@ -175,8 +175,8 @@ def test_a_claim_answered_twice_is_not_given_back(machines: Machines) -> None:
     """The second copy of a peer's answer used to release leases that a client was holding."""
     machines.ask(machines.names[0], m.Enqueue(1, 0, (machines.batch("q", 5),)))
     machines.pass_time(100)
-    led = next(name for name in machines.names if any(
-        vnode.is_leading and vnode.replica.filing.heads("q", None, 1) for vnode in machines.nodes[name].vnodes))
+    led = next(name for name, node in machines.nodes.items() if any(
+        vnode.is_leading and vnode.replica.filing.heads("q", None, 1) for vnode in node.view.vnodes))
     other = next(name for name in machines.names if name != led)
     machines.ask(other, m.Claim(2, "q", 5, 60_000, 0, "me"))
     copies = []
@@ -220,8 +220,8 @@ def test_a_lapsed_claim_is_granted_again_after_the_skew_bound_and_not_before(mac
 def test_a_claim_whose_partition_has_no_majority_is_not_granted(machines: Machines) -> None:
     machines.ask(machines.names[0], m.Enqueue(1, 0, (machines.batch("q", 1),)))
     machines.pass_time(100)
-    led = next(name for name in machines.names if any(
-        vnode.is_leading and vnode.replica.filing.heads("q", None, 1) for vnode in machines.nodes[name].vnodes))
+    led = next(name for name, node in machines.nodes.items() if any(
+        vnode.is_leading and vnode.replica.filing.heads("q", None, 1) for vnode in node.view.vnodes))
     machines.ask(led, m.Claim(2, "q", 1, 60_000, 0, "me"), b"alone")
     end_ms = machines.now_ms + 3_000
     while machines.now_ms < end_ms:
@@ -243,7 +243,7 @@ def test_ids_of_a_batch_are_checked_for_their_partition(machines: Machines) -> N
 
     assert node.malformed_count == 1
     for task_id in stray:
-        replica = node.vnodes[ids.partition_of(task_id, 8)].replica
+        replica = node.view.vnodes[ids.partition_of(task_id, 8)].replica
         assert replica.bodies([task_id]) == [None]
 
 
@@ -280,7 +280,7 @@ def test_a_node_whose_clock_was_ahead_before_it_started_again_waits_for_its_leas
     machines.ask(machines.names[0], m.Enqueue(1, 0, (machines.batch("q", 1),)))
     machines.ask(machines.names[0], m.Claim(2, "q", 1, 5_000, 0, "me"))
     machines.pass_time(100)
-    for vnode in node.vnodes:
+    for vnode in node.view.vnodes:
         vnode.replica.filing.sweep(machines.now_ms + 60_000, 10)
 
     machines.ask(machines.names[0], m.Claim(3, "q", 1, 5_000, 0, "other"), b"too early")
@@ -309,7 +309,7 @@ def holding(machines: Machines) -> tuple[m.Renew, dict[str, list[int]]]:
                  for index, task_id in enumerate(ids.split(batch.ids))]
     by_leader: dict[str, list[int]] = {}
     for index, (task_id, _) in enumerate(rows):
-        leader = machines.nodes[machines.names[0]].leader_of(ids.partition_of(task_id, 8))
+        leader = machines.nodes[machines.names[0]].view.leader_of(ids.partition_of(task_id, 8))
         by_leader.setdefault(leader, []).append(index)
     assert len(by_leader) == 3
     tokens = columns.pack_u64([row[1] for row in rows])
@@ -445,7 +445,8 @@ def test_what_the_first_node_fills_costs_no_other_one_a_question(machines: Machi
 
 def test_others_are_asked_for_no_more_than_is_left(machines: Machines) -> None:
     spread(machines, 64)
-    own = sum(len(vnode.replica.filing.heads("q", None, 99)) for vnode in machines.nodes[machines.names[0]].led())
+    here = machines.nodes[machines.names[0]].view.led()
+    own = sum(len(vnode.replica.filing.heads("q", None, 99)) for vnode in here)
     sent = delegated(machines)
     assert 0 < own < 40 and sum(claimed(machines, 40)) == 40
     assert [message.count for message in sent] == [40 - own]
@@ -483,7 +484,7 @@ def test_a_claim_that_is_woken_is_filled_from_those_who_have_told_of_tasks(machi
 
 def test_what_is_granted_fits_one_answer(machines: Machines) -> None:
     """Each node grants as much as an answer holds; others are not asked for more of it."""
-    limits = machines.nodes[machines.names[0]].limits
+    limits = machines.nodes[machines.names[0]].view.limits
     spread(machines, 64, bytes((limits.message_bytes - limits.batch_bytes) // 64))
     sent = delegated(machines)
     assert sum(claimed(machines, 100)) < 64 and len(sent) == 1
@@ -493,7 +494,7 @@ def test_who_holds_something_waits_for_a_silent_node_only_for_a_moment(machines:
     spread(machines, 64)
     machines.is_deaf = machines.names[1]
     assert claimed(machines, 100) == []
-    machines.pass_time(machines.nodes[machines.names[0]].timing.resend_ms)
+    machines.pass_time(machines.nodes[machines.names[0]].view.timing.resend_ms)
     answer = machines.answers[-1][1]
     assert isinstance(answer, m.Claimed) and answer.batches
 
@@ -503,9 +504,9 @@ def test_who_holds_something_waits_for_its_own_node_only_for_a_moment(machines: 
     """As for another one. What that node's cohort says after it is given back."""
     spread(machines, 64)
     name = machines.names[0]
-    own = {vnode.partition for vnode in machines.nodes[name].led()}
-    node, resend_ms = machines.nodes[name], machines.nodes[name].timing.resend_ms
-    monkeypatch.setattr(node.router, "order", lambda queue, peers: [*peers, name])
+    own = {vnode.partition for vnode in machines.nodes[name].view.led()}
+    node, resend_ms = machines.nodes[name], machines.nodes[name].view.timing.resend_ms
+    monkeypatch.setattr(node.view.router, "order", lambda queue, peers: [*peers, name])
     asked: list[m.Delegate] = []
 
     def is_lost(message: m.Message) -> bool:
@@ -516,7 +517,7 @@ def test_who_holds_something_waits_for_its_own_node_only_for_a_moment(machines: 
     machines.is_lost = is_lost
     machines.ask(name, m.Claim(2, "q", 100, 60_000, 0, "w"), b"filler")
     machines.pass_time(resend_ms // 2)
-    second = node._operations[asked[1].request]
+    second = node.operations.open[asked[1].request]
     assert isinstance(second, Delegation)
     machines.give(name, Received(second.peer, m.Claimed(second.request, 0, ())))
     machines.pass_time(resend_ms // 2 + 1)
@@ -526,4 +527,4 @@ def test_who_holds_something_waits_for_its_own_node_only_for_a_moment(machines: 
     machines.is_lost = lambda message: False
     machines.pass_time(3_000)
     assert not own & set().union(*(ids.by_partition(ids.split(batch.ids), 8) for batch in answer.batches))
-    assert claimed(machines, 100) and not node._operations
+    assert claimed(machines, 100) and not node.operations.open

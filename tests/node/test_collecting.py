@@ -41,7 +41,7 @@ def follower_of(machines: Machines) -> str:
 
 
 def vnodes(machines: Machines) -> dict[str, Vnode]:
-    return {name: node.vnodes[0] for name, node in machines.nodes.items()}
+    return {name: node.view.vnodes[0] for name, node in machines.nodes.items()}
 
 
 def ask(machines: Machines, message: m.Message, name: str = "") -> m.Message:
@@ -210,7 +210,7 @@ def test_what_one_replica_holds_otherwise_stays_on_all(machines: Machines) -> No
     assert any(under_way.values()) or left(machines) == [made] * 3
     leader = vnodes(machines)[leader_of(machines)]
     rows = list(remains_of(leader.replica, made))
-    told = [delete(machines.nodes[name], vnode, m.Collect(
+    told = [delete(machines.nodes[name].view, vnode, m.Collect(
         1, 0, leader.epoch, leader.replica.watermark.sealed_ms, True, False, b"".join(made),
         columns.pack_u64([row.digest for row in rows]))) for name, vnode in vnodes(machines).items()]
 
@@ -359,25 +359,25 @@ def test_a_suspect_stops_it_and_is_sealed_nowhere(machines: Machines) -> None:
     name = follower_of(machines)
     vnode = vnodes(machines)[name]
     question = m.Ebb(1, 0, 99, vnode.replica.watermark.sealed_ms)
-    assert question.upto_ms and ebb(machines.nodes[name], machines.now_ms, vnode, question).is_accepted
+    assert question.upto_ms and ebb(machines.nodes[name].operations, machines.now_ms, vnode, question).is_accepted
     vnode.doubt(machines.now_ms, "in doubt")
 
     assert not vnode.replica.watermark.sealed_ms
-    assert not ebb(machines.nodes[name], machines.now_ms, vnode, question).is_accepted
+    assert not ebb(machines.nodes[name].operations, machines.now_ms, vnode, question).is_accepted
 
 
 def test_a_seal_for_an_earlier_life_seals_nothing(machines: Machines) -> None:
     """A replica that has dropped all and begins anew lacks what nobody has collected."""
     collected(machines)
     node = machines.nodes[follower_of(machines)]
-    vnode = node.vnodes[0]
+    vnode = node.view.vnodes[0]
     life, sealed_ms, epoch = vnode.replica.watermark.life, vnode.replica.watermark.sealed_ms, vnode.promise.epoch
     vnode.replica.drop(1_000)
     assert not vnode.replica.watermark.sealed_ms
 
-    assert not ebb(node, machines.now_ms, vnode, m.Ebb(1, 0, epoch, sealed_ms, life)).is_accepted
+    assert not ebb(node.operations, machines.now_ms, vnode, m.Ebb(1, 0, epoch, sealed_ms, life)).is_accepted
     assert not vnode.replica.watermark.sealed_ms
-    told = ebb(node, machines.now_ms, vnode, m.Ebb(1, 0, epoch, sealed_ms))
+    told = ebb(node.operations, machines.now_ms, vnode, m.Ebb(1, 0, epoch, sealed_ms))
     assert told.is_accepted
     assert told.life not in (0, life)
 
@@ -389,7 +389,7 @@ def test_a_voter_of_a_newer_leader_refuses_and_the_old_one_resigns(machines: Mac
     voter.promise_to(machines.now_ms, leader.epoch + 5, "somebody")
     assert leader.is_leading
 
-    answer = ebb(machines.nodes[voter.me.name], machines.now_ms, voter, m.Ebb(1, 0, leader.epoch, 5))
+    answer = ebb(machines.nodes[voter.me.name].operations, machines.now_ms, voter, m.Ebb(1, 0, leader.epoch, 5))
 
     assert not answer.is_accepted
     assert answer.promised == leader.epoch + 5
@@ -399,10 +399,10 @@ def test_who_is_not_sealed_so_far_deletes_nothing(machines: Machines) -> None:
     made = enqueue(machines, 2)
     complete(machines, made)
     node = machines.nodes[follower_of(machines)]
-    digests = columns.pack_u64([row.digest for row in remains_of(node.vnodes[0].replica, made)])
+    digests = columns.pack_u64([row.digest for row in remains_of(node.view.vnodes[0].replica, made)])
 
     question = m.Collect(1, 0, 99, machines.now_ms, False, False, b"".join(made), digests)
-    answer = delete(node, node.vnodes[0], question)
+    answer = delete(node.view, node.view.vnodes[0], question)
 
     assert not answer.is_accepted
     assert left(machines) == [made] * 3
@@ -412,15 +412,15 @@ def test_a_grant_of_what_was_collected_is_vetoed(machines: Machines) -> None:
     """A leader that remembers a task which everybody else has collected must not give it to anybody."""
     made = collected(machines, 1)
     node = machines.nodes[follower_of(machines)]
-    vnode = node.vnodes[0]
+    vnode = node.view.vnodes[0]
     grant = m.Grant(1, 0, vnode.promise.epoch, 9 << 32, machines.now_ms, machines.now_ms + LEASE_MS, "w", "q",
                     made[0], bytes(4))
-    machines.give(node.me.name, Received(leader_of(machines), grant))
+    machines.give(node.view.me.name, Received(leader_of(machines), grant))
 
     granted = [event.message for _, event in machines.flying
                if isinstance(event, Received) and isinstance(event.message, m.Granted)]
     assert [columns.unpack_u64(answer.vetoed) for answer in granted] == [(0,)]
-    assert not machines.stores[node.me.name].rows("history")
+    assert not machines.stores[node.view.me.name].rows("history")
 
 
 def test_a_stranger_is_closed_and_never_sealed() -> None:
@@ -553,7 +553,7 @@ def test_what_is_behind_a_needed_task_of_the_same_page_is_needed(machines: Machi
     second = needy(machines, [first])
     third = needy(machines, [second])
     complete(machines, [first, second])
-    indexes = [node.vnodes[0].replica.filing.needs for node in machines.nodes.values()]
+    indexes = [node.view.vnodes[0].replica.filing.needs for node in machines.nodes.values()]
 
     assert [*needed(indexes, [first, second])] == [first, second]
     assert [*needed(indexes, [first, second, third])] == []

@@ -17,6 +17,7 @@ from skuld_py.model.body import Header
 from skuld_py.model.events import Send
 from skuld_py.model.ids import IdMint
 from skuld_py.node.copies.exchanges import Exchanges
+from skuld_py.node.knowledge.debts import Debts
 from skuld_py.partition.copies.exchange import Pass, answer_compare, answer_fetch, answer_probe
 from skuld_py.partition.data.bulletin import Bulletin
 from skuld_py.partition.data.replica import Replica
@@ -33,10 +34,13 @@ def replicas(store: MemoryStore) -> list[Replica]:
 
 
 class Home:
-    """A household of three owners, with its peers' replicas; ``led`` are partitions led here."""
+    """As much of a node as its exchanges use: one of three owners, with its peers' replicas; ``led`` are
+    partitions led here."""
 
     def __init__(self, timing: Timing = TIMING, store: MemoryStore | None = None) -> None:
+        self.view = self.outbox = self
         self.me = SimpleNamespace(name="a")
+        self.debts = Debts()
         self.live = {"a": None, "b": None, "c": None}
         self.timing, self.limits = timing, DEFAULT_LIMITS
         self.parameters = Parameters("c", "id", PARTITIONS)
@@ -52,6 +56,7 @@ class Home:
         self.now_ms = 1_000
         self.numbers = count(1)
         self.comparing = Exchanges(self)  # type: ignore[arg-type]
+        self.comparing.on_pass.append(self.note)
         self.comparing.look(self.now_ms)
         self._drop_round()
 
@@ -65,7 +70,7 @@ class Home:
     def leader_of(self, partition: int) -> str:
         return "a" if partition in self.led else ""
 
-    def on_pass(self, now_ms: int, ended: Pass) -> None:
+    def note(self, now_ms: int, ended: Pass) -> None:
         self.passes[ended.partition, ended.peer] = ended
 
     def send(self, peer: str, message: Any) -> None:
@@ -263,10 +268,10 @@ def test_nodes_repair_in_a_round_what_no_one_noticed() -> None:
     """A copy that only one of three nodes has, and that nobody sent."""
     machines = Machines(partitions=2)
     machines.pass_time(2_000)
-    fill(machines.nodes[machines.names[1]].vnodes[0].replica, 20)
+    fill(machines.nodes[machines.names[1]].view.vnodes[0].replica, 20)
     machines.pass_time(2 * DEFAULT_TIMING.exchange_ms + 1_000)
 
-    roots = [[vnode.replica.tree.root for vnode in node.vnodes] for node in machines.nodes.values()]
+    roots = [[vnode.replica.tree.root for vnode in node.view.vnodes] for node in machines.nodes.values()]
     assert roots[0] == roots[1] == roots[2]
     assert roots[0][0] != 0 == roots[0][1]
 
@@ -279,4 +284,4 @@ def test_a_node_compares_each_partition_with_another_owner_in_each_round() -> No
     machines.pass_time(2 * DEFAULT_TIMING.exchange_ms)
 
     for name, node in machines.nodes.items():
-        assert node._comparing.begun - before[name] >= len(node.vnodes)
+        assert node._comparing.begun - before[name] >= len(node.view.vnodes)

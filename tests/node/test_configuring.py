@@ -48,7 +48,7 @@ def resume(machines: Machines, queue: str = "q", at: int = 0) -> m.Message | Non
 
 
 def is_paused(machines: Machines, queue: str = "q") -> list[bool]:
-    return [machines.nodes[name].settings.is_paused(queue) for name in machines.names]
+    return [machines.nodes[name].view.settings.is_paused(queue) for name in machines.names]
 
 
 def give_a_task(machines: Machines, queue: str = "q", count: int = 1) -> None:
@@ -76,7 +76,7 @@ def test_a_change_is_stored_on_all_nodes_before_it_is_acknowledged(machines: Mac
     assert pause(machines) == m.SettingPut(2, 3, ())
     assert is_paused(machines) == [True] * 3
     for name in machines.names:
-        assert machines.restart(name).settings.is_paused("q")
+        assert machines.restart(name).view.settings.is_paused("q")
 
 
 def test_a_change_needs_a_majority_of_the_registered_nodes(machines: Machines) -> None:
@@ -212,7 +212,7 @@ def test_bad_settings_are_refused_by_name(machines: Machines, message: m.Message
 
 
 def test_there_is_room_for_so_many_settings_and_no_more(machines: Machines) -> None:
-    registers = machines.nodes[machines.names[0]].settings
+    registers = machines.nodes[machines.names[0]].view.settings
     registers.join(m.SettingRow(PAUSED, f"q{number}", 1, "w", UNSET) for number in range(10_000))
     version = version_of(machines, "q0")
 
@@ -224,7 +224,7 @@ def test_there_is_room_for_so_many_settings_and_no_more(machines: Machines) -> N
 
 def test_a_list_joins_what_a_majority_knows_and_is_complete_as_far_as_it_says(machines: Machines) -> None:
     for number, name in enumerate(machines.names):
-        machines.nodes[name].settings.join(
+        machines.nodes[name].view.settings.join(
             m.SettingRow(PAUSED, f"q{count:04}", 1 + number, f"w{number}", YES) for count in range(number, 1_500))
     seen: list[m.SettingRow] = []
     after, is_over = b"", False
@@ -284,9 +284,9 @@ def test_a_claim_that_waited_for_a_paused_queue_in_vain_ends_in_time(machines: M
 def test_a_leader_that_knows_of_the_pause_grants_nothing_to_a_coordinator_that_does_not(
         machines: Machines) -> None:
     give_a_task(machines)
-    led = next(name for name in machines.names if any(
-        vnode.is_leading and vnode.replica.filing.heads("q", None, 1) for vnode in machines.nodes[name].vnodes))
-    machines.nodes[led].settings.join([m.SettingRow(PAUSED, "q", 1, "w", YES)])
+    led = next(name for name, node in machines.nodes.items() if any(
+        vnode.is_leading and vnode.replica.filing.heads("q", None, 1) for vnode in node.view.vnodes))
+    machines.nodes[led].view.settings.join([m.SettingRow(PAUSED, "q", 1, "w", YES)])
     other = next(index for index, name in enumerate(machines.names) if name != led)
 
     claim(machines, other)

@@ -66,11 +66,11 @@ def test_what_nobody_leads_is_counted_by_the_copy_that_knows_the_most(machines: 
                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counts, "ROWS_MAX", page)
     enqueue(machines, ["a", "b", "c"] * 40)
-    vnode = next(vnode for vnode in machines.nodes[machines.names[1]].vnodes if vnode.is_leading)
+    vnode = next(vnode for vnode in machines.nodes[machines.names[1]].view.vnodes if vnode.is_leading)
     vnode.resign(machines.now_ms)
     for name in machines.names:  # so that it is not led again at once
-        machines.nodes[name].vnodes[vnode.partition].election.make_way(machines.now_ms + 60_000)
-    lost = machines.nodes[machines.names[poor]].vnodes[vnode.partition].replica
+        machines.nodes[name].view.vnodes[vnode.partition].election.make_way(machines.now_ms + 60_000)
+    lost = machines.nodes[machines.names[poor]].view.vnodes[vnode.partition].replica
     for queue in (b"a", b"b"):
         lost.filing.tally.add(queue, State.WAITING, -1)
 
@@ -81,8 +81,8 @@ def test_what_nobody_leads_is_counted_by_the_copy_that_knows_the_most(machines: 
 def test_a_partition_that_two_say_they_lead_counts_once(machines: Machines) -> None:
     """One of them was deposed, and has not heard of it."""
     enqueue(machines, ["a"] * 80)
-    vnode = next(vnode for vnode in machines.nodes[machines.names[1]].vnodes if vnode.is_leading)
-    other = machines.nodes[machines.names[2]].vnodes[vnode.partition]
+    vnode = next(vnode for vnode in machines.nodes[machines.names[1]].view.vnodes if vnode.is_leading)
+    other = machines.nodes[machines.names[2]].view.vnodes[vnode.partition]
     other.election, other.promise = vnode.election, vnode.promise
     other.me = vnode.me
     assert vnode.is_leading and other.is_leading
@@ -137,7 +137,7 @@ def test_what_gained_work_just_now_is_told_of_first() -> None:
     other = next(name for name in machines.names if name != leader)
     for number in range(10):
         enqueue(machines, [f"z{number}"])
-        assert machines.nodes[other].router.hinted(f"z{number}", [leader]) == [leader]
+        assert machines.nodes[other].view.router.hinted(f"z{number}", [leader]) == [leader]
 
 
 def test_all_queues_with_work_are_told_of_in_turns_when_they_are_too_many_for_one_message() -> None:
@@ -149,7 +149,7 @@ def test_all_queues_with_work_are_told_of_in_turns_when_they_are_too_many_for_on
     other = machines.restart(next(name for name in machines.names if name != leader))
     machines.pass_time(5_000)
 
-    assert [name for name in names if not other.router.hinted(name, [leader])] == []
+    assert [name for name in names if not other.view.router.hinted(name, [leader])] == []
 
 
 def test_of_a_queue_in_many_partitions_few_are_looked_at_and_it_is_told_of_all_the_same(
@@ -157,7 +157,7 @@ def test_of_a_queue_in_many_partitions_few_are_looked_at_and_it_is_told_of_all_t
     machines = Machines(timing=attrs.evolve(DEFAULT_TIMING, gossip_heads=2))
     machines.pass_time(2_000)
     enqueue(machines, ["q"] * 100)
-    node = max(machines.nodes.values(), key=lambda each: len(each.led()))
+    node = max(machines.nodes.values(), key=lambda each: len(each.view.led()))
     looked: list[str] = []
 
     def gone(_: Filing, queue: str, after: bytes | None, limit: int) -> list[bytes]:
@@ -165,14 +165,14 @@ def test_of_a_queue_in_many_partitions_few_are_looked_at_and_it_is_told_of_all_t
         return []
 
     monkeypatch.setattr(Filing, "heads", gone)
-    told = node._steward.gossiping._look_up(["q", "r"], node.leaderships.bits())
+    told = node._steward.gossiping._look_up(["q", "r"], node.view.leaderships.bits())
 
-    assert len(node.led()) == 3 and looked == ["q", "q"]
+    assert len(node.view.led()) == 3 and looked == ["q", "q"]
     assert told == ({}, ["q", "r"])
 
 
 def test_a_queue_of_which_nothing_is_left_has_no_row(machines: Machines) -> None:
-    tally = machines.nodes[machines.names[0]].vnodes[0].replica.filing.tally
+    tally = machines.nodes[machines.names[0]].view.vnodes[0].replica.filing.tally
     tally.add(b"q", State.WAITING, 2)
     tally.settle()
     assert [*tally.rows()] == [("q", (2, 0, 0, 0, 0, 0, 0))]
@@ -183,16 +183,16 @@ def test_a_queue_of_which_nothing_is_left_has_no_row(machines: Machines) -> None
 
 def test_a_claim_looks_only_where_tasks_of_its_queue_may_wait(machines: Machines) -> None:
     enqueue(machines, ["q"], route=5)
-    leader = next(machines.nodes[name] for name in machines.names if machines.nodes[name].vnodes[5].is_leading)
+    leader = next(node for node in machines.nodes.values() if node.view.vnodes[5].is_leading)
 
-    assert [vnode.partition for vnode in leader.stocked("q")] == [5]
-    assert leader.stocked("other") == []
+    assert [vnode.partition for vnode in leader.view.stocked("q")] == [5]
+    assert leader.view.stocked("other") == []
 
-    machines.ask(leader.me.name, m.Claim(2, "q", 1, 20_000, 0, "w"))
+    machines.ask(leader.view.me.name, m.Claim(2, "q", 1, 20_000, 0, "w"))
     machines.pass_time(100)
-    machines.ask(leader.me.name, m.Claim(3, "q", 1, 20_000, 0, "w"))
+    machines.ask(leader.view.me.name, m.Claim(3, "q", 1, 20_000, 0, "w"))
     machines.pass_time(100)
-    assert leader.stocked("q") == [], "nothing was found there"
+    assert leader.view.stocked("q") == [], "nothing was found there"
 
 
 def test_after_a_start_it_is_known_where_tasks_wait(machines: Machines) -> None:
@@ -200,5 +200,5 @@ def test_after_a_start_it_is_known_where_tasks_wait(machines: Machines) -> None:
 
     node = machines.restart(machines.names[0])
 
-    stock = node.bulletin.stock
+    stock = node.view.bulletin.stock
     assert stock.queues(b"", 1 << 5) == [b"a", b"b", b"b-c"] and stock.queues(b"", 1 << 4) == []

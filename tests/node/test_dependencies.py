@@ -96,12 +96,13 @@ class World(Machines):
     # -- what there is ---------------------------------------------------------------------------
 
     def leader_of(self, partition: int) -> Vnode:
-        leader, = [node.vnodes[partition] for node in self.nodes.values() if node.vnodes[partition].is_leading]
+        vnodes = [node.view.vnodes[partition] for node in self.nodes.values()]
+        leader, = [vnode for vnode in vnodes if vnode.is_leading]
         return leader
 
     def copies(self, task_id: bytes) -> list[Replica]:
         partition = ids.partition_of(task_id, 4)
-        return [node.vnodes[partition].replica for node in self.nodes.values()]
+        return [node.view.vnodes[partition].replica for node in self.nodes.values()]
 
     def states(self, task_id: bytes) -> set[State]:
         """Where the copies have filed a task, by their counts: each queue has but one task of this kind here."""

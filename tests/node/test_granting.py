@@ -27,7 +27,7 @@ def machines() -> Machines:
 
 def leader_of(machines: Machines) -> tuple[str, Vnode]:
     name = machines.documents[0][1].leader
-    return name, machines.nodes[name].vnodes[0]
+    return name, machines.nodes[name].view.vnodes[0]
 
 
 def followers_of(machines: Machines) -> list[str]:
@@ -102,7 +102,7 @@ def test_a_leader_that_hears_no_majority_resigns(machines: Machines) -> None:
     leader, vnode = leader_of(machines)
     machines.is_deaf = leader
 
-    machines.pass_time(machines.nodes[leader].timing.silence_ms + 500)
+    machines.pass_time(machines.nodes[leader].view.timing.silence_ms + 500)
 
     assert not vnode.is_leading
 
@@ -130,7 +130,7 @@ def test_who_gets_nothing_but_what_a_majority_may_have_recorded_is_told_so(machi
     machines.pass_time(3_000)
 
     for name in followers_of(machines):
-        replica = machines.nodes[name].vnodes[0].replica
+        replica = machines.nodes[name].view.vnodes[0].replica
         assert History.decode(replica.histories([task_id])[replica.prefix + task_id]).horizon_ms > machines.now_ms
     answer = machines.answers_to(b"client")[-1]
     assert isinstance(answer, m.Failed) and not answer.is_definite
@@ -139,7 +139,7 @@ def test_who_gets_nothing_but_what_a_majority_may_have_recorded_is_told_so(machi
 def test_what_no_majority_can_have_recorded_is_nothing(machines: Machines) -> None:
     enqueue(machines)
     for name in followers_of(machines):
-        machines.nodes[name].vnodes[0].promise = Promise(leader_of(machines)[1].epoch, "somebody else")
+        machines.nodes[name].view.vnodes[0].promise = Promise(leader_of(machines)[1].epoch, "somebody else")
     claim(machines, b"client")
     machines.pass_time(100)
 
@@ -233,7 +233,7 @@ def test_a_change_of_several_pages_stands_when_a_majority_has_recorded_the_last(
     assert isinstance(answer, m.Renewed) and all(columns.unpack_u64(answer.ends))
     assert len(dict.fromkeys(pages)) > 2 and b"".join(dict.fromkeys(pages)) == batch.ids
     for name in machines.names:
-        known = machines.nodes[name].vnodes[0].replica.histories(ids.split(batch.ids)).values()
+        known = machines.nodes[name].view.vnodes[0].replica.histories(ids.split(batch.ids)).values()
         assert {int.from_bytes(record[16:24], "big") for record in known} == {*columns.unpack_u64(answer.ends)}
 
     machines.is_lost = lambda message: isinstance(message, m.Amend) and batch.ids[-20:] in message.ids
@@ -248,7 +248,7 @@ def test_vetoed_tasks_are_read_without_logs_and_as_many_as_one_answer_holds(mach
     task_ids = ids.split(enqueue(machines, 40))
     _, vnode = leader_of(machines)
     for name in followers_of(machines):
-        other = machines.nodes[name].vnodes[0].replica
+        other = machines.nodes[name].view.vnodes[0].replica
         other.finish(machines.now_ms, task_ids, [7] * 40, machines.now_ms)
         other.append(task_ids[0], 1 << 32, 0, [b"x" * 1_000])
     asked: list[m.Message] = []
@@ -324,8 +324,8 @@ def test_who_is_outside_the_agreed_time_grants_nothing() -> None:
 
     assert [machines.nodes[name].timekeeper.verdict.value for name in machines.names] == [
         "outside", "agreed", "outside"]
-    assert not machines.nodes[first].led() and not machines.nodes[last].led()
-    assert machines.nodes[middle].led()
+    assert not machines.nodes[first].view.led() and not machines.nodes[last].view.led()
+    assert machines.nodes[middle].view.led()
 
 
 def test_nobody_is_asked_to_grant_nothing(machines: Machines) -> None:
@@ -352,7 +352,7 @@ def test_one_answer_carries_what_fits_and_one_task_at_least(machines: Machines) 
     size = len(encode_body(Header("q").encode(), b"x"))
     enqueue(machines, 6)
     for room, count in ((1, 1), (3 * size - 1, 2), (3 * size, 3)):
-        node.limits = Limits(batch_bytes=room)
+        node.view.limits = Limits(batch_bytes=room)
         claim(machines, b"worker-%d" % room, 6)
         machines.pass_time(100)
         granted = told(machines, b"worker-%d" % room)
@@ -367,11 +367,11 @@ def test_what_fits_is_counted_over_all_partitions() -> None:
     for route in (0, 1):
         task_ids = machines.mint.mint(machines.now_ms, 3, route)
         batch = m.TaskBatch(Header("q").encode(), b"".join(task_ids), columns.pack([b"x"] * 3))
-        machines.ask(node.me.name, m.Enqueue(1, 0, (batch,)))
+        machines.ask(node.view.me.name, m.Enqueue(1, 0, (batch,)))
     machines.pass_time(100)
-    node.limits = Limits(batch_bytes=4 * size)
+    node.view.limits = Limits(batch_bytes=4 * size)
     for expected in ([3, 1], [2]):
-        machines.ask(node.me.name, m.Claim(2, "q", 6, 20_000, 0, "w"), b"worker")
+        machines.ask(node.view.me.name, m.Claim(2, "q", 6, 20_000, 0, "w"), b"worker")
         machines.pass_time(100)
         answer = machines.answers_to(b"worker")[-1]
         assert isinstance(answer, m.Claimed)
@@ -381,12 +381,12 @@ def test_what_fits_is_counted_over_all_partitions() -> None:
 def bring_near(machines: Machines, left_ms: int, partition: int = 0) -> Vnode:
     """The horizon of a partition's document, and who leads it."""
     node = machines.nodes[machines.documents[partition][1].leader]
-    vnode = node.vnodes[partition]
+    vnode = node.view.vnodes[partition]
     version, document = machines.documents[partition]
     near = attrs.evolve(document, horizon_ms=machines.now_ms + left_ms)
     machines.documents[partition] = version, near
     vnode.election.document = near
-    node.timing = vnode.timing = vnode.election.timing = attrs.evolve(vnode.timing, horizon_ms=2 * left_ms)
+    node.view.timing = vnode.timing = vnode.election.timing = attrs.evolve(vnode.timing, horizon_ms=2 * left_ms)
     return vnode
 
 
@@ -484,14 +484,14 @@ def test_a_renewal_beyond_the_horizon_waits_once_however_often_it_is_asked_and_i
     for name in machines.names:
         machines.give(name, SessionChanged(Session.SUSPENDED))
     node, origin = machines.nodes[leader], Origin(77, peer=followers_of(machines)[0])
-    open_before = len(node._operations)
+    open_before = len(node.operations.open)
     for _ in range(5):
         request = m.Renew(77, 60_000, batch.ids, columns.pack_u64([batch.first_token]))
         machines.give(leader, Received(origin.peer, request))
-    assert node.awaits_horizon(origin)
-    assert len(node._operations) == open_before + 1
+    assert node._horizons.awaits(origin)
+    assert len(node.operations.open) == open_before + 1
 
     machines.pass_time(2_000)
 
-    assert not node.awaits_horizon(origin)
-    assert len(node._operations) <= open_before
+    assert not node._horizons.awaits(origin)
+    assert len(node.operations.open) <= open_before

@@ -41,13 +41,15 @@ class Stage:
         self.asked: list[Effect] = []
         self.vnode.place(owners)
         self.begun = 10
-        node: Any = SimpleNamespace(
-            me=members["me"], live=members, vnodes=[self.vnode],
-            send=lambda name, message: self.sent.append((name, message)),
-            carry_out=self.asked.extend, bulletin=Bulletin(), timing=DEFAULT_TIMING)
+        operations: Any = SimpleNamespace(
+            view=SimpleNamespace(me=members["me"], live=members, vnodes=[self.vnode], bulletin=Bulletin(),
+                                 timing=DEFAULT_TIMING),
+            outbox=SimpleNamespace(send=lambda name, message: self.sent.append((name, message)),
+                                   carry_out=self.asked.extend))
         self.members = members
+        self.on_pass: list[Any] = []
         comparing: Any = self
-        self.moving = Moves(node, comparing)
+        self.moving = Moves(operations, comparing)
 
     def pursue(self, partition: int, peer: str, *, is_awaited: bool = False) -> None:
         """Stands for the exchanges of the node."""

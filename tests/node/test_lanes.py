@@ -67,7 +67,7 @@ def complete(machines: Machines, claims: dict[bytes, int]) -> None:
 
 
 def counts(machines: Machines, name: str) -> tuple[int, ...]:
-    return machines.nodes[name].vnodes[0].replica.filing.tally.row(b"q")
+    return machines.nodes[name].view.vnodes[0].replica.filing.tally.row(b"q")
 
 
 def leader_of(machines: Machines) -> str:
@@ -143,12 +143,12 @@ def test_a_follower_that_missed_the_end_of_a_claim_is_told_when_it_objects(machi
     first, second = enqueue(machines, "k", "k")
     claims = claim(machines)
     others = [name for name in machines.names if name != leader_of(machines)]
-    replica = machines.nodes[leader_of(machines)].vnodes[0].replica
+    replica = machines.nodes[leader_of(machines)].view.vnodes[0].replica
     replica.finish(machines.now_ms, [first], [claims[first]], machines.now_ms)
 
     assert claim(machines) == {}
     for name in others:
-        record = machines.nodes[name].vnodes[0].replica.histories([first])
+        record = machines.nodes[name].view.vnodes[0].replica.histories([first])
         assert decode_history(next(iter(record.values()))).completion.value is not None, "told by the leader"
     assert [*claim(machines)] == [second]
 
@@ -159,8 +159,8 @@ def test_a_leader_that_missed_a_claim_learns_it_from_who_objects(machines: Machi
                   machines.now_ms + LEASE_MS, "w")
     for name in machines.names:
         if name != leader_of(machines):
-            machines.nodes[name].vnodes[0].replica.apply_grant(machines.now_ms, grant)
-    leader = machines.nodes[leader_of(machines)].vnodes[0].replica
+            machines.nodes[name].view.vnodes[0].replica.apply_grant(machines.now_ms, grant)
+    leader = machines.nodes[leader_of(machines)].view.vnodes[0].replica
     leader.finish(machines.now_ms, [first], [1], machines.now_ms)
     leader.store.pop_many("history", [leader.prefix + first])
     assert [head[-20:] for head in leader.filing.heads("q", None, 9)] == [second]

@@ -194,14 +194,14 @@ def test_a_new_home_lends_only_when_no_loan_of_the_old_one_can_be_used(machines:
     complete(machines, held(machines))
     node = machines.nodes[old]
     begun_ms = machines.now_ms
-    node.vnodes[home_of("q", 4)].resign(machines.now_ms)
+    node.view.vnodes[home_of("q", 4)].resign(machines.now_ms)
     for at in range(3):
         claim(machines, at, 5, 20_000)
     machines.pass_time(8_000)
 
     since_ms = next(since for name in machines.names
                     if (since := machines.nodes[name].lender._led_since(
-                        machines.nodes[name].vnodes[home_of("q", 4)])) is not None)
+                        machines.nodes[name].view.vnodes[home_of("q", 4)])) is not None)
     assert since_ms > begun_ms
     assert lent and lent[0][0] >= since_ms + 1_000 + machines.parameters.skew_ms
     assert len(held(machines)) == 6
@@ -212,7 +212,7 @@ def test_a_home_that_its_voters_do_not_confirm_lends_nothing(machines: Machines)
     give(machines, 5, 8)
     for name in machines.names:
         if name != home(machines):
-            machines.nodes[name].vnodes[home_of("q", 4)].suspicion = "a test"
+            machines.nodes[name].view.vnodes[home_of("q", 4)].suspicion = "a test"
     asked: list[m.Message] = []
 
     def note(message: m.Message) -> bool:
@@ -228,7 +228,7 @@ def test_nothing_is_lent_while_what_a_leader_holds_was_never_told(machines: Mach
     put(machines, THREE.encode())
     give(machines, 5, 8)
     silent = next(name for name in machines.names if name != home(machines))
-    led = columns.pack_u64([vnode.partition for vnode in machines.nodes[silent].led()])
+    led = columns.pack_u64([vnode.partition for vnode in machines.nodes[silent].view.led()])
     machines.is_lost = lambda message: isinstance(message, m.Reckoned) and message.partitions == led
 
     assert claim_all(machines) == 0
@@ -239,9 +239,9 @@ def test_nothing_is_lent_while_what_a_leader_holds_was_never_told(machines: Mach
 def test_what_a_leader_known_to_be_deposed_reports_does_not_count(machines: Machines) -> None:
     put(machines, THREE.encode())
     give(machines, 5, 8)
-    deposed = next(name for name in machines.names if name != home(machines) and machines.nodes[name].led())
-    for vnode in machines.nodes[deposed].led():
-        machines.nodes[home(machines)].vnodes[vnode.partition].note_leader(deposed, vnode.epoch + 1)
+    deposed = next(name for name in machines.names if name != home(machines) and machines.nodes[name].view.led())
+    for vnode in machines.nodes[deposed].view.led():
+        machines.nodes[home(machines)].view.vnodes[vnode.partition].note_leader(deposed, vnode.epoch + 1)
 
     assert claim_all(machines) == 0, "its successor has told nothing"
 
@@ -290,7 +290,7 @@ def test_a_loan_in_time_is_used(machines: Machines) -> None:
 
 def test_a_loan_by_limits_that_hold_no_more_is_not_used(machines: Machines) -> None:
     borrower, lender, lent = caught(machines)
-    machines.nodes[borrower].settings.join([m.SettingRow(LIMITS, "q", lent.version + 1, "w", THREE.encode())])
+    machines.nodes[borrower].view.settings.join([m.SettingRow(LIMITS, "q", lent.version + 1, "w", THREE.encode())])
 
     machines.give(borrower, Received(lender, lent))
 

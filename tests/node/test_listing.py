@@ -259,19 +259,19 @@ def test_counts_of_all_queues_wait_with_the_listings_and_of_one_do_not(
 
 def test_so_many_listings_are_open_at_a_node_and_so_many_of_a_client(machines: Machines) -> None:
     node = machines.nodes[machines.names[0]]
-    node.limits = attrs.evolve(node.limits, listings=3, listings_each=2)
+    node.view.limits = attrs.evolve(node.view.limits, listings=3, listings_each=2)
     machines.is_lost = lambda message: isinstance(message, (m.List, m.Sum))
 
     def codes(client: bytes) -> list[str]:
         return [message.code for message in machines.answers_to(client) if isinstance(message, m.Failed)]
     for client in (b"one", b"two"):
         for question in (m.List(1, "q", b"", 9), m.Count(2, ""), m.List(3, "q", b"", 9), m.Count(4, "q")):
-            machines.ask(node.me.name, question, client)
+            machines.ask(node.view.me.name, question, client)
     assert (codes(b"one"), codes(b"two")) == (["busy"], ["busy", "busy"])
 
     machines.pass_time(machines.timing.request_ms + 500)
     machines.is_lost = lambda message: False
     for number in (5, 6, 7):
-        machines.ask(node.me.name, m.List(number, "q", b"", 9), b"one")
+        machines.ask(node.view.me.name, m.List(number, "q", b"", 9), b"one")
         machines.pass_time(50)
     assert [type(each) for each in machines.answers_to(b"one")[-3:]] == [m.Listed] * 3, "the places are free again"

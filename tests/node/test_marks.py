@@ -64,14 +64,14 @@ def machines(count: int = 3, partitions: int = 8) -> Machines:
 
 def leaders(made: Machines) -> list[str]:
     """Who leads each partition, by the nodes' own word."""
-    return [next((name for name, node in made.nodes.items() if node.vnodes[partition].is_leading), "")
+    return [next((name for name, node in made.nodes.items() if node.view.vnodes[partition].is_leading), "")
             for partition in range(made.parameters.partitions)]
 
 
 def test_who_hears_that_nobody_leads_stands() -> None:
     made = machines()
     name = leaders(made)[0]
-    vnode = made.nodes[name].vnodes[0]
+    vnode = made.nodes[name].view.vnodes[0]
     vnode.resign(made.now_ms)
     vnode.election.make_way(made.now_ms + 60_000)
 
@@ -100,14 +100,14 @@ def test_that_a_leader_is_silent_is_seen_in_that_moment() -> None:
     made = Machines(3, partitions=1, timing=timing)
     made.pass_time(20_000)
     name, = leaders(made)
-    other = next(node for node in made.nodes.values() if node.me.name != name)
+    other = next(node for node in made.nodes.values() if node.view.me.name != name)
     other._steward.hear(made.now_ms, name)
     silent_ms = made.now_ms + timing.silence_ms
     made.is_lost = lambda message: True
 
     made.pass_time(timing.silence_ms + 50)
 
-    assert other.vnodes[0].leaderless_since_ms == silent_ms
+    assert other.view.vnodes[0].leaderless_since_ms == silent_ms
 
 
 SELDOM = attrs.evolve(DEFAULT_TIMING, gossip_ms=60_000)
@@ -184,7 +184,7 @@ def test_a_dead_leader_is_followed_by_another() -> None:
     made.pass_time(3_000)
 
     live = [node for other, node in made.nodes.items() if other != name]
-    assert all(any(node.vnodes[partition].is_leading for node in live) for partition in range(8))
+    assert all(any(node.view.vnodes[partition].is_leading for node in live) for partition in range(8))
 
 
 def test_data_moves_to_a_node_that_came() -> None:
@@ -201,7 +201,7 @@ def test_data_moves_to_a_node_that_came() -> None:
         owners = made.future_owners(partition)
         assert sorted(document.cohort) == sorted(owners) and document.leader == owners[0], partition
         for name, node in made.nodes.items():
-            role = node.vnodes[partition].role.value
+            role = node.view.vnodes[partition].role.value
             assert role == ("member" if name in owners else "stranger"), (partition, name)
 
 
@@ -209,12 +209,12 @@ def test_a_leader_that_must_wait_before_it_stands_again_does_so_then() -> None:
     made = machines(partitions=1)
     made.pass_time(12_000)
     node = made.nodes[leaders(made)[0]]
-    vnode = node.vnodes[0]
-    node.candidacy(vnode)._next_move_ms = made.now_ms + 3_000
-    made.ask(node.me.name, m.Enqueue(1, 0, (made.batch("q", 1),)))
+    vnode = node.view.vnodes[0]
+    node.view.candidacy(vnode)._next_move_ms = made.now_ms + 3_000
+    made.ask(node.view.me.name, m.Enqueue(1, 0, (made.batch("q", 1),)))
     made.pass_time(10)
     epoch, vnode.granted = vnode.epoch, vnode.limits.tokens - 1
-    made.ask(node.me.name, m.Claim(2, "q", 1, 60_000, 0, "w"))
+    made.ask(node.view.me.name, m.Claim(2, "q", 1, 60_000, 0, "w"))
     made.pass_time(2_000)
     assert vnode.is_spent and vnode.epoch == epoch
 
@@ -240,7 +240,7 @@ def test_tasks_that_expire_and_leases_that_end_are_seen_to() -> None:
         made.ask(made.names[0], m.Enqueue(1, 0, (batch,)))
         made.pass_time(10)
     name = leaders(made)[3]
-    filing = made.nodes[name].vnodes[3].replica.filing
+    filing = made.nodes[name].view.vnodes[3].replica.filing
     made.ask(name, m.Claim(2, "q", 1, 1_000, 0, "w"))
     made.pass_time(6_000)
 
@@ -261,7 +261,7 @@ def test_a_write_that_lost_is_made_again_by_what_was_written(failures: int) -> N
         made.give(name, NodesChanged(nodes))
     made.pass_time(1_000)
 
-    vnodes = made.nodes[made.names[0]].vnodes
+    vnodes = made.nodes[made.names[0]].view.vnodes
     assert any(nodes[-1] in vnodes[partition].owners for partition in range(8))
     for partition, (_, document) in made.documents.items():
         assert (nodes[-1] in document.learners) == (nodes[-1] in vnodes[partition].owners)
@@ -271,14 +271,14 @@ def test_what_comes_to_a_node_that_owns_nothing_of_it_is_handed_off() -> None:
     made = machines(4, 16)
     made.pass_time(20_000)
     name, partition = next((name, partition) for name, node in made.nodes.items() for partition in range(16)
-                           if name not in node.vnodes[partition].owners)
-    replica = made.nodes[name].vnodes[partition].replica
+                           if name not in node.view.vnodes[partition].owners)
+    replica = made.nodes[name].view.vnodes[partition].replica
     replica.store_tasks(made.now_ms, Header("q").encode(), made.mint.mint(made.now_ms, 3, partition), [b""] * 3)
     made.pass_time(20_000)
 
     assert replica.is_empty()
-    owner = made.nodes[made.nodes[name].vnodes[partition].owners[0]]
-    assert owner.vnodes[partition].replica.filing.tally.row(b"q")[0] == 3
+    owner = made.nodes[made.nodes[name].view.vnodes[partition].owners[0]]
+    assert owner.view.vnodes[partition].replica.filing.tally.row(b"q")[0] == 3
 
 
 # -- gossip ----------------------------------------------------------------------------------------
@@ -305,12 +305,12 @@ def test_what_changed_is_told_before_its_turn_comes() -> None:
     made = Machines(partitions=32, timing=attrs.evolve(ONLY_MARKED, gossip_partitions=1))
     made.pass_time(20_000)
     for partition, name in enumerate(leaders(made)):
-        vnode = made.nodes[name].vnodes[partition]
+        vnode = made.nodes[name].view.vnodes[partition]
         vnode.resign(made.now_ms)
         vnode.election.make_way(made.now_ms + 60_000)
     made.pass_time(DEFAULT_TIMING.gossip_ms + 10)
 
-    assert {vnode.leader for node in made.nodes.values() for vnode in node.vnodes} == {""}
+    assert {vnode.leader for node in made.nodes.values() for vnode in node.view.vnodes} == {""}
 
 
 def test_what_one_gossip_does_not_speak_of_stays_known() -> None:
@@ -318,12 +318,12 @@ def test_what_one_gossip_does_not_speak_of_stays_known() -> None:
     made.pass_time(10_000)
     name, peer = made.names[:2]
     node = made.nodes[name]
-    led = [vnode.partition for vnode in node.vnodes if vnode.leader == peer]
+    led = [vnode.partition for vnode in node.view.vnodes if vnode.leader == peer]
     assert len(led) > 3
     spans = columns.pack_u64([led[1], led[1] + 1])
     made.give(name, Received(peer, m.PartialGossip((), (), spans=spans)))
 
-    assert [partition for partition in led if node.vnodes[partition].leader != peer] == [led[1]]
+    assert [partition for partition in led if node.view.vnodes[partition].leader != peer] == [led[1]]
 
 
 @pytest.mark.parametrize("spans", [(3,), (5, 3), (0, 33), (4, 8, 6, 10)])

@@ -19,7 +19,7 @@ TASKS = 40
 
 
 def roles(node: Node) -> list[Role]:
-    return [vnode.role for vnode in node.vnodes]
+    return [vnode.role for vnode in node.view.vnodes]
 
 
 def live_histories(vnode: Vnode) -> list[History]:
@@ -74,12 +74,12 @@ def test_a_fourth_node_fills_is_seated_and_the_others_let_go(four: tuple[Machine
     machines.pass_time(15_000)
 
     for partition, (_, document) in machines.documents.items():
-        owners = machines.nodes[machines.names[0]].vnodes[partition].owners
+        owners = machines.nodes[machines.names[0]].view.vnodes[partition].owners
         assert sorted(document.cohort) == sorted(owners)
         has_moved = machines.names[3] in owners
         assert (document.epoch > epochs[partition]) == has_moved, "a partition that did not move kept its leader"
         for name in machines.names:
-            is_empty = machines.nodes[name].vnodes[partition].replica.is_empty()
+            is_empty = machines.nodes[name].view.vnodes[partition].replica.is_empty()
             assert is_empty == (name not in owners), (partition, name)
     assert any(machines.names[3] in document.cohort for _, document in machines.documents.values())
     assert missing(machines, made) == []
@@ -93,7 +93,7 @@ def test_a_node_taken_out_hands_everything_over(four: tuple[Machines, list[bytes
     machines.pass_time(15_000)
 
     gone = machines.nodes[machines.names[0]]
-    assert roles(gone) == [Role.STRANGER] * len(gone.vnodes)
+    assert roles(gone) == [Role.STRANGER] * len(gone.view.vnodes)
     assert all(machines.names[0] not in document.cohort and document.leader != machines.names[0]
                for _, document in machines.documents.values())
     assert missing(machines, made) == []
@@ -102,7 +102,7 @@ def test_a_node_taken_out_hands_everything_over(four: tuple[Machines, list[bytes
 def test_who_stood_in_vain_for_a_cohort_is_let_go_by_a_new_epoch(four: tuple[Machines, list[bytes]]) -> None:
     machines, made = four
     outsider = machines.nodes[machines.names[3]]
-    vnode, (_, document) = outsider.vnodes[0], machines.documents[0]
+    vnode, (_, document) = outsider.view.vnodes[0], machines.documents[0]
     task_id = next(task_id for task_id in made if ids.partition_of(task_id, 8) == 0)
     vnode.replica.store_tasks(0, Header("q").encode(), [task_id], [b""])
     vnode.expect(document.epoch + 1, (machines.names[3], *document.cohort[1:]), 0)
@@ -112,7 +112,7 @@ def test_who_stood_in_vain_for_a_cohort_is_let_go_by_a_new_epoch(four: tuple[Mac
 
     assert machines.documents[0][1].epoch > document.epoch
     assert set(machines.documents[0][1].cohort) == set(document.cohort)
-    assert roles(outsider) == [Role.STRANGER] * len(outsider.vnodes)
+    assert roles(outsider) == [Role.STRANGER] * len(outsider.view.vnodes)
     assert others == [machines.documents[number][1].epoch for number in range(1, 8)]
 
 
@@ -153,7 +153,7 @@ def test_a_wiped_node_neither_votes_nor_counts_until_it_has_filled(
     machines, _, node = wiped
     others = machines.names[1:]
     assert roles(node) == [Role.SUSPECT] * 8
-    for vnode in node.vnodes:
+    for vnode in node.view.vnodes:
         vnode.has_read = True
         assert vnode.on_request_vote(machines.now_ms, others[0], m.RequestVote(
             vnode.partition, 99, tuple(machines.names), False), is_led=False) is None
@@ -170,10 +170,10 @@ def test_a_wiped_node_fills_again_and_then_votes_for_nothing_old(
     machines.pass_time(10_000)
 
     assert roles(node) == [Role.MEMBER] * 8
-    for vnode in node.vnodes:
+    for vnode in node.view.vnodes:
         _, document = machines.documents[vnode.partition]
         assert vnode.promise.epoch >= document.epoch
-        peer = machines.nodes[machines.names[1]].vnodes[vnode.partition]
+        peer = machines.nodes[machines.names[1]].view.vnodes[vnode.partition]
         assert vnode.replica.tree.root == peer.replica.tree.root
     assert missing(machines, made) == []
 
@@ -185,18 +185,18 @@ def test_a_leader_whose_data_is_an_old_copy_is_found_out() -> None:
     leader = machines.documents[0][1].leader
     machines.stores[leader].restore(young[leader])
     node = machines.restart(leader)
-    assert not node.vnodes[0].suspicion
+    assert not node.view.vnodes[0].suspicion
     said: list[tuple[int, str]] = []
-    node.bulletin.on_doubt = lambda partition, reason: said.append((partition, reason))
+    node.view.bulletin.on_doubt = lambda partition, reason: said.append((partition, reason))
 
     for _ in range(1_000):
         machines.pass_time(1)
-        if node.vnodes[0].suspicion:
+        if node.view.vnodes[0].suspicion:
             break
-    assert "old copy" in node.vnodes[0].suspicion
-    assert said == [(0, node.vnodes[0].suspicion)]
+    assert "old copy" in node.view.vnodes[0].suspicion
+    assert said == [(0, node.view.vnodes[0].suspicion)]
     machines.pass_time(10_000)
-    assert not node.vnodes[0].suspicion
+    assert not node.view.vnodes[0].suspicion
 
 
 def test_a_voter_whose_data_is_an_old_copy_is_found_out() -> None:
@@ -217,16 +217,16 @@ def test_a_voter_whose_data_is_an_old_copy_is_found_out() -> None:
     node = machines.restart(voter)
     machines.pass_time(20)
 
-    assert "old copy" in node.vnodes[0].suspicion
+    assert "old copy" in node.view.vnodes[0].suspicion
     machines.pass_time(10_000)
-    assert not node.vnodes[0].suspicion
+    assert not node.view.vnodes[0].suspicion
 
 
 def test_no_grant_is_cut_short_by_a_change_of_the_cohort(four: tuple[Machines, list[bytes]]) -> None:
     machines, _ = four
     partition = next(partition for partition in range(8) if machines.names[3] in machines.future_owners(partition))
     document = machines.documents[partition][1]
-    vnode = machines.nodes[document.leader].vnodes[partition]
+    vnode = machines.nodes[document.leader].view.vnodes[partition]
     machines.is_lost = lambda message: isinstance(message, m.Grant) and message.partition == partition
     machines.ask(document.leader, m.Claim(900, "q", 100, 60_000, 0, "me"))
     assert vnode.open_grants == 1

@@ -45,7 +45,7 @@ def duplicates(answer: m.Message) -> list[int]:
 
 
 def bodies(machines: Machines, task_id: bytes) -> list[bytes]:
-    found = [node.vnodes[0].replica.bodies([task_id])[0] for node in machines.nodes.values()]
+    found = [node.view.vnodes[0].replica.bodies([task_id])[0] for node in machines.nodes.values()]
     return [Body.decode(record).payload for record in found if record is not None]
 
 
@@ -101,10 +101,10 @@ def test_copies_that_were_parted_agree_on_the_one_asked_for_first(machines: Mach
     machines.is_deaf = there
     enqueue(machines, late, w=1)
     machines.is_deaf = ""
-    machines.nodes[there].vnodes[0].replica.store_tasks(
+    machines.nodes[there].view.vnodes[0].replica.store_tasks(
         machines.now_ms, early.header, [early.ids], early.payloads.unpack())
 
-    machines.pass_time(3 * machines.nodes[here].timing.exchange_ms)
+    machines.pass_time(3 * machines.nodes[here].view.timing.exchange_ms)
     assert bodies(machines, late.ids) == [b"early"] * 3
 
 
@@ -166,7 +166,7 @@ def test_a_later_call_by_a_clock_that_is_behind_changes_nothing_and_is_told(mach
 
     assert duplicates(enqueue(machines, late, node=1)) == [0]
     assert duplicates(enqueue(machines, late, w=3, node=2)) == [0]
-    machines.pass_time(3 * machines.nodes[machines.names[0]].timing.exchange_ms)
+    machines.pass_time(3 * machines.nodes[machines.names[0]].view.timing.exchange_ms)
     assert bodies(machines, first.ids) == [b"first"] * 3
 
 
@@ -179,7 +179,7 @@ def test_a_copy_that_missed_the_first_call_takes_no_later_one(machines: Machines
     late = batch_of(machines.now_ms - 20_000, b"late")
 
     assert duplicates(enqueue(machines, machines.batch("q", 2), late, node=2)) == [2]
-    machines.pass_time(3 * machines.nodes[machines.names[0]].timing.exchange_ms)
+    machines.pass_time(3 * machines.nodes[machines.names[0]].view.timing.exchange_ms)
     assert bodies(machines, first.ids) == [b"first"] * 3
 
 
@@ -231,7 +231,7 @@ def test_of_two_at_the_same_time_the_one_that_no_majority_took_is_told(machines:
 
 def ready(machines: Machines) -> set[tuple[bytes, ...]]:
     """What each node takes for claimable, and how many that are by its counts."""
-    replicas = [node.vnodes[0].replica for node in machines.nodes.values()]
+    replicas = [node.view.vnodes[0].replica for node in machines.nodes.values()]
     return {(str(replica.filing.tally.row(b"q")[0]).encode(), *(
         head[-20:] for head in replica.filing.heads("q", None, 9))) for replica in replicas}
 

@@ -111,7 +111,7 @@ def test_a_node_that_wants_an_archive_deletes_nothing_without_one(machines: Mach
     made = enqueue(machines, 2)
     complete(machines, made)
     for name, node in machines.nodes.items():
-        node.retention = attrs.evolve(ARCHIVED, archives=name == follower_of(machines))
+        node.view.retention = attrs.evolve(ARCHIVED, archives=name == follower_of(machines))
 
     machines.pass_time(2 * KEEP_MS)
 
@@ -126,14 +126,14 @@ def test_a_node_that_wants_an_archive_deletes_nothing_without_one(machines: Mach
 def test_who_is_to_keep_more_stops_it(keep_ms: int) -> None:
     machines = started(Retention(KEEP_MS, slice_ms=5_000))
     careful = follower_of(machines)
-    machines.nodes[careful].retention = Retention(keep_ms)
+    machines.nodes[careful].view.retention = Retention(keep_ms)
     made = grow_old(machines, 2)
     machines.pass_time(KEEP_MS)
 
     assert left(machines) == [made] * 3
     assert machines.nodes[leader_of(machines)]._steward.collecting.awaited(0) == [careful]
 
-    machines.nodes[careful].retention = Retention(KEEP_MS)
+    machines.nodes[careful].view.retention = Retention(KEEP_MS)
     machines.pass_time(10_000)
     assert left(machines) == [[]] * 3
     assert machines.nodes[leader_of(machines)]._steward.collecting.awaited(0) == []

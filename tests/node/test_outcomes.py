@@ -51,7 +51,7 @@ def machines() -> Machines:
 
 def leader_of(machines: Machines) -> tuple[str, Vnode]:
     name = machines.documents[0][1].leader
-    return name, machines.nodes[name].vnodes[0]
+    return name, machines.nodes[name].view.vnodes[0]
 
 
 def enqueue(machines: Machines, retry: Retry = POLICY) -> bytes:
@@ -116,8 +116,8 @@ def revive(machines: Machines, task_id: bytes) -> m.Revival:
 
 def history(machines: Machines, task_id: bytes) -> History:
     """What every copy knows alike."""
-    records = {bytes(node.vnodes[0].replica.histories([task_id]).get(node.vnodes[0].replica.prefix + task_id, b""))
-               for node in machines.nodes.values()}
+    replicas = [node.view.vnodes[0].replica for node in machines.nodes.values()]
+    records = {bytes(replica.histories([task_id]).get(replica.prefix + task_id, b"")) for replica in replicas}
     assert len(records) == 1
     return decode_history(records.pop() or None)
 
@@ -140,7 +140,7 @@ def test_a_failed_task_waits_as_its_policy_says_and_is_claimed_again(machines: M
 
     assert before_ms <= until_ms - POLICY.backoff_ms <= machines.now_ms
     for node in machines.nodes.values():
-        found = node.vnodes[0].replica.outcomes(task_id, [(row[1], ERROR_SEQ)])
+        found = node.view.vnodes[0].replica.outcomes(task_id, [(row[1], ERROR_SEQ)])
         assert found == [(row[1], ERROR_SEQ, b"why")]
     assert entries(machines, task_id) == {(row[1], ERROR_SEQ): b"why"}
     assert claim(machines) is None
@@ -290,7 +290,7 @@ def test_completion_goes_before_whatever_else_happened(
     assert entries(machines, task_id) == {(row[1], RESULT_SEQ): b"all the same"}
     assert claim(machines) is None
     assert revive(machines, task_id) is m.Revival.NOT_DEAD
-    counts = [node.vnodes[0].replica.filing.tally.row(b"q") for node in machines.nodes.values()]
+    counts = [node.view.vnodes[0].replica.filing.tally.row(b"q") for node in machines.nodes.values()]
     assert [row[State.COMPLETED] for row in counts] == [1] * 3
 
 
@@ -345,7 +345,7 @@ def test_of_two_results_of_one_claim_every_copy_keeps_the_same(machines: Machine
         complete(machines, row, result)
 
     assert entries(machines, task_id) == {(row[1], RESULT_SEQ): b"a"}
-    roots = {node.vnodes[0].replica.tree.root for node in machines.nodes.values()}
+    roots = {node.view.vnodes[0].replica.tree.root for node in machines.nodes.values()}
     assert len(roots) == 1
 
 
@@ -451,7 +451,7 @@ def test_a_task_that_was_claimed_too_often_over_its_rounds_is_revived_no_more(
                                        for number in range(1, claims + 1)}),
                     revived=revival_of(7, token_of(1, 1)), died=death_of(7, TOO_MANY_CLAIMS))
     for name in machines.names:
-        machines.nodes[name].vnodes[0].replica.join_history(machines.now_ms, task_id, lived, None)
+        machines.nodes[name].view.vnodes[0].replica.join_history(machines.now_ms, task_id, lived, None)
 
     assert revive(machines, task_id) is outcome
     assert len(lived.encode()) * (claims + CLAIMS_MAX) // claims < DEFAULT_LIMITS.page_bytes * 3 // 4
@@ -586,7 +586,7 @@ def test_what_is_enqueued_where_an_unknown_task_was_to_be_cancelled_lives(machin
     assert isinstance(answer, m.Failed) and answer.is_definite
     assert (answer.code, ids.to_text(unknown) in answer.text) == ("no_such_task", True)
     assert not any(store.rows("history") for store in machines.stores.values())
-    assert not any(node.interests.watchers for node in machines.nodes.values()), "nobody waits for it"
+    assert not any(node.view.interests.watchers for node in machines.nodes.values()), "nobody waits for it"
     batch = m.TaskBatch(Header("q").encode(), unknown, columns.pack([b"x"]))
     assert isinstance(ask(machines, m.Enqueue(1, 0, (batch,))), m.Acked)
     assert claimed(machines)[0] == unknown

@@ -15,7 +15,7 @@ from skuld_py.model.events import Asked, DocumentSwapped, Event, Session, Sessio
 from skuld_py.model.setting import PAUSED, YES
 from skuld_py.node.claims import grant
 from skuld_py.node.claims.claim import Delegation, GrantHere
-from skuld_py.node.node import Node
+from skuld_py.node.operations.operation import Operation, Operations
 from skuld_py.node.turn import take_turn
 
 WAIT_MS = 20_000
@@ -57,13 +57,13 @@ def served(machines: Machines) -> list[bytes]:
 def tries(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """At whom claims were tried."""
     tried: list[str] = []
-    start = Node.start
+    start = Operations.start
 
-    def noting(self: Node, operation: object, now_ms: int) -> None:
+    def noting(self: Operations, operation: Operation, now_ms: int) -> None:
         if isinstance(operation, Delegation | GrantHere):
             tried.append(operation.peer)
-        start(self, operation, now_ms)  # type: ignore[arg-type]
-    monkeypatch.setattr(Node, "start", noting)
+        start(self, operation, now_ms)
+    monkeypatch.setattr(Operations, "start", noting)
     yield tried
 
 
@@ -185,7 +185,7 @@ def test_who_waits_is_served_when_grants_are_possible_again(machines: Machines) 
 def test_who_waits_is_served_when_its_node_leads_anew(machines: Machines) -> None:
     name = leader_of(machines)
     park(machines, name, 3)
-    machines.nodes[name].vnodes[0].resign(machines.now_ms)
+    machines.nodes[name].view.vnodes[0].resign(machines.now_ms)
     enqueue(machines, 2)
     machines.pass_time(8_000)
     assert machines.documents[0][1].epoch > 1
@@ -196,7 +196,7 @@ def test_who_waits_is_served_when_its_node_leads_anew(machines: Machines) -> Non
 def test_who_waits_is_served_when_the_horizon_has_moved_though_the_grant_gave_up(
         machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
     name, give = leader_of(machines), machines.give
-    vnode, (version, document) = machines.nodes[name].vnodes[0], machines.documents[0]
+    vnode, (version, document) = machines.nodes[name].view.vnodes[0], machines.documents[0]
     held: list[Event] = []
 
     def hold(name: str, event: Event) -> None:
@@ -225,7 +225,7 @@ def refusals(machines: Machines, client: bytes) -> list[str]:
 def test_so_many_claims_wait_at_a_node_and_so_many_of_a_client(machines: Machines) -> None:
     name = leader_of(machines)
     node = machines.nodes[name]
-    node.limits = attrs.evolve(node.limits, parked_claims=3, parked_claims_each=2)
+    node.view.limits = attrs.evolve(node.view.limits, parked_claims=3, parked_claims_each=2)
 
     def wait(client: bytes, wait_ms: int = WAIT_MS) -> None:
         machines.ask(name, m.Claim(2, "q", 1, 60_000, wait_ms, "w"), client)
@@ -252,13 +252,13 @@ def test_so_many_claims_wait_at_a_node_and_so_many_of_a_client(machines: Machine
 
 def test_what_can_be_served_needs_no_place(machines: Machines) -> None:
     node = machines.nodes[leader_of(machines)]
-    node.limits = attrs.evolve(node.limits, parked_claims=3)
+    node.view.limits = attrs.evolve(node.view.limits, parked_claims=3)
     for client in (b"a", b"b", b"c"):
-        machines.ask(node.me.name, m.Claim(2, "another", 1, 60_000, WAIT_MS, "w"), client)
+        machines.ask(node.view.me.name, m.Claim(2, "another", 1, 60_000, WAIT_MS, "w"), client)
     enqueue(machines)
     machines.pass_time(50)
 
-    park(machines, node.me.name, 2)
+    park(machines, node.view.me.name, 2)
 
     assert served(machines) == [b"w000"] and refusals(machines, b"w001") == ["busy"]
 
@@ -300,19 +300,19 @@ def test_of_a_paused_queue_nothing_can_be_claimed_whoever_leads(machines: Machin
 def test_so_many_ends_and_logs_are_waited_for_at_a_node_and_so_many_by_a_client(
         machines: Machines, make: Callable[[int, bytes], m.Message]) -> None:
     node = machines.nodes[leader_of(machines)]
-    node.limits = attrs.evolve(node.limits, waits=3, waits_each=2)
+    node.view.limits = attrs.evolve(node.view.limits, waits=3, waits_each=2)
     batch = machines.batch("q", 1)
-    machines.ask(node.me.name, m.Enqueue(1, 0, (batch,)))
+    machines.ask(node.view.me.name, m.Enqueue(1, 0, (batch,)))
     machines.pass_time(50)
 
     def wait(client: bytes) -> None:
-        machines.ask(node.me.name, make(2, batch.ids), client)
+        machines.ask(node.view.me.name, make(2, batch.ids), client)
         machines.pass_time(50)
     for client in (b"one", b"one", b"one", b"two", b"two"):
         wait(client)
     assert (refusals(machines, b"one"), refusals(machines, b"two")) == (["busy"], ["busy"])
 
-    machines.ask(node.me.name, m.Cancel(3, 0, 0, batch.ids))
+    machines.ask(node.view.me.name, m.Cancel(3, 0, 0, batch.ids))
     machines.pass_time(500)
     wait(b"one")
     wait(b"one")
@@ -321,16 +321,16 @@ def test_so_many_ends_and_logs_are_waited_for_at_a_node_and_so_many_by_a_client(
 
 def test_who_holds_claims_renews_and_ends_them_where_others_are_refused(machines: Machines) -> None:
     node = machines.nodes[leader_of(machines)]
-    machines.ask(node.me.name, m.Enqueue(1, 0, (machines.batch("q", 1),)))
-    machines.ask(node.me.name, m.Claim(2, "q", 1, 60_000, 0, "w"), b"w")
+    machines.ask(node.view.me.name, m.Enqueue(1, 0, (machines.batch("q", 1),)))
+    machines.ask(node.view.me.name, m.Claim(2, "q", 1, 60_000, 0, "w"), b"w")
     machines.pass_time(100)
     answer, = machines.answers_to(b"w")
     assert isinstance(answer, m.Claimed)
     task_id, tokens = answer.batches[0].ids, columns.pack_u64([answer.batches[0].first_token])
-    node.limits = attrs.evolve(node.limits, requests=4, holders_requests=4)
+    node.view.limits = attrs.evolve(node.view.limits, requests=4, holders_requests=4)
 
     for message in (m.Count(3, "q"), m.Renew(4, 60_000, task_id, tokens), m.Complete(5, 0, 0, task_id, tokens)):
-        machines.ask(node.me.name, message, b"holder")
+        machines.ask(node.view.me.name, message, b"holder")
         machines.pass_time(100)
 
     assert [type(each) for each in machines.answers_to(b"holder")] == [m.Failed, m.Renewed, m.Acked]

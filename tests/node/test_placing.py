@@ -21,9 +21,9 @@ def test_a_node_takes_the_placement_it_is_told_and_works_out_the_one_it_is_not(
         monkeypatch: pytest.MonkeyPatch) -> None:
     node = Node(ANNA, PARAMETERS, MemoryStore(), lambda most: 0, 1)
     node.step(0, NodesChanged(NAMES[:4]))
-    assert [node.vnodes[partition].owners for partition in range(64)] == list(place(NAMES[:4], 64, 3))
+    assert [node.view.vnodes[partition].owners for partition in range(64)] == list(place(NAMES[:4], 64, 3))
     monkeypatch.setattr(node_module, "place", None)
 
     node.step(0, NodesChanged(NAMES, (), place(NAMES, 64, 3)))
 
-    assert [node.vnodes[partition].owners for partition in range(64)] == list(place(NAMES, 64, 3))
+    assert [node.view.vnodes[partition].owners for partition in range(64)] == list(place(NAMES, 64, 3))

@@ -191,7 +191,7 @@ def test_a_completion_needs_no_leader(machines: Machines) -> None:
     enqueue(machines)
     row, = claim(machines)
     for node in machines.nodes.values():
-        for vnode in node.vnodes:
+        for vnode in node.view.vnodes:
             if vnode.is_leading:
                 vnode.resign(machines.now_ms)
     assert isinstance(ask(machines, VERBS["complete"]((row[0], row[1], NO_PROOF), 1)), m.Failed)

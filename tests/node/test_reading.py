@@ -69,7 +69,7 @@ def is_shown_done(answer: m.Message | None) -> bool:
 def completed_copies(machines: Machines, task_id: bytes) -> int:
     found = 0
     for node in machines.nodes.values():
-        replica = node.vnodes[0].replica
+        replica = node.view.vnodes[0].replica
         record = replica.histories([task_id]).get(replica.prefix + task_id)
         found += record is not None and decode_history(record).completion.value is not None
     return found
@@ -146,7 +146,7 @@ def test_less_than_was_seen_before_is_never_shown(machines: Machines) -> None:
     seen = facts_of(answer.tasks[0])
 
     assert isinstance(read(machines, machines.names[1], task_id, seen), m.Got)
-    patience_ms = LEAST_MS + machines.nodes[knows].timing.resend_ms
+    patience_ms = LEAST_MS + machines.nodes[knows].view.timing.resend_ms
     refused = read(machines, machines.names[1], task_id, seen + 1, wait_ms=patience_ms)
     assert isinstance(refused, m.Failed) and refused.code == "unavailable" and "min_seq" in refused.text
 

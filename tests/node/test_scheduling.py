@@ -53,7 +53,7 @@ def ticks(machines: Machines, name: str = "s") -> list[int]:
 
 
 def lead(machines: Machines, partition: int) -> str:
-    return next(name for name in machines.names if machines.nodes[name].vnodes[partition].is_leading)
+    return next(name for name in machines.names if machines.nodes[name].view.vnodes[partition].is_leading)
 
 
 def lose_session(machines: Machines, name: str) -> None:
@@ -148,7 +148,7 @@ def test_two_leaders_in_doubt_make_one_task(machines: Machines) -> None:
     others = [name for name in machines.names if name != first]
     node = machines.nodes[first]
     until_tick(machines, -200)
-    vnode = node.vnodes[home_of("s", PARTITIONS)]
+    vnode = node.view.vnodes[home_of("s", PARTITIONS)]
     epoch = vnode.epoch
     for name in others:
         machines.nodes[name]._scheduling._led = {home_of("s", PARTITIONS): epoch}  # they too take it for theirs
@@ -248,7 +248,7 @@ def put_by_a_client(machines: Machines, at: int, value: bytes | None = None) -> 
 
 
 def since(machines: Machines) -> set[int]:
-    return {node.settings.schedules["s"].since_ms for node in machines.nodes.values()}
+    return {node.view.settings.schedules["s"].since_ms for node in machines.nodes.values()}
 
 
 def test_a_schedule_that_was_put_by_a_node_a_day_ahead_ticks_today(machines: Machines) -> None:
@@ -275,7 +275,7 @@ def test_a_schedule_put_again_ticks_from_now_on_though_its_version_is_of_tomorro
     assert isinstance(put_by_a_client(machines, 2), m.SettingPut)
     machines.pass_time(1_000)
 
-    assert all(node.settings.version(SCHEDULE, "s") > machines.now_ms for node in machines.nodes.values())
+    assert all(node.view.settings.version(SCHEDULE, "s") > machines.now_ms for node in machines.nodes.values())
     assert max(since(machines)) <= machines.now_ms
     before = ticks(machines)
     machines.pass_time(3 * EVERY_MS)

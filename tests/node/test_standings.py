@@ -58,7 +58,7 @@ def test_whose_turn_it_is_the_leader_says(machines: Machines) -> None:
     assert isinstance(ask(machines, others[0], m.Complete(3, 0, 0, first, columns.pack_u64([TOKEN])))[0], m.Acked)
     machines.is_deaf = ""
     machines.is_lost = lambda message: isinstance(message, m.Complete | m.Probe | m.Invite)
-    assert machines.nodes[others[1]].vnodes[0].replica.filing.is_behind(second)
+    assert machines.nodes[others[1]].view.vnodes[0].replica.filing.is_behind(second)
 
     assert [standing(machines, name, second) for name in machines.names] == [[State.WAITING]] * 3
 
@@ -69,7 +69,7 @@ def test_without_its_word_whoever_knows_of_one_before(machines: Machines) -> Non
     machines.is_deaf = leader
 
     assert standing(machines, reader, second) == []
-    machines.pass_time(machines.nodes[reader].timing.resend_ms)
+    machines.pass_time(machines.nodes[reader].view.timing.resend_ms)
     answer = machines.answers_to(b"me")[-1]
     assert isinstance(answer, m.Got) and answer.asides == columns.pack([Aside(State.BLOCKED, (first,)).encode()])
 

@@ -39,7 +39,7 @@ def orphaned() -> tuple[Machines, int, str, bytes]:
     pass_without(machines, 100, lambda name, message: name == heir and isinstance(message, m.Grant))
     answer = machines.answers_to(b"client")[-1]
     assert isinstance(answer, m.Claimed) and answer.batches
-    assert machines.nodes[heir].vnodes[0].replica.filing.leases(b"", 10) == []
+    assert machines.nodes[heir].view.vnodes[0].replica.filing.leases(b"", 10) == []
     machines.flying.clear()
     others = tuple(member for member in machines.members if member.name != leader)
     for member in others:
@@ -53,7 +53,7 @@ def is_from_exchange(message: m.Message | None) -> bool:
 
 def test_it_has_read_the_claims_of_its_voters(orphaned: tuple[Machines, int, str, bytes]) -> None:
     machines, epoch, heir, task_id = orphaned
-    vnode = machines.nodes[heir].vnodes[0]
+    vnode = machines.nodes[heir].view.vnodes[0]
 
     for _ in range(2_000):
         pass_without(machines, 1, lambda _, message: is_from_exchange(message))
@@ -70,7 +70,7 @@ def test_it_does_not_lead_until_a_majority_has_confirmed_them(orphaned: tuple[Ma
     pass_without(machines, 3_000, lambda _, message: isinstance(message, m.ClaimsKept))
 
     assert machines.documents[0][1].epoch == epoch
-    assert not machines.nodes[heir].vnodes[0].is_leading
+    assert not machines.nodes[heir].view.vnodes[0].is_leading
 
 
 def test_it_does_not_lead_without_the_old_cohort_s_claims(orphaned: tuple[Machines, int, str, bytes]) -> None:
@@ -79,7 +79,7 @@ def test_it_does_not_lead_without_the_old_cohort_s_claims(orphaned: tuple[Machin
     pass_without(machines, 3_000, lambda _, message: isinstance(message, m.ClaimPage))
 
     assert machines.documents[0][1].epoch == epoch
-    assert not machines.nodes[heir].vnodes[0].is_leading
+    assert not machines.nodes[heir].view.vnodes[0].is_leading
 
 
 def test_it_does_not_lead_without_a_majority_of_votes(orphaned: tuple[Machines, int, str, bytes]) -> None:
@@ -88,7 +88,7 @@ def test_it_does_not_lead_without_a_majority_of_votes(orphaned: tuple[Machines, 
     pass_without(machines, 3_000, lambda _, message: isinstance(message, m.Vote))
 
     assert machines.documents[0][1].epoch == epoch
-    assert not machines.nodes[heir].vnodes[0].is_leading
+    assert not machines.nodes[heir].view.vnodes[0].is_leading
 
 
 def test_an_old_copy_of_a_leader_s_data_votes_for_nobody_before_it_is_found_out() -> None:
@@ -105,7 +105,7 @@ def test_an_old_copy_of_a_leader_s_data_votes_for_nobody_before_it_is_found_out(
     assert document.leader != first
     machines.stores[document.leader].restore(copies[document.leader])
     machines.flying.clear()
-    old = machines.restart(document.leader).vnodes[0]
+    old = machines.restart(document.leader).view.vnodes[0]
 
     machines.give(document.leader, Received(first, m.RequestVote(0, 9, document.cohort, False, document.epoch)))
 

@@ -142,7 +142,7 @@ class World:
 
 
 @attrs.define(eq=False)
-class FakeHost:
+class FakeOperations:
     """As much of a node as the timekeeper uses."""
 
     world: World
@@ -152,6 +152,14 @@ class FakeHost:
     timing = DEFAULT_TIMING
     limits = DEFAULT_LIMITS
     numbers: Iterator[int] = attrs.field(factory=lambda: count(1))
+
+    @property
+    def view(self) -> FakeOperations:
+        return self
+
+    @property
+    def outbox(self) -> FakeOperations:
+        return self
 
     def send(self, peer: str, message: m.Message) -> None:
         self.world.send(self.me.name, peer, message)
@@ -163,8 +171,8 @@ def a_world(data: st.DataObject, offsets_ms: list[int], delay_ms_max: int) -> Wo
     world = World(dict(zip(names, offsets_ms, strict=True)), rates, data, delay_ms_max)
     members = {name: Member(name, "127.0.0.1", 1, name) for name in names}
     for name in names:
-        host = FakeHost(world, members[name], Parameters("c", "i", 2, 1, SKEW_MS), members)
-        world.keepers[name] = Timekeeper(host)  # type: ignore[arg-type]
+        operations = FakeOperations(world, members[name], Parameters("c", "i", 2, 1, SKEW_MS), members)
+        world.keepers[name] = Timekeeper(operations)  # type: ignore[arg-type]
         world.keepers[name].on_nodes(len(names))
     return world
 
@@ -204,15 +212,17 @@ def test_a_node_whose_clock_is_wrong_leads_nothing_and_says_so() -> None:
     machines = Machines()
     machines.pass_time(3_000)
     wrong, *others = machines.names
-    assert machines.nodes[wrong].led()
+    assert machines.nodes[wrong].view.led()
 
     set_clock(machines, wrong, 5_000)
     machines.pass_time(9_000)
 
-    assert not machines.nodes[wrong].led()
-    assert not any(vnode.is_leading for vnode in machines.nodes[wrong].vnodes)
-    assert sum(len(machines.nodes[name].led()) for name in others) == 8
-    described = machines.nodes[others[0]].description(1)
+    assert not machines.nodes[wrong].view.led()
+    assert not any(vnode.is_leading for vnode in machines.nodes[wrong].view.vnodes)
+    assert sum(len(machines.nodes[name].view.led()) for name in others) == 8
+    machines.ask(others[0], m.Describe(1))
+    described = machines.answers[-1][1]
+    assert isinstance(described, m.Described)
     row = next(row for row in described.nodes if row.name == wrong)
     assert (row.clock, round(row.offset_ms, -2)) == ("far", 5_000)
     assert [row.clock for row in described.nodes if row.name != wrong] == ["agreed", "agreed"]
@@ -224,34 +234,34 @@ def test_it_leads_again_once_its_clock_is_right() -> None:
     wrong = machines.names[0]
     set_clock(machines, wrong, -5_000)
     machines.pass_time(9_000)
-    assert not machines.nodes[wrong].may_grant
+    assert not machines.nodes[wrong].view.may_grant
 
     set_clock(machines, wrong, 0)
     machines.pass_time(15_000)
 
-    assert machines.nodes[wrong].may_grant
+    assert machines.nodes[wrong].view.may_grant
 
 
 def test_of_two_nodes_that_disagree_neither_grants_and_both_agree_again() -> None:
     machines = Machines(2, replicas=2)
     machines.pass_time(3_000)
-    assert sum(len(node.led()) for node in machines.nodes.values()) == 8
+    assert sum(len(node.view.led()) for node in machines.nodes.values()) == 8
 
     set_clock(machines, machines.names[0], 900)
     machines.pass_time(5_000)
     assert [node.timekeeper.verdict for node in machines.nodes.values()] == [Verdict.FAR, Verdict.FAR]
-    assert not any(node.led() for node in machines.nodes.values())
+    assert not any(node.view.led() for node in machines.nodes.values())
 
     set_clock(machines, machines.names[0], 0)
     machines.pass_time(10_000)
-    assert sum(len(node.led()) for node in machines.nodes.values()) == 8
+    assert sum(len(node.view.led()) for node in machines.nodes.values()) == 8
 
 
 def test_a_single_node_is_right() -> None:
     machines = Machines(1, replicas=1)
     machines.pass_time(1_000)
 
-    assert len(machines.nodes[machines.names[0]].led()) == 8
+    assert len(machines.nodes[machines.names[0]].view.led()) == 8
 
 
 def test_a_node_grants_nothing_before_it_has_heard_a_majority_or_waited() -> None:
@@ -259,11 +269,11 @@ def test_a_node_grants_nothing_before_it_has_heard_a_majority_or_waited() -> Non
     machines.is_lost = lambda message: isinstance(message, m.ToldTime)
 
     machines.pass_time(2_900)
-    assert not any(node.may_grant for node in machines.nodes.values())
+    assert not any(node.view.may_grant for node in machines.nodes.values())
     assert not machines.documents
 
     machines.pass_time(2_000)
-    assert sum(len(node.led()) for node in machines.nodes.values()) == 8
+    assert sum(len(node.view.led()) for node in machines.nodes.values()) == 8
 
 
 def test_news_of_clocks_is_judged_soon_and_not_in_the_next_round() -> None:

@@ -49,7 +49,7 @@ def claim(machines: Machines, lease_ms: int = 20_000) -> bytes:
 
 def counts(machines: Machines) -> list[int]:
     """By state, the same on every node."""
-    rows = {node.vnodes[0].replica.filing.tally.row(b"q") for node in machines.nodes.values()}
+    rows = {node.view.vnodes[0].replica.filing.tally.row(b"q") for node in machines.nodes.values()}
     assert len(rows) == 1
     return list(rows.pop())
 
@@ -85,7 +85,7 @@ def test_a_task_that_nobody_claimed_in_time_is_dead_on_every_copy(machines: Mach
 
     assert claim(machines) == b"" and counts(machines)[State.DEAD] == 1
     for node in machines.nodes.values():
-        replica = node.vnodes[0].replica
+        replica = node.view.vnodes[0].replica
         assert decode_history(replica.histories([task_id])[replica.prefix + task_id]).death(99, 0) == EXPIRED
 
 
@@ -108,7 +108,7 @@ def test_what_expired_while_nobody_led_is_buried_by_who_comes_to_lead(machines: 
     machines.give(first, SessionChanged(Session.LOST))
 
     machines.pass_time(300)
-    assert not any(node.vnodes[0].is_leading for node in machines.nodes.values())
+    assert not any(node.view.vnodes[0].is_leading for node in machines.nodes.values())
     machines.pass_time(6_000)
 
     assert machines.documents[0][1].leader not in ("", first)

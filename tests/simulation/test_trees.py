@@ -21,14 +21,14 @@ def test_trees_of_working_nodes_follow_their_records() -> None:
 
 def test_a_tree_that_has_parted_from_its_records_is_found() -> None:
     machines = run()
-    machines.nodes[machines.names[1]].vnodes[0].replica.tree.nodes.change(7, 1)
+    machines.nodes[machines.names[1]].view.vnodes[0].replica.tree.nodes.change(7, 1)
 
     assert trees_follow_records(machines.nodes).verdict is False
 
 
 def test_a_tree_that_had_to_be_corrected_is_found() -> None:
     machines = run()
-    tree = machines.nodes[machines.names[1]].vnodes[0].replica.tree
+    tree = machines.nodes[machines.names[1]].view.vnodes[0].replica.tree
     tree.nodes.change(7, 1)
     tree.redraft()
     tree.advance(1_000)

@@ -17,7 +17,10 @@ import attrs
 
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.node.operations.operation import Host, Operation, Origin
+from skuld_py.model.history import RELEASED
+from skuld_py.node.knowledge.view import View
+from skuld_py.node.operations.operation import Operation, Operations
+from skuld_py.node.operations.outbox import Origin
 
 ClaimRow = tuple[bytes, int]
 """A claim as task id and token; a task's token is 0."""
@@ -29,7 +32,7 @@ class LeaderQuestion(Operation):
     """Rows of one partition, passed to its leader. The number is its own, so an answer is to these rows."""
 
     def __init__(self, referral: Referral, leader: str, rows: Sequence[ClaimRow], now_ms: int) -> None:
-        super().__init__(referral.host, referral.origin, now_ms)
+        super().__init__(referral.operations, referral.origin, now_ms)
         self._referral = referral
         self._leader = leader
         self.rows = rows
@@ -68,10 +71,10 @@ class Referral(Operation):
 
     is_pursued = True
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, rows: Sequence[ClaimRow]) -> None:
-        super().__init__(host, origin, now_ms)
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int, rows: Sequence[ClaimRow]) -> None:
+        super().__init__(operations, origin, now_ms)
         self.rows = rows
-        self.patience_ms = 2 * host.timing.resend_ms
+        self.patience_ms = 2 * operations.view.timing.resend_ms
         self._speak_ms = self.deadline_ms
         self._verdicts: dict[ClaimRow, Verdict | None] = {}
         """None where what a leader says leaves in doubt what was done before."""
@@ -99,22 +102,22 @@ class Referral(Operation):
 
     def begin(self, now_ms: int) -> None:
         """Ask the leaders; keep what has none for later."""
-        self.host.timers.set(self.deadline_ms, self)
+        self.operations.timers.set(self.deadline_ms, self)
         self._ask_leaders(now_ms)
 
     def _ask_leaders(self, now_ms: int) -> None:
-        by_partition = by_partition_of(self.host, self._unasked)
+        by_partition = by_partition_of(self.view, self._unasked)
         self._unasked = []
         for partition, rows in by_partition.items():
-            leader = self.host.leader_of(partition)
+            leader = self.view.leader_of(partition)
             if leader:
                 question = LeaderQuestion(self, leader, rows, now_ms)
                 self._asked.append(question)
-                self.host.start(question, now_ms)
+                question.start(now_ms)
             else:
                 self._unasked += rows
         if self._unasked:
-            self.host.timers.set(min(self.deadline_ms, now_ms + self.host.timing.resend_ms), self)
+            self.operations.timers.set(min(self.deadline_ms, now_ms + self.view.timing.resend_ms), self)
 
     def on_timer(self, now_ms: int) -> None:
         """Look for leaders again, say what is known, or end."""
@@ -130,7 +133,7 @@ class Referral(Operation):
         self._asked.remove(question)
         if not self._verdicts:
             self._speak_ms = min(self.deadline_ms, now_ms + self.patience_ms)
-            self.host.timers.set(self._speak_ms, self)
+            self.operations.timers.set(self._speak_ms, self)
         for row, verdict in zip(question.rows, verdicts, strict=True):
             was_asked_before = question.was_repeated or row in self._doubted
             self._verdicts[row] = None if was_asked_before and self.is_refusal(verdict) else verdict
@@ -144,7 +147,7 @@ class Referral(Operation):
             if question.was_repeated:
                 self._doubted.update(dict.fromkeys(question.rows))
             self._unasked += question.rows
-            self.host.timers.set(min(self.deadline_ms, now_ms + self.host.timing.resend_ms), self)
+            self.operations.timers.set(min(self.deadline_ms, now_ms + self.view.timing.resend_ms), self)
             return
         self._failure = failure
         self._speak_if_due(now_ms)
@@ -201,12 +204,13 @@ class ClaimReferral(Referral):
 class RenewOperation(ClaimReferral):
     """Longer leases. Nobody goes on asking for what the client was told is unknown: it may have stopped."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, request: m.Renew) -> None:
-        super().__init__(host, origin, now_ms, rows_of(request.ids, request.tokens))
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int, request: m.Renew) -> None:
+        super().__init__(operations, origin, now_ms, rows_of(request.ids, request.tokens))
         self._lease_ms = request.lease_ms
         self.is_pursued = not request.lease_ms
         if request.lease_ms:
-            self.patience_ms = min(self.patience_ms, max(request.lease_ms // 8, host.timing.resend_ms // 4))
+            shortest_ms = operations.view.timing.resend_ms // 4
+            self.patience_ms = min(self.patience_ms, max(request.lease_ms // 8, shortest_ms))
 
     def question(self, request: int, rows: Sequence[ClaimRow]) -> m.Message:
         """For the leader to renew."""
@@ -216,8 +220,8 @@ class RenewOperation(ClaimReferral):
 class ConcludeOperation(ClaimReferral):
     """Claims that end by their holder's word."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, request: m.Conclude) -> None:
-        super().__init__(host, origin, now_ms, rows_of(request.ids, request.tokens))
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int, request: m.Conclude) -> None:
+        super().__init__(operations, origin, now_ms, rows_of(request.ids, request.tokens))
         self._request = request
         self._errors = dict(zip(self.rows, request.errors.unpack("errors"), strict=False))
 
@@ -227,11 +231,19 @@ class ConcludeOperation(ClaimReferral):
         return m.Conclude(request, self._request.kind, self._request.delay_ms, *_packed(rows), errors)
 
 
+def release(operations: Operations, now_ms: int, batches: Iterable[m.ClaimBatch]) -> None:
+    """Give back claims that nobody waits for any more; nobody is answered."""
+    for batch in batches:
+        tokens = columns.pack_u64([batch.first_token + index for index in range(len(batch.ids) // ids.ID_BYTES)])
+        conclude = m.Conclude(0, RELEASED, 0, batch.ids, tokens)
+        ConcludeOperation(operations, Origin(0), now_ms, conclude).start(now_ms)
+
+
 class ReviveOperation(Referral):
     """Dead tasks that begin anew."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, request: m.Revive) -> None:
-        super().__init__(host, origin, now_ms, [(task_id, 0) for task_id in ids.split(request.ids)])
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int, request: m.Revive) -> None:
+        super().__init__(operations, origin, now_ms, [(task_id, 0) for task_id in ids.split(request.ids)])
 
     def question(self, request: int, rows: Sequence[ClaimRow]) -> m.Message:
         """For the leader to decide."""
@@ -256,11 +268,11 @@ def rows_of(task_ids: bytes, tokens: bytes) -> list[ClaimRow]:
     return list(zip(ids.split(task_ids), columns.unpack_u64(tokens), strict=True))
 
 
-def by_partition_of(host: Host, rows: Iterable[ClaimRow]) -> dict[int, list[ClaimRow]]:
+def by_partition_of(view: View, rows: Iterable[ClaimRow]) -> dict[int, list[ClaimRow]]:
     """Rows by their partition."""
     found: dict[int, list[ClaimRow]] = {}
     for row in rows:
-        found.setdefault(ids.partition_of(row[0], host.parameters.partitions), []).append(row)
+        found.setdefault(ids.partition_of(row[0], view.parameters.partitions), []).append(row)
     return found
 
 

@@ -26,9 +26,11 @@ from typing import Protocol
 import attrs
 
 from skuld_py.model import messages as m
-from skuld_py.node.claims.grant import GrantOperation
+from skuld_py.node.claims.ask_leaders import release
+from skuld_py.node.claims.grant import Gates, GrantOperation
 from skuld_py.node.operations.agenda import NEVER_MS
-from skuld_py.node.operations.operation import Host, Operation, Origin
+from skuld_py.node.operations.operation import Operation, Operations
+from skuld_py.node.operations.outbox import Origin
 
 
 class Attempt(Protocol):
@@ -38,15 +40,25 @@ class Attempt(Protocol):
     began_ms: int
 
 
+class Parking(Protocol):
+    """Where claims wait."""
+
+    def add(self, claim: ClaimOperation) -> None:
+        """It may come to wait."""
+
+    def take_place(self, claim: ClaimOperation) -> bool:
+        """Whether it may wait here, from now on until it ends."""
+
+
 class GrantHere(GrantOperation):
     """A try at this node: its grant, of which no message has to tell. What is decided when its claim has gone on
     is released."""
 
     def __init__(self, claim: ClaimOperation, now_ms: int) -> None:
-        host, wish = claim.host, claim.wish
-        super().__init__(host, Origin(claim.request, peer=host.me.name), now_ms, wish.queue, claim.left,
-                         wish.lease_ms, wish.holder)
-        self.peer = host.me.name
+        wish, me = claim.wish, claim.view.me.name
+        super().__init__(claim.operations, claim.gates, Origin(claim.request, peer=me), now_ms, wish.queue,
+                         claim.left, wish.lease_ms, wish.holder)
+        self.peer = me
         self.began_ms = now_ms
         self._claim = claim
         self._said: m.Message | None = None
@@ -54,7 +66,7 @@ class GrantHere(GrantOperation):
     def begin(self, now_ms: int) -> None:
         """Grant; a claim that was granted something elsewhere waits no longer than it fills."""
         if self._claim.fills_until_ms < NEVER_MS:
-            self.host.timers.set(self._claim.fills_until_ms, self)
+            self.operations.timers.set(self._claim.fills_until_ms, self)
         super().begin(now_ms)
 
     def answer(self, message: m.Message) -> None:
@@ -85,19 +97,19 @@ class Delegation(Operation):
     """
 
     def __init__(self, claim: ClaimOperation, peer: str, now_ms: int) -> None:
-        super().__init__(claim.host, claim.origin, now_ms)
+        super().__init__(claim.operations, claim.origin, now_ms)
         self.peer = peer
         self.began_ms = now_ms
         self._claim = claim
         self._patience_ends_ms = min(claim.fills_until_ms,
-                                     now_ms + claim.host.timing.grant_ms + claim.host.timing.resend_ms)
+                                     now_ms + claim.view.timing.grant_ms + claim.view.timing.resend_ms)
 
     def begin(self, now_ms: int) -> None:
         """Ask once; a claim is not idempotent."""
         wish = self._claim.wish
-        self.host.send(self.peer, m.Delegate(self.request, wish.queue, self._claim.left, wish.lease_ms,
+        self.outbox.send(self.peer, m.Delegate(self.request, wish.queue, self._claim.left, wish.lease_ms,
                                              wish.holder))
-        self.host.timers.set(self._patience_ends_ms, self)
+        self.operations.timers.set(self._patience_ends_ms, self)
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
         """Hand the answer to the claim, or give it back when the claim has gone on. Who says that it failed may
@@ -122,17 +134,20 @@ class Delegation(Operation):
         if now_ms >= self.deadline_ms:
             self.end()
         else:
-            self.host.timers.set(self.deadline_ms, self)
+            self.operations.timers.set(self.deadline_ms, self)
         if self._claim.current is self:
-            self.host.router.forget(self.peer, self._claim.wish.queue)
+            self.view.router.forget(self.peer, self._claim.wish.queue)
             self._claim.go_on(now_ms)
 
 
 class ClaimOperation(Operation):
     """One client's claim."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, wish: m.Claim) -> None:
-        super().__init__(host, origin, now_ms)
+    def __init__(self, operations: Operations, gates: Gates, parking: Parking, origin: Origin, now_ms: int,
+                 wish: m.Claim) -> None:
+        super().__init__(operations, origin, now_ms)
+        self.gates = gates
+        self._parking = parking
         self.wish = wish
         self.current: Attempt | None = None
         self._began_ms = now_ms
@@ -158,27 +173,28 @@ class ClaimOperation(Operation):
 
     def begin(self, now_ms: int) -> None:
         """Try everywhere once."""
-        self.try_again(now_ms, self.host.route(self.wish.queue))
+        self._parking.add(self)
+        self.try_again(now_ms, self.view.route(self.wish.queue))
 
     def wake(self, now_ms: int) -> None:
         """The queue gained work here. While a peer is being asked, that is kept for afterwards."""
         if self.is_parked:
-            self.try_again(now_ms, [self.host.me.name])
+            self.try_again(now_ms, [self.view.me.name])
         else:
             self.has_news = True
 
     def try_again(self, now_ms: int, nodes: Sequence[str]) -> None:
         """Try at the nodes given, this one being one of them; nowhere while the queue is paused."""
         self.has_news = False
-        self._untried, self._tried = [] if self.host.settings.is_paused(self.wish.queue) else list(nodes), {}
+        self._untried, self._tried = [] if self.view.settings.is_paused(self.wish.queue) else list(nodes), {}
         self.go_on(now_ms)
 
     def _try(self, now_ms: int, peer: str) -> None:
         self._tried[peer] = None
         self.unheard += 1
-        attempt = GrantHere(self, now_ms) if peer == self.host.me.name else Delegation(self, peer, now_ms)
+        attempt = GrantHere(self, now_ms) if peer == self.view.me.name else Delegation(self, peer, now_ms)
         self.current = attempt
-        self.host.start(attempt, now_ms)
+        attempt.start(now_ms)
 
     def hear(self, now_ms: int, attempt: Attempt, message: m.Claimed | m.Failed) -> None:
         """Claims, or nothing: then the next peer. What comes too late is given back."""
@@ -187,23 +203,23 @@ class ClaimOperation(Operation):
             self.unheard -= 1
         if self.current is not attempt:
             if isinstance(message, m.Claimed) and batches:
-                self.host.release_unwanted(now_ms, message)
+                release(self.operations, now_ms, batches)
             return
         if batches:
-            self.host.router.note_granted(attempt.peer, self.wish.queue, batches)
+            self.view.router.note_granted(attempt.peer, self.wish.queue, batches)
             self.server = attempt.peer
             self._note_granted(now_ms, attempt, batches)
-        elif attempt.peer != self.host.me.name:
-            self.host.router.forget(attempt.peer, self.wish.queue)
+        elif attempt.peer != self.view.me.name:
+            self.view.router.forget(attempt.peer, self.wish.queue)
         self.go_on(now_ms)
 
     def _note_granted(self, now_ms: int, attempt: Attempt, batches: Sequence[m.ClaimBatch]) -> None:
         """Its holder counts all leases from before the first of them was granted."""
         if not self._granted.batches:
-            self.fills_until_ms = now_ms + self.host.timing.resend_ms
+            self.fills_until_ms = now_ms + self.view.timing.resend_ms
             self._granted = attrs.evolve(self._granted, waited_ms=max(0, attempt.began_ms - self._began_ms))
         self._granted = attrs.evolve(self._granted, batches=(*self._granted.batches, *batches))
-        limits = self.host.limits
+        limits = self.view.limits
         size = sum(len(batch.bodies.data) for batch in self._granted.batches)
         is_full = size > (limits.message_bytes - limits.batch_bytes) // 2
         self.left = 0 if is_full else self.left - sum(len(batch.bodies) for batch in batches)
@@ -211,8 +227,8 @@ class ClaimOperation(Operation):
 
     def _others(self) -> list[str]:
         """Where there may be more: those that were to be asked, before them all that are said to have some."""
-        router, me = self.host.router, self.host.me.name
-        peers = dict.fromkeys([*router.hinted(self.wish.queue, self.host.live), *self._untried])
+        router, me = self.view.router, self.view.me.name
+        peers = dict.fromkeys([*router.hinted(self.wish.queue, self.view.live), *self._untried])
         order = router.order(self.wish.queue, [peer for peer in peers if peer != me])
         return [peer for peer in order if peer not in self._tried]
 
@@ -221,7 +237,7 @@ class ClaimOperation(Operation):
         self.current = None
         while self._untried and now_ms < self.fills_until_ms:
             peer = self._untried.pop(0)
-            if peer in self.host.live or peer == self.host.me.name:
+            if peer in self.view.live or peer == self.view.me.name:
                 self._try(now_ms, peer)
                 return
         if self._granted.batches:
@@ -229,18 +245,18 @@ class ClaimOperation(Operation):
             self.end()
             return
         if self.has_news:
-            self.try_again(now_ms, [self.host.me.name])
+            self.try_again(now_ms, [self.view.me.name])
             return
         is_over = now_ms >= self._waits_until_ms
-        if is_over or not self.host.take_place(self):
+        if is_over or not self._parking.take_place(self):
             self._give_nothing(is_over)
             self.end()
         else:
-            self.host.timers.set(self._waits_until_ms, self)
+            self.operations.timers.set(self._waits_until_ms, self)
 
     def _with_proofs(self) -> m.Claimed:
         granted = self._granted
-        return attrs.evolve(granted, batches=self.host.notary.certified(granted.batches)
+        return attrs.evolve(granted, batches=self.view.notary.certified(granted.batches)
                             if self.wish.takes_proofs else granted.batches)
 
     def _give_nothing(self, is_over: bool) -> None:
@@ -252,7 +268,7 @@ class ClaimOperation(Operation):
             self.refuse("busy", f"{queue}: nothing to claim now, and too many claims wait at this node,"
                         " or over this connection; ask another node, without waiting, or with fewer claims for"
                         " more tasks each")
-        elif self.host.has_leaders or self.host.settings.is_paused(queue):
+        elif self.view.has_leaders or self.view.settings.is_paused(queue):
             self.answer(m.Claimed(self.origin.request, 0, ()))
         else:
             self.refuse("no_leader", f"{queue}: no partition has a leader that grants, as far as this"
@@ -265,7 +281,7 @@ class ClaimOperation(Operation):
             self.go_on(now_ms)
 
 
-def lead_claim(host: Host, now_ms: int, origin: Origin, request: m.Delegate) -> None:
+def lead_claim(gates: Gates, operations: Operations, now_ms: int, origin: Origin, request: m.Delegate) -> None:
     """The leader's side of a claim."""
-    host.start(GrantOperation(host, origin, now_ms, request.queue, request.count, request.lease_ms,
-                              request.holder), now_ms)
+    GrantOperation(operations, gates, origin, now_ms, request.queue, request.count,
+                   request.lease_ms, request.holder).start(now_ms)

@@ -21,10 +21,13 @@ import attrs
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.history import RELEASED
+from skuld_py.node.claims.horizons import Horizons
 from skuld_py.node.claims.pick import pick
+from skuld_py.node.limits.borrower import Loans
 from skuld_py.node.operations.amendment import AmendOperation
 from skuld_py.node.operations.cohort import Ballot, CohortOperation
-from skuld_py.node.operations.operation import Host, Origin
+from skuld_py.node.operations.operation import Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.partition.data.change import Change
 from skuld_py.partition.data.facts import Amendment, Grant
 from skuld_py.partition.data.rows import in_messages, merge_rows, read_rows
@@ -36,12 +39,21 @@ LESSON_TASKS = 16
 """Vetoed tasks read by one question: the answer holds so many of the largest bodies and the longest histories."""
 
 
+@attrs.frozen
+class Gates:
+    """What a grant may have to wait for."""
+
+    horizons: Horizons
+    loans: Loans
+
+
 class GrantOperation(CohortOperation):
     """Claims from all partitions this node leads, best task first; up to ``count`` of ``queue``."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, queue: str, count: int, lease_ms: int,
-                 holder: str) -> None:
-        super().__init__(host, origin, now_ms)
+    def __init__(self, operations: Operations, gates: Gates, origin: Origin, now_ms: int, queue: str, count: int,
+                 lease_ms: int, holder: str) -> None:
+        super().__init__(operations, origin, now_ms)
+        self._gates = gates
         self.queue = queue
         self.count = count
         self._lease_ms = lease_ms
@@ -56,20 +68,20 @@ class GrantOperation(CohortOperation):
     def begin(self, now_ms: int) -> None:
         """Pick, record here, ask the cohorts. Partitions whose horizon is too near wait until it has moved. A
         paused queue is to claims as an empty one."""
-        if self.host.settings.is_paused(self.queue):
+        if self.view.settings.is_paused(self.queue):
             self._grant(now_ms, {})
             return
         end_ms = now_ms + self._lease_ms
-        stocked = self.host.stocked(self.queue)
+        stocked = self.view.stocked(self.queue)
         vnodes = {vnode.partition: vnode for vnode in stocked if vnode.may_grant_until(now_ms, end_ms)}
         if len(vnodes) < len(stocked) and not any(vnode.replica.filing.heads(self.queue, None, 1)
                                               for vnode in vnodes.values()):
             self._is_waiting = True
-            self.host.await_horizon(now_ms, self)
+            self._gates.horizons.add(now_ms, self)
             self._wake(now_ms)
-        elif self.host.settings.lent(self.queue) is not None:
+        elif self.view.settings.lent(self.queue) is not None:
             self._wake(now_ms)
-            self.host.borrow(now_ms, self)
+            self._gates.loans.borrow(now_ms, self)
         else:
             self._grant(now_ms, vnodes)
 
@@ -78,10 +90,10 @@ class GrantOperation(CohortOperation):
         if self.is_closed or self.has_answered:
             return 0
         self.count = min(self.count, count)
-        vnodes = {vnode.partition: vnode for vnode in self.host.stocked(self.queue)
+        vnodes = {vnode.partition: vnode for vnode in self.view.stocked(self.queue)
                   if self.count and leads.get(vnode.partition) == vnode.epoch
                   and vnode.may_grant_until(now_ms, now_ms + self._lease_ms)}
-        self._grant(now_ms, {} if self.host.settings.is_paused(self.queue) else vnodes)
+        self._grant(now_ms, {} if self.view.settings.is_paused(self.queue) else vnodes)
         return sum(len(ballot.grant.ids) for ballot in self.ballots.values() if ballot.grant is not None)
 
     def on_horizon(self, now_ms: int) -> None:
@@ -92,7 +104,7 @@ class GrantOperation(CohortOperation):
     def end(self) -> None:
         """Who gave up lets others try."""
         if self._is_waiting:
-            self.host.give_up_horizon(self.queue)
+            self._gates.horizons.give_up(self.queue)
         super().end()
 
     def _grant(self, now_ms: int, vnodes: Mapping[int, Vnode]) -> None:
@@ -104,14 +116,14 @@ class GrantOperation(CohortOperation):
             if grant.ids:
                 self.open_ballot(vnode, message, grant)
         if not self.ballots:
-            self.host.router.forget(self.host.me.name, self.queue)
+            self.view.router.forget(self.view.me.name, self.queue)
         self._wake(now_ms)
         self.decide_if_settled(now_ms)
 
     def _within_bytes(self, vnodes: Mapping[int, Vnode],
                       picked: Mapping[int, list[bytes]]) -> dict[int, list[bytes]]:
         """Cut what was picked to what one answer can carry, and keep the bodies for it."""
-        left = self.host.limits.batch_bytes
+        left = self.view.limits.batch_bytes
         kept: dict[int, list[bytes]] = {}
         for partition, heads in picked.items():
             task_ids = list(map(id_of_head, heads))
@@ -149,7 +161,8 @@ class GrantOperation(CohortOperation):
         wanted = blockers + b"".join(ballot.grant.ids[index] for index in known)
         for at in range(0, len(wanted), ids.ID_BYTES * LESSON_TASKS):
             self._lessons += 1
-            self.host.send(peer, m.Get(self.request, wanted[at : at + ids.ID_BYTES * LESSON_TASKS], is_bare=True))
+            page = wanted[at : at + ids.ID_BYTES * LESSON_TASKS]
+            self.outbox.send(peer, m.Get(self.request, page, is_bare=True))
 
     def on_too_large(self, now_ms: int, peer: str, message: m.Failed) -> None:
         """These vetoed tasks are left to an exchange."""
@@ -158,15 +171,15 @@ class GrantOperation(CohortOperation):
     def _learn(self, now_ms: int, peer: str, message: m.Got) -> None:
         learned = dict.fromkeys(row.id for row in message.tasks)
         for row in message.tasks:
-            ballot = self.ballots.get(ids.partition_of(row.id, self.host.parameters.partitions))
+            ballot = self.ballots.get(ids.partition_of(row.id, self.view.parameters.partitions))
             if ballot is not None:
-                merge_rows(ballot.vnode.replica, now_ms, self.host.parameters.partitions, [row])
+                merge_rows(ballot.vnode.replica, now_ms, self.view.parameters.partitions, [row])
         for partition, ballot in self.ballots.items():
             blockers = [task_id for task_id in ids.split(self._blockers.get((peer, partition), b""))
                         if task_id in learned]
             rows = [attrs.evolve(row, body=NOTHING) for row in read_rows(ballot.vnode.replica, blockers, True)]
-            for part in in_messages(rows, self.host.limits):
-                self.host.send(peer, m.Repair(partition, tuple(part)))
+            for part in in_messages(rows, self.view.limits):
+                self.outbox.send(peer, m.Repair(partition, tuple(part)))
         self._end_lesson(now_ms)
 
     def _end_lesson(self, now_ms: int) -> None:
@@ -204,9 +217,9 @@ class GrantOperation(CohortOperation):
         releases = {vnode: Change(rows) for vnode, rows in self._failures.items()
                     if self.ballots[vnode.partition].is_led}
         if releases:
-            release = AmendOperation(self.host, self.origin, now_ms, releases, m.Renewed(0, b""))
+            release = AmendOperation(self.operations, self.origin, now_ms, releases, m.Renewed(0, b""))
             release.has_answered = True
-            self.host.start(release, now_ms)
+            release.start(now_ms)
         self.end()
 
     def _batches(self, grant: Grant, failed: Sequence[int]) -> Iterator[m.ClaimBatch]:

@@ -8,22 +8,43 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Protocol
 
-from skuld_py.node.operations.operation import Origin, Waiter
+from skuld_py.node.knowledge.view import View
+from skuld_py.node.operations.outbox import Origin
+from skuld_py.partition.vnode import Vnode
+
+
+class Waiter(Protocol):
+    """An operation that waits for a horizon to move."""
+
+    origin: Origin
+    request: int
+    is_closed: bool
+    at_end: list[Callable[[], None]]
+
+    def on_horizon(self, now_ms: int) -> None:
+        """Look at the horizon again: a document was written, or read."""
 
 
 class Horizons:
-    """The waiters, by what they were asked."""
+    """The waiters, by what they were asked. ``tend`` has the document of a led partition written."""
 
-    def __init__(self, note_leftover: Callable[[str], None]) -> None:
+    def __init__(self, view: View, tend: Callable[[int, Vnode], None],
+                 note_leftover: Callable[[str], None]) -> None:
+        self._view = view
+        self._tend = tend
         self._note_leftover = note_leftover
         self._waiters: dict[Origin, Waiter] = {}
         self._given_up: dict[str, None] = {}
 
-    def add(self, waiter: Waiter) -> None:
-        """It is called when a document was written, or read."""
+    def add(self, now_ms: int, waiter: Waiter) -> None:
+        """Have the horizons moved to where leases need them. It is called when a document was written, or read."""
         self._waiters[waiter.origin] = waiter
         waiter.at_end.append(partial(self._drop, waiter))
+        for vnode in self._view.led():
+            if vnode.wanted_horizon_ms > vnode.election.document.horizon_ms:
+                self._tend(now_ms, vnode)
 
     def awaits(self, origin: Origin) -> bool:
         """Whether what was asked waits already."""

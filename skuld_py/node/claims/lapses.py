@@ -14,8 +14,8 @@ from skuld_py.model import messages as m
 from skuld_py.model.history import DIED, EXPIRED, decode_history
 from skuld_py.node.operations.agenda import Agenda
 from skuld_py.node.operations.amendment import AmendOperation
-from skuld_py.node.operations.household import Household
-from skuld_py.node.operations.operation import Host, Origin
+from skuld_py.node.operations.operation import Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.partition.data.change import Change
 from skuld_py.partition.data.facts import Mark
 from skuld_py.partition.vnode import Vnode
@@ -24,9 +24,10 @@ from skuld_py.partition.vnode import Vnode
 class Lapses:
     """When each partition is to be looked at for that."""
 
-    def __init__(self, node: Household) -> None:
-        self._node = node
-        self.risen = node.bulletin.subscribe()
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
+        self._view = operations.view
+        self.risen = operations.view.bulletin.subscribe()
         self._lapses = Agenda()
         """When the next claim of each partition lapses or pause ends, or earlier."""
         self._expiries = Agenda()
@@ -34,7 +35,7 @@ class Lapses:
         self._next_burial_ms = 0
         self.due_ms = 0
         """When the first is due, or before."""
-        for vnode in node.vnodes:
+        for vnode in operations.view.vnodes:
             self._note(vnode)
         self._plan()
 
@@ -51,10 +52,10 @@ class Lapses:
 
     def settle(self) -> None:
         """The turn ends: note the times of what was touched, and of what is led since."""
-        for partition in self._node.bulletin.touched:
-            self._note(self._node.vnodes[partition])
+        for partition in self._view.bulletin.touched:
+            self._note(self._view.vnodes[partition])
         for partition in self.risen:
-            vnode = self._node.vnodes[partition]
+            vnode = self._view.vnodes[partition]
             if vnode.is_leading:
                 self._note(vnode)
         self.risen.clear()
@@ -69,30 +70,30 @@ class Lapses:
             self._expiries.note(vnode.partition, max(expiry_ms, self._next_burial_ms))
 
     def _sweep(self, now_ms: int) -> None:
-        for partition in self._lapses.take(now_ms, len(self._node.vnodes)):
-            vnode = self._node.vnodes[partition]
-            vnode.replica.filing.sweep(now_ms, self._node.timing.sweep_rows)
+        for partition in self._lapses.take(now_ms, len(self._view.vnodes)):
+            vnode = self._view.vnodes[partition]
+            vnode.replica.filing.sweep(now_ms, self._view.timing.sweep_rows)
             self._note(vnode)
 
     def _bury(self, now_ms: int) -> None:
         """See to what has expired. Of a partition that is not led here its leader does, and this node once it
         leads."""
-        self._next_burial_ms = now_ms + self._node.timing.bury_ms
-        for partition in self._expiries.take(now_ms, self._node.timing.look_due):
-            vnode = self._node.vnodes[partition]
+        self._next_burial_ms = now_ms + self._view.timing.bury_ms
+        for partition in self._expiries.take(now_ms, self._view.timing.look_due):
+            vnode = self._view.vnodes[partition]
             if vnode.is_leading:
-                if self._node.may_grant:
-                    bury_expired(self._node, vnode, now_ms, self._node.timing.sweep_rows)
+                if self._view.may_grant:
+                    bury_expired(self._operations, vnode, now_ms, self._view.timing.sweep_rows)
                 self._note(vnode)
 
 
-def bury_expired(host: Host, vnode: Vnode, now_ms: int, limit: int) -> None:
+def bury_expired(operations: Operations, vnode: Vnode, now_ms: int, limit: int) -> None:
     """See to up to ``limit`` tasks of a partition led here."""
     change = deaths(vnode, now_ms, limit)
     if change.marks:
-        operation = AmendOperation(host, Origin(0), now_ms, {vnode: change}, m.Revived(0, b""))
+        operation = AmendOperation(operations, Origin(0), now_ms, {vnode: change}, m.Revived(0, b""))
         operation.has_answered = True
-        host.start(operation, now_ms)
+        operation.start(now_ms)
 
 
 def deaths(vnode: Vnode, now_ms: int, limit: int) -> Change:

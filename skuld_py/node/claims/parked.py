@@ -27,9 +27,9 @@ from itertools import islice
 import attrs
 
 from skuld_py.node.claims.claim import ClaimOperation
+from skuld_py.node.knowledge.view import View
 from skuld_py.node.leadership.elections import Steward
 from skuld_py.node.limits.borrower import Loans, waiting_in
-from skuld_py.node.operations.household import Household
 from skuld_py.node.operations.places import Places
 
 
@@ -44,8 +44,8 @@ class Party:
 class ParkedClaims:
     """Claims by queue, in the order in which they came."""
 
-    def __init__(self, host: Household, steward: Steward, borrowing: Loans) -> None:
-        self._host = host
+    def __init__(self, view: View, steward: Steward, borrowing: Loans) -> None:
+        self._view = view
         self._steward = steward
         self._borrowing = borrowing
         self._claims: dict[str, dict[int, ClaimOperation]] = {}
@@ -68,7 +68,7 @@ class ParkedClaims:
 
     def take_place(self, claim: ClaimOperation) -> bool:
         """Whether it may wait here, from now on until it ends."""
-        limits = self._host.limits
+        limits = self._view.limits
         return self._places.take(claim, limits.parked_claims, limits.parked_claims_each)
 
     def _remove(self, claim: ClaimOperation) -> None:
@@ -77,9 +77,9 @@ class ParkedClaims:
         waiting.pop(claim.request, None)
         if not waiting:
             self._claims.pop(queue, None)
-        elif claim.has_news or claim.server == self._host.me.name:
+        elif claim.has_news or claim.server == self._view.me.name:
             self._leftovers[queue] = None
-        if claim.server not in ("", self._host.me.name) and queue in self._parties:
+        if claim.server not in ("", self._view.me.name) and queue in self._parties:
             self._parties[queue].width += 1
 
     def note_leftover(self, queue: str) -> None:
@@ -89,9 +89,9 @@ class ParkedClaims:
 
     def look(self, now_ms: int) -> None:
         """Wake whom the last turn concerns."""
-        steward, borrowing, settings = self._steward, self._borrowing, self._host.settings
+        steward, borrowing, settings = self._steward, self._borrowing, self._view.settings
         has_risen = bool(steward.risen) and steward.note_leaderships(now_ms)
-        filled, freed = steward.take_moved(now_ms) if self._host.bulletin.touched else ({}, [])
+        filled, freed = steward.take_moved(now_ms) if self._view.bulletin.touched else ({}, [])
         for queue in freed:
             borrowing.note_freed(queue)
         resumed = settings.take_resumed() if settings.resumed else []
@@ -101,7 +101,7 @@ class ParkedClaims:
         if resumed or is_news:
             self._steward.note_resumed(now_ms)
         leftovers, self._leftovers = self._leftovers, {}
-        may_grant, could_grant = self._host.may_grant, self._could_grant
+        may_grant, could_grant = self._view.may_grant, self._could_grant
         self._could_grant = may_grant
         if self._claims:
             self._wake_all(now_ms, filled)
@@ -116,7 +116,7 @@ class ParkedClaims:
 
     def _left(self, queues: Iterable[str]) -> dict[str, int]:
         """How many tasks of the queues for which claims wait could be granted here."""
-        return {queue: waiting_in(self._host.stocked(queue), queue) for queue in queues if queue in self._claims}
+        return {queue: waiting_in(self._view.stocked(queue), queue) for queue in queues if queue in self._claims}
 
     def _wake_all(self, now_ms: int, counts: Mapping[str, int]) -> None:
         for queue, count in counts.items():
@@ -124,7 +124,7 @@ class ParkedClaims:
                 self._wake(now_ms, queue, count)
 
     def _wake(self, now_ms: int, queue: str, count: int) -> None:
-        limits = self._host.settings.lent(queue)
+        limits = self._view.settings.lent(queue)
         if limits is not None:
             count = min(count, limits.concurrency or limits.burst)
         claims = self._claims[queue].values()
@@ -134,9 +134,9 @@ class ParkedClaims:
             claim.wake(now_ms)
 
     def _follow_hints(self, now_ms: int) -> None:
-        host, router = self._host, self._host.router
+        view, router = self._view, self._view.router
         hinted = {queue: peers for queue in self._claims
-                  if (peers := router.hinted(queue, host.live)) and not host.settings.is_paused(queue)}
+                  if (peers := router.hinted(queue, view.live)) and not view.settings.is_paused(queue)}
         for queue in [queue for queue in self._parties if queue not in hinted]:
             del self._parties[queue]
         for queue, peers in hinted.items():

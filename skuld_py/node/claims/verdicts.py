@@ -35,8 +35,11 @@ from skuld_py.model.history import (
 from skuld_py.model.retrying import pause_ms
 from skuld_py.model.state import State, state_of
 from skuld_py.node.claims.ask_leaders import ClaimRow, by_partition_of, rows_of
+from skuld_py.node.claims.horizons import Horizons
+from skuld_py.node.knowledge.view import View
 from skuld_py.node.operations.amendment import AmendOperation
-from skuld_py.node.operations.operation import Host, Operation, Origin
+from skuld_py.node.operations.operation import Operation, Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.partition.copies.garbage import shut
 from skuld_py.partition.data.change import Change
 from skuld_py.partition.data.facts import Amendment, Mark
@@ -57,21 +60,23 @@ Judge = Callable[[Vnode, Sequence[ClaimRow]], Verdicts]
 Answer = Callable[[Mapping[ClaimRow, int], Collection[bytes]], m.Message]
 
 
-def lead_renewal(host: Host, now_ms: int, origin: Origin, request: m.Renew) -> None:
+def lead_renewal(horizons: Horizons, operations: Operations, now_ms: int, origin: Origin,
+                 request: m.Renew) -> None:
     """The leader's side of ``Renew``: at once, if the horizons reach as far as the leases would."""
-    if host.awaits_horizon(origin):
+    if horizons.awaits(origin):
         return
-    if request.lease_ms and not _may_reach(host, now_ms, request):
-        host.start(HorizonWait(host, origin, now_ms, request), now_ms)
+    if request.lease_ms and not _may_reach(operations.view, now_ms, request):
+        HorizonWait(horizons, operations, origin, now_ms, request).start(now_ms)
         return
     rows = rows_of(request.ids, request.tokens)
-    _lead(host, now_ms, origin, rows, lambda vnode, part: judge_renewals(vnode, now_ms, part, request.lease_ms),
+    _lead(operations, now_ms, origin, rows,
+          lambda vnode, part: judge_renewals(vnode, now_ms, part, request.lease_ms),
           lambda told, cancelled: _renewed(origin, rows, told, cancelled))
 
 
-def _may_reach(host: Host, now_ms: int, request: m.Renew) -> bool:
-    partitions = by_partition_of(host, rows_of(request.ids, request.tokens))
-    led = [vnode for partition in partitions if (vnode := host.renewing(partition)) is not None]
+def _may_reach(view: View, now_ms: int, request: m.Renew) -> bool:
+    partitions = by_partition_of(view, rows_of(request.ids, request.tokens))
+    led = [vnode for partition in partitions if (vnode := view.renewing(partition)) is not None]
     near = [vnode for vnode in led if not vnode.reaches(now_ms + request.lease_ms)]
     return not near
 
@@ -79,22 +84,24 @@ def _may_reach(host: Host, now_ms: int, request: m.Renew) -> bool:
 class HorizonWait(Operation):
     """A renewal that waits until the horizon has moved. Without that, what became of it is not known."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, request: m.Renew) -> None:
-        super().__init__(host, origin, now_ms, host.timing.grant_ms)
+    def __init__(self, horizons: Horizons, operations: Operations, origin: Origin, now_ms: int,
+                 request: m.Renew) -> None:
+        super().__init__(operations, origin, now_ms, operations.view.timing.grant_ms)
+        self._horizons = horizons
         self._request = request
 
     def begin(self, now_ms: int) -> None:
         """Have it moved."""
-        self.host.timers.set(self.deadline_ms, self)
-        self.host.await_horizon(now_ms, self)
+        self.operations.timers.set(self.deadline_ms, self)
+        self._horizons.add(now_ms, self)
 
     def on_horizon(self, now_ms: int) -> None:
         """Renew, if it is far enough now."""
-        if _may_reach(self.host, now_ms, self._request):
+        if _may_reach(self.view, now_ms, self._request):
             self.end()
-            lead_renewal(self.host, now_ms, self.origin, self._request)
+            lead_renewal(self._horizons, self.operations, now_ms, self.origin, self._request)
         else:
-            self.host.await_horizon(now_ms, self)
+            self._horizons.add(now_ms, self)
 
     def on_timer(self, now_ms: int) -> None:
         """Too late."""
@@ -103,33 +110,35 @@ class HorizonWait(Operation):
         self.end()
 
 
-def lead_conclusion(host: Host, now_ms: int, origin: Origin, request: m.Conclude) -> None:
+def lead_conclusion(operations: Operations, now_ms: int, origin: Origin, request: m.Conclude) -> None:
     """The leader's side of ``Conclude``."""
     rows = rows_of(request.ids, request.tokens)
     errors = dict(zip(rows, request.errors.unpack("errors"), strict=False))
-    _lead(host, now_ms, origin, rows,
+    _lead(operations, now_ms, origin, rows,
           lambda vnode, part: judge_conclusions(vnode, now_ms, part, request.kind, request.delay_ms, errors),
           lambda told, cancelled: _renewed(origin, rows, told, cancelled))
 
 
-def lead_revival(host: Host, now_ms: int, origin: Origin, request: m.Revive) -> None:
+def lead_revival(operations: Operations, now_ms: int, origin: Origin, request: m.Revive) -> None:
     """The leader's side of ``Revive``."""
     rows = [(task_id, 0) for task_id in ids.split(request.ids)]
-    _lead(host, now_ms, origin, rows, lambda vnode, part: judge_revivals(vnode, now_ms, part),
+    _lead(operations, now_ms, origin, rows, lambda vnode, part: judge_revivals(vnode, now_ms, part),
           lambda told, _: m.Revived(origin.request, bytes(told[row] for row in rows)))
 
 
-def _lead(host: Host, now_ms: int, origin: Origin, rows: Sequence[ClaimRow], judge: Judge, answer: Answer) -> None:
-    by_partition = by_partition_of(host, dict.fromkeys(rows))
-    led = {partition: vnode for partition in by_partition if (vnode := host.renewing(partition)) is not None}
+def _lead(operations: Operations, now_ms: int, origin: Origin, rows: Sequence[ClaimRow], judge: Judge,
+          answer: Answer) -> None:
+    view = operations.view
+    by_partition = by_partition_of(view, dict.fromkeys(rows))
+    led = {partition: vnode for partition in by_partition if (vnode := view.renewing(partition)) is not None}
     if not all(partition in led for partition in by_partition):
-        host.reply(origin, m.Failed(origin.request, "not_leader", "no longer the leader", True))
+        operations.outbox.reply(origin, m.Failed(origin.request, "not_leader", "no longer the leader", True))
         return
     verdicts = {led[partition]: judge(led[partition], part) for partition, part in by_partition.items()}
     told = {row: number for verdict in verdicts.values() for row, number in verdict.told.items()}
     cancelled = dict.fromkeys(task_id for verdict in verdicts.values() for task_id in verdict.cancelled)
     changes = {vnode: verdict.change for vnode, verdict in verdicts.items() if verdict.change.ids}
-    host.start(AmendOperation(host, origin, now_ms, changes, answer(told, cancelled)), now_ms)
+    AmendOperation(operations, origin, now_ms, changes, answer(told, cancelled)).start(now_ms)
 
 
 def _renewed(origin: Origin, rows: Sequence[ClaimRow], told: Mapping[ClaimRow, int],

@@ -15,13 +15,13 @@ Hash trees are drafted here too, one at a time and in small steps: after a start
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member
 from skuld_py.node.copies.lineup import Key, Lineup
-from skuld_py.node.operations.household import Household
+from skuld_py.node.operations.operation import Operations
 from skuld_py.partition.copies.exchange import Exchange, Pass, Progress
 
 ROUND_PARTITIONS = 64
@@ -29,13 +29,16 @@ ROUND_PARTITIONS = 64
 PACE_MS, PACE_PASSES = 100, 40
 """At most ``PACE_PASSES`` begin in ``PACE_MS``: a tenth of a core or so."""
 SYNC, LED, OTHER = range(3)
+OnPass = Callable[[int, Pass], None]
 
 
 class Exchanges:
     """The exchanges of one node."""
 
-    def __init__(self, node: Household) -> None:
-        self._node = node
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
+        self._view = operations.view
+        self._outbox = operations.outbox
         self.rests_until_ms = 0
         """Until then there is nothing to do, but for exchanges that run or were stirred."""
         self._next_round_ms = 0
@@ -52,13 +55,14 @@ class Exchanges:
         """Exchanges that wait for the tree of their partition."""
         self._awaited: dict[Key, None] = {}
         """Exchanges that a candidate waits for."""
-        self._changed = node.bulletin.subscribe()
+        self._changed = operations.view.bulletin.subscribe()
         self._next_in_round = 0
         self._drafted = 0
         self._window_ends_ms = 0
         self._begun_in_window = 0
         self._wanted_again: dict[Key, None] = {}
-        self._debts: dict[str, dict[int, None]] = {}
+        self.on_pass: list[OnPass] = []
+        """Called when an exchange that this node began is through."""
         self.is_stirred = False
         """Whether something may have come to be begun."""
         self.begun = 0
@@ -71,14 +75,14 @@ class Exchanges:
         """Compare with the members that came; one side of each pair asks."""
         self.is_stirred = True
         for member in came:
-            if self._node.me.name < member.name:
-                for vnode in self._node.vnodes:
+            if self._view.me.name < member.name:
+                for vnode in self._view.vnodes:
                     self.want(vnode.partition, member.name)
 
     def want(self, partition: int, peer: str) -> None:
         """Compare a partition with another owner, from the beginning, when there is room."""
-        keepers = self._node.vnodes[partition].keepers
-        if peer != self._node.me.name and peer in keepers and self._node.me.name in keepers:
+        keepers = self._view.vnodes[partition].keepers
+        if peer != self._view.me.name and peer in keepers and self._view.me.name in keepers:
             self.demand(partition, peer)
 
     def demand(self, partition: int, peer: str) -> None:
@@ -92,7 +96,7 @@ class Exchanges:
 
     def _wait(self, key: Key, exchange: Exchange | None) -> None:
         self._waiting[key] = exchange
-        if self._node.vnodes[key[0]].replica.tree.is_built:
+        if self._view.vnodes[key[0]].replica.tree.is_built:
             self._lineup.add(key)
         else:
             self._unbuilt[key] = None
@@ -114,20 +118,16 @@ class Exchanges:
 
     def on_invite(self, invite: m.Invite) -> None:
         """Somebody thinks that this copy lags."""
-        for name in self._node.vnodes[invite.partition].keepers:
+        for name in self._view.vnodes[invite.partition].keepers:
             self.want(invite.partition, name)
-
-    def owe(self, peer: str, partitions: Collection[int]) -> None:
-        """Note that a peer may lack copies, to be told when it is heard of again."""
-        self._debts.setdefault(peer, {}).update(dict.fromkeys(partitions))
 
     def pay(self, peer: str) -> None:
         """A peer was heard of: see to what it may lack."""
-        for partition in self._debts.pop(peer, {}):
-            if self._node.me.name in self._node.vnodes[partition].keepers:
+        for partition in self._view.debts.take(peer):
+            if self._view.me.name in self._view.vnodes[partition].keepers:
                 self.want(partition, peer)
             else:
-                self._node.send(peer, m.Invite(partition))
+                self._outbox.send(peer, m.Invite(partition))
 
     # -- time ----------------------------------------------------------------------------------
 
@@ -143,9 +143,9 @@ class Exchanges:
         for key, exchange in list(self.running.items()):
             if exchange.has_expired(now_ms):
                 self._end(key)
-                self.owe(key[1], [key[0]])
+                self._view.debts.owe(key[1], [key[0]])
             elif now_ms >= exchange.deadline_ms:
-                self._node.carry_out(exchange.on_deadline(now_ms))
+                self._outbox.carry_out(exchange.on_deadline(now_ms))
         if now_ms >= self._next_round_ms:
             self._begin_round(now_ms)
         if self.is_stirred:
@@ -154,13 +154,13 @@ class Exchanges:
 
     def _begin_round(self, now_ms: int) -> None:
         """The next partitions of the round, or the first of the next one."""
-        count, first = len(self._node.vnodes), self._next_in_round
+        count, first = len(self._view.vnodes), self._next_in_round
         self._round += first == 0
         end = min(first + ROUND_PARTITIONS, count)
         self._next_in_round = end % count
-        self._next_round_ms = now_ms + max(1, self._node.timing.exchange_ms * (end - first) // count)
-        for vnode in self._node.vnodes[first:end]:
-            others = [name for name in vnode.keepers if name != self._node.me.name]
+        self._next_round_ms = now_ms + max(1, self._view.timing.exchange_ms * (end - first) // count)
+        for vnode in self._view.vnodes[first:end]:
+            others = [name for name in vnode.keepers if name != self._view.me.name]
             if others:
                 name = others[self._round % len(others)]
                 if (vnode.partition, name) not in self.running:
@@ -174,8 +174,8 @@ class Exchanges:
         self._changed.clear()
         if now_ms >= self._window_ends_ms:
             self._window_ends_ms, self._begun_in_window = now_ms + PACE_MS, 0
-        while len(self.running) < self._node.timing.exchanges:
-            key = self._lineup.first(self._node.live)
+        while len(self.running) < self._view.timing.exchanges:
+            key = self._lineup.first(self._view.live)
             if key is None:
                 return
             if self._begun_in_window >= PACE_PASSES:
@@ -186,40 +186,41 @@ class Exchanges:
             self._begin(now_ms, key, self._waiting.pop(key))
 
     def _begin(self, now_ms: int, key: Key, exchange: Exchange | None) -> None:
-        node, (partition, peer) = self._node, key
+        view, (partition, peer) = self._view, key
         if exchange is not None:
             self.running[key] = exchange
-            node.carry_out(exchange.resume(now_ms))
+            self._outbox.carry_out(exchange.resume(now_ms))
             return
-        vnode = node.vnodes[partition]
-        exchange = self.running[key] = Exchange(vnode.replica, peer, node.limits, node.timing,
-                                                 node.parameters.partitions, partial(next, node.numbers))
+        vnode = view.vnodes[partition]
+        numbers = partial(next, self._operations.numbers)
+        exchange = self.running[key] = Exchange(vnode.replica, peer, view.limits, view.timing,
+                                                 view.parameters.partitions, numbers)
         exchange.is_leaving = not vnode.takes_writes
         self.begun += 1
         self._begun_in_window += 1
         self._serials[key] = self.begun
-        node.carry_out(exchange.begin(now_ms))
+        self._outbox.carry_out(exchange.begin(now_ms))
 
     def _rank(self, key: Key) -> int:
         """Those first that a candidate waits for, then those in which a leader takes part."""
         partition, peer = key
         if key in self._awaited:
             return SYNC
-        return LED if self._node.leader_of(partition) in (self._node.me.name, peer) else OTHER
+        return LED if self._view.leader_of(partition) in (self._view.me.name, peer) else OTHER
 
     def _draft(self, now_ms: int) -> None:
-        timing, count = self._node.timing, len(self._node.vnodes)
+        timing, count = self._view.timing, len(self._view.vnodes)
         for at in range(count):
-            tree = self._node.vnodes[(self._drafted + at) % count].replica.tree
+            tree = self._view.vnodes[(self._drafted + at) % count].replica.tree
             if tree.is_drafting:
                 self._drafted = (self._drafted + at) % count
                 tree.advance(timing.draft_rows)
                 self._line_up_built()
                 self._next_draft_ms = now_ms + timing.draft_pause_ms
                 return
-        pace_ms = timing.draft_ms // len(self._node.vnodes)
+        pace_ms = timing.draft_ms // len(self._view.vnodes)
         if self._next_redraft_ms is not None and now_ms >= self._next_redraft_ms:
-            self._node.vnodes[self._redrafts % len(self._node.vnodes)].replica.tree.redraft()
+            self._view.vnodes[self._redrafts % len(self._view.vnodes)].replica.tree.redraft()
             self._redrafts += 1
             self._next_redraft_ms, self._next_draft_ms = now_ms + pace_ms, now_ms + timing.draft_pause_ms
             return
@@ -230,7 +231,7 @@ class Exchanges:
     def _line_up_built(self) -> None:
         """What waited for the tree that was drafted."""
         partition = self._drafted
-        if self._unbuilt and self._node.vnodes[partition].replica.tree.is_built:
+        if self._unbuilt and self._view.vnodes[partition].replica.tree.is_built:
             for key in [key for key in self._unbuilt if key[0] == partition]:
                 self.is_stirred = True
                 del self._unbuilt[key]
@@ -244,10 +245,12 @@ class Exchanges:
         exchange = self.running.get(key)
         if exchange is None:
             return
-        self._node.carry_out(exchange.on_answer(now_ms, answer))
+        self._outbox.carry_out(exchange.on_answer(now_ms, answer))
         if exchange.is_done:
             self._end(key)
-            self._node.on_pass(now_ms, Pass(*key, self._serials.pop(key), exchange.oldest, exchange.progress))
+            ended = Pass(*key, self._serials.pop(key), exchange.oldest, exchange.progress)
+            for on_pass in self.on_pass:
+                on_pass(now_ms, ended)
         elif exchange.is_resting:
             del self.running[key]
             self._wait(key, exchange)

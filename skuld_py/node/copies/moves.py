@@ -30,7 +30,7 @@ from skuld_py.model.document import Document
 from skuld_py.model.events import ReadDocument
 from skuld_py.node.copies.exchanges import Exchanges
 from skuld_py.node.operations.agenda import Agenda
-from skuld_py.node.operations.household import Household
+from skuld_py.node.operations.operation import Operations
 from skuld_py.partition.copies.exchange import Pass
 from skuld_py.partition.leadership.quorum import has_majority, majority
 from skuld_py.partition.vnode import Role, Vnode
@@ -71,9 +71,11 @@ class Syncing:
 class Moves:
     """The jobs of one node."""
 
-    def __init__(self, node: Household, comparing: Exchanges) -> None:
-        self._node = node
+    def __init__(self, operations: Operations, comparing: Exchanges) -> None:
+        self._view = operations.view
+        self._outbox = operations.outbox
         self._comparing = comparing
+        comparing.on_pass.append(self.on_pass)
         self._jobs: dict[int, Job] = {}
         self.agenda = Agenda()
         """When a job that is under way goes on."""
@@ -81,11 +83,11 @@ class Moves:
 
     def look(self, now_ms: int, partitions: Sequence[int]) -> None:
         """Derive the jobs of these partitions, and go on with them and with those under way."""
-        under_way = self.agenda.take(now_ms, self._node.timing.look_jobs)
+        under_way = self.agenda.take(now_ms, self._view.timing.look_jobs)
         for partition in sorted({*partitions, *under_way}):
-            self._look_at(now_ms, self._node.vnodes[partition])
+            self._look_at(now_ms, self._view.vnodes[partition])
         for partition, sync in list(self._syncs.items()):
-            if self._node.vnodes[partition].standing.epoch >= sync.epoch:
+            if self._view.vnodes[partition].standing.epoch >= sync.epoch:
                 del self._syncs[partition]  # that candidate has won without it, or never will
                 continue
             for name in sync.sources:
@@ -97,12 +99,12 @@ class Moves:
         partition, role = vnode.partition, vnode.role
         if role in NO_JOB:
             if self._jobs.pop(partition, None) is not None:
-                self._node.bulletin.change(partition)
+                self._view.bulletin.change(partition)
             return
         job = self._jobs.get(partition)
         if job is None or (job.role, job.era) != (role, vnode.standing.era):
             job = self._jobs[partition] = Job(role, vnode.standing.era, self._comparing.begun + 1)
-            self._node.bulletin.change(partition)
+            self._view.bulletin.change(partition)
         if role is Role.ZOMBIE:
             self._forget_restarted(vnode, job)
             self._ask_document(now_ms, vnode, job)
@@ -120,20 +122,20 @@ class Moves:
     def _ask_document(self, now_ms: int, vnode: Vnode, job: Job) -> None:
         if job.is_done and not job.is_confirmed and now_ms >= job.next_ask_ms:
             job.next_ask_ms = now_ms + ASK_PAUSE_MS
-            self._node.carry_out([ReadDocument(vnode.partition)])
+            self._outbox.carry_out([ReadDocument(vnode.partition)])
 
     def _boot(self, name: str) -> str:
-        member = self._node.live.get(name)
+        member = self._view.live.get(name)
         return member.boot if member is not None else ""
 
     def _go_on(self, now_ms: int, vnode: Vnode, job: Job) -> None:
         others = [name for name in vnode.standing.cohort
-                  if name != self._node.me.name and name in self._node.live]
+                  if name != self._view.me.name and name in self._view.live]
         if job.role is Role.SUSPECT and now_ms >= job.next_ask_ms:
             job.next_ask_ms = now_ms + ASK_PAUSE_MS
             for name in others:
                 if name not in job.promised:
-                    self._node.send(name, m.RequestVote(vnode.partition, max(1, vnode.standing.epoch),
+                    self._outbox.send(name, m.RequestVote(vnode.partition, max(1, vnode.standing.epoch),
                                                         vnode.standing.cohort, True))
         for name in others:
             if name not in job.through and (job.role is not Role.SUSPECT or name in job.promised):
@@ -147,14 +149,14 @@ class Moves:
             job.rows += ended.progress.fetched_rows + ended.progress.given_rows
             if job.role is not Role.ZOMBIE or not ended.progress.given_rows:
                 job.through[ended.peer] = self._boot(ended.peer)
-            self._finish(now_ms, self._node.vnodes[partition], job)
-            self._node.bulletin.change(partition)
+            self._finish(now_ms, self._view.vnodes[partition], job)
+            self._view.bulletin.change(partition)
         sync = self._syncs.get(partition)
         if sync is not None and ended.serial >= sync.first:
             sync.through[ended.peer] = None
             if all(name in sync.through for name in sync.sources):
                 del self._syncs[partition]
-                self._node.send(sync.candidate, m.Synced(partition, sync.epoch))
+                self._outbox.send(sync.candidate, m.Synced(partition, sync.epoch))
 
     def _finish(self, now_ms: int, vnode: Vnode, job: Job) -> None:
         cohort = vnode.standing.cohort
@@ -170,38 +172,38 @@ class Moves:
 
     def drop(self, partition: int, limit: int = DROP_ROWS) -> None:
         """Delete some of what has been handed off."""
-        vnode, job = self._node.vnodes[partition], self._jobs[partition]
+        vnode, job = self._view.vnodes[partition], self._jobs[partition]
         is_zombie = vnode.role is Role.ZOMBIE
         if is_zombie and job.is_done and job.is_confirmed and job.era == vnode.standing.era:
             vnode.replica.drop(limit)
             if vnode.replica.is_empty():
-                self._node.bulletin.change(partition)
+                self._view.bulletin.change(partition)
 
     def on_vote(self, peer: str, vote: m.Vote) -> None:
         """The answer to a suspect's question."""
         job = self._jobs.get(vote.partition)
         is_asked = vote.is_trial and job is not None and job.role is Role.SUSPECT
-        if job is not None and is_asked and self._node.vnodes[vote.partition].believes(vote.promised):
+        if job is not None and is_asked and self._view.vnodes[vote.partition].believes(vote.promised):
             job.promised[peer] = max(vote.promised, job.promised.get(peer, 0))
 
     def on_read(self, now_ms: int, partition: int, document: Document) -> None:
         """A document was read. Without one there has been no leader, so nothing can be forgotten; a node that has
         no vote in it may drop its records."""
-        vnode, job = self._node.vnodes[partition], self._jobs.get(partition)
-        if job is not None and document.era == job.era and self._node.me.name not in document.cohort:
+        vnode, job = self._view.vnodes[partition], self._jobs.get(partition)
+        if job is not None and document.era == job.era and self._view.me.name not in document.cohort:
             job.is_confirmed = job.role is Role.ZOMBIE and job.is_done
         if vnode.suspicion and not document.epoch and not vnode.standing.epoch:
             vnode.trust(now_ms, 0)
 
     def on_sync(self, now_ms: int, candidate: str, message: m.Sync) -> None:
         """A candidate that would lead this node asks it to take over what the voters hold."""
-        vnode = self._node.vnodes[message.partition]
-        if not vnode.is_trusted or self._node.me.name not in message.cohort:
+        vnode = self._view.vnodes[message.partition]
+        if not vnode.is_trusted or self._view.me.name not in message.cohort:
             return
         if not vnode.believes(message.epoch, (*message.cohort, *message.sources), message.base):
             return
         vnode.expect(message.epoch, message.cohort, message.base)
-        sources = [name for name in message.sources if name != self._node.me.name]
+        sources = [name for name in message.sources if name != self._view.me.name]
         self._syncs[message.partition] = Syncing(candidate, message.epoch, self._comparing.begun + 1, sources)
         for name in sources:
             self._comparing.pursue(message.partition, name, is_awaited=True)
@@ -215,9 +217,9 @@ class Moves:
         job = self._jobs.get(partition)
         if job is None:
             return None
-        return m.MoveRow(partition, self._node.me.name, job.role.value, job.rows + self._rows_under_way(partition),
-                         job.is_done, self._node.vnodes[partition].suspicion[:200])
+        return m.MoveRow(partition, self._view.me.name, job.role.value, job.rows + self._rows_under_way(partition),
+                         job.is_done, self._view.vnodes[partition].suspicion[:200])
 
     def _rows_under_way(self, partition: int) -> int:
-        running = (self._comparing.progress(partition, name) for name in self._node.vnodes[partition].keepers)
+        running = (self._comparing.progress(partition, name) for name in self._view.vnodes[partition].keepers)
         return sum(progress.fetched_rows + progress.given_rows for progress in running if progress is not None)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from skuld_py.model import messages as m
 from skuld_py.node.copies.exchanges import Exchanges
-from skuld_py.node.operations.household import Household
+from skuld_py.node.knowledge.view import View
 from skuld_py.node.operations.ownership import Ownership
 from skuld_py.node.operations.requests import Asked, Served
 from skuld_py.partition.copies.exchange import answer_compare, answer_fetch, answer_probe
@@ -17,10 +17,10 @@ class CopyRequests:
 
     asked: ClassVar[Asked] = {}
 
-    def __init__(self, node: Household, comparing: Exchanges) -> None:
-        self._node = node
+    def __init__(self, view: View, comparing: Exchanges) -> None:
+        self._view = view
         self._comparing = comparing
-        self._ownership = Ownership(node)
+        self._ownership = Ownership(view)
         self.served: Served = {
             m.Probe: self._probe, m.Compare: self._compare, m.Fetch: self._fetch, m.Invite: self._invite,
             m.Probed: comparing.on_answer, m.Compared: comparing.on_answer, m.Fetched: comparing.on_answer,
@@ -36,7 +36,7 @@ class CopyRequests:
         return answer_probe(vnode.replica, message) if vnode.takes_writes else None
 
     def _compare(self, now_ms: int, peer: str, message: m.Compare) -> m.Compared:
-        return answer_compare(self._ownership.vnode(message.partition).replica, self._node.limits, message)
+        return answer_compare(self._ownership.vnode(message.partition).replica, self._view.limits, message)
 
     def _fetch(self, now_ms: int, peer: str, message: m.Fetch) -> m.Fetched:
-        return answer_fetch(self._ownership.vnode(message.partition).replica, self._node.limits, message)
+        return answer_fetch(self._ownership.vnode(message.partition).replica, self._view.limits, message)

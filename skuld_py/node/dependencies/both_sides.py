@@ -12,7 +12,7 @@ from typing import ClassVar
 from skuld_py.model import messages as m
 from skuld_py.node.dependencies.dependency_side import DependencySide, lead_tell, lead_watch
 from skuld_py.node.dependencies.dependent_side import DependentSide
-from skuld_py.node.operations.household import Household
+from skuld_py.node.operations.operation import Operations
 from skuld_py.node.operations.requests import Asked, Served, led
 
 
@@ -21,15 +21,15 @@ class Dependencies:
 
     asked: ClassVar[Asked] = {}
 
-    def __init__(self, node: Household) -> None:
-        self.served: Served = {m.Watch: led(node, lead_watch), m.Tell: led(node, lead_tell)}
-        self._node = node
-        self._watching = DependentSide(node)
-        self._telling = DependencySide(node)
+    def __init__(self, operations: Operations) -> None:
+        self.served: Served = {m.Watch: led(operations, lead_watch), m.Tell: led(operations, lead_tell)}
+        self._view = operations.view
+        self._watching = DependentSide(operations)
+        self._telling = DependencySide(operations)
         self._next_ms = 0
         self._led: dict[int, int] = {}
         """Epoch of each partition led."""
-        self._changed = node.bulletin.subscribe()
+        self._changed = operations.view.bulletin.subscribe()
         self._could = False
 
     @property
@@ -40,7 +40,7 @@ class Dependencies:
     def look(self, now_ms: int, drain: Callable[[int], None]) -> None:
         """Ask and tell what is due, and go on with what follows on this node: a failure may kill a whole chain."""
         if now_ms >= self._next_ms:
-            self._next_ms = now_ms + self._node.timing.watch_ms
+            self._next_ms = now_ms + self._view.timing.watch_ms
             self._follow(now_ms)
         while self._hear(now_ms) | self._look(now_ms):
             drain(now_ms)
@@ -51,11 +51,11 @@ class Dependencies:
         return (now_ms >= telling.due_ms and telling.look(now_ms)) or has_asked
 
     def _follow(self, now_ms: int) -> None:
-        could, self._could = self._could, self._node.may_grant
-        changed = sorted(self._changed) if could == self._could else range(len(self._node.vnodes))
+        could, self._could = self._could, self._view.may_grant
+        changed = sorted(self._changed) if could == self._could else range(len(self._view.vnodes))
         self._changed.clear()
         for partition in changed:
-            vnode, known = self._node.vnodes[partition], self._led.get(partition)
+            vnode, known = self._view.vnodes[partition], self._led.get(partition)
             if vnode.is_leading and self._could:
                 if vnode.epoch != known:
                     self._led[partition] = vnode.epoch
@@ -68,9 +68,9 @@ class Dependencies:
 
     def _hear(self, now_ms: int) -> bool:
         has_asked = False
-        stirred = self._node.bulletin.stirred
+        stirred = self._view.bulletin.stirred
         for partition in [*stirred]:
-            vnode = self._node.vnodes[partition]
+            vnode = self._view.vnodes[partition]
             waiting = vnode.replica.filing.waiting
             if partition in self._led and vnode.is_leading:
                 if waiting.is_overfull:

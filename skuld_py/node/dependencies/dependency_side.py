@@ -29,8 +29,8 @@ from skuld_py.model.history import DIED, decode_history
 from skuld_py.model.notes import SUB, TOLD, End, told_seq
 from skuld_py.node.dependencies.dependent_side import FOREVER_MS, PAGE, MeetOperation
 from skuld_py.node.operations.amendment import AmendOperation
-from skuld_py.node.operations.household import Household
-from skuld_py.node.operations.operation import Host, Operation, Origin, not_leading
+from skuld_py.node.operations.operation import Operation, Operations, not_leading
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.quorum import eras_of
 from skuld_py.node.operations.silent import SilentOperation
 from skuld_py.node.reads.get import GetOperation
@@ -57,8 +57,9 @@ class Round:
 class DependencySide:
     """What one node has to tell of tasks that it leads."""
 
-    def __init__(self, node: Household) -> None:
-        self._node = node
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
+        self._view = operations.view
         self._rounds: dict[int, Round] = {}
         """The partitions with something to tell."""
         self._flying: dict[News, None] = {}
@@ -87,16 +88,16 @@ class DependencySide:
 
     def _tell(self, now_ms: int, partition: int) -> bool:
         """One page. At the end of the rows, what is left of them is looked at again somewhat later."""
-        vnode, turn = self._node.vnodes[partition], self._rounds[partition]
+        vnode, turn = self._view.vnodes[partition], self._rounds[partition]
         room = FLYING_MAX - len(self._flying)
         page, turn.after = vnode.replica.filing.waiting.news(turn.after, PAGE) if room > 0 else ([], b"")
-        turn.due_ms = now_ms if turn.after else now_ms + self._node.timing.resend_ms
+        turn.due_ms = now_ms if turn.after else now_ms + self._view.timing.resend_ms
         if room > 0 and (not vnode.is_leading or not (page or turn.after)):
             del self._rounds[partition]
         news = [row for row in page if row not in self._flying]
         if news and vnode.is_leading:
             self._flying.update(dict.fromkeys(news))
-            self._node.start(SealOperation(self._node, self, now_ms, vnode, news), now_ms)
+            SealOperation(self._operations, self, now_ms, vnode, news).start(now_ms)
             return True
         return bool(turn.after)
 
@@ -109,9 +110,9 @@ class DependencySide:
 class SealOperation(SilentOperation):
     """Has a majority record how these tasks ended, then tells the partitions that wait."""
 
-    def __init__(self, host: Host, telling: DependencySide, now_ms: int, vnode: Vnode,
+    def __init__(self, operations: Operations, telling: DependencySide, now_ms: int, vnode: Vnode,
                  news: Sequence[News]) -> None:
-        super().__init__(host, Origin(0), now_ms)
+        super().__init__(operations, Origin(0), now_ms)
         self._telling = telling
         self._vnode = vnode
         self._news = news
@@ -127,8 +128,8 @@ class SealOperation(SilentOperation):
             return
         self.extend(now_ms)
         change = Change((), marks, known=list(dict.fromkeys(row[0] for row in self._news)))
-        self.host.start(AmendOperation(self.host, self.origin_of_parts, now_ms, {self._vnode: change},
-                                       m.Told(self.request)), now_ms)
+        AmendOperation(self.operations, self.origin_of_parts, now_ms, {self._vnode: change},
+                           m.Told(self.request)).start(now_ms)
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
         """Recorded; or not for certain, and then it is tried again."""
@@ -140,7 +141,7 @@ class SealOperation(SilentOperation):
         for row in self._news:
             by_partition.setdefault(row[1], []).append(row)
         for partition, news in by_partition.items():
-            self.host.start(TellOperation(self.host, self._telling, now_ms, self._vnode, partition, news), now_ms)
+            TellOperation(self.operations, self._telling, now_ms, self._vnode, partition, news).start(now_ms)
 
     def on_deadline(self, now_ms: int) -> None:
         """Not for certain."""
@@ -151,9 +152,9 @@ class SealOperation(SilentOperation):
 class TellOperation(Operation):
     """A partition's leader is told of ends; when it has recorded them, that is noted."""
 
-    def __init__(self, host: Host, telling: DependencySide, now_ms: int, vnode: Vnode, partition: int,
+    def __init__(self, operations: Operations, telling: DependencySide, now_ms: int, vnode: Vnode, partition: int,
                  news: Sequence[News]) -> None:
-        super().__init__(host, Origin(0), now_ms)
+        super().__init__(operations, Origin(0), now_ms)
         self._telling = telling
         self._vnode = vnode
         self._partition = partition
@@ -163,8 +164,8 @@ class TellOperation(Operation):
     def begin(self, now_ms: int) -> None:
         """Tell until answered."""
         self._rounds = rounds_of(self._vnode.replica, [row[0] for row in self._news])
-        is_one = self._partition < self.host.parameters.partitions
-        leader = self.host.leader_of(self._partition) if is_one else ""
+        is_one = self._partition < self.view.parameters.partitions
+        leader = self.view.leader_of(self._partition) if is_one else ""
         if leader:
             self.ask(now_ms, {leader: m.Tell(self.request, self._partition, b"".join(row[0] for row in self._news),
                                              bytes(row[2] for row in self._news))})
@@ -177,7 +178,7 @@ class TellOperation(Operation):
             return
         self.on_deadline(now_ms)
         if isinstance(message, m.Told):
-            write_notes(self.host, now_ms, Origin(0), [
+            write_notes(self.operations, now_ms, Origin(0), [
                 (task_id, TOLD, told_seq(partition, end, self._rounds[task_id]))
                 for task_id, partition, end in self._news])
 
@@ -215,36 +216,36 @@ def deaths_of(replica: Replica, now_ms: int, task_ids: Sequence[bytes]) -> tuple
 # -- being asked -------------------------------------------------------------------------------------
 
 
-def lead_watch(host: Host, now_ms: int, origin: Origin, request: m.Watch) -> None:
+def lead_watch(operations: Operations, now_ms: int, origin: Origin, request: m.Watch) -> None:
     """The dependency's leader is asked."""
-    if request.partition >= host.parameters.partitions or not request.ids:
+    if request.partition >= operations.view.parameters.partitions or not request.ids:
         raise Malformed("Watch.partition", "does not exist, or asks about nothing")
-    host.start(WatchedOperation(host, origin, now_ms, request), now_ms)
+    WatchedOperation(operations, origin, now_ms, request).start(now_ms)
 
 
-def lead_tell(host: Host, now_ms: int, origin: Origin, request: m.Tell) -> None:
+def lead_tell(operations: Operations, now_ms: int, origin: Origin, request: m.Tell) -> None:
     """The dependent's leader is told."""
-    if request.partition >= host.parameters.partitions or not {*request.ends} <= {End.DONE, End.FAILED}:
+    if request.partition >= operations.view.parameters.partitions or not {*request.ends} <= {End.DONE, End.FAILED}:
         raise Malformed("Tell.partition", "does not exist, or tells of no end")
-    vnode = host.renewing(request.partition)
+    vnode = operations.view.renewing(request.partition)
     if vnode is None:
-        host.reply(origin, not_leading(origin))
+        operations.outbox.reply(origin, not_leading(origin))
         return
     ends = {dep: End(end) for dep, end in zip(ids.split(request.ids), request.ends, strict=True)}
-    host.start(MeetOperation(host, origin, now_ms, vnode, ends), now_ms)
+    MeetOperation(operations, origin, now_ms, vnode, ends).start(now_ms)
 
 
 class WatchedOperation(SilentOperation):
     """One question, answered when the subscriptions that it asks for are kept by a majority."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, request: m.Watch) -> None:
-        super().__init__(host, origin, now_ms)
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int, request: m.Watch) -> None:
+        super().__init__(operations, origin, now_ms)
         self._question = request
         self._ids = ids.split(request.ids)
-        self._by_partition = ids.by_partition(self._ids, host.parameters.partitions)
+        self._by_partition = ids.by_partition(self._ids, operations.view.parameters.partitions)
 
     def _partition_of(self, task_id: bytes) -> int:
-        return ids.partition_of(task_id, self.host.parameters.partitions)
+        return ids.partition_of(task_id, self.view.parameters.partitions)
 
     def begin(self, now_ms: int) -> None:
         """Subscribe the partition to the tasks to which it is not subscribed yet."""
@@ -255,17 +256,17 @@ class WatchedOperation(SilentOperation):
             return
         lacking: list[bytes] = []
         for partition, task_ids in self._by_partition.items():
-            waiting = self.host.vnodes[partition].replica.filing.waiting
+            waiting = self.view.vnodes[partition].replica.filing.waiting
             known = dict.fromkeys(waiting.subscribed(task_ids, self._question.partition))
             lacking += [task_id for task_id in task_ids if task_id not in known]
         if lacking:
-            write_notes(self.host, now_ms, self.origin_of_parts,
+            write_notes(self.operations, now_ms, self.origin_of_parts,
                         [(task_id, SUB, self._question.partition) for task_id in lacking])
         else:
             self._look_around(now_ms)
 
     def _is_led(self) -> bool:
-        return all(self.host.renewing(partition) is not None for partition in self._by_partition)
+        return all(self.view.renewing(partition) is not None for partition in self._by_partition)
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
         """Subscribed; or what a majority knows of tasks that this copy does not; or neither."""
@@ -273,8 +274,8 @@ class WatchedOperation(SilentOperation):
             self._look_around(now_ms)
         elif isinstance(message, m.Got):
             for row in message.tasks:
-                vnode = self.host.vnodes[self._partition_of(row.id)]
-                merge_rows(vnode.replica, now_ms, self.host.parameters.partitions, [row])
+                vnode = self.view.vnodes[self._partition_of(row.id)]
+                merge_rows(vnode.replica, now_ms, self.view.parameters.partitions, [row])
             self._tell(self._ends())
         else:
             self.on_deadline(now_ms)
@@ -289,14 +290,14 @@ class WatchedOperation(SilentOperation):
 
         def make(request: int, asked: list[int]) -> m.Message:
             wanted = [task_id for task_id in unknown if self._partition_of(task_id) in asked]
-            return m.Get(request, b"".join(wanted), eras_of(self.host, asked))
+            return m.Get(request, b"".join(wanted), eras_of(self.view, asked))
         self.extend(now_ms)
         partitions = dict.fromkeys(map(self._partition_of, unknown))
-        self.host.start(GetOperation(self.host, self.origin_of_parts, now_ms, unknown, partitions, make), now_ms)
+        GetOperation(self.operations, self.origin_of_parts, now_ms, unknown, partitions, make).start(now_ms)
 
     def _ends(self) -> dict[bytes, End]:
         return {task_id: end for partition, task_ids in self._by_partition.items()
-                for task_id, end in ends_known(self.host.vnodes[partition].replica, task_ids).items()}
+                for task_id, end in ends_known(self.view.vnodes[partition].replica, task_ids).items()}
 
     def _tell(self, ends: Mapping[bytes, End]) -> None:
         if self._is_led():

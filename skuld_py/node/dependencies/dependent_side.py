@@ -36,8 +36,8 @@ from skuld_py.model.history import DEP_FAILED, DEP_UNKNOWN, DIED, decode_history
 from skuld_py.model.notes import MET, End, met_seq
 from skuld_py.node.operations.agenda import Agenda
 from skuld_py.node.operations.amendment import AmendOperation
-from skuld_py.node.operations.household import Household
-from skuld_py.node.operations.operation import Host, Operation, Origin, not_leading
+from skuld_py.node.operations.operation import Operation, Operations, not_leading
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.silent import SilentOperation
 from skuld_py.node.writes.notes import Noted, write_notes
 from skuld_py.partition.data.change import Change
@@ -65,8 +65,9 @@ class Walk:
 class DependentSide:
     """The questions of one node about what tasks of its partitions wait for."""
 
-    def __init__(self, node: Household) -> None:
-        self._node = node
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
+        self._view = operations.view
         self._walks: dict[int, Walk] = {}
         self._agenda = Agenda()
         """When the walk over each partition goes on."""
@@ -101,7 +102,7 @@ class DependentSide:
     def hear(self, now_ms: int, vnode: Vnode, deps: Sequence[bytes]) -> bool:
         """Tasks of a partition that this node leads began to wait for these: ask at once; or, if they are many,
         with all that come within ``gather_ms``. Says whether any was asked."""
-        timing = self._node.timing
+        timing = self._view.timing
         due_ms = self._asked_ms + timing.gather_ms
         if len(deps) >= timing.gather_rows and now_ms < due_ms and self.put_off(due_ms, vnode, deps):
             return False
@@ -113,7 +114,7 @@ class DependentSide:
             if due_ms <= now_ms:
                 due.setdefault(partition, {}).update(dict.fromkeys(deps))
         self._again = [entry for entry in self._again if entry[0] > now_ms]
-        asked = [self.ask(now_ms, self._node.vnodes[partition], list(deps)) for partition, deps in due.items()]
+        asked = [self.ask(now_ms, self._view.vnodes[partition], list(deps)) for partition, deps in due.items()]
         return any(asked)
 
     def _walk(self, now_ms: int) -> bool:
@@ -122,11 +123,11 @@ class DependentSide:
         if partition is None:
             self._next_ms = self._agenda.due_ms
             return False
-        walk, timing = self._walks[partition], self._node.timing
+        walk, timing = self._walks[partition], self._view.timing
         self._pace_ms = now_ms + timing.watch_ms
         if not walk.after:
             walk.began_ms = now_ms
-        vnode = self._node.vnodes[partition]
+        vnode = self._view.vnodes[partition]
         deps, walk.after = vnode.replica.filing.waiting.dependencies(walk.after, timing.watch_rows)
         took_ms = now_ms - walk.began_ms
         pause_ms = max(timing.rewatch_ms, min(PASS_SHARE * took_ms, PAUSE_MAX * timing.rewatch_ms))
@@ -139,21 +140,21 @@ class DependentSide:
         later. Says whether any was asked."""
         if not vnode.is_leading:
             return False
-        if len(deps) >= self._node.timing.gather_rows:
+        if len(deps) >= self._view.timing.gather_rows:
             self._asked_ms = now_ms
         by_leader: dict[str, list[bytes]] = {}
-        for partition, asked in ids.by_partition(deps, self._node.parameters.partitions).items():
-            by_leader.setdefault(self._node.leader_of(partition), []).extend(asked)
+        for partition, asked in ids.by_partition(deps, self._view.parameters.partitions).items():
+            by_leader.setdefault(self._view.leader_of(partition), []).extend(asked)
         self.try_again(now_ms, vnode, by_leader.pop("", []))
         for leader, asked in by_leader.items():
             for page in _pages(asked):
-                self._node.start(WatchOperation(self._node, self, now_ms, vnode, leader, page, is_last), now_ms)
+                WatchOperation(self._operations, self, now_ms, vnode, leader, page, is_last).start(now_ms)
         return bool(by_leader)
 
     def try_again(self, now_ms: int, vnode: Vnode, deps: Sequence[bytes]) -> None:
         """Ask somewhat later. What is too much to remember, the walk finds."""
         if deps:
-            self.put_off(now_ms + self._node.timing.resend_ms, vnode, deps)
+            self.put_off(now_ms + self._view.timing.resend_ms, vnode, deps)
 
     def put_off(self, due_ms: int, vnode: Vnode, deps: Sequence[bytes]) -> bool:
         """Ask about these then; says whether there is room for them."""
@@ -172,9 +173,9 @@ def _pages(rows: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
 class WatchOperation(Operation):
     """One question to one leader."""
 
-    def __init__(self, host: Host, watching: DependentSide, now_ms: int, vnode: Vnode, leader: str,
+    def __init__(self, operations: Operations, watching: DependentSide, now_ms: int, vnode: Vnode, leader: str,
                  deps: Sequence[bytes], is_last: bool) -> None:
-        super().__init__(host, Origin(0), now_ms)
+        super().__init__(operations, Origin(0), now_ms)
         self._watching = watching
         self._vnode = vnode
         self._leader = leader
@@ -201,12 +202,12 @@ class WatchOperation(Operation):
             self._ask_again(now_ms, [dep for dep, end in ends.items() if end is End.UNKNOWN])
             ends = {dep: end for dep, end in ends.items() if end is not End.UNKNOWN}
         if ends and self._vnode.is_leading:
-            self.host.start(MeetOperation(self.host, Origin(0), now_ms, self._vnode, ends), now_ms)
+            MeetOperation(self.operations, Origin(0), now_ms, self._vnode, ends).start(now_ms)
 
     def _ask_again(self, now_ms: int, unknown: Sequence[bytes]) -> None:
         """Ask for the last time about unknown tasks for which a dependent has waited long enough; about others
         when one will have, if that is before the walk asks again."""
-        timing, overdue, later = self.host.timing, list[bytes](), dict[int, list[bytes]]()
+        timing, overdue, later = self.view.timing, list[bytes](), dict[int, list[bytes]]()
         for dep in unknown:
             ends_ms = [deadline_of(task_id, header)
                        for task_id, _, header in dependents(self._vnode, dep, b"", PAGE)]
@@ -250,8 +251,9 @@ class MeetOperation(SilentOperation):
     The origin is answered ``Told`` when all of it is recorded by majorities.
     """
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, vnode: Vnode, ends: Mapping[bytes, End]) -> None:
-        super().__init__(host, origin, now_ms)
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int, vnode: Vnode,
+                 ends: Mapping[bytes, End]) -> None:
+        super().__init__(operations, origin, now_ms)
         self._vnode = vnode
         self._rows = self._waiting(ends)
         self._open = 0
@@ -299,11 +301,11 @@ class MeetOperation(SilentOperation):
         self._open = bool(notes) + bool(dead)
         self.extend(now_ms)
         if notes:
-            write_notes(self.host, now_ms, self.origin_of_parts, notes)
+            write_notes(self.operations, now_ms, self.origin_of_parts, notes)
         if dead:
             change = Change((), self._marks(dead))
-            self.host.start(AmendOperation(self.host, self.origin_of_parts, now_ms, {self._vnode: change},
-                                           m.Told(self.request)), now_ms)
+            AmendOperation(self.operations, self.origin_of_parts, now_ms, {self._vnode: change},
+                           m.Told(self.request)).start(now_ms)
 
     def _marks(self, dead: Mapping[bytes, int]) -> list[Mark]:
         replica = self._vnode.replica

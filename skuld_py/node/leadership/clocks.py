@@ -46,7 +46,7 @@ from typing import ClassVar
 import attrs
 
 from skuld_py.model import messages as m
-from skuld_py.node.operations.operation import Host
+from skuld_py.node.operations.operation import Operations
 from skuld_py.node.operations.requests import Asked, Served
 from skuld_py.partition.leadership.quorum import majority
 
@@ -179,8 +179,10 @@ class Timekeeper:
 
     asked: ClassVar[Asked] = {}
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
+        self._view = operations.view
+        self._outbox = operations.outbox
         self.served: Served = {m.AskTime: self.on_message, m.ToldTime: self.on_message}
         self._size = 1
         self._spans: dict[str, tuple[int, Span]] = {}
@@ -194,7 +196,7 @@ class Timekeeper:
         """When it wants to look again."""
         self._live_since_ms: int | None = None
         self._is_admitted = False
-        self.agreement = agree({host.me.name: Span()}, 1, host.parameters.skew_ms)
+        self.agreement = agree({operations.view.me.name: Span()}, 1, operations.view.parameters.skew_ms)
         self.verdict = Verdict.UNHEARD
         self.may_grant = False
         """Whether claims may be granted and renewed by this clock."""
@@ -220,7 +222,7 @@ class Timekeeper:
 
     def _slack_ms(self) -> int:
         """How much sooner or later a round may begin, so that it goes along with a gossip."""
-        return self._host.timing.gossip_ms // 2 if self._hears_majority() else 0
+        return self._view.timing.gossip_ms // 2 if self._hears_majority() else 0
 
     def _plan(self) -> None:
         self.due_ms = self._next_round_ms + self._slack_ms()
@@ -228,33 +230,33 @@ class Timekeeper:
             self.due_ms = min(self.due_ms, self._next_judgement_ms)
 
     def _begin_round(self, now_ms: int) -> None:
-        timing = self._host.timing
+        timing = self._view.timing
         oldest_ms = now_ms - ROUNDS_KEPT * timing.clock_ms
         self._spans = {name: row for name, row in self._spans.items() if row[0] >= oldest_ms}
         self._asked = {request: row for request, row in self._asked.items() if row[1] >= oldest_ms}
-        self._ask(now_ms, [name for name in sorted(self._host.live) if name != self._host.me.name])
+        self._ask(now_ms, [name for name in sorted(self._view.live) if name != self._view.me.name])
         self._next_round_ms = now_ms + (timing.clock_ms if self._hears_majority() else timing.resend_ms)
         self._is_news = True
 
     def _ask(self, now_ms: int, peers: Collection[str]) -> None:
         for name in peers:
-            request = next(self._host.numbers)
+            request = next(self._operations.numbers)
             self._asked[request] = (name, now_ms)
-            self._host.send(name, m.AskTime(request))
+            self._outbox.send(name, m.AskTime(request))
 
     def _hears_majority(self) -> bool:
         """Whether the clocks of a majority of the live nodes are known."""
-        return len(self._spans) + 1 >= majority(max(1, len(self._host.live)))
+        return len(self._spans) + 1 >= majority(max(1, len(self._view.live)))
 
     def _judge(self, now_ms: int) -> None:
-        if self._host.me.name in self._host.live and not self._is_admitted:
+        if self._view.me.name in self._view.live and not self._is_admitted:
             self._live_since_ms = now_ms if self._live_since_ms is None else self._live_since_ms
             waited_ms = now_ms - self._live_since_ms
-            self._is_admitted = self._hears_majority() or waited_ms >= self._host.timing.silence_ms
+            self._is_admitted = self._hears_majority() or waited_ms >= self._view.timing.silence_ms
         spans = {name: span.widened(now_ms - at_ms) for name, (at_ms, span) in self._spans.items()}
-        spans[self._host.me.name] = Span()
-        self.agreement = agree(spans, max(self._size, len(spans)), self._host.parameters.skew_ms)
-        self.verdict = self.agreement.verdict(self._host.me.name)
+        spans[self._view.me.name] = Span()
+        self.agreement = agree(spans, max(self._size, len(spans)), self._view.parameters.skew_ms)
+        self.verdict = self.agreement.verdict(self._view.me.name)
         could = self.may_grant
         self.may_grant = self._is_admitted and self.verdict in (Verdict.AGREED, Verdict.UNHEARD)
         if could != self.may_grant:
@@ -280,10 +282,10 @@ class Timekeeper:
     def on_message(self, now_ms: int, peer: str, message: m.AskTime | m.ToldTime) -> None:
         """A question, or an answer to one of the last questions."""
         if isinstance(message, m.AskTime):
-            self._host.send(peer, m.ToldTime(message.request, now_ms))
+            self._outbox.send(peer, m.ToldTime(message.request, now_ms))
             return
         name, asked_ms = self._asked.pop(message.request, ("", 0))
-        if name != peer or peer not in self._host.live:
+        if name != peer or peer not in self._view.live:
             return
         span = span_of(asked_ms, message.told_ms, now_ms)
         known = self._spans.get(peer)

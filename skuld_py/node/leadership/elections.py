@@ -23,12 +23,11 @@ from skuld_py.model import messages as m
 from skuld_py.model.events import DocumentRead, ReadDocument
 from skuld_py.node.copies.exchanges import Exchanges
 from skuld_py.node.copies.moves import Moves
-from skuld_py.node.leadership.clocks import Timekeeper
+from skuld_py.node.leadership.clocks import Timekeeper, Verdict
 from skuld_py.node.leadership.gossip import Gossiping
 from skuld_py.node.operations.agenda import NEVER_MS, Agenda
-from skuld_py.node.operations.household import Household
+from skuld_py.node.operations.operation import Operations
 from skuld_py.node.retention.slices import Slices
-from skuld_py.partition.copies.exchange import Pass
 from skuld_py.partition.leadership.evaluator import Facts
 from skuld_py.partition.leadership.quorum import has_majority
 from skuld_py.partition.vnode import Role, Vnode
@@ -40,13 +39,15 @@ URGENT_MS = 0
 class Steward:
     """Keeps the partitions of one node led."""
 
-    def __init__(self, node: Household, timekeeper: Timekeeper, comparing: Exchanges, moving: Moves) -> None:
-        self._node = node
+    def __init__(self, operations: Operations, timekeeper: Timekeeper, comparing: Exchanges,
+                 moving: Moves) -> None:
+        self._view = operations.view
+        self._outbox = operations.outbox
         self._timekeeper = timekeeper
         self._comparing = comparing
         self._moving = moving
-        self.collecting = Slices(node, comparing)
-        self.gossiping = Gossiping(node, moving, self.collecting.awaited)
+        self.collecting = Slices(operations, comparing)
+        self.gossiping = Gossiping(operations, moving, self.collecting.awaited)
         self._heard_ms: dict[str, int] = {}
         self._since_ms: dict[str, int] = {}
         self._may_look_ms = 0
@@ -59,10 +60,10 @@ class Steward:
         """Whether whom this node hears, or what it may do, is another than at the last look."""
         self._agenda = Agenda()
         """When each partition's leadership is to be looked at."""
-        self._changed = node.bulletin.subscribe()
-        self.risen = node.bulletin.subscribe()
+        self._changed = operations.view.bulletin.subscribe()
+        self.risen = operations.view.bulletin.subscribe()
         self._next_in_round = 0
-        self._is_collecting = bool(node.retention.keep_ms)
+        self._is_collecting = bool(operations.view.retention.keep_ms)
         """Whether ended tasks are collected: then every look that is allowed is due."""
         self._could: tuple[bool, bool] = (False, False)
         """Whether it was connected, and might grant, at the last look."""
@@ -73,10 +74,10 @@ class Steward:
         self._shifting: dict[int, None] = {}
         """Partitions led here that are about to change leader or cohort."""
         self._next_search_ms: dict[int, int] = {}
-        self._unread = {vnode.partition: None for vnode in node.vnodes}
+        self._unread = {vnode.partition: None for vnode in operations.view.vnodes}
         """Partitions whose document was not read yet in this life; nothing is promised for them."""
         self._next_read_ms = 0
-        for vnode in node.vnodes:
+        for vnode in operations.view.vnodes:
             self._agenda.note(vnode.partition, 0)
 
     # -- time ----------------------------------------------------------------------------------
@@ -93,15 +94,15 @@ class Steward:
 
     def look(self, now_ms: int) -> None:
         """See to everything that is due."""
-        if self._unread and now_ms >= self._next_read_ms and self._node.is_connected:
+        if self._unread and now_ms >= self._next_read_ms and self._view.is_connected:
             self._read(now_ms)
         is_round = now_ms >= max(self.gossiping.next_ms, self._round_ms, self._may_look_ms)
         if is_round or now_ms >= self._next_look_ms():
-            self._may_look_ms = now_ms + self._node.timing.heir_delay_ms
+            self._may_look_ms = now_ms + self._view.timing.heir_delay_ms
             self._notice(now_ms)
             partitions = self._due(now_ms)
             for partition in partitions:
-                vnode = self._node.vnodes[partition]
+                vnode = self._view.vnodes[partition]
                 self._agenda.note(partition, self._see_to_leader(now_ms, vnode))
             self._moving.look(now_ms, partitions)
             self.collecting.look(now_ms)
@@ -111,26 +112,26 @@ class Steward:
 
     def _read(self, now_ms: int) -> None:
         """Ask for documents not read yet, of many some at a time."""
-        timing = self._node.timing
+        timing = self._view.timing
         asked = [*islice(self._unread, timing.look_due)]
         self._next_read_ms = now_ms + (timing.vote_ms if len(asked) == len(self._unread) else timing.heir_delay_ms)
         for partition in asked:
             del self._unread[partition]
             self._unread[partition] = None
-        self._node.carry_out([ReadDocument(partition) for partition in asked])
+        self._outbox.carry_out([ReadDocument(partition) for partition in asked])
 
     def _notice(self, now_ms: int) -> None:
         """Mark what is concerned by a change that no partition can know of."""
         self._is_stirred = False
-        could, self._could = self._could, (self._node.is_connected, self._node.may_grant)
+        could, self._could = self._could, (self._view.is_connected, self._view.may_grant)
         if could != self._could:
             self.mark_all(now_ms)
-        heard, self._heard = self._heard, {name: None for name in self._node.live if self._is_heard(now_ms, name)}
+        heard, self._heard = self._heard, {name: None for name in self._view.live if self._is_heard(now_ms, name)}
         self._silence_ms = min(map(self._heard_ms.__getitem__, self._heard), default=NEVER_MS)
-        self._silence_ms += self._node.timing.silence_ms
+        self._silence_ms += self._view.timing.silence_ms
         if heard != self._heard:
             changed = heard.keys() ^ self._heard.keys()
-            for vnode in self._node.vnodes:
+            for vnode in self._view.vnodes:
                 if vnode.leader in changed:
                     self._agenda.note(vnode.partition, URGENT_MS)
                 elif vnode.is_leading:
@@ -138,7 +139,7 @@ class Steward:
 
     def mark_all(self, now_ms: int) -> None:
         """Have every partition looked at, those first that have waited longest."""
-        for vnode in self._node.vnodes:
+        for vnode in self._view.vnodes:
             self._agenda.note(vnode.partition, now_ms)
 
     def mark(self, now_ms: int, partitions: Sequence[int]) -> None:
@@ -148,7 +149,7 @@ class Steward:
 
     def _due(self, now_ms: int) -> list[int]:
         """The partitions to look at: those that changed, are due, or are next in the round."""
-        timing, count = self._node.timing, len(self._node.vnodes)
+        timing, count = self._view.timing, len(self._view.vnodes)
         for partition in self._changed:
             self._agenda.note(partition, URGENT_MS)
         self._changed.clear()
@@ -163,9 +164,9 @@ class Steward:
     def settle(self) -> None:
         """The turn ends: stage the counts of what was touched, and look soon at what is in a wrong place.
         Queues that gained work since they were last asked for are looked at in the next turn."""
-        touched, stirred = self._node.bulletin.touched, self._node.bulletin.stirred
+        touched, stirred = self._view.bulletin.touched, self._view.bulletin.stirred
         for partition in list(touched):
-            vnode = self._node.vnodes[partition]
+            vnode = self._view.vnodes[partition]
             filing = vnode.replica.filing
             filing.tally.settle()
             if not vnode.takes_writes:
@@ -173,17 +174,12 @@ class Steward:
             if not (filing.tally.filled or filing.tally.freed or partition in stirred):
                 del touched[partition]
 
-    def on_pass(self, now_ms: int, ended: Pass) -> None:
-        """An exchange is through."""
-        self._moving.on_pass(now_ms, ended)
-        self.collecting.on_pass(now_ms, ended)
-
     # -- elections -----------------------------------------------------------------------------
 
     def _see_to_leader(self, now_ms: int, vnode: Vnode) -> int:
         """Gives when to look again, if nothing changes before."""
-        node, election = self._node, vnode.election
-        node.carry_out(election.on_deadline(now_ms))
+        view, election = self._view, vnode.election
+        self._outbox.carry_out(election.on_deadline(now_ms))
         self._note_shifting(vnode)
         if vnode.is_leading:
             return self._see_to_leadership(now_ms, vnode)
@@ -193,24 +189,24 @@ class Steward:
             self._next_search_ms.pop(vnode.partition, None)
             return until_ms
         voters = vnode.standing.cohort or vnode.owners
-        if node.me.name not in voters or vnode.suspicion:
+        if view.me.name not in voters or vnode.suspicion:
             return min(until_ms, self._search_leader(now_ms, vnode))
-        if not node.may_grant:
+        if not view.may_grant:
             return until_ms
         if vnode.leaderless_since_ms is None:
             vnode.leaderless_since_ms = now_ms
         due_ms = self._due_ms(vnode, voters, vnode.leaderless_since_ms)
         if election.is_idle and now_ms >= due_ms:
-            node.carry_out(node.candidacy(vnode).stand(now_ms))
+            self._outbox.carry_out(view.candidacy(vnode).stand(now_ms))
         return due_ms if election.is_idle else election.expires_ms
 
     def _due_ms(self, vnode: Vnode, voters: Sequence[str], since_ms: int) -> int:
         """When this node may stand for a leaderless partition: after the voters before it. Pauses differ by rank,
         for two that have once stood against each other would else do so again."""
-        me, timing = self._node.me.name, self._node.timing
+        me, timing = self._view.me.name, self._view.timing
         if not vnode.standing.epoch:
             return max(since_ms + voters.index(me) * timing.first_heir_delay_ms, vnode.election.next_attempt_ms)
-        live = [name for name in voters if name in self._node.live]
+        live = [name for name in voters if name in self._view.live]
         rank = live.index(me) if me in live else len(live)
         return max(since_ms + rank * timing.heir_delay_ms,
                    vnode.election.next_attempt_ms + 2 * rank * timing.retry_ms)
@@ -218,14 +214,14 @@ class Steward:
     def _search_leader(self, now_ms: int, vnode: Vnode) -> int:
         """Read the document when this node knows of no vote of its own and hears of no leader: it may know old
         things. Gives when to look again."""
-        due_ms = self._next_search_ms.setdefault(vnode.partition, now_ms + self._node.timing.silence_ms)
+        due_ms = self._next_search_ms.setdefault(vnode.partition, now_ms + self._view.timing.silence_ms)
         is_concerned = (vnode.promise.epoch > vnode.standing.epoch
                         or vnode.role is not Role.STRANGER)
-        if not (is_concerned and self._node.is_connected):
+        if not (is_concerned and self._view.is_connected):
             return NEVER_MS
         if now_ms >= due_ms:
             del self._next_search_ms[vnode.partition]
-            self._node.carry_out([ReadDocument(vnode.partition)])
+            self._outbox.carry_out([ReadDocument(vnode.partition)])
         return max(now_ms, due_ms)
 
     def _see_to_leadership(self, now_ms: int, vnode: Vnode) -> int:
@@ -233,24 +229,24 @@ class Steward:
         again."""
         vnode.leaderless_since_ms = None
         heard = [name for name in vnode.election.cohort
-                 if name == self._node.me.name or self._is_heard(now_ms, name)]
+                 if name == self._view.me.name or self._is_heard(now_ms, name)]
         if not has_majority(vnode.election.cohort, heard):
             vnode.resign(now_ms)
             return now_ms
-        if not self._node.is_connected:
+        if not self._view.is_connected:
             return NEVER_MS
         self.tend(now_ms, vnode)
         return self._next_tending_ms(now_ms, vnode)
 
     def _next_tending_ms(self, now_ms: int, vnode: Vnode) -> int:
         """When time alone would give a leader something to do."""
-        timing, document = self._node.timing, vnode.election.document
-        if self._node.candidacy(vnode).is_moving:
+        timing, document = self._view.timing, vnode.election.document
+        if self._view.candidacy(vnode).is_moving:
             return now_ms
         due_ms = document.horizon_ms - timing.horizon_ms // 2
         if not self._is_settled(now_ms, vnode):
             due_ms = min(due_ms, self._led.get(vnode.partition, (0, now_ms))[1] + timing.steady_ms)
-        elif document.cohort[:1] != (self._node.me.name,):
+        elif document.cohort[:1] != (self._view.me.name,):
             due_ms = min(due_ms, now_ms + timing.steady_ms)
         return max(now_ms, due_ms)
 
@@ -258,10 +254,10 @@ class Steward:
         """A leader's upkeep of its document and its cohort."""
         facts = self._facts(now_ms, vnode)
         self._shifting.pop(vnode.partition, None)
-        if len(self._shifting) >= self._node.timing.look_shifts and (facts.filled or facts.steady or facts.strays):
+        if len(self._shifting) >= self._view.timing.look_shifts and (facts.filled or facts.steady or facts.strays):
             self._agenda.note(vnode.partition, now_ms)  # when others are through
             facts = attrs.evolve(facts, filled=(), steady=(), strays=())
-        self._node.carry_out(self._node.candidacy(vnode).tend(now_ms, facts))
+        self._outbox.carry_out(self._view.candidacy(vnode).tend(now_ms, facts))
         if vnode.is_draining:
             self._shifting[vnode.partition] = None
 
@@ -271,42 +267,42 @@ class Steward:
             self._shifting.pop(vnode.partition, None)
 
     def _is_heard(self, now_ms: int, name: str) -> bool:
-        silence_ms = self._node.timing.silence_ms
+        silence_ms = self._view.timing.silence_ms
         return now_ms - self._heard_ms.get(name, now_ms - silence_ms) < silence_ms
 
     def is_led(self, now_ms: int, vnode: Vnode) -> bool:
         """Whether a live leader is heard of, as far as this node knows."""
         leader = vnode.leader
-        return leader in self._node.live and ((leader == self._node.me.name and vnode.is_leading)
+        return leader in self._view.live and ((leader == self._view.me.name and vnode.is_leading)
                                               or self._is_heard(now_ms, leader))
 
     def _facts(self, now_ms: int, vnode: Vnode) -> Facts:
-        node, partition = self._node, vnode.partition
+        view, partition = self._view, vnode.partition
         since_ms = vnode.leaderless_since_ms
         moves = self.gossiping.moves_of(partition)
         return Facts(
-            node.me, node.live, vnode.owners, vnode.epoch if vnode.is_leading else 0,
+            view.me, view.live, vnode.owners, vnode.epoch if vnode.is_leading else 0,
             remembered=vnode.standing.epoch, is_suspect=bool(vnode.suspicion),
-            is_overdue=since_ms is not None and now_ms - since_ms >= node.timing.silence_ms,
+            is_overdue=since_ms is not None and now_ms - since_ms >= view.timing.silence_ms,
             filled=[row.node for row in moves if row.role == Role.LEARNER.value and row.is_done],
             suspects={row.node: row.reason for row in moves if row.role == Role.SUSPECT.value},
             steady=self._steady(now_ms, vnode), strays=self._strays(now_ms, vnode, moves),
-            horizon_ms=node.candidacy(vnode).needed_horizon(now_ms), is_spent=vnode.is_spent)
+            horizon_ms=view.candidacy(vnode).needed_horizon(now_ms), is_spent=vnode.is_spent)
 
     def _steady(self, now_ms: int, vnode: Vnode) -> list[str]:
         """The first of the cohort, if it has been a member for a while, is heard and has a good clock. Nobody
         right after a change of leaders: grants go before balance."""
         def is_long(since_ms: int) -> bool:
-            return now_ms - since_ms >= self._node.timing.steady_ms
+            return now_ms - since_ms >= self._view.timing.steady_ms
         if not self._is_settled(now_ms, vnode):
             return []
         return [name for name in vnode.election.document.cohort[:1]
                 if is_long(self._since_ms.get(name, now_ms)) and self._is_heard(now_ms, name)
-                and self._node.is_agreed(name)]
+                and self._timekeeper.agreement.verdict(name) is Verdict.AGREED]
 
     def _is_settled(self, now_ms: int, vnode: Vnode) -> bool:
         """Whether this node has led the partition for a while."""
-        return now_ms - self._led.get(vnode.partition, (0, now_ms))[1] >= self._node.timing.steady_ms
+        return now_ms - self._led.get(vnode.partition, (0, now_ms))[1] >= self._view.timing.steady_ms
 
     def _strays(self, now_ms: int, vnode: Vnode, moves: Sequence[m.MoveRow]) -> list[str]:
         """Nodes that have filled to become voters and are not placed here: they count on a cohort for which they,
@@ -316,27 +312,27 @@ class Steward:
         expected = (*vnode.owners, *vnode.election.cohort)
         return [row.node for row in moves
                 if row.role == Role.LEARNER.value and row.is_done and row.node not in expected
-                and row.node in self._node.live]
+                and row.node in self._view.live]
 
     def on_read(self, now_ms: int, event: DocumentRead) -> None:
         """A document came."""
-        vnode = self._node.vnodes[event.partition]
+        vnode = self._view.vnodes[event.partition]
         self._unread.pop(event.partition, None)
         facts = self._facts(now_ms, vnode)
-        self._node.carry_out(self._node.candidacy(vnode).on_read(now_ms, event, facts))
+        self._outbox.carry_out(self._view.candidacy(vnode).on_read(now_ms, event, facts))
 
     def note_leaderships(self, now_ms: int) -> bool:
         """A partition newly led: say so at once, and compare it with the other owners."""
         has_risen, led = False, self._led
         for partition in sorted(self.risen):
-            vnode = self._node.vnodes[partition]
+            vnode = self._view.vnodes[partition]
             if not vnode.is_leading:
                 led.pop(partition, None)
             elif led.get(partition, (0, 0))[0] != vnode.epoch:
                 led[partition] = vnode.epoch, now_ms
                 has_risen = True
                 self.gossiping.hasten(now_ms)
-                for name in self._node.vnodes[partition].keepers:
+                for name in self._view.vnodes[partition].keepers:
                     self._comparing.want(partition, name)
         self.risen.clear()
         return has_risen
@@ -351,11 +347,11 @@ class Steward:
     def take_moved(self, now_ms: int) -> tuple[dict[str, int], list[str]]:
         """How many tasks began to wait on partitions led here since the last call, by queue, gossiped if news; and
         the queues of which claims have ended there."""
-        touched = self._node.bulletin.touched
+        touched = self._view.bulletin.touched
         filled: dict[bytes, int] = {}
         freed: dict[bytes, None] = {}
         for partition in touched:
-            vnode = self._node.vnodes[partition]
+            vnode = self._view.vnodes[partition]
             tally = vnode.replica.filing.tally
             if vnode.is_leading:
                 for queue, count in tally.filled.items():
@@ -363,7 +359,7 @@ class Steward:
                 freed |= tally.freed
             tally.filled, tally.freed = {}, {}
         news = {name: count for name, count in ((queue.decode(), count) for queue, count in filled.items())
-                if not self._node.settings.is_paused(name)}
+                if not self._view.settings.is_paused(name)}
         for name in news:
             self.gossiping.note_filled(now_ms, name)
         return news, [queue.decode() for queue in freed]
@@ -392,9 +388,9 @@ class Steward:
         for name in gone:
             self._heard_ms.pop(name, None)
             self._since_ms.pop(name, None)
-            for vnode in self._node.vnodes:
+            for vnode in self._view.vnodes:
                 vnode.forget_leader(name)
-        for name in self._node.live:
+        for name in self._view.live:
             self._since_ms.setdefault(name, now_ms)
         self.gossiping.on_members(came, gone)
         self.mark_all(now_ms)

@@ -21,7 +21,7 @@ from skuld_py.model.messages.elections import HEAD_BYTES
 from skuld_py.node.copies.moves import Moves
 from skuld_py.node.knowledge.heads import UNKNOWN
 from skuld_py.node.leadership.status import collection
-from skuld_py.node.operations.household import Household
+from skuld_py.node.operations.operation import Operations
 
 TOLD_TIMES = 3
 Rows = tuple[m.LeaderRow | None, m.MoveRow | None]
@@ -32,12 +32,13 @@ class Gossiping:
     """What one node tells, and what the others have told it. ``awaited`` gives the nodes for which collection
     waits."""
 
-    def __init__(self, node: Household, moving: Moves, awaited: Callable[[int], Sequence[str]]) -> None:
-        self._node = node
+    def __init__(self, operations: Operations, moving: Moves, awaited: Callable[[int], Sequence[str]]) -> None:
+        self._view = operations.view
+        self._outbox = operations.outbox
         self._moving = moving
         self._awaited = awaited
         self.next_ms = 0
-        self._changed = node.bulletin.subscribe()
+        self._changed = operations.view.bulletin.subscribe()
         self._told: dict[int, tuple[object, ...]] = {}
         """What was told last of each partition, without how far a move of its data has come."""
         self._news: dict[int, int] = {}
@@ -62,31 +63,31 @@ class Gossiping:
 
     def look(self, now_ms: int) -> None:
         """Tell all others: it is time."""
-        node = self._node
-        is_turn = now_ms >= self._next_turn_ms or len(node.vnodes) <= node.timing.gossip_partitions
-        queues, heads = self._offers(node.leaderships.bits() if node.may_grant else 0, is_turn)
-        node.router.note(node.me.name, queues, heads)
+        view = self._view
+        is_turn = now_ms >= self._next_turn_ms or len(view.vnodes) <= view.timing.gossip_partitions
+        queues, heads = self._offers(view.leaderships.bits() if view.may_grant else 0, is_turn)
+        view.router.note(view.me.name, queues, heads)
         partitions, spans = self._due(now_ms)
         self.next_ms = self._next_turn_ms
-        rows = [self._rows(partition, node.may_grant) for partition in partitions]
+        rows = [self._rows(partition, view.may_grant) for partition in partitions]
         leads = tuple(lead for lead, _ in rows if lead is not None)
         moves = tuple(move for _, move in rows if move is not None)
-        told = leads, queues, moves, heads, node.settings.digest, collection(node, self._awaited)
+        told = leads, queues, moves, heads, view.settings.digest, collection(view, self._awaited)
         message = m.PartialGossip(*told, columns.pack_u64(spans)) if spans else m.Gossip(*told)
-        for name in sorted(node.live):
-            if name != node.me.name:
-                node.send(name, message)
+        for name in sorted(view.live):
+            if name != view.me.name:
+                self._outbox.send(name, message)
 
     def _rows(self, partition: int, may_lead: bool) -> Rows:
-        vnode = self._node.vnodes[partition]
+        vnode = self._view.vnodes[partition]
         lead = (m.LeaderRow(partition, vnode.epoch, vnode.election.document.era, vnode.election.cohort)
                 if may_lead and vnode.is_leading else None)
         return lead, self._moving.row(partition)
 
     def _due(self, now_ms: int) -> tuple[Iterable[int], Sequence[int]]:
         """The partitions to tell of, and as spans; no span means all."""
-        timing, count = self._node.timing, len(self._node.vnodes)
-        could_lead, self._may_lead = self._may_lead, self._node.may_grant
+        timing, count = self._view.timing, len(self._view.vnodes)
+        could_lead, self._may_lead = self._may_lead, self._view.may_grant
         self._note_changed()
         if count <= timing.gossip_partitions or could_lead != self._may_lead:
             self._next_turn_ms = now_ms + timing.gossip_ms
@@ -103,7 +104,7 @@ class Gossiping:
         return partitions, _spans(partitions)
 
     def _note_changed(self) -> None:
-        may_lead = self._node.may_grant
+        may_lead = self._view.may_grant
         for partition in self._changed:
             lead, move = self._rows(partition, may_lead)
             told = lead, _gist(move)
@@ -117,7 +118,7 @@ class Gossiping:
         Between two turns only queues that have just gained work are looked up."""
         names, self._fresh = self._fresh, {}
         if is_turn:
-            stocked = self._node.bulletin.stock.queues(self._next_queue, bits)
+            stocked = self._view.bulletin.stock.queues(self._next_queue, bits)
             names |= dict.fromkeys(map(bytes.decode, stocked))
         heads, others = self._look_up(names, bits)
         if is_turn:
@@ -126,22 +127,22 @@ class Gossiping:
             heads |= {name: head for name, head in self._heads.items() if name not in heads}
             others += [name for name in self._others if name not in heads]
         self._heads, self._others = heads, others
-        most = self._node.timing.gossip_queues
+        most = self._view.timing.gossip_queues
         return (*heads, *others)[:most], b"".join([*heads.values()][:most])
 
     def _look_up(self, names: Iterable[str], bits: int) -> tuple[dict[str, bytes], list[str]]:
         """Heads of the first of these queues, and the others; none of what is paused or has nothing."""
-        timing = self._node.timing
+        timing = self._view.timing
         heads: dict[str, bytes] = {}
         others: list[str] = []
         looked = 0
         for name in names:
-            if self._node.settings.is_paused(name):
+            if self._view.settings.is_paused(name):
                 continue
             if looked >= timing.gossip_heads or len(heads) == timing.gossip_queues:
                 others.append(name)
                 continue
-            stocked = self._node.bulletin.stock.partitions(name.encode(), bits)
+            stocked = self._view.bulletin.stock.partitions(name.encode(), bits)
             seen = stocked[: timing.gossip_heads - looked]
             looked += len(seen)
             head = self._head(seen, name)
@@ -154,7 +155,7 @@ class Gossiping:
     def _head(self, stocked: Sequence[int], queue: str) -> bytes:
         at = len(queue) + 1
         heads = [head[at : at + HEAD_BYTES] for partition in stocked
-                 for head in self._node.vnodes[partition].replica.filing.heads(queue, None, 1)]
+                 for head in self._view.vnodes[partition].replica.filing.heads(queue, None, 1)]
         return min(heads, default=UNKNOWN)
 
     def hasten(self, now_ms: int) -> None:
@@ -163,7 +164,7 @@ class Gossiping:
 
     def note_filled(self, now_ms: int, queue: str) -> None:
         """A queue gained work here."""
-        if not self._node.router.is_listed(self._node.me.name, queue):
+        if not self._view.router.is_listed(self._view.me.name, queue):
             self._fresh[queue] = None
             self.hasten(now_ms)
 
@@ -171,14 +172,14 @@ class Gossiping:
 
     def on_gossip(self, now_ms: int, peer: str, gossip: m.Gossip) -> None:
         """Learn what a peer leads and where it has work. Its cohort is learnt from the document."""
-        node = self._node
+        view = self._view
         spans = gossip.spans if isinstance(gossip, m.PartialGossip) else b""
-        partitions = _within(columns.unpack_u64(spans), len(node.vnodes))
+        partitions = _within(columns.unpack_u64(spans), len(view.vnodes))
         leads = {row.partition: row for row in gossip.leads}
         moves = {row.partition: row for row in gossip.moves if row.node == peer}
         known = self._moves.setdefault(peer, {})
         for partition in partitions:
-            vnode, row = node.vnodes[partition], leads.get(partition)
+            vnode, row = view.vnodes[partition], leads.get(partition)
             if row is None:
                 vnode.forget_leader(peer)
             elif vnode.believes(row.epoch, row.cohort, led=row.epoch):
@@ -186,16 +187,16 @@ class Gossiping:
             if known.get(partition) != moves.get(partition):
                 self._note_move(known, partition, moves.get(partition))
         self._collections[peer] = tuple(row for row in gossip.collection if row.node == peer)
-        node.router.note(peer, gossip.queues, gossip.heads)
-        if gossip.settings != node.settings.digest:
-            node.send(peer, node.settings.question())
+        view.router.note(peer, gossip.queues, gossip.heads)
+        if gossip.settings != view.settings.digest:
+            self._outbox.send(peer, view.settings.question())
 
     def _note_move(self, known: dict[int, m.MoveRow], partition: int, row: m.MoveRow | None) -> None:
         old = known.pop(partition, None)
         if row is not None:
             known[partition] = row
         if _gist(old) != _gist(row):
-            self._node.bulletin.change(partition)
+            self._view.bulletin.change(partition)
 
     def moves_of(self, partition: int) -> list[m.MoveRow]:
         """Data of a partition on its way at other nodes, as they tell."""
@@ -207,19 +208,19 @@ class Gossiping:
 
     def collections(self) -> tuple[m.CollectionRow, ...]:
         """What this node collects, and others that are live, as they tell; a dead one leads nothing."""
-        told = [self._collections.get(name, ()) for name in sorted(self._node.live)]
-        return (*collection(self._node, self._awaited), *(row for rows in told for row in rows))
+        told = [self._collections.get(name, ()) for name in sorted(self._view.live)]
+        return (*collection(self._view, self._awaited), *(row for rows in told for row in rows))
 
     def on_members(self, came: Sequence[str], gone: Sequence[str]) -> None:
         """Forget what peers that went have said; tell all to peers that came."""
         if came:
-            self._turns_left = -(-len(self._node.vnodes) // self._node.timing.gossip_partitions)
+            self._turns_left = -(-len(self._view.vnodes) // self._view.timing.gossip_partitions)
             self._next_turn_ms = 0
         for name in gone:
             for partition in self._moves.pop(name, {}):
-                self._node.bulletin.change(partition)
+                self._view.bulletin.change(partition)
             self._collections.pop(name, None)
-            self._node.router.drop(name)
+            self._view.router.drop(name)
 
 
 def _gist(row: m.MoveRow | None) -> tuple[object, ...]:

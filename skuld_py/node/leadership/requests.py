@@ -10,9 +10,11 @@ import attrs
 from skuld_py.model import messages as m
 from skuld_py.node.copies.moves import Moves
 from skuld_py.node.knowledge.floor import Floor
+from skuld_py.node.leadership.clocks import Timekeeper
 from skuld_py.node.leadership.elections import Steward
-from skuld_py.node.operations.household import Household
-from skuld_py.node.operations.operation import Origin
+from skuld_py.node.leadership.status import described
+from skuld_py.node.operations.operation import Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.ownership import Ownership
 from skuld_py.node.operations.requests import Asked, Serve, Served
 
@@ -20,12 +22,15 @@ from skuld_py.node.operations.requests import Asked, Serve, Served
 class LeadershipRequests:
     """The requests about leadership that one node serves."""
 
-    def __init__(self, node: Household, floor: Floor, steward: Steward, moving: Moves) -> None:
-        self._node = node
+    def __init__(self, operations: Operations, floor: Floor, timekeeper: Timekeeper, steward: Steward,
+                 moving: Moves) -> None:
+        self._view = operations.view
+        self._outbox = operations.outbox
         self._floor = floor
+        self._timekeeper = timekeeper
         self._steward = steward
         self._moving = moving
-        self._ownership = ownership = Ownership(node)
+        self._ownership = ownership = Ownership(operations.view)
         self.asked: Asked = {m.Greet: self._greet, m.Describe: self._describe}
         self.served: Served = {
             m.RequestVote: self._request_vote,
@@ -38,31 +43,37 @@ class LeadershipRequests:
         }
 
     def _greet(self, now_ms: int, origin: Origin, message: m.Greet) -> None:
-        node = self._node
+        view = self._view
         members = tuple(m.MemberRow(member.name, member.host, member.port)
-                        for _, member in sorted(node.live.items()))
-        node.reply(origin, m.Greeted(
-            origin.request, node.me.name, node.parameters.cluster, node.parameters.partitions,
-            node.parameters.replicas, node.parameters.skew_ms, self._floor.told(now_ms),
-            node.limits.payload_bytes, members))
+                        for _, member in sorted(view.live.items()))
+        self._outbox.reply(origin, m.Greeted(
+            origin.request, view.me.name, view.parameters.cluster, view.parameters.partitions,
+            view.parameters.replicas, view.parameters.skew_ms, self._floor.told(now_ms),
+            view.limits.payload_bytes, members))
 
     def _describe(self, now_ms: int, origin: Origin, message: m.Describe) -> None:
-        is_unproven = message.reads_unproven and not self._node.notary.demands(now_ms)
-        self._node.reply(origin, attrs.evolve(self._node.description(origin.request), is_unproven=is_unproven))
+        is_unproven = message.reads_unproven and not self._view.notary.demands(now_ms)
+        self._outbox.reply(origin, attrs.evolve(self.description(origin.request), is_unproven=is_unproven))
+
+    def description(self, request: int) -> m.Described:
+        """The cluster as seen from here."""
+        gossiping = self._steward.gossiping
+        return described(self._view, request, self._timekeeper.agreement,
+                         (*self._moving.rows(), *gossiping.moves()), gossiping.collections())
 
     def _request_vote(self, now_ms: int, peer: str, message: m.RequestVote) -> m.Vote | None:
         vnode = self._ownership.vnode(message.partition)
         return vnode.on_request_vote(now_ms, peer, message, self._steward.is_led(now_ms, vnode))
 
     def _vote(self, now_ms: int, peer: str, message: m.Vote) -> None:
-        candidacy = self._node.candidacy(self._ownership.vnode(message.partition))
+        candidacy = self._view.candidacy(self._ownership.vnode(message.partition))
         self._moving.on_vote(peer, message)
-        self._node.carry_out(candidacy.on_vote(now_ms, peer, message))
+        self._outbox.carry_out(candidacy.on_vote(now_ms, peer, message))
 
     def _advance(self, handler: str) -> Serve:
         def handle(now_ms: int, peer: str, message: Any) -> None:
-            candidacy = self._node.candidacy(self._ownership.vnode(message.partition))
-            self._node.carry_out(getattr(candidacy, handler)(now_ms, peer, message))
+            candidacy = self._view.candidacy(self._ownership.vnode(message.partition))
+            self._outbox.carry_out(getattr(candidacy, handler)(now_ms, peer, message))
         return handle
 
     def _sync(self, now_ms: int, peer: str, message: m.Sync) -> None:
@@ -70,6 +81,6 @@ class LeadershipRequests:
         self._moving.on_sync(now_ms, peer, message)
 
     def _abdicate(self, now_ms: int, peer: str, message: m.Abdicate) -> None:
-        if self._node.is_connected:
-            candidacy = self._node.candidacy(self._ownership.vnode(message.partition))
-            self._node.carry_out(candidacy.on_abdicate(now_ms, peer, message))
+        if self._view.is_connected:
+            candidacy = self._view.candidacy(self._ownership.vnode(message.partition))
+            self._outbox.carry_out(candidacy.on_abdicate(now_ms, peer, message))

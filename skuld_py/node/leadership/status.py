@@ -15,24 +15,24 @@ import attrs
 from skuld_py.config import PARTITIONS_MAX
 from skuld_py.model import messages as m
 from skuld_py.model.messages.client import AWAITED_MAX, PAUSED_MAX
+from skuld_py.node.knowledge.view import View
 from skuld_py.node.leadership.clocks import Agreement
-from skuld_py.node.operations.household import Household
 
 
-def described(node: Household, request: int, session: str, clocks: Agreement,
+def described(view: View, request: int, clocks: Agreement,
               moves: tuple[m.MoveRow, ...], collections: tuple[m.CollectionRow, ...]) -> m.Described:
     """Nodes, partitions, what moves, what is paused, and what is collected."""
-    owners = [vnode.owners for vnode in node.vnodes]
-    leaders = [node.leader_of(vnode.partition) for vnode in node.vnodes]
-    nodes = tuple(m.NodeRow(name, name in node.live, leaders.count(name),
+    owners = [vnode.owners for vnode in view.vnodes]
+    leaders = [view.leader_of(vnode.partition) for vnode in view.vnodes]
+    nodes = tuple(m.NodeRow(name, name in view.live, leaders.count(name),
                             sum(1 for placed in owners if name in placed), clocks.verdict(name).value,
                             clocks.offset_ms(name), clocks.error_ms(name))
-                  for name in sorted({*node.nodes, *node.live}))
+                  for name in sorted({*view.nodes, *view.live}))
     partitions = tuple(m.PartitionRow(vnode.partition, max(vnode.leader_epoch, vnode.promise.epoch),
                                       leaders[vnode.partition], owners[vnode.partition], vnode.standing.cohort)
-                       for vnode in node.vnodes)
-    return m.Described(request, node.me.name, session, nodes, partitions, within(moves, PARTITIONS_MAX),
-                       tuple(node.settings.paused[:PAUSED_MAX]), collections)
+                       for vnode in view.vnodes)
+    return m.Described(request, view.me.name, view.session.value, nodes, partitions, within(moves, PARTITIONS_MAX),
+                       tuple(view.settings.paused[:PAUSED_MAX]), collections)
 
 
 def within(moves: Sequence[m.MoveRow], most: int) -> tuple[m.MoveRow, ...]:
@@ -55,14 +55,14 @@ def within(moves: Sequence[m.MoveRow], most: int) -> tuple[m.MoveRow, ...]:
     return tuple(told[:most])
 
 
-def collection(node: Household, awaited: Callable[[int], Sequence[str]]) -> tuple[m.CollectionRow, ...]:
+def collection(view: View, awaited: Callable[[int], Sequence[str]]) -> tuple[m.CollectionRow, ...]:
     """What this node collects, a row; none where everything is kept. Of the partitions that it leads only: all
     replicas delete the same tasks, so every one of them would count these again."""
-    if not node.retention.keep_ms:
+    if not view.retention.keep_ms:
         return ()
-    led = [vnode for vnode in node.vnodes if vnode.is_leading]
+    led = [vnode for vnode in view.vnodes if vnode.is_leading]
     watermarks = [vnode.replica.watermark for vnode in led]
     seals = [watermark.sealed_ms for watermark in watermarks if watermark.sealed_ms]
     names = sorted({name for vnode in led for name in awaited(vnode.partition)})
-    return (m.CollectionRow(node.me.name, sum(watermark.collected for watermark in watermarks),
+    return (m.CollectionRow(view.me.name, sum(watermark.collected for watermark in watermarks),
                             min(seals, default=0), tuple(names[:AWAITED_MAX])),)

@@ -9,7 +9,8 @@ it were empty, until the home says that claims have ended, or the time that it n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import attrs
 
@@ -19,10 +20,21 @@ from skuld_py.model.fields import U63_MAX
 from skuld_py.model.limiting import RATE_MAX
 from skuld_py.model.setting import LIMITS, home_of
 from skuld_py.model.state import State
-from skuld_py.node.operations.operation import Borrower, Host, Operation, Origin
+from skuld_py.node.operations.operation import Operation, Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.partition.vnode import Vnode
 
 NEVER_MS = U63_MAX
+
+
+class Borrower(Protocol):
+    """A grant of a limited queue: it wants to claim up to ``count`` tasks."""
+
+    queue: str
+    count: int
+
+    def on_lent(self, now_ms: int, count: int, leads: Mapping[int, int]) -> int:
+        """Claim up to ``count`` on partitions led in these epochs, now or never; gives how many that were."""
 
 
 @attrs.define
@@ -36,8 +48,10 @@ class Purse:
 class Loans:
     """The questions of one node."""
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
+        self._view = operations.view
+        self._outbox = operations.outbox
         self._purses: dict[str, Purse] = {}
         self.dry: dict[str, int] = {}
         """Queue -> until when nothing is asked for."""
@@ -59,16 +73,16 @@ class Loans:
     def _ask(self, now_ms: int, queue: str, purse: Purse) -> None:
         while purse.waiting and purse.loan is None:
             borrowers, purse.waiting = purse.waiting, []
-            led = self._host.led()
-            waiting = waiting_in(self._host.stocked(queue), queue)
+            led = self._view.led()
+            waiting = waiting_in(self._view.stocked(queue), queue)
             want = min(sum(borrower.count for borrower in borrowers), waiting, RATE_MAX)
-            home = self._host.leader_of(home_of(queue, self._host.parameters.partitions))
+            home = self._view.leader_of(home_of(queue, self._view.parameters.partitions))
             if want and home:
-                purse.loan = BorrowOperation(self._host, now_ms, self, queue, home, borrowers, want, led)
-                self._host.start(purse.loan, now_ms)
+                purse.loan = BorrowOperation(self._operations, now_ms, self, queue, home, borrowers, want, led)
+                purse.loan.start(now_ms)
                 return
             if want:
-                self.note_dry(queue, now_ms + self._host.timing.dry_ms)
+                self.note_dry(queue, now_ms + self._view.timing.dry_ms)
             for borrower in borrowers:
                 borrower.on_lent(now_ms, 0, {})
         if not purse.waiting and purse.loan is None:
@@ -118,11 +132,11 @@ class Loans:
 
     def on_reckon(self, peer: str, message: m.Reckon) -> m.Reckoned | None:
         """Count the claims held here. A node that knows other limits says nothing."""
-        settings, queue = self._host.settings, message.queue
+        settings, queue = self._view.settings, message.queue
         if settings.lent(queue) is None or settings.version(LIMITS, queue) != message.version:
             return None
         self._watched[queue] = peer
-        leading = [vnode for vnode in self._host.vnodes if vnode.is_leading]
+        leading = [vnode for vnode in self._view.vnodes if vnode.is_leading]
         purse = self._purses.get(queue)
         return m.Reckoned(message.request, columns.pack_u64([vnode.partition for vnode in leading]),
                           columns.pack_u64([vnode.epoch for vnode in leading]),
@@ -133,29 +147,29 @@ class Loans:
         """Claims of the queue have ended here: tell the home that asked, once."""
         home = self._watched.pop(queue, None) if self._watched else None
         if home is not None:
-            self._host.send(home, m.Freed(queue))
+            self._outbox.send(home, m.Freed(queue))
 
 
 class BorrowOperation(Operation):
     """One question for a loan. It is not asked twice: a second loan could be lent for it."""
 
-    def __init__(self, host: Host, now_ms: int, borrowing: Loans, queue: str, home: str,
+    def __init__(self, operations: Operations, now_ms: int, borrowing: Loans, queue: str, home: str,
                  borrowers: Sequence[Borrower], want: int, led: Sequence[Vnode]) -> None:
-        super().__init__(host, Origin(0), now_ms, host.timing.grant_ms // 2)
+        super().__init__(operations, Origin(0), now_ms, operations.view.timing.grant_ms // 2)
         self._borrowing = borrowing
         self._queue = queue
         self._home = home
         self._borrowers = borrowers
         self._leads = {vnode.partition: vnode.epoch for vnode in led}
         self._want = want
-        self._version = host.settings.version(LIMITS, queue)
+        self._version = operations.view.settings.version(LIMITS, queue)
 
     def begin(self, now_ms: int) -> None:
         """Ask once."""
-        self.host.send(self._home, m.Borrow(
+        self.outbox.send(self._home, m.Borrow(
             self.request, self._queue, self._version, self._want, columns.pack_u64(list(self._leads)),
             columns.pack_u64(list(self._leads.values()))))
-        self.host.timers.set(self.deadline_ms, self)
+        self.operations.timers.set(self.deadline_ms, self)
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
         """Hand on what was lent, if it may still be used."""
@@ -163,16 +177,16 @@ class BorrowOperation(Operation):
             return
         if message.count < self._want:
             self._borrowing.note_dry(self._queue, now_ms + message.retry_ms)
-        is_current = message.version == self.host.settings.version(LIMITS, self._queue)
+        is_current = message.version == self.view.settings.version(LIMITS, self._queue)
         used = self._spend(now_ms, message.count if is_current and now_ms <= message.until_ms else 0)
-        limits = self.host.settings.lent(self._queue)
+        limits = self.view.settings.lent(self._queue)
         if message.count and limits is not None and limits.rate:
-            self.host.send(self._home, m.Spent(self.request, self._queue, used))
+            self.outbox.send(self._home, m.Spent(self.request, self._queue, used))
 
     def on_timer(self, now_ms: int) -> None:
         """Nobody answered: nothing was lent."""
         if now_ms >= self.deadline_ms:
-            self._borrowing.note_dry(self._queue, now_ms + self.host.timing.resend_ms)
+            self._borrowing.note_dry(self._queue, now_ms + self.view.timing.resend_ms)
             self._spend(now_ms, 0)
 
     def _spend(self, now_ms: int, count: int) -> int:

@@ -28,7 +28,8 @@ from skuld_py.model.limiting import QueueLimits
 from skuld_py.model.setting import LIMITS, home_of
 from skuld_py.node.limits.ledger import Ledger
 from skuld_py.node.operations.cohort import CohortOperation
-from skuld_py.node.operations.operation import Host, Origin
+from skuld_py.node.operations.operation import Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.partition.vnode import Vnode
 
 PAUSE_MS = 10
@@ -57,8 +58,10 @@ class Desk:
 class Lender:
     """Lends for the queues whose home partitions this node leads. ``led_since`` says since when it leads one."""
 
-    def __init__(self, host: Host, led_since: Callable[[Vnode], int | None]) -> None:
-        self._host = host
+    def __init__(self, operations: Operations, led_since: Callable[[Vnode], int | None]) -> None:
+        self._operations = operations
+        self._view = operations.view
+        self._outbox = operations.outbox
         self._led_since = led_since
         self._desks: dict[str, Desk] = {}
 
@@ -66,7 +69,7 @@ class Lender:
         """Keep the question for the next round; a queue that is not at home here is lent nothing."""
         desk = self._desk(now_ms, message.queue)
         if desk is None or desk.ledger.version != message.version:
-            return m.Lent(message.request, 0, 0, 0, self._host.timing.dry_ms)
+            return m.Lent(message.request, 0, 0, 0, self._view.timing.dry_ms)
         desk.waiting[peer, message.request] = Wish(peer, message)
         self._begin_round(now_ms, message.queue, desk)
         return None
@@ -83,19 +86,19 @@ class Lender:
         if desk is not None:
             hungry, desk.hungry = desk.hungry, {}
             for peer in hungry:
-                self._host.send(peer, message)
+                self._outbox.send(peer, message)
 
     def _home(self, queue: str) -> Vnode | None:
-        home = self._host.vnodes[home_of(queue, self._host.parameters.partitions)]
-        return home if home.is_leading and self._host.may_grant else None
+        home = self._view.vnodes[home_of(queue, self._view.parameters.partitions)]
+        return home if home.is_leading and self._view.may_grant else None
 
     def _desk(self, now_ms: int, queue: str) -> Desk | None:
         """The account of a queue that is limited and at home here. A new leadership begins a new one."""
-        home, limits = self._home(queue), self._host.settings.lent(queue)
+        home, limits = self._home(queue), self._view.settings.lent(queue)
         since_ms = self._led_since(home) if home is not None else None
         if home is None or limits is None or since_ms is None:
             return None
-        version = self._host.settings.version(LIMITS, queue)
+        version = self._view.settings.version(LIMITS, queue)
         desk = self._desks.get(queue)
         if desk is None or desk.epoch != home.epoch:
             desk = self._desks[queue] = Desk(home.epoch, self._ledger(limits, version, since_ms))
@@ -104,15 +107,15 @@ class Lender:
         return desk
 
     def _ledger(self, limits: QueueLimits, version: int, since_ms: int) -> Ledger:
-        opens_ms = since_ms + self._host.timing.loan_ms + self._host.parameters.skew_ms
-        return Ledger(limits, version, self._host.parameters.partitions, opens_ms)
+        opens_ms = since_ms + self._view.timing.loan_ms + self._view.parameters.skew_ms
+        return Ledger(limits, version, self._view.parameters.partitions, opens_ms)
 
     def _begin_round(self, now_ms: int, queue: str, desk: Desk) -> None:
         home = self._home(queue)
         if home is not None and desk.round is None and desk.waiting:
             wishes, desk.waiting = list(desk.waiting.values()), {}
-            desk.round = LendOperation(self._host, now_ms, home, queue, desk, wishes, self._end_round)
-            self._host.start(desk.round, now_ms)
+            desk.round = LendOperation(self._operations, now_ms, home, queue, desk, wishes, self._end_round)
+            desk.round.start(now_ms)
 
     def _end_round(self, now_ms: int, queue: str, desk: Desk) -> None:
         desk.round = None
@@ -123,9 +126,9 @@ class Lender:
 class LendOperation(CohortOperation):
     """One round: is this still the home, how much is held, who gets how much."""
 
-    def __init__(self, host: Host, now_ms: int, home: Vnode, queue: str, desk: Desk, wishes: list[Wish],
-                 then: Callable[[int, str, Desk], None]) -> None:
-        super().__init__(host, Origin(0), now_ms)
+    def __init__(self, operations: Operations, now_ms: int, home: Vnode, queue: str, desk: Desk,
+                 wishes: list[Wish], then: Callable[[int, str, Desk], None]) -> None:
+        super().__init__(operations, Origin(0), now_ms)
         self._home = home
         self._queue = queue
         self._desk = desk
@@ -142,7 +145,7 @@ class LendOperation(CohortOperation):
             self._unheard = {name: None for name in self._leaders() if name}
         self.open_ballot(home, m.Amend(self.request, home.partition, home.epoch, b"", Column(), Column()))
         for name in self._unheard:
-            self.host.send(name, m.Reckon(self.request, self._queue, self._version))
+            self.outbox.send(name, m.Reckon(self.request, self._queue, self._version))
         self._wake(now_ms)
         self.decide_if_settled(now_ms)
 
@@ -151,8 +154,8 @@ class LendOperation(CohortOperation):
         return not ledger.limits.concurrency or ledger.free >= sum(wish.message.want for wish in self._wishes)
 
     def _leaders(self) -> list[str]:
-        partitions = range(self.host.parameters.partitions)
-        return list(dict.fromkeys(self.host.leader_of(partition) for partition in partitions))
+        partitions = range(self.view.parameters.partitions)
+        return list(dict.fromkeys(self.view.leader_of(partition) for partition in partitions))
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
         """A voter has kept its promise, or a leader has counted."""
@@ -167,12 +170,12 @@ class LendOperation(CohortOperation):
         """The rows of a report, without those of leaderships that are known to be over."""
         rows = zip(*(columns.unpack_u64(column) for column in (message.partitions, message.epochs, message.used)),
                    strict=True)
-        count = self.host.parameters.partitions
-        return [row for row in rows if row[0] < count and row[1] >= self.host.vnodes[row[0]].leader_epoch]
+        count = self.view.parameters.partitions
+        return [row for row in rows if row[0] < count and row[1] >= self.view.vnodes[row[0]].leader_epoch]
 
     def decide_if_settled(self, now_ms: int) -> None:
         """Wait for silent leaders no longer than ``resend_ms``: what they do not tell is reckoned as held."""
-        is_patient = now_ms < self._asked_ms + self.host.timing.resend_ms
+        is_patient = now_ms < self._asked_ms + self.view.timing.resend_ms
         if not (self._unheard and is_patient):
             super().decide_if_settled(now_ms)
 
@@ -187,7 +190,7 @@ class LendOperation(CohortOperation):
         if self.is_closed:
             return
         self.end()
-        until_ms = self._asked_ms + self.host.timing.loan_ms
+        until_ms = self._asked_ms + self.view.timing.loan_ms
         is_home = self.ballots[self._home.partition].has_majority() and self._desk.epoch == self._home.epoch
         is_home = is_home and self._desk.ledger.version == self._version and now_ms <= until_ms
         for wish in self._wishes:
@@ -198,9 +201,9 @@ class LendOperation(CohortOperation):
         asked, ledger, count = wish.message, self._desk.ledger, 0
         if is_home:
             leads = dict(zip(columns.unpack_u64(asked.partitions), columns.unpack_u64(asked.epochs), strict=True))
-            over_ms = until_ms + self.host.parameters.skew_ms
+            over_ms = until_ms + self.view.parameters.skew_ms
             count = ledger.lend(now_ms, (wish.peer, asked.request), asked.want, leads, over_ms)
         if count < asked.want:
             self._desk.hungry[wish.peer] = None
-        retry_ms = max(PAUSE_MS, ledger.wait_ms(now_ms, self.host.timing.dry_ms))
-        self.host.send(wish.peer, m.Lent(asked.request, self._version, count, until_ms, retry_ms))
+        retry_ms = max(PAUSE_MS, ledger.wait_ms(now_ms, self.view.timing.dry_ms))
+        self.outbox.send(wish.peer, m.Lent(asked.request, self._version, count, until_ms, retry_ms))

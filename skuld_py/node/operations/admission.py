@@ -8,38 +8,38 @@ from collections.abc import Sequence
 from skuld_py.errors import Refused
 from skuld_py.model import ids
 from skuld_py.model.columns import Column
-from skuld_py.node.operations.operation import Host
+from skuld_py.node.knowledge.view import View
 from skuld_py.partition.leadership.quorum import majority
 
 
 class Admission:
     """The checks of one node."""
 
-    def __init__(self, node: Host) -> None:
-        self._node = node
-        self._majority = majority(node.parameters.replicas)
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._majority = majority(view.parameters.replicas)
 
     def group(self, task_ids: bytes) -> dict[int, Sequence[int]]:
         """Indexes of a column of ids by partition; refused before each partition has had its first leader."""
-        groups = ids.group(task_ids, self._node.parameters.partitions)
+        groups = ids.group(task_ids, self._view.parameters.partitions)
         if not groups:
             raise Refused("empty", "ids: none given")
         for partition in groups:
-            if not self._node.vnodes[partition].standing.era:
-                raise Refused("not_ready", f"the cluster waits for {self._node.parameters.replicas} nodes to"
+            if not self._view.vnodes[partition].standing.era:
+                raise Refused("not_ready", f"the cluster waits for {self._view.parameters.replicas} nodes to"
                               " join and for their first election; try again, or see 'skuld status'")
         return groups
 
     def owners(self, w: int) -> int:
         """How many owners are to store something."""
-        replicas = self._node.parameters.replicas
+        replicas = self._view.parameters.replicas
         if w > replicas:
             raise too_many_owners(w, replicas)
         return w or self._majority
 
     def check_entries(self, field: str, entries: Column) -> None:
         """Refuse results and errors that are too many, or longer than a log takes."""
-        limits = self._node.limits
+        limits = self._view.limits
         size = max(map(len, entries.unpack(field)), default=0)
         if size > limits.entry_bytes:
             raise Refused("entry_too_large", f"{field}: {size} bytes, the limit is {limits.entry_bytes}; store the"

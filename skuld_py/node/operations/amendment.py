@@ -8,7 +8,8 @@ import attrs
 
 from skuld_py.model import messages as m
 from skuld_py.node.operations.cohort import CohortOperation
-from skuld_py.node.operations.operation import Host, Origin
+from skuld_py.node.operations.operation import Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.partition.data.change import Change
 from skuld_py.partition.vnode import Vnode
 
@@ -20,9 +21,9 @@ class AmendOperation(CohortOperation):
     operation of its own: an answer tells by its number which page was recorded.
     """
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, changes: Mapping[Vnode, Change],
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int, changes: Mapping[Vnode, Change],
                  answer: m.Message) -> None:
-        super().__init__(host, origin, now_ms)
+        super().__init__(operations, origin, now_ms)
         self._changes = changes
         self._answer = answer
         self._pages: dict[Vnode, list[m.Amend]] = {}
@@ -56,9 +57,9 @@ class AmendOperation(CohortOperation):
 
     def _turn_over(self, now_ms: int) -> None:
         self.end()
-        following = AmendOperation(self.host, self.origin, now_ms, {}, self._answer)
+        following = AmendOperation(self.operations, self.origin, now_ms, {}, self._answer)
         following.has_answered, following._pages = self.has_answered, self._pages
-        self.host.start(following, now_ms)
+        following.start(now_ms)
 
     def _leave_a_split_cohort(self, now_ms: int) -> None:
         """Resign where too many refused: in this epoch nobody can grant, in a newer one perhaps this leader."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import attrs
 
 from skuld_py.model import messages as m
-from skuld_py.node.operations.operation import Host, Operation, Origin
+from skuld_py.node.operations.operation import Operation, Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.partition.data.facts import Grant
 from skuld_py.partition.leadership.quorum import has_majority
 from skuld_py.partition.vnode import Vnode
@@ -55,20 +56,20 @@ class Ballot:
 class CohortOperation(Operation):
     """Several partitions' ballots, one message per partition and follower."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int) -> None:
-        super().__init__(host, origin, now_ms, host.timing.grant_ms)
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int) -> None:
+        super().__init__(operations, origin, now_ms, operations.view.timing.grant_ms)
         self.ballots: dict[int, Ballot] = {}
 
     def open_ballot(self, vnode: Vnode, message: m.Message, grant: Grant | None = None) -> None:
         """Send to the cohort; the leader's own record counts as the first."""
         cohort = vnode.election.cohort
-        ballot = Ballot(vnode, vnode.epoch, cohort, message, grant, {self.host.me.name: None})
+        ballot = Ballot(vnode, vnode.epoch, cohort, message, grant, {self.view.me.name: None})
         self.ballots[vnode.partition] = ballot
         vnode.open_grants += grant is not None
         for name in cohort:
-            if name != self.host.me.name:
+            if name != self.view.me.name:
                 ballot.waiting[name] = None
-                self.host.send(name, message)
+                self.outbox.send(name, message)
 
     def on_timer(self, now_ms: int) -> None:
         """Send again to the nodes that are silent and alive, or decide."""
@@ -77,8 +78,8 @@ class CohortOperation(Operation):
             return
         for ballot in self.ballots.values():
             for name in ballot.waiting:
-                if name in self.host.live:
-                    self.host.send(name, ballot.message)
+                if name in self.view.live:
+                    self.outbox.send(name, ballot.message)
         self._wake_later(now_ms)
 
     def end(self) -> None:

@@ -11,29 +11,29 @@ from collections.abc import Sequence
 from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.node.operations.household import Household
+from skuld_py.node.knowledge.view import View
 from skuld_py.partition.vnode import Vnode
 
 
 class Ownership:
     """The partitions of one node, as peers name them."""
 
-    def __init__(self, node: Household) -> None:
-        self._node = node
+    def __init__(self, view: View) -> None:
+        self._view = view
 
     def vnode(self, partition: int) -> Vnode:
         """The vnode of a partition that a peer names."""
-        if not 0 <= partition < self._node.parameters.partitions:
+        if not 0 <= partition < self._view.parameters.partitions:
             raise Malformed("partition", f"{partition} does not exist")
-        return self._node.vnodes[partition]
+        return self._view.vnodes[partition]
 
     def vnode_of(self, task_id: bytes) -> Vnode:
         """The vnode of a task."""
-        return self._node.vnodes[ids.partition_of(task_id, self._node.parameters.partitions)]
+        return self._view.vnodes[ids.partition_of(task_id, self._view.parameters.partitions)]
 
     def group(self, task_ids: bytes) -> dict[int, Sequence[int]]:
         """Indexes of a column of ids by partition."""
-        return ids.group(task_ids, self._node.parameters.partitions)
+        return ids.group(task_ids, self._view.parameters.partitions)
 
     def without(self, unkept: bytes, old: Sequence[bytes]) -> bytes:
         """The partitions not to be counted, with those of tasks that were too old."""
@@ -55,5 +55,5 @@ class Ownership:
 
     def owned(self) -> list[Vnode]:
         """Partitions that this node can speak for."""
-        return [vnode for vnode in self._node.vnodes
-                if vnode.is_counted and self._node.me.name in vnode.standing.cohort]
+        return [vnode for vnode in self._view.vnodes
+                if vnode.is_counted and self._view.me.name in vnode.standing.cohort]

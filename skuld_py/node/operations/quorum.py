@@ -12,7 +12,9 @@ import attrs
 
 from skuld_py.model import columns
 from skuld_py.model.messages import CohortRow, Message
-from skuld_py.node.operations.operation import Host, Operation, Origin
+from skuld_py.node.knowledge.view import View
+from skuld_py.node.operations.operation import Operation, Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.partition.leadership.quorum import has_majority
 from skuld_py.partition.leadership.standing import Names, Standing
 
@@ -56,11 +58,12 @@ class Need:
 class QuorumOperation(Operation):
     """Asks the keepers of several partitions, and more of them as it learns which voters count."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, partitions: Iterable[int], make: Make) -> None:
-        super().__init__(host, origin, now_ms)
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int, partitions: Iterable[int],
+                 make: Make) -> None:
+        super().__init__(operations, origin, now_ms)
         self.needs: dict[int, Need] = {}
         for partition in partitions:
-            standing = host.vnodes[partition].standing
+            standing = operations.view.vnodes[partition].standing
             others = dict.fromkeys(standing.groups[1:])
             self.needs[partition] = Need(standing.era, standing.cohort, others)
         self.asked: dict[str, list[int]] = {}
@@ -69,12 +72,12 @@ class QuorumOperation(Operation):
     def begin(self, now_ms: int) -> None:
         """Send to all keepers; those known to be down are owed."""
         for partition in self.needs:
-            for name in self.host.vnodes[partition].keepers:
+            for name in self.view.vnodes[partition].keepers:
                 self.asked.setdefault(name, []).append(partition)
         messages: dict[str, Message] = {}
         made: dict[tuple[int, ...], Message] = {}
         for name, partitions in self.asked.items():
-            if name in self.host.live:
+            if name in self.view.live:
                 about = tuple(partitions)
                 messages[name] = made[about] = made.get(about) or self._make(self.request, partitions)
             else:
@@ -85,7 +88,7 @@ class QuorumOperation(Operation):
         """Note an answer for what the peer was asked, ``without`` some partitions; learn who counts."""
         excepted = columns.unpack_u64(without) if without else ()
         for partition in self.asked[peer]:
-            self.needs[partition].follow(self.host.vnodes[partition].standing)
+            self.needs[partition].follow(self.view.vnodes[partition].standing)
             if partition not in excepted:
                 self.needs[partition].have[peer] = None
         self.learn(now_ms, rows)
@@ -99,7 +102,7 @@ class QuorumOperation(Operation):
     def learn(self, now_ms: int, rows: Iterable[CohortRow]) -> None:
         """Learn which voters count besides, and ask those too."""
         for row in rows:
-            if row.partition in self.needs and self.host.learn(row):
+            if row.partition in self.needs and self.view.believes(row):
                 self.needs[row.partition].learn(row)
                 self._ask_more(now_ms, row)
 
@@ -108,17 +111,17 @@ class QuorumOperation(Operation):
             partitions = self.asked.setdefault(name, [])
             if row.partition not in partitions:
                 partitions.append(row.partition)
-                if name in self.host.live:
+                if name in self.view.live:
                     message = self.pending[name] = self._make(self.request, partitions)
-                    self.host.send(name, message)
+                    self.outbox.send(name, message)
 
     def owe(self, peer: str) -> None:
         """A peer has not answered; reads owe nothing."""
 
 
-def eras_of(host: Host, partitions: Iterable[int]) -> bytes:
+def eras_of(view: View, partitions: Iterable[int]) -> bytes:
     """Partition and era of each cohort that this node counts by, as a column."""
     numbers = list[int]()
     for partition in partitions:
-        numbers += partition, host.vnodes[partition].standing.era
+        numbers += partition, view.vnodes[partition].standing.era
     return columns.pack_u64(numbers)

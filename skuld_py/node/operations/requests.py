@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from skuld_py.model.messages import Message
-from skuld_py.node.operations.operation import Host, Operation, Origin
+from skuld_py.node.operations.operation import Operation, Operations
+from skuld_py.node.operations.outbox import Origin
 
 Begin = Callable[[int, Origin, Any], Operation | None]
 """Checks what a client asks for, and gives the operation that does it, or answers at once. Raises ``Refused``."""
@@ -20,7 +21,7 @@ Serve = Callable[[int, str, Any], Message | None]
 """Carries out what a peer asks for; gives the answer, if it is known at once."""
 Asked = Mapping[type[Message], Begin]
 Served = Mapping[type[Message], Serve]
-Lead = Callable[[Host, int, Origin, Any], None]
+Lead = Callable[[Operations, int, Origin, Any], None]
 """Begins what a leader does for a peer."""
 
 
@@ -54,8 +55,8 @@ def served_of(features: Iterable[Feature]) -> dict[type[Message], Serve]:
     return found
 
 
-def led(host: Host, lead: Lead) -> Serve:
+def led(operations: Operations, lead: Lead) -> Serve:
     """What a leader does for a peer, which is answered when it is done."""
     def serve(now_ms: int, peer: str, message: Any) -> None:
-        lead(host, now_ms, Origin(message.request, peer=peer), message)
+        lead(operations, now_ms, Origin(message.request, peer=peer), message)
     return serve

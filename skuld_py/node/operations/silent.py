@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from skuld_py.node.operations.operation import Operation, Origin
+from skuld_py.node.operations.operation import Operation
+from skuld_py.node.operations.outbox import Origin
 
 
 class SilentOperation(Operation):
@@ -18,10 +19,10 @@ class SilentOperation(Operation):
 
     def extend(self, now_ms: int) -> None:
         """A part got on: wait as long again from now."""
-        self.deadline_ms = now_ms + self.host.timing.request_ms
-        self.host.timers.set(self.deadline_ms, self)
+        self.deadline_ms = now_ms + self.view.timing.request_ms
+        self.operations.timers.set(self.deadline_ms, self)
 
     @property
     def origin_of_parts(self) -> Origin:
         """The origin of its parts: they answer this operation."""
-        return Origin(self.request, peer=self.host.me.name)
+        return Origin(self.request, peer=self.view.me.name)

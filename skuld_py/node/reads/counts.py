@@ -18,7 +18,8 @@ from operator import add
 
 from skuld_py.model import columns
 from skuld_py.model import messages as m
-from skuld_py.node.operations.operation import Host, Operation, Origin
+from skuld_py.node.operations.operation import Operation, Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.reads.survey import FELL_SHORT, NOT_READY, groups_of, is_covered
 from skuld_py.partition.data.tally import Tally
 from skuld_py.partition.vnode import Vnode
@@ -79,8 +80,8 @@ def _sums(rows: Iterable[Row]) -> dict[str, tuple[int, ...]]:
 class CountOperation(Operation):
     """Ask all live nodes, page by page."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, question: m.Count) -> None:
-        super().__init__(host, origin, now_ms)
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int, question: m.Count) -> None:
+        super().__init__(operations, origin, now_ms)
         self._queue = question.queue
         self._after = ""
         self._turn = 0
@@ -92,7 +93,7 @@ class CountOperation(Operation):
 
     def begin(self, now_ms: int) -> None:
         """Ask."""
-        if not groups_of(self.host):
+        if not groups_of(self.view):
             self.refuse(*NOT_READY)
             self.end()
             return
@@ -101,10 +102,10 @@ class CountOperation(Operation):
     def _ask(self, now_ms: int) -> None:
         self._turn += 1
         self._answers = {}
-        self.deadline_ms = now_ms + self.host.timing.request_ms
+        self.deadline_ms = now_ms + self.view.timing.request_ms
         question = m.Sum(self.request, self._turn, self._queue, self._after, columns.pack_u64(self._rest))
         self.pending = {}
-        self.ask(now_ms, dict.fromkeys(sorted(self.host.live), question))
+        self.ask(now_ms, dict.fromkeys(sorted(self.view.live), question))
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
         """Note an answer."""
@@ -121,7 +122,7 @@ class CountOperation(Operation):
 
     def _go_on(self, now_ms: int) -> None:
         answered = {name: answer.partitions for name, answer in self._answers.items()}
-        if not is_covered(groups_of(self.host), answered):
+        if not is_covered(groups_of(self.view), answered):
             self.refuse(*FELL_SHORT)
             self.end()
         elif self._rest:
@@ -136,7 +137,7 @@ class CountOperation(Operation):
         self._sums = {name: answer for name, answer in self._answers.items()
                       if all(leaders[partition] == 1 for partition in led[name])}
         known = {partition for name in self._sums for partition in led[name]}
-        self._rest = tuple(partition for partition in range(self.host.parameters.partitions)
+        self._rest = tuple(partition for partition in range(self.view.parameters.partitions)
                            if partition not in known)
         if self._rest:
             self._ask(now_ms)

@@ -21,7 +21,8 @@ from skuld_py.model.body import Header
 from skuld_py.model.history import FAILED, History, decode_history
 from skuld_py.model.outcomes import ERROR_SEQ, entries_of, result_of
 from skuld_py.model.state import end_of
-from skuld_py.node.operations.operation import Host, Operation, Origin
+from skuld_py.node.operations.operation import Operation, Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.quorum import eras_of
 from skuld_py.node.reads.get import ReadOperation, Rows
 
@@ -36,8 +37,8 @@ class Look(ReadOperation):
     """One read of a wait."""
 
     def __init__(self, watch: Watch, task_ids: Sequence[bytes], now_ms: int) -> None:
-        partitions = [ids.partition_of(task_id, watch.host.parameters.partitions) for task_id in task_ids]
-        super().__init__(watch.host, Origin(0), now_ms, task_ids, dict.fromkeys(partitions),
+        partitions = [ids.partition_of(task_id, watch.view.parameters.partitions) for task_id in task_ids]
+        super().__init__(watch.operations, Origin(0), now_ms, task_ids, dict.fromkeys(partitions),
                          partial(watch.question, task_ids))
         self.task_ids = task_ids
         self._watch = watch
@@ -69,8 +70,9 @@ class Watch(Operation):
     """A wait for something about some tasks. ``wanted``: the tasks that are still looked at. ``gone``: tasks that
     the last look did not find and that cannot come any more."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, task_ids: Sequence[bytes], wait_ms: int) -> None:
-        super().__init__(host, origin, now_ms, wait_ms + host.timing.request_ms)
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int, task_ids: Sequence[bytes],
+                 wait_ms: int) -> None:
+        super().__init__(operations, origin, now_ms, wait_ms + operations.view.timing.request_ms)
         self.wanted = dict.fromkeys(task_ids)
         self.gone: Sequence[bytes] = ()
         self._stirred = dict.fromkeys(task_ids)
@@ -82,8 +84,8 @@ class Watch(Operation):
     def question(self, task_ids: Sequence[bytes], request: int, partitions: Sequence[int]) -> m.Message:
         """What keepers of some partitions are asked about some tasks."""
         kept = [task_id for task_id in task_ids
-                if ids.partition_of(task_id, self.host.parameters.partitions) in partitions]
-        eras = eras_of(self.host, partitions)
+                if ids.partition_of(task_id, self.view.parameters.partitions) in partitions]
+        eras = eras_of(self.view, partitions)
         return m.Interest(request, self.request, b"".join(kept), eras, *self.page())
 
     def page(self) -> tuple[int, int, int]:
@@ -105,7 +107,7 @@ class Watch(Operation):
     def _start(self, now_ms: int) -> None:
         task_ids, self._stirred = list(self._stirred or self.wanted), {}
         self._look = Look(self, task_ids, now_ms)
-        self.host.start(self._look, now_ms)
+        self._look.start(now_ms)
 
     def _go_on(self, now_ms: int) -> None:
         """Look at what was stirred, now and then at everything; or end."""
@@ -117,7 +119,7 @@ class Watch(Operation):
         elif now_ms >= due_ms:
             self._start(now_ms)
         else:
-            self.host.timers.set(min(self._waits_until_ms, due_ms), self)
+            self.operations.timers.set(min(self._waits_until_ms, due_ms), self)
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
         """A keeper has news."""
@@ -163,9 +165,9 @@ class Watch(Operation):
 class AwaitOperation(Watch):
     """Until all of some tasks have ended."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, request: m.Await) -> None:
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int, request: m.Await) -> None:
         self._asked = ids.split(request.ids)
-        super().__init__(host, origin, now_ms, list(dict.fromkeys(self._asked)), request.wait_ms)
+        super().__init__(operations, origin, now_ms, list(dict.fromkeys(self._asked)), request.wait_ms)
         self._ends: dict[bytes, tuple[int, bytes, bytes]] = {}
 
     def note(self, now_ms: int, rows: Rows, headers: Headers) -> bool:
@@ -173,7 +175,7 @@ class AwaitOperation(Watch):
         for task_id, row in rows.items():
             history = decode_history(row.history or None)
             attempts = Header.decode(headers[task_id]).retry.max_attempts if task_id in headers else 1 << 32
-            ended = end_of(history, attempts, now_ms, self.host.parameters.skew_ms)
+            ended = end_of(history, attempts, now_ms, self.view.parameters.skew_ms)
             if ended is not None:
                 self.wanted.pop(task_id, None)
                 self._ends[task_id] = (ended, *_outcomes_of(history, row))
@@ -201,8 +203,8 @@ def _outcomes_of(history: History, row: m.TaskRow) -> tuple[bytes, bytes]:
 class ReadLogOperation(Watch):
     """Until there is more of a claim's log, a later claim, or the end of the task."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, request: m.ReadLog) -> None:
-        super().__init__(host, origin, now_ms, [request.id], request.wait_ms)
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int, request: m.ReadLog) -> None:
+        super().__init__(operations, origin, now_ms, [request.id], request.wait_ms)
         self._request = request
         self._answer: m.Message = m.Logged(request.request, columns.pack([]), 0, False)
 
@@ -226,7 +228,7 @@ class ReadLogOperation(Watch):
             found.append(entries[request.token, request.after + len(found)])
         later = [token for token in history.claims.entries if token > request.token]
         ended = end_of(history, Header.decode(headers[request.id]).retry.max_attempts, now_ms,
-                       self.host.parameters.skew_ms)
+                       self.view.parameters.skew_ms)
         self._answer = m.Logged(request.request, columns.pack(found), min(later, default=0), ended is not None)
         return bool(found or later) or ended is not None
 

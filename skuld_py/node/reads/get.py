@@ -25,7 +25,8 @@ from skuld_py.model.messages import Got, Kept, Mend, Message, TaskRow
 from skuld_py.model.notes import is_waiting
 from skuld_py.model.outcomes import entries_of, facts_of, with_entries
 from skuld_py.model.state import State, state_of
-from skuld_py.node.operations.operation import Host, Operation, Origin
+from skuld_py.node.operations.operation import Operation, Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.quorum import Make, QuorumOperation
 from skuld_py.node.reads.merge import merge_task_rows
 from skuld_py.partition.leadership.quorum import has_majority
@@ -40,7 +41,7 @@ class Mending(Operation):
     """Gives a peer what it lacks. The number is its own, so an answer is to these rows."""
 
     def __init__(self, read: ReadOperation, peer: str, rows: Sequence[TaskRow], eras: bytes, now_ms: int) -> None:
-        super().__init__(read.host, Origin(0), now_ms)
+        super().__init__(read.operations, Origin(0), now_ms)
         self.deadline_ms = read.deadline_ms
         self.rows = rows
         self._read = read
@@ -65,15 +66,15 @@ class Mending(Operation):
 class ReadOperation(QuorumOperation):
     """A read; what is done with the rows is a subclass's. ``least``: facts that must be shown of a task."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, task_ids: Sequence[bytes],
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int, task_ids: Sequence[bytes],
                  partitions: Iterable[int], make: Make, least: Mapping[bytes, int] | None = None) -> None:
-        super().__init__(host, origin, now_ms, partitions, make)
+        super().__init__(operations, origin, now_ms, partitions, make)
         self._least = least or {}
         self._hopes_until_ms = now_ms + LEAST_MS
         self._wanted = dict.fromkeys(task_ids)
         self._ids_of: dict[int, list[bytes]] = {}
         for task_id in self._wanted:
-            partition = ids.partition_of(task_id, host.parameters.partitions)
+            partition = ids.partition_of(task_id, operations.view.parameters.partitions)
             self._ids_of.setdefault(partition, []).append(task_id)
         self._known: dict[str, Rows] = {}
         self._mending: dict[str, Mending] = {}
@@ -128,7 +129,7 @@ class ReadOperation(QuorumOperation):
 
     def speaks_for(self, peer: str, task_id: bytes) -> bool:
         """Whether a copy counts. One that does not may still hold what the voters have collected."""
-        need = self.needs[ids.partition_of(task_id, self.host.parameters.partitions)]
+        need = self.needs[ids.partition_of(task_id, self.view.parameters.partitions)]
         return peer in need.have and any(peer in group for group in need.groups)
 
     def _lacking(self, peer: str, merged: Rows) -> dict[int, list[TaskRow]]:
@@ -157,7 +158,7 @@ class ReadOperation(QuorumOperation):
                                          for number in (partition, self.needs[partition].era)])
                 rows = [row for part in lacking.values() for row in part]
                 mending = self._mending[peer] = Mending(self, peer, rows, eras, now_ms)
-                self.host.start(mending, now_ms)
+                mending.start(now_ms)
 
     def on_timer(self, now_ms: int) -> None:
         """The copies that can answer know too little: ask again, until ``LEAST_MS`` is over."""
@@ -190,9 +191,9 @@ class GetOperation(ReadOperation):
     that; without the leader's word, any copy that knows of one before it.
     """
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, task_ids: Sequence[bytes],
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int, task_ids: Sequence[bytes],
                  partitions: Iterable[int], make: Make, least: Mapping[bytes, int] | None = None) -> None:
-        super().__init__(host, origin, now_ms, task_ids, partitions, make, least)
+        super().__init__(operations, origin, now_ms, task_ids, partitions, make, least)
         self._asides: dict[str, dict[bytes, Aside]] = {}
         self._cuts: dict[bytes, Cuts] = {}
         """What is left out of logs that are not shown whole."""
@@ -244,7 +245,7 @@ class GetOperation(ReadOperation):
         for record in row.body.unpack():
             body, history, lane = Body.decode(record), decode_history(row.history or None), self._lane(row.id)
             is_blocked = lane.standing is State.BLOCKED or is_waiting(body, entries_of(row))
-            standing = state_of(history, body, now_ms, self.host.parameters.skew_ms, is_blocked)
+            standing = state_of(history, body, now_ms, self.view.parameters.skew_ms, is_blocked)
             behind = lane.behind if standing is State.BLOCKED else ()
             return Aside(standing, behind, self._cuts.get(row.id, WHOLE))
         return SILENCE
@@ -259,4 +260,4 @@ class GetOperation(ReadOperation):
         return said.get(self._leader_of(task_id), next(iter(behind), SILENCE))
 
     def _leader_of(self, task_id: bytes) -> str:
-        return self.host.leader_of(ids.partition_of(task_id, self.host.parameters.partitions))
+        return self.view.leader_of(ids.partition_of(task_id, self.view.parameters.partitions))

@@ -27,7 +27,7 @@ import attrs
 
 from skuld_py.model import ids
 from skuld_py.model import messages as m
-from skuld_py.node.operations.operation import Host
+from skuld_py.node.operations.operation import Operations
 from skuld_py.node.reads.counts import summed
 from skuld_py.node.reads.listing import SCAN_ROWS, Lister
 from skuld_py.partition.vnode import Vnode
@@ -54,8 +54,9 @@ class Waiting:
 class Pages:
     """Questions that wait, the oldest first; ``owned`` gives the partitions that the node can speak for."""
 
-    def __init__(self, host: Host, owned: Callable[[], Sequence[Vnode]]) -> None:
-        self._host = host
+    def __init__(self, operations: Operations, owned: Callable[[], Sequence[Vnode]]) -> None:
+        self._view = operations.view
+        self._outbox = operations.outbox
         self._owned = owned
         self.waiting: dict[tuple[str, int], Waiting] = {}
         """By asker and number of the question."""
@@ -71,7 +72,7 @@ class Pages:
 
     def look(self, now_ms: int) -> None:
         """Answer the oldest question, and others as far as the turn's budget goes."""
-        given_up_ms = now_ms - self._host.timing.request_ms
+        given_up_ms = now_ms - self._view.timing.request_ms
         self.waiting = {key: each for key, each in self.waiting.items() if each.since_ms > given_up_ms}
         spent = 0
         while self.waiting and spent < SCAN_ROWS:
@@ -84,14 +85,14 @@ class Pages:
         equal = [key for key, each in self.waiting.items() if each.matter == matter]
         shared = equal[:max(1, SHARED_ROWS // told)]
         for peer, request in shared:
-            self._host.send(peer, _addressed(page, self.waiting.pop((peer, request)).question))
+            self._outbox.send(peer, _addressed(page, self.waiting.pop((peer, request)).question))
         return looked_at + len(shared) * told
 
     def _read(self, now_ms: int, matter: Question) -> tuple[Page, int]:
         owned = self._owned()
         if isinstance(matter, m.Sum):
             return summed(owned, matter), SCAN_ROWS
-        lister = Lister(now_ms, [vnode.replica for vnode in owned], self._host.limits, matter)
+        lister = Lister(now_ms, [vnode.replica for vnode in owned], self._view.limits, matter)
         return lister.listed([vnode.partition for vnode in owned]), lister.scanned
 
 

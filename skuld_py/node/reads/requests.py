@@ -13,8 +13,8 @@ from skuld_py.model.columns import Column
 from skuld_py.model.cuts import Cuts
 from skuld_py.model.state import State
 from skuld_py.node.operations.admission import Admission
-from skuld_py.node.operations.household import Household
-from skuld_py.node.operations.operation import Operation, Origin
+from skuld_py.node.operations.operation import Operation, Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.ownership import Ownership
 from skuld_py.node.operations.places import Places
 from skuld_py.node.operations.quorum import eras_of
@@ -30,11 +30,13 @@ from skuld_py.partition.data.rows import read_cut, read_ends
 class ReadRequests:
     """The reads that one node serves."""
 
-    def __init__(self, node: Household, admission: Admission) -> None:
-        self._node = node
+    def __init__(self, operations: Operations, admission: Admission) -> None:
+        self._operations = operations
+        self._view = operations.view
+        self._outbox = operations.outbox
         self._admission = admission
-        self._ownership = Ownership(node)
-        self.pages = Pages(node, self._ownership.owned)
+        self._ownership = Ownership(operations.view)
+        self.pages = Pages(operations, self._ownership.owned)
         self._waits = Places()
         """The places of waits for ends and logs."""
         self._listings = Places()
@@ -46,37 +48,37 @@ class ReadRequests:
 
     def _get(self, now_ms: int, origin: Origin, message: m.Get) -> Operation:
         def make(request: int, partitions: list[int]) -> m.Get:
-            return m.Get(request, message.ids, eras_of(self._node, partitions), is_bare=message.is_bare)
+            return m.Get(request, message.ids, eras_of(self._view, partitions), is_bare=message.is_bare)
         task_ids, least = ids.split(message.ids), columns.unpack_u64(message.least)
-        return GetOperation(self._node, origin, now_ms, task_ids, self._admission.group(message.ids), make,
+        return GetOperation(self._operations, origin, now_ms, task_ids, self._admission.group(message.ids), make,
                             dict(zip(task_ids, least, strict=False)))
 
     def _await(self, now_ms: int, origin: Origin, message: m.Await) -> Operation:
         self._admission.group(message.ids)
         if len(message.ids) > m.ENDS_MAX * ids.ID_BYTES:
             raise Refused("too_large", f"ids: a request awaits at most {m.ENDS_MAX} tasks; send several")
-        return self._with_place(AwaitOperation(self._node, origin, now_ms, message))
+        return self._with_place(AwaitOperation(self._operations, origin, now_ms, message))
 
     def _read_log(self, now_ms: int, origin: Origin, message: m.ReadLog) -> Operation:
         self._admission.group(message.id)
-        return self._with_place(ReadLogOperation(self._node, origin, now_ms, message))
+        return self._with_place(ReadLogOperation(self._operations, origin, now_ms, message))
 
     def _with_place(self, wait: Operation) -> Operation:
-        limits = self._node.limits
+        limits = self._view.limits
         if not self._waits.take(wait, limits.waits, limits.waits_each):
             raise Refused("busy", "too many ends and logs are waited for at this node, or over this connection;"
                           " try again, ask another node, or await several tasks in one request")
         return wait
 
     def _count(self, now_ms: int, origin: Origin, message: m.Count) -> Operation:
-        count = CountOperation(self._node, origin, now_ms, message)
+        count = CountOperation(self._operations, origin, now_ms, message)
         return count if message.queue else self._among_listings(count)
 
     def _list(self, now_ms: int, origin: Origin, message: m.List) -> Operation:
-        return self._among_listings(ListOperation(self._node, origin, now_ms, message))
+        return self._among_listings(ListOperation(self._operations, origin, now_ms, message))
 
     def _among_listings(self, listing: Operation) -> Operation:
-        limits = self._node.limits
+        limits = self._view.limits
         if not self._listings.take(listing, limits.listings, limits.listings_each):
             raise Refused("busy", "too many listings, or counts of all queues, are open at this node or over this"
                           " connection; try again, ask another node, or ask for one after the other")
@@ -86,7 +88,7 @@ class ReadRequests:
         rows: list[tuple[m.TaskRow, Cuts]] = []
         task_ids = ids.split(message.ids)
         for partition, indexes in self._ownership.group(message.ids).items():
-            rows += read_cut(self._node.vnodes[partition].replica, [task_ids[index] for index in indexes],
+            rows += read_cut(self._view.vnodes[partition].replica, [task_ids[index] for index in indexes],
                              message.is_bare)
         return m.Got(message.request, tuple(row for row, _ in rows), *self._ownership.standings(message.eras),
                      self._asides(rows))
@@ -101,14 +103,14 @@ class ReadRequests:
         gone: list[bytes] = []
         task_ids = ids.split(message.ids)
         for partition, indexes in self._ownership.group(message.ids).items():
-            replica, part = self._node.vnodes[partition].replica, columns.pick(task_ids, indexes)
+            replica, part = self._view.vnodes[partition].replica, columns.pick(task_ids, indexes)
             rows += read_ends(replica, part, message.token, message.after, message.limit)
             gone += replica.gone(part)
         if message.watcher and gone:
             unkept = self._ownership.without(b"", gone)
-            self._node.send(peer, m.Kept(message.request, b"", unkept, (), b"".join(gone)))
+            self._outbox.send(peer, m.Kept(message.request, b"", unkept, (), b"".join(gone)))
         if message.watcher:
-            self._node.interests.add(now_ms, (peer, message.watcher), task_ids)
+            self._view.interests.add(now_ms, (peer, message.watcher), task_ids)
         return m.Got(message.request, tuple(row for row, _ in rows), *self._ownership.standings(message.eras),
                      columns.pack([header for _, header in rows]))
 

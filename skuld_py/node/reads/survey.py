@@ -11,7 +11,9 @@ import attrs
 
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.node.operations.operation import Host, Operation, Origin
+from skuld_py.node.knowledge.view import View
+from skuld_py.node.operations.operation import Operation, Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.reads.merge import join_histories
 from skuld_py.partition.leadership.quorum import has_majority
 from skuld_py.partition.leadership.standing import Names
@@ -20,9 +22,9 @@ NOT_READY = "not_ready", "the cluster waits for more nodes; see 'skuld status'"
 FELL_SHORT = "unavailable", "fewer than a majority of some partition's owners answered; try again"
 
 
-def groups_of(host: Host) -> dict[int, tuple[Names, ...]]:
+def groups_of(view: View) -> dict[int, tuple[Names, ...]]:
     """The cohorts of every partition; nothing unless all have had a leader."""
-    groups = {partition: host.vnodes[partition].standing.groups for partition in range(host.parameters.partitions)}
+    groups = {partition: view.vnodes[partition].standing.groups for partition in range(view.parameters.partitions)}
     return groups if all(groups.values()) else {}
 
 
@@ -41,19 +43,19 @@ def is_covered(groups: Mapping[int, tuple[Names, ...]], answered: Mapping[str, b
 class ListOperation(Operation):
     """Ask all live nodes; answer when a majority of every partition's voters has answered."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, question: m.List) -> None:
-        super().__init__(host, origin, now_ms)
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int, question: m.List) -> None:
+        super().__init__(operations, origin, now_ms)
         self._question = question
         self._answers: dict[str, m.Listed] = {}
 
     def begin(self, now_ms: int) -> None:
         """Ask."""
-        if not groups_of(self.host):
+        if not groups_of(self.view):
             self.refuse(*NOT_READY)
             self.end()
             return
         question = attrs.evolve(self._question, request=self.request)
-        self.ask(now_ms, dict.fromkeys(sorted(self.host.live), question))
+        self.ask(now_ms, dict.fromkeys(sorted(self.view.live), question))
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
         """Note an answer."""
@@ -66,7 +68,7 @@ class ListOperation(Operation):
         self._try_to_answer(is_last=True)
 
     def _try_to_answer(self, is_last: bool) -> None:
-        if is_covered(groups_of(self.host), {name: answer.partitions for name, answer in self._answers.items()}):
+        if is_covered(groups_of(self.view), {name: answer.partitions for name, answer in self._answers.items()}):
             self.answer(self._page(self._question))
             self.end()
         elif is_last:
@@ -87,7 +89,7 @@ class ListOperation(Operation):
                     found[task_id] = (body, join_histories(old[1], history))
         page, size = list[bytes](), 0
         for task_id in sorted(found):
-            if len(page) == question.limit or size >= self.host.limits.page_bytes:
+            if len(page) == question.limit or size >= self.view.limits.page_bytes:
                 upto = page[-1]
                 break
             page.append(task_id)

@@ -16,8 +16,8 @@ import attrs
 from skuld_py.errors import Refused
 from skuld_py.model import ids
 from skuld_py.model import messages as m
-from skuld_py.node.operations.household import Household
-from skuld_py.node.operations.operation import Host, Operation, Origin
+from skuld_py.node.operations.operation import Operation, Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.retention.slices import Slices
 from skuld_py.partition.data.rows import read_rows
 
@@ -25,18 +25,18 @@ from skuld_py.partition.data.rows import read_rows
 class PartitionQuestion(Operation):
     """A client's question about a partition, passed to its leader."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, question: m.Offer | m.Discard) -> None:
-        super().__init__(host, origin, now_ms)
-        if question.partition >= host.parameters.partitions:
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int, question: m.Offer | m.Discard) -> None:
+        super().__init__(operations, origin, now_ms)
+        if question.partition >= operations.view.parameters.partitions:
             raise Refused("bad_partition", f"partition: {question.partition} does not exist; there are"
-                          f" {host.parameters.partitions}, numbered from 0")
+                          f" {operations.view.parameters.partitions}, numbered from 0")
         self._question = attrs.evolve(question, request=self.request)
         self._was_asked = False
 
     def begin(self, now_ms: int) -> None:
         """Ask the leader, if there is one."""
         self.pending = {}
-        leader = self.host.leader_of(self._question.partition)
+        leader = self.view.leader_of(self._question.partition)
         self._was_asked = self._was_asked or bool(leader)
         self.ask(now_ms, {leader: self._question} if leader else {})
 
@@ -69,8 +69,9 @@ class PartitionQuestion(Operation):
 class ArchiveOffers:
     """The leader's answers."""
 
-    def __init__(self, node: Household, collecting: Slices) -> None:
-        self._node = node
+    def __init__(self, operations: Operations, collecting: Slices) -> None:
+        self._view = operations.view
+        self._outbox = operations.outbox
         self._collecting = collecting
 
     def on_offer(self, now_ms: int, peer: str, message: m.Offer) -> m.Message:
@@ -79,7 +80,7 @@ class ArchiveOffers:
         problem = self._problem(partition)
         if problem is not None:
             return attrs.evolve(problem, request=message.request)
-        page, vnode = collecting.offer(partition), self._node.vnodes[partition]
+        page, vnode = collecting.offer(partition), self._view.vnodes[partition]
         if page is None:
             return m.Offered(message.request, vnode.epoch, collecting.is_under_way(partition),
                              tuple(collecting.awaited(partition)), b"", b"", b"", ())
@@ -93,16 +94,16 @@ class ArchiveOffers:
             return attrs.evolve(problem, request=message.request)
 
         def answer(count: int | None) -> None:
-            self._node.send(peer, m.Discarded(message.request, count is not None, count or 0))
+            self._outbox.send(peer, m.Discarded(message.request, count is not None, count or 0))
         self._collecting.discard(now_ms, message.partition, message.epoch, message.ids, message.digests, answer)
         return None
 
     def _problem(self, partition: int) -> m.Failed | None:
-        node = self._node
-        if not node.retention.keep_ms or not node.retention.archives:
-            option = "--archive" if node.retention.keep_ms else "--retention and --archive"
-            return m.Failed(0, "no_archive", f"partition: its leader {node.me.name} offers nothing to an archive;"
+        view = self._view
+        if not view.retention.keep_ms or not view.retention.archives:
+            option = "--archive" if view.retention.keep_ms else "--retention and --archive"
+            return m.Failed(0, "no_archive", f"partition: its leader {view.me.name} offers nothing to an archive;"
                             f" start all nodes with {option}", True)
-        if not (node.vnodes[partition].is_leading and node.may_grant):
+        if not (view.vnodes[partition].is_leading and view.may_grant):
             return m.Failed(0, "not_leader", "no longer the leader", True)
         return None

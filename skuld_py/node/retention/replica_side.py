@@ -13,7 +13,8 @@ from collections.abc import Sequence
 
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.node.operations.household import Household
+from skuld_py.node.knowledge.view import View
+from skuld_py.node.operations.operation import Operations
 from skuld_py.partition.copies.garbage import collect, may_collect, remains_of
 from skuld_py.partition.data.needs import needed
 from skuld_py.partition.vnode import Role, Vnode
@@ -25,23 +26,23 @@ def _refuses(vnode: Vnode, role: Role, epoch: int) -> bool:
     return not vnode.has_read or role in (Role.SUSPECT, Role.ZOMBIE) or (is_voter and epoch < vnode.promise.epoch)
 
 
-def _keeps_longer(node: Household, now_ms: int, vnode: Vnode, upto_ms: int) -> bool:
+def _keeps_longer(view: View, now_ms: int, vnode: Vnode, upto_ms: int) -> bool:
     """Whether this node's option keeps what has ended by then. A copy stays closed as far as it was."""
-    keep_ms: int = node.retention.keep_ms
-    allowed_ms = now_ms - keep_ms + node.parameters.skew_ms if keep_ms else 0
+    keep_ms: int = view.retention.keep_ms
+    allowed_ms = now_ms - keep_ms + view.parameters.skew_ms if keep_ms else 0
     return upto_ms > allowed_ms and upto_ms > vnode.replica.watermark.closed_ms
 
 
-def ebb(node: Household, now_ms: int, vnode: Vnode, request: m.Ebb) -> m.Ebbed:
+def ebb(operations: Operations, now_ms: int, vnode: Vnode, request: m.Ebb) -> m.Ebbed:
     """Close, or seal, this copy."""
     watermark, promised = vnode.replica.watermark, vnode.promise.epoch
     role = vnode.role
     if _refuses(vnode, role, request.epoch):
-        return m.Ebbed(request.request, False, promised if vnode.standing.includes(node.me.name) else 0, 0)
-    if _keeps_longer(node, now_ms, vnode, request.upto_ms):
+        return m.Ebbed(request.request, False, promised if vnode.standing.includes(vnode.me.name) else 0, 0)
+    if _keeps_longer(operations.view, now_ms, vnode, request.upto_ms):
         return m.Ebbed(request.request, False, 0, 0)
     if role is not Role.STRANGER and not watermark.life:
-        watermark.begin_life(next(node.numbers))
+        watermark.begin_life(next(operations.numbers))
     life = 0 if role is Role.STRANGER else watermark.life
     if not request.life:
         watermark.close(request.upto_ms)
@@ -52,16 +53,16 @@ def ebb(node: Household, now_ms: int, vnode: Vnode, request: m.Ebb) -> m.Ebbed:
     return m.Ebbed(request.request, True, 0, life)
 
 
-def delete(node: Household, vnode: Vnode, request: m.Collect) -> m.Collected:
+def delete(view: View, vnode: Vnode, request: m.Collect) -> m.Collected:
     """Delete, or say whether this copy would. A node that keeps nothing of the partition says what its own tasks
     need."""
     replica = vnode.replica
     role = vnode.role
     if role is Role.STRANGER:
-        return m.Collected(request.request, True, _needed_by_a_stranger(node, request))
+        return m.Collected(request.request, True, _needed_by_a_stranger(view, request))
     if _refuses(vnode, role, request.epoch) or replica.watermark.sealed_ms < request.upto_ms:
         return m.Collected(request.request, False, b"")
-    if node.retention.archives and not request.is_archived:
+    if view.retention.archives and not request.is_archived:
         return m.Collected(request.request, False, b"")
     task_ids, digests = ids.split(request.ids), columns.unpack_u64(request.digests)
     kept: dict[int, None] = {}
@@ -73,23 +74,23 @@ def delete(node: Household, vnode: Vnode, request: m.Collect) -> m.Collected:
             agreed.append(remains.id)
         elif not remains.is_nothing or ids.time_of(remains.id) > request.upto_ms:
             kept[index] = None
-    held = held_back(node, [task_id for index, task_id in enumerate(task_ids) if index not in kept])
+    held = held_back(view, [task_id for index, task_id in enumerate(task_ids) if index not in kept])
     kept.update({index: None for index, task_id in enumerate(task_ids) if task_id in held})
     if not request.is_trial:
         collect(replica, [task_id for task_id in agreed if task_id not in held])
     return m.Collected(request.request, True, columns.pack_u64(list(kept)))
 
 
-def _needed_by_a_stranger(node: Household, request: m.Collect) -> bytes:
+def _needed_by_a_stranger(view: View, request: m.Collect) -> bytes:
     """The tasks, by index, that this node's tasks need. Asked about none: 0 if any task that old is needed."""
     if not request.ids:
-        is_any = any(vnode.replica.filing.needs.is_any_upto(request.upto_ms) for vnode in node.vnodes)
+        is_any = any(vnode.replica.filing.needs.is_any_upto(request.upto_ms) for vnode in view.vnodes)
         return columns.pack_u64([0] if is_any else [])
     task_ids = ids.split(request.ids)
-    held = held_back(node, task_ids)
+    held = held_back(view, task_ids)
     return columns.pack_u64([index for index, task_id in enumerate(task_ids) if task_id in held])
 
 
-def held_back(node: Household, task_ids: Sequence[bytes]) -> dict[bytes, None]:
+def held_back(view: View, task_ids: Sequence[bytes]) -> dict[bytes, None]:
     """Which of these tasks, were they to go together, are needed by what this node keeps of any partition."""
-    return needed((vnode.replica.filing.needs for vnode in node.vnodes), task_ids)
+    return needed((vnode.replica.filing.needs for vnode in view.vnodes), task_ids)

@@ -4,8 +4,8 @@ and to delete."""
 from __future__ import annotations
 
 from skuld_py.model import messages as m
-from skuld_py.node.operations.household import Household
-from skuld_py.node.operations.operation import Operation, Origin
+from skuld_py.node.operations.operation import Operation, Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.ownership import Ownership
 from skuld_py.node.operations.requests import Asked, Served
 from skuld_py.node.retention.archive_offers import ArchiveOffers, PartitionQuestion
@@ -16,15 +16,15 @@ from skuld_py.node.retention.slices import Slices
 class RetentionRequests:
     """The requests about ended tasks that one node serves."""
 
-    def __init__(self, node: Household, collecting: Slices) -> None:
-        self._node = node
-        ownership, offering = Ownership(node), ArchiveOffers(node, collecting)
+    def __init__(self, operations: Operations, collecting: Slices) -> None:
+        self._operations = operations
+        ownership, offering = Ownership(operations.view), ArchiveOffers(operations, collecting)
         self.asked: Asked = {m.Offer: self._pass_on, m.Discard: self._pass_on}
         self.served: Served = {
-            m.Ebb: lambda now, peer, msg: ebb(node, now, ownership.vnode(msg.partition), msg),
-            m.Collect: lambda now, peer, msg: delete(node, ownership.vnode(msg.partition), msg),
+            m.Ebb: lambda now, peer, msg: ebb(operations, now, ownership.vnode(msg.partition), msg),
+            m.Collect: lambda now, peer, msg: delete(operations.view, ownership.vnode(msg.partition), msg),
             m.Offer: offering.on_offer, m.Discard: offering.on_discard,
         }
 
     def _pass_on(self, now_ms: int, origin: Origin, message: m.Offer | m.Discard) -> Operation:
-        return PartitionQuestion(self._node, origin, now_ms, message)
+        return PartitionQuestion(self._operations, origin, now_ms, message)

@@ -44,8 +44,8 @@ import attrs
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.node.copies.exchanges import Exchanges
-from skuld_py.node.operations.household import Household
-from skuld_py.node.operations.operation import Operation, Origin
+from skuld_py.node.operations.operation import Operation, Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.retention.replica_side import held_back
 from skuld_py.partition.copies.exchange import Pass
 from skuld_py.partition.copies.garbage import Remains, page_of
@@ -117,9 +117,9 @@ Next = Callable[[int, int, Slice, Mapping[str, m.Message]], None]
 class Round(Operation):
     """One question to several nodes. ``then`` gets the answers, in the end those of all unless one is silent."""
 
-    def __init__(self, node: Household, now_ms: int, make: Callable[[int, str], m.Message], names: Collection[str],
-                 then: Then) -> None:
-        super().__init__(node, Origin(0), now_ms)
+    def __init__(self, operations: Operations, now_ms: int, make: Callable[[int, str], m.Message],
+                 names: Collection[str], then: Then) -> None:
+        super().__init__(operations, Origin(0), now_ms)
         self._make = make
         self._names = names
         self._then = then
@@ -156,9 +156,11 @@ class Round(Operation):
 class Slices:
     """The slices of the partitions that a node leads."""
 
-    def __init__(self, node: Household, comparing: Exchanges) -> None:
-        self._node = node
+    def __init__(self, operations: Operations, comparing: Exchanges) -> None:
+        self._operations = operations
+        self._view = operations.view
         self._comparing = comparing
+        comparing.on_pass.append(self.on_pass)
         self._slices: dict[int, Slice] = {}
         self._next_ms: dict[int, int] = {}
         self._hindered: dict[int, list[str]] = {}
@@ -168,9 +170,9 @@ class Slices:
 
     def look(self, now_ms: int) -> None:
         """Begin what is due, go on with what is under way, give up what cannot end."""
-        if not self._node.retention.keep_ms:
+        if not self._view.retention.keep_ms:
             return
-        led = {vnode.partition: vnode for vnode in self._node.led()}
+        led = {vnode.partition: vnode for vnode in self._view.led()}
         for partition in [*self._slices]:
             if not self._may_go_on(partition, led.get(partition)):
                 self._give_up(now_ms, partition)
@@ -191,8 +193,8 @@ class Slices:
 
     def _names(self, partition: int) -> list[str]:
         """All nodes that may keep something of the partition; none while one of them is away."""
-        names = sorted({*self._node.vnodes[partition].keepers, *self._node.nodes, *self._node.live})
-        self._hindered[partition] = [name for name in names if name not in self._node.live]
+        names = sorted({*self._view.vnodes[partition].keepers, *self._view.nodes, *self._view.live})
+        self._hindered[partition] = [name for name in names if name not in self._view.live]
         return [] if self._hindered[partition] else names
 
     def awaited(self, partition: int) -> list[str]:
@@ -209,7 +211,7 @@ class Slices:
     # -- closing, comparing, sealing -----------------------------------------------------------
 
     def _begin(self, now_ms: int, vnode: Vnode) -> None:
-        retention, watermark = self._node.retention, vnode.replica.watermark
+        retention, watermark = self._view.retention, vnode.replica.watermark
         upto_ms = max(now_ms - retention.keep_ms, watermark.closed_ms)
         if not _is_any_below(vnode, upto_ms):
             self._next_ms[vnode.partition] = now_ms + retention.slice_ms
@@ -237,10 +239,10 @@ class Slices:
             else:
                 then(at_ms, partition, under_way, answers)
         under_way.is_asking = True
-        self._node.start(Round(self._node, now_ms, make, names, check), now_ms)
+        Round(self._operations, now_ms, make, names, check).start(now_ms)
 
     def _note_promised(self, now_ms: int, partition: int, answers: Mapping[str, m.Message]) -> None:
-        vnode = self._node.vnodes[partition]
+        vnode = self._view.vnodes[partition]
         promised = max((getattr(answer, "promised", 0) for answer in answers.values()), default=0)
         if vnode.is_leading and promised > vnode.epoch:
             vnode.resign(now_ms)
@@ -267,7 +269,7 @@ class Slices:
                 self._confirm(now_ms, partition, under_way, awaited)
 
     def _awaited(self, under_way: Slice) -> list[str]:
-        return [name for name in under_way.lives if name != self._node.me.name and name not in under_way.through]
+        return [name for name in under_way.lives if name != self._view.me.name and name not in under_way.through]
 
     def _confirm(self, now_ms: int, partition: int, under_way: Slice, names: Collection[str]) -> None:
         """Ask whether they still are the replicas that were closed. A node that hands off answers no exchange, and
@@ -279,8 +281,8 @@ class Slices:
             if not is_same and self._slices.get(partition) is under_way:
                 self._note_promised(at_ms, partition, answers)
                 self._give_up(at_ms, partition)
-        self._node.start(Round(self._node, now_ms, lambda request, _: m.Ebb(
-            request, partition, under_way.epoch, under_way.upto_ms), names, check), now_ms)
+        Round(self._operations, now_ms, lambda request, _: m.Ebb(
+request, partition, under_way.epoch, under_way.upto_ms), names, check).start(now_ms)
 
     def on_pass(self, now_ms: int, ended: Pass) -> None:
         """An exchange is through."""
@@ -317,8 +319,8 @@ class Slices:
 
     def _try_page(self, now_ms: int, partition: int, under_way: Slice) -> None:
         """Ask who would delete the next page, without what this node itself knows to be needed."""
-        replica = self._node.vnodes[partition].replica
-        found, upto = page_of(replica, under_way.after, under_way.upto_ms, self._node.retention.page_tasks)
+        replica = self._view.vnodes[partition].replica
+        found, upto = page_of(replica, under_way.after, under_way.upto_ms, self._view.retention.page_tasks)
         page = self._without_needed(under_way, found)
 
         def on_tried(at_ms: int, _: int, __: Slice, answers: Mapping[str, m.Message]) -> None:
@@ -328,7 +330,7 @@ class Slices:
             ripe = _page(self._without_needed(under_way, left), upto)
             if not ripe.ids:
                 self._turn_page(at_ms, partition, under_way, upto)
-            elif self._node.retention.archives:
+            elif self._view.retention.archives:
                 under_way.offer = ripe
             else:
                 self._delete(at_ms, partition, under_way, ripe, lambda _: None)
@@ -339,7 +341,7 @@ class Slices:
             self._turn_page(now_ms, partition, under_way, upto)
 
     def _without_needed(self, under_way: Slice, page: Sequence[Remains]) -> Sequence[Remains]:
-        held = held_back(self._node, [each.id for each in page])
+        held = held_back(self._view, [each.id for each in page])
         under_way.has_held = under_way.has_held or bool(held)
         return [each for each in page if each.id not in held]
 
@@ -352,16 +354,16 @@ class Slices:
             under_way.has_held = under_way.has_deleted = False
         elif not upto:
             del self._slices[partition]
-            self._next_ms[partition] = now_ms + self._node.retention.slice_ms
+            self._next_ms[partition] = now_ms + self._view.retention.slice_ms
 
     def _delete(self, now_ms: int, partition: int, under_way: Slice, page: Page,
                 then: Callable[[int], None]) -> None:
         """Have all delete a page; ``then`` gets how many tasks that were."""
-        if not self._may_go_on(partition, self._node.vnodes[partition]):
+        if not self._may_go_on(partition, self._view.vnodes[partition]):
             self._give_up(now_ms, partition)
             return
 
-        watermark = self._node.vnodes[partition].replica.watermark
+        watermark = self._view.vnodes[partition].replica.watermark
         before = watermark.collected
 
         def on_deleted(at_ms: int, _: int, __: Slice, ___: Mapping[str, m.Message]) -> None:
@@ -378,7 +380,7 @@ class Slices:
     def _send(self, now_ms: int, partition: int, under_way: Slice, page: Page, names: Collection[str], then: Next,
               is_trial: bool = True) -> None:
         self._ask(now_ms, partition, under_way, names, lambda request, _: m.Collect(
-            request, partition, under_way.epoch, under_way.upto_ms, is_trial, self._node.retention.archives,
+            request, partition, under_way.epoch, under_way.upto_ms, is_trial, self._view.retention.archives,
             page.ids, page.digests), then)
 
     # -- archiving -----------------------------------------------------------------------------

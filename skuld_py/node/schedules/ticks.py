@@ -36,8 +36,8 @@ from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import encode_body
 from skuld_py.model.schedule import Almanac, Schedule, Search, home_of, tick_after
-from skuld_py.node.operations.household import Household
-from skuld_py.node.operations.operation import Origin
+from skuld_py.node.operations.operation import Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.quorum import eras_of
 from skuld_py.node.writes.write import Named, WriteOperation
 from skuld_py.partition.leadership.quorum import majority
@@ -68,16 +68,16 @@ LOOK_MS = 100
 class TickOperation(WriteOperation):
     """The write of one tick; ``then`` is told how it ended."""
 
-    def __init__(self, host: Household, now_ms: int, task_id: bytes, batch: m.TaskBatch,
+    def __init__(self, operations: Operations, now_ms: int, task_id: bytes, batch: m.TaskBatch,
                  then: Callable[[m.Message], None]) -> None:
         self._then = then
         record = encode_body(batch.header, *batch.payloads.unpack())
-        partition = ids.partition_of(task_id, host.parameters.partitions)
+        partition = ids.partition_of(task_id, operations.view.parameters.partitions)
 
         def make(request: int, partitions: list[int]) -> m.Replicate:
-            return m.Replicate(request, (batch,), eras_of(host, [partition]))
-        super().__init__(host, Origin(0), now_ms, majority(host.parameters.replicas), {partition: 1}, make,
-                         {task_id: Named({0: record})})
+            return m.Replicate(request, (batch,), eras_of(operations.view, [partition]))
+        super().__init__(operations, Origin(0), now_ms, majority(operations.view.parameters.replicas),
+                         {partition: 1}, make, {task_id: Named({0: record})})
 
     def answer(self, message: m.Message) -> None:
         """Nobody waits for it but the schedule."""
@@ -141,8 +141,9 @@ def _cost(schedule: Schedule) -> int:
 class Ticks:
     """The schedules of one node."""
 
-    def __init__(self, node: Household, almanac: Almanac) -> None:
-        self._node = node
+    def __init__(self, operations: Operations, almanac: Almanac) -> None:
+        self._operations = operations
+        self._view = operations.view
         self._almanac = almanac
         self._plans: dict[str, Plan] = {}
         self._dues: list[tuple[int, str]] = []
@@ -187,7 +188,7 @@ class Ticks:
 
     def look(self, now_ms: int) -> None:
         """Enqueue what is due."""
-        settings = self._node.settings
+        settings = self._view.settings
         self._fresh += settings.take_rescheduled()
         self.is_busy = bool(settings.schedules or self._fresh or self._dues or self._searches)
         if not self.is_busy or now_ms < self._rested_ms:
@@ -210,21 +211,21 @@ class Ticks:
 
     def _note_led(self) -> None:
         """Forget the plans of what is not led any more; take over those of what is newly led."""
-        here = self._node.led()
+        here = self._view.led()
         if here is self._here:
             return
         self._here = here
         led = {vnode.partition: vnode.epoch for vnode in here}
         kept = {partition for partition, epoch in led.items() if self._led.get(partition) == epoch}
         self._led = led
-        partitions = self._node.parameters.partitions
+        partitions = self._view.parameters.partitions
         self._plans = {name: plan for name, plan in self._plans.items() if home_of(name, partitions) in kept}
-        self._fresh += [name for name in self._node.settings.schedules
+        self._fresh += [name for name in self._view.settings.schedules
                         if home_of(name, partitions) in led and name not in self._plans]
 
     def _plan(self, now_ms: int, name: str) -> None:
-        schedule, known = self._node.settings.schedules.get(name), self._plans.get(name)
-        if schedule is None or home_of(name, self._node.parameters.partitions) not in self._led:
+        schedule, known = self._view.settings.schedules.get(name), self._plans.get(name)
+        if schedule is None or home_of(name, self._view.parameters.partitions) not in self._led:
             self._plans.pop(name, None)
         elif known is None or known.schedule != schedule:
             self._plans[name] = plan = Plan(schedule, schedule.since_ms, now_ms)
@@ -264,7 +265,7 @@ class Ticks:
     def _arm(self, now_ms: int, name: str, plan: Plan) -> None:
         due_ms = plan.sight_ms if plan.next_ms is None else plan.next_ms
         if plan.owed:
-            pause_ms = self._node.timing.request_ms if self._under_way < TICKS_AT_ONCE else BACKLOG_MS
+            pause_ms = self._view.timing.request_ms if self._under_way < TICKS_AT_ONCE else BACKLOG_MS
             due_ms = min(due_ms, now_ms + pause_ms)
         if due_ms != plan.due_ms:
             plan.due_ms = due_ms
@@ -308,8 +309,8 @@ class Ticks:
 
     def _enqueue(self, now_ms: int, name: str, plan: Plan, tick_ms: int) -> None:
         task_id, body = plan.schedule.task(name, tick_ms)
-        partition = ids.partition_of(task_id, self._node.parameters.partitions)
-        if self._under_way >= TICKS_AT_ONCE or not self._node.vnodes[partition].standing.era:
+        partition = ids.partition_of(task_id, self._view.parameters.partitions)
+        if self._under_way >= TICKS_AT_ONCE or not self._view.vnodes[partition].standing.era:
             return
 
         def then(answer: m.Message) -> None:
@@ -321,4 +322,4 @@ class Ticks:
         plan.owed[tick_ms] = True
         self._under_way += 1
         batch = m.TaskBatch(body.header.encode(), task_id, columns.pack([body.rest]))
-        self._node.start(TickOperation(self._node, now_ms, task_id, batch, then), now_ms)
+        TickOperation(self._operations, now_ms, task_id, batch, then).start(now_ms)

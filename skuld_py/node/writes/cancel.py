@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.node.operations.operation import Host, Operation, Origin
+from skuld_py.node.operations.operation import Operation, Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.reads.get import ReadOperation, Rows
 
 NAMED_MAX = 5
@@ -25,17 +26,17 @@ class CancelOperation(ReadOperation):
     """Reads whether the tasks are there, as many at a time as an answer can carry the results of; ``then`` marks
     them."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, task_ids: Sequence[bytes],
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int, task_ids: Sequence[bytes],
                  then: Callable[[int], Operation], at: int = 0) -> None:
         part = task_ids[at : at + m.ENDS_MAX]
-        partitions = ids.by_partition(part, host.parameters.partitions)
+        partitions = ids.by_partition(part, operations.view.parameters.partitions)
 
         def make(request: int, asked: list[int]) -> m.Message:
             eras = columns.pack_u64([number for partition in asked
-                                     for number in (partition, host.vnodes[partition].standing.era)])
+                                     for number in (partition, operations.view.vnodes[partition].standing.era)])
             kept = [task_id for partition in asked for task_id in partitions.get(partition, ())]
             return m.Interest(request, 0, b"".join(kept), eras, 0, 0, 1)
-        super().__init__(host, origin, now_ms, part, partitions, make)
+        super().__init__(operations, origin, now_ms, part, partitions, make)
         self._task_ids, self._at, self._then = task_ids, at, then
 
     def conclude(self, now_ms: int, rows: Rows) -> None:
@@ -47,7 +48,6 @@ class CancelOperation(ReadOperation):
             self.refuse("no_such_task", f"ids: {len(missing)} were never enqueued, or are collected: {listed};"
                         " nothing was cancelled; leave them out")
         elif end < len(self._task_ids):
-            self.host.start(CancelOperation(self.host, self.origin, now_ms, self._task_ids, self._then, end),
-                            now_ms)
+            CancelOperation(self.operations, self.origin, now_ms, self._task_ids, self._then, end).start(now_ms)
         else:
-            self.host.start(self._then(now_ms), now_ms)
+            self._then(now_ms).start(now_ms)

@@ -13,7 +13,7 @@ from skuld_py.model.history import CANCELLED
 from skuld_py.model.notes import alike
 from skuld_py.model.outcomes import RESULT_SEQ
 from skuld_py.node.knowledge.floor import FUTURE_MS_MAX, Floor
-from skuld_py.node.operations.household import Household
+from skuld_py.node.knowledge.view import View
 from skuld_py.node.operations.ownership import Ownership
 from skuld_py.node.operations.requests import Served
 from skuld_py.partition.copies.garbage import shut, unknown_below
@@ -24,10 +24,10 @@ from skuld_py.partition.data.rows import merge_rows
 class Keeper:
     """The copies of one node; ``floor`` learns of the newest id."""
 
-    def __init__(self, node: Household, floor: Floor) -> None:
-        self._node = node
+    def __init__(self, view: View, floor: Floor) -> None:
+        self._view = view
         self._floor = floor
-        self._ownership = Ownership(node)
+        self._ownership = Ownership(view)
         self.served: Served = {
             m.Replicate: self._replicate, m.Append: self._append, m.Complete: self._complete,
             m.Cancel: self._cancel, m.Note: self._note, m.Mend: self._mend, m.Repair: self._repair,
@@ -42,8 +42,8 @@ class Keeper:
             groups = self._ownership.group(batch.ids)
             if len(groups) != 1:
                 raise Malformed("Replicate.ids", "a batch holds tasks of one partition")
-            vnode = self._node.vnodes[min(groups)]
-            newest_ms = now_ms + 2 * self._node.parameters.skew_ms + FUTURE_MS_MAX
+            vnode = self._view.vnodes[min(groups)]
+            newest_ms = now_ms + 2 * self._view.parameters.skew_ms + FUTURE_MS_MAX
             self._floor.ms = max(self._floor.ms, min(newest_ms, ids.time_of(max(task_ids))))
             late = unknown_below(vnode.replica, task_ids)
             if late:
@@ -72,7 +72,7 @@ class Keeper:
         unkept, cohorts = self._ownership.standings(message.eras)
         old: list[bytes] = []
         for partition, indexes in self._ownership.group(message.ids).items():
-            vnode = self._node.vnodes[partition]
+            vnode = self._view.vnodes[partition]
             done = columns.pick(task_ids, indexes)
             over = shut(vnode.replica, done)
             if over:
@@ -102,8 +102,8 @@ class Keeper:
     def _note(self, now_ms: int, peer: str, message: m.Note) -> m.Kept:
         unkept, cohorts = self._ownership.standings(message.eras)
         for (token, seq), task_ids in alike(message.ids, message.tokens, message.seqs).items():
-            for partition, noted in ids.by_partition(task_ids, self._node.parameters.partitions).items():
-                vnode = self._node.vnodes[partition]
+            for partition, noted in ids.by_partition(task_ids, self._view.parameters.partitions).items():
+                vnode = self._view.vnodes[partition]
                 if vnode.takes_writes:
                     vnode.replica.note(now_ms, token, seq, noted)
         return m.Kept(message.request, b"", unkept, cohorts)
@@ -113,16 +113,16 @@ class Keeper:
         unkept, cohorts = self._ownership.standings(message.eras)
         rows = list({row.id: row for row in message.tasks}.values())
         for partition, indexes in self._ownership.group(b"".join([row.id for row in rows])).items():
-            vnode = self._node.vnodes[partition]
+            vnode = self._view.vnodes[partition]
             if vnode.takes_writes:
-                merge_rows(vnode.replica, now_ms, self._node.parameters.partitions,
+                merge_rows(vnode.replica, now_ms, self._view.parameters.partitions,
                            [rows[index] for index in indexes])
         return m.Kept(message.request, b"", unkept, cohorts)
 
     def _repair(self, now_ms: int, peer: str, message: m.Repair) -> None:
         vnode = self._ownership.vnode(message.partition)
         if vnode.takes_writes:
-            merge_rows(vnode.replica, now_ms, self._node.parameters.partitions, message.tasks)
+            merge_rows(vnode.replica, now_ms, self._view.parameters.partitions, message.tasks)
 
 
 def _check_dated(message: m.Complete | m.Cancel) -> None:

@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from skuld_py.model import ids
 from skuld_py.model.messages import Message
-from skuld_py.node.operations.operation import Host, Origin
+from skuld_py.node.operations.operation import Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.quorum import Make
 from skuld_py.node.reads.get import ReadOperation, Rows
 
@@ -30,10 +31,10 @@ Found = Mapping[bytes, bytes]
 class NamingOperation(ReadOperation):
     """A read of some names of a request."""
 
-    def __init__(self, naming: Naming, host: Host, origin: Origin, now_ms: int, task_ids: Sequence[bytes],
-                 make: Make) -> None:
-        partitions = ids.by_partition(task_ids, host.parameters.partitions)
-        super().__init__(host, origin, now_ms, task_ids, partitions, make)
+    def __init__(self, naming: Naming, operations: Operations, origin: Origin, now_ms: int,
+                 task_ids: Sequence[bytes], make: Make) -> None:
+        partitions = ids.by_partition(task_ids, operations.view.parameters.partitions)
+        super().__init__(operations, origin, now_ms, task_ids, partitions, make)
         self._naming = naming
 
     def conclude(self, now_ms: int, rows: Rows) -> None:
@@ -56,13 +57,13 @@ class Naming:
         self._found: dict[bytes, bytes] = {}
         self._left = 0
 
-    def begin(self, now_ms: int, host: Host, origin: Origin, task_ids: Sequence[bytes],
+    def begin(self, now_ms: int, operations: Operations, origin: Origin, task_ids: Sequence[bytes],
               make_of: Callable[[Sequence[bytes]], Make]) -> None:
         """Ask, in as many parts as it takes; ``make_of`` gives the message about some ids."""
         parts = [task_ids[at : at + NAMES_AT_ONCE] for at in range(0, len(task_ids), NAMES_AT_ONCE)]
         self._left = len(parts)
         for part in parts:
-            host.start(NamingOperation(self, host, origin, now_ms, part, make_of(part)), now_ms)
+            NamingOperation(self, operations, origin, now_ms, part, make_of(part)).start(now_ms)
 
     def note(self, now_ms: int, found: Found) -> None:
         """Take in what a part found; with the last part, call ``then``."""

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.ids import group
-from skuld_py.node.operations.operation import Host, Origin
+from skuld_py.node.operations.operation import Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.quorum import eras_of
 from skuld_py.node.writes.write import WriteOperation
 from skuld_py.partition.leadership.quorum import majority
@@ -20,15 +21,16 @@ Noted = tuple[bytes, int, int]
 """Task id, token, seq."""
 
 
-def write_notes(host: Host, now_ms: int, origin: Origin, notes: Sequence[Noted]) -> None:
+def write_notes(operations: Operations, now_ms: int, origin: Origin, notes: Sequence[Noted]) -> None:
     """Write notes, at least one; ``origin`` is answered ``Acked`` by a majority, or ``Failed``."""
-    groups = group(b"".join([note[0] for note in notes]), host.parameters.partitions)
+    groups = group(b"".join([note[0] for note in notes]), operations.view.parameters.partitions)
 
     def make(request: int, partitions: list[int]) -> m.Message:
         is_all = len(partitions) == len(groups)
         rows = notes if is_all else [notes[index] for partition in partitions for index in groups[partition]]
         task_ids, tokens, seqs = zip(*rows, strict=True)
         return m.Note(request, b"".join(task_ids), columns.pack_u64(tokens), columns.pack_u64(seqs),
-                      eras_of(host, partitions))
+                      eras_of(operations.view, partitions))
     sizes = {partition: len(indexes) for partition, indexes in groups.items()}
-    host.start(WriteOperation(host, origin, now_ms, majority(host.parameters.replicas), sizes, make), now_ms)
+    w = majority(operations.view.parameters.replicas)
+    WriteOperation(operations, origin, now_ms, w, sizes, make).start(now_ms)

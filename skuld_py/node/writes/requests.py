@@ -13,8 +13,8 @@ from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.node.knowledge.floor import FUTURE_MS_MAX, Floor
 from skuld_py.node.operations.admission import Admission
-from skuld_py.node.operations.household import Household
-from skuld_py.node.operations.operation import Operation, Origin
+from skuld_py.node.operations.operation import Operation, Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.quorum import Make, eras_of
 from skuld_py.node.operations.requests import Asked
 from skuld_py.node.writes.cancel import CancelOperation
@@ -28,16 +28,18 @@ from skuld_py.partition.leadership.quorum import majority
 class WriteRequests:
     """The writes that one node serves."""
 
-    def __init__(self, node: Household, admission: Admission, floor: Floor) -> None:
-        self._node = node
+    def __init__(self, operations: Operations, admission: Admission, floor: Floor) -> None:
+        self._operations = operations
+        self._view = operations.view
+        self._outbox = operations.outbox
         self._admission = admission
         self.asked: Asked = {m.Enqueue: self._enqueue, m.Append: self._append, m.Complete: self._complete,
                              m.Cancel: self._cancel}
-        self.served = Keeper(node, floor).served
+        self.served = Keeper(operations.view, floor).served
 
     def _enqueue(self, now_ms: int, origin: Origin, message: m.Enqueue) -> Operation | None:
-        is_odd = check_tasks(now_ms, self._node, message.batches)
-        newest_ms = now_ms + self._node.parameters.skew_ms + FUTURE_MS_MAX
+        is_odd = check_tasks(now_ms, self._view, message.batches)
+        newest_ms = now_ms + self._view.parameters.skew_ms + FUTURE_MS_MAX
         for batch in message.batches:
             if ids.newest_ms(batch.ids) > newest_ms:
                 raise Refused("future_id", "id: made in the future by this node's clock; check the clock")
@@ -49,12 +51,12 @@ class WriteRequests:
 
         def then(then_ms: int, found: Found) -> None:
             self._write_unsettled(then_ms, origin, message, named, found)
-        Naming(then).begin(now_ms, self._node, origin, [*named], self._peek)
+        Naming(then).begin(now_ms, self._operations, origin, [*named], self._peek)
         return None
 
     def _peek(self, task_ids: Sequence[bytes]) -> Make:
         asked = b"".join(task_ids)
-        return lambda request, partitions: m.Get(request, asked, eras_of(self._node, partitions), is_bare=True)
+        return lambda request, partitions: m.Get(request, asked, eras_of(self._view, partitions), is_bare=True)
 
     def _write_unsettled(self, now_ms: int, origin: Origin, message: m.Enqueue, named: Mapping[bytes, Named],
                          found: Found) -> None:
@@ -64,14 +66,14 @@ class WriteRequests:
         batches = [part for batch in message.batches if (part := without(batch, found))]
         left = {task_id: each for task_id, each in named.items() if task_id not in found}
         w = self._admission.owners(message.w)
-        if w > majority(self._node.parameters.replicas):
+        if w > majority(self._view.parameters.replicas):
             batches += [batch_of(task_id, record) for task_id, record in found.items()]
             left |= {task_id: Named({min(named[task_id].bodies): record}) for task_id, record in found.items()}
         if batches:
-            self._node.start(self._write(now_ms, origin, w, batches, left, duplicates), now_ms)
+            self._write(now_ms, origin, w, batches, left, duplicates).start(now_ms)
         else:
-            copies = majority(self._node.parameters.replicas)
-            self._node.reply(origin, m.Acked(origin.request, copies, columns.pack_u64(sorted(duplicates))))
+            copies = majority(self._view.parameters.replicas)
+            self._outbox.reply(origin, m.Acked(origin.request, copies, columns.pack_u64(sorted(duplicates))))
 
     def _write(self, now_ms: int, origin: Origin, w: int, batches: Sequence[m.TaskBatch],
                named: Mapping[bytes, Named] | None = None, duplicates: Sequence[int] = (),
@@ -81,7 +83,7 @@ class WriteRequests:
         sizes: dict[int, int] = {}
         known = groups if len(batches) == 1 else None
         for batch in batches:
-            found = known or ids.group(batch.ids, self._node.parameters.partitions)
+            found = known or ids.group(batch.ids, self._view.parameters.partitions)
             for partition, indexes in found.items():
                 part = batch if len(found) == 1 else part_of(batch, ids.split(batch.ids), indexes)
                 parts.setdefault(partition, []).append(part)
@@ -89,27 +91,27 @@ class WriteRequests:
 
         def make(request: int, partitions: list[int]) -> m.Replicate:
             about = tuple(batch for partition in partitions for batch in parts[partition])
-            return m.Replicate(request, about, eras_of(self._node, partitions))
-        return WriteOperation(self._node, origin, now_ms, w, sizes, make, named, duplicates)
+            return m.Replicate(request, about, eras_of(self._view, partitions))
+        return WriteOperation(self._operations, origin, now_ms, w, sizes, make, named, duplicates)
 
     def _append(self, now_ms: int, origin: Origin, message: m.Append) -> Operation:
-        self._node.notary.check(now_ms, message.id, columns.pack_u64([message.token]), message.proofs)
-        limit = self._node.limits.entry_bytes
+        self._view.notary.check(now_ms, message.id, columns.pack_u64([message.token]), message.proofs)
+        limit = self._view.limits.entry_bytes
         if max(map(len, message.entries.unpack("entries")), default=limit + 1) > limit:
             raise Refused("entry_too_large", f"entries: one to many entries of at most {limit} bytes each")
         sizes = dict.fromkeys(self._admission.group(message.id), 1)
 
         def make(request: int, partitions: list[int]) -> m.Append:
-            return attrs.evolve(message, request=request, eras=eras_of(self._node, partitions), proofs=b"")
-        return WriteOperation(self._node, origin, now_ms, self._admission.owners(message.w), sizes, make)
+            return attrs.evolve(message, request=request, eras=eras_of(self._view, partitions), proofs=b"")
+        return WriteOperation(self._operations, origin, now_ms, self._admission.owners(message.w), sizes, make)
 
     def _complete(self, now_ms: int, origin: Origin, message: m.Complete) -> Operation:
-        self._node.notary.check(now_ms, message.ids, message.tokens, message.proofs)
+        self._view.notary.check(now_ms, message.ids, message.tokens, message.proofs)
         self._admission.check_entries("results", message.results)
         groups = self._admission.group(message.ids)
 
         def make(request: int, partitions: list[int]) -> m.Complete:
-            eras = eras_of(self._node, partitions)
+            eras = eras_of(self._view, partitions)
             if len(partitions) == len(groups):
                 return m.Complete(request, message.w, now_ms, message.ids, message.tokens, eras, message.results)
             kept = [index for partition in partitions for index in groups[partition]]
@@ -119,7 +121,7 @@ class WriteRequests:
                               columns.pack_u64([tokens[index] for index in kept]), eras,
                               columns.pack([results[index] for index in kept] if results else []))
         sizes = {partition: len(indexes) for partition, indexes in groups.items()}
-        return WriteOperation(self._node, origin, now_ms, self._admission.owners(message.w), sizes, make)
+        return WriteOperation(self._operations, origin, now_ms, self._admission.owners(message.w), sizes, make)
 
     def _cancel(self, now_ms: int, origin: Origin, message: m.Cancel) -> Operation:
         task_ids = ids.split(message.ids)
@@ -129,6 +131,6 @@ class WriteRequests:
         def mark(at_ms: int) -> Operation:
             def make(request: int, partitions: list[int]) -> m.Cancel:
                 kept = b"".join(task_ids[index] for partition in partitions for index in groups[partition])
-                return m.Cancel(request, message.w, at_ms, kept, eras_of(self._node, partitions))
-            return WriteOperation(self._node, origin, at_ms, w, sizes, make)
-        return CancelOperation(self._node, origin, now_ms, task_ids, mark)
+                return m.Cancel(request, message.w, at_ms, kept, eras_of(self._view, partitions))
+            return WriteOperation(self._operations, origin, at_ms, w, sizes, make)
+        return CancelOperation(self._operations, origin, now_ms, task_ids, mark)

@@ -21,7 +21,8 @@ from skuld_py.model.schedule import SCHEDULE, Schedule
 from skuld_py.model.setting import UNSET, check_setting, rank_of, setting_key
 from skuld_py.node.knowledge.floor import FUTURE_MS_MAX
 from skuld_py.node.knowledge.settings import PAGE_ROWS
-from skuld_py.node.operations.operation import Host, Operation, Origin
+from skuld_py.node.operations.operation import Operation, Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.requests import Asked, Served
 from skuld_py.partition.leadership.quorum import has_majority, majority
 
@@ -29,14 +30,15 @@ from skuld_py.partition.leadership.quorum import has_majority, majority
 class SettingOperation(Operation):
     """A question to all live nodes, for answers of a majority of the registered ones."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, question: m.GetSettings | m.PutSetting) -> None:
-        super().__init__(host, origin, now_ms)
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int,
+                 question: m.GetSettings | m.PutSetting) -> None:
+        super().__init__(operations, origin, now_ms)
         self._question = question
-        self.nodes = host.nodes
+        self.nodes = operations.view.nodes
 
     def begin(self, now_ms: int) -> None:
         """Ask, unless a majority cannot answer."""
-        live = [name for name in self.nodes if name in self.host.live]
+        live = [name for name in self.nodes if name in self.view.live]
         if not has_majority(self.nodes, live) or not live:
             self.refuse("unavailable", f"only {len(live)} of the cluster's {len(self.nodes)} nodes are live;"
                         f" settings need {majority(len(self.nodes))}: start the others")
@@ -48,8 +50,8 @@ class SettingOperation(Operation):
 class ReadSettings(SettingOperation):
     """The registers as a majority knows them; and which version a change must have."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, question: m.GetSettings) -> None:
-        super().__init__(host, origin, now_ms, question)
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int, question: m.GetSettings) -> None:
+        super().__init__(operations, origin, now_ms, question)
         self._now_ms = now_ms
         self._answers: dict[str, m.GotSettings] = {}
 
@@ -88,8 +90,8 @@ class ReadSettings(SettingOperation):
 class WriteSetting(SettingOperation):
     """Copies of one register. A version that came too late changes nothing, and is acknowledged all the same."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, question: m.PutSetting) -> None:
-        super().__init__(host, origin, now_ms, question)
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int, question: m.PutSetting) -> None:
+        super().__init__(operations, origin, now_ms, question)
         self._have: dict[str, None] = {}
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
@@ -125,12 +127,13 @@ class WriteSetting(SettingOperation):
 class SettingRequests:
     """Those of one node. ``check``: whether a schedule is ever due, which costs this node work."""
 
-    def __init__(self, node: Host, check: Callable[[Schedule, int], None]) -> None:
-        self._node = node
+    def __init__(self, operations: Operations, check: Callable[[Schedule, int], None]) -> None:
+        self._operations = operations
+        self._view = operations.view
         self._check = check
-        settings = node.settings
+        settings = operations.view.settings
         self.asked: Asked = {
-            m.GetSettings: lambda now_ms, origin, message: ReadSettings(node, origin, now_ms, message),
+            m.GetSettings: lambda now_ms, origin, message: ReadSettings(operations, origin, now_ms, message),
             m.PutSetting: self._put,
         }
         self.served: Served = {
@@ -140,7 +143,7 @@ class SettingRequests:
         }
 
     def _put(self, now_ms: int, origin: Origin, message: m.PutSetting) -> Operation:
-        settings, kind, name = self._node.settings, message.kind, message.name
+        settings, kind, name = self._view.settings, message.kind, message.name
         check_setting(kind, message.value)
         if kind == SCHEDULE and message.value != UNSET:
             schedule = Schedule.decode(message.value)
@@ -149,17 +152,17 @@ class SettingRequests:
         if settings.is_full(kind, name):
             raise Refused("too_many_settings", f"name: {SETTINGS_MAX} settings are kept already, those of resumed"
                           " queues and removed limits among them; only these can be set again")
-        newest = max(now_ms + self._node.parameters.skew_ms + FUTURE_MS_MAX, settings.version(kind, name) + 1)
+        newest = max(now_ms + self._view.parameters.skew_ms + FUTURE_MS_MAX, settings.version(kind, name) + 1)
         if message.version > newest:
             raise Refused("bad_version", f"version: {message.version} is no successor of {newest - 1}; ask for the"
                           " setting and use the version told")
-        return WriteSetting(self._node, origin, now_ms, message)
+        return WriteSetting(self._operations, origin, now_ms, message)
 
     def _tell(self, now_ms: int, peer: str, message: m.GetSettings) -> m.GotSettings:
-        rows, upto = self._node.settings.page(message.kind, message.name, message.after)
+        rows, upto = self._view.settings.page(message.kind, message.name, message.after)
         return m.GotSettings(message.request, rows, upto, 1 + max((row.version for row in rows), default=0))
 
     def _keep(self, now_ms: int, peer: str, message: m.PutSetting) -> m.SettingPut:
-        self._node.settings.join([m.SettingRow(message.kind, message.name, message.version, message.writer,
+        self._view.settings.join([m.SettingRow(message.kind, message.name, message.version, message.writer,
                                                message.value)])
         return m.SettingPut(message.request, 1, ())

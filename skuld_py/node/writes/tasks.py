@@ -15,7 +15,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body, is_plain, split_body
 from skuld_py.model.prelude import NAMED, ONE_DEP_BYTES, Prelude, only_deps
 from skuld_py.node.knowledge.floor import FUTURE_MS_MAX
-from skuld_py.node.operations.household import Household
+from skuld_py.node.knowledge.view import View
 from skuld_py.node.writes.names import Found
 from skuld_py.node.writes.write import Named
 
@@ -24,9 +24,9 @@ LATE_MS_MAX = 60_000
 seconds only. So no clock that is far behind puts another content in the place of one acknowledged long ago."""
 
 
-def check_tasks(now_ms: int, node: Household, batches: Sequence[m.TaskBatch]) -> bool:
+def check_tasks(now_ms: int, view: View, batches: Sequence[m.TaskBatch]) -> bool:
     """Whether any of them has options. Raises ``Refused`` for what is empty, too large, or makes no sense."""
-    limits, is_odd = node.limits, False
+    limits, is_odd = view.limits, False
     count, size = 0, 0
     for batch in batches:
         count += len(batch.ids) // ids.ID_BYTES
@@ -40,8 +40,8 @@ def check_tasks(now_ms: int, node: Household, batches: Sequence[m.TaskBatch]) ->
         payloads = batch.payloads.unpack("payloads")
         if not is_plain(batch.header):
             is_odd, header = True, Header.decode(batch.header)
-            _check_window(header.window_ms, node.retention.keep_ms)
-            payloads = _behind_preludes(now_ms, node.parameters.skew_ms, header, batch)
+            _check_window(header.window_ms, view.retention.keep_ms)
+            payloads = _behind_preludes(now_ms, view.parameters.skew_ms, header, batch)
         elif ids.any_laned(batch.ids):
             raise Refused("bad_id", "id: is of a lane, but the task has no key; give the key, or another id")
         size = max(map(len, payloads), default=0)

@@ -15,7 +15,8 @@ import attrs
 from skuld_py.model import columns, ids
 from skuld_py.model.body import stands_over
 from skuld_py.model.messages import Acked, Append, Failed, Kept, Message
-from skuld_py.node.operations.operation import Host, Origin
+from skuld_py.node.operations.operation import Operations
+from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.quorum import Make, QuorumOperation
 
 
@@ -42,9 +43,9 @@ class WriteOperation(QuorumOperation):
     with unique names; an owner that refuses all tasks of a name has the name's task already. ``duplicates``: the
     numbers of the tasks that are known to be there already."""
 
-    def __init__(self, host: Host, origin: Origin, now_ms: int, w: int, sizes: Mapping[int, int],
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int, w: int, sizes: Mapping[int, int],
                  make: Make, named: Mapping[bytes, Named] | None = None, duplicates: Iterable[int] = ()) -> None:
-        super().__init__(host, origin, now_ms, sizes, make)
+        super().__init__(operations, origin, now_ms, sizes, make)
         self._w = w
         self._sizes = sizes
         self._refused: dict[bytes, None] = {}
@@ -86,7 +87,7 @@ class WriteOperation(QuorumOperation):
         self.end()
 
     def _say_what_is_missing(self, is_log: bool) -> None:
-        is_definite = not self._is_kept_somewhere and all(name in self.host.live for name in self.asked)
+        is_definite = not self._is_kept_somewhere and all(name in self.view.live for name in self.asked)
         if self._refused:
             self.answer(Failed(self.origin.request, "conflict", _conflict(list(self._refused), is_log),
                                is_definite))
@@ -108,7 +109,7 @@ class WriteOperation(QuorumOperation):
 
     def owe(self, peer: str) -> None:
         """An exchange is to bring the peer the copies that it lacks."""
-        self.host.owe(peer, self.asked[peer])
+        self.view.debts.owe(peer, self.asked[peer])
 
 
 def _too_old(old: list[bytes]) -> str:
