@@ -11,7 +11,6 @@ It holds no task in memory: only promises, candidacies, operations in flight, se
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import count
 
 from skuld_py.cluster.placement import place
@@ -51,12 +50,15 @@ from skuld_py.node.knowledge.notary import Notary
 from skuld_py.node.knowledge.view import View
 from skuld_py.node.leadership.clocks import Timekeeper
 from skuld_py.node.leadership.elections import Steward
+from skuld_py.node.leadership.inquiries import Inquiries
 from skuld_py.node.leadership.requests import LeadershipRequests
 from skuld_py.node.life.identity import note_joined
 from skuld_py.node.limits.borrower import Loans
 from skuld_py.node.limits.lender import Lender
 from skuld_py.node.limits.requests import LimitRequests
+from skuld_py.node.limits.widths import Widths
 from skuld_py.node.operations.admission import Admission
+from skuld_py.node.operations.duty import Duty
 from skuld_py.node.operations.operation import Operations
 from skuld_py.node.operations.outbox import Outbox
 from skuld_py.node.operations.requests import Feature, asked_of, served_of
@@ -75,7 +77,7 @@ class Node:
                  nonce: int, *, timing: Timing = DEFAULT_TIMING, limits: Limits = DEFAULT_LIMITS,
                  almanac: Almanac = no_almanac, retention: Retention | None = None) -> None:
         view = self.view = View(me, parameters, store, jitter_ms, timing, limits, retention or Retention())
-        outbox = self._outbox = Outbox(me.name)
+        outbox = self._outbox = Outbox(me.name, self._drain)
         operations = self.operations = Operations(view, outbox, count((nonce << 24) + 1))
         self._store = store
         self._settled_ms = 0
@@ -95,8 +97,7 @@ class Node:
         self._floor = Floor(store)
         admission = Admission(view)
         gates = Gates(self._horizons, self._borrowing)
-        reads = ReadRequests(operations, admission)
-        self._pages = reads.pages
+        reads = self._reads = ReadRequests(operations, admission)
         features: list[Feature] = [
             WriteRequests(operations, admission, self._floor),
             ClaimRequests(operations, admission, gates, self._parking), reads,
@@ -106,6 +107,14 @@ class Node:
             RetentionRequests(operations, self._steward.collecting)]
         self._clients = ClientDoor(operations, asked_of(features))
         self._served = served_of(features)
+        self._duties: tuple[Duty, ...] = (
+            # First what decides whether this node may act at all, then what time alone brings.
+            self.timekeeper, Inquiries(operations), self._lapses, self._steward, self._steward.gossiping,
+            self._scheduling, operations.timers,
+            # What waits for others before what waits to be claimed: who is let go is claimed in the same turn.
+            self._depending, Widths(view), self._borrowing, self._parking,
+            # Then who asked for something long, and who wants to hear of changes, now that all are made.
+            reads.pages, reads.interests, self._comparing)
 
     # -- the machine ---------------------------------------------------------------------------
 
@@ -120,19 +129,7 @@ class Node:
 
     def deadline(self) -> int:
         """When the node next wants a ``Ticked``: at once, if the end of a turn left something to look at."""
-        if self.view.bulletin.touched or self._parking.is_stirred or self._pages.waiting:
-            return 0
-        comparing, borrowing = self._comparing, self._borrowing
-        due_ms = min(self._steward.deadline(), self._lapses.due_ms, self.timekeeper.due_ms, self._depending.due_ms)
-        if comparing.running or comparing.is_stirred:
-            due_ms = min(due_ms, comparing.deadline())
-        if borrowing.told or borrowing.dry:
-            due_ms = min(due_ms, borrowing.deadline())
-        has_schedules = self._scheduling.is_busy or self.view.settings.rescheduled
-        schedules_ms = self._scheduling.deadline() if has_schedules else None
-        if schedules_ms is not None:
-            due_ms = min(due_ms, schedules_ms)
-        return min(due_ms, self.operations.timers.due_ms, comparing.rests_until_ms)
+        return min([max(0 if any(duty.news) else duty.due_ms, duty.rests_until_ms) for duty in self._duties])
 
     def _take(self, now_ms: int, event: Event) -> None:
         match event:
@@ -181,70 +178,46 @@ class Node:
                 raise
             self.malformed_count += 1
 
+    def _drain(self, now_ms: int) -> None:
+        to_self, me = self._outbox.to_self, self.view.me.name
+        while to_self:
+            self._receive(now_ms, me, to_self.popleft())
+
     malformed_count = 0
     """Peers' messages that parsed but made no sense; dropped."""
 
     def _settle(self, now_ms: int) -> None:
         """The turn ends: look at what is due and at what the turn touched, and at nothing else."""
-        timekeeper, comparing, settings = self.timekeeper, self._comparing, self.view.settings
         if now_ms < self._settled_ms:
-            timekeeper.forget()
+            self.timekeeper.forget()
             self._scheduling.forget()
         self._settled_ms = now_ms
-        if now_ms >= timekeeper.due_ms:
-            timekeeper.look(now_ms)
-        if not timekeeper.may_lead:
+        if not self.timekeeper.may_lead:
             self._resign(now_ms)
-        if self.view.bulletin.curious:
-            self._inquire(now_ms)
-        if now_ms >= self._lapses.due_ms:
-            self._lapses.look(now_ms)
-        self._steward.look(now_ms)
-        if self._scheduling.is_busy or settings.rescheduled:
-            self._scheduling.look(now_ms)
-        if now_ms >= self.operations.timers.due_ms:
-            self.operations.timers.ring(now_ms)
-        self._drain(now_ms)
-        self._depending.look(now_ms, self._drain)
-        if settings.rewidened:
-            self._widen(settings.take_rewidened())
-        self._parking.look(now_ms)
-        if self._pages.waiting:
-            self._pages.look(now_ms)
-        self._drain(now_ms)
-        if self.view.interests.stirred:
-            self.view.interests.tell(self._outbox.send, partial(self._drain, now_ms))
-        if now_ms >= comparing.rests_until_ms or comparing.running or comparing.is_stirred:
-            comparing.look(now_ms)
-        if self.view.bulletin.touched or self._lapses.risen:
+        outbox = self._outbox
+        for duty in self._duties:
+            if (duty.due_ms <= now_ms or any(duty.news)) and duty.rests_until_ms <= now_ms:
+                duty.look(now_ms)
+                if outbox.to_self:
+                    self._drain(now_ms)
+        self._round_up()
+
+    def _round_up(self) -> None:
+        """Stage what the turn has changed, and note its times."""
+        bulletin = self.view.bulletin
+        for partition in bulletin.touched:
+            vnode = self.view.vnodes[partition]
+            vnode.replica.filing.tally.settle()
+            if not vnode.takes_writes:
+                self._steward.note_misplaced(partition)
+        bulletin.touched.clear()
+        if bulletin.timed or self._lapses.risen:
             self._lapses.settle()
-        if self.view.bulletin.touched:
-            self._steward.settle()
         if self._floor.ms > self._floor.stored_ms:
             self._floor.keep()
 
-    def _inquire(self, now_ms: int) -> None:
-        """Read the documents of partitions of which peers said more than is known."""
-        curious = self.view.bulletin.curious
-        if not self.view.is_connected:
-            return
-        for partition in list(curious):
-            self._outbox.carry_out(self._candidacy(partition).inquire(now_ms))
-            if not self.view.vnodes[partition].heard_epoch:
-                del curious[partition]
-
-    def _widen(self, queues: Sequence[str]) -> None:
-        for queue in queues:
-            for vnode in self.view.vnodes:
-                vnode.replica.filing.widen(queue, self.view.settings.key_concurrency(queue))
-
     def _candidacy(self, partition: int) -> Candidacy:
         return self.view.candidacy(self.view.vnodes[partition])
-
-    def _drain(self, now_ms: int) -> None:
-        to_self, me = self._outbox.to_self, self.view.me.name
-        while to_self:
-            self._receive(now_ms, me, to_self.popleft())
 
     # -- the registry's news -------------------------------------------------------------------
 
@@ -260,6 +233,7 @@ class Node:
         self._steward.on_members(now_ms, [member.name for member in came], gone)
         self.timekeeper.on_members(now_ms, [member.name for member in came], gone)
         self._comparing.on_members(came)
+        self._parking.note_members()
         if gone:
             self.operations.on_gone(now_ms, gone)
 
@@ -276,18 +250,19 @@ class Node:
 
     def _on_session(self, now_ms: int, session: Session) -> None:
         self.view.session = session
-        self._note_rights()
+        self._note_rights(now_ms)
         if session is Session.CONNECTED:
             note_joined(self._store)
-        if session is Session.LOST:
-            self._resign(now_ms)
 
-    def _note_rights(self) -> None:
+    def _note_rights(self, now_ms: int) -> None:
         """The session or the clock may have become good, or bad."""
-        self.view.is_connected = self.view.session is Session.CONNECTED
-        self.view.may_renew = self.timekeeper.may_grant
-        self.view.may_grant = self.view.is_connected and self.view.may_renew
-        self._steward.stir()
+        view, timekeeper = self.view, self.timekeeper
+        view.is_connected = view.session is Session.CONNECTED
+        view.may_renew = timekeeper.may_grant
+        view.may_grant = view.is_connected and view.may_renew
+        view.bulletin.change_rights()
+        if view.session is Session.LOST or not timekeeper.may_lead:
+            self._resign(now_ms)
 
     def _resign(self, now_ms: int) -> None:
         for vnode in self.view.vnodes:

@@ -52,7 +52,7 @@ class Candidacy:
         self._is_reading = False
         self._inquired = 0
         """The epoch of the leader that a peer told of and the document is being read for."""
-        self._next_inquiry_ms = 0
+        self.next_inquiry_ms = 0
         self._next_move_ms = 0
         self._drained_until_ms = 0
         self._moves_tried = 0
@@ -78,9 +78,9 @@ class Candidacy:
         """A peer said that there is a newer leader: the document says whether that is true. A leader reads it
         before its next upkeep; a candidate has read it, or will."""
         vnode = self._vnode
-        if not vnode.heard_epoch or now_ms < self._next_inquiry_ms:
+        if not vnode.heard_epoch or now_ms < self.next_inquiry_ms:
             return []
-        self._next_inquiry_ms = now_ms + vnode.timing.retry_ms
+        self.next_inquiry_ms = now_ms + vnode.timing.retry_ms
         self._inquired, vnode.heard_epoch = vnode.heard_epoch, 0
         if self._election.is_idle:
             return [ReadDocument(vnode.partition)]

@@ -123,6 +123,10 @@ class Vnode:
         return (election.phase is Phase.LEADING and promise.epoch == election.epoch
                 and promise.candidate == self.me.name)
 
+    def leads(self, epoch: int) -> bool:
+        """Whether it leads in this epoch, and has promised nothing newer."""
+        return self.election.epoch == epoch and self.is_leading
+
     @property
     def epoch(self) -> int:
         """The epoch it leads."""

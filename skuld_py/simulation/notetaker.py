@@ -147,8 +147,9 @@ def _asked(process: Process, partition: int, task_id: bytes) -> bytes:
 
 def _waiting(process: Process, partition: int, base: bytes) -> Iterator[bytes]:
     """What waited in a queue since before this batch, best first; but for what may expire, which only the leader
-    knows to wait still."""
-    fresh = process.store.undo["ready"]
-    for key, mark in process.store.rows("ready", partition.to_bytes(2, "big") + base).items():
-        if (key not in fresh or fresh[key] is not None) and len(mark) < 9:
+    knows to wait still, and for what the batch has changed: that may have been claimed, and given back since."""
+    fresh, changed = process.store.undo["ready"], process.store.undo["history"]
+    prefix = partition.to_bytes(2, "big")
+    for key, mark in process.store.rows("ready", prefix + base).items():
+        if (key not in fresh or fresh[key] is not None) and len(mark) < 9 and prefix + key[-20:] not in changed:
             yield key[2:]

@@ -72,6 +72,8 @@ ARCHIVES = 0.4
 """Share of these in which it must be archived first."""
 HOARDS = 0.1
 """Share of runs in which many claims are held."""
+UNIT_BYTES = 30
+"""What a unit of an exchange takes of a page at least."""
 SPENT = 0.3
 """Share of runs in which a leadership has few tokens."""
 NARROW = 0.4
@@ -188,7 +190,8 @@ class Options:
     def liveness_ms(self) -> int:
         """How long a healed cluster may take to be as if nothing had been: longer where a node that fills or hands
         off an old copy, compares a few units at a time, one partition after the other."""
-        return 90_000 if self.timing.exchanges * self.timing.exchange_units < 10 else 40_000
+        units = min(self.timing.exchange_units, self.limits.page_bytes // UNIT_BYTES)
+        return 90_000 if self.timing.exchanges * units < 10 else 40_000
 
     @property
     def w_min(self) -> int:

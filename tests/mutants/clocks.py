@@ -51,6 +51,6 @@ MUTANTS: tuple[Mutant, ...] = (
            "            self._scheduling.forget()\n", "            pass\n", "C20",
            NODES + "test_a_leader_whose_clock_jumps_ahead_and_back_loses_no_tick_and_makes_none_twice", seeds=0),
     mutant("measured-by-a-wrong-clock", "a clock that fell back goes by what it measured before", "Node._settle",
-           "            timekeeper.forget()\n", "            pass\n", "A2",
+           "            self.timekeeper.forget()\n", "            pass\n", "A2",
            NODES + "test_a_leader_whose_clock_jumps_ahead_and_back_loses_no_tick_and_makes_none_twice", seeds=0),
 )

@@ -82,7 +82,7 @@ MUTANTS: tuple[Mutant, ...] = (
            " or (is_voter and epoch < vnode.promise.epoch)\n", "\n", "D10",
            NODES + "test_a_voter_of_a_newer_leader_refuses_and_the_old_one_resigns", seeds=0),
     mutant("enqueue-below-closed", "a task is added below the watermark", "Keeper._replicate",
-           "            late = unknown_below(vnode.replica, task_ids)\n", "            late: list[bytes] = []\n",
+           "            late = vnode.replica.lacking(closed) if closed else []\n", "            late = closed[:0]\n",
            "D10",
            NODES + "test_an_id_below_the_watermark_is_refused_by_name_and_remedy"),
     mutant("ended-changes", "what is being collected is changed by clients", "shut",

@@ -9,8 +9,8 @@ ACCOUNT = "tests/node/test_ledger.py::"
 CLUSTER = "tests/node/test_limits.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
-    mutant("limit-ignored", "leaders grant of a limited queue without a loan", "Settings.lent",
-           "        return self._lent.get(queue)\n", "        return None\n", "C19",
+    mutant("limit-ignored", "leaders grant of a limited queue without a loan", "Settings._note_limits",
+           "(self.lent, limits.is_lent)", "(self.lent, False)", "C19",
            CLUSTER + "test_no_more_than_the_limit_are_held_wherever_they_are_asked_for"),
     mutant("loan-without-limit", "the home lends whatever is wanted", "Ledger.lend",
            "            count = min(count, self.free)\n", "            pass\n", "C19",
@@ -68,8 +68,8 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("room-not-told", "nobody says that claims have ended", "Loans.note_freed",
            "            self._outbox.send(home, m.Freed(queue))\n", "            pass\n", "O3",
            CLUSTER + "test_what_ends_makes_room_at_once_for_a_claim_that_waits", seeds=0),
-    mutant("room-heard-later", "a home's word to its own node wakes nobody before the next look", "Loans.deadline",
-           "        return 0 if self.told else min", "        return min", "O3",
+    mutant("room-heard-later", "a home's word to its own node wakes nobody before the next look", "Loans.moisten",
+           "            self.told[queue] = self.wet[queue] = None\n", "            self.told[queue] = None\n", "O3",
            CLUSTER + "test_a_home_that_frees_room_on_its_own_node_serves_who_waits_in_the_next_turn", seeds=0),
     mutant("ended-keeps-ringing", "operations that have ended wake their node", "Timers.forget",
            "        while heap and heap[0][1] not in operations:\n", "        while False:\n", "O3",

@@ -55,7 +55,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "if self.wish.takes_proofs else granted.batches", "if True else granted.batches",
            "C22", DRAWN, seeds=0),
     mutant("old-client-holds", "a client that can complete nothing is given claims", "ClaimRequests._claim",
-           "if self._view.notary.demands(now_ms) and not message.takes_proofs:", "if False:", "C22",
+           "if not message.takes_proofs and self._view.notary.demands(now_ms):", "if False:", "C22",
            PROOFS + "test_a_client_that_keeps_no_proofs_is_told_so_before_it_holds_anything", seeds=0),
     mutant("late-fields-always-travel", "the release before is sent what it does not know",
            "_without_defaults.dump_used",

@@ -36,10 +36,8 @@ MUTANTS: tuple[Mutant, ...] = (
            "            self._plans.pop(name, None)\n", "            pass\n", "C20",
            NODES + "test_a_removed_schedule_ticks_no_more", seeds=0),
     Mutant("spent-schedules-keep-awake", "a node whose schedules are gone is kept awake by what is left of them", (
-        Edit("Ticks.look", "bool(settings.schedules or self._fresh or self._dues or self._searches)",
-             "bool(settings.schedules or self._fresh)"),
-        Edit("Node.deadline", "self._scheduling.deadline() if has_schedules else None",
-             "self._scheduling.deadline()")), "C20",
+        Edit("Ticks._plan_look", "self._dues[0][0] if self._dues else NEVER_MS",
+             "self._dues[0][0] if self._dues else 0"),), "C20",
         (NODES + "test_a_removed_schedule_ticks_no_more",), seeds=0),
     mutant("all-at-midnight", "all schedules that are due are seen to in one turn", "Ticks.look",
            "        while self._left > 0 and self._dues and", "        while self._dues and", "C20",

@@ -10,9 +10,10 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header, Retry
 from skuld_py.model.history import FAILED
 from skuld_py.model.state import State
-from skuld_py.node.knowledge import interests
-from skuld_py.node.knowledge.interests import KEPT_MS, Interests
+from skuld_py.node.operations.outbox import Outbox
+from skuld_py.node.reads import interests
 from skuld_py.node.reads.ends import LOOK_MS, PACE_MS
+from skuld_py.node.reads.interests import KEPT_MS, Interests
 
 LEASE_MS = 20_000
 DONE, CANCELLED, DEAD = State.COMPLETED, State.CANCELLED, State.DEAD
@@ -136,7 +137,7 @@ def test_lost_word_costs_time_and_nothing_else(machines: Machines) -> None:
     machines.pass_time(100)
     machines.is_lost = lambda message: isinstance(message, m.Stirred)
     node = machines.nodes[machines.names[1]]
-    node.view.interests.watchers.clear()
+    node._reads.interests.watchers.clear()
     complete(machines, task_id, token)
     machines.pass_time(LOOK_MS // 2)
     assert told(machines) is None
@@ -301,7 +302,7 @@ A, B = b"a" * 20, b"b" * 20
 
 
 def test_word_is_used_up_by_the_first_change() -> None:
-    kept = Interests()
+    kept = Interests(Outbox("me", lambda now_ms: None))
     kept.add(0, ("n1", 7), [A, B])
     kept.add(1, ("n2", 8), [A])
     kept.stirred[A] = None
@@ -312,7 +313,7 @@ def test_word_is_used_up_by_the_first_change() -> None:
 
 
 def test_word_is_forgotten_after_a_time_unless_it_is_left_anew() -> None:
-    kept = Interests()
+    kept = Interests(Outbox("me", lambda now_ms: None))
     kept.add(0, ("n1", 7), [A])
     kept.add(0, ("n2", 8), [B])
     kept.add(KEPT_MS - 1, ("n1", 7), [A])
@@ -324,7 +325,7 @@ def test_word_is_forgotten_after_a_time_unless_it_is_left_anew() -> None:
 
 def test_there_is_only_so_much_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interests, "TASKS_MAX", 1)
-    kept = Interests()
+    kept = Interests(Outbox("me", lambda now_ms: None))
     kept.add(0, ("n1", 7), [A, B])
     kept.add(0, ("n2", 8), [A])
     assert kept.watchers == {A: {("n1", 7): KEPT_MS, ("n2", 8): KEPT_MS}}

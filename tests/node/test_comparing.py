@@ -62,7 +62,7 @@ class Home:
 
     def _drop_round(self) -> None:
         """The round with which a node begins is not what most tests look at."""
-        while self.sent or self.comparing.deadline() <= self.now_ms:
+        while self.sent or self.comparing.due_ms <= self.now_ms:
             self.deliver(True)
         self.asked.clear()
         self.passes.clear()
@@ -110,7 +110,7 @@ class Home:
             self.deliver(is_answered)
             if self.sent:
                 continue
-            due_ms = self.comparing.deadline()
+            due_ms = self.comparing.due_ms
             if due_ms > end_ms:
                 break
             self.now_ms = max(self.now_ms + 1, due_ms)
@@ -242,7 +242,7 @@ def test_exchanges_wait_for_the_draft_after_a_start_and_drafts_go_in_small_steps
     steps = 0
     while not home.vnodes[3].replica.tree.is_built:
         assert (3, "b") not in home.begun()
-        assert home.comparing.deadline() <= home.now_ms + 10
+        assert home.comparing.due_ms <= home.now_ms + 10
         home.pass_time(1)
         steps += 1
     assert PARTITIONS * (30 // 7) * 10 - 50 <= steps <= PARTITIONS * 10 * (30 // 7 + 2)

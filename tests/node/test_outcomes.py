@@ -586,7 +586,7 @@ def test_what_is_enqueued_where_an_unknown_task_was_to_be_cancelled_lives(machin
     assert isinstance(answer, m.Failed) and answer.is_definite
     assert (answer.code, ids.to_text(unknown) in answer.text) == ("no_such_task", True)
     assert not any(store.rows("history") for store in machines.stores.values())
-    assert not any(node.view.interests.watchers for node in machines.nodes.values()), "nobody waits for it"
+    assert not any(node._reads.interests.watchers for node in machines.nodes.values()), "nobody waits for it"
     batch = m.TaskBatch(Header("q").encode(), unknown, columns.pack([b"x"]))
     assert isinstance(ask(machines, m.Enqueue(1, 0, (batch,))), m.Acked)
     assert claimed(machines)[0] == unknown

@@ -11,7 +11,15 @@ import pytest
 from node.machines import Machines
 from skuld_py.model import columns
 from skuld_py.model import messages as m
-from skuld_py.model.events import Asked, DocumentSwapped, Event, Session, SessionChanged
+from skuld_py.model.events import (
+    Asked,
+    DocumentSwapped,
+    Event,
+    MembersChanged,
+    Received,
+    Session,
+    SessionChanged,
+)
 from skuld_py.model.setting import PAUSED, YES
 from skuld_py.node.claims import grant
 from skuld_py.node.claims.claim import Delegation, GrantHere
@@ -120,6 +128,33 @@ def test_a_hint_is_followed_by_one_first_and_by_more_where_there_is_more(
 
     assert sorted(served(machines)) == [b"w%03d" % number for number in range(100)]
     assert len(tries) <= 350
+
+
+def test_a_hint_of_a_node_that_is_no_member_is_followed_once_it_is_one(machines: Machines) -> None:
+    name, leader = follower_of(machines), leader_of(machines)
+    park(machines, name, 1)
+    machines.give(name, MembersChanged(tuple(each for each in machines.members if each.name != leader)))
+    enqueue(machines)
+    machines.pass_time(1_000)
+    assert served(machines) == []
+
+    machines.give(name, MembersChanged(machines.members))
+    machines.pass_time(100)
+
+    assert served(machines) == [b"w000"]
+
+
+def test_a_hint_that_came_while_a_claim_was_tried_is_followed_when_it_has_got_nothing(
+        machines: Machines, tries: list[str]) -> None:
+    name, leader = follower_of(machines), leader_of(machines)
+    other = next(each for each in machines.names if each not in (name, leader))
+    machines.is_lost = lambda message: True
+    machines.ask(name, m.Claim(2, "q", 1, 60_000, WAIT_MS, "w"), b"w000")
+    machines.give(name, Received(other, m.Gossip((), ("q",))))
+    assert tries == [name, leader]
+    machines.pass_time(machines.timing.grant_ms + 2 * machines.timing.resend_ms)
+
+    assert tries == [name, leader, other]
 
 
 def test_word_of_work_outlives_whoever_has_it() -> None:

@@ -24,6 +24,7 @@ from skuld_py.model.setting import (
     setting_key,
 )
 from skuld_py.node.knowledge.settings import PAGE_ROWS, Settings
+from skuld_py.partition.data.bulletin import Bulletin
 from skuld_py.simulation.world.disk import MemoryStore
 
 ROWS = st.builds(m.SettingRow, st.sampled_from(["paused", "limits"]), st.sampled_from(["a", "b"]),
@@ -35,9 +36,18 @@ def paused(queue: str = "q", version: int = 1, value: bytes = YES, writer: str =
 
 
 def known(*rows: m.SettingRow) -> Settings:
-    made = Settings(MemoryStore())
+    made = Settings(MemoryStore(), Bulletin())
     made.join(rows)
     return made
+
+
+def news_of(registers: Settings) -> tuple[list[str], list[str]]:
+    """The queues that were resumed, and those with other keys' widths, since the last look."""
+    bulletin = registers._bulletin
+    news = [*bulletin.resumed], [*bulletin.rewidened]
+    bulletin.resumed.clear()
+    bulletin.rewidened.clear()
+    return news
 
 
 def all_of(registers: Settings) -> tuple[m.SettingRow, ...]:
@@ -81,33 +91,32 @@ def test_an_older_row_changes_nothing() -> None:
 
     registers.join([paused(version=4, value=UNSET)])
 
-    assert registers.paused == ["q"]
+    assert [*registers.paused] == ["q"]
     assert registers.version(PAUSED, "q") == 5
-    assert registers.take_resumed() == []
+    assert news_of(registers) == ([], [])
 
 
 def test_a_queue_is_paused_until_it_is_resumed_which_is_told_once() -> None:
     registers = known(paused("a"), paused("b"))
-    assert registers.is_paused("a") and registers.is_paused("b") and not registers.is_paused("c")
+    assert [*registers.paused] == ["a", "b"]
 
     registers.join([paused("a", 2, UNSET), paused("b", 2, UNSET), paused("b", 3)])
 
-    assert registers.paused == ["b"]
-    assert registers.take_resumed() == ["a"]
-    assert registers.take_resumed() == []
+    assert [*registers.paused] == ["b"]
+    assert [*registers._bulletin.resumed] == ["a", "b"]
 
 
 def test_what_was_committed_is_known_after_a_restart() -> None:
     store = MemoryStore()
-    registers = Settings(store)
+    registers = Settings(store, Bulletin())
     registers.join([paused("a"), paused("b", 7, UNSET)])
     store.commit()
     registers.join([paused("c")])
     store.crash()
 
-    again = Settings(store)
+    again = Settings(store, Bulletin())
 
-    assert again.paused == ["a"]
+    assert [*again.paused] == ["a"]
     assert again.version(PAUSED, "b") == 7
     assert again.digest == known(paused("a"), paused("b", 7, UNSET)).digest
 
@@ -126,9 +135,9 @@ def test_a_record_that_makes_no_sense_is_left_out_for_a_reason_and_the_others_se
     store = MemoryStore()
     store.put_many("meta", [(key, record), (setting_key(PAUSED, "r"), encode_setting(paused("r")))])
 
-    registers = Settings(store)
+    registers = Settings(store, Bulletin())
 
-    assert registers.paused == ["r"]
+    assert [*registers.paused] == ["r"]
     assert registers.digest == known(paused("r")).digest
     assert list(registers.ignored) == [key] and registers.ignored[key]
 
@@ -136,13 +145,13 @@ def test_a_record_that_makes_no_sense_is_left_out_for_a_reason_and_the_others_se
 def test_what_another_node_knows_takes_the_place_of_a_record_without_sense() -> None:
     store = MemoryStore()
     store.put_many("meta", [(setting_key(PAUSED, "q"), b"short")])
-    registers, other = Settings(store), known(paused("q", 3))
+    registers, other = Settings(store, Bulletin()), known(paused("q", 3))
 
     registers.join(other.answer(registers.question()).rows)
 
-    assert registers.paused == ["q"]
+    assert [*registers.paused] == ["q"]
     assert registers.ignored == {}
-    assert Settings(store).digest == other.digest
+    assert Settings(store, Bulletin()).digest == other.digest
 
 
 def limited(value: bytes, version: int = 1, queue: str = "q") -> m.SettingRow:
@@ -152,19 +161,17 @@ def limited(value: bytes, version: int = 1, queue: str = "q") -> m.SettingRow:
 def test_limits_hold_from_their_row_until_another_one_stands() -> None:
     three, wide = QueueLimits(concurrency=3), QueueLimits(key_concurrency=4)
     registers = known(limited(three.encode()))
-    assert registers.lent("q") == three and registers.lent("r") is None
+    assert registers.lent == {"q": three}
     assert registers.key_concurrency("q") == registers.key_concurrency("r") == 1
 
     registers.join([limited(wide.encode(), 2)])
-    assert registers.lent("q") is None
+    assert registers.lent == {}
     assert registers.key_concurrency("q") == 4
-    assert registers.take_resumed() == ["q"] and registers.take_resumed() == []
-    assert registers.take_rewidened() == ["q"] and registers.take_rewidened() == []
+    assert news_of(registers) == (["q"], ["q"])
 
     registers.join([limited(UNSET, 3)])
     assert registers.key_concurrency("q") == 1
-    assert registers.take_rewidened() == ["q"]
-    assert registers.take_resumed() == []
+    assert news_of(registers) == ([], ["q"])
 
 
 @pytest.mark.parametrize("value", [b"5", b"{}", b"{", b"[" * 2_000, b'{"concurrency":0}', b'{"concurrency":true}',
@@ -176,7 +183,7 @@ def test_limits_without_sense_are_refused_and_where_they_stand_limit_nothing(val
 
     registers = known(limited(QueueLimits(concurrency=3).encode()), limited(value, 2))
 
-    assert registers.lent("q") is None
+    assert registers.lent == {}
     assert registers.version(LIMITS, "q") == 2
 
 

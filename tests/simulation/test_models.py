@@ -742,6 +742,18 @@ def test_what_nobody_may_ask_for_is_found_out() -> None:
     assert service.registry.violations == ["n1 asks for a second ReadEntries", "n2 appends without a pulse"]
 
 
+def test_who_was_answered_what_a_lost_session_had_asked_may_ask_on_once() -> None:
+    service = Service()
+    service.registry.request(service.n1, ReadEntries(0, 10, is_waiting=False), True)
+    service.wait(100)
+    for start in (0, 1):
+        service.registry.request(service.n1, ReadEntries(start, 10, is_waiting=False))
+    assert service.registry.violations == []
+
+    service.registry.request(service.n1, ReadEntries(2, 10, is_waiting=False))
+    assert service.registry.violations == ["n1 asks for a second ReadEntries"]
+
+
 def test_an_eviction_of_one_that_lives_is_found_out() -> None:
     service = Service()
     service.append(service.n1, 0, Leave("n2.1~1"))

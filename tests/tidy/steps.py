@@ -103,7 +103,7 @@ class Life:
         """Until all that the node does by itself is done, and its next gossip is far."""
         gossiping = self._machines.nodes[self._name]._steward.gossiping
         self._machines.pass_time(DEFAULT_TIMING.heir_delay_ms)
-        self._machines.pass_time(gossiping.next_ms - self._machines.now_ms + 1)
+        self._machines.pass_time(gossiping.due_ms - self._machines.now_ms + 1)
 
 
 def ways() -> dict[str, Way]:

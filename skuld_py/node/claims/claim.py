@@ -25,10 +25,11 @@ from typing import Protocol
 
 import attrs
 
+from skuld_py.model import ids
 from skuld_py.model import messages as m
 from skuld_py.node.claims.ask_leaders import release
 from skuld_py.node.claims.grant import Gates, GrantOperation
-from skuld_py.node.operations.agenda import NEVER_MS
+from skuld_py.node.operations.duty import NEVER_MS
 from skuld_py.node.operations.operation import Operation, Operations
 from skuld_py.node.operations.outbox import Origin
 
@@ -186,7 +187,7 @@ class ClaimOperation(Operation):
     def try_again(self, now_ms: int, nodes: Sequence[str]) -> None:
         """Try at the nodes given, this one being one of them; nowhere while the queue is paused."""
         self.has_news = False
-        self._untried, self._tried = [] if self.view.settings.is_paused(self.wish.queue) else list(nodes), {}
+        self._untried, self._tried = [] if self.wish.queue in self.view.settings.paused else list(nodes), {}
         self.go_on(now_ms)
 
     def _try(self, now_ms: int, peer: str) -> None:
@@ -222,7 +223,7 @@ class ClaimOperation(Operation):
         limits = self.view.limits
         size = sum(len(batch.bodies.data) for batch in self._granted.batches)
         is_full = size > (limits.message_bytes - limits.batch_bytes) // 2
-        self.left = 0 if is_full else self.left - sum(len(batch.bodies) for batch in batches)
+        self.left = 0 if is_full else self.left - sum(len(batch.ids) for batch in batches) // ids.ID_BYTES
         self._untried = self._others() if self.left > 0 else []
 
     def _others(self) -> list[str]:
@@ -268,7 +269,7 @@ class ClaimOperation(Operation):
             self.refuse("busy", f"{queue}: nothing to claim now, and too many claims wait at this node,"
                         " or over this connection; ask another node, without waiting, or with fewer claims for"
                         " more tasks each")
-        elif self.view.has_leaders or self.view.settings.is_paused(queue):
+        elif self.view.has_leaders or queue in self.view.settings.paused:
             self.answer(m.Claimed(self.origin.request, 0, ()))
         else:
             self.refuse("no_leader", f"{queue}: no partition has a leader that grants, as far as this"

@@ -68,7 +68,7 @@ class GrantOperation(CohortOperation):
     def begin(self, now_ms: int) -> None:
         """Pick, record here, ask the cohorts. Partitions whose horizon is too near wait until it has moved. A
         paused queue is to claims as an empty one."""
-        if self.view.settings.is_paused(self.queue):
+        if self.queue in self.view.settings.paused:
             self._grant(now_ms, {})
             return
         end_ms = now_ms + self._lease_ms
@@ -79,7 +79,7 @@ class GrantOperation(CohortOperation):
             self._is_waiting = True
             self._gates.horizons.add(now_ms, self)
             self._wake(now_ms)
-        elif self.view.settings.lent(self.queue) is not None:
+        elif self.queue in self.view.settings.lent:
             self._wake(now_ms)
             self._gates.loans.borrow(now_ms, self)
         else:
@@ -93,7 +93,7 @@ class GrantOperation(CohortOperation):
         vnodes = {vnode.partition: vnode for vnode in self.view.stocked(self.queue)
                   if self.count and leads.get(vnode.partition) == vnode.epoch
                   and vnode.may_grant_until(now_ms, now_ms + self._lease_ms)}
-        self._grant(now_ms, {} if self.view.settings.is_paused(self.queue) else vnodes)
+        self._grant(now_ms, {} if self.queue in self.view.settings.paused else vnodes)
         return sum(len(ballot.grant.ids) for ballot in self.ballots.values() if ballot.grant is not None)
 
     def on_horizon(self, now_ms: int) -> None:
@@ -117,8 +117,9 @@ class GrantOperation(CohortOperation):
                 self.open_ballot(vnode, message, grant)
         if not self.ballots:
             self.view.router.forget(self.view.me.name, self.queue)
-        self._wake(now_ms)
         self.decide_if_settled(now_ms)
+        if not self.is_closed:
+            self._wake(now_ms)
 
     def _within_bytes(self, vnodes: Mapping[int, Vnode],
                       picked: Mapping[int, list[bytes]]) -> dict[int, list[bytes]]:

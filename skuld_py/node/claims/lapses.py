@@ -14,6 +14,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.history import DIED, EXPIRED, decode_history
 from skuld_py.node.operations.agenda import Agenda
 from skuld_py.node.operations.amendment import AmendOperation
+from skuld_py.node.operations.duty import Duty
 from skuld_py.node.operations.operation import Operations
 from skuld_py.node.operations.outbox import Origin
 from skuld_py.partition.data.change import Change
@@ -21,7 +22,7 @@ from skuld_py.partition.data.facts import Mark
 from skuld_py.partition.vnode import Vnode
 
 
-class Lapses:
+class Lapses(Duty):
     """When each partition is to be looked at for that."""
 
     def __init__(self, operations: Operations) -> None:
@@ -51,9 +52,11 @@ class Lapses:
         self.due_ms = min(self._lapses.due_ms, self._expiries.due_ms)
 
     def settle(self) -> None:
-        """The turn ends: note the times of what was touched, and of what is led since."""
-        for partition in self._view.bulletin.touched:
+        """The turn ends: note new times, and those of what is led since."""
+        timed = self._view.bulletin.timed
+        for partition in timed:
             self._note(self._view.vnodes[partition])
+        timed.clear()
         for partition in self.risen:
             vnode = self._view.vnodes[partition]
             if vnode.is_leading:
@@ -62,8 +65,7 @@ class Lapses:
         self._plan()
 
     def _note(self, vnode: Vnode) -> None:
-        filing = vnode.replica.filing
-        lapse_ms, expiry_ms = filing.next_lapse_ms, filing.next_expiry_ms
+        lapse_ms, expiry_ms = vnode.replica.filing.dues()
         if lapse_ms is not None:
             self._lapses.note(vnode.partition, lapse_ms)
         if expiry_ms is not None:

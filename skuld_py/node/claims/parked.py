@@ -30,6 +30,7 @@ from skuld_py.node.claims.claim import ClaimOperation
 from skuld_py.node.knowledge.view import View
 from skuld_py.node.leadership.elections import Steward
 from skuld_py.node.limits.borrower import Loans, waiting_in
+from skuld_py.node.operations.duty import NEVER_MS, Duty
 from skuld_py.node.operations.places import Places
 
 
@@ -41,8 +42,10 @@ class Party:
     claims: list[ClaimOperation] = attrs.field(factory=list)
 
 
-class ParkedClaims:
+class ParkedClaims(Duty):
     """Claims by queue, in the order in which they came."""
+
+    due_ms = NEVER_MS
 
     def __init__(self, view: View, steward: Steward, borrowing: Loans) -> None:
         self._view = view
@@ -54,12 +57,13 @@ class ParkedClaims:
         self._leftovers: dict[str, None] = {}
         """Queues in which there may be something to claim that nobody was woken for."""
         self._parties: dict[str, Party] = {}
+        self._restless: dict[str, None] = {}
+        """Queues in which a claim may have come to follow a hint."""
+        self._rights = view.bulletin.subscribe_to_rights()
         self._could_grant = False
-
-    @property
-    def is_stirred(self) -> bool:
-        """Whether it wants to be asked to look."""
-        return bool(self._leftovers)
+        bulletin = view.bulletin
+        self.news = (bulletin.filled, bulletin.freed, bulletin.resumed, borrowing.wet, self._leftovers,
+                     self._restless, view.router.changed, steward.risen, self._rights)
 
     def add(self, claim: ClaimOperation) -> None:
         """It may come to wait."""
@@ -69,12 +73,15 @@ class ParkedClaims:
     def take_place(self, claim: ClaimOperation) -> bool:
         """Whether it may wait here, from now on until it ends."""
         limits = self._view.limits
+        self._restless[claim.wish.queue] = None
         return self._places.take(claim, limits.parked_claims, limits.parked_claims_each)
 
     def _remove(self, claim: ClaimOperation) -> None:
         queue = claim.wish.queue
         waiting = self._claims.get(queue, {})
         waiting.pop(claim.request, None)
+        if queue in self._parties:
+            self._restless[queue] = None
         if not waiting:
             self._claims.pop(queue, None)
         elif claim.has_news or claim.server == self._view.me.name:
@@ -89,18 +96,20 @@ class ParkedClaims:
 
     def look(self, now_ms: int) -> None:
         """Wake whom the last turn concerns."""
-        steward, borrowing, settings = self._steward, self._borrowing, self._view.settings
+        steward, borrowing = self._steward, self._borrowing
+        bulletin = self._view.bulletin
         has_risen = bool(steward.risen) and steward.note_leaderships(now_ms)
-        filled, freed = steward.take_moved(now_ms) if self._view.bulletin.touched else ({}, [])
+        filled, freed = steward.take_moved(now_ms) if bulletin.filled or bulletin.freed else ({}, [])
         for queue in freed:
             borrowing.note_freed(queue)
-        resumed = settings.take_resumed() if settings.resumed else []
+        resumed = self._take_resumed() if bulletin.resumed else []
         for queue in resumed:
             borrowing.moisten(queue)
-        wet, is_news = borrowing.take_wet(now_ms) if borrowing.told or borrowing.dry else ([], False)
-        if resumed or is_news:
+        if resumed or borrowing.told:
             self._steward.note_resumed(now_ms)
-        leftovers, self._leftovers = self._leftovers, {}
+        wet, leftovers = [*borrowing.wet], [*self._leftovers]
+        for news in (borrowing.wet, borrowing.told, self._leftovers, self._rights):
+            news.clear()
         may_grant, could_grant = self._view.may_grant, self._could_grant
         self._could_grant = may_grant
         if self._claims:
@@ -110,9 +119,24 @@ class ParkedClaims:
                 self._wake_all(now_ms, self._left(stirred))
             if leftovers:
                 self._wake_all(now_ms, {queue: min(1, left) for queue, left in self._left(leftovers).items()})
-            self._follow_hints(now_ms)
-        elif self._parties:
-            self._parties.clear()
+        if self._restless or self._view.router.changed:
+            restless = self._restless | self._view.router.changed
+            self._restless.clear()
+            self._view.router.changed.clear()
+            for queue in restless:
+                self._follow_hint(now_ms, queue)
+
+    def _take_resumed(self) -> list[str]:
+        """The queues that were resumed, or whose limits have changed."""
+        resumed = self._view.bulletin.resumed
+        self._restless.update(resumed)
+        queues = [queue for queue in resumed if queue not in self._view.settings.paused]
+        resumed.clear()
+        return queues
+
+    def note_members(self) -> None:
+        """Other nodes are members now: what was said of them may count, or count no more."""
+        self._restless.update(dict.fromkeys(self._claims))
 
     def _left(self, queues: Iterable[str]) -> dict[str, int]:
         """How many tasks of the queues for which claims wait could be granted here."""
@@ -124,7 +148,7 @@ class ParkedClaims:
                 self._wake(now_ms, queue, count)
 
     def _wake(self, now_ms: int, queue: str, count: int) -> None:
-        limits = self._view.settings.lent(queue)
+        limits = self._view.settings.lent.get(queue)
         if limits is not None:
             count = min(count, limits.concurrency or limits.burst)
         claims = self._claims[queue].values()
@@ -133,16 +157,15 @@ class ParkedClaims:
         for claim in [*parked, *tried]:
             claim.wake(now_ms)
 
-    def _follow_hints(self, now_ms: int) -> None:
-        view, router = self._view, self._view.router
-        hinted = {queue: peers for queue in self._claims
-                  if (peers := router.hinted(queue, view.live)) and not view.settings.is_paused(queue)}
-        for queue in [queue for queue in self._parties if queue not in hinted]:
-            del self._parties[queue]
-        for queue, peers in hinted.items():
-            party = self._parties.setdefault(queue, Party())
-            party.claims = [claim for claim in party.claims if not (claim.is_closed or claim.is_parked)]
-            parked = (claim for claim in self._claims[queue].values() if claim.is_parked)
-            for claim in list(islice(parked, max(0, party.width - len(party.claims)))):
-                claim.try_again(now_ms, router.order(queue, peers))
-                party.claims.append(claim)
+    def _follow_hint(self, now_ms: int, queue: str) -> None:
+        view = self._view
+        peers = view.router.hinted(queue, view.live)
+        if queue not in self._claims or not peers or queue in view.settings.paused:
+            self._parties.pop(queue, None)
+            return
+        party = self._parties.setdefault(queue, Party())
+        party.claims = [claim for claim in party.claims if not (claim.is_closed or claim.is_parked)]
+        parked = (claim for claim in self._claims[queue].values() if claim.is_parked)
+        for claim in list(islice(parked, max(0, party.width - len(party.claims)))):
+            claim.try_again(now_ms, view.router.order(queue, peers))
+            party.claims.append(claim)

@@ -38,7 +38,7 @@ class ClaimRequests:
         }
 
     def _claim(self, now_ms: int, origin: Origin, message: m.Claim) -> Operation:
-        if self._view.notary.demands(now_ms) and not message.takes_proofs:
+        if not message.takes_proofs and self._view.notary.demands(now_ms):
             raise Refused("old_client", "claim: this client keeps no proofs of claims, without which nobody may"
                           " complete them here; upgrade it to the release of the nodes")
         return ClaimOperation(self._operations, self._gates, self._parking, origin, now_ms, message)

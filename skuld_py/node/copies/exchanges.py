@@ -21,6 +21,7 @@ from functools import partial
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member
 from skuld_py.node.copies.lineup import Key, Lineup
+from skuld_py.node.operations.duty import Duty
 from skuld_py.node.operations.operation import Operations
 from skuld_py.partition.copies.exchange import Exchange, Pass, Progress
 
@@ -32,14 +33,14 @@ SYNC, LED, OTHER = range(3)
 OnPass = Callable[[int, Pass], None]
 
 
-class Exchanges:
+class Exchanges(Duty):
     """The exchanges of one node."""
 
     def __init__(self, operations: Operations) -> None:
         self._operations = operations
         self._view = operations.view
         self._outbox = operations.outbox
-        self.rests_until_ms = 0
+        self._rests_until_ms = 0
         """Until then there is nothing to do, but for exchanges that run or were stirred."""
         self._next_round_ms = 0
         self._round = 0
@@ -73,7 +74,7 @@ class Exchanges:
 
     def on_members(self, came: Sequence[Member]) -> None:
         """Compare with the members that came; one side of each pair asks."""
-        self.is_stirred = True
+        self._stir()
         for member in came:
             if self._view.me.name < member.name:
                 for vnode in self._view.vnodes:
@@ -87,7 +88,7 @@ class Exchanges:
 
     def demand(self, partition: int, peer: str) -> None:
         """Compare a partition with any node, owner or not; the pass begins after this moment."""
-        self.is_stirred = True
+        self._stir()
         key = (partition, peer)
         if key in self.running or self._waiting.get(key) is not None:
             self._wanted_again[key] = None
@@ -131,10 +132,17 @@ class Exchanges:
 
     # -- time ----------------------------------------------------------------------------------
 
-    def deadline(self) -> int:
-        """When ``look`` has something to do."""
-        due_ms = min([self.rests_until_ms, *(exchange.deadline_ms for exchange in self.running.values())])
-        return min(due_ms, self._window_ends_ms) if self.is_stirred else due_ms
+    def _stir(self) -> None:
+        """Something may have come to be begun: as soon as the pace allows it."""
+        self.is_stirred = True
+        self.hasten(self._window_ends_ms if self._begun_in_window >= PACE_PASSES else 0)
+
+    def _plan(self) -> None:
+        self.due_ms = self._rests_until_ms
+        for exchange in self.running.values():
+            self.hasten(exchange.deadline_ms)
+        if self.is_stirred:
+            self._stir()
 
     def look(self, now_ms: int) -> None:
         """Draft; end what takes too long, ask again what was not answered; begin what is wanted or due."""
@@ -150,7 +158,8 @@ class Exchanges:
             self._begin_round(now_ms)
         if self.is_stirred:
             self._begin_waiting(now_ms)
-        self.rests_until_ms = min(self._next_round_ms, self._next_draft_ms)
+        self._rests_until_ms = min(self._next_round_ms, self._next_draft_ms)
+        self._plan()
 
     def _begin_round(self, now_ms: int) -> None:
         """The next partitions of the round, or the first of the next one."""
@@ -179,7 +188,7 @@ class Exchanges:
             if key is None:
                 return
             if self._begun_in_window >= PACE_PASSES:
-                self.is_stirred = True
+                self._stir()
                 return
             self._lineup.remove(key)
             self._awaited.pop(key, None)
@@ -233,7 +242,7 @@ class Exchanges:
         partition = self._drafted
         if self._unbuilt and self._view.vnodes[partition].replica.tree.is_built:
             for key in [key for key in self._unbuilt if key[0] == partition]:
-                self.is_stirred = True
+                self._stir()
                 del self._unbuilt[key]
                 self._lineup.add(key)
 
@@ -254,10 +263,11 @@ class Exchanges:
         elif exchange.is_resting:
             del self.running[key]
             self._wait(key, exchange)
-            self.is_stirred = True
+            self._stir()
+        self._plan()
 
     def _end(self, key: Key) -> None:
         del self.running[key]
-        self.is_stirred = True
+        self._stir()
         if self._wanted_again.pop(key, key) is None:
             self._wait(key, None)

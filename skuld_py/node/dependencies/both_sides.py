@@ -6,17 +6,17 @@ Each turn looks at the partitions that it touched, and at what is due; new leade
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar
 
 from skuld_py.model import messages as m
 from skuld_py.node.dependencies.dependency_side import DependencySide, lead_tell, lead_watch
 from skuld_py.node.dependencies.dependent_side import DependentSide
+from skuld_py.node.operations.duty import Duty
 from skuld_py.node.operations.operation import Operations
 from skuld_py.node.operations.requests import Asked, Served, led
 
 
-class Dependencies:
+class Dependencies(Duty):
     """The duties of one node towards tasks that wait for others."""
 
     asked: ClassVar[Asked] = {}
@@ -24,26 +24,36 @@ class Dependencies:
     def __init__(self, operations: Operations) -> None:
         self.served: Served = {m.Watch: led(operations, lead_watch), m.Tell: led(operations, lead_tell)}
         self._view = operations.view
-        self._watching = DependentSide(operations)
+        self._outbox = operations.outbox
+        self._watching = DependentSide(operations, self.hasten)
         self._telling = DependencySide(operations)
         self._next_ms = 0
         self._led: dict[int, int] = {}
         """Epoch of each partition led."""
         self._changed = operations.view.bulletin.subscribe()
+        self._rights = operations.view.bulletin.subscribe_to_rights()
+        self._to_follow: dict[int, None] = {}
+        """Partitions whose leadership may be another than was looked at."""
         self._could = False
+        self.news = operations.view.bulletin.stirred, self._changed, self._rights
 
-    @property
-    def due_ms(self) -> int:
-        """When one of the sides has something to do."""
-        return min(self._watching.due_ms, self._telling.due_ms)
-
-    def look(self, now_ms: int, drain: Callable[[int], None]) -> None:
+    def look(self, now_ms: int) -> None:
         """Ask and tell what is due, and go on with what follows on this node: a failure may kill a whole chain."""
-        if now_ms >= self._next_ms:
+        self._to_follow |= self._changed
+        self._changed.clear()
+        self._rights.clear()
+        if self._is_news and now_ms >= self._next_ms:
             self._next_ms = now_ms + self._view.timing.watch_ms
             self._follow(now_ms)
         while self._hear(now_ms) | self._look(now_ms):
-            drain(now_ms)
+            self._outbox.drain(now_ms)
+        self.due_ms = min(self._watching.due_ms, self._telling.due_ms)
+        if self._is_news:
+            self.hasten(self._next_ms)
+
+    @property
+    def _is_news(self) -> bool:
+        return bool(self._to_follow) or self._could != self._view.may_grant
 
     def _look(self, now_ms: int) -> bool:
         watching, telling = self._watching, self._telling
@@ -52,8 +62,8 @@ class Dependencies:
 
     def _follow(self, now_ms: int) -> None:
         could, self._could = self._could, self._view.may_grant
-        changed = sorted(self._changed) if could == self._could else range(len(self._view.vnodes))
-        self._changed.clear()
+        changed = sorted(self._to_follow) if could == self._could else range(len(self._view.vnodes))
+        self._to_follow.clear()
         for partition in changed:
             vnode, known = self._view.vnodes[partition], self._led.get(partition)
             if vnode.is_leading and self._could:

@@ -24,7 +24,7 @@ not suffice where it dies between the two; polling alone, whose answers come a p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 import attrs
@@ -65,9 +65,10 @@ class Walk:
 class DependentSide:
     """The questions of one node about what tasks of its partitions wait for."""
 
-    def __init__(self, operations: Operations) -> None:
+    def __init__(self, operations: Operations, hasten: Callable[[int], None]) -> None:
         self._operations = operations
         self._view = operations.view
+        self._hasten = hasten
         self._walks: dict[int, Walk] = {}
         self._agenda = Agenda()
         """When the walk over each partition goes on."""
@@ -162,6 +163,7 @@ class DependentSide:
         if has_room:
             self._again.append((due_ms, vnode.partition, deps))
             self.due_ms = min(self.due_ms, due_ms)
+            self._hasten(due_ms)
         return has_room
 
 

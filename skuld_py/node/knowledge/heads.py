@@ -37,19 +37,26 @@ class Router:
         self._heads: dict[str, dict[str, bytes]] = {}
         """Queue -> node -> head."""
         self._listed: dict[str, tuple[str, ...]] = {}
+        self.changed: dict[str, None] = {}
+        """Queues of which another node is said to have tasks that was not, or no more; emptied by who looks."""
 
     # -- what is said --------------------------------------------------------------------------
 
     def note(self, node: str, queues: Sequence[str], heads: bytes) -> None:
         """A node has tasks in these queues. If they are fewer than one gossip names, it has none in others.
         ``heads`` are those of the first queues."""
-        known = {queue: self._heads.get(queue, {}).get(node, UNKNOWN) for queue in queues}
+        listed = dict.fromkeys(self._listed.get(node, ()))
         if len(queues) < self._queues_max:
-            self.drop(node)
-        self._listed[node] = tuple(dict.fromkeys((*self._listed.get(node, ()), *queues)))
+            for queue in listed.keys() - {*queues}:
+                self.forget(node, queue)
+            listed = {}
+        self._listed[node] = tuple(dict.fromkeys((*listed, *queues)))
         for index, queue in enumerate(queues):
             head = heads[index * HEAD_BYTES : (index + 1) * HEAD_BYTES]
-            self._heads.setdefault(queue, {})[node] = head or known[queue]
+            nodes = self._heads.setdefault(queue, {})
+            if node not in nodes:
+                self._note_change(node, queue)
+            nodes[node] = head or nodes.get(node, UNKNOWN)
 
     def drop(self, node: str) -> None:
         """Forget all that a node said."""
@@ -59,9 +66,14 @@ class Router:
     def forget(self, node: str, queue: str) -> None:
         """The node had nothing in this queue after all."""
         nodes = self._heads.get(queue, {})
-        nodes.pop(node, None)
+        if nodes.pop(node, None) is not None:
+            self._note_change(node, queue)
         if not nodes:
             self._heads.pop(queue, None)
+
+    def _note_change(self, node: str, queue: str) -> None:
+        if node != self._me:
+            self.changed[queue] = None
 
     def note_granted(self, node: str, queue: str, batches: Sequence[m.ClaimBatch]) -> None:
         """A node granted these tasks, best first: what it has left is not better than the last of them."""
@@ -91,6 +103,11 @@ class Router:
         while own is not None and better < len(peers) and self._is_surely_better(nodes.get(peers[better]), own):
             better += 1
         return [*peers[:better], self._me, *peers[better:]]
+
+    def route(self, queue: str, leaders: Sequence[str]) -> list[str]:
+        """This node and the leaders, in the order in which a claim is tried at them."""
+        hinted = self.hinted(queue, leaders) if leaders else []
+        return self.order(queue, hinted + [name for name in leaders if name not in hinted])
 
     def _is_surely_better(self, head: bytes | None, own: bytes) -> bool:
         if head is None or head == UNKNOWN:

@@ -50,7 +50,7 @@ class Notary:
         sizes = [len(batch.ids) // ids.ID_BYTES for batch in batches]
         tokens = b"".join([columns.pack_u64(range(batch.first_token, batch.first_token + size))
                            for batch, size in zip(batches, sizes, strict=True)])
-        proofs = proofs_of(self._key, ids.split(task_ids), columns.split(tokens, 8))
+        proofs = proofs_of(self._key, columns.split(task_ids, ids.ID_BYTES), columns.split(tokens, 8))
         self._note_given(task_ids, tokens, proofs)
         ends = [PROOF_BYTES * end for end in accumulate(sizes, initial=0)]
         return tuple(attrs.evolve(batch, proofs=proofs[start:end])

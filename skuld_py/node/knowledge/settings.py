@@ -41,6 +41,7 @@ from skuld_py.model.setting import (
     setting_key,
 )
 from skuld_py.model.store import Store
+from skuld_py.partition.data.bulletin import Bulletin
 
 PAGE_ROWS = 1_000
 PAGE_BYTES = 1 << 20
@@ -49,18 +50,17 @@ PAGE_BYTES = 1 << 20
 class Settings:
     """The registers that this node knows. ``digest`` says them all; equal registers, equal digests."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, bulletin: Bulletin) -> None:
         self._store = store
+        self._bulletin = bulletin
         self._rows: SortedDict[bytes, m.SettingRow] = SortedDict()
-        self._paused: dict[str, None] = {}
-        self.resumed: dict[str, None] = {}
-        """What ``take_resumed`` tells. Looked at in every turn, as are ``rewidened`` and ``rescheduled``."""
+        self.paused: dict[str, None] = {}
+        """The queues of which nothing may be granted."""
         self._limits: dict[str, QueueLimits] = {}
-        self._lent: dict[str, QueueLimits] = {}
-        self.rewidened: dict[str, None] = {}
+        self.lent: dict[str, QueueLimits] = {}
+        """The limits of the queues whose claims need a loan."""
         self.schedules: dict[str, Schedule] = {}
         """By name; a definition that this program cannot read is left out."""
-        self.rescheduled: dict[str, None] = {}
         self.digest = 0
         self.ignored: dict[bytes, str] = {}
         """Stored records that are left out, by key: why."""
@@ -72,44 +72,10 @@ class Settings:
 
     # -- what they say -------------------------------------------------------------------------
 
-    def is_paused(self, queue: str) -> bool:
-        """Whether nothing of the queue may be granted."""
-        return queue in self._paused
-
-    @property
-    def paused(self) -> list[str]:
-        """The queues of which nothing may be granted, by name."""
-        return sorted(self._paused)
-
-    def take_resumed(self) -> list[str]:
-        """The queues that were resumed since the last call, or whose limits have changed."""
-        if not self.resumed:
-            return []
-        resumed, self.resumed = self.resumed, {}
-        return [queue for queue in resumed if queue not in self._paused]
-
-    def lent(self, queue: str) -> QueueLimits | None:
-        """The limits of a queue whose claims need a loan; None for all others, at the cost of one look-up."""
-        return self._lent.get(queue)
-
     def key_concurrency(self, queue: str) -> int:
         """How many claims of one ordering key may be held at once."""
         limits = self._limits.get(queue)
         return limits.key_concurrency or 1 if limits is not None else 1
-
-    def take_rewidened(self) -> list[str]:
-        """The queues whose ``key_concurrency`` changed since the last call; after a start, all others than 1."""
-        if not self.rewidened:
-            return []
-        rewidened, self.rewidened = self.rewidened, {}
-        return list(rewidened)
-
-    def take_rescheduled(self) -> list[str]:
-        """The schedules that came, went or changed since the last call."""
-        if not self.rescheduled:
-            return []
-        names, self.rescheduled = self.rescheduled, {}
-        return list(names)
 
     def is_full(self, kind: str, name: str) -> bool:
         """Whether there is no room for this register."""
@@ -140,30 +106,30 @@ class Settings:
         self.digest ^= _digest_of(key, record)
         self._rows[key] = row
         if row.kind == PAUSED and row.value == YES:
-            self._paused[row.name] = None
-        elif row.kind == PAUSED and row.name in self._paused:
-            del self._paused[row.name]
-            self.resumed[row.name] = None
+            self.paused[row.name] = None
+        elif row.kind == PAUSED and row.name in self.paused:
+            del self.paused[row.name]
+            self._bulletin.resumed[row.name] = None
         elif row.kind == LIMITS:
             self._note_limits(row)
         elif row.kind == SCHEDULE:
             self._note_schedule(row)
 
     def _note_limits(self, row: m.SettingRow) -> None:
-        was_lent, width = row.name in self._lent, self.key_concurrency(row.name)
+        was_lent, width = row.name in self.lent, self.key_concurrency(row.name)
         limits = decode_limits(row.value) if row.value != UNSET and KINDS[LIMITS](row.value) else NO_LIMITS
-        for known, holds in ((self._limits, limits != NO_LIMITS), (self._lent, limits.is_lent)):
+        for known, holds in ((self._limits, limits != NO_LIMITS), (self.lent, limits.is_lent)):
             if holds:
                 known[row.name] = limits
             else:
                 known.pop(row.name, None)
         if was_lent:
-            self.resumed[row.name] = None
+            self._bulletin.resumed[row.name] = None
         if width != self.key_concurrency(row.name):
-            self.rewidened[row.name] = None
+            self._bulletin.rewidened[row.name] = None
 
     def _note_schedule(self, row: m.SettingRow) -> None:
-        self.rescheduled[row.name] = None
+        self._bulletin.rescheduled[row.name] = None
         self.schedules.pop(row.name, None)
         if row.value != UNSET:
             with suppress(Refused):

@@ -14,7 +14,6 @@ from skuld_py.model.events import Session
 from skuld_py.model.store import Store
 from skuld_py.node.knowledge.debts import Debts
 from skuld_py.node.knowledge.heads import Router
-from skuld_py.node.knowledge.interests import Interests
 from skuld_py.node.knowledge.leaders import Leaderships
 from skuld_py.node.knowledge.notary import Notary
 from skuld_py.node.knowledge.settings import Settings
@@ -53,8 +52,7 @@ class View:
             self.vnodes[partition].suspicion = reason
         self._candidacies = [Candidacy(vnode) for vnode in self.vnodes]
         self.leaderships = Leaderships(self.vnodes, self.bulletin)
-        self.settings = Settings(store)
-        self.interests = Interests([vnode.replica for vnode in self.vnodes])
+        self.settings = Settings(store, self.bulletin)
         self.router = Router(me.name, timing.gossip_ms, timing.gossip_queues)
         self.debts = Debts()
 
@@ -104,6 +102,4 @@ class View:
     def route(self, queue: str) -> list[str]:
         """The nodes to try a claim at, the hinted first: this one and others that lead a partition. A node that
         leads none has nothing to grant and may be deaf; waiting for it would use up the claim's time."""
-        leaders = self.leaders()
-        hinted = self.router.hinted(queue, leaders)
-        return self.router.order(queue, hinted + [name for name in leaders if name not in hinted])
+        return self.router.route(queue, self.leaders())

@@ -46,6 +46,7 @@ from typing import ClassVar
 import attrs
 
 from skuld_py.model import messages as m
+from skuld_py.node.operations.duty import Duty
 from skuld_py.node.operations.operation import Operations
 from skuld_py.node.operations.requests import Asked, Served
 from skuld_py.partition.leadership.quorum import majority
@@ -174,7 +175,7 @@ def _depths(edges: Iterable[tuple[int, int, str]]) -> Iterable[int]:
         yield depth
 
 
-class Timekeeper:
+class Timekeeper(Duty):
     """One node's view of the clocks."""
 
     asked: ClassVar[Asked] = {}
@@ -190,10 +191,8 @@ class Timekeeper:
         self._next_round_ms = 0
         self._next_judgement_ms = 0
         self._is_news = True
-        self.on_verdict: Callable[[], None] = lambda: None
-        """Called when it may grant, or may not any more."""
-        self.due_ms = 0
-        """When it wants to look again."""
+        self.on_verdict: Callable[[int], None] = lambda now_ms: None
+        """Called when it may grant or lead, or may not any more."""
         self._live_since_ms: int | None = None
         self._is_admitted = False
         self.agreement = agree({operations.view.me.name: Span()}, 1, operations.view.parameters.skew_ms)
@@ -257,11 +256,11 @@ class Timekeeper:
         spans[self._view.me.name] = Span()
         self.agreement = agree(spans, max(self._size, len(spans)), self._view.parameters.skew_ms)
         self.verdict = self.agreement.verdict(self._view.me.name)
-        could = self.may_grant
+        could = self.may_grant, self.may_lead
         self.may_grant = self._is_admitted and self.verdict in (Verdict.AGREED, Verdict.UNHEARD)
-        if could != self.may_grant:
-            self.on_verdict()
         self.may_lead = self.verdict is not Verdict.FAR
+        if could != (self.may_grant, self.may_lead):
+            self.on_verdict(now_ms)
         self._next_judgement_ms = now_ms + (JUDGE_MS if self._is_admitted else 0)
         self._is_news = False
 

@@ -15,6 +15,7 @@ Rejected: to look at every partition every time, which at 4,096 is a third of a 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import islice
 
 import attrs
@@ -25,7 +26,8 @@ from skuld_py.node.copies.exchanges import Exchanges
 from skuld_py.node.copies.moves import Moves
 from skuld_py.node.leadership.clocks import Timekeeper, Verdict
 from skuld_py.node.leadership.gossip import Gossiping
-from skuld_py.node.operations.agenda import NEVER_MS, Agenda
+from skuld_py.node.operations.agenda import Agenda
+from skuld_py.node.operations.duty import NEVER_MS, Duty
 from skuld_py.node.operations.operation import Operations
 from skuld_py.node.retention.slices import Slices
 from skuld_py.partition.leadership.evaluator import Facts
@@ -36,7 +38,7 @@ URGENT_MS = 0
 """The moment of partitions to be looked at before all that come due with time."""
 
 
-class Steward:
+class Steward(Duty):
     """Keeps the partitions of one node led."""
 
     def __init__(self, operations: Operations, timekeeper: Timekeeper, comparing: Exchanges,
@@ -50,15 +52,14 @@ class Steward:
         self.gossiping = Gossiping(operations, moving, self.collecting.awaited)
         self._heard_ms: dict[str, int] = {}
         self._since_ms: dict[str, int] = {}
-        self._may_look_ms = 0
-        """Looks are no more frequent than ``heir_delay_ms``: the next one is not before this."""
         self._round_ms = 0
         """When a part of the slow round is due."""
         self._silence_ms = 0
         """Until then no node that was heard at the last look can count as silent."""
-        self._is_stirred = True
-        """Whether whom this node hears, or what it may do, is another than at the last look."""
-        self._agenda = Agenda()
+        self._stirred: dict[str, None] = {}
+        """Nodes that are heard and were not at the last look."""
+        self._rights = operations.view.bulletin.subscribe_to_rights()
+        self._agenda = Agenda(self)
         """When each partition's leadership is to be looked at."""
         self._changed = operations.view.bulletin.subscribe()
         self.risen = operations.view.bulletin.subscribe()
@@ -79,36 +80,38 @@ class Steward:
         self._next_read_ms = 0
         for vnode in operations.view.vnodes:
             self._agenda.note(vnode.partition, 0)
+        self.gossiping.along += [self.go_round, partial(timekeeper.look, is_along=True)]
+        self.news = self._changed, self._stirred, self._rights
 
     # -- time ----------------------------------------------------------------------------------
 
-    def deadline(self) -> int:
-        """When duties are due next."""
-        return min(self.gossiping.next_ms, self._next_look_ms())
-
-    def _next_look_ms(self) -> int:
-        """When there is something to look at, as far as is known."""
-        if self._changed or self._is_stirred or self._unread or self._is_collecting:
-            return self._may_look_ms
-        return max(self._may_look_ms, min(self._agenda.due_ms, self._silence_ms, self._moving.agenda.due_ms))
-
     def look(self, now_ms: int) -> None:
         """See to everything that is due."""
+        self.rests_until_ms = now_ms + self._view.timing.heir_delay_ms
         if self._unread and now_ms >= self._next_read_ms and self._view.is_connected:
             self._read(now_ms)
-        is_round = now_ms >= max(self.gossiping.next_ms, self._round_ms, self._may_look_ms)
-        if is_round or now_ms >= self._next_look_ms():
-            self._may_look_ms = now_ms + self._view.timing.heir_delay_ms
-            self._notice(now_ms)
-            partitions = self._due(now_ms)
-            for partition in partitions:
-                vnode = self._view.vnodes[partition]
-                self._agenda.note(partition, self._see_to_leader(now_ms, vnode))
-            self._moving.look(now_ms, partitions)
-            self.collecting.look(now_ms)
-        if now_ms >= self.gossiping.next_ms:
-            self._timekeeper.look(now_ms, is_along=True)
-            self.gossiping.look(now_ms)
+        self._notice(now_ms)
+        partitions = self._due(now_ms)
+        for partition in partitions:
+            vnode = self._view.vnodes[partition]
+            self._agenda.note(partition, self._see_to_leader(now_ms, vnode))
+        self._moving.look(now_ms, partitions)
+        self.collecting.look(now_ms)
+        self._plan()
+
+    def go_round(self, now_ms: int) -> None:
+        """Look at a part of the slow round, if it is time."""
+        if now_ms >= max(self._round_ms, self.rests_until_ms):
+            self.look(now_ms)
+
+    def _plan(self) -> None:
+        """Be due when there is something to look at, as far as is known."""
+        if self._is_collecting:
+            self.due_ms = 0
+            return
+        self.due_ms = min(self._agenda.due_ms, self._silence_ms, self._moving.agenda.due_ms)
+        if self._unread and self._view.is_connected:
+            self.hasten(self._next_read_ms)
 
     def _read(self, now_ms: int) -> None:
         """Ask for documents not read yet, of many some at a time."""
@@ -122,7 +125,8 @@ class Steward:
 
     def _notice(self, now_ms: int) -> None:
         """Mark what is concerned by a change that no partition can know of."""
-        self._is_stirred = False
+        self._stirred.clear()
+        self._rights.clear()
         could, self._could = self._could, (self._view.is_connected, self._view.may_grant)
         if could != self._could:
             self.mark_all(now_ms)
@@ -161,18 +165,9 @@ class Steward:
         self._round_ms = now_ms + timing.round_ms * length // count
         return sorted({*due, *((first + at) % count for at in range(length))})
 
-    def settle(self) -> None:
-        """The turn ends: stage the counts of what was touched, and look soon at what is in a wrong place.
-        Queues that gained work since they were last asked for are looked at in the next turn."""
-        touched, stirred = self._view.bulletin.touched, self._view.bulletin.stirred
-        for partition in list(touched):
-            vnode = self._view.vnodes[partition]
-            filing = vnode.replica.filing
-            filing.tally.settle()
-            if not vnode.takes_writes:
-                self._agenda.note(partition, URGENT_MS)
-            if not (filing.tally.filled or filing.tally.freed or partition in stirred):
-                del touched[partition]
+    def note_misplaced(self, partition: int) -> None:
+        """Look soon at what is in a wrong place."""
+        self._agenda.note(partition, URGENT_MS)
 
     # -- elections -----------------------------------------------------------------------------
 
@@ -347,22 +342,19 @@ class Steward:
     def take_moved(self, now_ms: int) -> tuple[dict[str, int], list[str]]:
         """How many tasks began to wait on partitions led here since the last call, by queue, gossiped if news; and
         the queues of which claims have ended there."""
-        touched = self._view.bulletin.touched
-        filled: dict[bytes, int] = {}
-        freed: dict[bytes, None] = {}
-        for partition in touched:
-            vnode = self._view.vnodes[partition]
-            tally = vnode.replica.filing.tally
-            if vnode.is_leading:
-                for queue, count in tally.filled.items():
-                    filled[queue] = filled.get(queue, 0) + count
-                freed |= tally.freed
-            tally.filled, tally.freed = {}, {}
-        news = {name: count for name, count in ((queue.decode(), count) for queue, count in filled.items())
-                if not self._view.settings.is_paused(name)}
-        for name in news:
+        bulletin, vnodes = self._view.bulletin, self._view.vnodes
+        moved, freed = [*bulletin.filled.items()], [*bulletin.freed]
+        bulletin.filled.clear()
+        bulletin.freed.clear()
+        filled: dict[str, int] = {}
+        for (partition, queue), count in moved:
+            name = queue.decode()
+            if vnodes[partition].is_leading and name not in self._view.settings.paused:
+                filled[name] = filled.get(name, 0) + count
+        for name in filled:
             self.gossiping.note_filled(now_ms, name)
-        return news, [queue.decode() for queue in freed]
+        return filled, [queue.decode() for queue in dict.fromkeys(
+            queue for partition, queue in freed if vnodes[partition].is_leading)]
 
     def note_resumed(self, now_ms: int) -> None:
         """Queues may be granted from again: claims wait for that elsewhere."""
@@ -377,11 +369,7 @@ class Steward:
         """Anything at all came from a peer."""
         self._heard_ms[peer] = now_ms
         if peer not in self._heard:
-            self._is_stirred = True
-
-    def stir(self) -> None:
-        """What this node may do has changed."""
-        self._is_stirred = True
+            self._stirred[peer] = None
 
     def on_members(self, now_ms: int, came: Sequence[str], gone: Sequence[str]) -> None:
         """Forget who went; note since when the others are there."""

@@ -21,6 +21,7 @@ from skuld_py.model.messages.elections import HEAD_BYTES
 from skuld_py.node.copies.moves import Moves
 from skuld_py.node.knowledge.heads import UNKNOWN
 from skuld_py.node.leadership.status import collection
+from skuld_py.node.operations.duty import Duty
 from skuld_py.node.operations.operation import Operations
 
 TOLD_TIMES = 3
@@ -28,7 +29,7 @@ Rows = tuple[m.LeaderRow | None, m.MoveRow | None]
 """What there is to tell of a partition."""
 
 
-class Gossiping:
+class Gossiping(Duty):
     """What one node tells, and what the others have told it. ``awaited`` gives the nodes for which collection
     waits."""
 
@@ -37,7 +38,8 @@ class Gossiping:
         self._outbox = operations.outbox
         self._moving = moving
         self._awaited = awaited
-        self.next_ms = 0
+        self.along: list[Callable[[int], None]] = []
+        """Called before it tells: what may as well be done just then, so that a node at rest wakes less often."""
         self._changed = operations.view.bulletin.subscribe()
         self._told: dict[int, tuple[object, ...]] = {}
         """What was told last of each partition, without how far a move of its data has come."""
@@ -63,12 +65,14 @@ class Gossiping:
 
     def look(self, now_ms: int) -> None:
         """Tell all others: it is time."""
+        for look in self.along:
+            look(now_ms)
         view = self._view
         is_turn = now_ms >= self._next_turn_ms or len(view.vnodes) <= view.timing.gossip_partitions
         queues, heads = self._offers(view.leaderships.bits() if view.may_grant else 0, is_turn)
         view.router.note(view.me.name, queues, heads)
         partitions, spans = self._due(now_ms)
-        self.next_ms = self._next_turn_ms
+        self.due_ms = self._next_turn_ms
         rows = [self._rows(partition, view.may_grant) for partition in partitions]
         leads = tuple(lead for lead, _ in rows if lead is not None)
         moves = tuple(move for _, move in rows if move is not None)
@@ -137,7 +141,7 @@ class Gossiping:
         others: list[str] = []
         looked = 0
         for name in names:
-            if self._view.settings.is_paused(name):
+            if name in self._view.settings.paused:
                 continue
             if looked >= timing.gossip_heads or len(heads) == timing.gossip_queues:
                 others.append(name)
@@ -158,15 +162,11 @@ class Gossiping:
                  for head in self._view.vnodes[partition].replica.filing.heads(queue, None, 1)]
         return min(heads, default=UNKNOWN)
 
-    def hasten(self, now_ms: int) -> None:
-        """There is news: tell it in this turn or the next."""
-        self.next_ms = min(self.next_ms, now_ms)
-
     def note_filled(self, now_ms: int, queue: str) -> None:
         """A queue gained work here."""
         if not self._view.router.is_listed(self._view.me.name, queue):
             self._fresh[queue] = None
-            self.hasten(now_ms)
+            self.due_ms = min(self.due_ms, now_ms)
 
     # -- what others tell ----------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ def described(view: View, request: int, clocks: Agreement,
                                       leaders[vnode.partition], owners[vnode.partition], vnode.standing.cohort)
                        for vnode in view.vnodes)
     return m.Described(request, view.me.name, view.session.value, nodes, partitions, within(moves, PARTITIONS_MAX),
-                       tuple(view.settings.paused[:PAUSED_MAX]), collections)
+                       tuple(sorted(view.settings.paused)[:PAUSED_MAX]), collections)
 
 
 def within(moves: Sequence[m.MoveRow], most: int) -> tuple[m.MoveRow, ...]:

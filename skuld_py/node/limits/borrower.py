@@ -16,15 +16,13 @@ import attrs
 
 from skuld_py.model import columns
 from skuld_py.model import messages as m
-from skuld_py.model.fields import U63_MAX
 from skuld_py.model.limiting import RATE_MAX
 from skuld_py.model.setting import LIMITS, home_of
 from skuld_py.model.state import State
+from skuld_py.node.operations.duty import NEVER_MS, Duty
 from skuld_py.node.operations.operation import Operation, Operations
 from skuld_py.node.operations.outbox import Origin
 from skuld_py.partition.vnode import Vnode
-
-NEVER_MS = U63_MAX
 
 
 class Borrower(Protocol):
@@ -45,7 +43,7 @@ class Purse:
     loan: BorrowOperation | None = None
 
 
-class Loans:
+class Loans(Duty):
     """The questions of one node."""
 
     def __init__(self, operations: Operations) -> None:
@@ -55,7 +53,10 @@ class Loans:
         self._purses: dict[str, Purse] = {}
         self.dry: dict[str, int] = {}
         """Queue -> until when nothing is asked for."""
+        self.wet: dict[str, None] = {}
+        """Queues that ceased to be dry; emptied by who looks."""
         self.told: dict[str, None] = {}
+        """Those of them that did by their home's word. That word other nodes should hear at once."""
         self._watched: dict[str, str] = {}
         """Queue -> the home that wants to know when claims have ended."""
 
@@ -109,31 +110,26 @@ class Loans:
     def note_dry(self, queue: str, until_ms: int) -> None:
         """Ask for nothing before then."""
         self.dry[queue] = until_ms
-
-    def take_wet(self, now_ms: int) -> tuple[list[str], bool]:
-        """The queues that ceased to be dry since the last call, and whether any did by its home's word. That word
-        other nodes should hear at once; that time has passed they see when they next ask."""
-        told, self.told = self.told, {}
-        over = [queue for queue, until_ms in self.dry.items() if until_ms <= now_ms]
-        for queue in over:
-            del self.dry[queue]
-        return [*told, *over], bool(told)
+        self.hasten(until_ms)
 
     def moisten(self, queue: str) -> None:
         """The queue's home says that claims have ended: the queue is dry no more."""
         if self.dry.pop(queue, None) is not None:
-            self.told[queue] = None
+            self.told[queue] = self.wet[queue] = None
 
-    def deadline(self) -> int:
-        """When the next queue ceases to be dry; at once, when a home has said so and nobody has looked."""
-        return 0 if self.told else min(self.dry.values(), default=NEVER_MS)
+    def look(self, now_ms: int) -> None:
+        """See which queues are dry no more, since their time is over. Other nodes see that when they next ask."""
+        for queue in [queue for queue, until_ms in self.dry.items() if until_ms <= now_ms]:
+            del self.dry[queue]
+            self.wet[queue] = None
+        self.due_ms = min(self.dry.values(), default=NEVER_MS)
 
     # -- the home's questions ------------------------------------------------------------------
 
     def on_reckon(self, peer: str, message: m.Reckon) -> m.Reckoned | None:
         """Count the claims held here. A node that knows other limits says nothing."""
         settings, queue = self._view.settings, message.queue
-        if settings.lent(queue) is None or settings.version(LIMITS, queue) != message.version:
+        if settings.lent.get(queue) is None or settings.version(LIMITS, queue) != message.version:
             return None
         self._watched[queue] = peer
         leading = [vnode for vnode in self._view.vnodes if vnode.is_leading]
@@ -179,7 +175,7 @@ class BorrowOperation(Operation):
             self._borrowing.note_dry(self._queue, now_ms + message.retry_ms)
         is_current = message.version == self.view.settings.version(LIMITS, self._queue)
         used = self._spend(now_ms, message.count if is_current and now_ms <= message.until_ms else 0)
-        limits = self.view.settings.lent(self._queue)
+        limits = self.view.settings.lent.get(self._queue)
         if message.count and limits is not None and limits.rate:
             self.outbox.send(self._home, m.Spent(self.request, self._queue, used))
 

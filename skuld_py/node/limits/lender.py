@@ -94,7 +94,7 @@ class Lender:
 
     def _desk(self, now_ms: int, queue: str) -> Desk | None:
         """The account of a queue that is limited and at home here. A new leadership begins a new one."""
-        home, limits = self._home(queue), self._view.settings.lent(queue)
+        home, limits = self._home(queue), self._view.settings.lent.get(queue)
         since_ms = self._led_since(home) if home is not None else None
         if home is None or limits is None or since_ms is None:
             return None

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import heapq
 
-NEVER_MS = 1 << 62
+from skuld_py.node.operations.duty import NEVER_MS, Duty
+
 KEPT, EACH = 64, 4
 """Entries that count no more are dropped once there are more than ``KEPT``, and more than ``EACH`` for each
 partition."""
 
 
 class Agenda:
-    """Partitions by their moments; those of one moment by number."""
+    """Partitions by their moments; those of one moment by number. Its duty is due no later than the first."""
 
-    def __init__(self) -> None:
+    def __init__(self, duty: Duty | None = None) -> None:
+        self._duty = duty
         self.due_ms = NEVER_MS
         """When the first partition is due; looked at in every turn."""
         self._dues: dict[int, int] = {}
@@ -29,6 +31,8 @@ class Agenda:
             self._dues[partition] = due_ms
             heapq.heappush(self._heap, (due_ms, partition))
             self.due_ms = min(self.due_ms, due_ms)
+            if self._duty is not None:
+                self._duty.hasten(due_ms)
             if len(self._heap) > KEPT + EACH * len(self._dues):
                 self._heap = sorted((due_ms, partition) for partition, due_ms in self._dues.items())
 

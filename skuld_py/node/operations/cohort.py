@@ -23,7 +23,7 @@ class Ballot:
     vnode: Vnode
     epoch: int
     cohort: tuple[str, ...]
-    message: m.Message
+    message: m.Grant | m.Amend
     grant: Grant | None = None
     acked: dict[str, None] = attrs.field(factory=dict)
     waiting: dict[str, None] = attrs.field(factory=dict)
@@ -34,7 +34,7 @@ class Ballot:
     @property
     def is_led(self) -> bool:
         """Whether the vnode still leads the epoch of this ballot."""
-        return self.vnode.is_leading and self.vnode.epoch == self.epoch
+        return self.vnode.leads(self.epoch)
 
     def has_majority(self, index: int = -1) -> bool:
         """Whether a majority has recorded it (or the claim at ``index``)."""
@@ -48,7 +48,7 @@ class Ballot:
 
     def is_settled(self) -> bool:
         """Whether waiting longer cannot help."""
-        if not self.is_led or not self.waiting:
+        if not self.waiting or not self.is_led:
             return True
         return self.has_majority() and all(self.has_majority(index) for index in self.against)
 
@@ -60,10 +60,10 @@ class CohortOperation(Operation):
         super().__init__(operations, origin, now_ms, operations.view.timing.grant_ms)
         self.ballots: dict[int, Ballot] = {}
 
-    def open_ballot(self, vnode: Vnode, message: m.Message, grant: Grant | None = None) -> None:
+    def open_ballot(self, vnode: Vnode, message: m.Grant | m.Amend, grant: Grant | None = None) -> None:
         """Send to the cohort; the leader's own record counts as the first."""
         cohort = vnode.election.cohort
-        ballot = Ballot(vnode, vnode.epoch, cohort, message, grant, {self.view.me.name: None})
+        ballot = Ballot(vnode, message.epoch, cohort, message, grant, {self.view.me.name: None})
         self.ballots[vnode.partition] = ballot
         vnode.open_grants += grant is not None
         for name in cohort:

@@ -39,7 +39,8 @@ class Operations:
         self.open.pop(operation.request, None)
         for leave in operation.at_end:
             leave()
-        self.timers.forget()
+        if self.timers.heap:
+            self.timers.forget()
 
     def hear(self, now_ms: int, peer: str, message: Message) -> None:
         """Hand an answer to the operation that waits for it, if one does."""

@@ -6,7 +6,7 @@ A node is its own peer: messages to itself take the same road, without the wire,
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import attrs
 
@@ -24,10 +24,12 @@ class Origin:
 
 
 class Outbox:
-    """That of one node."""
+    """That of one node. ``drain``, at a time, handles what the node has sent to itself, and all that this leads
+    to."""
 
-    def __init__(self, me: str) -> None:
+    def __init__(self, me: str, drain: Callable[[int], None]) -> None:
         self._me = me
+        self.drain = drain
         self.to_self: deque[Message] = deque()
         self.effects: list[Effect] = []
         """What is to leave with this step."""

@@ -14,7 +14,7 @@ import heapq
 from collections.abc import Mapping
 from typing import Protocol
 
-from skuld_py.node.operations.agenda import NEVER_MS
+from skuld_py.node.operations.duty import NEVER_MS, Duty
 
 KEPT, EACH = 256, 4
 """Timers of ended operations are dropped once there are more than ``KEPT``, and more than ``EACH`` for each open
@@ -30,36 +30,36 @@ class Timed(Protocol):
         """A moment that was set has come."""
 
 
-class Timers:
+class Timers(Duty):
     """Moments and numbers of operations; ``operations`` are those in flight."""
 
     def __init__(self, operations: Mapping[int, Timed]) -> None:
         self._operations = operations
-        self._heap: list[tuple[int, int]] = []
+        self.heap: list[tuple[int, int]] = []
         self.due_ms = NEVER_MS
         """When the first is due. Timers ring at the end of each turn: while one is overdue, turns are behind."""
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self.heap)
 
     def set(self, at_ms: int, operation: Timed) -> None:
         """Call ``on_timer`` then, unless it has ended by then."""
-        heapq.heappush(self._heap, (at_ms, operation.request))
-        self.due_ms = self._heap[0][0]
+        heapq.heappush(self.heap, (at_ms, operation.request))
+        self.due_ms = self.heap[0][0]
 
-    def ring(self, now_ms: int) -> None:
+    def look(self, now_ms: int) -> None:
         """Call those that are due."""
-        while self._heap and self._heap[0][0] <= now_ms:
-            operation = self._operations.get(heapq.heappop(self._heap)[1])
+        while self.heap and self.heap[0][0] <= now_ms:
+            operation = self._operations.get(heapq.heappop(self.heap)[1])
             if operation is not None:
                 operation.on_timer(now_ms)
         self.forget()
 
     def forget(self) -> None:
         """Some operations have ended."""
-        heap, operations = self._heap, self._operations
+        heap, operations = self.heap, self._operations
         while heap and heap[0][1] not in operations:
             heapq.heappop(heap)
         if len(heap) > KEPT + EACH * len(operations):
-            heap = self._heap = sorted({timer for timer in heap if timer[1] in operations})
+            heap = self.heap = sorted({timer for timer in heap if timer[1] in operations})
         self.due_ms = heap[0][0] if heap else NEVER_MS

@@ -27,6 +27,7 @@ import attrs
 
 from skuld_py.model import ids
 from skuld_py.model import messages as m
+from skuld_py.node.operations.duty import NEVER_MS, Duty
 from skuld_py.node.operations.operation import Operations
 from skuld_py.node.reads.counts import summed
 from skuld_py.node.reads.listing import SCAN_ROWS, Lister
@@ -51,8 +52,10 @@ class Waiting:
     matter: Question
 
 
-class Pages:
+class Pages(Duty):
     """Questions that wait, the oldest first; ``owned`` gives the partitions that the node can speak for."""
+
+    due_ms = NEVER_MS
 
     def __init__(self, operations: Operations, owned: Callable[[], Sequence[Vnode]]) -> None:
         self._view = operations.view
@@ -60,6 +63,7 @@ class Pages:
         self._owned = owned
         self.waiting: dict[tuple[str, int], Waiting] = {}
         """By asker and number of the question."""
+        self.news = self.waiting,
 
     def put(self, now_ms: int, peer: str, question: Question) -> None:
         """A peer asks, perhaps again, or for something else by the same number."""
@@ -73,7 +77,8 @@ class Pages:
     def look(self, now_ms: int) -> None:
         """Answer the oldest question, and others as far as the turn's budget goes."""
         given_up_ms = now_ms - self._view.timing.request_ms
-        self.waiting = {key: each for key, each in self.waiting.items() if each.since_ms > given_up_ms}
+        for key in [key for key, each in self.waiting.items() if each.since_ms <= given_up_ms]:
+            del self.waiting[key]
         spent = 0
         while self.waiting and spent < SCAN_ROWS:
             spent += EACH_ROWS + self._answer(now_ms, next(iter(self.waiting.values())).matter)

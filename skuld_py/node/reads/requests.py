@@ -22,6 +22,7 @@ from skuld_py.node.operations.requests import Asked, Served
 from skuld_py.node.reads.counts import CountOperation, summed
 from skuld_py.node.reads.ends import AwaitOperation, ReadLogOperation
 from skuld_py.node.reads.get import GetOperation
+from skuld_py.node.reads.interests import Interests
 from skuld_py.node.reads.pages import Pages
 from skuld_py.node.reads.survey import ListOperation
 from skuld_py.partition.data.rows import read_cut, read_ends
@@ -37,6 +38,7 @@ class ReadRequests:
         self._admission = admission
         self._ownership = Ownership(operations.view)
         self.pages = Pages(operations, self._ownership.owned)
+        self.interests = Interests(operations.outbox, [vnode.replica for vnode in operations.view.vnodes])
         self._waits = Places()
         """The places of waits for ends and logs."""
         self._listings = Places()
@@ -110,7 +112,7 @@ class ReadRequests:
             unkept = self._ownership.without(b"", gone)
             self._outbox.send(peer, m.Kept(message.request, b"", unkept, (), b"".join(gone)))
         if message.watcher:
-            self._view.interests.add(now_ms, (peer, message.watcher), task_ids)
+            self.interests.add(now_ms, (peer, message.watcher), task_ids)
         return m.Got(message.request, tuple(row for row, _ in rows), *self._ownership.standings(message.eras),
                      columns.pack([header for _, header in rows]))
 

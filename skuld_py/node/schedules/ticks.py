@@ -36,12 +36,12 @@ from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import encode_body
 from skuld_py.model.schedule import Almanac, Schedule, Search, home_of, tick_after
+from skuld_py.node.operations.duty import NEVER_MS, Duty
 from skuld_py.node.operations.operation import Operations
 from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.quorum import eras_of
 from skuld_py.node.writes.write import Named, WriteOperation
 from skuld_py.partition.leadership.quorum import majority
-from skuld_py.partition.vnode import Vnode
 
 SIGHT_MS = 31 * 24 * 3_600_000
 """How far back ticks are made up for, and how far ahead they are known."""
@@ -138,7 +138,7 @@ def _cost(schedule: Schedule) -> int:
     return 1 + len(schedule.cron) // LINE_CHARS
 
 
-class Ticks:
+class Ticks(Duty):
     """The schedules of one node."""
 
     def __init__(self, operations: Operations, almanac: Almanac) -> None:
@@ -152,15 +152,17 @@ class Ticks:
         self._fresh: deque[str] = deque()
         self._led: dict[int, int] = {}
         """Epoch of each partition led."""
-        self._here: list[Vnode] = []
-        """Those partitions, as the node gave them: the same list until one changes."""
+        bulletin = operations.view.bulletin
+        self._rescheduled = bulletin.rescheduled
+        self._changed = bulletin.subscribe()
+        self._rights = bulletin.subscribe_to_rights()
+        self._is_led_anew = True
+        """Whether other partitions may be led than were looked at."""
+        self.news = self._rescheduled, self._changed, self._rights
         self._under_way = 0
         self._next_look_ms = 0
-        self.is_busy = True
-        """Whether there are schedules, or something is left to do for one that is gone."""
         self._left = 0
         """What work may be done yet in this turn."""
-        self._rested_ms = 0
         self._checks = Allowance()
 
     def check(self, schedule: Schedule, now_ms: int) -> None:
@@ -174,26 +176,29 @@ class Ticks:
         if self._almanac(schedule.cron, "", now_ms, now_ms + EVER_MS) is None:
             raise Refused("bad_cron", f"cron: {schedule.cron!r} is never due; see whether there is such a day")
 
-    def deadline(self) -> int | None:
-        """When the next tick is due, or is to be tried again."""
-        if self._fresh or self._searches:
-            return self._rested_ms
-        return max(self._dues[0][0], self._rested_ms) if self._dues else None
+    def _plan_look(self) -> None:
+        """Be due with the next tick, or when one is to be tried again; and soon, when leaderships changed."""
+        has_work = bool(self._fresh or self._searches)
+        self.due_ms = 0 if has_work else self._dues[0][0] if self._dues else NEVER_MS
+        if self._is_led_anew and self._view.settings.schedules:
+            self.hasten(self._next_look_ms)
 
     def forget(self) -> None:
         """The clock has fallen back: begin as one that comes to lead."""
-        self._plans, self._dues, self._led, self._here, self._next_look_ms = {}, [], {}, [], 0
+        self._plans, self._dues, self._led, self._next_look_ms = {}, [], {}, 0
+        self._is_led_anew = True
         self._searches.clear()
-        self._rested_ms = 0
+        self.rests_until_ms = self.due_ms = 0
 
     def look(self, now_ms: int) -> None:
         """Enqueue what is due."""
-        settings = self._view.settings
-        self._fresh += settings.take_rescheduled()
-        self.is_busy = bool(settings.schedules or self._fresh or self._dues or self._searches)
-        if not self.is_busy or now_ms < self._rested_ms:
-            return
-        if now_ms >= self._next_look_ms:
+        self._fresh += self._rescheduled
+        self._rescheduled.clear()
+        if self._changed or self._rights:
+            self._is_led_anew = True
+            self._changed.clear()
+            self._rights.clear()
+        if self._is_led_anew and self._view.settings.schedules and now_ms >= self._next_look_ms:
             self._next_look_ms = now_ms + LOOK_MS
             self._note_led()
         for _ in range(min(FRESH_AT_ONCE, len(self._fresh))):
@@ -205,17 +210,15 @@ class Ticks:
         self._left += KEPT_BACK
         while self._left > 0 and self._searches:
             self._serve_search(now_ms)
-        self._rested_ms = now_ms + BACKLOG_MS if is_cut or self._left <= 0 else 0
+        self.rests_until_ms = now_ms + BACKLOG_MS if is_cut or self._left <= 0 else 0
+        self._plan_look()
 
     # -- which ones ----------------------------------------------------------------------------
 
     def _note_led(self) -> None:
         """Forget the plans of what is not led any more; take over those of what is newly led."""
-        here = self._view.led()
-        if here is self._here:
-            return
-        self._here = here
-        led = {vnode.partition: vnode.epoch for vnode in here}
+        self._is_led_anew = False
+        led = {vnode.partition: vnode.epoch for vnode in self._view.led()}
         kept = {partition for partition, epoch in led.items() if self._led.get(partition) == epoch}
         self._led = led
         partitions = self._view.parameters.partitions

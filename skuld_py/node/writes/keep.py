@@ -16,7 +16,7 @@ from skuld_py.node.knowledge.floor import FUTURE_MS_MAX, Floor
 from skuld_py.node.knowledge.view import View
 from skuld_py.node.operations.ownership import Ownership
 from skuld_py.node.operations.requests import Served
-from skuld_py.partition.copies.garbage import shut, unknown_below
+from skuld_py.partition.copies.garbage import shut
 from skuld_py.partition.data.facts import Mark
 from skuld_py.partition.data.rows import merge_rows
 
@@ -39,13 +39,14 @@ class Keeper:
         unkept, cohorts = self._ownership.standings(message.eras)
         for batch in message.batches:
             task_ids, payloads = ids.split(batch.ids), batch.payloads.unpack("payloads")
-            groups = self._ownership.group(batch.ids)
+            groups = ids.group(batch.ids, self._view.parameters.partitions)
             if len(groups) != 1:
                 raise Malformed("Replicate.ids", "a batch holds tasks of one partition")
             vnode = self._view.vnodes[min(groups)]
             newest_ms = now_ms + 2 * self._view.parameters.skew_ms + FUTURE_MS_MAX
             self._floor.ms = max(self._floor.ms, min(newest_ms, ids.time_of(max(task_ids))))
-            late = unknown_below(vnode.replica, task_ids)
+            closed = vnode.replica.watermark.closed_to(task_ids)
+            late = vnode.replica.lacking(closed) if closed else []
             if late:
                 old += late
                 rows = [row for row in zip(task_ids, payloads, strict=True) if row[0] not in late]

@@ -114,12 +114,6 @@ def shut(replica: Replica, task_ids: Sequence[bytes]) -> dict[bytes, History | N
     return found
 
 
-def unknown_below(replica: Replica, task_ids: Sequence[bytes]) -> list[bytes]:
-    """The tasks among these that are too old to be added by a client, and not here."""
-    old = replica.watermark.closed_to(task_ids)
-    return old and [task_id for task_id, body in zip(old, replica.bodies(old), strict=True) if body is None]
-
-
 def collect(replica: Replica, task_ids: Sequence[bytes]) -> None:
     """Delete all that is held of these tasks, index entries included."""
     count = 0

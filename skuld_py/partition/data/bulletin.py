@@ -1,11 +1,19 @@
-"""What the partitions of a node tell it, so that it need not look at all of them to find the few that matter.
+"""What the partitions and the settings of a node tell it, so that it need not look at all of them to find the few
+that matter.
 
-* ``touched``: something was filed, so counts are to be staged and times to be noted when the turn ends;
-* ``stirred``: tasks began to wait for others, or one that others wait for has ended. Such a one is touched, too;
+* ``touched``: something was filed, so counts are to be staged when the turn ends;
+* ``timed``: a lease, a pause or a task's life ends sooner than any of its partition did before;
+* ``filled`` and ``freed``: tasks began to wait to be claimed, and claims have ended, by partition and queue;
+* ``stirred``: tasks began to wait for others, or one that others wait for has ended;
 * changes: who leads, who votes, what was promised, whether a memory is in doubt. Each subscriber has a dict of
   its own, which it empties when it has looked;
 * ``stock``: of each queue, in which partitions tasks wait;
 * ``curious``: peers told of a leader that the document has not shown, so it is to be read;
+* ``resumed``: queues of which claims may be granted again, or within other limits; ``rewidened``: queues whose
+  keys may have another number of claims; ``rescheduled``: schedules that came, went or changed. The settings say
+  so;
+* rights: whether the registry answers, and whether this node may grant. Each subscriber has a dict of its own here
+  too. The node says so;
 * ``on_doubt``: a partition has found out while it ran that its memory is not to be trusted. For the shell's log.
 
 Invariant: code that changes one of these says so here, in the same step. Saying it needlessly costs a look; a
@@ -21,6 +29,8 @@ from sortedcontainers import SortedDict
 
 Marks = dict[int, None]
 """Partitions, in the order in which they were marked first."""
+Names = dict[str, None]
+"""Queues or schedules, in the order in which something was said of them first."""
 OnDoubt = Callable[[int, str], None]
 """Gets the partition, and why."""
 
@@ -69,24 +79,44 @@ class Stock:
 
 @attrs.define
 class Bulletin:
-    """One for all partitions of a node."""
+    """One for all partitions of a node. What is not a subscriber's own is taken off by the one duty that it is
+    for."""
 
     touched: Marks = attrs.field(factory=dict)
+    timed: Marks = attrs.field(factory=dict)
+    filled: dict[tuple[int, bytes], int] = attrs.field(factory=dict)
+    """How many tasks."""
+    freed: dict[tuple[int, bytes], None] = attrs.field(factory=dict)
     stirred: Marks = attrs.field(factory=dict)
     stock: Stock = attrs.field(factory=Stock)
     curious: Marks = attrs.field(factory=dict)
+    resumed: Names = attrs.field(factory=dict)
+    rewidened: Names = attrs.field(factory=dict)
+    rescheduled: Names = attrs.field(factory=dict)
     on_doubt: OnDoubt = attrs.field(default=lambda partition, reason: None)
     _readers: list[Marks] = attrs.field(factory=list)
+    _rights: list[Names] = attrs.field(factory=list)
 
     def stir(self, partition: int) -> None:
         """Tasks began to wait for others, or one that others wait for has ended."""
-        self.touched[partition] = self.stirred[partition] = None
+        self.stirred[partition] = None
 
     def subscribe(self) -> Marks:
         """A dict that gets each partition that changes from now on."""
         marks: Marks = {}
         self._readers.append(marks)
         return marks
+
+    def subscribe_to_rights(self) -> Names:
+        """A dict that is not empty once the node's rights have changed from now on."""
+        names: Names = {}
+        self._rights.append(names)
+        return names
+
+    def change_rights(self) -> None:
+        """What the node may do is another."""
+        for names in self._rights:
+            names["rights"] = None
 
     def change(self, partition: int) -> None:
         """Something of a partition changed that its node acts by."""

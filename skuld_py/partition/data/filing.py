@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from itertools import repeat
 from operator import add
 
@@ -31,7 +30,7 @@ import attrs
 
 from skuld_py.crdt import Min
 from skuld_py.model import columns
-from skuld_py.model.body import Body, Header, split_body
+from skuld_py.model.body import Body, split_body
 from skuld_py.model.history import CLAIM, EMPTY_HISTORY, HISTORY_HEAD, History, decode_history
 from skuld_py.model.ids import ID_BYTES, is_laned
 from skuld_py.model.notes import MET, SUB, End, lets_go, met_seq, split_met
@@ -52,13 +51,6 @@ _PENDING = (State.BLOCKED, State.SCHEDULED, State.WAITING)
 _ONE_CLAIM = HISTORY_HEAD.size + CLAIM.size
 
 
-@lru_cache(maxsize=1_024)
-def _place_of(header: bytes) -> tuple[int, bytes]:
-    """The flags of the preludes of a header's tasks, and where they wait. Tasks share few headers: kept."""
-    parsed = Header.decode(header)
-    return parsed.prelude, tables.place_of(parsed)
-
-
 class Filing(Turns):
     """The indexes of one partition, and its tally."""
 
@@ -67,7 +59,8 @@ class Filing(Turns):
         self._store = store
         self._prefix = prefix
         self._skew_ms = skew_ms
-        self._stock = bulletin.stock
+        self._bulletin = bulletin
+        self._partition = int.from_bytes(prefix, "big")
         self.tally = Tally(store, prefix, bulletin)
         self.lanes = Lanes(store, prefix, widths)
         self._resettled = b"" if self.lanes.has_old else None
@@ -99,7 +92,7 @@ class Filing(Turns):
         start = base if after is None else self._prefix + after + b"\0"
         rows = self._store.scan("ready", start, tables.end_of(base), limit)
         if not rows and after is None:
-            self._stock.discard(base[2:-1], int.from_bytes(self._prefix, "big"))
+            self._bulletin.stock.discard(base[2:-1], self._partition)
         return [key[2:] for key, _ in rows], [mark for _, mark in rows]
 
     def move_to_lease(self, now_ms: int, deadline_ms: int, ids: Sequence[bytes], places: Sequence[bytes]) -> None:
@@ -117,8 +110,7 @@ class Filing(Turns):
         held = repeat(BODY_PLAIN + places[0]) if len(counts) == 1 else map(BODY_PLAIN.__add__, places)
         self._store.put_many("lease", list(zip(columns.wrap(ids, at), held, strict=False)))
         for place, count in counts.items():
-            self.tally.add(tables.queue_of(place), State.CLAIMED, count)
-            self.tally.add(tables.queue_of(place), State.WAITING, -count)
+            self.tally.move(tables.queue_of(place), State.WAITING, State.CLAIMED, count)
         self._note("lease", deadline_ms)
 
     def _ready_keys(self, ids: Sequence[bytes], places: Sequence[bytes]) -> list[bytes]:
@@ -288,7 +280,7 @@ class Filing(Turns):
         places: list[bytes] = []
         for key, body in bodies.items():
             raw, rest = split_body(body)
-            prelude, place = _place_of(raw)
+            prelude, place = tables.place_of_header(raw)
             deps = only_deps(prelude, (rest,)) if seq == _ONLY_ONE_DONE and key not in histories else []
             if deps:
                 simple.append((deps[0], key[2:]))
@@ -316,6 +308,10 @@ class Filing(Turns):
 
     # -- time ----------------------------------------------------------------------------------
 
+    def dues(self) -> tuple[int | None, int | None]:
+        """When something lapses next, and when a task expires."""
+        return self.next_lapse_ms, self._next_ms["expiry"]
+
     @property
     def next_lapse_ms(self) -> int | None:
         """When the next claim lapses, or the next task becomes claimable; 0 while there are lanes to settle."""
@@ -325,11 +321,6 @@ class Filing(Turns):
         if lease_ms is None or time_ms is None:
             return time_ms if lease_ms is None else lease_ms
         return min(lease_ms, time_ms)
-
-    @property
-    def next_expiry_ms(self) -> int | None:
-        """When the next task expires."""
-        return self._next_ms["expiry"]
 
     def sweep(self, now_ms: int, limit: int) -> bool:
         """File anew what claims have lapsed and what pauses are over; says whether there was any."""
@@ -378,7 +369,8 @@ class Filing(Turns):
 
     def expired(self, now_ms: int, limit: int) -> list[bytes]:
         """Tasks that nobody claims and whose time is over; their leader says that they are dead."""
-        if self.next_expiry_ms is None or self.next_expiry_ms > now_ms:
+        expiry_ms = self._next_ms["expiry"]
+        if expiry_ms is None or expiry_ms > now_ms:
             return []
         stop = self._prefix + (now_ms + 1).to_bytes(8, "big")
         rows = self._store.scan("expiry", self._prefix, stop, limit)
@@ -406,14 +398,16 @@ class Filing(Turns):
 
     def _note(self, table: str, time_ms: int) -> None:
         known_ms = self._next_ms[table]
-        self._next_ms[table] = time_ms if known_ms is None else min(time_ms, known_ms)
+        if known_ms is None or time_ms < known_ms:
+            self._next_ms[table] = time_ms
+            self._bulletin.timed[self._partition] = None
 
     def _take_stock(self) -> None:
         """Say of which queues tasks wait here: a seek for each of them."""
         start, stop = self._prefix, tables.end_of(self._prefix)
         while rows := self._store.scan("ready", start, stop, 1):
             queue = rows[0][0][2:].partition(b"\0")[0]
-            self._stock.add(queue, int.from_bytes(self._prefix, "big"))
+            self._bulletin.stock.add(queue, self._partition)
             start = self._prefix + queue + b"\1"
 
     def _first(self, table: str) -> int | None:

@@ -113,7 +113,7 @@ class Replica:
         if fresh and histories:
             fresh = [task_id for task_id in ids if self.prefix + task_id not in histories]
         if fresh:
-            self.filing.await_claim(tables.place_of(Header.decode(header)), fresh)
+            self.filing.await_claim(tables.place_of_header(header)[1], fresh)
         elif not histories and self._await_one_each(header, ids, rows):
             return
         if len(fresh) < len(rows):
@@ -141,6 +141,10 @@ class Replica:
     def histories(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
         """Stored history records by key (prefix + id)."""
         return self._existing("history", columns.wrap(ids, self.prefix))
+
+    def lacking(self, ids: Sequence[bytes]) -> list[bytes]:
+        """The tasks among these that are not here."""
+        return [task_id for task_id, body in zip(ids, self.bodies(ids), strict=True) if body is None]
 
     def bodies(self, ids: Sequence[bytes]) -> list[bytes | None]:
         """Body records, in the order asked."""

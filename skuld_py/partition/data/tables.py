@@ -13,6 +13,7 @@ moment: the next claim to lapse, pause to end, task to expire is the first key, 
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from operator import itemgetter
 
 from skuld_py.model.body import PRIORITY_MAX, Body, Header
@@ -42,6 +43,13 @@ def end_of(prefix: bytes) -> bytes:
 def place_of(header: Header) -> bytes:
     """Where tasks of a header wait: queue, 0, inverted priority; sorts higher priority first."""
     return header.queue.encode() + b"\0" + (PRIORITY_MAX - header.priority).to_bytes(PRIORITY_BYTES, "big")
+
+
+@lru_cache(maxsize=1_024)
+def place_of_header(header: bytes) -> tuple[int, bytes]:
+    """The flags of the preludes of a header's tasks, and where they wait. Tasks share few headers: kept."""
+    parsed = Header.decode(header)
+    return parsed.prelude, place_of(parsed)
 
 
 def ready_keys(prefix: bytes, task_id: bytes, body: Body) -> list[bytes]:

@@ -34,10 +34,6 @@ class Tally:
         self._partition = int.from_bytes(prefix, "big")
         self._bulletin = bulletin
         self._changes: dict[bytes, list[int]] = {}
-        self.filled: dict[bytes, int] = {}
-        """How many tasks began to wait, by queue, since the owner last cleared this."""
-        self.freed: dict[bytes, None] = {}
-        """Queues that have a claimed task less, since the owner last cleared this."""
 
     def touch(self) -> None:
         """Let the partition be looked at when the batch ends."""
@@ -51,10 +47,16 @@ class Tally:
             self.touch()
         row[state] += change
         if state == State.WAITING and change > 0:
-            self.filled[queue] = self.filled.get(queue, 0) + change
-            self._bulletin.stock.add(queue, self._partition)
+            bulletin, place = self._bulletin, (self._partition, queue)
+            bulletin.filled[place] = bulletin.filled.get(place, 0) + change
+            bulletin.stock.add(queue, self._partition)
         elif state == State.CLAIMED and change < 0:
-            self.freed[queue] = None
+            self._bulletin.freed[self._partition, queue] = None
+
+    def move(self, queue: bytes, old: int, new: int, count: int) -> None:
+        """Tasks that were in one state are in another."""
+        self.add(queue, new, count)
+        self.add(queue, old, -count)
 
     def settle(self) -> None:
         """Stage the changed counts."""

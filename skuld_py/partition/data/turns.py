@@ -14,6 +14,7 @@ from skuld_py.model.ids import is_laned
 from skuld_py.model.state import State, due_of
 from skuld_py.model.store import Store
 from skuld_py.partition.data import tables
+from skuld_py.partition.data.bulletin import Bulletin
 from skuld_py.partition.data.lanes import OPEN, Lanes
 from skuld_py.partition.data.tally import Tally
 from skuld_py.partition.data.waiting import Waiting
@@ -28,6 +29,8 @@ class Turns:
     lanes: Lanes
     waiting: Waiting
     _resettled: bytes | None
+    _bulletin: Bulletin
+    _partition: int
     """The last lane that was settled since a width, or the form of lanes, changed; None when all are."""
 
     def _enter(self, state: State, task_id: bytes, history: History, body: Body) -> None:
@@ -44,7 +47,7 @@ class Turns:
         that there are already."""
         self.lanes.widths[queue.encode()] = width
         self._resettled = b""
-        self.tally.touch()
+        self._bulletin.timed[self._partition] = None
 
     def is_behind(self, task_id: bytes) -> bool:
         """Whether a task waits for others of its key to be done."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain, product
 
 from skuld_py.model import messages as m
+from skuld_py.model.history import RELEASED
 from skuld_py.model.history import History as TaskHistory
 from skuld_py.model.ids import split
 from skuld_py.simulation.checkers.evidence import (
@@ -79,15 +80,18 @@ def _is_conflict(operation: Operation) -> bool:
 
 def refusals_have_no_effect(evidence: Evidence) -> Finding:
     """[A2] What was refused is nowhere, unless an equal write was not; what was revived and claimed since, and is
-    not done, is not said to be no dead task; what nobody made is not cancelled; and no operation stays open."""
+    not done, is not said to be no dead task; what nobody made is not cancelled; and no operation stays open.
+
+    Claims of which no client was told are released by nodes, too: so their release is nobody's effect."""
     operations = evidence.history.operations
+    told = {(told.task, told.token): None for told in evidence.told}
     allowed = {effect for operation in operations if not operation.is_refused
                for effect in effects_of(operation)}
     refused = {effect: operation for operation in operations for effect in effects_of(operation)
                if effect not in allowed}
 
     def broken() -> Iterator[str]:
-        for where, effect in _effects_seen(evidence):
+        for where, effect in _effects_seen(evidence, told):
             if effect in refused:
                 yield f"{where} shows what was refused: {refused[effect]}"
         yield from done_though_refused(evidence)
@@ -102,7 +106,7 @@ def refusals_have_no_effect(evidence: Evidence) -> Finding:
     return judge("A2 what is refused has no effect", fails, broken())
 
 
-def _effects_seen(evidence: Evidence) -> Iterator[tuple[Where, Effect]]:
+def _effects_seen(evidence: Evidence, told: Mapping[tuple[bytes, int], None]) -> Iterator[tuple[Where, Effect]]:
     for where, task_id, body in bodies_seen(evidence):
         yield where, (task_id, body)
     for where, entry in entries_seen(evidence):
@@ -113,7 +117,7 @@ def _effects_seen(evidence: Evidence) -> Iterator[tuple[Where, Effect]]:
         if history.cancelled.value is not None:
             yield where, (task_id, "cancelled")
         yield from ((where, (task_id, (token, claim.kind))) for token, claim in history.claims.entries.items()
-                    if claim.kind)
+                    if claim.kind and (claim.kind != RELEASED or (task_id, token) in told))
 
 
 def _made_up(evidence: Evidence) -> Iterator[tuple[Operation, bytes]]:

@@ -43,6 +43,7 @@ from skuld_py.simulation.checkers import indexes, interface
 from skuld_py.simulation.history import Status
 
 BUSY = m.Failed(0, "busy", "no", True)
+FORGED = m.Failed(0, "unknown_claim", "no", True)
 PREFIX = tables.prefix_of(0)
 PLACE = tables.place_of(Header("q"))
 READY = PREFIX + PLACE + TASK
@@ -185,6 +186,9 @@ CASES: Cases = {
                 request, FAILED, -1, TASK, pack_u64([TOKEN])), BUSY), "n1"),
             "a release is there": (lambda: ended(RELEASED).tell(lambda request: m.Renew(
                 request, 0, TASK, pack_u64([TOKEN])), BUSY), "n1"),
+            "a release by who was never granted the claim is there": (
+                lambda: ended(RELEASED).claim().tell(lambda request: m.Conclude(
+                    request, RELEASED, 0, TASK, pack_u64([TOKEN])), FORGED), "n1"),
             "open too long": (lambda: Story().know(patience_ms=500, end_ms=1_600).ask(99), "c#99"),
             "answered too late": (
                 lambda: Story().know(patience_ms=500).tell(m.Describe, UNSURE, 10, 1_511, "late"), "late#1"),
@@ -210,7 +214,9 @@ CASES: Cases = {
         .store("history", KEY, record(TOKEN))
         .tell(lambda request: m.Claim(request, "q", 1, 50, 1_000, "w"), UNSURE, 10, 2_500)
         .enqueue(None).enqueue(REFUSED).call(Status.INFO, last=2)
-        .claim(end_ms=60).renew(TOKEN, 99, 15).renew(TOKEN, 0, 20).conclude(TOKEN, 0, 20)),
+        .claim(end_ms=60).renew(TOKEN, 99, 15).renew(TOKEN, 0, 20).conclude(TOKEN, 0, 20)
+        .tell(lambda request: m.Conclude(request, RELEASED, 0, TASK, pack_u64([TOKEN + 1])), FORGED)
+        .store("history", KEY, record(TOKEN + 1, flags=RELEASED))),
     interface.reads_show_what_was_done: (
         {
             "no task": (lambda: Story().enqueue().read(20, is_there=False), "c2#2"),

@@ -8,7 +8,8 @@ taken for missing there is another look, at what all servers have agreed on.
 
 With a loss of the session all that was wished is void, and so is what the process asks for until it is connected
 again. What it asks for later in ignorance of the loss, since it was told while a turn was under way, is carried
-out in the new session: the real shell cannot tell it apart.
+out in the new session: the real shell cannot tell it apart. Nor can the process tell such an answer apart from one
+to what it has asked since.
 """
 
 from __future__ import annotations
@@ -89,8 +90,10 @@ class Coordination(Documents):
     def _want(self, connection: Connection, wanted: Wanted) -> None:
         effect, wishes = wanted.effect, connection.wishes
         self.counts["wish of a lost session carried out"] += wanted.is_stale
-        earlier = wishes.outstanding.get(type(effect))
-        if earlier is not None and not (wanted.is_stale or earlier.is_stale):
+        earlier, kind = wishes.outstanding.get(type(effect)), type(effect)
+        is_mistaken = earlier is not None and wishes.mistaken.pop(kind, kind) is None
+        self.counts["answer to a lost session's wish taken for another's"] += is_mistaken
+        if earlier is not None and not (wanted.is_stale or earlier.is_stale or is_mistaken):
             self.log.reference.blame(f"{connection.member.name} asks for a second {type(effect).__name__}")
         if type(effect) is c.Append and not (wishes.has_stood or wanted.is_stale):
             self.log.reference.blame(f"{connection.member.name} appends without a pulse")

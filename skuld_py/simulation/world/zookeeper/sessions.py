@@ -335,6 +335,8 @@ class Service:
         if self._is_reachable(connection):
             if wanted is not None:
                 del connection.wishes.outstanding[type(wanted.effect)]
+                if wanted.is_stale:
+                    connection.wishes.mistaken[type(wanted.effect)] = None
             connection.deliver(event)
         elif otherwise is not None:
             self._fail_later(connection, otherwise, wanted)

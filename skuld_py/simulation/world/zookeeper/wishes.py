@@ -46,6 +46,9 @@ class Wishes:
     armed: dict[str, None] = attrs.field(factory=dict)
     """Ids whose pulse has been looked for, and whose end the server would tell."""
     outstanding: dict[type, Wanted] = attrs.field(factory=dict)
+    mistaken: dict[type, None] = attrs.field(factory=dict)
+    """Kinds of requests of which one of a lost session was answered: the process may take that for the answer to
+    what it asked in this session, and ask on."""
 
     def holds(self, wanted: Wanted) -> bool:
         """Whether a request still waits for its answer."""
@@ -57,3 +60,4 @@ class Wishes:
         self.is_told = self.has_stood = False
         self.armed.clear()
         self.outstanding.clear()
+        self.mistaken.clear()

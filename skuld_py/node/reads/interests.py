@@ -11,9 +11,11 @@ Without any word a change costs one look at an empty dict (``merkle.Watch``).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from skuld_py.model.messages import Message, Stirred
+from skuld_py.model.messages import Stirred
+from skuld_py.node.operations.duty import NEVER_MS, Duty
+from skuld_py.node.operations.outbox import Outbox
 from skuld_py.partition.data.replica import Replica
 
 TASKS_MAX = 10_000
@@ -24,12 +26,16 @@ Watcher = tuple[str, int]
 """A peer, and the number of its operation."""
 
 
-class Interests:
+class Interests(Duty):
     """The word left at one node, by task. Its replicas put tasks that changed into ``stirred``."""
 
-    def __init__(self, replicas: Iterable[Replica] = ()) -> None:
+    due_ms = NEVER_MS
+
+    def __init__(self, outbox: Outbox, replicas: Iterable[Replica] = ()) -> None:
+        self._outbox = outbox
         self.watchers: dict[bytes, dict[Watcher, int]] = {}
         self.stirred: dict[bytes, None] = {}
+        self.news = self.stirred,
         self._ends: deque[tuple[int, bytes, Watcher]] = deque()
         for replica in replicas:
             replica.watch.watched, replica.watch.stirred = self.watchers, self.stirred
@@ -42,12 +48,12 @@ class Interests:
                 self.watchers.setdefault(task_id, {})[watcher] = now_ms + KEPT_MS
                 self._ends.append((now_ms + KEPT_MS, task_id, watcher))
 
-    def tell(self, send: Callable[[str, Message], None], drain: Callable[[], None]) -> None:
+    def look(self, now_ms: int) -> None:
         """Tell the watchers of stirred tasks. What this node does when it is told itself may stir other tasks."""
         while self.stirred:
             for (peer, number), task_ids in self.take().items():
-                send(peer, Stirred(number, b"".join(task_ids)))
-            drain()
+                self._outbox.send(peer, Stirred(number, b"".join(task_ids)))
+            self._outbox.drain(now_ms)
 
     def take(self) -> dict[Watcher, list[bytes]]:
         """The watchers to tell, each with its tasks; their word is used up."""
