@@ -149,6 +149,7 @@ def test_a_hint_that_came_while_a_claim_was_tried_is_followed_when_it_has_got_no
     name, leader = follower_of(machines), leader_of(machines)
     other = next(each for each in machines.names if each not in (name, leader))
     machines.is_lost = lambda message: True
+    machines.flying.clear()
     machines.ask(name, m.Claim(2, "q", 1, 60_000, WAIT_MS, "w"), b"w000")
     machines.give(name, Received(other, m.Gossip((), ("q",))))
     assert tries == [name, leader]
