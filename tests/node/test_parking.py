@@ -155,7 +155,7 @@ def test_a_hint_that_came_while_a_claim_was_tried_is_followed_when_it_has_got_no
     assert tries == [name, leader]
     machines.pass_time(machines.timing.grant_ms + 2 * machines.timing.resend_ms)
 
-    assert tries == [name, leader, other]
+    assert tries == [name, leader, name, other]
 
 
 def test_word_of_work_outlives_whoever_has_it() -> None:
