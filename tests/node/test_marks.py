@@ -17,6 +17,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header
 from skuld_py.model.document import NOBODY, Member
 from skuld_py.model.events import Event, MembersChanged, NodesChanged, Received, Session, SessionChanged, Ticked
+from skuld_py.node.leadership.elections import Steward
 from skuld_py.node.operations.agenda import Agenda
 from skuld_py.partition.data.bulletin import Bulletin
 from skuld_py.partition.vnode import Vnode
@@ -157,6 +158,20 @@ def test_an_idle_node_takes_hardly_a_turn_of_its_own_but_for_gossip() -> None:
 
     gossips = 60_000 // DEFAULT_TIMING.gossip_ms
     assert all(gossips <= count <= gossips * 1.5 for count in ticks.values()), ticks
+
+
+def test_leaderships_are_looked_at_only_so_often_however_much_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = machines()
+    name, looks = made.names[0], list[int]()
+    steward = made.nodes[name]._steward
+    monkeypatch.setattr(steward, "look", lambda now_ms: looks.append(now_ms) or Steward.look(steward, now_ms))
+    began_ms = made.now_ms
+    while made.now_ms < began_ms + 1_000:
+        made.nodes[name].view.bulletin.change(0)
+        made.give(name, Ticked())
+        made.pass_time(1)
+
+    assert 2 <= len(looks) <= 1 + 1_000 // DEFAULT_TIMING.heir_delay_ms
 
 
 def test_when_the_registry_is_back_candidates_stand() -> None:
