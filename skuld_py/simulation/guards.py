@@ -79,6 +79,9 @@ class Bid:
     pushed: dict[str, m.PushClaims] = attrs.field(factory=dict)
     kept: dict[str, None] = attrs.field(factory=dict)
 
+Handlers = Mapping[type, Callable[[str, str, Any], None]]
+"""Of messages, by their class: from whom, to whom, what."""
+
 
 class Guards:
     """Watch one run. ``is_excused``: whether a node's copies may lack what it once had."""
@@ -124,11 +127,17 @@ class Guards:
         """The queue of which a node was asked to lend, by who asked and the number of the request."""
         self._reported: dict[tuple[str, str, int], dict[int, None]] = {}
         """Partitions of which a home was told, by the queue and the version of its limits."""
-        self._arrivals: Mapping[type, Callable[[str, str, Any], None]] = {
+        self._arrivals = self._handlers_of_arrivals()
+        self._departures = self._handlers_of_departures()
+
+    def _handlers_of_arrivals(self) -> Handlers:
+        return {
             m.Vote: self._on_vote, m.ClaimPage: self._on_page, m.Synced: self._on_synced,
             m.ClaimsKept: self._on_kept, m.Sync: self._on_sync, m.PushClaims: self._on_push,
             m.Borrow: self._on_borrow, m.Reckoned: self._on_reckoned, m.Grant: self._on_grant}
-        self._departures: Mapping[type, Callable[[str, str, Any], None]] = {
+
+    def _handlers_of_departures(self) -> Handlers:
+        return {
             m.RequestVote: self._open, m.PullClaims: self._pull, m.Sync: self._sync, m.PushClaims: self._push,
             m.Vote: self._vote, m.ClaimPage: self._hand, m.ClaimsKept: self._keep, m.Synced: self._synced,
             m.Granted: self._granted, m.Amended: self._record, m.Grant: self._lead, m.Amend: self._amend,

@@ -47,8 +47,10 @@ class Router:
         ``heads`` are those of the first queues."""
         listed = dict.fromkeys(self._listed.get(node, ()))
         if len(queues) < self._queues_max:
-            for queue in listed.keys() - {*queues}:
-                self.forget(node, queue)
+            named = dict.fromkeys(queues)
+            for queue in listed:
+                if queue not in named:
+                    self.forget(node, queue)
             listed = {}
         self._listed[node] = tuple(dict.fromkeys((*listed, *queues)))
         for index, queue in enumerate(queues):
