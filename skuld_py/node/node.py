@@ -200,16 +200,16 @@ class Node:
                 duty.look(now_ms)
                 if outbox.to_self:
                     self._drain(now_ms)
-        self._round_up()
+        self._round_up(now_ms)
 
-    def _round_up(self) -> None:
+    def _round_up(self, now_ms: int) -> None:
         """Stage what the turn has changed, and note its times."""
         bulletin = self.view.bulletin
         for partition in bulletin.touched:
             vnode = self.view.vnodes[partition]
             vnode.replica.filing.tally.settle()
             if not vnode.takes_writes:
-                self._steward.note_misplaced(partition)
+                self._steward.note_misplaced(now_ms, partition)
         bulletin.touched.clear()
         if bulletin.timed or self._lapses.risen:
             self._lapses.settle()

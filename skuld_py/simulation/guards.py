@@ -406,7 +406,7 @@ class Guards:
             if after is not None:
                 self._forget((process.name, partition))
             elif before is not None and not self.is_total_loss:
-                record = process.store.get("meta", tables.promise_key(partition)) or bytes(8)
+                record = process.store.held("meta", tables.promise_key(partition)) or bytes(8)
                 recorded = self._recorded.get((process.name, partition), 0)
                 self._check(FILLED_PROMISE, int.from_bytes(record[:8], "big") >= recorded, process.name,
                             f"partition {partition}: promised {record!r}, recorded claims in {recorded}")
@@ -456,7 +456,7 @@ def _idle(history: History) -> list[int]:
 def _bounds_claims(store: MemoryStore, queue: str, version: int) -> bool:
     """Whether these limits of a queue, which the node still knows, say how many claims are held at once."""
     key = setting_key(LIMITS, queue)
-    record = store.get("meta", key)
+    record = store.held("meta", key)
     row = decode_setting(key, record) if record is not None else None
     return row is not None and row.version == version and bool(row.value and decode_limits(row.value).concurrency)
 

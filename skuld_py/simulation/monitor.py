@@ -182,7 +182,7 @@ class Monitor:
     def _check_dropped(self, name: str, table: str, key: bytes, record: bytes) -> None:
         if key[2:] in self.going or self.is_excused(name):
             return  # nobody counts on the copies of a node that fills again
-        if self._is_sealed(self._processes[name].store.get("meta", tables.watermark_key(_partition(key))), key):
+        if self._is_sealed(self._processes[name].store.held("meta", tables.watermark_key(_partition(key))), key):
             if not self._was_refused(key):
                 self.going[key[2:]] = self._clock()
                 self._check_garbage(name, key)
@@ -264,7 +264,7 @@ class Monitor:
             told = self._told.get((process.name, partition), 0)
             if told:
                 self.counts[PROMISE_KEPT] += 1
-                record = process.store.get("meta", tables.promise_key(partition)) or bytes(8)
+                record = process.store.held("meta", tables.promise_key(partition)) or bytes(8)
                 if int.from_bytes(record[:8], "big") < told:
                     self.blame(PROMISE_KEPT, f"{process.name} had told of epoch {told} of partition"
                                              f" {partition} and restarts with {record!r}")

@@ -134,13 +134,13 @@ def _carried(message: m.Probed | m.Compared | m.Fetched | m.Repair) -> int:
 def _is_paused(process: Process, queue: str) -> bool:
     """Whether a node has known since before this batch that a queue is paused."""
     key = setting_key(PAUSED, queue)
-    record = process.store.get("meta", key) if key not in process.store.undo["meta"] else None
+    record = process.store.held("meta", key) if key not in process.store.undo["meta"] else None
     return record is not None and decode_setting(key, record).value == YES
 
 
 def _asked(process: Process, partition: int, task_id: bytes) -> bytes:
     """What stands before the id of a unique name where it waits: when it was asked for."""
-    record = process.store.get("body", partition.to_bytes(2, "big") + task_id)
+    record = process.store.held("body", partition.to_bytes(2, "big") + task_id)
     body = Body.decode(record) if record is not None else None
     return body.made_ms.to_bytes(8, "big") if body is not None and body.unique else b""
 

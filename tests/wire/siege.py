@@ -316,8 +316,8 @@ class Siege:
         known.histories = [*histories.values()] or [bytes(24)]
         known.tokens = [token for record in known.histories[:50]
                         for token in decode_history(record).claims.entries] or [1 << 32]
-        known.epochs = [max(vnode.promise.epoch, 1) for vnode in node.vnodes]
-        known.epochs += [max(vnode.standing.epoch, 1) for vnode in node.vnodes]
+        known.epochs = [max(vnode.promise.epoch, 1) for vnode in node.view.vnodes]
+        known.epochs += [max(vnode.standing.epoch, 1) for vnode in node.view.vnodes]
         known.places = [b"", *(key[2:-20] for key in [*store.tables["ready"]][:20])]
         known.cursors = [b"", *(key[2:] for key in [*store.tables["lease"]][:10]), *known.ids[:10]]
         known.requests = self.wire.requests

@@ -34,9 +34,6 @@ from skuld_py.partition.leadership.evaluator import Facts
 from skuld_py.partition.leadership.quorum import has_majority
 from skuld_py.partition.vnode import Role, Vnode
 
-URGENT_MS = 0
-"""The moment of partitions to be looked at before all that come due with time."""
-
 
 class Steward(Duty):
     """Keeps the partitions of one node led."""
@@ -137,9 +134,14 @@ class Steward(Duty):
             changed = heard.keys() ^ self._heard.keys()
             for vnode in self._view.vnodes:
                 if vnode.leader in changed:
-                    self._agenda.note(vnode.partition, URGENT_MS)
+                    self._agenda.note(vnode.partition, self._urgent_ms(now_ms))
                 elif vnode.is_leading:
                     self._agenda.note(vnode.partition, now_ms)
+
+    def _urgent_ms(self, now_ms: int) -> int:
+        """The moment of partitions to be looked at before those that come due with time, unless these have waited
+        for long: of few looks some would change so often that others were never looked at."""
+        return now_ms - self._view.timing.silence_ms
 
     def mark_all(self, now_ms: int) -> None:
         """Have every partition looked at, those first that have waited longest."""
@@ -155,7 +157,7 @@ class Steward(Duty):
         """The partitions to look at: those that changed, are due, or are next in the round."""
         timing, count = self._view.timing, len(self._view.vnodes)
         for partition in self._changed:
-            self._agenda.note(partition, URGENT_MS)
+            self._agenda.note(partition, self._urgent_ms(now_ms))
         self._changed.clear()
         due = self._agenda.take(now_ms, timing.look_due)
         if now_ms < self._round_ms:
@@ -165,9 +167,9 @@ class Steward(Duty):
         self._round_ms = now_ms + timing.round_ms * length // count
         return sorted({*due, *((first + at) % count for at in range(length))})
 
-    def note_misplaced(self, partition: int) -> None:
+    def note_misplaced(self, now_ms: int, partition: int) -> None:
         """Look soon at what is in a wrong place."""
-        self._agenda.note(partition, URGENT_MS)
+        self._agenda.note(partition, self._urgent_ms(now_ms))
 
     # -- elections -----------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from skuld_py.model.body import Body, header_of
 from skuld_py.model.history import History
@@ -31,12 +31,12 @@ def indexes_match(evidence: Evidence) -> Finding:
     for name, store in evidence.stores.items():
         timed = Counter(key[:2] + key[10:] for table in ("lease", "time") for key in store.rows(table))
         ended, waits, notes = store.rows("dead"), waits_of(store), notes_of(store)
-        blocked = blocked_in(store)
+        blocked, histories, ready = blocked_in(store), store.rows("history"), store.rows("ready")
         for key, body in store.rows("body").items():
             count += 1
-            record = store.get("history", key)
+            record = histories.get(key)
             history = History.decode(record) if record else History()
-            places = timed[key] + _is_ready(store, key, body) + (key in ended) + (key in blocked)
+            places = timed[key] + _is_ready(ready, key, body) + (key in ended) + (key in blocked)
             wanted = 0 if history.completion.value is not None else 1
             if places != wanted:
                 broken.append(f"{name}: {key.hex()} is in {places} places, not {wanted}: {history}")
@@ -48,12 +48,13 @@ def indexes_match(evidence: Evidence) -> Finding:
     return judge("X1 indexes match the records", count, broken)
 
 
-def _is_ready(store: Records, key: bytes, record: bytes) -> bool:
-    """Whether a task is among those that are claimable, where it belongs by its priority and its age."""
+def _is_ready(ready: Collection[bytes], key: bytes, record: bytes) -> bool:
+    """Whether a task is among those that are claimable, where it belongs by its priority and its age. A damaged
+    row that nobody has read yet is there."""
     body = Body.decode(record)
     place = body.header.queue.encode() + b"\0" + ((1 << 31) - 1 - body.header.priority).to_bytes(4, "big")
     asked = body.made_ms.to_bytes(8, "big") if body.unique else b""
-    return store.get("ready", key[:2] + place + asked + key[2:]) is not None
+    return key[:2] + place + asked + key[2:] in ready
 
 
 def _unnoted(name: str, store: Records) -> Iterator[str]:

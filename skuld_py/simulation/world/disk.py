@@ -207,6 +207,10 @@ class MemoryStore:
         for key, value in self.undo[table].items():
             yield table, key, None if type(value) is Damaged else value, data.get(key)
 
+    def held(self, table: str, key: bytes) -> bytes | None:
+        """The value, or what it was before it was damaged, for those that watch."""
+        return self.tables[table].get(key)
+
     def rows(self, table: str, prefix: bytes = b"") -> dict[bytes, bytes]:
         """All rows whose key starts with a prefix, for the checkers."""
         data = self.tables[table]
