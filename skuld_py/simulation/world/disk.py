@@ -209,7 +209,8 @@ class MemoryStore:
 
     def held(self, table: str, key: bytes) -> bytes | None:
         """The value, or what it was before it was damaged, for those that watch."""
-        return self.tables[table].get(key)
+        value: bytes | None = self.tables[table].get(key)
+        return value
 
     def rows(self, table: str, prefix: bytes = b"") -> dict[bytes, bytes]:
         """All rows whose key starts with a prefix, for the checkers."""
