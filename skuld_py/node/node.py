@@ -58,7 +58,7 @@ from skuld_py.node.limits.lender import Lender
 from skuld_py.node.limits.requests import LimitRequests
 from skuld_py.node.limits.widths import Widths
 from skuld_py.node.operations.admission import Admission
-from skuld_py.node.operations.duty import Duty
+from skuld_py.node.operations.duty import NEVER_MS, Duty
 from skuld_py.node.operations.operation import Operations
 from skuld_py.node.operations.outbox import Outbox
 from skuld_py.node.operations.requests import Feature, asked_of, served_of
@@ -129,7 +129,14 @@ class Node:
 
     def deadline(self) -> int:
         """When the node next wants a ``Ticked``: at once, if the end of a turn left something to look at."""
-        return min([max(0 if any(duty.news) else duty.due_ms, duty.rests_until_ms) for duty in self._duties])
+        due_ms = NEVER_MS
+        for duty in self._duties:
+            duty_ms = 0 if any(duty.news) else duty.due_ms
+            if duty_ms < duty.rests_until_ms:
+                duty_ms = duty.rests_until_ms
+            if duty_ms < due_ms:
+                due_ms = duty_ms
+        return due_ms
 
     def _take(self, now_ms: int, event: Event) -> None:
         match event:

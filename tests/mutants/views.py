@@ -162,7 +162,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "Pages.look", "while self.waiting and spent < SCAN_ROWS:", "while self._waiting:", "A3", BETWEEN,
            seeds=0),
     mutant("pages-wait-for-a-tick", "the next page is read when something else happens to arrive", "Node.deadline",
-           "max(0 if any(duty.news) else duty.due_ms,", "max(duty.due_ms,", "A3", BETWEEN, seeds=0),
+           "0 if any(duty.news) else duty.due_ms", "duty.due_ms", "A3", BETWEEN, seeds=0),
     mutant("a-turn-for-each-page", "listings of hardly anything take a turn each", "Pages.look",
            "while self.waiting and spent < SCAN_ROWS:", "while self.waiting and not spent:", "A3",
            LISTED + "test_short_pages_are_answered_in_one_turn", seeds=0),
