@@ -270,6 +270,7 @@ class Campaign:
             cluster.history, cluster.registry.writes,
             {name: process.store for name, process in cluster.processes.items()}, owners,
             parameters.replicas, parameters.partitions, faults=self.nemesis.struck, notes=cluster.notetaker.notes,
+            repeats=bool(self.options.weather.repeat),
             skew_ms=parameters.skew_ms, skew_excess_ms=self.options.skew_excess_ms,
             wall_start_ms=WALL_START_MS, calm_ms=self.calm_ms, equal_ms=equal_ms, led_ms=self.led_ms,
             bound_ms=self.options.liveness_ms, end_ms=cluster.scheduler.now_ms,

@@ -187,8 +187,10 @@ class Monitor:
                 self.going[key[2:]] = self._clock()
                 self._check_garbage(name, key)
             return
+        voters = self._voters_of(_partition(key))
+        if name not in voters and self._was_refused(key):
+            return
         self.counts[DROPPED_IS_ELSEWHERE] += 1
-        voters = self._voters_of(int.from_bytes(key[:2], "big"))
         holders = [voter for voter in voters if self._is_struck(voter)
                    or _covers(table, self._processes[voter].store.committed(table, key), record)]
         if name in voters or 2 * len(holders) <= len(voters):
@@ -200,7 +202,7 @@ class Monitor:
 
     def _was_refused(self, key: bytes) -> bool:
         """Whether all voters are sealed above a task that nobody collected, and have nothing of it: it came too
-        late for them, and what a new member took of it before it was sealed is dropped."""
+        late for them, and who took it all the same drops it."""
         stores = [self._processes[voter].store for voter in self._voters_of(_partition(key))]
         mark = tables.watermark_key(_partition(key))
         return bool(stores) and all(

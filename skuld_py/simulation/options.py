@@ -420,9 +420,10 @@ def _draw_walk(random: Random, timing: Timing) -> Timing:
 
 def _draw_horizon(random: Random, options: Options) -> Options:
     """The nearest is written anew each time that a leader looks at its document: not where each second write is in
-    doubt, which leaves no leader for long."""
+    doubt, which leaves no leader for long, nor where a node that looks at one partition at a time would come to
+    nothing else."""
     near_ms = random.choice((600, 1_500))
-    if random.random() >= NEAR or options.registry.ambiguity > 0.1:
+    if random.random() >= NEAR or options.registry.ambiguity > 0.1 or options.timing.look_due == 1:
         return options
     return attrs.evolve(options, timing=attrs.evolve(options.timing, horizon_ms=near_ms))
 

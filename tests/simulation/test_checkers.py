@@ -22,7 +22,20 @@ from simulation.planted_stories import (
     times,
 )
 from simulation.planted_stories.cases import Build, Cases
-from simulation.story import BODY, OTHER, REFUSED, TASK, TOKEN, UNSURE, Story, completed, lived, record, stored
+from simulation.story import (
+    BODY,
+    KEY,
+    OTHER,
+    REFUSED,
+    TASK,
+    TOKEN,
+    UNSURE,
+    Story,
+    completed,
+    lived,
+    record,
+    stored,
+)
 from skuld_py.crdt import LatticeMap, Min
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body
@@ -33,6 +46,7 @@ from skuld_py.model.setting import UNSET
 from skuld_py.partition.data import tables
 from skuld_py.simulation.checkers import ALL, Checker, check
 from skuld_py.simulation.checkers.evidence import EVIDENCE_MAX
+from skuld_py.simulation.checkers.interface import refusals_have_no_effect
 from skuld_py.simulation.checkers.keys import lanes_are_in_order
 from skuld_py.simulation.checkers.needs import dependencies_are_done, nobody_waits_in_vain
 from skuld_py.simulation.notes import What
@@ -62,6 +76,13 @@ def test_a_clean_history_passes(checker: Checker, build: Build) -> None:
 
     assert finding.evidence == ()
     assert finding.verdict is True
+
+
+@pytest.mark.parametrize("repeats", [False, True])
+def test_a_renewal_that_was_refused_may_be_there_where_links_repeat_messages(repeats: bool) -> None:
+    story = Story().claim(end_ms=60).renew(TOKEN, 0, 20).store("history", KEY, record(TOKEN)).know(repeats=repeats)
+
+    assert bool(refusals_have_no_effect(story.evidence()).evidence) is not repeats
 
 
 @pytest.mark.parametrize("build", needs.IGNORED)

@@ -130,6 +130,7 @@ class Evidence:
     ``calm_ms``: when the last fault ended; ``equal_ms``: when all replicas were first seen equal after it;
     ``bound_ms``: how long that may take. ``end_ms``: when the run ended; ``patience_ms``: a client's longest wait.
     ``led_ms``: since when, after the last fault, all partitions were seen led.
+    ``repeats``: whether links bring messages twice, as no real connection does.
     ``is_fixed``: whether the same nodes were registered all the time, as far as known.
     ``going``: task -> when the first node deleted it as garbage, all knowing that it was; ``collected``: task ->
     when the last one had. ``keep_ms``: how long what has ended is kept.
@@ -142,6 +143,7 @@ class Evidence:
     replicas: int = 3
     partitions: int = 1
     faults: Sequence[Disturbance] = ()
+    repeats: bool = False
     notes: Sequence[Note] = ()
     skew_ms: int = 0
     skew_excess_ms: int = 0

@@ -72,9 +72,9 @@ def _is_forged(answer: m.Message | None) -> bool:
 
 def _last_ends(evidence: Evidence) -> dict[tuple[bytes, int], int]:
     """Claim -> the last end that it can have by what was granted. A coordinator may ask a leader for a renewal
-    twice, until it answers; then the end that it tells is not the last one. Where links repeat what is long over,
-    a question may come at any time."""
-    if any(fault.kind == "replay" for fault in evidence.faults):
+    twice, until it answers; then the end that it tells is not the last one. Where links repeat messages, it may be
+    asked twice unknown to its coordinator, at any time."""
+    if evidence.repeats or any(fault.kind == "replay" for fault in evidence.faults):
         return {}
     ends = {(told.task, told.token): told.end_ms for told in evidence.told}
     fastest_ms = evidence.wall_start_ms + evidence.skew_ms // 2 + evidence.skew_excess_ms
