@@ -249,13 +249,13 @@ class Campaign:
             self.led_ms = self.cluster.scheduler.now_ms if self.led_ms is None else self.led_ms
             self.calm.begin()
             return ["a schedule still ticks"]
-        findings = [nobody_starves(evidence), replicas_are_equal(evidence)]
         strays = self.healer.strays(evidence.owners)
         if strays:
             return strays
         uncollected = self.healer.uncollected() if self.options.retention.keep_ms else []
         if uncollected:
             return uncollected
+        findings = [nobody_starves(evidence), replicas_are_equal(evidence)]
         lacking = [f"{finding.invariant}: {line}" for finding in findings for line in finding.evidence]
         lacking += unsettled(self.cluster.processes, self.cluster.registry)
         return lacking or self.awaiter.lacks(evidence.going) or self.bell.lacks()
