@@ -22,6 +22,7 @@ them empty; all options in the header, where as many tasks with own times would 
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from itertools import pairwise
 
 import attrs
@@ -31,6 +32,8 @@ from skuld_py.model.prelude import DEPS, NAMED, PRELUDE, TIME_MS_MAX, Prelude
 HEADER = struct.Struct(">iB")
 PRIORITY_MIN, PRIORITY_MAX = -(1 << 31), (1 << 31) - 1
 HEADERS_BYTES_MAX = 4_096
+HEADERS_KEPT = 1_024
+"""Parsed headers that are known again: tasks share few."""
 HEADERS_MAX, KEY_BYTES_MAX = 255, 255
 
 RETRY, POLICY, WINDOW, HEADERS = 0x01, 0x02, 0x04, 0x08
@@ -122,14 +125,19 @@ class Header:
     @classmethod
     def decode(cls, raw: bytes) -> Header:
         """Parse; raises ``ValueError`` on anything that ``encode`` does not give."""
-        if len(raw) < HEADER.size:
-            raise ValueError("header is too short")
-        priority, size = HEADER.unpack_from(raw)
-        queue, tail = raw[HEADER.size : HEADER.size + size], raw[HEADER.size + size :]
-        if len(queue) != size:
-            raise ValueError("header has a wrong length")
-        place = cls(queue.decode("ascii"), priority)
-        return _with_tail(place, tail) if tail else place
+        return _decoded(raw)
+
+
+@lru_cache(maxsize=HEADERS_KEPT)
+def _decoded(raw: bytes) -> Header:
+    if len(raw) < HEADER.size:
+        raise ValueError("header is too short")
+    priority, size = HEADER.unpack_from(raw)
+    queue, tail = raw[HEADER.size : HEADER.size + size], raw[HEADER.size + size :]
+    if len(queue) != size:
+        raise ValueError("header has a wrong length")
+    place = Header(queue.decode("ascii"), priority)
+    return _with_tail(place, tail) if tail else place
 
 
 def _with_tail(place: Header, tail: bytes) -> Header:
