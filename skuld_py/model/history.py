@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from functools import lru_cache
 
 import attrs
 
@@ -48,6 +49,8 @@ record, which no page of an election cuts: with one more round, and the longest 
 is."""
 ROUNDS_MAX = 1 << 20
 """No task is revived more often."""
+HISTORIES_KEPT, KEPT_BYTES = 2_048, 512
+"""Parsed histories that are known again, of records that are not long: one is looked at several times in a row."""
 TIME_MS_MAX = 1 << 62
 TOKEN_COUNTER_BITS = 32
 _TIME_BITS = 62
@@ -219,21 +222,26 @@ class History:
     @classmethod
     def decode(cls, record: bytes) -> History:
         """Parse a record; raises ``ValueError`` when it is none."""
-        if len(record) < HISTORY_HEAD.size:
-            raise ValueError("history record is too short")
-        done_ms, done_token, _ = HISTORY_HEAD.unpack_from(record)
-        marks: dict[int, tuple[int, int]] = {}
-        claims: dict[int, ClaimRecord] = {}
-        for token, start_ms, end_ms, ending, holder in _rows(record):
-            if token <= DIED:
-                marks[token] = (start_ms, end_ms)
-            else:
-                claims[token] = ClaimRecord(start_ms, Max(end_ms), ending, holder)
-        return cls(Min((done_ms, done_token)) if done_ms else Min(), LatticeMap(claims),
+        return _kept(record) if len(record) <= KEPT_BYTES else _decoded(record)
+
+
+def _decoded(record: bytes) -> History:
+    if len(record) < HISTORY_HEAD.size:
+        raise ValueError("history record is too short")
+    done_ms, done_token, _ = HISTORY_HEAD.unpack_from(record)
+    marks: dict[int, tuple[int, int]] = {}
+    claims: dict[int, ClaimRecord] = {}
+    for token, start_ms, end_ms, ending, holder in _rows(record):
+        if token <= DIED:
+            marks[token] = (start_ms, end_ms)
+        else:
+            claims[token] = ClaimRecord(start_ms, Max(end_ms), ending, holder)
+    return History(Min((done_ms, done_token)) if done_ms else Min(), LatticeMap(claims),
                    Min(marks.get(CANCELLED)), revival_of(*marks.get(REVIVED, (0, 0))),
                    Max((marks[DIED][0] << _REASON_BITS | marks[DIED][1]) if DIED in marks else 0))
 
 
+_kept = lru_cache(maxsize=HISTORIES_KEPT)(_decoded)
 EMPTY_HISTORY = History()
 
 
