@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from skuld_py.crdt.lattice import LatticeMap, Max
@@ -303,6 +303,7 @@ def test_indexes_and_counts_follow_from_the_data(ops: list[Op]) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(OPS, max_size=15), st.lists(OPS, max_size=15))
+@example([Op("store", (16,), 1, 1)], [])
 def test_tasks_that_the_release_before_filed_are_taken_out_once(before: list[Op], ops: list[Op]) -> None:
     """It filed unique names in ``ready`` as old as their windows."""
     replica, now_ms = Replica(0, MemoryStore(), SKEW_MS), 1_000
