@@ -71,7 +71,8 @@ def test_a_kind_drawn_apart_leaves_the_other_faults_as_they_were() -> None:
 def test_every_fault_can_be_played_alone_and_is_over_at_the_end(kind: str) -> None:
     campaign = Campaign(ROOMY, 10, Trace())
     cluster, names = campaign.cluster, campaign.options.nodes
-    kinds = (kind, "expire") if kind == "voter damaged" else (kind,)  # who is asked for no vote gives none
+    is_of_voters = kind == "voter damaged"  # who is asked for no vote gives none
+    kinds = (kind, "expire", "expire") if is_of_voters else (kind,)
     faults = draw_faults(stream(1, kind), kinds, 500, names, 10_000)
     campaign.nemesis = Nemesis(cluster, faults, campaign.options.weather)
 
