@@ -174,8 +174,8 @@ MUTANTS: tuple[Mutant, ...] = (
            "test_news_of_clocks_is_judged_soon_and_not_in_the_next_round", seeds=0),
     mutant("rounds-of-comparing-forgotten", "copies that nobody missed are never compared",
            "Exchanges.look",
-           "        self._rests_until_ms = min(self._next_round_ms, self._next_draft_ms)\n",
-           "        self._rests_until_ms = self._next_draft_ms + (1 << 50)\n", "D6",
+           "        self._idle_until_ms = min(self._next_round_ms, self._next_draft_ms)\n",
+           "        self._idle_until_ms = self._next_draft_ms + (1 << 50)\n", "D6",
            "tests/node/test_comparing.py::"
            "test_a_node_compares_each_partition_with_another_owner_in_each_round", seeds=0),
     mutant("questions-put-off-for-ever", "who waits for others asks again only when its walk comes by",

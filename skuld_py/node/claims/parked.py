@@ -159,8 +159,8 @@ class ParkedClaims(Duty):
 
     def _follow_hint(self, now_ms: int, queue: str) -> None:
         view = self._view
-        peers = view.router.hinted(queue, view.live)
-        if queue not in self._claims or not peers or queue in view.settings.paused:
+        peers = view.router.hinted(queue, view.live) if queue in self._claims else []
+        if not peers or queue in view.settings.paused:
             self._parties.pop(queue, None)
             return
         party = self._parties.setdefault(queue, Party())

@@ -40,7 +40,7 @@ class Exchanges(Duty):
         self._operations = operations
         self._view = operations.view
         self._outbox = operations.outbox
-        self._rests_until_ms = 0
+        self._idle_until_ms = 0
         """Until then there is nothing to do, but for exchanges that run or were stirred."""
         self._next_round_ms = 0
         self._round = 0
@@ -138,7 +138,7 @@ class Exchanges(Duty):
         self.hasten(self._window_ends_ms if self._begun_in_window >= PACE_PASSES else 0)
 
     def _plan(self) -> None:
-        self.due_ms = self._rests_until_ms
+        self.due_ms = self._idle_until_ms
         for exchange in self.running.values():
             self.hasten(exchange.deadline_ms)
         if self.is_stirred:
@@ -158,7 +158,7 @@ class Exchanges(Duty):
             self._begin_round(now_ms)
         if self.is_stirred:
             self._begin_waiting(now_ms)
-        self._rests_until_ms = min(self._next_round_ms, self._next_draft_ms)
+        self._idle_until_ms = min(self._next_round_ms, self._next_draft_ms)
         self._plan()
 
     def _begin_round(self, now_ms: int) -> None:

@@ -45,13 +45,13 @@ class Router:
     def note(self, node: str, queues: Sequence[str], heads: bytes) -> None:
         """A node has tasks in these queues. If they are fewer than one gossip names, it has none in others.
         ``heads`` are those of the first queues."""
-        listed = dict.fromkeys(self._listed.get(node, ()))
+        listed = self._listed.get(node, ())
         if len(queues) < self._queues_max:
             named = dict.fromkeys(queues)
             for queue in listed:
                 if queue not in named:
                     self.forget(node, queue)
-            listed = {}
+            listed = ()
         self._listed[node] = tuple(dict.fromkeys((*listed, *queues)))
         for index, queue in enumerate(queues):
             head = heads[index * HEAD_BYTES : (index + 1) * HEAD_BYTES]

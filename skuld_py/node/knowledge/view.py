@@ -1,6 +1,7 @@
 """What a node knows of itself, of its partitions and of the cluster: what its features look at, each for itself.
 
-Only the node changes it, as its registry and its clock tell; it says nothing to anybody and starts nothing.
+The node sets members, session and rights, as its registry and its clock tell. Features note settings, heads and
+debts as they hear of them. A view says nothing to anybody and starts nothing.
 """
 
 from __future__ import annotations

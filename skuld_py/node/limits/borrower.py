@@ -129,7 +129,7 @@ class Loans(Duty):
     def on_reckon(self, peer: str, message: m.Reckon) -> m.Reckoned | None:
         """Count the claims held here. A node that knows other limits says nothing."""
         settings, queue = self._view.settings, message.queue
-        if settings.lent.get(queue) is None or settings.version(LIMITS, queue) != message.version:
+        if queue not in settings.lent or settings.version(LIMITS, queue) != message.version:
             return None
         self._watched[queue] = peer
         leading = [vnode for vnode in self._view.vnodes if vnode.is_leading]
