@@ -21,7 +21,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +32,7 @@ import attrs
 
 from skuld_py.embedded import process, python
 from skuld_py.embedded.java import find_java
+from skuld_py.embedded.ports import held_port
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.errors import Refused
 
@@ -161,7 +161,7 @@ class LocalCluster:
 
     def add_node(self, timeout_s: float = 30.0) -> int:
         """Start one node more, and wait until it is a member; gives its index."""
-        port = _free_ports(1)[0]
+        port = held_port(self, HOST)
         self._nodes.append(_Node(port, self._directory / f"node-{port}"))
         (self._directory / "ports.json").write_text(json.dumps(
             [int(self.zookeeper_hosts.rpartition(":")[2]), *(node.port for node in self._nodes)]))
@@ -244,14 +244,21 @@ class LocalCluster:
         if kept.exists():
             zookeeper_port, *chosen = json.loads(kept.read_text())
         else:
-            chosen = list(ports) or _free_ports(count)
+            chosen = list(ports) or [held_port(self, HOST) for _ in range(count)]
         if self._zookeeper is None:
+            self._hold(chosen)
             self._nodes = [_Node(port, self._directory / f"node-{port}") for port in chosen]
             self._zookeeper = ZooKeeperServer(self._directory / "zookeeper", zookeeper_port, java=find_java())
         self._zookeeper.start(timeout_s)
         if not kept.exists():
             self._create(timeout_s)
             kept.write_text(json.dumps([int(self.zookeeper_hosts.rpartition(":")[2]), *chosen]))
+
+    def _hold(self, ports: Sequence[int]) -> None:
+        """Those that were chosen before; whoever listens at one is named by the process that wants it."""
+        for port in ports:
+            with contextlib.suppress(OSError):
+                held_port(self, HOST, port)
 
     def _create(self, timeout_s: float) -> None:
         options = [word for name, value in self._shape.items() for word in (f"--{name}", value)]
@@ -318,11 +325,3 @@ def _stop_all(processes: Sequence[subprocess.Popen[bytes]], grace_s: float) -> N
                 running.wait(max(0.0, deadline - time.monotonic()))
         process.stop(running, grace_s=0)
 
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that nobody listens at now; all are held until all are found, so that none comes twice."""
-    with contextlib.ExitStack() as held:
-        probes = [held.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind((HOST, 0))
-        return [probe.getsockname()[1] for probe in probes]

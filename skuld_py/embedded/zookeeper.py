@@ -30,6 +30,7 @@ from typing import Self
 
 from skuld_py.embedded import process
 from skuld_py.embedded.java import Java, find_java
+from skuld_py.embedded.ports import held_port
 from skuld_py.errors import Refused
 
 _SERVER_JARS = (
@@ -163,7 +164,7 @@ class ZooKeeperServer:
     def _start_or_explain(self, java: Java, deadline: float) -> None:
         status = 0
         for jars in (_SERVER_JARS, _SERVER_JARS + _LOGGING_JARS):
-            self._port = _usable_port(self._host, self._port)
+            self._port = _usable_port(self, self._host, self._port)
             self._write_configuration()
             server = self._process = self._launch(java, jars)
             while server.poll() is None:
@@ -217,25 +218,21 @@ class ZooKeeperServer:
         )
 
 
-def _usable_port(host: str, port: int) -> int:
-    """``port`` itself when nobody listens there, a free one for 0."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                message = f"ZooKeeper cannot listen on {host}:{port}: {error.strerror}"
-                raise Refused("zookeeper_failed", message, host=host, port=port) from error
-            raise Refused(
-                "port_in_use",
-                f"port {port} on {host} is in use: stop the process that listens there, choose another port, "
-                "or pass port 0 to have a free one picked",
-                host=host,
-                port=port,
-            ) from error
-        chosen: int = probe.getsockname()[1]
-        return chosen
+def _usable_port(owner: object, host: str, port: int) -> int:
+    """``port`` itself when nobody listens there, a free one for 0; held for the owner."""
+    try:
+        return held_port(owner, host, port)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            message = f"ZooKeeper cannot listen on {host}:{port}: {error.strerror}"
+            raise Refused("zookeeper_failed", message, host=host, port=port) from error
+        raise Refused(
+            "port_in_use",
+            f"port {port} on {host} is in use: stop the process that listens there, choose another port, "
+            "or pass port 0 to have a free one picked",
+            host=host,
+            port=port,
+        ) from error
 
 
 def _class_path(patterns: tuple[str, ...]) -> str:

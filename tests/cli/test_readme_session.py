@@ -26,6 +26,8 @@ import attrs
 import psutil
 import pytest
 
+from skuld_py.embedded.ports import held_port
+
 pytestmark = pytest.mark.cluster
 
 TOP = Path(__file__).resolve().parents[2]
@@ -41,9 +43,7 @@ def skuld(*arguments: str, nodes: str = "", typed: str | None = None) -> subproc
 
 
 def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as held:
-        listeners = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [listener.getsockname()[1] for listener in listeners]
+    return [held_port(free_ports, "127.0.0.1") for _ in range(count)]
 
 
 def until(look: Callable[[], Any], within_s: float = 20.0) -> Any:

@@ -11,10 +11,9 @@ import json
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
@@ -24,6 +23,7 @@ from faults.disk import Disk
 from faults.stores import copy_store
 from skuld_py.config import Parameters
 from skuld_py.embedded import process, python
+from skuld_py.embedded.ports import held_port
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.runtime.wrong_time import ALLOWED, FILE, YES
 from skuld_py.runtime.zookeeper.clusters import create_cluster
@@ -213,7 +213,8 @@ class Cluster:
         self.zookeeper.start()
         create_cluster(self.registry, self.parameters)
         numbers = range(1, self._count + 1)
-        port = 13_000 if self._is_enclosed else _free_port([network.node_address(number) for number in numbers])
+        hosts = [network.node_address(number) for number in numbers]
+        port = 13_000 if self._is_enclosed else self._held_port(hosts)
         for number in numbers:
             place = self.directory / f"n{number}"
             disk = Disk(self.directory / f"n{number}.image", place) if self.has_disks else None
@@ -266,26 +267,16 @@ class Cluster:
         """Nodes that ended although nothing the scenario did lets them."""
         return [line for node in self.nodes for line in node.ended]
 
+    def _held_port(self, hosts: Sequence[str]) -> int:
+        """A port that is free at all of these addresses, for as long as this cluster lives."""
+        while True:
+            port = held_port(self, hosts[0])
+            with contextlib.suppress(OSError):
+                for host in hosts[1:]:
+                    held_port(self, host, port)
+                return port
+
     def _registry_of(self, number: int) -> str:
         if not self._is_enclosed:
             return self.registry
         return f"{network.registry_address(number)}:2181"
-
-
-def _free_port(hosts: Sequence[str]) -> int:
-    """A port that is free at all of these addresses."""
-    for probe in _probes(hosts[0]):
-        with contextlib.suppress(OSError), contextlib.ExitStack() as held:
-            for host in hosts[1:]:
-                other = held.enter_context(socket.socket())
-                other.bind((host, probe))
-            return probe
-    raise AssertionError("unreachable")
-
-
-def _probes(host: str) -> Iterator[int]:
-    while True:
-        with socket.socket() as probe:
-            probe.bind((host, 0))
-            port: int = probe.getsockname()[1]
-            yield port

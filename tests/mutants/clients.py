@@ -359,4 +359,11 @@ MUTANTS: tuple[Mutant, ...] = (
            "Party.leave",
            "            member.number = number\n", "            member.number = 0 * number\n", "A2",
            "tests/client/test_threads.py::test_one_conflict_among_many_is_its_threads_alone", seeds=0),
+    mutant("port-let-go", "a node's port is given to a connection before the node listens", "held_port",
+           "    weakref.finalize(owner, hold.close)\n", "    hold.close()\n", "A6",
+           "tests/embedded/test_ports.py::test_a_held_port_is_given_to_nobody_else_and_to_whoever_listens",
+           seeds=0),
+    mutant("port-held-for-ever", "a port stays held although nobody wants it any more", "held_port",
+           "    weakref.finalize(owner, hold.close)\n", "    weakref.finalize(held_port, hold.close)\n", "A6",
+           "tests/embedded/test_ports.py::test_a_port_goes_with_its_owner", seeds=0),
 )

@@ -18,6 +18,7 @@ from kazoo.client import KazooClient
 from skuld_py.cluster.log.commands import Leave
 from skuld_py.cluster.log.entries import decode as decode_entry
 from skuld_py.config import Parameters
+from skuld_py.embedded.ports import held_port
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.errors import Refused
 from skuld_py.model.messages import Greet, Greeted
@@ -59,10 +60,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    return held_port(free_port, "127.0.0.1")
 
 
 def start(hosts: str, cluster: str, port: int, data: Path, host: str = "127.0.0.1") -> subprocess.Popen[str]:

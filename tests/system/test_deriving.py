@@ -15,7 +15,7 @@ from skuld_py.cluster.log.commands import Leave, PrepareJoin
 from skuld_py.cluster.log.entries import decode
 from skuld_py.cluster.log.play import Outcome
 from skuld_py.config import Parameters
-from skuld_py.embedded.local import _free_ports
+from skuld_py.embedded.ports import held_port
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.runtime.zookeeper.clusters import create_cluster
 from skuld_py.runtime.zookeeper.log_following import command, follow
@@ -52,7 +52,7 @@ def wait(is_so: Callable[[], bool], timeout_s: float = 30) -> None:
 
 @pytest.mark.cluster
 def test_a_node_goes_on_with_the_log_while_its_placement_is_worked_out(tmp_path: Path) -> None:
-    port, gate = _free_ports(1)[0], tmp_path / "gate"
+    port, gate = held_port(wait, "127.0.0.1"), tmp_path / "gate"
     name = f"127.0.0.1:{port}"
     with ZooKeeperServer(tmp_path / "zookeeper") as server:
         create_cluster(server.hosts, PARAMETERS)

@@ -9,7 +9,8 @@ import pytest
 
 from skuld_py import Client
 from skuld_py.cluster.placement import place
-from skuld_py.embedded.local import LocalCluster, _free_ports
+from skuld_py.embedded.local import LocalCluster
+from skuld_py.embedded.ports import held_port
 
 
 def wait_for_owners(cluster: LocalCluster, index: int, timeout_s: float = 30) -> None:
@@ -24,7 +25,7 @@ def wait_for_owners(cluster: LocalCluster, index: int, timeout_s: float = 30) ->
 
 @pytest.mark.slow
 def test_nodes_that_are_placed_by_others_place_alike_and_do_without_them(tmp_path: Path) -> None:
-    ports = _free_ports(4)
+    ports = [held_port(wait_for_owners, "127.0.0.1") for _ in range(4)]
     named = [option for port in ports[:2] for option in ("--scheduler", f"127.0.0.1:{port}")]
     with LocalCluster(tmp_path, 4, ports=ports, skew_ms=300, session_ms=2_000, node_options=named) as cluster:
         for index in range(4):

@@ -1,0 +1,28 @@
+"""Ports for processes that will listen later: held from the choice until their owner is gone.
+
+A port that is only looked up is lost now and then: the system gives it to any outgoing connection that is made
+before the process listens, which takes seconds, and again whenever the process is down. Here a socket stays bound
+to it, with ``SO_REUSEADDR`` and without listening. Linux gives such a port to nobody who asks for any port, and
+lets a listener that sets the option too, as ZeroMQ and Java do, bind it beside.
+
+Rejected: choosing anew when a node finds its port taken. A node that was down must come back at its address.
+"""
+
+from __future__ import annotations
+
+import socket
+import weakref
+
+
+def held_port(owner: object, host: str, port: int = 0) -> int:
+    """``port``, or for 0 a free one, held until ``owner`` is collected; OSError when somebody listens there."""
+    hold = socket.socket()
+    try:
+        hold.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        hold.bind((host, port))
+        chosen: int = hold.getsockname()[1]
+    except BaseException:
+        hold.close()
+        raise
+    weakref.finalize(owner, hold.close)
+    return chosen
