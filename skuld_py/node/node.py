@@ -83,38 +83,38 @@ class Node:
         self._settled_ms = 0
         """When the last turn ended, by the clock that may fall back."""
         self.timekeeper = Timekeeper(operations)
-        self._comparing = Exchanges(operations)
-        self._moving = Moves(operations, self._comparing)
-        self._steward = Steward(operations, self.timekeeper, self._comparing, self._moving)
+        self._exchanges = Exchanges(operations)
+        self._moves = Moves(operations, self._exchanges)
+        self._steward = Steward(operations, self.timekeeper, self._exchanges, self._moves)
         self.timekeeper.on_verdict = self._note_rights
-        self._depending = Dependencies(operations)
+        self._dependencies = Dependencies(operations)
         self._lapses = Lapses(operations)
-        self._borrowing = Loans(operations)
+        self._loans = Loans(operations)
         self.lender = Lender(operations, self._steward.led_since)
-        self._parking = ParkedClaims(view, self._steward, self._borrowing)
-        self._horizons = Horizons(view, self._steward.tend, self._parking.note_leftover)
-        self._scheduling = Ticks(operations, almanac)
+        self._parked = ParkedClaims(view, self._steward, self._loans)
+        self._horizons = Horizons(view, self._steward.tend, self._parked.note_leftover)
+        self._ticks = Ticks(operations, almanac)
         self._floor = Floor(store)
         admission = Admission(view)
-        gates = Gates(self._horizons, self._borrowing)
+        gates = Gates(self._horizons, self._loans)
         reads = self._reads = ReadRequests(operations, admission)
         features: list[Feature] = [
             WriteRequests(operations, admission, self._floor),
-            ClaimRequests(operations, admission, gates, self._parking), reads,
-            SettingRequests(operations, self._scheduling.check), LimitRequests(self.lender, self._borrowing),
-            LeadershipRequests(operations, self._floor, self.timekeeper, self._steward, self._moving),
-            self.timekeeper, self._depending, CopyRequests(view, self._comparing),
-            RetentionRequests(operations, self._steward.collecting)]
+            ClaimRequests(operations, admission, gates, self._parked), reads,
+            SettingRequests(operations, self._ticks.check), LimitRequests(self.lender, self._loans),
+            LeadershipRequests(operations, self._floor, self.timekeeper, self._steward, self._moves),
+            self.timekeeper, self._dependencies, CopyRequests(view, self._exchanges),
+            RetentionRequests(operations, self._steward.slices)]
         self._clients = ClientDoor(operations, asked_of(features))
         self._served = served_of(features)
         self._duties: tuple[Duty, ...] = (
             # First what decides whether this node may act at all, then what time alone brings.
-            self.timekeeper, Inquiries(operations), self._lapses, self._steward, self._steward.gossiping,
-            self._scheduling, operations.timers,
+            self.timekeeper, Inquiries(operations), self._lapses, self._steward, self._steward.gossiper,
+            self._ticks, operations.timers,
             # What waits for others before what waits to be claimed: who is let go is claimed in the same turn.
-            self._depending, Widths(view), self._borrowing, self._parking,
+            self._dependencies, Widths(view), self._loans, self._parked,
             # Then who asked for something long, and who wants to hear of changes, now that all are made.
-            reads.pages, reads.interests, self._comparing)
+            reads.pages, reads.interests, self._exchanges)
 
     # -- the machine ---------------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ class Node:
                 self._on_session(now_ms, event.session)
             case DocumentRead():
                 self._steward.on_read(now_ms, event)
-                self._moving.on_read(now_ms, event.partition, event.document)
+                self._moves.on_read(now_ms, event.partition, event.document)
                 self._horizons.wake(now_ms)
             case ReadFailed():
                 self._candidacy(event.partition).on_read_failed(now_ms)
@@ -197,7 +197,7 @@ class Node:
         """The turn ends: look at what is due and at what the turn touched, and at nothing else."""
         if now_ms < self._settled_ms:
             self.timekeeper.forget()
-            self._scheduling.forget()
+            self._ticks.forget()
         self._settled_ms = now_ms
         if not self.timekeeper.may_lead:
             self._resign(now_ms)
@@ -239,8 +239,8 @@ class Node:
                 if name not in self.view.live or self.view.live[name].boot != member.boot]
         self._steward.on_members(now_ms, [member.name for member in came], gone)
         self.timekeeper.on_members(now_ms, [member.name for member in came], gone)
-        self._comparing.on_members(came)
-        self._parking.note_members()
+        self._exchanges.on_members(came)
+        self._parked.note_members()
         if gone:
             self.operations.on_gone(now_ms, gone)
 

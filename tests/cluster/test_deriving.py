@@ -203,7 +203,7 @@ def test_schedulers_work_it_out_for_all() -> None:
     for name in NAMES:
         cluster.check(name, 1)
     assert cluster.count == 2
-    assert cluster.machines[NAMES[7]].deciding.agreed == 2
+    assert cluster.machines[NAMES[7]].decider.agreed == 2
 
 
 def test_without_schedulers_each_works_it_out_and_who_is_none_declines() -> None:

@@ -48,7 +48,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "Plan(schedule, schedule.since_ms, max(now_ms, schedule.since_ms))", "C20",
            NODES + "test_a_schedule_that_was_put_by_a_node_a_day_ahead_ticks_today", seeds=0),
     mutant("seen-in-the-future", "ticks that a wrong clock has shown are awaited", "Node._settle",
-           "            self._scheduling.forget()\n", "            pass\n", "C20",
+           "            self._ticks.forget()\n", "            pass\n", "C20",
            NODES + "test_a_leader_whose_clock_jumps_ahead_and_back_loses_no_tick_and_makes_none_twice", seeds=0),
     mutant("measured-by-a-wrong-clock", "a clock that fell back goes by what it measured before", "Node._settle",
            "            self.timekeeper.forget()\n", "            pass\n", "A2",

@@ -63,7 +63,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "or self._is_displaced):\n", "or False):\n", "L2", "tests/simulation/test_coordination.py::"
            "test_a_former_life_that_is_let_in_late_costs_its_node_a_life_at_most", seeds=0),
     mutant("let-in-for-ever", "an entry leaves although whom it lets in has gone elsewhere", "Membership._is_due",
-           "is_due(replica, self.me, command) and self._peering.is_due(now_ms, replica, command)",
+           "is_due(replica, self.me, command) and self._peers.is_due(now_ms, replica, command)",
            "is_due(replica, self.me, command)", "L2",
            "tests/cluster/test_peering.py::test_an_entry_held_up_until_its_joiner_has_gone_elsewhere_does_not_leave",
            seeds=0),
@@ -218,7 +218,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "        if member == self.me:\n            pass\n",
            "test_a_pulse_of_its_own_that_is_gone_begins_a_new_life"),
     broken("loss-keeps-the-life", "a life goes on in the next session", "Membership._on_session",
-           "            self._watching = ()\n            self._end_life()\n", "            self._watching = ()\n",
+           "            self._watched = ()\n            self._end_life()\n", "            self._watched = ()\n",
            "test_a_lost_session_ends_the_life_and_the_next_one_reads_on"),
     broken("gap-played-over", "entries behind a gap are played", "Reader.offer",
            "            if position != self._next:\n", "            if position < self._next:\n",

@@ -84,7 +84,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "if len(counts) == 1 else map(BODY_PLAIN.__add__, places)", "if counts else iter(())", "A6",
            "tests/partition/test_vnode.py::test_a_follower_files_each_task_of_a_grant_where_it_waited", seeds=0),
     mutant("head-of-a-name-cut", "gossip tells the end of a unique name's row for its head",
-           "Gossiping._head",
+           "Gossiper._head",
            "head[at : at + HEAD_BYTES] for", "head[-HEAD_BYTES:] for", "O2",
            MACHINES + "test_gossip_tells_that_a_name_is_as_old_as_its_asking", seeds=0),
     mutant("granted-as-old-as-its-window", "who granted a name is still believed to have what is older",

@@ -125,7 +125,7 @@ MUTANTS: tuple[Mutant, ...] = (
              " and all(name in known for name in cohort)\n",
              "\n"),
     _seen_by(BELIEF + "test_gossip_seats_nobody", "gossip-seats-voters",
-             "a cohort is believed from gossip", "Gossiping.on_gossip",
+             "a cohort is believed from gossip", "Gossiper.on_gossip",
              "                vnode.note_leader(peer, row.epoch)\n",
              "                vnode.note_leader(peer, row.epoch)\n"
              "                vnode.settle(now_ms, row.epoch, row.era, row.cohort)\n"),
@@ -168,7 +168,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "(document.epoch, document.leader) == (transfer.epoch, transfer.leader)",
              "document.epoch == transfer.epoch"),
     _seen_by(BELIEF + "test_of_data_on_its_way_a_peer_speaks_for_itself_alone", "moves-of-others",
-             "a peer speaks of data that others move", "Gossiping.on_gossip",
+             "a peer speaks of data that others move", "Gossiper.on_gossip",
              "for row in gossip.moves if row.node == peer}",
              "for row in gossip.moves}"),
     _seen_by(HARMLESS, "json-moves-cursors",

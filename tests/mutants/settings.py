@@ -44,7 +44,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("version-without-the-clock", "where disks were lost an old setting comes back", "ReadSettings._joined",
            "        version = max([self._now_ms, *(answer", "        version = max([1, *(answer", "A3",
            CLUSTER + "test_a_version_is_never_below_the_clock_so_lost_disks_do_not_bring_the_past_back", seeds=0),
-    mutant("setting-not-gossiped", "who missed a change never learns it", "Gossiping.on_gossip",
+    mutant("setting-not-gossiped", "who missed a change never learns it", "Gossiper.on_gossip",
            "        if gossip.settings != view.settings.digest:\n", "        if False:\n", "V1",
            CLUSTER + "test_who_missed_a_change_learns_it_from_the_gossip"),
     mutant("resume-wakes-nobody", "a claim that waits is not served when its queue is resumed",

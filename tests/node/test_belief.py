@@ -217,4 +217,4 @@ def test_of_data_on_its_way_a_peer_speaks_for_itself_alone(led: Machines) -> Non
 
     led.give(name, Received(peer, m.Gossip((), (), rows)))
 
-    assert [row.node for row in led.nodes[name]._steward.gossiping.moves()] == [peer]
+    assert [row.node for row in led.nodes[name]._steward.gossiper.moves()] == [peer]

@@ -206,7 +206,7 @@ def test_what_one_replica_holds_otherwise_stays_on_all(machines: Machines) -> No
     machines.is_lost = lambda message: isinstance(message, m.Probe | m.Probed)
 
     machines.pass_time(1_500)
-    under_way = {name: node._steward.collecting._slices for name, node in machines.nodes.items()}
+    under_way = {name: node._steward.slices._slices for name, node in machines.nodes.items()}
     assert any(under_way.values()) or left(machines) == [made] * 3
     leader = vnodes(machines)[leader_of(machines)]
     rows = list(remains_of(leader.replica, made))
@@ -466,7 +466,7 @@ def test_a_long_comparison_is_not_given_up(machines: Machines) -> None:
     """All still are the replicas that were closed: what has come to its end is not done again."""
     complete(machines, enqueue(machines, 2))
     slow = follower_of(machines)
-    slices = machines.nodes[leader_of(machines)]._steward.collecting._slices
+    slices = machines.nodes[leader_of(machines)]._steward.slices._slices
     machines.is_lost = lambda message: isinstance(message, m.Probed)
     machines.pass_time(KEEP_MS + 10_000)
     under_way = slices[0]

@@ -55,14 +55,14 @@ class Home:
         self.passes: dict[tuple[int, str], Pass] = {}
         self.now_ms = 1_000
         self.numbers = count(1)
-        self.comparing = Exchanges(self)  # type: ignore[arg-type]
-        self.comparing.on_pass.append(self.note)
-        self.comparing.look(self.now_ms)
+        self.exchanges = Exchanges(self)  # type: ignore[arg-type]
+        self.exchanges.on_pass.append(self.note)
+        self.exchanges.look(self.now_ms)
         self._drop_round()
 
     def _drop_round(self) -> None:
         """The round with which a node begins is not what most tests look at."""
-        while self.sent or self.comparing.due_ms <= self.now_ms:
+        while self.sent or self.exchanges.due_ms <= self.now_ms:
             self.deliver(True)
         self.asked.clear()
         self.passes.clear()
@@ -100,8 +100,8 @@ class Home:
                 case _:
                     continue
             if is_answered:
-                self.comparing.on_answer(self.now_ms, peer, answer)
-        self.comparing.look(self.now_ms)
+                self.exchanges.on_answer(self.now_ms, peer, answer)
+        self.exchanges.look(self.now_ms)
 
     def pass_time(self, milliseconds: int, is_answered: bool = True) -> None:
         """From deadline to deadline."""
@@ -110,7 +110,7 @@ class Home:
             self.deliver(is_answered)
             if self.sent:
                 continue
-            due_ms = self.comparing.due_ms
+            due_ms = self.exchanges.due_ms
             if due_ms > end_ms:
                 break
             self.now_ms = max(self.now_ms + 1, due_ms)
@@ -129,7 +129,7 @@ def test_those_that_a_leader_takes_part_in_go_first() -> None:
     home = Home()
     home.led = (2,)
     for partition in range(PARTITIONS):
-        home.comparing.want(partition, "b")
+        home.exchanges.want(partition, "b")
     home.pass_time(100)
 
     assert home.begun() == [(2, "b"), (0, "b"), (1, "b"), (3, "b")]
@@ -142,7 +142,7 @@ def test_after_a_lap_others_get_their_turn_and_the_rest_is_not_forgotten() -> No
     home.limits = attrs.evolve(DEFAULT_LIMITS, page_rows=2)
     for partition in (0, 1):
         fill(home.peers["b"][partition], 6)
-        home.comparing.want(partition, "b")
+        home.exchanges.want(partition, "b")
     home.pass_time(10_000)
 
     fetched = [partition for partition, _, name in home.asked if name == "Fetch"]
@@ -157,23 +157,23 @@ def test_progress_shows_while_it_runs() -> None:
     home = Home()
     fill(home.peers["b"][0], 6)
     home.limits = attrs.evolve(DEFAULT_LIMITS, page_rows=2)
-    home.comparing.want(0, "b")
+    home.exchanges.want(0, "b")
     home.pass_time(TIMING.confirm_ms)
 
-    progress = home.comparing.progress(0, "b")
+    progress = home.exchanges.progress(0, "b")
     assert progress is not None and progress.pages > 0
     home.pass_time(10_000)
-    assert home.comparing.progress(0, "b") is None
+    assert home.exchanges.progress(0, "b") is None
 
 
 def test_what_is_wanted_while_it_runs_is_done_again_from_the_beginning() -> None:
     home = Home()
     fill(home.peers["b"][0], 1)
-    home.comparing.want(0, "b")
+    home.exchanges.want(0, "b")
     home.pass_time(TIMING.confirm_ms // 2)
-    begun = home.comparing.begun
-    home.comparing.want(0, "b")
-    home.comparing.want(0, "b")
+    begun = home.exchanges.begun
+    home.exchanges.want(0, "b")
+    home.exchanges.want(0, "b")
     home.pass_time(5_000)
 
     ended = home.passes[0, "b"]
@@ -184,13 +184,13 @@ def test_what_is_wanted_while_it_runs_is_done_again_from_the_beginning() -> None
 
 def test_a_pass_is_wanted_of_owners_and_demanded_of_anybody() -> None:
     home = Home()
-    home.comparing.want(0, "a")
-    home.comparing.want(0, "stranger")
+    home.exchanges.want(0, "a")
+    home.exchanges.want(0, "stranger")
     home.pass_time(100)
     assert home.begun() == []
 
     home.peers["zombie"], home.live["zombie"] = replicas(MemoryStore()), None
-    home.comparing.demand(0, "zombie")
+    home.exchanges.demand(0, "zombie")
     home.pass_time(100)
     assert home.passes[0, "zombie"].is_clean
 
@@ -198,26 +198,26 @@ def test_a_pass_is_wanted_of_owners_and_demanded_of_anybody() -> None:
 def test_a_peer_that_is_away_is_waited_for() -> None:
     home = Home()
     del home.live["b"]
-    home.comparing.want(0, "b")
+    home.exchanges.want(0, "b")
     home.pass_time(1_000)
     assert home.begun() == []
 
     home.live["b"] = None
-    home.comparing.on_members([])
+    home.exchanges.on_members([])
     home.pass_time(100)
     assert home.begun() == [(0, "b")]
 
 
 def test_a_peer_that_does_not_answer_is_owed_a_pass_until_it_is_heard_of() -> None:
     home = Home()
-    home.comparing.want(0, "b")
-    home.comparing.want(1, "c")
+    home.exchanges.want(0, "b")
+    home.exchanges.want(1, "c")
     home.pass_time(TIMING.exchange_page_ms + 100, is_answered=False)
     home.pass_time(10_000)
     assert (0, "b") not in home.passes
     assert (1, "c") in home.passes, "the next in line runs meanwhile"
 
-    home.comparing.pay("b")
+    home.exchanges.pay("b")
     home.pass_time(100)
     assert home.passes[0, "b"].is_clean
 
@@ -238,11 +238,11 @@ def test_exchanges_wait_for_the_draft_after_a_start_and_drafts_go_in_small_steps
     for made in before:
         fill(made, 30)
     home = Home(attrs.evolve(TIMING, draft_rows=7, draft_pause_ms=10), store)
-    home.comparing.want(3, "b")
+    home.exchanges.want(3, "b")
     steps = 0
     while not home.vnodes[3].replica.tree.is_built:
         assert (3, "b") not in home.begun()
-        assert home.comparing.due_ms <= home.now_ms + 10
+        assert home.exchanges.due_ms <= home.now_ms + 10
         home.pass_time(1)
         steps += 1
     assert PARTITIONS * (30 // 7) * 10 - 50 <= steps <= PARTITIONS * 10 * (30 // 7 + 2)
@@ -279,9 +279,9 @@ def test_nodes_repair_in_a_round_what_no_one_noticed() -> None:
 def test_a_node_compares_each_partition_with_another_owner_in_each_round() -> None:
     machines = Machines()
     machines.pass_time(DEFAULT_TIMING.exchange_ms)
-    before = {name: node._comparing.begun for name, node in machines.nodes.items()}
+    before = {name: node._exchanges.begun for name, node in machines.nodes.items()}
 
     machines.pass_time(2 * DEFAULT_TIMING.exchange_ms)
 
     for name, node in machines.nodes.items():
-        assert node._comparing.begun - before[name] >= len(node.view.vnodes)
+        assert node._exchanges.begun - before[name] >= len(node.view.vnodes)

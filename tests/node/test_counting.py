@@ -165,7 +165,7 @@ def test_of_a_queue_in_many_partitions_few_are_looked_at_and_it_is_told_of_all_t
         return []
 
     monkeypatch.setattr(Filing, "heads", gone)
-    told = node._steward.gossiping._look_up(["q", "r"], node.view.leaderships.bits())
+    told = node._steward.gossiper._look_up(["q", "r"], node.view.leaderships.bits())
 
     assert len(node.view.led()) == 3 and looked == ["q", "q"]
     assert told == ({}, ["q", "r"])

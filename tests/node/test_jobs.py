@@ -48,8 +48,8 @@ class Stage:
                                    carry_out=self.asked.extend))
         self.members = members
         self.on_pass: list[Any] = []
-        comparing: Any = self
-        self.moving = Moves(operations, comparing)
+        exchanges: Any = self
+        self.moves = Moves(operations, exchanges)
 
     def pursue(self, partition: int, peer: str, *, is_awaited: bool = False) -> None:
         """Stands for the exchanges of the node."""
@@ -59,23 +59,23 @@ class Stage:
         """None is under way."""
 
     def look(self) -> Stage:
-        self.moving.look(NOW, [0])
+        self.moves.look(NOW, [0])
         return self
 
     def compare(self, peer: str, *, serial: int = 11, given: int = 0) -> Stage:
         """An exchange with a peer, begun as number ``serial``, is through."""
-        self.moving.on_pass(NOW, Pass(0, peer, serial, not given, Progress(given_rows=given)))
+        self.moves.on_pass(NOW, Pass(0, peer, serial, not given, Progress(given_rows=given)))
         return self
 
     def confirm(self, cohort: tuple[str, ...], era: int = 4) -> Stage:
         """The document is read."""
         document = Document(epoch=era, era=era, leader="n1", seats=seats_of(cohort))
-        self.moving.on_read(NOW, 0, document)
+        self.moves.on_read(NOW, 0, document)
         return self
 
     @property
     def is_done(self) -> bool:
-        return self.moving.rows()[0].is_done
+        return self.moves.rows()[0].is_done
 
     @property
     def count(self) -> int:
@@ -117,22 +117,22 @@ def test_a_zombie_drops_what_a_majority_has_and_nothing_before() -> None:
 
     for peer, given in (("n1", 0), ("n2", 3), ("n4", 0)):
         stage.compare(peer, given=given)
-        stage.moving.drop(0)
+        stage.moves.drop(0)
         assert not stage.is_done and stage.count == 3
 
     stage.confirm(THERE)
     stage.compare("n2", serial=12)
     assert stage.is_done
-    stage.moving.drop(0, 2)
+    stage.moves.drop(0, 2)
     assert stage.count == 3, "what was read before does not count"
 
     assert stage.look().asked == [ReadDocument(0)]
     for cohort, era in ((HERE, 4), (THERE, 5)):
-        stage.confirm(cohort, era).moving.drop(0, 2)
+        stage.confirm(cohort, era).moves.drop(0, 2)
         assert stage.count == 3
-    stage.confirm(THERE).moving.drop(0, 2)
+    stage.confirm(THERE).moves.drop(0, 2)
     assert 0 < stage.count < 3
-    stage.moving.drop(0)
+    stage.moves.drop(0)
     assert stage.count == 0
 
 
@@ -155,7 +155,7 @@ def test_a_zombie_that_is_wanted_again_drops_no_more(change: str) -> None:
     else:
         stage.vnode.settle(0, 5, 5, ("n1", "n3", "n4"))
 
-    stage.moving.drop(0)
+    stage.moves.drop(0)
 
     assert stage.count == 3
 
@@ -170,8 +170,8 @@ def forgetful(cohort: tuple[str, ...]) -> Stage:
 
 
 def tell(stage: Stage, peer: str, promised: int, *, trial: bool = True) -> Stage:
-    stage.moving.on_vote(peer, m.Vote(0, 4, True, trial, promised, 4))
-    stage.moving.look(NOW + ASK_PAUSE_MS, [0])
+    stage.moves.on_vote(peer, m.Vote(0, 4, True, trial, promised, 4))
+    stage.moves.look(NOW + ASK_PAUSE_MS, [0])
     return stage
 
 
@@ -212,7 +212,7 @@ def synced(stage: Stage) -> list[m.Message]:
 
 def test_a_new_member_says_that_it_has_synced_after_all_sources_named() -> None:
     stage = Stage(owners=HERE, cohort=THERE).look()
-    stage.moving.on_sync(NOW, "n9", m.Sync(0, 6, HERE, ("n1", "n2")))
+    stage.moves.on_sync(NOW, "n9", m.Sync(0, 6, HERE, ("n1", "n2")))
 
     stage.compare("n1", serial=10).compare("n2", serial=10)
     assert synced(stage) == [], "they were begun before it was asked"
@@ -224,18 +224,18 @@ def test_a_new_member_says_that_it_has_synced_after_all_sources_named() -> None:
 
 def test_from_then_on_its_cohort_counts_here() -> None:
     stage = Stage(owners=HERE, cohort=THERE)
-    stage.moving.on_sync(NOW, "n9", m.Sync(0, 6, HERE, ("n1",)))
+    stage.moves.on_sync(NOW, "n9", m.Sync(0, 6, HERE, ("n1",)))
 
     assert [row.cohort for row in stage.vnode.cohorts_for(4)] == [HERE]
 
 
 def test_who_forgot_or_is_not_meant_does_not_sync() -> None:
     stage = Stage(owners=HERE, cohort=THERE).look()
-    stage.moving.on_sync(NOW, "n9", m.Sync(0, 6, THERE, ("n1",)))
+    stage.moves.on_sync(NOW, "n9", m.Sync(0, 6, THERE, ("n1",)))
     stage.compare("n1")
     assert synced(stage) == []
 
     stage.vnode.suspicion = "wiped"
-    stage.moving.on_sync(NOW, "n9", m.Sync(0, 6, HERE, ("n1",)))
+    stage.moves.on_sync(NOW, "n9", m.Sync(0, 6, HERE, ("n1",)))
     stage.compare("n1")
     assert synced(stage) == []

@@ -119,7 +119,7 @@ def test_a_node_that_wants_an_archive_deletes_nothing_without_one(machines: Mach
     answer = ask(machines, m.Offer(7, 0))
     assert isinstance(answer, m.Failed) and answer.code == "no_archive" and "--archive" in answer.text
     leader = machines.nodes[leader_of(machines)]
-    assert leader._steward.collecting.awaited(0) == [follower_of(machines)]
+    assert leader._steward.slices.awaited(0) == [follower_of(machines)]
 
 
 @pytest.mark.parametrize("keep_ms", [0, 10 * KEEP_MS])
@@ -131,21 +131,21 @@ def test_who_is_to_keep_more_stops_it(keep_ms: int) -> None:
     machines.pass_time(KEEP_MS)
 
     assert left(machines) == [made] * 3
-    assert machines.nodes[leader_of(machines)]._steward.collecting.awaited(0) == [careful]
+    assert machines.nodes[leader_of(machines)]._steward.slices.awaited(0) == [careful]
 
     machines.nodes[careful].view.retention = Retention(KEEP_MS)
     machines.pass_time(10_000)
     assert left(machines) == [[]] * 3
-    assert machines.nodes[leader_of(machines)]._steward.collecting.awaited(0) == []
+    assert machines.nodes[leader_of(machines)]._steward.slices.awaited(0) == []
 
 
 def test_who_is_away_is_named_and_only_if_there_is_something_to_collect(machines: Machines) -> None:
     away, all_members = follower_of(machines), machines.members
-    collecting = machines.nodes[leader_of(machines)]._steward.collecting
+    slices = machines.nodes[leader_of(machines)]._steward.slices
     for name in machines.names:
         machines.give(name, MembersChanged(tuple(member for member in all_members if member.name != away)))
     machines.pass_time(KEEP_MS)
-    assert collecting.awaited(0) == []
+    assert slices.awaited(0) == []
 
     grow_old(machines, 1)
     page = offered(machines)

@@ -151,9 +151,9 @@ def test_two_leaders_in_doubt_make_one_task(machines: Machines) -> None:
     vnode = node.view.vnodes[home_of("s", PARTITIONS)]
     epoch = vnode.epoch
     for name in others:
-        machines.nodes[name]._scheduling._led = {home_of("s", PARTITIONS): epoch}  # they too take it for theirs
-        machines.nodes[name]._scheduling._next_look_ms = machines.now_ms + EVERY_MS
-        machines.nodes[name]._scheduling._fresh.append("s")
+        machines.nodes[name]._ticks._led = {home_of("s", PARTITIONS): epoch}  # they too take it for theirs
+        machines.nodes[name]._ticks._next_look_ms = machines.now_ms + EVERY_MS
+        machines.nodes[name]._ticks._fresh.append("s")
         machines.give(name, Ticked())
     machines.pass_time(1_000)
 
@@ -310,7 +310,7 @@ class Calendar:
         self.looks = 0
         self.longest_ms = 0
         for node in machines.nodes.values():
-            node._scheduling._almanac = self.first
+            node._ticks._almanac = self.first
 
     def first(self, cron: str, zone: str, after_ms: int, upto_ms: int) -> int | None:
         self.looks += 1
@@ -365,7 +365,7 @@ def test_an_honest_schedule_ticks_in_time_beside_thousands_that_are_dear(machine
     machines.pass_time(2_200)
 
     assert len(ticks(machines, "honest")) == 1
-    searches = machines.nodes[lead(machines, home)]._scheduling._searches
+    searches = machines.nodes[lead(machines, home)]._ticks._searches
     assert len(names) > 2_500 and len(searches) == len(names), "and all others are being searched yet"
 
 
@@ -383,10 +383,10 @@ def test_a_tick_further_ahead_than_is_looked_comes_in_time(machines: Machines) -
     Calendar(machines)
     store(machines, lines(s="days 470 475"))
     machines.pass_time(1_000)
-    scheduling = machines.nodes[lead(machines, home_of("s", PARTITIONS))]._scheduling
+    ticks = machines.nodes[lead(machines, home_of("s", PARTITIONS))]._ticks
     for day in range(401, 476):
-        scheduling.look(day * DAY_MS)
-        assert sorted(scheduling._plans["s"].owed) == [tick * DAY_MS for tick in (470, 475) if tick <= day]
+        ticks.look(day * DAY_MS)
+        assert sorted(ticks._plans["s"].owed) == [tick * DAY_MS for tick in (470, 475) if tick <= day]
 
 
 def test_lines_that_take_long_to_judge_are_refused_when_they_are_many(machines: Machines) -> None:

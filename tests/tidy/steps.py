@@ -101,9 +101,9 @@ class Life:
 
     def _rest(self) -> None:
         """Until all that the node does by itself is done, and its next gossip is far."""
-        gossiping = self._machines.nodes[self._name]._steward.gossiping
+        gossiper = self._machines.nodes[self._name]._steward.gossiper
         self._machines.pass_time(DEFAULT_TIMING.heir_delay_ms)
-        self._machines.pass_time(gossiping.due_ms - self._machines.now_ms + 1)
+        self._machines.pass_time(gossiper.due_ms - self._machines.now_ms + 1)
 
 
 def ways() -> dict[str, Way]:

@@ -89,7 +89,7 @@ class Membership:
     """Whether the log was read to its end once."""
     _join_ms: int | None = attrs.field(default=None, init=False)
     """When to ask to be let in (again)."""
-    _watching: tuple[str, ...] = attrs.field(default=(), init=False)
+    _watched: tuple[str, ...] = attrs.field(default=(), init=False)
     _gone: dict[str, int] = attrs.field(factory=dict, init=False)
     """Watched ids without a pulse, and when to write (again) that they have left."""
     _effects: list[Effect] = attrs.field(factory=list, init=False)
@@ -100,13 +100,13 @@ class Membership:
     _sweeper: Sweeper = attrs.field(factory=Sweeper, init=False)
     _slots: Slots = attrs.field(factory=Slots, init=False)
     _teller: Teller = attrs.field(factory=Teller, init=False)
-    _peering: Peers = attrs.field(init=False)
-    _deriving: Derivation = attrs.field(init=False)
+    _peers: Peers = attrs.field(init=False)
+    _derivation: Derivation = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._peering = Peers(self.info, self.cluster_id, self.base.replicas, self.scaling, self.jitter_ms)
-        self._deriving = Derivation(self.info.name, self.scaling.schedulers, self.scheme, self.player)
-        self._reader = Reader(self.settings, self.base, self._deriving.play, self._peering.sharing)
+        self._peers = Peers(self.info, self.cluster_id, self.base.replicas, self.scaling, self.jitter_ms)
+        self._derivation = Derivation(self.info.name, self.scaling.schedulers, self.scheme, self.player)
+        self._reader = Reader(self.settings, self.base, self._derivation.play, self._peers.sharing)
         self._collector, self._forgetter = Collector(self.settings), Forgetter(self.settings)
 
     @property
@@ -117,7 +117,7 @@ class Membership:
     @property
     def placement(self) -> tuple[int, Placement] | None:
         """Its version and who owns what as of that, when it is decided aside."""
-        return self._deriving.placement
+        return self._derivation.placement
 
     @property
     def is_in(self) -> bool:
@@ -181,20 +181,20 @@ class Membership:
             case c.EntriesRead():
                 self._play(now_ms, self._reader.on_entries(now_ms, event))
             case c.Appended():
-                self._peering.on_appended(now_ms, event.position, self._outbox.on_appended(event))
+                self._peers.on_appended(now_ms, event.position, self._outbox.on_appended(event))
             case c.AppendUncertain():
                 self._outbox.on_uncertain(event)
             case c.OriginWritten():
                 self._collector.on_written(event)
             case c.PulsesRead():
-                self._want(self._peering.on_pulses(now_ms, event.members))
+                self._want(self._peers.on_pulses(now_ms, event.members))
             case Computed() | Ticked():
-                self._effects += self._deriving.step(now_ms, event)
+                self._effects += self._derivation.step(now_ms, event)
             case Received() if isinstance(event.message, DECISION_MESSAGES):
-                self._effects += self._deriving.step(now_ms, event)
+                self._effects += self._derivation.step(now_ms, event)
             case Received():
-                self._want(self._peering.received(now_ms, self.replica, event))
-        self._play(now_ms, self._reader.offer(self._peering.take(now_ms, self._reader.position)))
+                self._want(self._peers.received(now_ms, self.replica, event))
+        self._play(now_ms, self._reader.offer(self._peers.take(now_ms, self._reader.position)))
 
     # -- lives ---------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class Membership:
             self._reader.void()
             self._outbox.void()
             self._collector.void()
-            self._watching = ()
+            self._watched = ()
             self._end_life()
         self._effects += self._teller.tell_session(session)
 
@@ -224,14 +224,14 @@ class Membership:
 
     def _leave_stage(self) -> None:
         self._end_life()
-        if self._watching:
+        if self._watched:
             self._effects.append(c.WatchPulses(()))
         self._effects.append(c.DropPulse())
 
     def _on_gone(self, now_ms: int, member: str) -> None:
         if member == self.me:
             self._end_life()
-        elif member in self._watching:
+        elif member in self._watched:
             self._gone.setdefault(member, now_ms)
 
     # -- the log -------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ class Membership:
     def _play(self, now_ms: int, entries: Iterable[Played]) -> None:
         for played in entries:
             self._collector.on_played(played, self.me)
-            self._peering.on_played(played)
+            self._peers.on_played(played)
             for reaction in played.reactions:
                 if reaction.member != self.me:
                     continue
@@ -261,13 +261,13 @@ class Membership:
     # -- after each step -----------------------------------------------------------------------
 
     def _settle(self, now_ms: int) -> None:
-        if self._peering.has_parted():
+        if self._peers.has_parted():
             self._reader.build_anew()
         self._reader.is_shared = self.is_in
         self._outbox.settle(self.replica)
         self._is_current |= self._reader.is_at_end
         self._live(now_ms)
-        self._peering.live(self.me)
+        self._peers.live(self.me)
         if self.is_out:
             return
         self._watch()
@@ -297,8 +297,8 @@ class Membership:
 
     def _watch(self) -> None:
         wanted = self.watches(self.replica, self.me) if self.me else ()
-        if wanted != self._watching:
-            self._watching = wanted
+        if wanted != self._watched:
+            self._watched = wanted
             self._effects.append(c.WatchPulses(wanted))
             self._gone = {member: due_ms for member, due_ms in self._gone.items() if member in wanted}
 
@@ -334,12 +334,12 @@ class Membership:
             self._join_ms = self._pause_until(now_ms)  # what was told no, in an entry that we jumped over
         if self._join_ms is not None and now_ms >= self._join_ms and self._reader.is_at_end:
             self._join_ms = now_ms + self.settings.repeat_ms
-            self._want(self._peering.begin(now_ms, self.replica))
+            self._want(self._peers.begin(now_ms, self.replica))
 
     def _tell(self, now_ms: int) -> None:
-        deriving = self._deriving
-        self._effects += deriving.settle(now_ms, self.replica)
-        self._effects += self._teller.tell(self.replica, deriving.is_lagging, deriving.lists)
+        derivation = self._derivation
+        self._effects += derivation.settle(now_ms, self.replica)
+        self._effects += self._teller.tell(self.replica, derivation.is_lagging, derivation.lists)
         if self._has_pulse and self.is_in:
             self._effects += self._teller.tell_session(Session.CONNECTED)
 
@@ -348,14 +348,14 @@ class Membership:
         if self._has_pulse:
             is_due = partial(self._is_due, now_ms)
             self._outbox.prune(is_due)
-            self._want(self._peering.go_on(now_ms, self.replica, self._outbox.holds))
+            self._want(self._peers.go_on(now_ms, self.replica, self._outbox.holds))
             self._effects += self._outbox.next(is_due)
             self._effects += self._collector.write()
-            if self._peering.must_read_pulses():
+            if self._peers.must_read_pulses():
                 self._effects.append(c.ReadPulses())
-        if (replica := self._peering.arrived()) is not None:
+        if (replica := self._peers.arrived()) is not None:
             self._reader.begin_from(replica)
-        if self._peering.is_arriving:
+        if self._peers.is_arriving:
             return
         if self._has_pulse or self._reader.has_begun:
             self._effects += self._reader.ask(now_ms)
@@ -372,7 +372,7 @@ class Membership:
                 return node in replica.nodes and not replica.nodes[node].member
             case AddSlot() | LeaveSlot():
                 return self._slots.is_due(replica, self.me, command)
-        return is_due(replica, self.me, command) and self._peering.is_due(now_ms, replica, command)
+        return is_due(replica, self.me, command) and self._peers.is_due(now_ms, replica, command)
 
     # -- time ----------------------------------------------------------------------------------
 
@@ -380,7 +380,7 @@ class Membership:
         """When it next wants a ``Ticked``, of which it gets no other; None while only events can help."""
         if self.stopped_by is not None or self.is_out:
             return None
-        dues = (self._deriving.deadline(), self._log_deadline())
+        dues = (self._derivation.deadline(), self._log_deadline())
         return min((due_ms for due_ms in dues if due_ms is not None), default=None)
 
     def _log_deadline(self) -> int | None:
@@ -393,5 +393,5 @@ class Membership:
             duties = (self._collector.deadline(self.replica, self.me), self._forgetter.deadline(),
                       self._sweeper.deadline())
             due += [due_ms for due_ms in duties if due_ms is not None]
-        due += [due_ms for due_ms in (self._reader.deadline(), self._peering.deadline()) if due_ms is not None]
+        due += [due_ms for due_ms in (self._reader.deadline(), self._peers.deadline()) if due_ms is not None]
         return min(due, default=None)

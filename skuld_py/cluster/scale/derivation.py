@@ -48,8 +48,8 @@ class Derivation:
     """``me`` is the node's name; ``player`` plays what is not played through versions."""
 
     def __init__(self, me: str, schedulers: Sequence[str], scheme: Scheme | None, player: Player) -> None:
-        self.deciding = Decider(me)
-        self._scheduling = Scheduler() if me in schedulers else None
+        self.decider = Decider(me)
+        self._scheduler = Scheduler() if me in schedulers else None
         self._scheme = scheme
         self._player = player
         self._versions: Versions | None = None
@@ -61,8 +61,8 @@ class Derivation:
         """The placement before they began."""
         self._wanted: dict[bytes, Wanted] = {}
         self._asked: dict[bytes, None] = {}
-        self._computing: dict[bytes, None] = {}
-        self.deciding.step(0, SchedulersChanged(tuple(schedulers)))
+        self._computations: dict[bytes, None] = {}
+        self.decider.step(0, SchedulersChanged(tuple(schedulers)))
         if scheme is not None:
             derived = {each.name for each in scheme.derived}
             assert all(scheme.of(kind).reads.isdisjoint(derived) for kind in scheme.commands), "entries would wait"
@@ -102,14 +102,14 @@ class Derivation:
     def step(self, now_ms: int, event: DerivingEvent) -> list[Send | Compute]:
         """Another process asks or answers, something is computed, or time has passed."""
         if isinstance(event, Received) and isinstance(event.message, Decide):
-            if self._scheduling is None:
+            if self._scheduler is None:
                 return [Send(event.peer, Undecided(event.message.question, DECLINED))]
-            return self._once(self._scheduling.step(now_ms, event))
+            return self._once(self._scheduler.step(now_ms, event))
         if isinstance(event, Computed):
-            self._computing.pop(event.hash, None)
+            self._computations.pop(event.hash, None)
         effects: list[Send | Compute] = []
-        if self._scheduling is not None and not isinstance(event, Received):
-            effects += self._once(self._scheduling.step(now_ms, event))
+        if self._scheduler is not None and not isinstance(event, Received):
+            effects += self._once(self._scheduler.step(now_ms, event))
         return effects + self._decide(now_ms, event)
 
     def settle(self, now_ms: int, replica: Replica) -> list[Send | Compute]:
@@ -128,7 +128,7 @@ class Derivation:
 
     def _decide(self, now_ms: int, event: DecidingEvent) -> list[Send | Compute]:
         effects: list[Send | Compute] = []
-        for effect in self.deciding.step(now_ms, event):
+        for effect in self.decider.step(now_ms, event):
             if isinstance(effect, Decision):
                 self._on_decision(effect)
             else:
@@ -139,10 +139,10 @@ class Derivation:
         """Without what is being computed already: the result is told to all parts."""
         found = []
         for effect in effects:
-            if isinstance(effect, Send) or effect.hash not in self._computing:
+            if isinstance(effect, Send) or effect.hash not in self._computations:
                 found.append(effect)
             if isinstance(effect, Compute):
-                self._computing[effect.hash] = None
+                self._computations[effect.hash] = None
         return found
 
     def _on_decision(self, decision: Decision) -> None:
@@ -153,7 +153,7 @@ class Derivation:
 
     def deadline(self) -> int | None:
         """When it next wants a ``Ticked``."""
-        dues = [self.deciding.deadline(), *([self._scheduling.deadline()] if self._scheduling is not None else [])]
+        dues = [self.decider.deadline(), *([self._scheduler.deadline()] if self._scheduler is not None else [])]
         return min((due_ms for due_ms in dues if due_ms < NEVER_MS), default=None)
 
     # -- what is known -------------------------------------------------------------------------

@@ -144,11 +144,11 @@ class Delegation(Operation):
 class ClaimOperation(Operation):
     """One client's claim."""
 
-    def __init__(self, operations: Operations, gates: Gates, parking: Parking, origin: Origin, now_ms: int,
+    def __init__(self, operations: Operations, gates: Gates, parked: Parking, origin: Origin, now_ms: int,
                  wish: m.Claim) -> None:
         super().__init__(operations, origin, now_ms)
         self.gates = gates
-        self._parking = parking
+        self._parked = parked
         self.wish = wish
         self.current: Attempt | None = None
         self._began_ms = now_ms
@@ -174,7 +174,7 @@ class ClaimOperation(Operation):
 
     def begin(self, now_ms: int) -> None:
         """Try everywhere once."""
-        self._parking.add(self)
+        self._parked.add(self)
         self.try_again(now_ms, self.view.route(self.wish.queue))
 
     def wake(self, now_ms: int) -> None:
@@ -249,7 +249,7 @@ class ClaimOperation(Operation):
             self.try_again(now_ms, [self.view.me.name])
             return
         is_over = now_ms >= self._waits_until_ms
-        if is_over or not self._parking.take_place(self):
+        if is_over or not self._parked.take_place(self):
             self._give_nothing(is_over)
             self.end()
         else:

@@ -47,10 +47,10 @@ class ParkedClaims(Duty):
 
     due_ms = NEVER_MS
 
-    def __init__(self, view: View, steward: Steward, borrowing: Loans) -> None:
+    def __init__(self, view: View, steward: Steward, loans: Loans) -> None:
         self._view = view
         self._steward = steward
-        self._borrowing = borrowing
+        self._loans = loans
         self._claims: dict[str, dict[int, ClaimOperation]] = {}
         self._places = Places()
         """Of the claims that wait, or would again."""
@@ -62,7 +62,7 @@ class ParkedClaims(Duty):
         self._rights = view.bulletin.subscribe_to_rights()
         self._could_grant = False
         bulletin = view.bulletin
-        self.news = (bulletin.filled, bulletin.freed, bulletin.resumed, borrowing.wet, self._leftovers,
+        self.news = (bulletin.filled, bulletin.freed, bulletin.resumed, loans.wet, self._leftovers,
                      self._restless, view.router.changed, steward.risen, self._rights)
 
     def add(self, claim: ClaimOperation) -> None:
@@ -96,19 +96,19 @@ class ParkedClaims(Duty):
 
     def look(self, now_ms: int) -> None:
         """Wake whom the last turn concerns."""
-        steward, borrowing = self._steward, self._borrowing
+        steward, loans = self._steward, self._loans
         bulletin = self._view.bulletin
         has_risen = bool(steward.risen) and steward.note_leaderships(now_ms)
         filled, freed = steward.take_moved(now_ms) if bulletin.filled or bulletin.freed else ({}, [])
         for queue in freed:
-            borrowing.note_freed(queue)
+            loans.note_freed(queue)
         resumed = self._take_resumed() if bulletin.resumed else []
         for queue in resumed:
-            borrowing.moisten(queue)
-        if resumed or borrowing.told:
+            loans.moisten(queue)
+        if resumed or loans.told:
             self._steward.note_resumed(now_ms)
-        wet, leftovers = [*borrowing.wet], [*self._leftovers]
-        for news in (borrowing.wet, borrowing.told, self._leftovers, self._rights):
+        wet, leftovers = [*loans.wet], [*self._leftovers]
+        for news in (loans.wet, loans.told, self._leftovers, self._rights):
             news.clear()
         may_grant, could_grant = self._view.may_grant, self._could_grant
         self._could_grant = may_grant
@@ -144,7 +144,7 @@ class ParkedClaims(Duty):
 
     def _wake_all(self, now_ms: int, counts: Mapping[str, int]) -> None:
         for queue, count in counts.items():
-            if count and queue in self._claims and not self._borrowing.is_dry(queue):
+            if count and queue in self._claims and not self._loans.is_dry(queue):
                 self._wake(now_ms, queue, count)
 
     def _wake(self, now_ms: int, queue: str, count: int) -> None:

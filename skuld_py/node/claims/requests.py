@@ -21,12 +21,12 @@ from skuld_py.node.operations.requests import Asked, Served, led
 class ClaimRequests:
     """Those of one node."""
 
-    def __init__(self, operations: Operations, admission: Admission, gates: Gates, parking: Parking) -> None:
+    def __init__(self, operations: Operations, admission: Admission, gates: Gates, parked: Parking) -> None:
         self._operations = operations
         self._view = operations.view
         self._admission = admission
         self._gates = gates
-        self._parking = parking
+        self._parked = parked
         self._ownership = Ownership(operations.view)
         self.asked: Asked = {m.Claim: self._claim, m.Renew: self._renew, m.Conclude: self._conclude,
                              m.Revive: self._revive}
@@ -41,7 +41,7 @@ class ClaimRequests:
         if not message.takes_proofs and self._view.notary.demands(now_ms):
             raise Refused("old_client", "claim: this client keeps no proofs of claims, without which nobody may"
                           " complete them here; upgrade it to the release of the nodes")
-        return ClaimOperation(self._operations, self._gates, self._parking, origin, now_ms, message)
+        return ClaimOperation(self._operations, self._gates, self._parked, origin, now_ms, message)
 
     def _renew(self, now_ms: int, origin: Origin, message: m.Renew) -> Operation:
         self._view.notary.check(now_ms, message.ids, message.tokens, message.proofs)

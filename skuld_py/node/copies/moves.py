@@ -71,11 +71,11 @@ class Syncing:
 class Moves:
     """The jobs of one node."""
 
-    def __init__(self, operations: Operations, comparing: Exchanges) -> None:
+    def __init__(self, operations: Operations, exchanges: Exchanges) -> None:
         self._view = operations.view
         self._outbox = operations.outbox
-        self._comparing = comparing
-        comparing.on_pass.append(self.on_pass)
+        self._exchanges = exchanges
+        exchanges.on_pass.append(self.on_pass)
         self._jobs: dict[int, Job] = {}
         self.agenda = Agenda()
         """When a job that is under way goes on."""
@@ -92,7 +92,7 @@ class Moves:
                 continue
             for name in sync.sources:
                 if name not in sync.through:
-                    self._comparing.pursue(partition, name, is_awaited=True)
+                    self._exchanges.pursue(partition, name, is_awaited=True)
             self.agenda.note(partition, now_ms)
 
     def _look_at(self, now_ms: int, vnode: Vnode) -> None:
@@ -103,7 +103,7 @@ class Moves:
             return
         job = self._jobs.get(partition)
         if job is None or (job.role, job.era) != (role, vnode.standing.era):
-            job = self._jobs[partition] = Job(role, vnode.standing.era, self._comparing.begun + 1)
+            job = self._jobs[partition] = Job(role, vnode.standing.era, self._exchanges.begun + 1)
             self._view.bulletin.change(partition)
         if role is Role.ZOMBIE:
             self._forget_restarted(vnode, job)
@@ -139,7 +139,7 @@ class Moves:
                                                         vnode.standing.cohort, True))
         for name in others:
             if name not in job.through and (job.role is not Role.SUSPECT or name in job.promised):
-                self._comparing.pursue(vnode.partition, name)
+                self._exchanges.pursue(vnode.partition, name)
 
     def on_pass(self, now_ms: int, ended: Pass) -> None:
         """An exchange is through: perhaps it was the last that a job needed."""
@@ -204,9 +204,9 @@ class Moves:
             return
         vnode.expect(message.epoch, message.cohort, message.base)
         sources = [name for name in message.sources if name != self._view.me.name]
-        self._syncs[message.partition] = Syncing(candidate, message.epoch, self._comparing.begun + 1, sources)
+        self._syncs[message.partition] = Syncing(candidate, message.epoch, self._exchanges.begun + 1, sources)
         for name in sources:
-            self._comparing.pursue(message.partition, name, is_awaited=True)
+            self._exchanges.pursue(message.partition, name, is_awaited=True)
 
     def rows(self) -> tuple[m.MoveRow, ...]:
         """What is under way here, for status."""
@@ -221,5 +221,5 @@ class Moves:
                          job.is_done, self._view.vnodes[partition].suspicion[:200])
 
     def _rows_under_way(self, partition: int) -> int:
-        running = (self._comparing.progress(partition, name) for name in self._view.vnodes[partition].keepers)
+        running = (self._exchanges.progress(partition, name) for name in self._view.vnodes[partition].keepers)
         return sum(progress.fetched_rows + progress.given_rows for progress in running if progress is not None)

@@ -17,18 +17,18 @@ class CopyRequests:
 
     asked: ClassVar[Asked] = {}
 
-    def __init__(self, view: View, comparing: Exchanges) -> None:
+    def __init__(self, view: View, exchanges: Exchanges) -> None:
         self._view = view
-        self._comparing = comparing
+        self._exchanges = exchanges
         self._ownership = Ownership(view)
         self.served: Served = {
             m.Probe: self._probe, m.Compare: self._compare, m.Fetch: self._fetch, m.Invite: self._invite,
-            m.Probed: comparing.on_answer, m.Compared: comparing.on_answer, m.Fetched: comparing.on_answer,
+            m.Probed: exchanges.on_answer, m.Compared: exchanges.on_answer, m.Fetched: exchanges.on_answer,
         }
 
     def _invite(self, now_ms: int, peer: str, message: m.Invite) -> None:
         self._ownership.vnode(message.partition)
-        self._comparing.on_invite(message)
+        self._exchanges.on_invite(message)
 
     def _probe(self, now_ms: int, peer: str, message: m.Probe) -> m.Probed | None:
         """Answer a peer's probe, unless this copy takes no writes any more."""

@@ -25,8 +25,8 @@ class Dependencies(Duty):
         self.served: Served = {m.Watch: led(operations, lead_watch), m.Tell: led(operations, lead_tell)}
         self._view = operations.view
         self._outbox = operations.outbox
-        self._watching = DependentSide(operations, self.hasten)
-        self._telling = DependencySide(operations)
+        self._dependent_side = DependentSide(operations, self.hasten)
+        self._dependency_side = DependencySide(operations)
         self._next_ms = 0
         self._led: dict[int, int] = {}
         """Epoch of each partition led."""
@@ -47,7 +47,7 @@ class Dependencies(Duty):
             self._follow(now_ms)
         while self._hear(now_ms) | self._look(now_ms):
             self._outbox.drain(now_ms)
-        self.due_ms = min(self._watching.due_ms, self._telling.due_ms)
+        self.due_ms = min(self._dependent_side.due_ms, self._dependency_side.due_ms)
         if self._is_news:
             self.hasten(self._next_ms)
 
@@ -56,9 +56,9 @@ class Dependencies(Duty):
         return bool(self._to_follow) or self._could != self._view.may_grant
 
     def _look(self, now_ms: int) -> bool:
-        watching, telling = self._watching, self._telling
-        has_asked = now_ms >= watching.due_ms and watching.look(now_ms)
-        return (now_ms >= telling.due_ms and telling.look(now_ms)) or has_asked
+        dependent_side, dependency_side = self._dependent_side, self._dependency_side
+        has_asked = now_ms >= dependent_side.due_ms and dependent_side.look(now_ms)
+        return (now_ms >= dependency_side.due_ms and dependency_side.look(now_ms)) or has_asked
 
     def _follow(self, now_ms: int) -> None:
         could, self._could = self._could, self._view.may_grant
@@ -69,12 +69,12 @@ class Dependencies(Duty):
             if vnode.is_leading and self._could:
                 if vnode.epoch != known:
                     self._led[partition] = vnode.epoch
-                    self._watching.begin(now_ms, partition)
-                    self._telling.begin(now_ms, partition)
+                    self._dependent_side.begin(now_ms, partition)
+                    self._dependency_side.begin(now_ms, partition)
             elif known is not None:
                 del self._led[partition]
-                self._watching.leave(partition)
-                self._telling.leave(partition)
+                self._dependent_side.leave(partition)
+                self._dependency_side.leave(partition)
 
     def _hear(self, now_ms: int) -> bool:
         has_asked = False
@@ -84,10 +84,10 @@ class Dependencies(Duty):
             waiting = vnode.replica.filing.waiting
             if partition in self._led and vnode.is_leading:
                 if waiting.is_overfull:
-                    self._watching.begin(now_ms, partition)
+                    self._dependent_side.begin(now_ms, partition)
                 if waiting.has_news:
-                    self._telling.begin(now_ms, partition)
-                has_asked = self._watching.hear(now_ms, vnode, list(waiting.fresh)) or has_asked
+                    self._dependency_side.begin(now_ms, partition)
+                has_asked = self._dependent_side.hear(now_ms, vnode, list(waiting.fresh)) or has_asked
             waiting.fresh, waiting.is_overfull, waiting.has_news = {}, False, False
             stirred.pop(partition, None)
         return has_asked

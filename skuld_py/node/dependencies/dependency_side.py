@@ -42,7 +42,7 @@ from skuld_py.partition.data.rows import merge_rows
 from skuld_py.partition.data.waiting import News
 from skuld_py.partition.vnode import Vnode
 
-FLYING_MAX = 20_000
+IN_FLIGHT_MAX = 20_000
 """Ends that a node is telling at once."""
 
 
@@ -62,7 +62,7 @@ class DependencySide:
         self._view = operations.view
         self._rounds: dict[int, Round] = {}
         """The partitions with something to tell."""
-        self._flying: dict[News, None] = {}
+        self._in_flight: dict[News, None] = {}
         self.due_ms = FOREVER_MS
         """When it next has something to do."""
 
@@ -89,14 +89,14 @@ class DependencySide:
     def _tell(self, now_ms: int, partition: int) -> bool:
         """One page. At the end of the rows, what is left of them is looked at again somewhat later."""
         vnode, turn = self._view.vnodes[partition], self._rounds[partition]
-        room = FLYING_MAX - len(self._flying)
+        room = IN_FLIGHT_MAX - len(self._in_flight)
         page, turn.after = vnode.replica.filing.waiting.news(turn.after, PAGE) if room > 0 else ([], b"")
         turn.due_ms = now_ms if turn.after else now_ms + self._view.timing.resend_ms
         if room > 0 and (not vnode.is_leading or not (page or turn.after)):
             del self._rounds[partition]
-        news = [row for row in page if row not in self._flying]
+        news = [row for row in page if row not in self._in_flight]
         if news and vnode.is_leading:
-            self._flying.update(dict.fromkeys(news))
+            self._in_flight.update(dict.fromkeys(news))
             SealOperation(self._operations, self, now_ms, vnode, news).start(now_ms)
             return True
         return bool(turn.after)
@@ -104,16 +104,16 @@ class DependencySide:
     def land(self, news: Sequence[News]) -> None:
         """These were told, or will be tried again."""
         for row in news:
-            self._flying.pop(row, None)
+            self._in_flight.pop(row, None)
 
 
 class SealOperation(SilentOperation):
     """Has a majority record how these tasks ended, then tells the partitions that wait."""
 
-    def __init__(self, operations: Operations, telling: DependencySide, now_ms: int, vnode: Vnode,
+    def __init__(self, operations: Operations, side: DependencySide, now_ms: int, vnode: Vnode,
                  news: Sequence[News]) -> None:
         super().__init__(operations, Origin(0), now_ms)
-        self._telling = telling
+        self._side = side
         self._vnode = vnode
         self._news = news
 
@@ -121,7 +121,7 @@ class SealOperation(SilentOperation):
         """Record the ends that are certain: a clock set back may not find dead what it has found dead before."""
         failed = dict.fromkeys(row[0] for row in self._news if row[2] is End.FAILED)
         marks, doubtful = deaths_of(self._vnode.replica, now_ms, list(failed))
-        self._telling.land([row for row in self._news if row[0] in doubtful])
+        self._side.land([row for row in self._news if row[0] in doubtful])
         self._news = [row for row in self._news if row[0] not in doubtful]
         if not self._news:
             self.end()
@@ -135,27 +135,27 @@ class SealOperation(SilentOperation):
         """Recorded; or not for certain, and then it is tried again."""
         self.end()
         if not isinstance(message, m.Told):
-            self._telling.land(self._news)
+            self._side.land(self._news)
             return
         by_partition: dict[int, list[News]] = {}
         for row in self._news:
             by_partition.setdefault(row[1], []).append(row)
         for partition, news in by_partition.items():
-            TellOperation(self.operations, self._telling, now_ms, self._vnode, partition, news).start(now_ms)
+            TellOperation(self.operations, self._side, now_ms, self._vnode, partition, news).start(now_ms)
 
     def on_deadline(self, now_ms: int) -> None:
         """Not for certain."""
         self.end()
-        self._telling.land(self._news)
+        self._side.land(self._news)
 
 
 class TellOperation(Operation):
     """A partition's leader is told of ends; when it has recorded them, that is noted."""
 
-    def __init__(self, operations: Operations, telling: DependencySide, now_ms: int, vnode: Vnode, partition: int,
+    def __init__(self, operations: Operations, side: DependencySide, now_ms: int, vnode: Vnode, partition: int,
                  news: Sequence[News]) -> None:
         super().__init__(operations, Origin(0), now_ms)
-        self._telling = telling
+        self._side = side
         self._vnode = vnode
         self._partition = partition
         self._news = news
@@ -185,7 +185,7 @@ class TellOperation(Operation):
     def on_deadline(self, now_ms: int) -> None:
         """What is not noted as told is told again."""
         self.end()
-        self._telling.land(self._news)
+        self._side.land(self._news)
 
 
 def rounds_of(replica: Replica, task_ids: Sequence[bytes]) -> Mapping[bytes, int]:

@@ -175,10 +175,10 @@ def _pages(rows: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
 class WatchOperation(Operation):
     """One question to one leader."""
 
-    def __init__(self, operations: Operations, watching: DependentSide, now_ms: int, vnode: Vnode, leader: str,
+    def __init__(self, operations: Operations, side: DependentSide, now_ms: int, vnode: Vnode, leader: str,
                  deps: Sequence[bytes], is_last: bool) -> None:
         super().__init__(operations, Origin(0), now_ms)
-        self._watching = watching
+        self._side = side
         self._vnode = vnode
         self._leader = leader
         self._deps = deps
@@ -195,7 +195,7 @@ class WatchOperation(Operation):
             return
         self.end()
         if isinstance(message, m.Failed) or len(message.ends) != len(self._deps):
-            self._watching.try_again(now_ms, self._vnode, self._deps)
+            self._side.try_again(now_ms, self._vnode, self._deps)
             return
         if not any(message.ends):
             return
@@ -219,13 +219,13 @@ class WatchOperation(Operation):
             if next_ms < now_ms + timing.rewatch_ms:
                 later.setdefault(next_ms // timing.gather_ms + 1, []).append(dep)
         for moment, deps in later.items():
-            self._watching.put_off(moment * timing.gather_ms, self._vnode, deps)
-        self._watching.ask(now_ms, self._vnode, overdue, is_last=True)
+            self._side.put_off(moment * timing.gather_ms, self._vnode, deps)
+        self._side.ask(now_ms, self._vnode, overdue, is_last=True)
 
     def on_deadline(self, now_ms: int) -> None:
         """The leader is silent: ask again, for perhaps another one leads by now."""
         self.end()
-        self._watching.try_again(now_ms, self._vnode, self._deps)
+        self._side.try_again(now_ms, self._vnode, self._deps)
 
 
 # -- what has ended ----------------------------------------------------------------------------------

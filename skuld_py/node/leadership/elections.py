@@ -25,7 +25,7 @@ from skuld_py.model.events import DocumentRead, ReadDocument
 from skuld_py.node.copies.exchanges import Exchanges
 from skuld_py.node.copies.moves import Moves
 from skuld_py.node.leadership.clocks import Timekeeper, Verdict
-from skuld_py.node.leadership.gossip import Gossiping
+from skuld_py.node.leadership.gossip import Gossiper
 from skuld_py.node.operations.agenda import Agenda
 from skuld_py.node.operations.duty import NEVER_MS, Duty
 from skuld_py.node.operations.operation import Operations
@@ -38,15 +38,15 @@ from skuld_py.partition.vnode import Role, Vnode
 class Steward(Duty):
     """Keeps the partitions of one node led."""
 
-    def __init__(self, operations: Operations, timekeeper: Timekeeper, comparing: Exchanges,
-                 moving: Moves) -> None:
+    def __init__(self, operations: Operations, timekeeper: Timekeeper, exchanges: Exchanges,
+                 moves: Moves) -> None:
         self._view = operations.view
         self._outbox = operations.outbox
         self._timekeeper = timekeeper
-        self._comparing = comparing
-        self._moving = moving
-        self.collecting = Slices(operations, comparing)
-        self.gossiping = Gossiping(operations, moving, self.collecting.awaited)
+        self._exchanges = exchanges
+        self._moves = moves
+        self.slices = Slices(operations, exchanges)
+        self.gossiper = Gossiper(operations, moves, self.slices.awaited)
         self._heard_ms: dict[str, int] = {}
         self._since_ms: dict[str, int] = {}
         self._round_ms = 0
@@ -69,7 +69,7 @@ class Steward(Duty):
         """The nodes that were heard at the last look."""
         self._led: dict[int, tuple[int, int]] = {}
         """Epoch of each partition led, and since when."""
-        self._shifting: dict[int, None] = {}
+        self._shifts: dict[int, None] = {}
         """Partitions led here that are about to change leader or cohort."""
         self._next_search_ms: dict[int, int] = {}
         self._unread = {vnode.partition: None for vnode in operations.view.vnodes}
@@ -77,7 +77,7 @@ class Steward(Duty):
         self._next_read_ms = 0
         for vnode in operations.view.vnodes:
             self._agenda.note(vnode.partition, 0)
-        self.gossiping.along += [self.go_round, partial(timekeeper.look, is_along=True)]
+        self.gossiper.along += [self.go_round, partial(timekeeper.look, is_along=True)]
         self.news = self._changed, self._stirred, self._rights
 
     # -- time ----------------------------------------------------------------------------------
@@ -92,8 +92,8 @@ class Steward(Duty):
         for partition in partitions:
             vnode = self._view.vnodes[partition]
             self._agenda.note(partition, self._see_to_leader(now_ms, vnode))
-        self._moving.look(now_ms, partitions)
-        self.collecting.look(now_ms)
+        self._moves.look(now_ms, partitions)
+        self.slices.look(now_ms)
         self._plan()
 
     def go_round(self, now_ms: int) -> None:
@@ -106,7 +106,7 @@ class Steward(Duty):
         if self._is_collecting:
             self.due_ms = 0
             return
-        self.due_ms = min(self._agenda.due_ms, self._silence_ms, self._moving.agenda.due_ms)
+        self.due_ms = min(self._agenda.due_ms, self._silence_ms, self._moves.agenda.due_ms)
         if self._unread and self._view.is_connected:
             self.hasten(self._next_read_ms)
 
@@ -250,18 +250,18 @@ class Steward(Duty):
     def tend(self, now_ms: int, vnode: Vnode) -> None:
         """A leader's upkeep of its document and its cohort."""
         facts = self._facts(now_ms, vnode)
-        self._shifting.pop(vnode.partition, None)
-        if len(self._shifting) >= self._view.timing.look_shifts and (facts.filled or facts.steady or facts.strays):
+        self._shifts.pop(vnode.partition, None)
+        if len(self._shifts) >= self._view.timing.look_shifts and (facts.filled or facts.steady or facts.strays):
             self._agenda.note(vnode.partition, now_ms)  # when others are through
             facts = attrs.evolve(facts, filled=(), steady=(), strays=())
         self._outbox.carry_out(self._view.candidacy(vnode).tend(now_ms, facts))
         if vnode.is_draining:
-            self._shifting[vnode.partition] = None
+            self._shifts[vnode.partition] = None
 
     def _note_shifting(self, vnode: Vnode) -> None:
         """A leader that stands again, for another cohort, shifts until it leads or has given up."""
         if vnode.is_leading or vnode.election.is_idle:
-            self._shifting.pop(vnode.partition, None)
+            self._shifts.pop(vnode.partition, None)
 
     def _is_heard(self, now_ms: int, name: str) -> bool:
         silence_ms = self._view.timing.silence_ms
@@ -276,7 +276,7 @@ class Steward(Duty):
     def _facts(self, now_ms: int, vnode: Vnode) -> Facts:
         view, partition = self._view, vnode.partition
         since_ms = vnode.leaderless_since_ms
-        moves = self.gossiping.moves_of(partition)
+        moves = self.gossiper.moves_of(partition)
         return Facts(
             view.me, view.live, vnode.owners, vnode.epoch if vnode.is_leading else 0,
             remembered=vnode.standing.epoch, is_suspect=bool(vnode.suspicion),
@@ -328,9 +328,9 @@ class Steward(Duty):
             elif led.get(partition, (0, 0))[0] != vnode.epoch:
                 led[partition] = vnode.epoch, now_ms
                 has_risen = True
-                self.gossiping.hasten(now_ms)
+                self.gossiper.hasten(now_ms)
                 for name in self._view.vnodes[partition].keepers:
-                    self._comparing.want(partition, name)
+                    self._exchanges.want(partition, name)
         self.risen.clear()
         return has_risen
 
@@ -354,18 +354,18 @@ class Steward(Duty):
             if vnodes[partition].is_leading and name not in self._view.settings.paused:
                 filled[name] = filled.get(name, 0) + count
         for name in filled:
-            self.gossiping.note_filled(now_ms, name)
+            self.gossiper.note_filled(now_ms, name)
         return filled, [queue.decode() for queue in dict.fromkeys(
             queue for partition, queue in freed if vnodes[partition].is_leading)]
 
     def note_resumed(self, now_ms: int) -> None:
         """Queues may be granted from again: claims wait for that elsewhere."""
-        self.gossiping.hasten(now_ms)
+        self.gossiper.hasten(now_ms)
 
     def on_gossip(self, now_ms: int, peer: str, gossip: m.Gossip) -> None:
         """A peer tells what it leads and where it has work."""
-        self.gossiping.on_gossip(now_ms, peer, gossip)
-        self._comparing.pay(peer)
+        self.gossiper.on_gossip(now_ms, peer, gossip)
+        self._exchanges.pay(peer)
 
     def hear(self, now_ms: int, peer: str) -> None:
         """Anything at all came from a peer."""
@@ -382,5 +382,5 @@ class Steward(Duty):
                 vnode.forget_leader(name)
         for name in self._view.live:
             self._since_ms.setdefault(name, now_ms)
-        self.gossiping.on_members(came, gone)
+        self.gossiper.on_members(came, gone)
         self.mark_all(now_ms)

@@ -29,14 +29,14 @@ Rows = tuple[m.LeaderRow | None, m.MoveRow | None]
 """What there is to tell of a partition."""
 
 
-class Gossiping(Duty):
+class Gossiper(Duty):
     """What one node tells, and what the others have told it. ``awaited`` gives the nodes for which collection
     waits."""
 
-    def __init__(self, operations: Operations, moving: Moves, awaited: Callable[[int], Sequence[str]]) -> None:
+    def __init__(self, operations: Operations, moves: Moves, awaited: Callable[[int], Sequence[str]]) -> None:
         self._view = operations.view
         self._outbox = operations.outbox
-        self._moving = moving
+        self._moves = moves
         self._awaited = awaited
         self.along: list[Callable[[int], None]] = []
         """Called before it tells: what may as well be done just then, so that a node at rest wakes less often."""
@@ -58,7 +58,7 @@ class Gossiping(Duty):
         self._heads: dict[str, bytes] = {}
         self._others: list[str] = []
         """The queues told of last: with heads, and without."""
-        self._moves: dict[str, dict[int, m.MoveRow]] = {}
+        self._told_moves: dict[str, dict[int, m.MoveRow]] = {}
         self._collections: dict[str, tuple[m.CollectionRow, ...]] = {}
 
     # -- telling -------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ class Gossiping(Duty):
         vnode = self._view.vnodes[partition]
         lead = (m.LeaderRow(partition, vnode.epoch, vnode.election.document.era, vnode.election.cohort)
                 if may_lead and vnode.is_leading else None)
-        return lead, self._moving.row(partition)
+        return lead, self._moves.row(partition)
 
     def _due(self, now_ms: int) -> tuple[Iterable[int], Sequence[int]]:
         """The partitions to tell of, and as spans; no span means all."""
@@ -177,7 +177,7 @@ class Gossiping(Duty):
         partitions = _within(columns.unpack_u64(spans), len(view.vnodes))
         leads = {row.partition: row for row in gossip.leads}
         moves = {row.partition: row for row in gossip.moves if row.node == peer}
-        known = self._moves.setdefault(peer, {})
+        known = self._told_moves.setdefault(peer, {})
         for partition in partitions:
             vnode, row = view.vnodes[partition], leads.get(partition)
             if row is None:
@@ -200,11 +200,11 @@ class Gossiping(Duty):
 
     def moves_of(self, partition: int) -> list[m.MoveRow]:
         """Data of a partition on its way at other nodes, as they tell."""
-        return [known[partition] for _, known in sorted(self._moves.items()) if partition in known]
+        return [known[partition] for _, known in sorted(self._told_moves.items()) if partition in known]
 
     def moves(self) -> list[m.MoveRow]:
         """That of all partitions."""
-        return [row for _, known in sorted(self._moves.items()) for _, row in sorted(known.items())]
+        return [row for _, known in sorted(self._told_moves.items()) for _, row in sorted(known.items())]
 
     def collections(self) -> tuple[m.CollectionRow, ...]:
         """What this node collects, and others that are live, as they tell; a dead one leads nothing."""
@@ -217,7 +217,7 @@ class Gossiping(Duty):
             self._turns_left = -(-len(self._view.vnodes) // self._view.timing.gossip_partitions)
             self._next_turn_ms = 0
         for name in gone:
-            for partition in self._moves.pop(name, {}):
+            for partition in self._told_moves.pop(name, {}):
                 self._view.bulletin.change(partition)
             self._collections.pop(name, None)
             self._view.router.drop(name)

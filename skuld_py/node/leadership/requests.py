@@ -23,13 +23,13 @@ class LeadershipRequests:
     """The requests about leadership that one node serves."""
 
     def __init__(self, operations: Operations, floor: Floor, timekeeper: Timekeeper, steward: Steward,
-                 moving: Moves) -> None:
+                 moves: Moves) -> None:
         self._view = operations.view
         self._outbox = operations.outbox
         self._floor = floor
         self._timekeeper = timekeeper
         self._steward = steward
-        self._moving = moving
+        self._moves = moves
         self._ownership = ownership = Ownership(operations.view)
         self.asked: Asked = {m.Greet: self._greet, m.Describe: self._describe}
         self.served: Served = {
@@ -57,9 +57,9 @@ class LeadershipRequests:
 
     def description(self, request: int) -> m.Described:
         """The cluster as seen from here."""
-        gossiping = self._steward.gossiping
+        gossiper = self._steward.gossiper
         return described(self._view, request, self._timekeeper.agreement,
-                         (*self._moving.rows(), *gossiping.moves()), gossiping.collections())
+                         (*self._moves.rows(), *gossiper.moves()), gossiper.collections())
 
     def _request_vote(self, now_ms: int, peer: str, message: m.RequestVote) -> m.Vote | None:
         vnode = self._ownership.vnode(message.partition)
@@ -67,7 +67,7 @@ class LeadershipRequests:
 
     def _vote(self, now_ms: int, peer: str, message: m.Vote) -> None:
         candidacy = self._view.candidacy(self._ownership.vnode(message.partition))
-        self._moving.on_vote(peer, message)
+        self._moves.on_vote(peer, message)
         self._outbox.carry_out(candidacy.on_vote(now_ms, peer, message))
 
     def _advance(self, handler: str) -> Serve:
@@ -78,7 +78,7 @@ class LeadershipRequests:
 
     def _sync(self, now_ms: int, peer: str, message: m.Sync) -> None:
         self._ownership.vnode(message.partition)
-        self._moving.on_sync(now_ms, peer, message)
+        self._moves.on_sync(now_ms, peer, message)
 
     def _abdicate(self, now_ms: int, peer: str, message: m.Abdicate) -> None:
         if self._view.is_connected:

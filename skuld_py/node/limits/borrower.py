@@ -149,10 +149,10 @@ class Loans(Duty):
 class BorrowOperation(Operation):
     """One question for a loan. It is not asked twice: a second loan could be lent for it."""
 
-    def __init__(self, operations: Operations, now_ms: int, borrowing: Loans, queue: str, home: str,
+    def __init__(self, operations: Operations, now_ms: int, loans: Loans, queue: str, home: str,
                  borrowers: Sequence[Borrower], want: int, led: Sequence[Vnode]) -> None:
         super().__init__(operations, Origin(0), now_ms, operations.view.timing.grant_ms // 2)
-        self._borrowing = borrowing
+        self._loans = loans
         self._queue = queue
         self._home = home
         self._borrowers = borrowers
@@ -172,7 +172,7 @@ class BorrowOperation(Operation):
         if peer != self._home or not isinstance(message, m.Lent):
             return
         if message.count < self._want:
-            self._borrowing.note_dry(self._queue, now_ms + message.retry_ms)
+            self._loans.note_dry(self._queue, now_ms + message.retry_ms)
         is_current = message.version == self.view.settings.version(LIMITS, self._queue)
         used = self._spend(now_ms, message.count if is_current and now_ms <= message.until_ms else 0)
         limits = self.view.settings.lent.get(self._queue)
@@ -182,7 +182,7 @@ class BorrowOperation(Operation):
     def on_timer(self, now_ms: int) -> None:
         """Nobody answered: nothing was lent."""
         if now_ms >= self.deadline_ms:
-            self._borrowing.note_dry(self._queue, now_ms + self.view.timing.resend_ms)
+            self._loans.note_dry(self._queue, now_ms + self.view.timing.resend_ms)
             self._spend(now_ms, 0)
 
     def _spend(self, now_ms: int, count: int) -> int:
@@ -190,7 +190,7 @@ class BorrowOperation(Operation):
         used = 0
         for borrower in self._borrowers:
             used += borrower.on_lent(now_ms, count - used, self._leads)
-        self._borrowing.on_loan_over(now_ms, self._queue)
+        self._loans.on_loan_over(now_ms, self._queue)
         return used
 
 

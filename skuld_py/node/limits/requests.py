@@ -15,14 +15,14 @@ class LimitRequests:
 
     asked: ClassVar[Asked] = {}
 
-    def __init__(self, lender: Lender, borrowing: Loans) -> None:
+    def __init__(self, lender: Lender, loans: Loans) -> None:
         self._lender = lender
-        self._borrowing = borrowing
+        self._loans = loans
         self.served: Served = {
             m.Borrow: lender.on_borrow, m.Spent: lender.on_spent, m.Freed: self._freed,
-            m.Reckon: lambda now, peer, msg: borrowing.on_reckon(peer, msg),
+            m.Reckon: lambda now, peer, msg: loans.on_reckon(peer, msg),
         }
 
     def _freed(self, now_ms: int, peer: str, message: m.Freed) -> None:
         self._lender.on_freed(message)
-        self._borrowing.moisten(message.queue)
+        self._loans.moisten(message.queue)

@@ -69,21 +69,21 @@ class PartitionQuestion(Operation):
 class ArchiveOffers:
     """The leader's answers."""
 
-    def __init__(self, operations: Operations, collecting: Slices) -> None:
+    def __init__(self, operations: Operations, slices: Slices) -> None:
         self._view = operations.view
         self._outbox = operations.outbox
-        self._collecting = collecting
+        self._slices = slices
 
     def on_offer(self, now_ms: int, peer: str, message: m.Offer) -> m.Message:
         """The page on offer, as this copy has it: what all replicas agreed on does not change."""
-        partition, collecting = message.partition, self._collecting
+        partition, slices = message.partition, self._slices
         problem = self._problem(partition)
         if problem is not None:
             return attrs.evolve(problem, request=message.request)
-        page, vnode = collecting.offer(partition), self._view.vnodes[partition]
+        page, vnode = slices.offer(partition), self._view.vnodes[partition]
         if page is None:
-            return m.Offered(message.request, vnode.epoch, collecting.is_under_way(partition),
-                             tuple(collecting.awaited(partition)), b"", b"", b"", ())
+            return m.Offered(message.request, vnode.epoch, slices.is_under_way(partition),
+                             tuple(slices.awaited(partition)), b"", b"", b"", ())
         rows = tuple(read_rows(vnode.replica, ids.split(page.ids)))
         return m.Offered(message.request, vnode.epoch, True, (), page.ids, page.digests, page.cut, rows)
 
@@ -95,7 +95,7 @@ class ArchiveOffers:
 
         def answer(count: int | None) -> None:
             self._outbox.send(peer, m.Discarded(message.request, count is not None, count or 0))
-        self._collecting.discard(now_ms, message.partition, message.epoch, message.ids, message.digests, answer)
+        self._slices.discard(now_ms, message.partition, message.epoch, message.ids, message.digests, answer)
         return None
 
     def _problem(self, partition: int) -> m.Failed | None:

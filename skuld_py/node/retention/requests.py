@@ -16,14 +16,14 @@ from skuld_py.node.retention.slices import Slices
 class RetentionRequests:
     """The requests about ended tasks that one node serves."""
 
-    def __init__(self, operations: Operations, collecting: Slices) -> None:
+    def __init__(self, operations: Operations, slices: Slices) -> None:
         self._operations = operations
-        ownership, offering = Ownership(operations.view), ArchiveOffers(operations, collecting)
+        ownership, offers = Ownership(operations.view), ArchiveOffers(operations, slices)
         self.asked: Asked = {m.Offer: self._pass_on, m.Discard: self._pass_on}
         self.served: Served = {
             m.Ebb: lambda now, peer, msg: ebb(operations, now, ownership.vnode(msg.partition), msg),
             m.Collect: lambda now, peer, msg: delete(operations.view, ownership.vnode(msg.partition), msg),
-            m.Offer: offering.on_offer, m.Discard: offering.on_discard,
+            m.Offer: offers.on_offer, m.Discard: offers.on_discard,
         }
 
     def _pass_on(self, now_ms: int, origin: Origin, message: m.Offer | m.Discard) -> Operation:

@@ -156,11 +156,11 @@ class Round(Operation):
 class Slices:
     """The slices of the partitions that a node leads."""
 
-    def __init__(self, operations: Operations, comparing: Exchanges) -> None:
+    def __init__(self, operations: Operations, exchanges: Exchanges) -> None:
         self._operations = operations
         self._view = operations.view
-        self._comparing = comparing
-        comparing.on_pass.append(self.on_pass)
+        self._exchanges = exchanges
+        exchanges.on_pass.append(self.on_pass)
         self._slices: dict[int, Slice] = {}
         self._next_ms: dict[int, int] = {}
         self._hindered: dict[int, list[str]] = {}
@@ -253,7 +253,7 @@ class Slices:
         self._compare(now_ms, partition, under_way, Stage.PULLING)
 
     def _compare(self, now_ms: int, partition: int, under_way: Slice, stage: Stage) -> None:
-        under_way.stage, under_way.first, under_way.through = stage, self._comparing.begun + 1, {}
+        under_way.stage, under_way.first, under_way.through = stage, self._exchanges.begun + 1, {}
         under_way.confirm_ms = now_ms + CONFIRM_MS
         self._go_on_if_through(now_ms, partition, under_way)
         self._pursue(now_ms, partition, under_way)
@@ -264,7 +264,7 @@ class Slices:
         if under_way.stage in (Stage.PULLING, Stage.CHECKING):
             awaited = self._awaited(under_way)
             for name in awaited:
-                self._comparing.pursue(partition, name)
+                self._exchanges.pursue(partition, name)
             if awaited and now_ms >= under_way.confirm_ms:
                 self._confirm(now_ms, partition, under_way, awaited)
 
