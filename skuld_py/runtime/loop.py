@@ -5,15 +5,17 @@ Invariants:
 * One thread. Machine, store and transport are touched by it alone; other threads reach it through
   ``post`` and ``stop``, which only append to a queue and wake it. What the machine wants computed, which is a
   function of what the wish holds, is computed in a thread of its own, and posted.
-* The order of a batch is fixed: step everything; send what promises nothing; commit; then send, answer
-  and ask the registry. A failed commit ends the process before a word of the batch has left.
+* The order of a batch is fixed: step everything; send what promises nothing; settle, and send what promises
+  nothing of that; commit; then send, answer and ask the registry. A failed commit ends the process before a
+  promise of the batch has left.
 * A batch takes all the registry has said, first, and a bounded number of frames: latency stays bounded
   under a flood, and news of a lost session never queues behind it.
 * Bytes from outside never raise here. What is no message is counted, and answered when it is known whom;
   what a peer says is heard only under the name of a placed node, and never under the node's own: what it says to
   itself takes no wire, and is believed. Messages about the coordination log are heard
   from anybody: a joiner is nobody's peer yet. Whoever is answered is dialled by its name, which is its address.
-* What the machine announces is heeded before anything of its turn is sent: new peers are dialled first.
+* What the machine announces is heeded before anything of its turn is sent: new peers are dialled first. It
+  announces nothing when it settles.
 * An exception of the machine or the store goes up: a state that was half changed is not gone on with.
   All but ``Corrupt``, which the server answers with a new machine, end the node and are logged. So does one of
   any other thread of the node, which it reports by ``fail``: half a node must not be taken for a whole one.
@@ -134,7 +136,8 @@ class Loop:
         end_ms = self._clock.now_ms() + limit_ms
         last: Turn[Wish] = Turn([], [])
         sort(wishes, last)
-        self._conclude(last)
+        self._begin(last)
+        self._conclude(Turn([], last.late))
         self._run(lambda: is_done() or self._clock.now_ms() >= end_ms, end_ms)
 
     def _run(self, is_over: Callable[[], bool], end_ms: int | None = None) -> None:
@@ -163,11 +166,16 @@ class Loop:
             return
         self.counters.batches += 1
         self.counters.events += len(events)
-        self._conclude(take_turn(self._machine, now_ms, events))
+        self._conclude(take_turn(self._machine, now_ms, events, self._begin))
+
+    def _begin(self, turn: Turn[Wish]) -> None:
+        """Send what promises nothing, before this node does its own part."""
+        self._heed((*turn.late, *turn.early))
+        if turn.early:
+            self._let_out(turn.early)
 
     def _conclude(self, turn: Turn[Wish]) -> None:
         self._due_ms = self._machine.deadline()
-        self._heed((*turn.late, *turn.early))
         if turn.early:
             self._let_out(turn.early)
         self._store.commit()
