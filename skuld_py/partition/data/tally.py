@@ -20,7 +20,8 @@ from skuld_py.model.state import State
 from skuld_py.model.store import Row, Store
 from skuld_py.partition.data.bulletin import Bulletin
 
-_COUNTS = struct.Struct(f">{len(State)}q")
+_STATES = len(State)
+_COUNTS = struct.Struct(f">{_STATES}q")
 _NONE = bytes(_COUNTS.size)
 _NOTHING = _COUNTS.unpack(_NONE)
 
@@ -43,7 +44,7 @@ class Tally:
         """Note a change."""
         row = self._changes.get(queue)
         if row is None:
-            row = self._changes[queue] = [0] * len(State)
+            row = self._changes[queue] = [0] * _STATES
             self.touch()
         row[state] += change
         if state == State.WAITING and change > 0:
