@@ -13,16 +13,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import attrs
 
 from skuld_py.client.client import Client
 from skuld_py.client.connection import Connection
+from skuld_py.client.holding import no_loss
 from skuld_py.errors import Refused, Uncertain
 from skuld_py.model.messages import Failed, Message
 from skuld_py.simulation.history import History, Hold
+
+Doubted = Callable[[Message], None]
 
 
 @attrs.define(eq=False)
@@ -58,15 +60,19 @@ class Recorder:
         """A client whose every request is recorded, under a name that no other has."""
         return RecordedClient(self, addresses, f"{name}-{next(self._numbers)}", timeout_s)
 
-    def call(self, client: str, message: Message, ask: Callable[[], Message]) -> Message:
-        """Have a request made, and write down how it ended."""
+    def call(self, client: str, message: Message, ask: Callable[[Doubted], Message]) -> Message:
+        """Have a request made, and write down how it ended. ``ask`` calls what it is given with an answer that
+        came while an earlier asking was in doubt: what that calls lost may have been done then."""
         request: int = message.request  # type: ignore[attr-defined]
         with self._lock:
             operation = self.history.invoke(self.now_ms(), client, "any", request, message)
         answer: Message | None = None
+        in_doubt: list[Message] = []
         try:
-            answer = ask()
-            return answer
+            answer = told = ask(in_doubt.append)
+            if in_doubt:
+                answer = no_loss(told)
+            return told
         except Refused as refusal:
             answer = Failed(request, refusal.code, refusal.message[:1000], True)
             raise
@@ -92,7 +98,7 @@ class Recorder:
             fault.stop_ms = self.now_ms()
 
 
-class _RecordedConnection(Connection):
+class RecordedConnection(Connection):
     """A connection that tells the recorder."""
 
     def __init__(self, recorder: Recorder, client: str, addresses: Sequence[str]) -> None:
@@ -100,9 +106,17 @@ class _RecordedConnection(Connection):
         self._recorder = recorder
         self._client = client
 
-    def call(self, message: Message, timeout_s: float, **options: Any) -> Message:
+    def call(self, message: Message, timeout_s: float, *, doubted: Callable[[Message], Message] | None = None,
+             **options: Any) -> Message:
         """As any connection does."""
-        return self._recorder.call(self._client, message, partial(super().call, message, timeout_s, **options))
+        ask = super().call
+
+        def asked(note: Doubted) -> Message:
+            def noted(answer: Message) -> Message:
+                note(answer)
+                return answer if doubted is None else doubted(answer)
+            return ask(message, timeout_s, doubted=noted, **options)
+        return self._recorder.call(self._client, message, asked)
 
 
 class RecordedClient(Client):
@@ -111,4 +125,4 @@ class RecordedClient(Client):
     def __init__(self, recorder: Recorder, addresses: Sequence[str], name: str, timeout_s: float) -> None:
         super().__init__(addresses, holder=name, timeout_s=timeout_s)
         self._connection.close()
-        self._connection = _RecordedConnection(recorder, name, addresses)
+        self._connection = RecordedConnection(recorder, name, addresses)

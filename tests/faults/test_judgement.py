@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from pathlib import Path
+from typing import Any
 
 import attrs
 import lmdb
@@ -16,16 +17,17 @@ from faults import __main__ as faults_main
 from faults import catalogue, ground, judgement, network
 from faults.cluster import NodeProcess
 from faults.judgement import NO_DAMAGE, NO_UNASKED_END
-from faults.recorder import Fault, Recorder
+from faults.recorder import Fault, RecordedConnection, Recorder
 from faults.registry import password_of
 from faults.stores import read_store
 from faults.transactions import writes_of
+from skuld_py.client.connection import Connection
 from skuld_py.errors import Refused, Uncertain
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body
 from skuld_py.model.columns import pack, pack_u64
 from skuld_py.model.document import Document, seats_of
-from skuld_py.model.history import HISTORY_HEAD, token_of
+from skuld_py.model.history import HISTORY_HEAD, RELEASED, token_of
 from skuld_py.model.ids import IdMint
 from skuld_py.partition.leadership.promise import Promise, load_promise, save_promise
 from skuld_py.runtime.lmdb_store import LmdbStore
@@ -270,3 +272,23 @@ def test_the_help_counts_the_quick_scenarios() -> None:
     done = CliRunner().invoke(faults_main.main, ["--help"])
     assert len(quick) == 9 and "old-copy" in quick
     assert "the nine that every change should pass" in done.output and "Only the nine short ones." in done.output
+
+
+@pytest.mark.parametrize("is_asked_again", [False, True])
+def test_what_is_lost_when_it_is_asked_again_is_written_down_as_unknown(
+        is_asked_again: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = m.Renewed(1, pack_u64([0]))
+
+    def call(_: Connection, message: m.Message, timeout_s: float, **options: Any) -> m.Message:
+        answer: m.Message = options["doubted"](lost) if is_asked_again else lost
+        return answer
+    monkeypatch.setattr(Connection, "call", call)
+    recorder = Recorder()
+    connection = RecordedConnection(recorder, "c", ["127.0.0.1:1"])
+    release = m.Conclude(1, RELEASED, 0, TASK, pack_u64([token_of(1, 2)]))
+
+    assert connection.call(release, 1.0) == lost
+    operation, = recorder.history.operations
+    assert isinstance(operation.answer, m.Renewed)
+    assert operation.answer.unknown == (pack_u64([0]) if is_asked_again else b"")
+    connection.close()
