@@ -1,1 +1,1 @@
-"""The coordination plane, pure: who lives, in one order for all; which nodes keep which partitions."""
+"""The coordination plane, pure: the log that says which members live, and the placement of partitions on nodes."""

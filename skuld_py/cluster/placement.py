@@ -1,12 +1,12 @@
 """Which nodes own which partitions: a pure function of the set of placed nodes, without a history.
 
 Every node gives every partition a score, and the ``replicas`` best own it, best first. A node that comes takes
-partitions only where it scores among the best, and one that goes leaves only those: nothing else moves
-(rendezvous hashing). But independent scores are as uneven as dice. So each node's scores are a shuffled ladder,
-one rung for each partition: all nodes have equally many high ones, which leaves little to even out. What is
-left is: shares beyond a fifth of the even one (or beyond the numbers around it, where a fifth is less than one)
-are handed over where the scores differ least. First places, which stand first for leader, are evened out in the
-same way among the owners of each partition, as far as their ownership allows.
+partitions only where it scores among the best, and one that goes leaves only those: nothing else moves (rendezvous
+hashing). But independent scores are as uneven as dice. So each node's scores are a shuffled ladder, one rung for
+each partition: all nodes have equally many high ones, which leaves little to even out. Then shares that differ
+from the even one by more than a fifth (or lie beyond the numbers around it, where a fifth is less than one) are
+evened out where the scores differ least. First places, which stand first for leader, are evened out in the same
+way among the owners of each partition, as far as their ownership allows.
 
 What it costs, in slots (one of ``partitions * replicas`` places), over 8 to 256 partitions, 3 to 12 nodes and 1
 to 5 replicas: beyond the slots that a coming node takes or a going one leaves, 0.8 on average move between
@@ -61,7 +61,8 @@ class _Scores:
     """The nodes' scores, and the best at each partition (``owners``).
 
     Of thousands of nodes each owns little, so only its highest rungs are looked at: a node that is not on them has
-    a lower score than all that are. A whole ladder is made for who takes what its score did not give it.
+    a lower score than all that are. A whole ladder is made only for a node that takes more than its scores gave
+    it.
     """
 
     def __init__(self, names: list[str], partitions: int, replicas: int) -> None:
@@ -120,7 +121,7 @@ def _top(name: str, partitions: int, rungs: int) -> list[tuple[int, int]]:
 
 
 def share_bounds(slots: int, nodes: int) -> tuple[int, int]:
-    """The least and the most that each of ``nodes`` may have of so many slots."""
+    """The least and the most that each of ``nodes`` may have of ``slots``."""
     least = -(-slots * (SLACK - 1) // (SLACK * nodes))
     most = slots * (SLACK + 1) // (SLACK * nodes)
     return min(least, slots // nodes), max(most, -(-slots // nodes))
@@ -140,8 +141,8 @@ class _Shares:
         self._least, self._most = share_bounds(sum(map(len, self._owners)), len(names))
 
     def even_out(self) -> None:
-        """Hand on what is too much, then take what is too little; of two shares the larger always holds a
-        partition that the smaller does not, so there is always a way."""
+        """Hand on what exceeds the most, then take what the least lacks. There is always a way, for the larger of
+        two shares holds a partition that the smaller does not."""
         short = [name for name, held in self._held.items() if len(held) < self._least]
         roomy = [name for name, held in self._held.items() if len(held) < self._most]
         for name, held in self._held.items():

@@ -1,1 +1,1 @@
-"""The log and what every member makes of it alike: entries, the replica that they change, its text."""
+"""The coordination log: its entries and commands, and the replica that every member builds by playing it."""

@@ -142,11 +142,11 @@ class Replica:
 
     @classmethod
     def base(cls, parameters: Parameters) -> Replica:
-        """Before the first entry: the same for all who play the log of one cluster."""
+        """The replica before the first entry: the same for all members of a cluster."""
         return cls(replicas=parameters.replicas, rules=parameters.rules)
 
     def is_known(self, member: str) -> bool:
-        """Whether somebody is a member or about to be one."""
+        """Whether an id is that of a member, or of a joiner that has an observer."""
         return member in self.members or member in self.joins.observers
 
     def text(self) -> str:

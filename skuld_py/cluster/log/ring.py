@@ -1,7 +1,7 @@
 """Who watches whom: one ring over the members, each the watcher of the next.
 
-A ring of one watches nobody, so ``pairs`` is empty for none and for one member. ``watchers`` is the same map the
-other way round, kept so that nothing that happens to a member costs a walk over the ring.
+A member alone watches no other, so ``pairs`` is empty for none and for one. ``watchers`` is the same map the other
+way round, kept so that nothing that happens to a member costs a walk over the ring.
 
 Source: Onyx's ring of stitched peers.
 """

@@ -1,1 +1,1 @@
-"""One process's part in the log: it reads, writes, joins, watches its neighbour, and tells its node the news."""
+"""One process's part in the coordination log: it reads, writes, joins, watches its neighbour."""

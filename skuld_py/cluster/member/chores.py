@@ -1,10 +1,10 @@
 """Duties of one elected member: collecting the log when it is long, forgetting nodes that stay down, and removing
 what ZooKeeper still keeps of forgotten nodes.
 
-Who is elected follows from the replica: the position of the last collection, or the one at which a node went
-down, picks a member from the roster. If nothing comes of it, the next in the roster takes over after some more
-entries or some time, and so on: a dead or deaf elected member costs a delay. Two at once do no harm: a collection
-names the one that it follows, the origin is only replaced by a later one, and a node is forgotten once.
+Which member is elected follows from the replica: the position of the last collection, or the one at which a node
+went down, picks a member from the roster. If nothing comes of it, the next in the roster takes over after some
+more entries or some time, and so on: a dead or deaf elected member costs a delay. Two at once do no harm: a
+collection names the one that it follows, the origin is only replaced by a later one, and a node is forgotten once.
 
 The writer of a collection stores the origin when it plays its own entry, from the replica of just that position.
 If it dies in between, the next collection makes that good.
@@ -30,9 +30,9 @@ SCANS = 64
 """How often nodes that are down are looked for within ``forget_ms``."""
 SCAN_MS_MIN = 1_000
 SWEEP_MS = 600_000
-"""How often entries of forgotten nodes are looked for: the member whose turn it was may have died."""
+"""A sweep without a reason, this often: the member whose turn the last one was may have died."""
 SETTLE_MS = 60_000
-"""How long after a node was forgotten they are: candidacies that counted on its vote are settled by then."""
+"""A sweep comes this long after a node was forgotten: candidacies that counted on its vote are settled."""
 
 
 def rank(replica: Replica, me: str, position: int) -> int:
@@ -43,7 +43,7 @@ def rank(replica: Replica, me: str, position: int) -> int:
 
 @attrs.define
 class Collector:
-    """Wishes for ``gc`` in its turn, and for the origin to be written after its own."""
+    """Wishes for ``gc`` when it is this member's turn, and after its own ``gc`` for the origin to be written."""
 
     settings: LogSettings
     _after: int = -1
@@ -84,7 +84,7 @@ class Collector:
             self._origin = WriteOrigin(played.position, played.replica.text(), keep_from)
 
     def write(self) -> list[WriteOrigin]:
-        """The origin to write, once; again in a new session if the last one took the answer with it."""
+        """The origin to write, once; again in a new session if the answer was lost with the last one."""
         if self._origin is None or self._is_writing:
             return []
         self._is_writing = True
@@ -95,7 +95,7 @@ class Collector:
         self._is_writing = False
 
     def on_written(self, event: OriginWritten) -> None:
-        """It is over, unless we have a later one by now."""
+        """The origin was written, or a later one stands: let go of ours unless it is later still."""
         self._is_writing = False
         if self._origin is not None and self._origin.position <= event.position:
             self._origin = None
@@ -116,7 +116,7 @@ class Forgetter:
     _scan_ms: int = 0
 
     def wish(self, now_ms: int, replica: Replica, me: str) -> list[Command]:
-        """The nodes that are this member's to forget now; none that copies still need as a place."""
+        """The node that is this member's to forget now, if any; none that copies still need as a place."""
         limit_ms = self.settings.forget_ms
         if limit_ms is None or now_ms < self._scan_ms:
             return []
@@ -144,13 +144,14 @@ class Forgetter:
 
 @attrs.define
 class Sweeper:
-    """Wishes to have swept up what ZooKeeper keeps of forgotten nodes: a while after one was, and now and then."""
+    """Wishes for sweeps of what ZooKeeper keeps of forgotten nodes: ``SETTLE_MS`` after one was forgotten, and
+    every ``SWEEP_MS``."""
 
     _due_ms: int | None = None
     _places: Mapping[str, Place] = attrs.field(factory=dict)
 
     def wish(self, now_ms: int, replica: Replica, me: str) -> list[SweepEntries]:
-        """By one member at a time, which changes with each collection of the log."""
+        """The sweep that is due, if it is this member's: each collection of the log picks another member."""
         places, self._places = self._places, replica.nodes
         if self._due_ms is None:
             self._due_ms = now_ms + SWEEP_MS
@@ -162,5 +163,5 @@ class Sweeper:
         return [SweepEntries(tuple(replica.nodes))] if rank(replica, me, collected(replica)) == 0 else []
 
     def deadline(self) -> int | None:
-        """When to wish for it, or leave it to another one."""
+        """When the next sweep is due, whichever member's it is."""
         return self._due_ms

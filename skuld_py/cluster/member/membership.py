@@ -116,7 +116,7 @@ class Membership:
 
     @property
     def placement(self) -> tuple[int, Placement] | None:
-        """Its version and who owns what as of that, when it is decided aside."""
+        """The placement and its version; None when it is not decided aside."""
         return self._derivation.placement
 
     @property
@@ -344,7 +344,7 @@ class Membership:
             self._effects += self._teller.tell_session(Session.CONNECTED)
 
     def _request(self, now_ms: int) -> None:
-        """What goes to the log now."""
+        """Ask for what this member writes, then for what it reads."""
         if self._has_pulse:
             is_due = partial(self._is_due, now_ms)
             self._outbox.prune(is_due)
@@ -377,7 +377,7 @@ class Membership:
     # -- time ----------------------------------------------------------------------------------
 
     def deadline(self) -> int | None:
-        """When it next wants a ``Ticked``, of which it gets no other; None while only events can help."""
+        """When it next wants a ``Ticked``; None while only events can help."""
         if self.stopped_by is not None or self.is_out:
             return None
         dues = (self._derivation.deadline(), self._log_deadline())

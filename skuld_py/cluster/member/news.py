@@ -1,7 +1,8 @@
-"""What the node machine of the process is told of the coordination log: who lives, who is placed, what to trust.
+"""What the node machine is told of the coordination log: which members live, which nodes are placed, what the
+session is worth.
 
 Nothing is told before the log was read to its end once, since what it said long ago would move data to and fro. A
-session is CONNECTED only for a member: who has not joined, or has been taken for dead, must not act as one.
+session is CONNECTED only for a member: a process that has not joined, or was taken for dead, must not act as one.
 
 A placement that is decided aside (``scale.derivation``) is told with the nodes that it places, once it is theirs.
 While it lags behind them the node goes on with the nodes and the placement that it has, as any node does that
@@ -30,7 +31,7 @@ class Teller:
     _places: Mapping[str, Place] = attrs.field(factory=dict)
     """The nodes of the replica that was last told of."""
     _is_held: bool = False
-    """Whether the news of them are not told yet."""
+    """Whether those nodes are not told yet, since their placement lags."""
     _nodes: NodesChanged | None = None
     _members: MembersChanged | None = None
 
@@ -49,7 +50,7 @@ class Teller:
         return news
 
     def tell_session(self, session: Session) -> list[Announce]:
-        """What the node is to think of its session. Of one that it never had, nothing is said to be lost."""
+        """Tell of a change of the session; a loss only to a node that was told CONNECTED."""
         had_one = self._session in (Session.CONNECTED, Session.SUSPENDED)
         if session is self._session or not (had_one or session is Session.CONNECTED):
             return []
@@ -58,7 +59,7 @@ class Teller:
 
 
 def nodes_of(replica: Replica) -> NodesChanged:
-    """Who owns partitions, and who is on its way out; by name."""
+    """The nodes that own partitions, and those on their way out; by name."""
     leaving = sorted(name for name, place in replica.nodes.items() if place.is_leaving)
     return NodesChanged(tuple(placed(replica)), tuple(leaving))
 

@@ -34,11 +34,11 @@ class Reader:
     replica: Replica
     player: Player = play
     sharing: Epidemic | None = None
-    """Through which entries come from other members, while ``is_shared``; then it says when to read."""
+    """Gives entries from other members while ``is_shared``, and then says when to read."""
     is_shared: bool = False
     is_at_end: bool = False
     has_begun: bool = False
-    """Whether the origin was compared with, once."""
+    """Whether the replica was compared with the origin once."""
     _base: Replica = attrs.field(default=attrs.Factory(lambda self: self.replica, takes_self=True))
     _anew: Reader | None = None
     """The reader that builds the replica again, while this one goes on with what others offer."""
@@ -53,7 +53,7 @@ class Reader:
 
     @property
     def position(self) -> int:
-        """Of the last entry played or passed over."""
+        """The position of the last entry played or passed over."""
         return self._next - 1
 
     def ask(self, now_ms: int) -> list[ReadOrigin | ReadEntries]:

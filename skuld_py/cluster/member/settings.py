@@ -21,7 +21,7 @@ class LogSettings:
     back_off_ms: int = 500
     """A joiner that was told no waits from 0 to twice that."""
     repeat_ms: int = 5_000
-    """What should have shown in the log by then is looked at again: a join, a leave."""
+    """A join or a leave that has not shown in the log after this long is tried again."""
     length_max: int = 1_000
     """The log is collected when it has grown by this many entries."""
     grace: int = 200

@@ -44,7 +44,7 @@ class Arrival:
     _fetches: int = 0
 
     def on_pulses(self, now_ms: int, ids: Sequence[str]) -> list[Send]:
-        """Who has a pulse: other nodes that may be members."""
+        """Note which lives have a pulse: their nodes may be members."""
         if self.is_over or self._contacts:
             return []
         me = self.question.name
@@ -93,7 +93,7 @@ class Arrival:
         return []
 
     def received(self, now_ms: int, peer: str, message: Welcomed | NotNow | ReplicaPart) -> list[Send]:
-        """An answer."""
+        """Take the answer of a member."""
         sends: list[Send] = []
         if self._knocking is not None and isinstance(message, Welcomed):
             self._knocking.on_welcomed(peer, message)

@@ -1,6 +1,7 @@
 """Chance for the machines of the coordination log, which have none of their own: injected, and seeded in tests.
 
-One kind serves all: a number up to another. Members draw names from it, and the pauses that keep them apart.
+One kind of draw serves all: a number from 0 to another. Members draw names from it, and the pauses that keep them
+apart.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class DeciderSettings:
     """Durations in milliseconds. Nothing that is decided depends on them."""
 
     limit_ms: int = 30_000
-    """Then it is computed here: as long as that might take."""
+    """After this long the decision is computed here; computing it might take as long."""
     silence_ms: int = 2_000
     """A scheduler that does not answer for so long, not even that it works, is passed over."""
     resend_ms: int = 500
@@ -91,9 +91,9 @@ class _Open:
     """When each is passed over."""
     said: dict[str, bytes] = attrs.field(factory=dict)
     texts: dict[bytes, str] = attrs.field(factory=dict)
-    """By their hash."""
+    """The answers, by their hash."""
     is_own: bool = False
-    """It is being computed here."""
+    """Whether it is being computed here."""
 
     @property
     def sources(self) -> list[str]:
@@ -242,7 +242,7 @@ class Decider:
             each.texts[message.answer] = text
 
     def _conclude(self, each: _Open) -> bool:
-        """Whether the matter is settled, or taken into one's own hands."""
+        """Whether all is said: the answer is taken, or what is said does not fit and it is computed here."""
         said = {each.said.get(name, b"") for name in each.sources}
         if b"" in said:
             return False

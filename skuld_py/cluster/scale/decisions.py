@@ -110,14 +110,14 @@ class PlacementInput:
 
 
 def ask_placement(nodes: Sequence[str], partitions: int, replicas: int) -> Question:
-    """Who owns what, when these nodes are placed?"""
+    """The question which nodes own what, when these are placed."""
     return _asked(tuple(sorted(nodes)), partitions, replicas)
 
 
 @lru_cache(maxsize=8)
 def _asked(nodes: tuple[str, ...], partitions: int, replicas: int) -> Question:
-    """Kept, since most entries that write nodes leave the placed ones as they are, and the text takes milliseconds
-    for thousands."""
+    """The question, cached: most entries that write nodes leave the placed ones as they are, and its text takes
+    milliseconds for thousands."""
     return Question(PLACEMENT.name, PlacementInput(nodes, partitions, replicas))
 
 

@@ -11,8 +11,7 @@ one is decided. After each step what is wanted is compared with what was asked, 
 is never asked.
 
 Invariants: the replica is at each position what playing in order makes of it; the placement is what the nodes of
-its version give; no command reads what is derived here, so no entry waits and the replica is always whole. A
-member could do its duties by nothing less.
+its version give; no command reads what is derived here, so no entry waits and the replica is always whole.
 
 Rejected: holding back the news of the nodes at the node's side until somebody has placed them (that derives beside
 the replica, under no version, what the replica's versions derive); versions while the log is caught up with (each
@@ -54,11 +53,11 @@ class Derivation:
         self._player = player
         self._versions: Versions | None = None
         self._begun = -1
-        """The position at which they began."""
+        """The position at which versions began."""
         self._last: Replica | None = None
-        """What they made last; a replica that is another one came over a jump."""
+        """The replica that versions made last; any other one came over a jump."""
         self._earlier: tuple[int, Placement] | None = None
-        """The placement before they began."""
+        """The placement before versions began."""
         self._wanted: dict[bytes, Wanted] = {}
         self._asked: dict[bytes, None] = {}
         self._computations: dict[bytes, None] = {}
@@ -136,7 +135,7 @@ class Derivation:
         return self._once(effects)
 
     def _once(self, effects: list[Send | Compute]) -> list[Send | Compute]:
-        """Without what is being computed already: the result is told to all parts."""
+        """The effects without computations that are under way: their results are told to all parts."""
         found = []
         for effect in effects:
             if isinstance(effect, Send) or effect.hash not in self._computations:
@@ -167,7 +166,7 @@ class Derivation:
 
     @property
     def placement(self) -> tuple[int, Placement] | None:
-        """Its version, and who owns what as of that; None before the first one."""
+        """The placement and its version; None before the first one."""
         if self._versions is None:
             return None
         version, (placement,) = self._versions.observe("placement")

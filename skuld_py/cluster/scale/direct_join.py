@@ -37,7 +37,7 @@ from skuld_py.model.messages.membership import JoinMe, NotNow, Welcomed
 
 NEIGHBOURS = 4
 DOUBLINGS = 4
-"""Of the pause between two questions."""
+"""How often the pause between two questions doubles, at most."""
 
 
 @attrs.frozen
@@ -71,7 +71,7 @@ class Greeter:
         self._due_ms: int | None = None
 
     def on_join_me(self, now_ms: int, peer: str, message: JoinMe, replica: Replica) -> list[Send]:
-        """Somebody asks; the answer comes at once if nothing has to be written."""
+        """A joiner asks; the answer comes at once if nothing has to be written."""
         if message.cluster_id != self._cluster_id or message.name != peer:
             return []
         joiner = message.joiner
@@ -117,12 +117,12 @@ class Greeter:
                           tuple(waiting.joining for waiting in self._written.values()))
 
     def is_wanted(self, now_ms: int, replica: Replica) -> bool:
-        """Whether all of whom the entry names still wait to be let in."""
+        """Whether all joiners that the entry names still wait."""
         return not any(waiting.is_over(now_ms, replica) for waiting in self._written.values())
 
     def on_played(self, now_ms: int, replica: Replica) -> list[Send]:
-        """The entry was played, passed over by a jump to an origin behind it, or did not leave. Who is not in
-        waits on, before those who asked later."""
+        """The entry was played, passed over by a jump to an origin behind it, or did not leave. Joiners that are
+        not in wait on, before those that asked later."""
         welcomed, left_out = [], {}
         for joiner, waiting in self._written.items():
             if joiner in replica.members:
@@ -143,7 +143,8 @@ class Greeter:
 class Knocking:
     """A joiner's side, for one life: it asks one member after the other, ever more slowly, then gives up.
 
-    ``is_given_up``: the three phases remain. ``welcome``: who said that it is a member, and as of which position.
+    ``is_given_up``: the three phases remain. ``welcome``: which member said that it is in, and as of which
+    position.
     """
 
     def __init__(self, cluster_id: str, question: JoinMe, scaling: Scaling, draw: Draw, now_ms: int) -> None:
@@ -154,14 +155,14 @@ class Knocking:
         self._scaling = scaling
         self._draw = draw
         self._asked = ""
-        """Whose answer is awaited; empty between two questions."""
+        """The member whose answer is awaited; empty between two questions."""
         self._last = ""
         self._failures = 0
         self._next_ms: int | None = now_ms
         self._until_ms = now_ms
-        """How long who was asked is waited for."""
+        """Until when the answer is awaited."""
         self._again_ms = 0
-        """Pause before it is asked again: the first word to a process not spoken with yet is mostly lost."""
+        """When to ask it again: the first message to a process not spoken with yet is mostly lost."""
 
     def knock(self, now_ms: int, members: Sequence[str]) -> list[Send]:
         """Ask somebody, if it is time. ``members`` are names of nodes; nobody known counts as no answer."""
@@ -178,7 +179,7 @@ class Knocking:
         return [Send(self._asked, self._question)]
 
     def _choose(self, members: Sequence[str]) -> str:
-        """Anybody but this node and who was asked last; that one if there is nobody else. No walk over all."""
+        """Any member but this node and the one asked last; that one if there is no other. No walk over all."""
         at = self._draw(len(members) - 1)
         for step in range(min(NEIGHBOURS, len(members))):
             name = members[(at + step) % len(members)]
@@ -196,13 +197,13 @@ class Knocking:
             self._next_ms = now_ms + 1 + self._draw(pause_ms)
 
     def on_welcomed(self, peer: str, message: Welcomed) -> None:
-        """Somebody says that we are in; the log will show."""
+        """A member says that we are in; the log will show."""
         if self._is_ours(message) and self.welcome is None:
             self.welcome = (peer, message.version)
             self._next_ms = None
 
     def on_not_now(self, now_ms: int, peer: str, message: NotNow) -> None:
-        """Who was asked will not: another one."""
+        """The member asked refuses: ask another."""
         if self._is_ours(message) and peer == self._asked and self._next_ms is not None:
             self._fail(now_ms)
 

@@ -2,9 +2,9 @@
 
 All members that play the same entries have the same replica at every position, so one that differs played
 something else, or wrongly: it was damaged in memory, runs a faulty version, or got an entry that is not the log's.
-It cannot tell from one difference who is wrong. With two others against it, and more than are with it, it is: one
-faulty member alone can make nobody else doubt. Where there is one other, both doubt; building anew is never wrong,
-only dear.
+One difference does not tell which member is wrong. A member takes itself to be wrong when two others differ from
+it, and more than agree with it: so one faulty member alone makes no other doubt. Of two members both doubt;
+building anew is never wrong, only dear.
 
 After building anew it compares at later positions only, so a fault that comes back costs one reload for each of
 those, and is counted.

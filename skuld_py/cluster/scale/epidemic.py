@@ -1,11 +1,11 @@
 """Epidemic sharing: members pass entries of the log on among themselves; ZooKeeper is read for what did not come.
 
-Whoever appended an entry passes it, with its position, to a few members chosen at random; each to which it is
-new does the same, for a number of hops. Entries come in any order: those ahead of their turn are kept, and only
+The member that appended an entry passes it, with its position, to a few members chosen at random; each to which it
+is new does the same, for a number of hops. Entries come in any order: those ahead of their turn are kept, and only
 the one at the next position is let go. ZooKeeper remains the order and the memory: what does not come is read
-there, after a silence, or soon when an entry is missing while later ones are here. What is found after a
-silence is passed on as well: whoever appended it could not, and members look at different times, so one that
-looks saves the others.
+there, after a silence, or soon when an entry is missing while later ones are here. What is found after a silence
+is passed on as well: its writer could not, and members look at different times, so one that looks saves the
+others.
 
 Invariants:
 
@@ -19,8 +19,8 @@ Invariants:
 
 Members are trusted to pass on what they got, as they are with copies of tasks; transport and log tell strangers
 apart, not liars. Against mistakes: a message of another cluster (by id; names are used again) is dropped; two
-texts for one position are both dropped, and it is read; and the digest of a member's replica, now and then,
-rides along. Who differs there from two members, and from more than it agrees with, has parted, and builds its
+texts for one position are both dropped, and it is read; and the digest of a member's replica, now and then, rides
+along. A member that differs there from two others, and from more than it agrees with, has parted, and builds its
 replica anew from origin and log.
 
 Rejected: asking peers for what is missing (ZooKeeper answers for certain, and hardly anybody asks); passing on
@@ -46,7 +46,7 @@ from skuld_py.model.messages.membership import SHARED_MAX, Share
 MESSAGE_BYTES = 4 << 20
 READ_LIMIT = 500
 NEWS_MAX = 32
-"""Entries found after a silence, if more than this, are this member's backlog and no news to others."""
+"""More entries than this found after a silence are this member's backlog, and no news to others."""
 DOUBLINGS = 16
 
 

@@ -1,11 +1,11 @@
 """A scheduler: answers questions that many members ask, and works each of them out once.
 
-It holds nothing that anybody would miss: what it knows comes with the questions, and who does not get an answer
+It holds nothing that would be missed: what it knows comes with the questions, and a member that gets no answer
 decides alone. So schedulers come and go, as processes of their own or as a part that a member plays.
 
-The first who asks is asked for the text of the question; all who ask meanwhile wait for the same answer. The
-newest question is worked on first, for an older one is being given up by those who asked it. The work itself is an
-effect (``Compute``): the shell does it beside the loop, so that a scheduler answers while it works.
+The first member that asks is asked for the text of the question; all that ask meanwhile wait for the same answer.
+The newest question is worked on first, for an older one is being given up by those who asked it. The work itself
+is an effect (``Compute``): the shell does it beside the loop, so that a scheduler answers while it works.
 
 Bounds: open questions, those who wait for them, and answers kept, by number and by bytes; what does not fit is
 declined, the oldest question first.
@@ -37,13 +37,13 @@ class SchedulerLimits:
 
     questions: int = 64
     askers: int = 20_000
-    """Who may wait for one answer."""
+    """How many members may wait for one answer."""
     answers: int = 64
     answer_bytes: int = 64 << 20
     input_ms: int = 1_000
-    """Who was asked for the text and has not sent it by then is not waited for: the next who asks is asked."""
+    """How long to wait for the text from the member that was asked for it; then the next one that asks is."""
     forget_ms: int = 10_000
-    """A question without a text that nobody asks any more."""
+    """Drop a question without a text that was not asked for this long."""
 
 
 @attrs.define
@@ -157,7 +157,7 @@ class Scheduler:
             self._effects.append(Compute(job.kind, job.hash, job.text))
 
     def _on_computed(self, event: Computed) -> None:
-        """Also what this process worked out for itself: others may ask it, too."""
+        """Keep the answer, also one that this process worked out for itself: others may ask it, too."""
         if event.hash == self._running:
             self._running = b""
         answer = None

@@ -139,7 +139,7 @@ class Versions:
         self._last = replica.version
         self._waiting: list[_Step] = []
         self._failures: list[tuple[int, str]] = []
-        """Of entries behind one that waits."""
+        """Failures of entries behind one that waits."""
         self._made: dict[str, tuple[Question, Any]] = {}
         """The question that each derived group answers now, and the answer."""
         self._effects: list[VersionsEffect] = []
@@ -194,7 +194,7 @@ class Versions:
         return min(since) - 1 if since else self._last
 
     def observe(self, group: str) -> tuple[int, tuple[Any, ...]]:
-        """Its version, and its fields as of that."""
+        """A group's version, and its fields as of that."""
         fields = ("failed",) if group == "failed" else self._scheme.fields[group]
         return self.version(group), tuple(getattr(self._replica, field) for field in fields)
 
@@ -277,7 +277,7 @@ class Versions:
     # -- what is derived -----------------------------------------------------------------------
 
     def _derive(self, step: _Step, before: list[_Step]) -> bool:
-        """Whether that made others needless, of those that wait before it."""
+        """Ask for the decision, or take it if its turn has come. Whether that made earlier ones needless."""
         derived = step.derived
         assert derived is not None
         if step.missing or step not in self._waiting:

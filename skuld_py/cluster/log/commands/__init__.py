@@ -19,7 +19,7 @@ from skuld_py.cluster.log.commands.set_rules import SetRules
 COMMANDS: dict[str, type[Command]] = {each.kind: each for each in (
     PrepareJoin, NotifyJoin, AcceptJoin, AbortJoin, JoinDirect, Leave, AddSlot, LeaveSlot, RetireNode, ForgetNode,
     Gc, SetRules)}
-"""By the name that stands in the log."""
+"""Commands by ``kind``, their name in the log."""
 
 __all__ = ["COMMANDS", "AbortJoin", "AcceptJoin", "AddSlot", "Command", "ForgetNode", "Gc", "Inapplicable",
            "JoinDirect", "Joining", "Leave", "LeaveSlot", "NotifyJoin", "PrepareJoin", "Reaction", "Rejoin",

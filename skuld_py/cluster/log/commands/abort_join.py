@@ -37,5 +37,5 @@ class AbortJoin(Command):
         return (Reaction(self.joiner, Rejoin()),)
 
     def diff(self, old: Replica, new: Replica) -> Mapping[str, str]:
-        """Who was told no, if a join was under way."""
+        """The joiner that was told no, if a join was under way."""
         return {"aborted": self.joiner} if self.joiner in old.joins.observers and old is not new else {}

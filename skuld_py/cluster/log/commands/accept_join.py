@@ -40,5 +40,5 @@ class AcceptJoin(Command):
         return (Reaction(self.joiner, AbortJoin(self.joiner)),)
 
     def diff(self, old: Replica, new: Replica) -> Mapping[str, str]:
-        """Who watches the new member."""
+        """The new member and its watcher."""
         return {} if old is new else {"observer": self.observer, "joined": self.joiner}

@@ -25,7 +25,7 @@ from skuld_py.model.document import Member
 from skuld_py.model.names import LIFE, WIDE_NAME
 
 ID = LIFE
-"""Of members and slots: the name of a node, and what tells its lives apart."""
+"""Ids of members and slots: the name of a node, and what tells its lives apart."""
 TAGS_MAX = 64
 _PRINTABLE = re.compile(r"[!-~]{0,255}", re.ASCII)
 
@@ -36,7 +36,7 @@ class Inapplicable(Exception):
 
 @attrs.frozen
 class Rejoin:
-    """Prepare to join again, after a pause of its own: all who were told no must not come back together."""
+    """Prepare to join again, after a pause of its own: joiners that were told no must not come back together."""
 
 
 class Command:
@@ -53,24 +53,24 @@ class Command:
         return ()
 
     def diff(self, old: Replica, new: Replica) -> Mapping[str, str]:
-        """What came of it, for people; empty if nothing did."""
+        """What the entry changed, for people to read; empty if nothing."""
         return {}
 
 
 def is_id(command: Any, field: Any, value: str) -> None:
-    """For the id of a member or a slot."""
+    """Validate the id of a member or a slot."""
     if not ID.fullmatch(value):
         raise Malformed(f"{type(command).__name__}.{field.name}", "is no id")
 
 
 def is_node(command: Any, field: Any, value: str) -> None:
-    """For the name of a node."""
+    """Validate the name of a node."""
     if not WIDE_NAME.fullmatch(value):
         raise Malformed(f"{type(command).__name__}.{field.name}", "is no name of a node")
 
 
 def is_member(command: Any, field: Any, value: Member) -> None:
-    """For what is said of a node's process."""
+    """Validate the description of a node's process."""
     is_node(command, field, value.name)
     if not all(map(_PRINTABLE.fullmatch, (value.host, value.boot, value.incarnation))):
         raise Malformed(f"{type(command).__name__}.{field.name}", "has a text that is long or not printable")
@@ -79,7 +79,7 @@ def is_member(command: Any, field: Any, value: Member) -> None:
 
 
 def are_tags(command: Any, field: Any, value: tuple[str, ...]) -> None:
-    """For the tags of a slot."""
+    """Validate the tags of a slot."""
     if len(value) > TAGS_MAX or not all(map(WIDE_NAME.fullmatch, value)):
         raise Malformed(f"{type(command).__name__}.{field.name}", "are no tags, or too many")
 

@@ -3,8 +3,8 @@
 The replica's fields fall into groups; a footprint names groups. It covers all that a command does: ``apply``,
 ``reactions`` and ``diff``. What is written is read, too, since a new mapping is made from the old one.
 
-A command that is not named here reads and writes everything, which is always right and always slow. That what is
-named here is true is a matter of tests: an entry is played on replicas whose other groups are somebody else's.
+A command that is not named here reads and writes everything, which is always right and always slow. Tests prove
+the footprints: they play each entry on replicas whose other groups are those of another replica.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Footprint:
 
 
 def footprint(reads: str, writes: str) -> Footprint:
-    """Of names with blanks between; ``reads`` beyond what is written."""
+    """A footprint from names separated by blanks; ``reads`` beyond what is written."""
     return Footprint(frozenset(f"{reads} {writes}".split()), frozenset(writes.split()))
 
 

@@ -25,7 +25,7 @@ class ForgetNode(Command):
     node: str = attrs.field(validator=is_node)
 
     def apply(self, replica: Replica, position: int) -> Replica:
-        """Without it."""
+        """Take the node out, unless it lives or copies need it as a place."""
         place = replica.nodes.get(self.node)
         if place is None:
             return replica
@@ -36,5 +36,5 @@ class ForgetNode(Command):
         return attrs.evolve(replica, nodes=less(replica.nodes, self.node))
 
     def diff(self, old: Replica, new: Replica) -> Mapping[str, str]:
-        """The node."""
+        """The node that was forgotten."""
         return {} if old is new else {"node": self.node, "state": "forgotten"}

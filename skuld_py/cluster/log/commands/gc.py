@@ -5,7 +5,7 @@ row, and the second would drop what the first had kept for entries on their way.
 
 The writer stores the origin and removes the entries before it, with some grace for readers that are on their way
 (``member.chores``). What is dropped from the replica is older than the collection before this one, so that an
-entry that was on its way then still finds the tombstone it would have met. Slots go that wait for somebody who has
+entry that was on its way then still finds the tombstone it would have met. A parked slot goes once its member has
 neither joined nor written anything for as long.
 """
 

@@ -1,7 +1,8 @@
 """``join-direct``: a member stitches joiners in behind itself, in one entry, after agreeing with them off the log.
 
-The others need to know only who is in. The entry holds as long as the member still watches whom it watched when it
-was asked; else nothing happens, and it asks again. Joiners in a row of one entry cost one write together.
+The others need to know only which members are in. The entry holds while ``observer`` still watches ``before``;
+otherwise it changes nothing, and the observer writes another. Joiners in a row of one entry cost one write
+together.
 
 Source: "Join Direct" of Onyx's proposals for scale.
 """
@@ -48,7 +49,7 @@ class JoinDirect(Command):
         return admitted(replica, position, fresh, ring=replica.ring.stitched(self.observer, list(fresh)))
 
     def diff(self, old: Replica, new: Replica) -> Mapping[str, str]:
-        """Who came."""
+        """The new members."""
         came = dict.fromkeys(each.id for each in self.joiners
                              if each.id in new.members and each.id not in old.members)
         return {"observer": self.observer, "joined": " ".join(came)} if came else {}

@@ -25,7 +25,7 @@ class Leave(Command):
     member: str = attrs.field(validator=is_id)
 
     def apply(self, replica: Replica, position: int) -> Replica:
-        """Without it."""
+        """Take the member out; the ring closes over it."""
         return replica if self.member in replica.left else evicted(replica, position, self.member)
 
     def reactions(self, old: Replica, new: Replica) -> tuple[Reaction, ...]:

@@ -23,12 +23,12 @@ class LeaveSlot(Command):
     slot: str = attrs.field(validator=is_id)
 
     def apply(self, replica: Replica, position: int) -> Replica:
-        """Without it."""
+        """Take the slot out, counted or parked."""
         slots, parked = less(replica.slots, self.slot), less(replica.parked, self.slot)
         if slots is replica.slots and parked is replica.parked:
             return replica
         return attrs.evolve(replica, slots=slots, parked=parked)
 
     def diff(self, old: Replica, new: Replica) -> Mapping[str, str]:
-        """The slot."""
+        """The slot that is gone."""
         return {} if old is new else {"slot": self.slot, "state": "gone"}

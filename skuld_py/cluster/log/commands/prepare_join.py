@@ -1,8 +1,8 @@
-"""``prepare-join``: first phase. Somebody wants to join; an observer is chosen that will stitch it into the ring.
+"""``prepare-join``: first phase. A process asks to join; an observer is chosen that will stitch it into the ring.
 
-The observer is picked by position among the sorted candidates, which all members do alike. No candidate is who
-observes somebody already, nor the watcher of one in the first phase: that one's ring neighbour is about to change.
-Alone in the cluster, one is a member at once.
+The observer is picked by position among the sorted candidates, which all members do alike. A member that observes
+a joiner already is no candidate, nor is the watcher of an observer in the first phase: its ring neighbour is about
+to change. The first member of a cluster is in at once.
 """
 
 from __future__ import annotations
