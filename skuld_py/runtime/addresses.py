@@ -1,8 +1,7 @@
 """Whether two names of nodes are one address: ``localhost:13000`` and ``127.0.0.1:13000`` reach the same socket.
 
-Nothing but its name tells the node that was started as the one from the other. So the cluster would place copies
-on both, and count one process as two voters. A new name for an address that has one already is refused; a node
-that is registered goes on as it was.
+Nodes are told apart by name alone. So the cluster would place copies on both, and count one process as two voters.
+A new name for an address that has one already is refused; a node that is registered goes on as it was.
 
 Names are looked up beside each other and no longer than ``LOOK_S``; one that cannot be found by then is passed
 over. Only those with the same port are looked up.

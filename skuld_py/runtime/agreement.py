@@ -5,7 +5,7 @@ number of partitions puts them: a cluster that was made again, or edited by hand
 none of them. The command line may say what it expects. What differs from ZooKeeper is refused, with the field
 and both values. The rules are compared with what this program can play.
 
-Source: Onyx's log parameters, which a peer of other ones refuses to join.
+Source: Onyx's log parameters; a peer with other parameters refuses to join.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _KEY = b"parameters"
 
 
 def check_expected(parameters: Parameters, expected: Mapping[str, int | None]) -> None:
-    """``Refused`` when the command line expects another cluster, or goes by unknown rules."""
+    """``Refused`` when the cluster is not as the command line expects, or goes by rules that this program cannot
+    play."""
     _check(parameters, {field: value for field, value in expected.items() if value is not None},
            "the command line says", "leave the option out, or name the cluster that was created with it")
     if parameters.rules > RULES:
@@ -34,7 +35,7 @@ def check_expected(parameters: Parameters, expected: Mapping[str, int | None]) -
 
 
 def remember(store: LmdbStore, parameters: Parameters, data: Path) -> None:
-    """Keep the parameters with the data; ``Refused`` when it was filled by other ones. The caller commits."""
+    """Keep the parameters with the data; ``Refused`` when it was filled under others. The caller commits."""
     try:
         raw = store.get("meta", _KEY)
         known = {} if raw is None else json.loads(raw)

@@ -1,44 +1,44 @@
-"""Bounds what connections have in flight: bytes that libzmq has taken off the wire and nobody has received yet,
-and bytes that it was given to send and the other side has not taken.
+"""Bounds what connections have in flight: bytes that libzmq has read and this process has not received, and bytes
+that it was given to send and the other side has not taken.
 
 libzmq counts whole messages (``RCVHWM``, ``SNDHWM``) and bounds frames (``MAXMSGSIZE``). But it keeps the frames
 of a message that does not end for as long as they come, and a thousand answers of any size for a client that does
 not read; no socket type or option of it counts bytes. So the kernel is asked (``peeking``) how many bytes were
 read of each connection and how many the other side has acknowledged. The transport says how many of these it was
 handed (``credit``), and how many it handed over (``debit``). A thread of its own compares. A connection with too
-many bytes in between is cut, and libzmq drops what it kept. The bounds:
+many bytes between the two counts is cut, and libzmq drops what it kept. The bounds:
 
 * a connection of which no whole message was received yet: two envelopes brought;
 * every other: as many envelopes as may wait, and one on its way. A queue that is full would slow its sender
   instead, and end the process (see ``transport``);
-* as many bytes of untaken answers, which is asked before each is handed over (``has_room``): what does not fit is
-  dropped. A client that takes nothing at all for ``DEAF_S`` is cut; one that asks for much at once, and reads, is
-  not;
+* as many bytes of untaken answers: before each is handed over ``has_room`` is asked, and an answer that does not
+  fit is dropped. A client that takes nothing at all for ``DEAF_S`` is cut; one that asks for much at once, and
+  reads, is not;
 * all together: while this process has more than ``MEMORY_BYTES`` for itself, the connections that have most in
-  flight are cut, as many in one look as the excess needs, for they may be many and come again. An empty frame
-  costs ``FRAME_FACTOR`` times its bytes, which shows only in the size of the process; so the bytes of connections
-  of which no message was received count that much. A connection with less than ``SLACK_BYTES`` in flight, or one
-  that has brought no more than a greeting, is never cut for others. Before any is cut, freed memory is given back,
-  and the bytes of those just cut are taken off, for libzmq frees them a little later: so none is cut for what
-  another had. No more is taken off than the excess and ``SPARE_BYTES``: an estimate that is too high would let all
-  others grow until memory is next given back. What the kernel still has of one that is cut is dropped there
-  (``peeking``): libzmq would read megabytes of it before it hears of the end. What is left: a connection that was
-  heard and keeps below ``SLACK_BYTES`` in flight may send these as empty frames, and counts for little;
+  flight are cut, in one look as many as the excess needs. An empty frame costs ``FRAME_FACTOR`` times its bytes,
+  which shows only in the size of the process; so the bytes of connections of which no message was received count
+  that much. A connection with less than ``SLACK_BYTES`` in flight, or one that has brought no more than a
+  greeting, is never cut for others. Before any is cut, freed memory is given back, and the bytes of those just cut
+  are subtracted, for libzmq frees them a little later: so none is cut for what another had. At most the excess and
+  ``SPARE_BYTES`` are subtracted: too high an estimate would let all others grow until memory is next given back.
+  What the kernel still has of one that is cut is dropped there (``peeking``): libzmq would read megabytes of it
+  before it hears of the end. What is left: a connection that was heard and keeps below ``SLACK_BYTES`` in flight
+  may send these as empty frames, and counts for little;
 * a message of too many frames, which the transport sees first: its connection is cut (``cut_off``);
 * there are ``CONNECTIONS_MAX``, or half as many as the process may have files. Beyond it one is cut for each that
   comes: the oldest of those that have said nothing, if they are many, or else the client that has been silent for
   longest. Nodes are not clients: of each that the cluster knows, the connection that spoke last in its name stays.
 
-They are looked at each ``TICK_S``, or as often as ``SHARE`` allows while there is memory left; what is brought
-within that is added to each bound. While more than half of the memory is left, a tick is ``CALM_TICK_S``: the half
-is not filled in that time. What was acknowledged are answers and libzmq's own heartbeats alike, so
+They are looked at every ``TICK_S``, or as often as ``SHARE`` allows while there is memory left; what can be
+brought in that time is added to each bound. While more than half of the memory is left, a tick is ``CALM_TICK_S``:
+the half is not filled in that time. What was acknowledged are answers and libzmq's own heartbeats alike, so
 whenever more is acknowledged than was handed over, the rest is taken for those.
 
 A connection is named by its file's number, which libzmq tells and may use again: nothing is done to one unless it
 is still the same socket, by the kernel's cookie. Rejected: a proxy in front, which copies every byte and cannot
 look into encrypted frames; ZMTP of our own on plain sockets, which would have to do CURVE too; one frame for each
-message, which binds only those who keep to it; to cut who has too many answers at once: one that asks for much in
-many threads would be cut again each time it came back.
+message, which binds only clients that keep to it; to cut a client with too many answers at once: one that asks for
+much in many threads would be cut again each time it came back.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ MEMORY_BYTES = 512 << 20
 TICK_S = 0.06
 CALM_TICK_S = 0.15
 SHARE = 1_000
-"""Looking takes at most this part of a processor, unless the process grows: what nobody receives makes it grow."""
+"""Looking takes at most one part in this many of a processor, unless the process grows."""
 GROWTH_BYTES = 16 << 20
 FRAME_FACTOR = 32
 """libzmq keeps 64 bytes for each frame; an empty one is two on the wire."""
 GREETING_BYTES = 1 << 10
-"""A connection that has brought no more has only introduced itself, as far as anybody can tell."""
+"""A connection that has brought no more may have only introduced itself."""
 SPARE_BYTES = 16 << 20
 """Bytes that the connections just cut are believed to have had beyond the excess, at most."""
 GIVE_BACK_S = 0.2
@@ -77,7 +77,8 @@ GIVE_BACK_S = 0.2
 DEAF_S = 5.0
 """A client that takes nothing of what waits for it for this long is cut: heartbeats end a dead one sooner."""
 STRANGERS = 8
-"""Silent connections may be one in this many of all: beyond it they make room for each other, clients do not."""
+"""Connections that have said nothing may be one in this many of all; beyond that they make room, and not
+clients."""
 SLACK_BYTES = 1 << 20
 """For what is under way between the kernel's counts, libzmq's buffers and ours."""
 HEARTBEAT_BYTES_S = 20
@@ -94,9 +95,9 @@ Key = TypeVar("Key", int, bytes, str)
 
 @attrs.define(eq=False)
 class Connection:
-    """One that was accepted. ``heard``: its place in the order in which they were, last. ``taken``: bytes that the
-    transport was handed of it. ``given``: bytes that libzmq was handed for it, of which ``acknowledged`` had been
-    taken when the kernel was asked; ``moved_s``: since when there are as many."""
+    """An accepted connection. ``heard``: its place in the order in which connections were last heard. ``taken``:
+    bytes that the transport was handed of it. ``given``: bytes that libzmq was handed for it, of which
+    ``acknowledged`` had been taken when the kernel was asked; ``moved_s``: since when there are as many."""
 
     number: int
     cookie: bytes
@@ -168,8 +169,8 @@ class Connections:
         return client in self._clients
 
     def credit(self, client: bytes, number: int, size: int) -> None:
-        """A whole message of so many bytes was received of this client; from this file, if it was not heard
-        before."""
+        """A whole message of ``size`` bytes was received of this client; ``number`` is its file if it was not
+        heard before."""
         connection = self._clients.get(client)
         if connection is None:
             connection = self._introduce(client, number)
@@ -186,7 +187,7 @@ class Connections:
         return connection
 
     def debit(self, client: bytes, size: int) -> None:
-        """Bytes were handed over for this client."""
+        """``size`` bytes were handed over for this client."""
         connection = self._clients.get(client)
         if connection is not None:
             if connection.untaken <= SLACK_BYTES:
@@ -194,8 +195,8 @@ class Connections:
             connection.given += size
 
     def has_room(self, client: bytes, size: int) -> bool:
-        """Whether so many bytes may be handed over for this client. Not for one that nobody knows: it has left, or
-        it speaks ZMTP 2, of which libzmq tells no file, and nobody could count what it takes."""
+        """Whether ``size`` bytes may be handed over for this client. Not for an unknown one: it has left, or it
+        speaks ZMTP 2, for which libzmq tells no file, so that what it takes cannot be counted."""
         connection = self._clients.get(client)
         if connection is None or connection.is_cut:
             return False
@@ -214,14 +215,15 @@ class Connections:
             self._peers[name] = connection
 
     def cut_off(self, client: bytes, why: str) -> None:
-        """What this client sends is no message, and costs more than it may. One of ZMTP 2 is not known."""
+        """Cut this client: what it sends is no message, and costs more than it may. One that speaks ZMTP 2 is not
+        known."""
         connection = self._clients.get(client)
         if connection is not None and not connection.is_cut:
             self.cut.too_long += 1
             self._end(connection, why)
 
     def give_back_soon(self) -> None:
-        """Much was freed, or will be."""
+        """Give memory back soon: much was freed, or will be."""
         self._give_back_s = min(self._give_back_s, time.monotonic() + GIVE_BACK_S)
 
     def close(self) -> None:
@@ -241,7 +243,7 @@ class Connections:
                     self._look(now_s, size)
 
     def _heed(self) -> bool:
-        """Take the news, waiting for some up to a tick; false when there will be no more."""
+        """Take the news, waiting up to a tick for some; false when there will be no more."""
         pause_ms = -1
         if self._open or self._give_back_s < math.inf:
             pause_ms = int(1_000 * (TICK_S if 2 * self._size > self._memory_bytes else CALM_TICK_S))
@@ -271,7 +273,7 @@ class Connections:
         return self._open.setdefault(number, known)
 
     def _note_gone(self, number: int) -> None:
-        """A connection of this file has gone; by now another may have the file, and have spoken."""
+        """The connection of this file is gone; another may have the file by now, and have spoken."""
         connection = self._open.get(number)
         if connection is not None and peeking.cookie_of(number, self._port) != connection.cookie:
             self._drop(connection)
@@ -325,7 +327,7 @@ class Connections:
         return peeking.own_bytes() - self._freed
 
     def _is_ended(self, connection: Connection, brought: int, now_s: float) -> bool:
-        """Whether it was cut for itself."""
+        """Cut it if it breaks a bound of its own; whether it is cut."""
         if brought > (self.known_bytes if connection.is_known else self.stranger_bytes):
             self.cut.greedy += 1
             self._end(connection, f"it has brought {brought} bytes that make no message")
@@ -371,7 +373,7 @@ def _forget(known: dict[Key, Connection], key: Key, connection: Connection) -> N
 
 
 def allow_files() -> None:
-    """Let this process have as many files as that many connections need, if it may."""
+    """Raise the limit of open files to what ``CONNECTIONS_MAX`` connections need, as far as allowed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES_EACH * CONNECTIONS_MAX
     if hard != resource.RLIM_INFINITY:

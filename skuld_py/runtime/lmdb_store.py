@@ -42,8 +42,8 @@ from skuld_py.runtime.resident import MappedFile
 from skuld_py.runtime.store_file import StoreFile, can_be_read
 
 COMMITS_PER_RELEASE = 64
-"""Commits after which the map is let go of (a few megabytes; mapping the hot pages again takes microseconds) and
-the file is looked at."""
+"""Every so many commits the map is let go of (a few megabytes; mapping the hot pages again takes microseconds) and
+the file is checked."""
 PROBLEMS = (lmdb.Error, OSError, SystemError)
 """What LMDB's binding raises; the last one over a page that makes no sense."""
 _OF_THE_SURROUNDINGS = (lmdb.MapFullError, lmdb.ReadersFullError, lmdb.DiskError, OSError)
@@ -203,7 +203,7 @@ class LmdbStore:
             raise self._failed(problem) from problem
 
     def walk_back(self, table: str, start: bytes, stop: bytes) -> Iterator[Row]:
-        """The same, the last one first."""
+        """As ``walk``, the last row first."""
         try:
             transaction = self._begun()
             with transaction.cursor(self._databases[table]) as cursor:
@@ -244,14 +244,14 @@ class LmdbStore:
         return dropped, following
 
     def abort(self) -> None:
-        """Drop every staged write: the batch met a record that cannot be read."""
+        """Drop every staged write, because the batch met a record that cannot be read."""
         self._cursors.clear()
         if self._transaction is not None:
             self._transaction.abort()
             self._transaction = None
 
     def commit(self) -> None:
-        """Make every staged write durable; raises ``StoreFailed`` when that cannot be said."""
+        """Make every staged write durable; raises ``StoreFailed`` when that is not certain."""
         if self._failure is not None:
             raise self._failure
         if self._transaction is None:
@@ -291,7 +291,7 @@ class LmdbStore:
         return self._transaction
 
     def _failed(self, problem: Exception) -> StoreFailed:
-        """Remember the first failure, so that nobody goes on after it, and give it up to be raised."""
+        """Remember the first failure, so that nothing goes on after it, and return it to be raised."""
         if self._failure is None:
             self._failure = StoreFailed(self._directory, str(problem),
                                         is_damaged=not isinstance(problem, _OF_THE_SURROUNDINGS))

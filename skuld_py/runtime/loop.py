@@ -10,15 +10,15 @@ Invariants:
   promise of the batch has left.
 * A batch takes all the registry has said, first, and a bounded number of frames: latency stays bounded
   under a flood, and news of a lost session never queues behind it.
-* Bytes from outside never raise here. What is no message is counted, and answered when it is known whom;
-  what a peer says is heard only under the name of a placed node, and never under the node's own: what it says to
-  itself takes no wire, and is believed. Messages about the coordination log are heard
-  from anybody: a joiner is nobody's peer yet. Whoever is answered is dialled by its name, which is its address.
+* Bytes from outside never raise here. What is no message is counted, and answered when its sender can be told.
+  Peers' messages are heard only under the name of a member or a placed node, and never under this node's own: it
+  believes what it says to itself, and that takes no wire. Messages about the coordination log are heard from any
+  process, for a joiner is no member yet; it is dialled by its name, which is its address.
 * What the machine announces is heeded before anything of its turn is sent: new peers are dialled first. It
   announces nothing when it settles.
-* An exception of the machine or the store goes up: a state that was half changed is not gone on with.
-  All but ``Corrupt``, which the server answers with a new machine, end the node and are logged. So does one of
-  any other thread of the node, which it reports by ``fail``: half a node must not be taken for a whole one.
+* An exception of the machine or the store goes up, for its state may be half changed. ``Corrupt`` makes the server
+  start a new machine; any other ends the node and is logged. So does an exception of any other thread of the node,
+  reported by ``fail``: half a node must not be taken for a whole one.
 
 Rejected: asyncio (a second scheduler between the sockets and the one thing there is to do); a thread for
 the commit (batches would overlap, and then every promise needs a record of which batch it waits for).
@@ -62,7 +62,7 @@ from skuld_py.wire.codec import Envelope, MalformedRequest, check_role, decode
 
 BATCH_FRAMES = 256
 ACQUAINTANCES_MAX = 64
-"""Processes that are no members and were written to about the log; beyond it the oldest is dropped."""
+"""Processes that were written to about the log and are no members; of more, the oldest is dropped."""
 _OF_THE_LOG = frozenset(COORDINATION_MESSAGES)
 
 _log = logging.getLogger(__name__)
@@ -90,8 +90,8 @@ class Counters:
 
 
 class Loop:
-    """Runs one machine against the world, in the thread that calls ``run``. ``on_joined`` is called whenever it is
-    a member (again). ``me``: the node's own name, under which nobody else is heard."""
+    """Runs one machine against the world, in the thread that calls ``run``. ``on_joined`` is called whenever it
+    becomes a member. ``me``: the node's own name, under which no message is heard."""
 
     def __init__(self, machine: Machine[Told, Wish], store: Store, transport: Transport, registry: Performer,
                  clock: Clock, on_joined: Callable[[], None] = lambda: None, me: str = "") -> None:
@@ -123,7 +123,7 @@ class Loop:
         self._transport.wake()
 
     def fail(self, problem: Exception) -> None:
-        """Another thread of the node has ended by this: let the node end by it; from any thread."""
+        """Let the node end by this problem, by which another of its threads has ended; from any thread."""
         self._failure = problem
         self._transport.wake()
 
@@ -132,7 +132,7 @@ class Loop:
         self._run(lambda: self._is_stopping)
 
     def finish(self, wishes: Iterable[Wish], is_done: Callable[[], bool], limit_ms: int) -> None:
-        """Carry out the machine's last wishes, and go on until it is done or the time is over."""
+        """Carry out the machine's last wishes, and turn until it is done or the time is over."""
         end_ms = self._clock.now_ms() + limit_ms
         last: Turn[Wish] = Turn([], [])
         sort(wishes, last)
@@ -199,7 +199,7 @@ class Loop:
         return events
 
     def _understand(self, origin: bytes, frames: list[bytes]) -> Iterable[Asked | Received]:
-        """The events in one envelope; none when it is not for us to hear."""
+        """The events in one envelope; none when it is no message, or of another cluster."""
         try:
             envelope = decode(frames, self._transport.limits)
         except Malformed as problem:
@@ -308,7 +308,7 @@ class Loop:
             self._transport.answer(client, messages)
 
     def _compute(self, wish: Compute) -> None:
-        """Beside the loop; there are hardly ever two at once."""
+        """Compute in a thread beside the loop; there are hardly ever two at once."""
         def compute() -> None:
             try:
                 self.post(computed(wish))

@@ -1,7 +1,7 @@
 """What the kernel says of a socket that libzmq owns, and of this process; and the end of such a socket.
 
 A socket is named by its file's number and its cookie: a number is used again, a cookie never. Nothing here keeps a
-file open, and nothing but ``end`` changes one, and drops what was not read of it.
+file open. Only ``end`` changes a socket: it shuts it down, and drops what was not read.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def flow_of(number: int, cookie: bytes) -> Flow | None:
 
 
 def end(number: int, cookie: bytes) -> bool:
-    """Whether it was there, and is cut: libzmq closes it when it can read no more; its sender then hears that."""
+    """Cut a socket; whether it was there. libzmq closes it when it can read no more, and its sender hears of
+    that."""
     with contextlib.suppress(OSError):
         mine = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, os.dup(number))
         with mine:
@@ -68,8 +69,8 @@ def end(number: int, cookie: bytes) -> bool:
 
 
 def _drop_unread(ended: socket.socket) -> None:
-    """In one go, and nothing comes behind it: the kernel refuses what arrives after the end. libzmq would read it
-    all before it hears of the end."""
+    """Drop it in one read: the kernel refuses what arrives after the end. libzmq would read it all before it hears
+    of the end."""
     unread = int.from_bytes(fcntl.ioctl(ended, termios.FIONREAD, bytes(4)), sys.byteorder)
     if unread:
         with contextlib.suppress(OSError):
@@ -98,7 +99,7 @@ def _cookie(found: socket.socket) -> bytes:
 
 @contextlib.contextmanager
 def _borrowed(number: int) -> Iterator[socket.socket]:
-    """A socket that somebody else owns, and closes."""
+    """A socket that libzmq owns, and closes."""
     found = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, number)
     try:
         yield found

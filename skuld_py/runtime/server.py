@@ -6,11 +6,11 @@ cluster's and this node's?), and membership last, so that no peer hears of a nod
 written into a directory before the address and the port are settled, so after a typing error in one of them the
 node can be started again on the same directory. Down it goes the other way round: first leave, then close.
 
-The data directory is bound to the cluster's id, not its name: a cluster that was destroyed and made
-again under the same name is another one, and old promises must not speak in it. And it is bound to its node's
-name: under another one, its promises would be another voter's, and one disk would count as two. A directory from
-before names were kept takes the name of its next start. Whether it is the directory
-that this node last ran on is for ``node.life.identity`` to judge, and committed before it is registered.
+The data directory is bound to the cluster's id, not its name: a cluster that was destroyed and made again under
+the same name is another one, and old promises must not speak in it. And it is bound to its node's name: under
+another one, its promises would be another voter's, and one disk would count as two. A directory from before names
+were kept takes the name of its next start. Whether it is the directory that this node last ran on,
+``node.life.identity`` judges, and the verdict is committed before the node is registered.
 
 A record that cannot be read ends a *life* of the node, not the process: the batch is dropped, the record's
 partition marked, and a new machine with a new boot id starts on the scrubbed store, over the same sockets and
@@ -65,7 +65,7 @@ _DEPART_MS = 1_000
 """How long a node that stops tries to say so in the log; else the others find out by its pulse."""
 
 SEARCH_OBJECTS = 20_000
-"""Objects more than there were that make Python search for cycles: some megabytes, and several batches."""
+"""Python searches for cycles after this many new objects: some megabytes, and several batches."""
 
 _log = logging.getLogger(__name__)
 
@@ -73,10 +73,10 @@ _log = logging.getLogger(__name__)
 def serve(hosts: str, cluster: str, host: str, port: int, data: Path, *, session_ms: int = 4_000,
           on_ready: Callable[[], None] = lambda: None, expected: Mapping[str, int | None] | None = None,
           scaling: Scaling = PLAIN, retention: Retention | None = None) -> None:
-    """Be a node until SIGTERM or SIGINT; raises ``Refused`` when it cannot be one, anything else when it
-    must not go on. ``on_ready`` is called once it is a member and takes requests. ``expected``: what the cluster's
+    """Be a node until SIGTERM or SIGINT; raises ``Refused`` when it cannot be one, anything else when it must not
+    go on. ``on_ready`` is called once it is a member and takes requests. ``expected``: what the cluster's
     parameters must be. ``scaling``: what it does with other nodes beside the coordination log. ``retention``: how
-    long the partitions that it leads keep what has ended; for ever without."""
+    long the partitions that it leads keep what has ended; without it, for ever."""
     parameters = read_parameters(hosts, cluster)
     check_expected(parameters, expected or {})
     allow_files()
@@ -136,7 +136,7 @@ class Server:
             self._registry.stop()
 
     def run(self, data: Path) -> None:
-        """Live until ``stop``; a bad record ends a life, and the same one twice everything."""
+        """Live until ``stop``. A bad record ends a life; the same one a second time ends the process."""
         met: dict[tuple[str, bytes], None] = {}
         while True:
             try:
@@ -245,7 +245,7 @@ def claim_directory(store: LmdbStore, parameters: Parameters, data: Path, name: 
 
 
 def log_start(name: str, start: Start) -> None:
-    """Say what was found at a start. To start on a new directory is what a node is told that lost its own."""
+    """Log what was found at a start: a new data directory in place of a lost one, or a memory that is in doubt."""
     if start.is_empty:
         _log.warning("node %s was a member before, and its data directory is new: it fills from the other nodes,"
                      " and takes no part in elections and claims before that; nothing needs to be done", name)
@@ -255,14 +255,14 @@ def log_start(name: str, start: Start) -> None:
 
 
 def log_doubt(name: str, partition: int, reason: str) -> None:
-    """Say what was found out later."""
+    """Log a doubt that arose after the start."""
     _log.warning("node %s does not trust its memory of partition %d any more: %s. It fills that partition from"
                  " the other nodes, and takes no part in its elections and claims before that; nothing needs to be"
                  " done", name, partition, reason)
 
 
 def _name_fatal_signals() -> None:
-    """Have Python write where it was when a fatal signal ends it, as SIGBUS does over a file that was cut."""
+    """Have Python write its stack when a fatal signal ends it, as SIGBUS does over a file that was cut."""
     if not faulthandler.is_enabled():
         with suppress(OSError, ValueError, RuntimeError):  # no standard error to write to
             faulthandler.enable()
@@ -284,8 +284,8 @@ def _stopped_by_signals(server: Server) -> Iterator[None]:
 
 @contextmanager
 def _seldom_searched() -> Iterator[None]:
-    """Have Python search for cycles seldom, and not among what is loaded by now. A batch makes thousands of
-    objects that go with it; to search after every 700 of them, as is usual, takes a tenth of a node's time."""
+    """Have Python search for cycles seldom, and not among what is loaded by now. A batch makes and drops thousands
+    of objects; a search after every 700 new ones, the default, takes a tenth of a node's time."""
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(SEARCH_OBJECTS, *before[1:])

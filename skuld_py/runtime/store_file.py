@@ -2,7 +2,7 @@
 
 LMDB reads through a map of its file. A page that the file is too short for ends the process with SIGBUS, without a
 word and at every start again; and a file that was deleted or replaced under a running process is written on, where
-nobody will ever find it. So the file is looked at before its pages are, and now and then while it is in use.
+it will never be found. So the file is checked before its pages are read, and now and then while it is in use.
 
 A file may be somewhat shorter than its last page number says: pages that were freed in the batch that took them
 are never written. So a short file is read through in a process of its own first, which may die of it.
@@ -41,7 +41,8 @@ class StoreFile:
         self.size = found.st_size
 
     def problem(self) -> str:
-        """What has become of it that must not, or nothing. The file of a store never shrinks."""
+        """Why the file cannot be trusted, or an empty text: it is gone, another, or shorter. A store's file never
+        shrinks."""
         try:
             found = self._path.stat()
         except OSError as problem:

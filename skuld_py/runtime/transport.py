@@ -8,13 +8,13 @@ Invariants:
   routing id is a return address for clients and never an identity: its owner chose it.
 * No call blocks and none raises for a peer's sake. What cannot be handed over at once (nobody connected,
   a full queue, a client that left) is dropped and counted; the machine sends again what it still needs.
-* An answer that is larger than a message may be is not sent, and whoever waits for it is told (``Failed``).
+* An answer that is larger than a message may be is not sent; the client is told so (``Failed``).
 * The ROUTER says when it cannot deliver (``ROUTER_MANDATORY``); by default it drops in silence.
 * A message of more frames than any has is no message: ``FRAMES_MAX`` of them are taken, its connection is cut, and
   the others are dropped, a bounded number in each turn, so that a turn is never as long as a message. libzmq hands
-  messages over whole, so all of it is in memory before its first frame can be taken, is handed over also when its
-  connection has gone, and nothing behind it can be received before its end; until then there is something to
-  receive, and ``wait`` ends at once. A batch is bounded by its frames, too: a frame of nothing costs time.
+  messages over whole: all of it is in memory before its first frame can be taken, it is handed over even when its
+  connection has gone, and nothing behind it can be received before its end. Until then there is something to
+  receive, so ``wait`` ends at once. A batch is bounded by its frames, too: a frame of nothing costs time.
 * A connection that is silent for 3 s is cut by heartbeats and made anew; an attempt to connect is given up
   after 2 s. Without either a healed partition would wait for TCP to retransmit, which it does ever more
   seldom: after 18 s of silence it took 5 s more, and it can be half a minute.
@@ -22,10 +22,10 @@ Invariants:
   which two nodes speak, also where several live on one machine.
 * Without keys a node listens on loopback only.
 
-``wake`` alone may be called from other threads and from signal handlers. ``MAXMSGSIZE`` bounds a frame;
-the sum of what one batch takes in is bounded by ``receive``, and what waits before it, or for clients behind it,
-by ``Connections``. No queue bounds what comes: libzmq 4.3.5 aborts the process when a connection breaks of which
-it has stopped reading.
+``wake`` alone may be called from other threads and from signal handlers. ``MAXMSGSIZE`` bounds a frame; the sum of
+what one batch takes in is bounded by ``receive``, and what waits before it, or for clients behind it, by
+``Connections``. No queue bounds what comes: libzmq 4.3.5 aborts the process when a connection breaks that it has
+stopped reading.
 
 Rejected: ROUTER to ROUTER (both sides must know routing ids beforehand, and a restarted peer's is
 refused while the old connection lingers); one DEALER to all peers (it would deal messages out in turn);
@@ -63,7 +63,7 @@ _PEER_QUEUE = 256
 """Messages waiting for one connected peer, each a whole batch; more would be stale anyway."""
 _CLIENT_QUEUE = 1_000
 _ARRIVED = 4
-"""Messages of the largest size that may wait of one connection."""
+"""Messages of the largest size that may wait on one connection."""
 _SHORT_FRAME, _SHORT_BYTES, _LONG_BYTES = 255, 2, 9
 """What ZMTP puts before a frame, by its length."""
 _HEARTBEAT_MS, _SILENCE_MS = 1_000, 3_000
@@ -85,7 +85,7 @@ class Traffic:
 
     received: int = 0
     malformed: int = 0
-    """Of more frames than any message has; what else is none, the loop counts."""
+    """Messages of more frames than any has; the loop counts those that are malformed otherwise."""
     sent: int = 0
     answered: int = 0
     to_unknown_peer: int = 0
@@ -135,7 +135,7 @@ class Transport:
         os.close(self._waker)
 
     def set_peers(self, peers: Mapping[str, Address]) -> None:
-        """Connect to exactly these, and never to oneself; a connection whose address stays is left alone."""
+        """Connect to exactly these, and never to this node; a connection whose address stays is left alone."""
         for name in [name for name, address in self._addresses.items() if peers.get(name) != address]:
             del self._addresses[name]
             self._dealers.pop(name).close(linger=0)
@@ -146,7 +146,7 @@ class Transport:
                 dealer.setsockopt(zmq.RCVHWM, 1)
                 try:
                     dealer.connect(f"tcp://{self._address}:0;{host}:{port}")
-                except zmq.ZMQError:  # no address at all: nobody we could ever reach
+                except zmq.ZMQError:  # no address at all: it can never be reached
                     dealer.close()
                     continue
                 self._dealers[name] = dealer
@@ -166,7 +166,7 @@ class Transport:
                 self.traffic.to_silent_peer += 1
 
     def answer(self, client: bytes, messages: Sequence[Message]) -> None:
-        """Hand messages to a client, all in one; or drop and count them: also when too much waits for it."""
+        """Hand messages to a client, all in one; or drop and count them, as when too much waits for it already."""
         for frames in self._envelopes(messages):
             size = _wire_bytes(frames)
             if not self.connections.has_room(client, size):
@@ -192,7 +192,8 @@ class Transport:
                 os.read(self._awake, 4096)
 
     def wake(self) -> None:
-        """End the present or next ``wait``. A full pipe will do that too, a closed one has nobody to wake."""
+        """End the present or next ``wait``. A full pipe wakes it anyway; with a closed one there is nothing to
+        wake."""
         with contextlib.suppress(OSError):
             os.write(self._waker, b"\0")
 
@@ -213,21 +214,21 @@ class Transport:
         return arrived
 
     def _drop_on(self) -> None:
-        """A turn's part of a message that is dropped."""
+        """Drop a turn's part of the message that is being dropped."""
         self._is_amid = multipart.skip(self._router, _BATCH_FRAMES)
         if not self._is_amid:
             self.connections.give_back_soon()
 
     def _receive_one(self) -> tuple[bytes, list[bytes], int]:
-        """A routing id, the frames behind it, and how many bytes these were on the wire: of a whole message,
-        unless the socket is amid one then. Of a connection that has not spoken before, libzmq tells the file,
-        which costs more than to take a frame."""
+        """A routing id, the frames behind it, and their bytes on the wire: of a whole message, unless the socket
+        is amid one afterwards. The file of a connection is asked for only once: that costs more than taking a
+        frame."""
         router, number = self._router, NO_FILE
         client: bytes = router.recv(multipart.DONTWAIT)
         frames: list[bytes] = []
         first = router.recv(copy=False)
         if not self.connections.is_heard(client):
-            with contextlib.suppress(zmq.ZMQError):  # of one that speaks ZMTP 2 it names no file
+            with contextlib.suppress(zmq.ZMQError):  # for one that speaks ZMTP 2 it names no file
                 number = int(first.get(zmq.SRCFD))
         self._is_amid = multipart.rest(router, first, frames, FRAMES_MAX)
         size = _wire_bytes(frames)

@@ -6,9 +6,9 @@ a file such as ``{"offset_ms": -300, "rate_ppm": 500}``, and ``SKULD_WRONG_TIME_
 one moves a clock that leases rest on; and a node that runs so says it in its log.
 
 What is wrong is the machine's time, not the node's ``Clock``: ``offset_ms`` is added to the wall clock,
-``rate_ppm`` speeds up the steady one from the first look after the file says so. How the node copes with wrong
-sources, say by not hearing a step, is thereby part of what is tested. The file is looked at each time; a
-file that cannot be read ends the node, for a fault test that tests nothing must not pass.
+``rate_ppm`` speeds up the steady one from the first look after the file says so. So what is tested includes how
+the node copes with wrong sources, say by not hearing a step. The file is looked at each time; a file that cannot
+be read ends the node, for a fault test that tests nothing must not pass.
 
 Rejected: libfaketime (it fakes for kazoo and libzmq too, and makes sleeps fail or last for ever); setting
 the machine's clock (all nodes on it share it).

@@ -1,1 +1,2 @@
-"""A process in ZooKeeper: its session and its pulse, what it reads and writes there, the coordination log."""
+"""ZooKeeper: how a cluster lies in it, what one process keeps, reads and writes there, and the coordination
+log."""

@@ -28,7 +28,7 @@ class ClaimKey:
         self._unread = b""
 
     def forget_told(self) -> None:
-        """The machine that was told the key is another now: tell it again."""
+        """The machine is a new one: tell it the key again."""
         self._told = None
 
     def look(self) -> None:

@@ -42,7 +42,7 @@ from skuld_py.runtime.zookeeper.log_reading import Header
 ROOT = "/skuld"
 UNANSWERED = (ConnectionLoss, SessionExpiredError, OperationTimeoutError, ConnectionClosedError,
               KazooTimeoutError)
-"""What a request ends with that may or may not have been carried out."""
+"""Ends of requests that may or may not have been carried out."""
 
 _RECONNECT = {"max_tries": -1, "delay": 0.1, "backoff": 2, "max_jitter": 0.4, "max_delay": 1.0}
 
@@ -185,7 +185,7 @@ def connection(hosts: str, timeout_s: float, *, is_write: bool) -> Iterator[Any]
 
 
 def _remove(client: Any, path: str, timeout_s: float) -> None:
-    """Children first, many at a time; what appears meanwhile is removed as well."""
+    """Children first, many at a time; what appears meanwhile is removed, too."""
     while True:
         children = [f"{path}/{child}" for child in client.get_children_async(path).get(timeout=timeout_s)]
         for start in range(0, len(children), _BATCH):
@@ -204,7 +204,7 @@ def _remove(client: Any, path: str, timeout_s: float) -> None:
 
 
 def unknown(client: Any, hosts: str, cluster: str, timeout_s: float) -> Refused:
-    """What to say when there is no such cluster: those that exist."""
+    """The refusal when there is no such cluster; it names those that exist."""
     try:
         known = ", ".join(sorted(client.get_children_async(ROOT).get(timeout=timeout_s)))
     except NoNodeError:
@@ -231,7 +231,7 @@ def start(client: Any, hosts: str, timeout_s: float) -> None:
 
 
 def stop(client: Any) -> None:
-    """End the session and its ephemerals; a connection that will not end well is left to its timeout."""
+    """End the session and its ephemerals; a connection that does not end is left to its timeout."""
     try:
         client.stop()
         client.close()
@@ -240,6 +240,6 @@ def stop(client: Any) -> None:
 
 
 def unreachable(hosts: str) -> Refused:
-    """What to say when nobody answers."""
+    """The refusal when ZooKeeper does not answer."""
     return Refused("zookeeper_unreachable", f"no ZooKeeper answers at {hosts}; check that it runs, that the"
                    " address is right and that this machine may connect to it", hosts=hosts)

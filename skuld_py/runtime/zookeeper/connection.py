@@ -7,9 +7,9 @@ Invariants:
 * A break is told at once (``on_break``, under ``lock``), and counted: what was read or armed before it counts
   for nothing after it. Being connected again always leads to an order to ``LOOK``.
 * The session does not outlive the worker: an exception that nothing expects ends both, and ``on_failure`` is told.
-  A pulse that kazoo's threads kept alive would be that of a node which watches nobody.
-* kazoo does not keep watches over a break: each fires once, with an event of type NONE, and is dropped. Such
-  an event says nothing; whoever is told to look arms again.
+  Otherwise kazoo's threads would keep the pulse of a node alive that watches no other.
+* kazoo does not keep watches over a break: each fires once, with an event of type NONE, and is dropped. Such an
+  event says nothing; the next look arms again.
 
 Source: kazoo's notes on its threads; its connection loop, which ends on an error that it does not expect.
 """
@@ -47,7 +47,7 @@ class Order(Enum):
 
 class Connection:
     """A client that is replaced when it dies. ``work`` is called in the worker's thread with what was put in, and
-    gives the seconds until it wants to be called again at the latest."""
+    gives the seconds after which it wants to be called again."""
 
     def __init__(self, hosts: str, session_s: float, on_break: Callable[[Session], None],
                  work: Callable[[list[Any]], float], on_failure: Callable[[Exception], None]) -> None:

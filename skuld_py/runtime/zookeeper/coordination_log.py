@@ -98,10 +98,10 @@ class CoordinationLog:
         self._sweep: EntrySweep | None = None
         self._retry_s = 0.0
         self._patience: dict[str, Patience] = {}
-        """Of the steps that failed, each by itself: what cannot be read must not hold up what can be done."""
+        """Patience with each step that failed: what cannot be read must not hold up what can be done."""
 
     def check_origin(self) -> None:
-        """``Refused`` when there is no origin that can be read; who starts finds that out at once."""
+        """``Refused`` when the origin cannot be read, so that a start finds that out at once."""
         try:
             self._reader.origin()
         except BrokenOrigin as problem:
@@ -223,8 +223,8 @@ class CoordinationLog:
 
     def _look_for(self, member: str, is_synced: bool = False) -> Any:
         """Ask for a pulse, watched if it stands; ``exists`` would leave a watch on what is gone, for ever. An
-        entry that came from a peer may be ahead of our server, which then knows nothing yet of a pulse that
-        stands: only a look that ``is_synced`` says that there is none."""
+        entry from a peer may be ahead of our server, which does not know the pulse yet: only a look that
+        ``is_synced`` shows that there is none."""
         path = f"{self._root}/members/{member}"
         if is_synced:
             self._connection.client.sync_async(path)  # requests of a session are answered in order
@@ -294,7 +294,7 @@ class CoordinationLog:
             self._emit(written)
 
     def _sweep_on(self) -> None:
-        """A step of it; one that fails is the last one, for the next sweep does what is left."""
+        """Take a step of the sweep; one that fails ends it, for the next sweep does what is left."""
         sweep, self._sweep = self._sweep, None
         if sweep is not None and not sweep.step():
             self._sweep = sweep

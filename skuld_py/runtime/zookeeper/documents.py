@@ -60,7 +60,7 @@ class Documents:
                 self._emit(DocumentSwapped(effect.partition, effect.document.write_id, outcome, version))
 
     def _ask(self, effect: ReadDocument | SwapDocument) -> Any:
-        """The answer to come; a ready one when it is clear without asking; None when nobody is there."""
+        """The answer to come; a ready one when it is clear without asking; None when not connected."""
         if not self._connection.client.connected:
             return None
         return [self._request(step, effect) for step in steps_of(effect)][-1]
@@ -90,7 +90,7 @@ class Documents:
             return ReadFailed(effect.partition)
 
     def _complain(self, partition: int, problem: Exception) -> None:
-        """Say it in one line, and ever more seldom; it is asked for much more often."""
+        """Log it in one line, and ever more seldom; the document is asked for much more often."""
         now_s = time.monotonic()
         patience = self._patience.setdefault(partition, Patience())
         if now_s >= patience.until_s:

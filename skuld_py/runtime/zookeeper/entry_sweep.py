@@ -74,7 +74,8 @@ class EntrySweep:
         yield True
 
     def _lifeless(self, names: Iterable[str]) -> dict[str, int]:
-        """Those whose newest life has no pulse, each with the version of its entry; the entry is read first."""
+        """Nodes whose newest life has no pulse, each with the version of its entry, which is read before the
+        pulse."""
         client, found = self._connection.client, {}
         entries = [(name, client.get_async(f"{self._root}/nodes/{name}")) for name in names]
         for name, answer in entries:
@@ -86,8 +87,8 @@ class EntrySweep:
         return found
 
     def _keep_needed(self, found: dict[str, int], partitions: Iterable[int]) -> None:
-        """Keep the nodes that a partition's document names; all while it has none, for its first voters may be
-        any."""
+        """Keep the nodes that a partition's document names; all nodes while it has none, for any may be its first
+        voters."""
         client = self._connection.client
         answers = [client.get_async(f"{self._root}/partitions/{partition}") for partition in partitions]
         for answer in answers:

@@ -1,7 +1,8 @@
-"""The coordination log as an operator meets it: read from any position, followed, and written to.
+"""The coordination log for an operator: read from any position, followed, and written to.
 
 An operator is no member: a connection of its own, a random id as writer, and the verdict found by playing the log
-up to the entry, as every member does. So nothing here needs a node that runs; those that do are told of the entry.
+up to the entry, as every member does. So nothing here needs a running node; nodes that run are told of the entry
+(``passing_on``).
 """
 
 from __future__ import annotations
@@ -101,8 +102,8 @@ def command(hosts: str, parameters: Parameters, wish: Command, timeout_s: float 
 def set_leaving(hosts: str, cluster: str, name: str, is_leaving: bool, timeout_s: float = 10.0) -> bool:
     """Take a node out of the placement, alive or dead, or put it back; False when it was so already.
 
-    ``Refused`` when there is no such node, or too few would be left to hold every copy: so says the log, in the
-    order of its entries, so of two nodes that are taken out at once the second may be refused.
+    ``Refused`` when there is no such node, or too few would be left to hold every copy. The log decides that in
+    the order of its entries: of two nodes that are taken out at once the second may be refused.
     """
     parameters = clusters.read_parameters(hosts, cluster, timeout_s / 2)
     verdict = command(hosts, parameters, RetireNode(name, is_leaving), timeout_s / 2)
@@ -129,8 +130,8 @@ def _jump(reader: LogReader, here: Replica) -> Replica:
 
 
 def _verdict(reader: LogReader, here: Replica, wanted: int) -> Verdict:
-    """Play on to the entry that is ours. Should the log be collected meanwhile, its origin knows the verdict,
-    unless more entries failed since than it keeps, and ours may be among those that it has dropped."""
+    """Play on to our entry. If the log is collected meanwhile, its origin knows the verdict, unless so many
+    entries failed since that ours may be among the failures it has dropped."""
     for _ in range(_TRIES):
         while here.version < wanted and (found := reader.entries(here.version + 1, _BATCH)[0]):
             for position, raw in found:

@@ -35,7 +35,7 @@ def entry_path(root: str, position: int) -> str:
 
 
 def position_of(path: str) -> int:
-    """The position of an entry by its path or its name; -1 of what is none."""
+    """The position of an entry by its path or its name; -1 if it is none."""
     match = _NAME.fullmatch(path.rpartition("/")[2])
     return int(match[1]) if match else -1
 
@@ -84,8 +84,8 @@ class LogReader:
         self._wait = wait
 
     def entries(self, start: int, limit: int) -> tuple[list[tuple[int, bytes]], bool]:
-        """What stands at ``start`` and directly behind, at most ``limit``; and whether that was the end, as it
-        looks. Asked for in ever larger pipelines: mostly there is one entry."""
+        """The entries from ``start`` on without a gap, at most ``limit``, and whether that seems to be the end.
+        Asked for in ever larger pipelines: mostly there is one entry."""
         found: list[tuple[int, bytes]] = []
         size = _PIPELINE_MIN
         while len(found) < limit:
@@ -116,8 +116,8 @@ class LogReader:
         return bool(written > start)
 
     def beyond(self, start: int) -> int | None:
-        """The first entry that stands at ``start`` or later, by a fresh look; -1 when there is none but the origin
-        is at ``start`` or later; None when all before ``start`` is all there is."""
+        """The first entry that stands at ``start`` or later, by a fresh look. Without one: -1 if the origin is at
+        ``start`` or later, None if the log ends before ``start``."""
         client = self._client()
         client.sync_async(f"{self._root}/log")  # requests of a session are answered in order
         names, origin = client.get_children_async(f"{self._root}/log"), client.get_async(f"{self._root}/origin")
@@ -139,7 +139,7 @@ class LogReader:
                        for number in range(header.chunks)]
             pieces = [self._value(answer) for answer in answers]
             if None in pieces:
-                continue  # a newer one has taken its place
+                continue  # a newer origin has taken its place
             text = b"".join(piece for piece in pieces if piece is not None)
             if header.chunks and digest_of(text) != header.digest:
                 raise BrokenOrigin(f"the origin at {header.position} is not the text its header speaks of")

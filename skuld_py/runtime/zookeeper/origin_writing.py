@@ -105,6 +105,6 @@ class OriginWriting:
 
 
 def _position_of_piece(name: str) -> int:
-    """The position of the origin that a piece belongs to; -1 of what is none, which goes with the oldest."""
+    """The position of the origin that a piece belongs to; -1 if it is none, so that it goes with the oldest."""
     number = name.partition("-")[0]
     return int(number) if number.isascii() and number.isdecimal() else -1

@@ -1,7 +1,8 @@
-"""An operator's entry, told to a few members: those that share entries read the log itself only after a silence.
+"""Telling a few members of an operator's entry: members that share entries read the log itself only after a
+silence.
 
-An operator is no member, so nobody would pass its entry on, and members with ``sharing`` would see it some ten
-seconds later. It tells a few of them as a member would that had appended it, and they pass it on; a member that
+An operator is no member, so its entry would not be passed on, and members with ``sharing`` would see it some ten
+seconds later. So it tells a few of them, as a member does that has appended, and they pass it on; a member that
 does not share ignores it and has read the log by then.
 
 Nothing is answered and nothing rests on it: what is lost here is read after the silence. Rejected: a shorter
@@ -32,9 +33,9 @@ def pass_on(cluster: str, cluster_id: str, members: Sequence[Member], position: 
     """Tell some members of an entry that stands at ``position``."""
     share = Share(cluster_id, -1, b"", pack_u64([position]), bytes([1]), pack([raw]))
     frames = encode(Envelope(_SENDER, cluster, (share,)))
-    with zmq.Context() as context:  # whose end waits for what is on its way
+    with zmq.Context() as context:  # closing it waits for what is on its way
         for member in SystemRandom().sample(members, min(TOLD, len(members))):
-            with context.socket(zmq.DEALER) as dealer, suppress(zmq.ZMQError):  # no address, or nobody takes it
+            with context.socket(zmq.DEALER) as dealer, suppress(zmq.ZMQError):  # no address, or no member takes it
                 dealer.setsockopt(zmq.LINGER, _LINGER_MS)
                 dealer.connect(f"tcp://{member.host}:{member.port}")
                 dealer.send_multipart(frames, zmq.DONTWAIT)

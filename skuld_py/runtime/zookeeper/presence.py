@@ -60,7 +60,7 @@ class Presence:
         self.forget_told()
 
     def forget_told(self) -> None:
-        """The machine that was told of the pulse is another now: tell it again."""
+        """The machine is a new one: tell it of the pulse again."""
         self._is_told = False
 
     def begin_session(self, session: int) -> None:
@@ -69,7 +69,7 @@ class Presence:
             self._session, self._standing = session, ""
 
     def keep_entry(self) -> None:
-        """Have the node's entry say this start, watched; what else is in it stays."""
+        """Have the node's entry name this start, and watch it; what else is in it stays."""
         while True:
             known, version = self._entry()
             if not self._may_follow(known):
@@ -114,7 +114,7 @@ class Presence:
         return judged is not None and (judged.incarnation, judged.starts) == (known.incarnation, known.starts)
 
     def keep_pulse(self) -> None:
-        """Have the pulse stand that is wanted, watched, and no other one of ours."""
+        """Have the wanted pulse stand, watch it, and remove any other of ours."""
         wanted = self._wanted
         if self._standing and (wanted is None or wanted.member != self._standing):
             self._remove(self._standing)

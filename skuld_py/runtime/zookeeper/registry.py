@@ -62,7 +62,7 @@ class Registry:
         self._log = CoordinationLog(self._connection, root, emit)
         self._is_announced = False
         self._losses = self._voided = 0
-        """How often LOST was said, and for how many of these the wishes were dropped."""
+        """How often LOST was said, and how many of these losses have dropped the wishes."""
         self._look_at_s = 0.0
         self._patience = Patience()
 
@@ -107,7 +107,7 @@ class Registry:
         self._emit(SessionChanged(session))
 
     def _fail(self, problem: Exception) -> None:
-        """The worker has ended."""
+        """The worker has ended by an exception."""
         with self._connection.lock:
             self._on_break(Session.LOST)
         self._on_failure(problem)
@@ -164,7 +164,7 @@ class Registry:
                 self._on_break(session)
 
     def _withdraw(self) -> None:
-        """Another process goes by our name: nobody may take us for alive."""
+        """Another process goes by our name: no member may take us for alive."""
         try:
             self._presence.drop_pulse()
         except clusters.UNANSWERED:
@@ -191,8 +191,8 @@ class Registry:
             self._presence.tell()
 
     def _void(self) -> None:
-        """Drop the wishes of before the last LOST. No later one can be among them: before it is wished, CONNECTED
-        is said, which comes after this."""
+        """Drop the wishes from before the last LOST. No later wish is among them: the machine wishes only after
+        CONNECTED, which is said after this."""
         with self._connection.lock:
             losses = self._losses
         if self._voided != losses:
