@@ -1,1 +1,1 @@
-"""One node process as one machine: its door, its features, and what they share. ``Node.step(now_ms, event)``."""
+"""One node process as one machine, ``Node.step(now_ms, event)``: its doors, its features, and what they share."""

@@ -14,11 +14,11 @@ from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.requests import Asked
 
 OF_HOLDERS = (m.Renew, m.Complete, m.Conclude)
-"""What holders of claims ask. It is refused last: work that was done would be lost, or done again."""
+"""Requests of holders of claims, refused last: work that was done would be lost, or done again."""
 HOLDERS_PATIENCE = 3
-"""Holders are refused by a node that is this many times as far behind as one that refuses everybody else."""
+"""Holders are refused only by a node this many times as far behind as one that refuses other clients."""
 OF_ONLOOKERS = (m.Greet, m.Describe)
-"""What a node answers however far it is behind: who it is, and how it is."""
+"""Requests that a node answers however far it is behind: who it is, and how it is."""
 
 
 class ClientDoor:
@@ -43,7 +43,7 @@ class ClientDoor:
             operation.start(now_ms)
 
     def _check_load(self, message: m.Message, open_operations: int, behind_ms: int) -> None:
-        """Refuse what is too much. A node that is behind and takes on more answers nobody: its answers come late
+        """Refuse what is too much. A node that is behind and takes on more serves no client: its answers come late
         and are asked for again. To refuse costs it next to nothing."""
         limits, is_of_holder = self._view.limits, isinstance(message, OF_HOLDERS)
         if open_operations >= limits.requests - (0 if is_of_holder else limits.holders_requests):

@@ -1,9 +1,9 @@
 """The node: coordinator, replicas and elections of one process as one machine.
 
-``step`` is the only way its state changes; the same history of (now, event) gives the same effects.
-It routes: clients' requests to ``client_door``, peers' requests to the features that own them, answers to the
-operation that waits for them, the registry's news to those whom it concerns. Messages to itself are queued and
-handled when the turn settles, so that its peers need not wait until it has done its own part.
+``step`` is the only way its state changes; the same history of (now, event) gives the same effects. It routes:
+clients' requests to ``client_door``, peers' requests to the features that own them, answers to the operation that
+waits for them, the registry's news to the features that it concerns. Messages to itself are queued and handled
+when the turn settles, so that its peers need not wait until it has done its own part.
 
 It holds no task in memory: only promises, candidacies, operations in flight, settings, and what gossip said.
 """
@@ -81,7 +81,7 @@ class Node:
         operations = self.operations = Operations(view, outbox, count((nonce << 24) + 1))
         self._store = store
         self._settled_ms = 0
-        """When the last turn ended, by the clock that may fall back."""
+        """When the last turn ended, by a clock that may fall back."""
         self.timekeeper = Timekeeper(operations)
         self._exchanges = Exchanges(operations)
         self._moves = Moves(operations, self._exchanges)
@@ -111,9 +111,9 @@ class Node:
             # First what decides whether this node may act at all, then what time alone brings.
             self.timekeeper, Inquiries(operations), self._lapses, self._steward, self._steward.gossiper,
             self._ticks, operations.timers,
-            # What waits for others before what waits to be claimed: who is let go is claimed in the same turn.
+            # Dependencies before parked claims: a task that is let go is claimed in the same turn.
             self._dependencies, Widths(view), self._loans, self._parked,
-            # Then who asked for something long, and who wants to hear of changes, now that all are made.
+            # Then long reads, and those that want to hear of changes, now that all are made.
             reads.pages, reads.interests, self._exchanges)
 
     # -- the machine ---------------------------------------------------------------------------

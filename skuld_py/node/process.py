@@ -3,9 +3,9 @@
 The membership is told what comes from the log, the session, and the other members' messages about the log and
 about decisions that follow from it; the node gets everything else. What the membership announces is stepped into
 the node in the same turn, so that no event comes between, and goes out as an effect too: the shell has to know
-whom to speak with.
+which peers to speak with.
 
-A membership that cannot go on (rules that this program does not know, an origin that nobody can read) ends the
+A membership that cannot go on (rules that this program does not know, an origin that cannot be read) ends the
 process: its node would act on an old view of the cluster for ever.
 """
 

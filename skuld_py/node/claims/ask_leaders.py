@@ -5,8 +5,8 @@ are answered: every such question may be repeated (``verdicts``). A leader that 
 tasks their leases: once anything is known, the rest is waited for as long as two questions take, or an eighth of a
 short lease. What is not known by then is called so, never lost.
 
-A leader that is asked twice may have done first what it refuses then: the task of a claim that was renewed has
-been completed meanwhile, say. So its refusal counts only of what was asked once; the rest is not known either.
+A leader that is asked twice may refuse what it did when it was asked first: it renewed a claim whose task has been
+completed since, say. So a refusal counts only for rows that were asked about once; the others are unknown.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class LeaderQuestion(Operation):
         super().on_timer(now_ms)
 
     def on_deadline(self, now_ms: int) -> None:
-        """The referral has the same deadline and says so."""
+        """Say nothing: the referral, which has the same deadline, does."""
         self.end()
 
 
 class Referral(Operation):
-    """A client's question about several rows. ``is_pursued``: what is left once it has answered is gone on with,
-    unheard."""
+    """A client's question about several rows. ``is_pursued``: once it has answered, it goes on with the rest,
+    whose verdicts go to no client."""
 
     is_pursued = True
 
@@ -77,31 +77,31 @@ class Referral(Operation):
         self.patience_ms = 2 * operations.view.timing.resend_ms
         self._speak_ms = self.deadline_ms
         self._verdicts: dict[ClaimRow, Verdict | None] = {}
-        """None where what a leader says leaves in doubt what was done before."""
+        """None where a verdict leaves in doubt whether an earlier question was carried out."""
         self._unasked: list[ClaimRow] = list(dict.fromkeys(rows))
         self._asked: list[LeaderQuestion] = []
         self._failure: m.Failed | None = None
         self._doubted: dict[ClaimRow, None] = {}
-        """Rows of which a leader may have done what was asked before it was deposed."""
+        """Rows that a leader may have acted on before it was deposed."""
 
     def question(self, request: int, rows: Sequence[ClaimRow]) -> m.Message:
-        """What a leader is asked about some of the rows."""
+        """The message that asks a leader about some of the rows."""
         raise NotImplementedError
 
     def verdicts_of(self, message: m.Message) -> list[Verdict]:
-        """What a leader says; nothing when it is no answer to this."""
+        """The verdicts in an answer; None when it is no answer to this question."""
         raise NotImplementedError
 
     def is_refusal(self, verdict: Verdict) -> bool:
-        """Whether this says that what was asked was not done and will not be."""
+        """Whether a verdict says that what was asked was not done and will not be."""
         raise NotImplementedError
 
     def answer_of(self, verdicts: Mapping[ClaimRow, Verdict | None]) -> m.Message:
-        """What the client is told; rows without verdict are not known."""
+        """The answer to the client; rows without verdict are unknown."""
         raise NotImplementedError
 
     def begin(self, now_ms: int) -> None:
-        """Ask the leaders; keep what has none for later."""
+        """Ask the leaders; keep rows without a leader for later."""
         self.operations.timers.set(self.deadline_ms, self)
         self._ask_leaders(now_ms)
 
@@ -129,7 +129,7 @@ class Referral(Operation):
         self._speak_if_due(now_ms)
 
     def on_verdicts(self, now_ms: int, question: LeaderQuestion, verdicts: Sequence[Verdict]) -> None:
-        """A leader's."""
+        """Take a leader's verdicts."""
         self._asked.remove(question)
         if not self._verdicts:
             self._speak_ms = min(self.deadline_ms, now_ms + self.patience_ms)
@@ -140,8 +140,8 @@ class Referral(Operation):
         self._speak_if_due(now_ms)
 
     def on_failed(self, now_ms: int, question: LeaderQuestion, failure: m.Failed) -> None:
-        """Not the leader any more: look for another one. That it did nothing says who was asked once only: it may
-        have led still when it was asked first. Otherwise these rows stay unknown."""
+        """Not the leader any more: look for another one. If it was asked once only it did nothing; else it may
+        have led when it was asked first, and the rows stay unknown."""
         self._asked.remove(question)
         if failure.code == "not_leader":
             if question.was_repeated:
@@ -193,7 +193,7 @@ class ClaimReferral(Referral):
         return not verdict[0]
 
     def answer_of(self, verdicts: Mapping[ClaimRow, Verdict | None]) -> m.Message:
-        """Ends, which of them nobody knows, and which tasks are cancelled."""
+        """Ends, which of them are unknown, and which tasks are cancelled."""
         known = [verdicts.get(row) for row in self.rows]
         return m.Renewed(
             self.origin.request, columns.pack_u64([verdict[0] if verdict else 0 for verdict in known]),
@@ -202,7 +202,7 @@ class ClaimReferral(Referral):
 
 
 class RenewOperation(ClaimReferral):
-    """Longer leases. Nobody goes on asking for what the client was told is unknown: it may have stopped."""
+    """Longer leases. What the client was told is unknown is not pursued: it may have stopped."""
 
     def __init__(self, operations: Operations, origin: Origin, now_ms: int, request: m.Renew) -> None:
         super().__init__(operations, origin, now_ms, rows_of(request.ids, request.tokens))
@@ -232,7 +232,7 @@ class ConcludeOperation(ClaimReferral):
 
 
 def release(operations: Operations, now_ms: int, batches: Iterable[m.ClaimBatch]) -> None:
-    """Give back claims that nobody waits for any more; nobody is answered."""
+    """Give back claims that no client waits for any more; no client is answered."""
     for batch in batches:
         tokens = columns.pack_u64([batch.first_token + index for index in range(len(batch.ids) // ids.ID_BYTES)])
         conclude = m.Conclude(0, RELEASED, 0, batch.ids, tokens)

@@ -3,19 +3,19 @@
 A claim is served from the partitions this node leads, or passed to other nodes, one at a time, in the order that
 the router gives. One that is given less than it wants is filled from the others, the best first; a silent one is
 waited for only for a moment, since the leases that it holds by then run. What the first node fills costs no other
-one a question. A claim that may wait parks here, without polling (``parked`` says when it is tried again), while
-there is room for it.
+one a question. A claim that may wait parks here, while there is room, and does not poll (``parked`` says when it
+is tried again).
 
-Where no partition has a leader that grants, as far as this node knows, a claim is refused for that, or when its
-wait is over: "nothing" would mean that nothing waits.
+While no partition has a leader that grants, as far as this node knows, a claim is refused, after its wait if it
+may wait: "nothing" would mean that no task waits.
 
 A claim of a paused queue parks too, or gets nothing when it may not wait, as if the queue were empty. So a worker
 need not know of pauses, and one that waits gets its task as soon as the queue is resumed.
 
-A claim is never sent twice, since it is not idempotent: a lost answer leaves a lease that lapses. An
-answer that comes too late is released at once; one that comes twice is not, since somebody may hold it. As long as
-a node that was asked has not said that it claimed nothing, the claim is never told so either, nor refused: who is
-given nothing else is told that it may have happened.
+A claim is never sent twice, since it is not idempotent: a lost answer leaves a lease that lapses. An answer that
+comes too late is released at once; one that comes twice is not, since its claims may be held. While a node that
+was asked has not said that it claimed nothing, the claim is neither answered with nothing nor refused: a client
+that gets no task is told that tasks may have been claimed.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ class Parking(Protocol):
     """Where claims wait."""
 
     def add(self, claim: ClaimOperation) -> None:
-        """It may come to wait."""
+        """Note a claim that may come to wait."""
 
     def take_place(self, claim: ClaimOperation) -> bool:
         """Whether it may wait here, from now on until it ends."""
 
 
 class GrantHere(GrantOperation):
-    """A try at this node: its grant, of which no message has to tell. What is decided when its claim has gone on
-    is released."""
+    """A try at this node: its grant, without a message. What it is granted after its claim has gone on is
+    released."""
 
     def __init__(self, claim: ClaimOperation, now_ms: int) -> None:
         wish, me = claim.wish, claim.view.me.name
@@ -71,7 +71,7 @@ class GrantHere(GrantOperation):
         super().begin(now_ms)
 
     def answer(self, message: m.Message) -> None:
-        """Keep it until the books are in order: the claim may try again at once."""
+        """Keep the answer until ``decide``: the claim may try again as soon as it hears it."""
         if not self.has_answered:
             self.has_answered = True
             self._said = message
@@ -113,7 +113,7 @@ class Delegation(Operation):
         self.operations.timers.set(self._patience_ends_ms, self)
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
-        """Hand the answer to the claim, or give it back when the claim has gone on. Who says that it failed may
+        """Hand the answer to the claim, or give it back when the claim has gone on. A node that says it failed may
         have claimed something."""
         if peer != self.peer or not isinstance(message, m.Claimed | m.Failed):
             return
@@ -125,13 +125,13 @@ class Delegation(Operation):
         self.on_reply(now_ms, peer, message)
 
     def on_gone(self, now_ms: int, gone: Collection[str]) -> None:
-        """Nobody will answer."""
+        """The peer is no member any more: it will not answer."""
         if self.peer in gone and self._claim.current is self:
             self._claim.go_on(now_ms)
 
     def on_timer(self, now_ms: int) -> None:
-        """Let the claim go on without this peer; at the deadline, stop listening. What it was said to have it may
-        say again."""
+        """Let the claim go on without this peer; at the deadline, stop listening. Forget its hint; it may give it
+        again."""
         if now_ms >= self.deadline_ms:
             self.end()
         else:
@@ -159,11 +159,11 @@ class ClaimOperation(Operation):
         self.left = wish.count
         """How many it wants besides what it was granted."""
         self.fills_until_ms = NEVER_MS
-        """Until when others are asked for more, once it was granted something."""
+        """Until when other nodes are asked for more, once it was granted something."""
         self.has_news = False
         """Whether the queue gained work here while the claim was being tried."""
         self.unheard = 0
-        """How many nodes were asked that have not said that they claimed nothing."""
+        """How many of the nodes asked have yet to say that they claimed nothing."""
         self.server = ""
         """The node that granted it something, the last one."""
 
@@ -185,7 +185,7 @@ class ClaimOperation(Operation):
             self.has_news = True
 
     def try_again(self, now_ms: int, nodes: Sequence[str]) -> None:
-        """Try at the nodes given, this one being one of them; nowhere while the queue is paused."""
+        """Try at these nodes, this one among them; nowhere while the queue is paused."""
         self.has_news = False
         self._untried, self._tried = [] if self.wish.queue in self.view.settings.paused else list(nodes), {}
         self.go_on(now_ms)
@@ -227,7 +227,7 @@ class ClaimOperation(Operation):
         self._untried = self._others() if self.left > 0 else []
 
     def _others(self) -> list[str]:
-        """Where there may be more: those that were to be asked, before them all that are said to have some."""
+        """Nodes that may have more: first those said to have some, then the rest of those to be asked."""
         router, me = self.view.router, self.view.me.name
         peers = dict.fromkeys([*router.hinted(self.wish.queue, self.view.live), *self._untried])
         order = router.order(self.wish.queue, [peer for peer in peers if peer != me])

@@ -1,8 +1,8 @@
 """The leader's operation that grants claims: each partition's by its own cohort, and each by a majority.
 
 Claims that fall short are released by a monotone flag, so that the task waits again at once instead of being
-blocked by a phantom until the lease would end. Until that is done a majority may have recorded them: who gets no
-other claim is told that, and not that there is nothing.
+blocked by a phantom until the lease would end. Until that is done a majority may have recorded them: a claimer
+that gets no other claim is told so, and not that there is nothing.
 
 A follower's veto means that its copy knows more. The leader reads the vetoed tasks from it, so the
 same stale entry cannot stand at the head of the queue for ever. A veto because a lane is full may mean the
@@ -62,12 +62,12 @@ class GrantOperation(CohortOperation):
         self._failures: dict[Vnode, list[Amendment]] = {}
         self._lessons = 0
         self._blockers: dict[tuple[str, int], bytes] = {}
-        """Whose claims filled lanes, by who vetoed and partition."""
+        """The task whose claim filled a lane, by vetoer and partition."""
         self._is_waiting = False
 
     def begin(self, now_ms: int) -> None:
         """Pick, record here, ask the cohorts. Partitions whose horizon is too near wait until it has moved. A
-        paused queue is to claims as an empty one."""
+        paused queue is treated like an empty one."""
         if self.queue in self.view.settings.paused:
             self._grant(now_ms, {})
             return
@@ -102,7 +102,7 @@ class GrantOperation(CohortOperation):
         self.begin(now_ms)
 
     def end(self) -> None:
-        """Who gave up lets others try."""
+        """A grant that gave up lets others try."""
         if self._is_waiting:
             self._gates.horizons.give_up(self.queue)
         super().end()

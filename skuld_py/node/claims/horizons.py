@@ -1,7 +1,7 @@
-"""Who waits for the horizon of a led partition to move, which takes a write to ZooKeeper.
+"""Grants and renewals that wait for the horizon of a led partition to move, which takes a write to ZooKeeper.
 
 Each request waits once, however often it is asked again while ZooKeeper is away, and for no longer than its own
-deadline. Of a grant that gave up, its queue is kept: once the horizon has moved, other claims may be served.
+deadline. The queue of a grant that gave up is kept: once the horizon has moved, other claims of it may be served.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Horizons:
         self._given_up: dict[str, None] = {}
 
     def add(self, now_ms: int, waiter: Waiter) -> None:
-        """Have the horizons moved to where leases need them. It is called when a document was written, or read."""
+        """Have the horizons moved to where leases need them; the waiter is called when a document was written or
+        read."""
         self._waiters[waiter.origin] = waiter
         waiter.at_end.append(partial(self._drop, waiter))
         for vnode in self._view.led():
@@ -47,7 +48,7 @@ class Horizons:
                 self._tend(now_ms, vnode)
 
     def awaits(self, origin: Origin) -> bool:
-        """Whether what was asked waits already."""
+        """Whether this request waits already."""
         return origin in self._waiters
 
     def _drop(self, waiter: Waiter) -> None:

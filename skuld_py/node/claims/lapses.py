@@ -23,7 +23,7 @@ from skuld_py.partition.vnode import Vnode
 
 
 class Lapses(Duty):
-    """When each partition is to be looked at for that."""
+    """Looks at each partition when a lease, a pause or a task of it comes to its end."""
 
     def __init__(self, operations: Operations) -> None:
         self._operations = operations
@@ -78,8 +78,7 @@ class Lapses(Duty):
             self._note(vnode)
 
     def _bury(self, now_ms: int) -> None:
-        """See to what has expired. Of a partition that is not led here its leader does, and this node once it
-        leads."""
+        """Bury what has expired in led partitions. For others their leaders do, and this node once it leads."""
         self._next_burial_ms = now_ms + self._view.timing.bury_ms
         for partition in self._expiries.take(now_ms, self._view.timing.look_due):
             vnode = self._view.vnodes[partition]
@@ -90,7 +89,7 @@ class Lapses(Duty):
 
 
 def bury_expired(operations: Operations, vnode: Vnode, now_ms: int, limit: int) -> None:
-    """See to up to ``limit`` tasks of a partition led here."""
+    """Bury up to ``limit`` expired tasks of a partition led here."""
     change = deaths(vnode, now_ms, limit)
     if change.marks:
         operation = AmendOperation(operations, Origin(0), now_ms, {vnode: change}, m.Revived(0, b""))
@@ -99,7 +98,7 @@ def bury_expired(operations: Operations, vnode: Vnode, now_ms: int, limit: int) 
 
 
 def deaths(vnode: Vnode, now_ms: int, limit: int) -> Change:
-    """Of those that nobody claims and whose time is over."""
+    """Deaths of the tasks that are not claimed and have expired."""
     task_ids = vnode.replica.filing.expired(now_ms, limit)
     known = vnode.replica.histories(task_ids)
     rounds = [decode_history(known.get(vnode.replica.prefix + task_id)).round for task_id in task_ids]

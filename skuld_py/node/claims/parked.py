@@ -8,12 +8,12 @@ nothing, it is before all that came later.
 
 No word of work is lost:
 
-* A claim that is being tried is given the word when none is left that just waits, and tries here before it waits
-  again. One that ends with a word unused passes it on.
-* One that was served here wakes the next, while something is left. So what was missed in whatever way, say because
-  a grant failed, is claimed at the latest behind the next task that comes.
-* How much a peer has nobody knows. One claim follows the hint first; each that got something there brings one more
-  along, so they double, and one that got nothing ends the hint.
+* When all claims are being tried, one of them is given the word, and tries here before it waits again. One that
+  ends with a word unused passes it on.
+* One that was served here wakes the next, while something is left. So a task that was missed, say because a grant
+  failed, is claimed behind the next task that comes at the latest.
+* How much a peer has is unknown here. One claim follows its hint first; each that got something there lets one
+  more follow, so they double, and one that got nothing ends the hint.
 
 Rejected: to wake all, and let them find out. Three thousand idle workers made each single task cost 40 ms.
 """
@@ -36,7 +36,7 @@ from skuld_py.node.operations.places import Places
 
 @attrs.define
 class Party:
-    """The claims of a queue that follow its hints: so many at a time."""
+    """The claims of a queue that follow its hints, at most ``width`` at a time."""
 
     width: int = 1
     claims: list[ClaimOperation] = attrs.field(factory=list)
@@ -53,9 +53,9 @@ class ParkedClaims(Duty):
         self._loans = loans
         self._claims: dict[str, dict[int, ClaimOperation]] = {}
         self._places = Places()
-        """Of the claims that wait, or would again."""
+        """Places of the claims that wait, or will again."""
         self._leftovers: dict[str, None] = {}
-        """Queues in which there may be something to claim that nobody was woken for."""
+        """Queues in which there may be tasks that no claim was woken for."""
         self._parties: dict[str, Party] = {}
         self._restless: dict[str, None] = {}
         """Queues in which a claim may have come to follow a hint."""
@@ -66,7 +66,7 @@ class ParkedClaims(Duty):
                      self._restless, view.router.changed, steward.risen, self._rights)
 
     def add(self, claim: ClaimOperation) -> None:
-        """It may come to wait."""
+        """Note a claim that may come to wait."""
         self._claims.setdefault(claim.wish.queue, {})[claim.request] = claim
         claim.at_end.append(partial(self._remove, claim))
 
@@ -90,12 +90,12 @@ class ParkedClaims(Duty):
             self._parties[queue].width += 1
 
     def note_leftover(self, queue: str) -> None:
-        """What could not be granted for a while may be by now."""
+        """Tasks of the queue that could not be granted for a while may be by now."""
         if queue in self._claims:
             self._leftovers[queue] = None
 
     def look(self, now_ms: int) -> None:
-        """Wake whom the last turn concerns."""
+        """Wake the claims that the last turn concerns."""
         steward, loans = self._steward, self._loans
         bulletin = self._view.bulletin
         has_risen = bool(steward.risen) and steward.note_leaderships(now_ms)
@@ -135,7 +135,7 @@ class ParkedClaims(Duty):
         return queues
 
     def note_members(self) -> None:
-        """Other nodes are members now: what was said of them may count, or count no more."""
+        """Other nodes are members now: their hints may count, or count no more."""
         self._restless.update(dict.fromkeys(self._claims))
 
     def _left(self, queues: Iterable[str]) -> dict[str, int]:

@@ -1,5 +1,5 @@
 """What holders and claimers ask for: claims, renewals, ends and revivals. Whichever node is asked finds the
-leader, who grants and judges, and has its cohort record it."""
+leader, which grants and judges, and has its cohort record it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from skuld_py.node.operations.requests import Asked, Served, led
 
 
 class ClaimRequests:
-    """Those of one node."""
+    """The requests about claims that one node serves."""
 
     def __init__(self, operations: Operations, admission: Admission, gates: Gates, parked: Parking) -> None:
         self._operations = operations

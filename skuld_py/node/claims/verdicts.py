@@ -1,16 +1,16 @@
 """The leader's verdicts on claims and dead tasks, by its own copy, before a majority records them.
 
 Only the newest claim of an open task can be renewed or ended, and only while its lease lasts: what comes late, or
-from an older claim, changes nothing. A question is repeated until it is answered, so what it asked for and has
-happened already is said again, and recorded again where it was not: the same word of the same holder is no second
-ending, the same revival no second one.
+from an older claim, changes nothing. A question is repeated until it is answered. So what has happened already is
+answered as before, and recorded again where it was not: the same word of the same holder is no second ending, nor
+the same revival a second one.
 
 A lease is renewed as a whole or not at all, since its holder counts the whole one from when it asked. One that
-would end beyond the document's horizon waits until that has moved, as grants do; while ZooKeeper is away it
-stays as it was. Rejected: to renew up to the horizon. The holder would have to learn how much that is. The
-difference of two ends says it only less what clocks' rates make of it, and some hundred renewals would use a
-lease up; and who renews by id and token alone has no old end. It would gain a third of a lease, when ZooKeeper
-is away for a quarter of an hour.
+would end beyond the document's horizon waits until that has moved, as grants do; while ZooKeeper is away it stays
+as it was. Rejected: to renew up to the horizon. The holder would have to learn how long that is. From the
+difference of two ends it would learn it with an error of the clocks' rates, which some hundred renewals add up to
+a lease; and a holder that renews by id and token alone knows no old end. The gain is a third of a lease, when
+ZooKeeper is away for a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ from skuld_py.partition.vnode import Vnode
 
 @attrs.frozen
 class Verdicts:
-    """By row, what the asker is told; and what is to be recorded for that to be true."""
+    """The answer to each row, and what must be recorded to make it true."""
 
     told: Mapping[ClaimRow, int]
     change: Change
     cancelled: Sequence[bytes] = ()
-    """Tasks of these."""
+    """Those of the tasks that are cancelled."""
 
 
 Judge = Callable[[Vnode, Sequence[ClaimRow]], Verdicts]
@@ -178,7 +178,8 @@ def judge_renewals(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow], lease_ms
 
 def judge_conclusions(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow], kind: int, delay_ms: int,
                       errors: Mapping[ClaimRow, bytes]) -> Verdicts:
-    """Told is when the task may be claimed again, or the lease's end. Of two pauses the first one said stands."""
+    """The answer is when the task may be claimed again, or the lease's end. Of two pauses the first one said
+    stands."""
     replica = vnode.replica
     known = replica.histories([row[0] for row in rows])
     bodies = dict(zip(rows, replica.bodies([row[0] for row in rows]), strict=True)) if delay_ms < 0 else {}
@@ -211,8 +212,8 @@ def _until(history: History, body: bytes | None, now_ms: int, task_id: bytes, to
 
 
 def judge_revivals(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow]) -> Verdicts:
-    """Told are ``Revival``s. One that has been revived and has not ended since is revived: who is not answered
-    asks again, and whoever waits for the task may have claimed it by then."""
+    """The answers are ``Revival``s. A task that was revived and has not ended since counts as revived: a client
+    without an answer asks again, and by then the task may have been claimed."""
     replica = vnode.replica
     task_ids = [row[0] for row in rows]
     known = replica.histories(task_ids)

@@ -1,1 +1,1 @@
-"""How copies become and stay alike: when they are compared, and data on its way to other nodes."""
+"""Keeping copies alike: when they are compared, and how data moves when nodes take over or hand off partitions."""

@@ -1,10 +1,10 @@
 """When this node compares its partitions with other owners, and with whom.
 
-An exchange has a reason: a node came up, a leader was made, a copy was not acknowledged, somebody asked;
-and besides each partition is compared with each other owner in turn, for differences that nobody has
-noticed. Few run at once. Those that a candidate waits for go first, since its partition has no leader
-meanwhile; then those that a leader takes part in: claims are granted from its copy. An exchange that is wanted
-waits, one that made a lap waits behind it with its place kept, one that failed is owed again.
+An exchange has a reason: a node came up, a leader was made, a copy was not acknowledged, a peer asked. Besides,
+each partition is compared with each other owner in turn, for differences that were not noticed. Few run at once.
+Those that a candidate waits for go first, since its partition has no leader meanwhile; then those that a leader
+takes part in: claims are granted from its copy. An exchange that is wanted waits, one that made a lap waits behind
+it with its place kept, one that failed is owed again.
 
 Partitions are many and exchanges short, so a round over all is spread over its time, some partitions at each step,
 and at most ``PACE_PASSES`` begin in ``PACE_MS``, whatever is wanted: when thousands of partitions move, the rest
@@ -41,7 +41,7 @@ class Exchanges(Duty):
         self._view = operations.view
         self._outbox = operations.outbox
         self._idle_until_ms = 0
-        """Until then there is nothing to do, but for exchanges that run or were stirred."""
+        """Until then there is nothing to do but running exchanges, unless something is stirred."""
         self._next_round_ms = 0
         self._round = 0
         self._next_draft_ms = 0
@@ -65,7 +65,7 @@ class Exchanges(Duty):
         self.on_pass: list[OnPass] = []
         """Called when an exchange that this node began is through."""
         self.is_stirred = False
-        """Whether something may have come to be begun."""
+        """Whether there may be an exchange to begin."""
         self.begun = 0
         """Passes begun so far."""
         self._serials: dict[Key, int] = {}
@@ -118,7 +118,7 @@ class Exchanges(Duty):
         return None if exchange is None else exchange.progress
 
     def on_invite(self, invite: m.Invite) -> None:
-        """Somebody thinks that this copy lags."""
+        """A peer thinks that this copy lags."""
         for name in self._view.vnodes[invite.partition].keepers:
             self.want(invite.partition, name)
 
@@ -133,7 +133,7 @@ class Exchanges(Duty):
     # -- time ----------------------------------------------------------------------------------
 
     def _stir(self) -> None:
-        """Something may have come to be begun: as soon as the pace allows it."""
+        """There may be an exchange to begin, as soon as the pace allows it."""
         self.is_stirred = True
         self.hasten(self._window_ends_ms if self._begun_in_window >= PACE_PASSES else 0)
 
@@ -238,7 +238,7 @@ class Exchanges(Duty):
         self._next_draft_ms = self._next_redraft_ms
 
     def _line_up_built(self) -> None:
-        """What waited for the tree that was drafted."""
+        """Let exchanges that waited for this tree wait in line."""
         partition = self._drafted
         if self._unbuilt and self._view.vnodes[partition].replica.tree.is_built:
             for key in [key for key in self._unbuilt if key[0] == partition]:

@@ -1,6 +1,7 @@
 """Which exchange is next: partitions and peers that wait, by rank, then in the order in which they came.
 
-Peers that are away keep their places and hold up nobody: each has lines of its own, and only heads are looked at.
+Peers that are away keep their places and hold up no other: each has lines of its own, and only heads are looked
+at.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ known, never from what changed:
 * a *learner* (placed here, no vote yet) compares with voters until a majority of them is through. Then it
   holds all that was acknowledged before it began, and says so in gossip; its leader may seat it. What comes
   later reaches it directly, as to all keepers;
-* a *suspect* (its memory is not to be trusted) asks others for the newest epoch they have promised, and
-  compares with them, until any majority that it ever belonged to has a node among them. Then it adopts the
-  highest promise, as one made to nobody, and is trusted again;
+* a *suspect* (its memory is not to be trusted) asks others for the newest epoch they have promised, and compares
+  with them, until they include a node of every majority that it may have belonged to. Then it adopts the highest
+  promise, as one made to no candidate, and is trusted again;
 * a *zombie* (neither placed here nor voting) takes no writes any more. It compares with voters until it has
   nothing left to give to a majority of them, reads in the document that it has no vote, and then drops its
   records, some at each look;
@@ -209,11 +209,11 @@ class Moves:
             self._exchanges.pursue(message.partition, name, is_awaited=True)
 
     def rows(self) -> tuple[m.MoveRow, ...]:
-        """What is under way here, for status."""
+        """The moves that are under way here, for status."""
         return tuple(row for partition in sorted(self._jobs) if (row := self.row(partition)) is not None)
 
     def row(self, partition: int) -> m.MoveRow | None:
-        """What of a partition is under way, for gossip too."""
+        """The move of a partition that is under way, for gossip too."""
         job = self._jobs.get(partition)
         if job is None:
             return None

@@ -1,1 +1,2 @@
-"""Tasks that wait for others: a dependent's leader asks, and its dependency's leader tells when that has ended."""
+"""Tasks that wait for others: the dependent's leader asks, the dependency's leader tells when that task has
+ended."""

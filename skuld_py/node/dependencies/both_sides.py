@@ -1,4 +1,4 @@
-"""The two sides of dependencies on one node: what it asks, and what it tells.
+"""The two sides of dependencies on one node: the questions that it asks, and the ends that it tells.
 
 Each turn looks at the partitions that it touched, and at what is due; new leaderships are noticed every
 ``watch_ms``.
@@ -33,7 +33,7 @@ class Dependencies(Duty):
         self._changed = operations.view.bulletin.subscribe()
         self._rights = operations.view.bulletin.subscribe_to_rights()
         self._to_follow: dict[int, None] = {}
-        """Partitions whose leadership may be another than was looked at."""
+        """Partitions whose leadership may have changed since it was looked at."""
         self._could = False
         self.news = operations.view.bulletin.stirred, self._changed, self._rights
 

@@ -118,7 +118,8 @@ class SealOperation(SilentOperation):
         self._news = news
 
     def begin(self, now_ms: int) -> None:
-        """Record the ends that are certain: a clock set back may not find dead what it has found dead before."""
+        """Record the ends that are certain; what a clock that was set back does not find dead any more is left
+        out."""
         failed = dict.fromkeys(row[0] for row in self._news if row[2] is End.FAILED)
         marks, doubtful = deaths_of(self._vnode.replica, now_ms, list(failed))
         self._side.land([row for row in self._news if row[0] in doubtful])
@@ -189,14 +190,14 @@ class TellOperation(Operation):
 
 
 def rounds_of(replica: Replica, task_ids: Sequence[bytes]) -> Mapping[bytes, int]:
-    """How often each was revived."""
+    """How often each of these tasks was revived."""
     known = replica.histories(task_ids)
     return {task_id: decode_history(known.get(replica.prefix + task_id)).round for task_id in task_ids}
 
 
 def deaths_of(replica: Replica, now_ms: int, task_ids: Sequence[bytes]) -> tuple[list[Mark], dict[bytes, None]]:
-    """Marks for those that are dead, most of which have none: out of attempts, by what this leader has seen pass.
-    And those that are neither dead nor cancelled by its clock now."""
+    """Marks of death for tasks that are dead without one, most of them out of attempts by this leader's clock; and
+    the tasks that are neither dead nor cancelled by it now."""
     known = replica.histories(task_ids)
     marks: list[Mark] = []
     doubtful: dict[bytes, None] = {}
@@ -314,7 +315,7 @@ class WatchedOperation(SilentOperation):
 
 def ends_known(replica: Replica, task_ids: Sequence[bytes]) -> dict[bytes, End]:
     """The ends that may be told at once: those that a majority knows, since a partition was told of them before;
-    and those of tasks that were collected, or are so old that they are taken from nobody any more."""
+    and those of tasks that were collected, or are so old that no copy of them is taken any more."""
     ends = {task_id: End.UNKNOWN if body is None else End.OPEN
             for task_id, body in zip(task_ids, replica.bodies(task_ids), strict=True)}
     for key, record in replica.histories(task_ids).items():

@@ -9,14 +9,15 @@ good, and nothing needs to be remembered but the rows.
 Invariants. A dependency is noted as met only by the word of its leader, which has it from a majority: done stays
 done, whichever node leads next. Notes go to all keepers of the dependent; a death goes to a majority in the
 leader's own epoch, like any other. A dependency counts as unknown only by the walk's last question, after the time
-that its dependent allows (``dep_wait_ms``). One that was collected its leader says to be gone; no task waits for
-that.
+that its dependent allows (``dep_wait_ms``). A dependency that was collected is gone, by the word of its leader; no
+task waits for it.
 
-What nobody knows is asked about once more when the time of a task that waits for it is over, if that is before the
-walk comes by. A walk reads ``watch_rows`` rows in ``watch_ms``. A pass begins no sooner than ``rewatch_ms`` after
-the last, and than twenty times as long as that took, up to ten times ``rewatch_ms``: a million blocked tasks must
-not keep a node busy, nor wait for ever for word that was lost. Many new dependencies, of a bulk enqueue, are
-gathered for ``gather_ms``: each question is written down on three disks, and few large ones cost less than many.
+An unknown dependency is asked about once more when the time of a task that waits for it is over, if that is before
+the walk comes by. A walk reads ``watch_rows`` rows in ``watch_ms``. A pass begins ``rewatch_ms`` after the last;
+or ``PASS_SHARE`` times as long as that took, if that is longer, but at most ``PAUSE_MAX`` times ``rewatch_ms``: a
+million blocked tasks must not keep a node busy, nor wait for ever for word that was lost. Many new dependencies,
+of a bulk enqueue, are gathered for ``gather_ms``: each question is written down on three disks, and few large ones
+cost less than many.
 
 Rejected: subscriptions written by the coordinator at enqueue, which double the way to the acknowledgement, and do
 not suffice where it dies between the two; polling alone, whose answers come a pass late.
@@ -63,7 +64,7 @@ class Walk:
 
 
 class DependentSide:
-    """The questions of one node about what tasks of its partitions wait for."""
+    """The questions of one node about the tasks that its own tasks wait for."""
 
     def __init__(self, operations: Operations, hasten: Callable[[int], None]) -> None:
         self._operations = operations
@@ -73,12 +74,12 @@ class DependentSide:
         self._agenda = Agenda()
         """When the walk over each partition goes on."""
         self._next_ms = FOREVER_MS
-        """When the first walk is due, and none before the pace allows it; or earlier."""
+        """When the first walk is due and the pace allows it, or earlier."""
         self._pace_ms = 0
         self._again: list[tuple[int, int, Sequence[bytes]]] = []
         """Questions to ask again: when, for which partition, and about which tasks."""
         self._asked_ms = 0
-        """When it last asked about many."""
+        """When it last asked about many new dependencies."""
         self.due_ms = FOREVER_MS
         """When it next has something to do."""
 
@@ -153,7 +154,7 @@ class DependentSide:
         return bool(by_leader)
 
     def try_again(self, now_ms: int, vnode: Vnode, deps: Sequence[bytes]) -> None:
-        """Ask somewhat later. What is too much to remember, the walk finds."""
+        """Ask somewhat later; the walk finds what is too much to remember."""
         if deps:
             self.put_off(now_ms + self._view.timing.resend_ms, vnode, deps)
 
@@ -243,7 +244,7 @@ def dependents(vnode: Vnode, dep: bytes, after: bytes, limit: int) -> list[Depen
 
 
 def deadline_of(task_id: bytes, header: Header) -> int:
-    """Until when a task waits for dependencies that nobody knows."""
+    """Until when a task waits for unknown dependencies."""
     return ids.time_of(task_id) + header.dep_wait_ms
 
 
@@ -316,7 +317,7 @@ class MeetOperation(SilentOperation):
                 for task_id, reason in dead.items()]
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
-        """A part is recorded; or nobody knows whether it is."""
+        """A part is recorded, or may be."""
         if isinstance(message, m.Failed):
             self.on_deadline(now_ms)
         elif isinstance(message, m.Acked | m.Told):
@@ -330,8 +331,8 @@ class MeetOperation(SilentOperation):
 
 
 def verdict_of(policy: int, end: End, is_overdue: bool) -> int | None:
-    """Why a task dies of a dependency that ended so; 0 when it lives and waits for it no more, None when it waits
-    on.
+    """Why a task dies of a dependency that ended so; 0 when it lives and waits for it no more, None when it still
+    waits.
 
     Whatever its policy, a task waits only for a time for an unknown dependency, and never for a collected one.
     """

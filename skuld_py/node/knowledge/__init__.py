@@ -1,1 +1,1 @@
-"""What a node knows and merely keeps: settings, the heads of queues, leaders, word left by waiters, proofs."""
+"""What a node knows and starts nothing with: settings, heads of queues, leaders, proofs, peers' missing copies."""

@@ -1,5 +1,5 @@
-"""Copies that peers may lack, as far as this node knows: what was not acknowledged, to be told when they are heard
-of again."""
+"""Copies that peers may lack, since they did not acknowledge them: to be compared when the peers are heard of
+again."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Floor:
         self.stored_ms = self.ms = int.from_bytes(store.get("meta", FLOOR_KEY) or b"", "big")
 
     def told(self, now_ms: int) -> int:
-        """What clients are told. One that lies in the future was noted by a clock that was wrong: what is told can
+        """The floor that clients are told, never far in the future: one that was noted by a wrong clock could not
         be met."""
         self.ms = min(self.ms, now_ms + FUTURE_MS_MAX)
         return self.ms

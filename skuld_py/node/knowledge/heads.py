@@ -1,9 +1,9 @@
 """At which node a claim is tried first: the one with the best task, by what gossip says of the heads of queues.
 
-Every partition has its own queue of a name, and nobody knows all of them. What is known: the best head of each
-node, as old as its last gossip, and moved on by the claims that this node has seen granted there since. A node
-prefers itself unless another is better by more than that can be wrong: a higher priority, or a task older by more
-than ``slack_ms``. So the order over all partitions is kept nearly, and most claims stay where they were asked for.
+Every partition has its own part of a queue, and no node knows all of them. A node knows the best head of each
+other node, as of its last gossip, moved on by the claims that it has seen granted there since. A node prefers
+itself unless another is better by more than that can be wrong: a higher priority, or a task older by more than
+``slack_ms``. So the order over all partitions is kept nearly, and most claims stay where they were asked for.
 
 A hint, never a promise: a node that is said to have nothing is asked last, not never.
 
@@ -38,7 +38,7 @@ class Router:
         """Queue -> node -> head."""
         self._listed: dict[str, tuple[str, ...]] = {}
         self.changed: dict[str, None] = {}
-        """Queues of which another node is said to have tasks that was not, or no more; emptied by who looks."""
+        """Queues for which the nodes said to have tasks have changed; emptied by the reader."""
 
     # -- what is said --------------------------------------------------------------------------
 
@@ -98,7 +98,7 @@ class Router:
                       key=lambda name: (nodes[name], name))
 
     def order(self, queue: str, peers: Sequence[str]) -> list[str]:
-        """The peers, which are given best first, with this node behind those whose heads are surely better."""
+        """These peers, the best first, with this node behind those whose heads are surely better."""
         nodes = self._heads.get(queue, {})
         own = nodes.get(self._me)
         better = 0
@@ -135,7 +135,7 @@ def _last_of(batch: m.ClaimBatch) -> bytes:
 
 
 def _made_ms(body: bytes) -> int:
-    """When the task of a body was asked for; 0 of one that does not parse, which nobody has checked on its way."""
+    """When the task of a body was asked for; 0 if it does not parse, since nothing has checked it on its way."""
     try:
         return Body.decode(body).made_ms
     except ValueError:

@@ -1,6 +1,6 @@
 """Which partitions a node leads, and which nodes lead the others as far as it knows; kept by what changes.
 
-A claim asks for both, many times a second; to ask every partition would make it as dear as there are partitions.
+A claim asks for both, many times a second; to ask every partition would cost as much as there are partitions.
 """
 
 from __future__ import annotations

@@ -30,20 +30,20 @@ NAMED_MAX = 5
 
 
 class Notary:
-    """Gives proofs, and knows its own. ``key``: hex digits; without one nothing is given and nothing demanded."""
+    """Gives proofs, and knows its own. ``key``: hex digits; without one no proof is given or demanded."""
 
     def __init__(self, key: str, from_ms: int) -> None:
         self._key = bytes.fromhex(key)
         self._from_ms = from_ms
         self._given: dict[bytes, None] = {}
-        """Hashes of what was given lately, each of a whole answer."""
+        """Hashes of the last answers with proofs, one for each whole answer."""
 
     def demands(self, now_ms: int) -> bool:
         """Whether a claim without a proof is unknown."""
         return bool(self._key) and now_ms >= self._from_ms
 
     def certified(self, batches: Sequence[m.ClaimBatch]) -> tuple[m.ClaimBatch, ...]:
-        """What was granted, with proofs."""
+        """The granted claims, with proofs."""
         if not self._key or not batches:
             return tuple(batches)
         task_ids = b"".join([batch.ids for batch in batches])
@@ -57,7 +57,8 @@ class Notary:
                      for batch, (start, end) in zip(batches, pairwise(ends), strict=True))
 
     def _note_given(self, *claims: bytes) -> None:
-        """Mostly the claims of an answer are completed together, in their order, and at the node that answered."""
+        """Note an answer: mostly its claims are completed together, in their order, and at the node that
+        answered."""
         if len(claims[-1]) >= GIVEN_LEAST * PROOF_BYTES:
             self._given[_hash_of(claims)] = None
             if len(self._given) > GIVEN_MAX:

@@ -48,7 +48,7 @@ PAGE_BYTES = 1 << 20
 
 
 class Settings:
-    """The registers that this node knows. ``digest`` says them all; equal registers, equal digests."""
+    """The registers that this node knows. ``digest`` is over all of them: equal registers, equal digests."""
 
     def __init__(self, store: Store, bulletin: Bulletin) -> None:
         self._store = store
@@ -89,7 +89,7 @@ class Settings:
     # -- joining -------------------------------------------------------------------------------
 
     def join(self, rows: Iterable[m.SettingRow]) -> None:
-        """Take over what is newer; staged, hence durable before anybody is told."""
+        """Take over what is newer; staged, hence durable before any node or client is told."""
         for row in rows:
             key = setting_key(row.kind, row.name)
             known = self._rows.get(key)

@@ -1,7 +1,7 @@
 """What a node knows of itself, of its partitions and of the cluster: what its features look at, each for itself.
 
 The node sets members, session and rights, as its registry and its clock tell. Features note settings, heads and
-debts as they hear of them. A view says nothing to anybody and starts nothing.
+debts as they hear of them. A view sends nothing and starts nothing.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class View:
         return self._candidacies[vnode.partition]
 
     def believes(self, row: m.CohortRow) -> bool:
-        """Whether it can be true that these voters, which a peer named, vote."""
+        """Whether the voters that a peer named may be the true ones."""
         return self.vnodes[row.partition].believes(row.era, row.cohort, led=row.era)
 
     # -- leaders -------------------------------------------------------------------------------

@@ -1,1 +1,1 @@
-"""Elections and the upkeep of what is led, clocks that must agree for it, gossip, and the cluster's status."""
+"""Elections and the upkeep of led partitions, the comparison of clocks, gossip, and the cluster's status."""

@@ -1,8 +1,8 @@
-"""Watches the clocks: is this node's within the cluster's skew bound, as far as anybody can tell?
+"""Watches the clocks: is this node's within the cluster's skew bound, as far as answers tell?
 
-Leases rest on one promise: at any moment two nodes' clocks differ by at most ``skew_ms``. Nobody keeps it
-but the operators; here it is checked, so that a broken clock costs its node the right to grant, and not
-somebody's lease. Nothing is ever adjusted: a clock that moves under the leases would be worse.
+Leases rest on one promise: at any moment two nodes' clocks differ by at most ``skew_ms``. Operators keep it; here
+it is checked, so that a broken clock costs its node the right to grant, and no holder its lease. Nothing is ever
+adjusted: a clock that moves under the leases would be worse.
 
 A node asks each peer what its clock shows. The answer was read between question and answer, so the round
 trip bounds the difference of the two clocks: a late answer (a stopped process, a slow link) gives a wide

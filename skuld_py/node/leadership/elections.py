@@ -1,12 +1,12 @@
 """Keeps the partitions of a node led: elections, the upkeep of what is led, data that moves for it.
 
-None of it is asked for by anybody; all of it is driven by deadlines and by what is heard.
+No request asks for any of it; all of it is driven by deadlines and by what is heard.
 
 Cost follows what changed, not what exists. A partition is looked at when something of it changed (``bulletin``),
 when what a look before found comes due (``Agenda``), and when something that concerns many changed: members,
 placement, whom this node hears, whether it may grant. Besides, a slow round looks at all of them in turn. It finds
-what only time brings and no agenda knows (a clock that agrees again, say), and would find a change of which nobody
-said so. Of few partitions each round is of all, and goes along with a gossip.
+what only time brings and no agenda knows (a clock that agrees again, say), and any change that was not told. Of
+few partitions each round is of all, and goes along with a gossip.
 
 Rejected: to look at every partition every time, which at 4,096 is a third of a core for nothing; to look every
 ``heir_delay_ms`` whether or not something is due, which was two thirds of what an idle node did.
@@ -54,7 +54,7 @@ class Steward(Duty):
         self._silence_ms = 0
         """Until then no node that was heard at the last look can count as silent."""
         self._stirred: dict[str, None] = {}
-        """Nodes that are heard and were not at the last look."""
+        """Nodes that are heard now and were not at the last look."""
         self._rights = operations.view.bulletin.subscribe_to_rights()
         self._agenda = Agenda(self)
         """When each partition's leadership is to be looked at."""
@@ -121,7 +121,7 @@ class Steward(Duty):
         self._outbox.carry_out([ReadDocument(partition) for partition in asked])
 
     def _notice(self, now_ms: int) -> None:
-        """Mark what is concerned by a change that no partition can know of."""
+        """Mark the partitions that a change concerns which they cannot know of."""
         self._stirred.clear()
         self._rights.clear()
         could, self._could = self._could, (self._view.is_connected, self._view.may_grant)
@@ -139,8 +139,8 @@ class Steward(Duty):
                     self._agenda.note(vnode.partition, now_ms)
 
     def _urgent_ms(self, now_ms: int) -> int:
-        """The moment of partitions to be looked at before those that come due with time, unless these have waited
-        for long: of few looks some would change so often that others were never looked at."""
+        """The moment to note for partitions that changed: before those that come due by time, unless these have
+        waited long. Else partitions that change often would use up all looks."""
         return now_ms - self._view.timing.silence_ms
 
     def mark_all(self, now_ms: int) -> None:
@@ -174,7 +174,7 @@ class Steward(Duty):
     # -- elections -----------------------------------------------------------------------------
 
     def _see_to_leader(self, now_ms: int, vnode: Vnode) -> int:
-        """Gives when to look again, if nothing changes before."""
+        """Stand for it, keep it, or look for its leader. Gives when to look again, if nothing changes before."""
         view, election = self._view, vnode.election
         self._outbox.carry_out(election.on_deadline(now_ms))
         self._note_shifting(vnode)
@@ -199,7 +199,7 @@ class Steward(Duty):
 
     def _due_ms(self, vnode: Vnode, voters: Sequence[str], since_ms: int) -> int:
         """When this node may stand for a leaderless partition: after the voters before it. Pauses differ by rank,
-        for two that have once stood against each other would else do so again."""
+        or two that stood against each other once would do so again."""
         me, timing = self._view.me.name, self._view.timing
         if not vnode.standing.epoch:
             return max(since_ms + voters.index(me) * timing.first_heir_delay_ms, vnode.election.next_attempt_ms)
@@ -209,8 +209,8 @@ class Steward(Duty):
                    vnode.election.next_attempt_ms + 2 * rank * timing.retry_ms)
 
     def _search_leader(self, now_ms: int, vnode: Vnode) -> int:
-        """Read the document when this node knows of no vote of its own and hears of no leader: it may know old
-        things. Gives when to look again."""
+        """Read the document when this node knows of no vote of its own and hears of no leader: its own knowledge
+        may be old. Gives when to look again."""
         due_ms = self._next_search_ms.setdefault(vnode.partition, now_ms + self._view.timing.silence_ms)
         is_concerned = (vnode.promise.epoch > vnode.standing.epoch
                         or vnode.role is not Role.STRANGER)
@@ -287,8 +287,8 @@ class Steward(Duty):
             horizon_ms=view.candidacy(vnode).needed_horizon(now_ms), is_spent=vnode.is_spent)
 
     def _steady(self, now_ms: int, vnode: Vnode) -> list[str]:
-        """The first of the cohort, if it has been a member for a while, is heard and has a good clock. Nobody
-        right after a change of leaders: grants go before balance."""
+        """The first of the cohort, if it has been a member for a while, is heard and has a good clock. None right
+        after a change of leaders: grants go before balance."""
         def is_long(since_ms: int) -> bool:
             return now_ms - since_ms >= self._view.timing.steady_ms
         if not self._is_settled(now_ms, vnode):
@@ -368,13 +368,13 @@ class Steward(Duty):
         self._exchanges.pay(peer)
 
     def hear(self, now_ms: int, peer: str) -> None:
-        """Anything at all came from a peer."""
+        """A message of any kind came from a peer."""
         self._heard_ms[peer] = now_ms
         if peer not in self._heard:
             self._stirred[peer] = None
 
     def on_members(self, now_ms: int, came: Sequence[str], gone: Sequence[str]) -> None:
-        """Forget who went; note since when the others are there."""
+        """Forget members that went; note since when the others are there."""
         for name in gone:
             self._heard_ms.pop(name, None)
             self._since_ms.pop(name, None)

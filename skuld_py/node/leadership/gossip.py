@@ -1,4 +1,5 @@
-"""What a node tells all others unasked: what it leads, where it has work, what data is on its way here or away.
+"""What a node tells all others unasked: the partitions that it leads, the queues in which it has work, its data on
+the move.
 
 All of it is a hint, never a promise. A queue that gains work is told of at once, so that a claim parked elsewhere
 need not poll. What a node knows of the settings goes along as a digest; a peer whose digest is another one asks.
@@ -39,10 +40,11 @@ class Gossiper(Duty):
         self._moves = moves
         self._awaited = awaited
         self.along: list[Callable[[int], None]] = []
-        """Called before it tells: what may as well be done just then, so that a node at rest wakes less often."""
+        """Called before it tells: work that may be done at the same time, so that a node at rest wakes less
+        often."""
         self._changed = operations.view.bulletin.subscribe()
         self._told: dict[int, tuple[object, ...]] = {}
-        """What was told last of each partition, without how far a move of its data has come."""
+        """The rows told last of each partition, without how far its move has come."""
         self._news: dict[int, int] = {}
         """Partitions of which something changed, and how many times more that is to be told."""
         self._next_partition = 0
@@ -229,7 +231,7 @@ def _gist(row: m.MoveRow | None) -> tuple[object, ...]:
 
 
 def _spans(partitions: Sequence[int]) -> list[int]:
-    """First and end of each run of numbers; of none one that is empty."""
+    """First and end of each run of numbers; of no numbers, one empty span."""
     spans: list[int] = [] if partitions else [0, 0]
     for partition in partitions:
         if spans and spans[-1] == partition:

@@ -1,4 +1,5 @@
-"""Reads the documents of partitions of which peers said more than is known: their word alone is not believed."""
+"""Reads the documents of partitions about which peers know more than this node: their word alone is not
+believed."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from skuld_py.node.operations.operation import Operations
 
 
 class Inquiries(Duty):
-    """Those of one node. They need a registry that answers, and ask about a partition only now and then."""
+    """The inquiries of one node. They need a registry that answers, and ask about a partition only now and
+    then."""
 
     def __init__(self, operations: Operations) -> None:
         self._view = operations.view

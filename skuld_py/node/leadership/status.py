@@ -21,7 +21,7 @@ from skuld_py.node.leadership.clocks import Agreement
 
 def described(view: View, request: int, clocks: Agreement,
               moves: tuple[m.MoveRow, ...], collections: tuple[m.CollectionRow, ...]) -> m.Described:
-    """Nodes, partitions, what moves, what is paused, and what is collected."""
+    """Nodes, partitions, moves, paused queues, and collections."""
     owners = [vnode.owners for vnode in view.vnodes]
     leaders = [view.leader_of(vnode.partition) for vnode in view.vnodes]
     nodes = tuple(m.NodeRow(name, name in view.live, leaders.count(name),
@@ -56,8 +56,8 @@ def within(moves: Sequence[m.MoveRow], most: int) -> tuple[m.MoveRow, ...]:
 
 
 def collection(view: View, awaited: Callable[[int], Sequence[str]]) -> tuple[m.CollectionRow, ...]:
-    """What this node collects, a row; none where everything is kept. Of the partitions that it leads only: all
-    replicas delete the same tasks, so every one of them would count these again."""
+    """A row of what this node collects; none if it keeps everything. It counts led partitions only: all replicas
+    delete the same tasks, and would count them again."""
     if not view.retention.keep_ms:
         return ()
     led = [vnode for vnode in view.vnodes if vnode.is_leading]

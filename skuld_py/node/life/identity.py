@@ -18,11 +18,11 @@ the mark count as those of members.
 From the first start on each partition has a promise record, if only of epoch 0; one that is missing later was
 lost.
 
-The limit: a state that was saved *during* the node's newest start and put back before it started once more
+The limit: a copy of the directory that was taken *during* the node's newest start, and put back before the next,
 shows the right incarnation and the right count. It is recognised only partition by partition, where a document
-tells of a vote that it does not know of (``Candidacy``). Counting on a timer would only make the
-window shorter, at a registry write per beat; a count per promise would put the registry into the path of every
-grant. Whoever restores a copy of a directory must restore one from before the last start, or start with none.
+tells of a vote that it does not know of (``Candidacy``). Counting on a timer would only make the window shorter,
+at a registry write per beat; a count per promise would put the registry into the path of every grant. To restore a
+copy of a directory, take one from before the last start, or start with none.
 
 Source: the store incarnation that Flynn added to Manatee's peers; "amnesia" in the project's reliability notes.
 """

@@ -1,9 +1,9 @@
 """What happens to a node's store before its machine is made, and after a record in it could not be read.
 
-One bad record must neither be served nor end the node. Whoever runs the machine catches ``Corrupt`` around a
-turn, drops the staged batch, lets ``note_damage`` mark the partition, commits, and starts over with a new
-machine and a new boot id: what the old one had in memory was half changed. ``prepare`` then settles who the
-node is and scrubs what is marked, before anything else reads it. The real shell and the simulator share both.
+One bad record must neither be served nor end the node. The shell catches ``Corrupt`` around a turn, drops the
+staged batch, lets ``note_damage`` mark the partition, commits, and starts over with a new machine and a new boot
+id: what the old one had in memory was half changed. ``prepare`` then settles who the node is and scrubs what is
+marked, before anything else reads it. The real shell and the simulator share both.
 
 Rejected: answering the request that met the record with an error and going on (the turn may have changed
 memory already); ending the process (a supervisor that starts it again meets the same record).
@@ -57,7 +57,7 @@ def _scrub(store: Store, partition: int, parameters: Parameters) -> dict[str, in
 def note_damage(store: Store, problem: Corrupt, partitions: int) -> list[int]:
     """Stage the marks that a bad record calls for, in a store without staged changes; gives the partitions.
 
-    None are given for a record of the node, which ``prepare`` finds itself; all when nobody can say whose it is.
+    None for a record of the node itself, which ``prepare`` finds; all when the partition cannot be told.
     """
     if problem.table == "meta":
         return _note_damaged_meta(store, problem)
@@ -68,7 +68,7 @@ def note_damage(store: Store, problem: Corrupt, partitions: int) -> list[int]:
 
 
 def _note_damaged_meta(store: Store, problem: Corrupt) -> list[int]:
-    """What a partition remembers is dropped here and now: it may have its checksum, and still make no sense."""
+    """Drop what a partition remembers here and now: a record may have a right checksum and still make no sense."""
     partition = partition_of_meta(problem.key)
     if partition is None:
         return []

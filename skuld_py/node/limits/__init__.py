@@ -1,1 +1,1 @@
-"""How many tasks of a queue are claimed at once, and how often: its home lends, the other leaders borrow."""
+"""Limits of queues, on claims held at once and on claims in a time: the home lends, leaders borrow."""

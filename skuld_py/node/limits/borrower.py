@@ -32,7 +32,7 @@ class Borrower(Protocol):
     count: int
 
     def on_lent(self, now_ms: int, count: int, leads: Mapping[int, int]) -> int:
-        """Claim up to ``count`` on partitions led in these epochs, now or never; gives how many that were."""
+        """Claim up to ``count`` on partitions led in these epochs, now or never; gives how many were claimed."""
 
 
 @attrs.define
@@ -54,9 +54,9 @@ class Loans(Duty):
         self.dry: dict[str, int] = {}
         """Queue -> until when nothing is asked for."""
         self.wet: dict[str, None] = {}
-        """Queues that ceased to be dry; emptied by who looks."""
+        """Queues that ceased to be dry; emptied by the reader."""
         self.told: dict[str, None] = {}
-        """Those of them that did by their home's word. That word other nodes should hear at once."""
+        """Those that ceased by word of their home, which other nodes should hear at once."""
         self._watched: dict[str, str] = {}
         """Queue -> the home that wants to know when claims have ended."""
 
@@ -118,7 +118,7 @@ class Loans(Duty):
             self.told[queue] = self.wet[queue] = None
 
     def look(self, now_ms: int) -> None:
-        """See which queues are dry no more, since their time is over. Other nodes see that when they next ask."""
+        """Note the queues whose dry time is over. Other nodes see that when they next ask."""
         for queue in [queue for queue, until_ms in self.dry.items() if until_ms <= now_ms]:
             del self.dry[queue]
             self.wet[queue] = None
@@ -180,7 +180,7 @@ class BorrowOperation(Operation):
             self.outbox.send(self._home, m.Spent(self.request, self._queue, used))
 
     def on_timer(self, now_ms: int) -> None:
-        """Nobody answered: nothing was lent."""
+        """No answer came: nothing was lent."""
         if now_ms >= self.deadline_ms:
             self._loans.note_dry(self._queue, now_ms + self.view.timing.resend_ms)
             self._spend(now_ms, 0)

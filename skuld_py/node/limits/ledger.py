@@ -1,9 +1,9 @@
 """What the home of a queue knows of its claims, and hence what it may lend. A pure account: no message, no clock.
 
-**Concurrency.** Counted are, for every partition, the claims that its leader reported last, and every loan that
-may have become claims which no report shows yet. No loan raises the sum above the limit, and whichever nodes are
-silent the sum is no less than what is held, since claims begin by loans only. A loan is struck off, partition by
-partition, by a report of its borrower for which it was settled, or of a later leader of that partition, which
+**Concurrency.** For every partition the account counts the claims that its leader reported last, and every loan
+that may have become claims which no report shows yet. No loan raises the sum above the limit, and whichever nodes
+are silent the sum is no less than what is held, since claims begin by loans only. A loan is struck off, partition
+by partition, by a report of its borrower for which it was settled, or of a later leader of that partition, which
 knows all claims. So silence costs room under the limit, and never the limit. Until every partition was reported
 once, nothing is lent.
 
@@ -39,7 +39,8 @@ class Loan:
 
 
 class Bucket:
-    """Tokens of a rate. Counted in parts of which ``window_ms`` make one token, so that nothing is rounded."""
+    """Tokens of a rate. They are counted in parts, ``window_ms`` of them to a token, so that nothing is
+    rounded."""
 
     def __init__(self, limits: QueueLimits, now_ms: int) -> None:
         self._rate, self._window_ms, self._burst = limits.rate, limits.window_ms, limits.burst
@@ -66,13 +67,13 @@ class Bucket:
         return name in self._lent
 
     def lend(self, name: LoanName, count: int, over_ms: int) -> None:
-        """Take out tokens, which somebody may spend until ``over_ms``."""
+        """Take out tokens, which the borrower may spend until ``over_ms``."""
         if count:
             self._parts -= count * self._window_ms
             self._lent[name] = count, over_ms
 
     def settle(self, name: LoanName, used: int) -> None:
-        """Of a loan ``used`` tokens were spent; the others come back."""
+        """The borrower spent ``used`` tokens of a loan; the others come back."""
         count, _ = self._lent.pop(name, (0, 0))
         self._parts += max(0, count - used) * self._window_ms
 
@@ -102,7 +103,7 @@ class Ledger:
     # -- news ----------------------------------------------------------------------------------
 
     def note(self, peer: str, report: Report, open_loan: int) -> None:
-        """A leader told of its partitions, when only ``open_loan`` of its loans was not settled."""
+        """Take a leader's report of its partitions; of its loans only ``open_loan`` was not settled then."""
         for partition, epoch, used in report:
             if epoch >= self._used.get(partition, (0, 0))[0]:
                 self._used[partition] = epoch, used
@@ -122,7 +123,7 @@ class Ledger:
 
     @property
     def free(self) -> int:
-        """How many claims more the concurrency allows, by what is known."""
+        """How many more claims the concurrency allows, by what is known."""
         if len(self._used) < self._partitions:
             return 0
         held = sum(used for _, used in self._used.values()) + sum(loan.count for loan in self._loans.values())

@@ -1,6 +1,6 @@
 """The home's side of limits: the leader of a queue's home partition lends claims and tokens to the other leaders.
 
-A loan is for a grant that waits for it. It is used at once or not at all, so nobody hoards what others need.
+A loan is for a grant that waits for it. It is used at once or not at all, so no leader hoards what others need.
 
 **One home at a time.** The home asks its cohort before every round of loans whether it leads still, and a loan
 ends ``loan_ms`` after that question. The next leader needs the promise of a node that answered, given later. It
@@ -11,7 +11,7 @@ is known.
 Questions are answered in rounds: a borrower that asks during one waits for the next. So any number of borrowers
 cost one question to the cohort, and a report never speaks of a time before the question it answers for.
 
-A borrower that got too little is told when claims of the queue have ended (``Freed``), so nobody polls a full
+A borrower that got too little is told when claims of the queue have ended (``Freed``), so it need not poll a full
 queue. That word may be lost, so it asks again now and then all the same.
 """
 

@@ -1,5 +1,5 @@
-"""How many claims of an ordering key may be held at once, by queue: a change of that limit lets tasks wait, or be
-claimed, in all partitions."""
+"""Applies a change of the limit on claims of an ordering key that are held at once: tasks of the queue come to
+wait, or to be claimed, in all partitions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Widths(Duty):
         self.news = self._changed,
 
     def look(self, now_ms: int) -> None:
-        """File the tasks of those queues anew."""
+        """File the tasks of queues whose limit changed anew."""
         for queue in self._changed:
             for vnode in self._view.vnodes:
                 vnode.replica.filing.widen(queue, self._view.settings.key_concurrency(queue))

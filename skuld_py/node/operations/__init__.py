@@ -1,1 +1,1 @@
-"""What all questions of a node to several nodes share: operations, whom they ask, and when they are called."""
+"""What features share to ask several nodes: operations, quorums, timers and duties, and what they send."""

@@ -1,5 +1,5 @@
-"""What requests of clients are checked for, whichever feature they are of. A refusal is definite: nothing was sent
-anywhere yet. It names the field and the remedy."""
+"""Checks of clients' requests that several features share. A refusal is definite: nothing was sent anywhere yet.
+It names the field and the remedy."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Agenda:
         self._heap: list[tuple[int, int]] = []
 
     def note(self, partition: int, due_ms: int) -> None:
-        """Have a partition looked at then, unless that is to be sooner."""
+        """Have a partition looked at then, if not sooner."""
         if due_ms < self._dues.get(partition, NEVER_MS):
             self._dues[partition] = due_ms
             heapq.heappush(self._heap, (due_ms, partition))

@@ -15,7 +15,7 @@ from skuld_py.partition.vnode import Vnode
 
 
 class AmendOperation(CohortOperation):
-    """What changes besides grants, by partition. ``answer`` is true once a majority has recorded it.
+    """The changes besides grants, by partition. ``answer`` is true once a majority has recorded it.
 
     What one message cannot hold travels in pages, one after the other, each with the number and the patience of an
     operation of its own: an answer tells by its number which page was recorded.

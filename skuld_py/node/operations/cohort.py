@@ -1,4 +1,4 @@
-"""What a leader has recorded by its cohorts: each partition of a request is decided by its own.
+"""Having cohorts record what their leader decides: each partition of a request is decided by its own cohort.
 
 The leader records first on its own copy, then asks the others; it stands once a majority, leader included, has
 recorded it.

@@ -1,13 +1,15 @@
 """What a node does by itself, without being asked: each feature's part of it is a duty.
 
-A duty is due at a time, or at once when there is news for it: when a dict that it reads (of ``Bulletin``, say)
-is not empty. What it has looked at it takes out. At the end of each turn the node looks at the duties that are
-due, in an order that it argues for, and at no others; it sees that without a call of any feature's code.
+A duty is due at a time, or at once when there is news for it: when a dict that it reads (of ``Bulletin``, say) is
+not empty. A duty takes out what it has looked at. At the end of each turn the node looks at the duties that are
+due, in an order that ``node`` argues for, and at no others; which are due it sees without a call of a feature's
+code.
 
 Invariants: ``due_ms`` is never later than what the duty knows to be due. A duty that was looked at is due again
 only for a reason: a node whose duty stays due never rests.
 
-Rejected: to call every duty in every turn, and let it find out. A quarter of what a single request cost was that.
+Rejected: to call every duty in every turn, and let it find out, which was a quarter of the cost of a single
+request.
 """
 
 from __future__ import annotations

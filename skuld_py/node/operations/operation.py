@@ -85,7 +85,7 @@ class Operation:
         raise NotImplementedError
 
     def on_reply(self, now_ms: int, peer: str, message: Message) -> None:
-        """A peer answered; an operation that has asked none does not care."""
+        """A peer answered; an operation that asks none ignores it."""
 
     def on_deadline(self, now_ms: int) -> None:
         """The time of the operation is over: answer, and end."""
@@ -111,7 +111,7 @@ class Operation:
         self.operations.timers.set(min(self.deadline_ms, now_ms + self._pause_ms), self)
 
     def _wake_later(self, now_ms: int) -> None:
-        """Double the pause each time, so that peers that are behind do not get ever more to do."""
+        """Double the pause each time, so that peers that are behind do not fall further behind."""
         self._pause_ms *= 2
         self._wake(now_ms)
 

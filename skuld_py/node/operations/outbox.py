@@ -24,8 +24,8 @@ class Origin:
 
 
 class Outbox:
-    """That of one node. ``drain``, at a time, handles what the node has sent to itself, and all that this leads
-    to."""
+    """The outbox of one node. ``drain``, at a time, handles what the node has sent to itself, and all that this
+    leads to."""
 
     def __init__(self, me: str, drain: Callable[[int], None]) -> None:
         self._me = me
@@ -42,7 +42,7 @@ class Outbox:
             self.effects.append(Send(peer, message))
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
-        """Effects of the protocol; what goes to this node itself stays."""
+        """Take effects of the protocol; messages to this node itself stay here."""
         for effect in effects:
             if type(effect) is Send:
                 self.send(effect.peer, effect.message)

@@ -42,7 +42,7 @@ class Ownership:
         return columns.pack_u64(list(dict.fromkeys([*columns.unpack_u64(unkept), *self.group(b"".join(old))])))
 
     def standings(self, eras: bytes) -> tuple[bytes, tuple[m.CohortRow, ...]]:
-        """For the partitions asked about: which the sender must not count here, and who counts besides."""
+        """For the partitions asked about: which the sender must not count here, and which voters count besides."""
         numbers = columns.unpack_u64(eras)
         uncounted, cohorts = [], []
         for partition, era in zip(numbers[::2], numbers[1::2], strict=True):

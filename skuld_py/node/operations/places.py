@@ -1,4 +1,4 @@
-"""Places for what waits at a node: bounded in all, and for each client, so that no client takes all."""
+"""Places for operations that wait at a node: bounded in all and for each client, so that no client takes all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from skuld_py.node.operations.operation import Operation
 
 
 class Places:
-    """The places that are taken, by the numbers of operations."""
+    """The taken places, by the numbers of operations."""
 
     def __init__(self) -> None:
         self._whose: dict[int, bytes] = {}

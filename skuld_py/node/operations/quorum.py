@@ -1,4 +1,4 @@
-"""Questions to the keepers of several partitions, of which a number in each cohort must answer.
+"""Questions to the keepers of several partitions, a number of which must answer in each cohort.
 
 While voters change, the answers say so (``CohortRow``), and then copies are counted, or a majority of answers, in
 every cohort that may hold the next leader's memory.
@@ -85,7 +85,7 @@ class QuorumOperation(Operation):
         self.ask(now_ms, messages)
 
     def count(self, now_ms: int, peer: str, without: bytes, rows: Iterable[CohortRow]) -> None:
-        """Note an answer for what the peer was asked, ``without`` some partitions; learn who counts."""
+        """Note an answer for what the peer was asked, ``without`` some partitions; learn which voters count."""
         excepted = columns.unpack_u64(without) if without else ()
         for partition in self.asked[peer]:
             self.needs[partition].follow(self.view.vnodes[partition].standing)

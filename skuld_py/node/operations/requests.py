@@ -1,4 +1,4 @@
-"""What a feature owns of a node's two doors: which requests are its own, of clients and of peers.
+"""The requests that a feature owns at a node's two doors: of clients, and of peers.
 
 A feature has ``asked`` and ``served``; its node puts the tables of all features together, so to add a request is a
 row in the table of its feature. No request has two owners.

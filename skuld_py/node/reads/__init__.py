@@ -1,1 +1,1 @@
-"""What a majority knows of tasks: one by one, listed, counted, or when they end."""
+"""Reads of what a majority knows of tasks: one by one, listed, counted, or when they end."""

@@ -2,7 +2,7 @@
 
 Counts of a partition come from its leader, else from the copy that knows the most, and only if a majority of its
 voters has answered. A leader adds up what it leads before it answers, so an answer is as long as there are queues,
-not as there are partitions. Only partitions that nobody leads among those who answered, or that two say they lead,
+not as there are partitions. Only partitions that none of the nodes that answered leads, or that two say they lead,
 are asked for one by one, in a second round.
 
 Many queues come in pages, by name: each node ends a page after so many rows of its tables, and all are counted up
@@ -145,7 +145,7 @@ class CountOperation(Operation):
             self._add(now_ms, [*self._sums.values()], [])
 
     def _best(self) -> list[Row]:
-        """Of each partition asked for by itself the leader's rows, or of those with the highest counts."""
+        """For each partition asked for by itself, the leader's rows, or those with the highest counts."""
         best: dict[int, tuple[bool, int, list[Row]]] = {}
         for answer in self._answers.values():
             led = {*columns.unpack_u64(answer.led)}
@@ -163,7 +163,7 @@ class CountOperation(Operation):
         ends = [answer.upto for answer in (*sums, *self._answers.values()) if answer.upto]
         upto = min(ends, default="")
         told: list[Row] = [(row.queue, 0, row.counts) for answer in sums for row in answer.rows]
-        self._counted.update(_sums((*told, *rows)))  # of what is behind upto, the next page says more
+        self._counted.update(_sums((*told, *rows)))  # rows behind upto belong to the next page
         self._after, self._rest = upto, ()
         if len(self._counted) > QUEUES_MAX:
             self.refuse("too_many_queues", f"there are more than {QUEUES_MAX:,} queues; ask for one by its name")

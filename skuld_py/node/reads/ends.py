@@ -46,7 +46,8 @@ class Look(ReadOperation):
         self._gone: dict[str, Sequence[bytes]] = {}
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
-        """Take what a copy knows, the headers of its bodies, and the tasks that it takes from nobody any more."""
+        """Take what a copy knows, the headers of its bodies, and the tasks that it takes from no other copy any
+        more."""
         if isinstance(message, m.Kept):
             self._gone[peer] = ids.split(message.old)
         if isinstance(message, m.Got):
@@ -55,7 +56,7 @@ class Look(ReadOperation):
         super().on_reply(now_ms, peer, message)
 
     def conclude(self, now_ms: int, rows: Rows) -> None:
-        """Hand over what was read. What one copy that counts has sealed and lacks, no copy gets again."""
+        """Hand over what was read. A task that one counted copy has sealed and lacks comes to no copy again."""
         self._watch.gone = [task_id for task_id in self.task_ids if task_id not in rows and any(
             task_id in gone and self.speaks_for(peer, task_id) for peer, gone in self._gone.items())]
         self._watch.on_look(now_ms, rows, self._headers)
@@ -163,7 +164,7 @@ class Watch(Operation):
 
 
 class AwaitOperation(Watch):
-    """Until all of some tasks have ended."""
+    """A wait until all of some tasks have ended."""
 
     def __init__(self, operations: Operations, origin: Origin, now_ms: int, request: m.Await) -> None:
         self._asked = ids.split(request.ids)
@@ -171,7 +172,7 @@ class AwaitOperation(Watch):
         self._ends: dict[bytes, tuple[int, bytes, bytes]] = {}
 
     def note(self, now_ms: int, rows: Rows, headers: Headers) -> bool:
-        """Those that have ended are not looked at any more. Of those that are gone nobody ever hears an end."""
+        """Look no more at tasks that have ended. The end of those that are gone is never heard."""
         for task_id, row in rows.items():
             history = decode_history(row.history or None)
             attempts = Header.decode(headers[task_id]).retry.max_attempts if task_id in headers else 1 << 32
@@ -201,7 +202,7 @@ def _outcomes_of(history: History, row: m.TaskRow) -> tuple[bytes, bytes]:
 
 
 class ReadLogOperation(Watch):
-    """Until there is more of a claim's log, a later claim, or the end of the task."""
+    """A wait for more of a claim's log, a later claim, or the end of the task."""
 
     def __init__(self, operations: Operations, origin: Origin, now_ms: int, request: m.ReadLog) -> None:
         super().__init__(operations, origin, now_ms, [request.id], request.wait_ms)

@@ -59,7 +59,7 @@ class Mending(Operation):
             self._read.on_mended(now_ms, peer, self, message)
 
     def on_deadline(self, now_ms: int) -> None:
-        """The read has the same deadline and says so."""
+        """Say nothing: the read, which has the same deadline, does."""
         self.end()
 
 
@@ -187,8 +187,8 @@ class GetOperation(ReadOperation):
     """A client's read of tasks, and where they stand.
 
     Where a task stands is decided here, once: by what was joined, this node's clock and the cluster's skew bound.
-    Its leader, which is waited for a moment, says whether the task is behind others of its key, for it grants by
-    that; without the leader's word, any copy that knows of one before it.
+    Whether it is behind others of its key, its leader says, which grants by that and is waited for a moment;
+    without its word, any copy that knows of a task before it.
     """
 
     def __init__(self, operations: Operations, origin: Origin, now_ms: int, task_ids: Sequence[bytes],
@@ -196,11 +196,11 @@ class GetOperation(ReadOperation):
         super().__init__(operations, origin, now_ms, task_ids, partitions, make, least)
         self._asides: dict[str, dict[bytes, Aside]] = {}
         self._cuts: dict[bytes, Cuts] = {}
-        """What is left out of logs that are not shown whole."""
+        """The parts left out of logs that are not shown whole."""
         self._awaits_leaders = any(map(ids.is_laned, task_ids))
 
     def on_reply(self, now_ms: int, peer: str, message: Message) -> None:
-        """What a copy knows, and says besides."""
+        """Take what a copy knows, and what it says besides."""
         if isinstance(message, Got):
             said = zip(message.tasks, message.asides.unpack("asides"), strict=False)
             self._asides[peer] = {row.id: Aside.decode(text) for row, text in said}
@@ -241,7 +241,7 @@ class GetOperation(ReadOperation):
             [self._aside(now_ms, row).encode() for row in shown])))
 
     def _aside(self, now_ms: int, row: TaskRow) -> Aside:
-        """Where a task stands whose body is known, behind which others of its key, and what is left out."""
+        """Where a task with a known body stands, behind which others of its key, and what is left out."""
         for record in row.body.unpack():
             body, history, lane = Body.decode(record), decode_history(row.history or None), self._lane(row.id)
             is_blocked = lane.standing is State.BLOCKED or is_waiting(body, entries_of(row))

@@ -5,7 +5,7 @@ its commit, and the word is used up. A coordinator that wants to hear of the nex
 the same question, so no change between the two goes unheard. Word costs only time when it is lost, when there is
 too much of it, or when its node is no keeper any more: coordinators look again by themselves (``reads.ends``).
 
-Without any word a change costs one look at an empty dict (``merkle.Watch``).
+While no word is left, a change costs one look at an empty dict (``merkle.Watch``).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Interests(Duty):
                 self._ends.append((now_ms + KEPT_MS, task_id, watcher))
 
     def look(self, now_ms: int) -> None:
-        """Tell the watchers of stirred tasks. What this node does when it is told itself may stir other tasks."""
+        """Tell the watchers of stirred tasks; this node may be one, and stir other tasks when it is told."""
         while self.stirred:
             for (peer, number), task_ids in self.take().items():
                 self._outbox.send(peer, Stirred(number, b"".join(task_ids)))

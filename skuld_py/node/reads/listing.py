@@ -1,7 +1,8 @@
 """A page of a listing: the tasks that one node has, in id order, which is the order of their making.
 
-The id of a task with a unique name is as old as the name's window, and such a task is listed there. Whether it is
-within the times asked for is told by when it was asked for (``windows`` says where to look for such tasks).
+The id of a task with a unique name is as old as the name's window, and such a task is listed there. Whether it
+lies within the times of a question is decided by when the task was asked for (``windows`` says where to look for
+such tasks).
 
 The tables of the node's partitions are walked side by side, one record of each in memory besides the page. A page
 ends at its number of tasks, at ``page_bytes``, or after ``SCAN_ROWS`` records, whether or not they were wanted: no
@@ -11,7 +12,7 @@ goes on behind ``upto``.
 Dead and cancelled tasks are found by their index. Those in other states are looked for among all, since an index
 is in an order of its own that moves as one reads: a claim that is renewed would be listed again and again.
 
-A state is that of this copy. The asker must see where the tasks found stand by what a majority knows.
+A state is that of this copy. Where the found tasks stand by what a majority knows, the asker must find out.
 """
 
 from __future__ import annotations

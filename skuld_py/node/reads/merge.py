@@ -29,7 +29,7 @@ def _join(a: TaskRow, b: TaskRow) -> TaskRow:
 
 
 def _join_bodies(a: Column, b: Column) -> Column:
-    """Either; of two of a unique name the one that stands."""
+    """Either body; of two under one unique name the one that stands."""
     if a == b or not len(b):
         return a
     return b if not len(a) or stands_over(*b.unpack(), *a.unpack()) else a

@@ -84,7 +84,7 @@ class Pages(Duty):
             spent += EACH_ROWS + self._answer(now_ms, next(iter(self.waiting.values())).matter)
 
     def _answer(self, now_ms: int, matter: Question) -> int:
-        """Read a page for all who wait for it; gives the records that were looked at or told."""
+        """Read a page for all that wait for it; gives the records that were looked at or told."""
         page, looked_at = self._read(now_ms, matter)
         told = 1 + _told(page)
         equal = [key for key, each in self.waiting.items() if each.matter == matter]

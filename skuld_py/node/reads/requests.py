@@ -96,7 +96,7 @@ class ReadRequests:
                      self._asides(rows))
 
     def _asides(self, rows: Sequence[tuple[m.TaskRow, Cuts]]) -> Column:
-        """Which tasks are behind others of their keys, and behind which; and what is left out of their logs."""
+        """The tasks that are behind others of their keys, with those others; and the parts left out of logs."""
         said = [_aside(self._ownership.vnode_of(row.id).replica.filing.ahead(row.id), cuts) for row, cuts in rows]
         return columns.pack(said) if any(said) else Column()
 

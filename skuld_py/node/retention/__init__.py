@@ -1,1 +1,2 @@
-"""How ended tasks are deleted: in slices, from all replicas, through an archive if there is one."""
+"""Deleting tasks that ended long ago: slice by slice, on all replicas, after an archive has them if there is
+one."""

@@ -1,4 +1,5 @@
-"""What is to be archived before it is deleted, handed to an archiver and taken off again: both sides.
+"""Pages of tasks that an archiver must write before they are deleted: how they are offered and discarded, both
+sides.
 
 A leader that collects for an archive keeps one page of each partition on offer (``slices``). An archiver reads
 it, writes it where it is to stay, and says so; then all replicas delete exactly what was read, by its digests, and

@@ -82,7 +82,7 @@ def delete(view: View, vnode: Vnode, request: m.Collect) -> m.Collected:
 
 
 def _needed_by_a_stranger(view: View, request: m.Collect) -> bytes:
-    """The tasks, by index, that this node's tasks need. Asked about none: 0 if any task that old is needed."""
+    """The tasks, by index, that this node's tasks need. Asked about no task: 0 if any task that old is needed."""
     if not request.ids:
         is_any = any(vnode.replica.filing.needs.is_any_upto(request.upto_ms) for vnode in view.vnodes)
         return columns.pack_u64([0] if is_any else [])
@@ -92,5 +92,5 @@ def _needed_by_a_stranger(view: View, request: m.Collect) -> bytes:
 
 
 def held_back(view: View, task_ids: Sequence[bytes]) -> dict[bytes, None]:
-    """Which of these tasks, were they to go together, are needed by what this node keeps of any partition."""
+    """Which of these tasks are needed by what this node keeps of any partition, if all of them go together."""
     return needed((vnode.replica.filing.needs for vnode in view.vnodes), task_ids)

@@ -1,5 +1,5 @@
-"""Requests about ended tasks that go. Archivers ask for pages and have them deleted; leaders ask replicas to close
-and to delete."""
+"""Requests about ended tasks that are to be deleted. Archivers ask for pages and have them deleted; leaders ask
+replicas to close and to delete."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tasks that are enqueued by the calendar, by the leader of their schedule's home."""
+"""Schedules: the leader of a schedule's home partition enqueues its tasks when the calendar says so."""

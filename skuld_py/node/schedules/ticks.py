@@ -3,7 +3,7 @@
 A tick is written as a client's enqueue is, to a majority of its task's owners. What is in memory is only which
 ticks are already stored, so that they are not written again. A node that comes to lead knows nothing, begins with
 the newest tick that is due, and writes a task that may be there. That is harmless (``model.schedule``), and so are
-two leaders in doubt. Of the ticks missed while nobody led, only the newest is made up for, and ``catch_up`` more
+two leaders in doubt. Of the ticks missed while no node led, only the newest is made up for, and ``catch_up`` more
 if the definition says so.
 
 A tick that is not acknowledged in time is written again until a majority has it, or until a newer one has taken
@@ -11,12 +11,12 @@ its place.
 
 Ticks go by this node's clock. When that falls back it was wrong before, so what was seen by it is forgotten and
 this node begins as one that comes to lead; what it made early is there when its time comes. A definition from the
-future, of a node whose clock was wrong, holds from the moment at which it is first seen to.
+future, made by a node whose clock was wrong, holds from when it is first taken up.
 
-Work is bounded in each turn, whatever the definitions say, whoever stored them: a partition may be the home of
-thousands of schedules, all due at midnight, or all with ticks that are dear to tell. No look goes further than
-``SIGHT_MS`` into a calendar, so all looks cost about the same, and one turn makes ``WORK_AT_ONCE`` of them. Ticks
-that are known go first; searches, which may take many looks, share what is left, one look each in turn.
+Work is bounded in each turn, whatever the definitions say: a partition may be the home of thousands of schedules,
+all due at midnight, or all with ticks that are dear to tell. No look goes further than ``SIGHT_MS`` into a
+calendar, so all looks cost about the same, and one turn makes ``WORK_AT_ONCE`` of them. Ticks that are known go
+first; searches, which may take many looks, share what is left, one look each in turn.
 
 Rejected: counting schedules, of which one may cost as much as ten thousand; and another thread for the calendar,
 which would hold up this one as long, a little at a time.
@@ -58,7 +58,7 @@ BACKLOG_MS = 20
 """How long a tick that finds no room waits, and work that is left over."""
 NEVER = -1
 EVER_MS = 28 * 366 * 24 * 3_600_000
-"""In this time each day of a year has been each day of a week."""
+"""In 28 years each day of the year falls on each day of the week."""
 EVER_WORK = 100
 """What it costs to look through ``EVER_MS``."""
 LOOK_MS = 100
@@ -80,7 +80,7 @@ class TickOperation(WriteOperation):
                          {partition: 1}, make, {task_id: Named({0: record})})
 
     def answer(self, message: m.Message) -> None:
-        """Nobody waits for it but the schedule."""
+        """Tell the schedule; no client waits."""
         if not self.has_answered:
             self._then(message)
         super().answer(message)
@@ -148,7 +148,7 @@ class Ticks(Duty):
         self._plans: dict[str, Plan] = {}
         self._dues: list[tuple[int, str]] = []
         self._searches: deque[tuple[str, Plan]] = deque()
-        """Plans of which the next tick is not known, or which search; each once."""
+        """Plans whose next tick is unknown, or which search for missed ones; each once."""
         self._fresh: deque[str] = deque()
         self._led: dict[int, int] = {}
         """Epoch of each partition led."""
@@ -157,12 +157,12 @@ class Ticks(Duty):
         self._changed = bulletin.subscribe()
         self._rights = bulletin.subscribe_to_rights()
         self._is_led_anew = True
-        """Whether other partitions may be led than were looked at."""
+        """Whether led partitions may have changed since they were looked at."""
         self.news = self._rescheduled, self._changed, self._rights
         self._under_way = 0
         self._next_look_ms = 0
         self._left = 0
-        """What work may be done yet in this turn."""
+        """The work that may still be done in this turn."""
         self._checks = Allowance()
 
     def check(self, schedule: Schedule, now_ms: int) -> None:
@@ -319,7 +319,7 @@ class Ticks(Duty):
         def then(answer: m.Message) -> None:
             self._under_way -= 1
             if not isinstance(answer, m.Failed) or answer.is_definite or answer.code == "conflict":
-                plan.owed.pop(tick_ms, None)  # of a conflict, somebody has a task of this tick, or had one
+                plan.owed.pop(tick_ms, None)  # on a conflict some node has a task of this tick, or had one
             elif tick_ms in plan.owed:
                 plan.owed[tick_ms] = False
         plan.owed[tick_ms] = True

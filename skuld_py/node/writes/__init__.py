@@ -1,1 +1,1 @@
-"""What any owner of a task takes: tasks, notes, log entries, completions, cancellations; and settings."""
+"""Writes that need no leader: tasks, notes, log entries, completions, cancellations; and settings."""

@@ -1,11 +1,12 @@
-"""Cancelling: only what is there. A mark on an id that nobody has enqueued would kill what comes there later.
+"""Cancelling, and only tasks that exist: a mark on an id that was never enqueued would kill what comes there
+later.
 
 A copy that does not know a task may be one that missed it, so no copy can tell by itself: first a majority is
 read, which changes nothing, then those tasks are marked everywhere, also where they are not known yet. Where one
 of the tasks is not there, none is cancelled, and that is definite.
 
-Rejected: to let each copy mark what it knows, in one round. What a copy has marked when the others turn out to
-know of no task could not be taken back.
+Rejected: to let each copy mark what it knows, in one round. A mark could not be taken back when the other copies
+turn out to know of no task.
 """
 
 from __future__ import annotations

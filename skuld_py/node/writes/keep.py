@@ -127,6 +127,7 @@ class Keeper:
 
 
 def _check_dated(message: m.Complete | m.Cancel) -> None:
-    """Only clients, whose clocks do not count, leave it to their coordinator to say when."""
+    """Refuse a message without a time: clients leave it to their coordinator, and the coordinator must have set
+    it."""
     if not message.at_ms:
         raise Malformed(f"{type(message).__name__}.at_ms", "no coordinator has said when")

@@ -1,4 +1,4 @@
-"""What a unique name stands for already: asked of a majority, before anything is written under the name.
+"""The task that a unique name stands for already: read from a majority before anything is written under the name.
 
 Invariant: once a majority has stored a content under a name, no call that begins later changes it. Any two
 majorities share a node, and a read gives back what it shows (``reads.get``). So a later call finds the task,
@@ -7,8 +7,8 @@ where a copy has missed the first call. Of calls at the same time, none of which
 one asked for first (``model.body``), so they agree in whatever order they meet.
 
 Rejected: copies that keep what they heard first, which never agree when two heard differently; a word of the
-leader, without which nobody could enqueue; and a digest in the task's history, which could name a content that no
-copy has kept.
+leader, without which no client could enqueue; and a digest in the task's history, which could name a content that
+no copy has kept.
 """
 
 from __future__ import annotations

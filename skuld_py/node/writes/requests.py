@@ -1,5 +1,5 @@
-"""What clients ask any owner to take: tasks, log entries, completions and cancellations. Each is checked, then
-copied to its owners; and what peers ask for in their turn is stored by ``keep``.
+"""Clients' writes that any owner takes: tasks, log entries, completions and cancellations. Each is checked, then
+copied to its owners, where ``keep`` stores it.
 """
 
 from __future__ import annotations

@@ -125,7 +125,8 @@ class WriteSetting(SettingOperation):
 
 
 class SettingRequests:
-    """Those of one node. ``check``: whether a schedule is ever due, which costs this node work."""
+    """The requests about settings that one node serves. ``check``: whether a schedule is ever due, which costs
+    this node work."""
 
     def __init__(self, operations: Operations, check: Callable[[Schedule, int], None]) -> None:
         self._operations = operations

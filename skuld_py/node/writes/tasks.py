@@ -52,7 +52,7 @@ def check_tasks(now_ms: int, view: View, batches: Sequence[m.TaskBatch]) -> bool
 
 
 def _behind_preludes(now_ms: int, skew_ms: int, header: Header, batch: m.TaskBatch) -> list[bytes]:
-    """The payloads without what stands before them; options that make no sense are refused."""
+    """The payloads without their preludes; options that make no sense are refused."""
     payloads: list[bytes] = []
     task_ids, rests = ids.split(batch.ids), batch.payloads.unpack("payloads")
     deps = only_deps(header.prelude, rests)
@@ -117,7 +117,7 @@ def without(batch: m.TaskBatch, found: Found) -> m.TaskBatch | None:
 
 
 def batch_of(task_id: bytes, record: bytes) -> m.TaskBatch:
-    """A task as it is stored."""
+    """A batch of one task, from its stored record."""
     header, rest = split_body(record)
     return m.TaskBatch(header, task_id, columns.pack([rest]))
 

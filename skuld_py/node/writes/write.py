@@ -41,7 +41,7 @@ class Named:
 class WriteOperation(QuorumOperation):
     """Writes the copies of one request. ``sizes``: how many of its ids are in each partition. ``named``: its tasks
     with unique names; an owner that refuses all tasks of a name has the name's task already. ``duplicates``: the
-    numbers of the tasks that are known to be there already."""
+    numbers of the tasks that exist already."""
 
     def __init__(self, operations: Operations, origin: Origin, now_ms: int, w: int, sizes: Mapping[int, int],
                  make: Make, named: Mapping[bytes, Named] | None = None, duplicates: Iterable[int] = ()) -> None:
