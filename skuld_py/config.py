@@ -119,7 +119,7 @@ class Timing:
     vote_ms: int = 1_000
     """A candidacy that has not won its votes by then starts over."""
     page_ms: int = 4_000
-    """A candidate waits so long for the next page of claims, however many pages there are."""
+    """A candidate waits this long for the next page of claims, however many pages there are."""
     sync_ms: int = 15_000
     """New members of a cohort must have taken over by then what changed since they had filled."""
     horizon_ms: int = 1_800_000
@@ -256,11 +256,11 @@ class Scaling:
     rounds: int = 10
     """Hops of an entry: 6 reach 10,000 members, and what is lost on the way takes some more."""
     silence_ms: int = 10_000
-    """Without progress for so long the log is read, whether anything stands there or not."""
+    """After this long without progress the log is read, whether anything stands there or not."""
     gap_ms: int = 300
-    """An entry missing for so long while later ones are there is read from the log."""
+    """An entry that is missing for this long while later ones are there is read from the log."""
     buffer_entries: int = 10_000
-    """Entries are kept up to so many positions ahead of their turn."""
+    """Entries are kept up to this many positions ahead of their turn."""
     buffer_bytes: int = 16 << 20
     """Bytes of these entries together."""
     remembered: int = 20_000

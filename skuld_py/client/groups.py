@@ -222,7 +222,7 @@ class _Steps:
 
 
 def tasks_of(steps: int) -> int:
-    """How many tasks a chord of so many steps has: the steps, the joins between, and the one behind."""
+    """How many tasks a chord of ``steps`` steps has: the steps, the joins between, and the one behind."""
     count, level = steps + 1, steps
     while level > DEPS_MAX:
         level = -(-level // DEPS_MAX)

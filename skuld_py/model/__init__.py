@@ -1,1 +1,1 @@
-"""The nouns: ids, tasks, documents, messages, events and effects. Frozen values, no time, no I/O."""
+"""The nouns: ids, tasks, settings, documents, messages, events, effects; and the store port. No clock, no I/O."""

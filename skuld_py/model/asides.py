@@ -1,9 +1,9 @@
-"""What an answer says of a task aside from its records, which tell neither the time nor what else there is.
+"""What an answer says of a task beside its records, which know neither the time nor other tasks.
 
 A copy says whether the task waits behind others of its key, and behind which: only those other tasks tell that.
 The coordinator, which has joined what the copies know, says where the task stands, by its own clock and the
-cluster's skew bound. So a client, whose clock nobody watches, decides nothing, and ``get``, ``list`` and ``count``
-speak of one thing. Both say what they leave out of a log.
+cluster's skew bound. So a client, whose clock is not watched, decides nothing, and ``get``, ``list`` and ``count``
+agree on what a state is. Both say what they leave out of a log.
 
 Encoding: ``standing u8 | count u8 | ids | (token u64 | left out u64)*``, 255 for no standing; or empty: nothing,
 which is what nodes of earlier releases say.
@@ -37,7 +37,7 @@ class Aside:
     cuts: Cuts = WHOLE
 
     def encode(self) -> bytes:
-        """The text of a column; empty for nothing."""
+        """The bytes of a column; empty for nothing."""
         if self.standing is None and not self.cuts:
             return b""
         head = bytes([_NOTHING if self.standing is None else self.standing, len(self.behind)])

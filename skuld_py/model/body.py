@@ -9,8 +9,8 @@
     prelude   see ``model.prelude``
 
 What all tasks of a batch share is in the header, so it is checked and compared once per batch. What differs from
-task to task stands before the payload, so a batch of tasks with as many times is still one batch. A task
-without options has neither tail nor prelude, and costs what it costs to have none.
+task to task stands before the payload, so a batch of tasks with as many times is still one batch. A task without
+options has neither sections nor prelude, and costs nothing for them.
 
 Invariant: one value has one record. A flag is set exactly when its value is not the default, sections keep their
 order, keys rise; so ``decode`` takes what ``encode`` gives and nothing else, and equal tasks are equal bytes.
@@ -33,7 +33,7 @@ HEADER = struct.Struct(">iB")
 PRIORITY_MIN, PRIORITY_MAX = -(1 << 31), (1 << 31) - 1
 HEADERS_BYTES_MAX = 4_096
 HEADERS_KEPT = 1_024
-"""Parsed headers that are known again: tasks share few."""
+"""How many parsed headers are cached: tasks share few."""
 HEADERS_MAX, KEY_BYTES_MAX = 255, 255
 
 RETRY, POLICY, WINDOW, HEADERS = 0x01, 0x02, 0x04, 0x08
@@ -45,7 +45,8 @@ _RETRY = struct.Struct(">HIHIB")
 _POLICY = struct.Struct(">BQ")
 _WINDOW = struct.Struct(">Q")
 ON_FAILURE_WAIT, ON_FAILURE_FAIL, ON_FAILURE_IGNORE = 1, 2, 3
-"""What becomes of a task whose dependency is dead or cancelled: it waits on, it dies too, it takes it as done."""
+"""What becomes of a task whose dependency is dead or cancelled: it waits on, it dies too, or it takes it for
+done."""
 WINDOW_MS_MAX = 6 * 24 * 3_600_000
 """Less than ended tasks are kept for by default: while a window lasts its first task must be there to be found."""
 
@@ -91,8 +92,8 @@ class Header:
     """What tasks of a batch share. ``queue`` and ``priority`` (i32, higher first) decide a task's place.
 
     ``headers`` are for applications. ``prelude``: the flags of what stands before each payload. With dependencies:
-    ``policy``, one of ``ON_FAILURE_...``, and ``dep_wait_ms``, how long after a task's id ones that nobody knows
-    are waited for. With unique names: ``window_ms``, within which a name stands for one task.
+    ``policy``, one of ``ON_FAILURE_...``, and ``dep_wait_ms``, how long, from the time of its id, a task waits for
+    dependencies that are unknown. With unique names: ``window_ms``, within which a name stands for one task.
     """
 
     queue: str
@@ -244,7 +245,7 @@ def _string(section: bytes, at: int, width: int) -> tuple[str, int]:
 
 @attrs.frozen
 class Body:
-    """A body taken apart. What the options mean tell ``Header`` and ``Prelude``.
+    """A body taken apart; ``Header`` and ``Prelude`` say what the options mean.
 
     The header's ``prelude`` follows from which options are given.
     """
@@ -265,7 +266,7 @@ class Body:
 
     @property
     def prelude(self) -> Prelude:
-        """What stands before the payload."""
+        """The prelude, which stands before the payload."""
         return Prelude(self.not_before_ms, self.expires_ms, self.made_ms, self.unique, self.key, self.deps)
 
     def encode(self) -> bytes:
@@ -311,8 +312,8 @@ def stands_over(a: bytes, b: bytes) -> bool:
     """Of two different bodies under one id, whether ``a`` takes the place of ``b``.
 
     Only those with a unique name give way, to the one asked for first; of equal times, to the smaller bytes. That
-    is a total order, so copies that heard them in any order agree. It decides between calls at the same time: a
-    later one finds the task and writes nothing (``node.writes.names``).
+    is a total order, so copies agree in whatever order they heard them. It decides only between calls at the same
+    time: a later one finds the task and writes nothing (``node.writes.names``).
     """
     first, second = _rank_of(a), _rank_of(b)
     return first is not None and second is not None and first < second

@@ -50,7 +50,7 @@ def pack(values: Sequence[bytes]) -> Column:
 
 
 def split(blob: bytes, size: int) -> list[bytes]:
-    """Strings of ``size`` bytes each, of which the text is made; raises ``Malformed`` when it is not."""
+    """The strings of ``size`` bytes each that a text is made of; raises ``Malformed`` when it is not."""
     if len(blob) % size:
         raise Malformed("column", f"{len(blob)} bytes are no whole number of strings of {size}")
     return _cut(blob, size, len(blob) // size)
@@ -69,13 +69,14 @@ def pick(values: Sequence[T], indexes: Sequence[int]) -> Sequence[T]:
 
 
 def fitting(sizes: Iterable[int], room: int) -> int:
-    """How many of the first have together no more than ``room``: one at least, if there is any."""
+    """How many of the first sizes sum up to at most ``room``; at least one, if there is any."""
     sums = list(accumulate(sizes))
     return bisect_right(sums, room) or min(1, len(sums))
 
 
 def _cut(blob: bytes, size: int, count: int) -> list[bytes]:
-    """Through no cache: formats come from outside, and to make one takes half as long as to use it."""
+    """Cut without the cache of formats: they come from outside, and to make one takes half as long as to use
+    it."""
     return list(struct.Struct(f"{size}s" * count).unpack(blob))
 
 

@@ -12,10 +12,10 @@ What the shell owes when the connection breaks:
   shell checks the pulse it was told to keep and says ``PulseStands(id)`` or ``PulseGone(id)``. It does not make
   anew what had stood; what had not stood yet it makes. All watches are armed again, checking existence. The
   machine waits for that word on the pulse before it announces or appends anything.
-- ``SessionChanged(LOST)`` when the session has ended. All of it is void: the pulse, the watches, and whatever is
-  outstanding; none of that is answered any more. The next CONNECTED is a new session, in which the machine says
-  anew what it wants. A wish that the machine makes before it has taken LOST is void, too, if it comes before the
-  shell says that CONNECTED. A later one is carried out in the new session: the shell cannot tell it apart.
+- ``SessionChanged(LOST)`` when the session has ended. All of it is void: the pulse, the watches, and what is
+  outstanding, which is not answered any more. The next CONNECTED is a new session, in which the machine says anew
+  what it wants. A wish that the machine makes before it has taken LOST is void, too, if it comes before the shell
+  says that CONNECTED. A later one is carried out in the new session: the shell cannot tell it apart.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class OriginRead:
 
 @attrs.frozen
 class EntriesRead:
-    """Entries from ``start`` on, each with its position, in order. None, and no end either: nobody answered.
+    """Entries from ``start`` on, each with its position, in order. No entries and no ``is_end``: ZooKeeper did not
+    answer.
 
     ``is_end``: there was none behind the last. ``is_missing``: the entry at ``start`` is not there although later
     ones are; it was collected, or never was: compare with the origin, then go on where the entries begin, which
@@ -167,8 +168,8 @@ class WriteOrigin:
 
 @attrs.frozen
 class SweepEntries:
-    """Remove the entries of nodes that are none of these, live no more, and whose vote no partition needs. There
-    is no answer; what fails is left to the next time."""
+    """Remove the entries of nodes other than these that live no more and whose vote no partition needs. There is
+    no answer; what fails is left to the next sweep."""
 
     nodes: tuple[str, ...]
 

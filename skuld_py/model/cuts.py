@@ -1,8 +1,8 @@
-"""What one read shows of a task's log: its end. A worker that resumes a task wants what was noted last.
+"""A read shows the end of a task's log: a worker that resumes the task wants what was noted last.
 
-Shown are the entries of the newest claim, then those of the one before, each from its last entry back, as far as
-the limits of reading go; and all notes, which say where a task stands. Of each claim it is said how much is left
-out (``Cuts``). So readers tell a log that is cut from one that has a gap, and the number of facts that a task
+It shows the entries of the newest claim, then those of the one before, each from its last entry back, as far as
+the limits of reading go; and all notes, which say where a task stands. For each claim it says how many entries are
+left out (``Cuts``). So readers tell a log that is cut from one that has a gap, and the number of facts that a task
 shows does not fall when a new entry takes the place of older ones.
 
 Rejected: the beginning, as far as it goes. Newer checkpoints than that were never seen again.
@@ -27,8 +27,8 @@ def is_long(row: TaskRow) -> bool:
 
 
 def join_cuts(said: Sequence[Cuts], entries: Entries) -> dict[int, int]:
-    """What is left out of all that several copies show. A copy that is behind may show the beginning of a log of
-    which others show the end: that is left out, too."""
+    """How many entries are left out of what several copies show together: if a copy that is behind shows the
+    beginning of a log, and others its end, that beginning is left out, too."""
     joined: dict[int, int] = {}
     for token in dict.fromkeys(token for cuts in said for token in cuts):
         told = [cuts[token] for cuts in said if token in cuts]
@@ -37,8 +37,7 @@ def join_cuts(said: Sequence[Cuts], entries: Entries) -> dict[int, int]:
 
 
 def cut(entries: Entries, cuts: Cuts) -> tuple[dict[tuple[int, int], bytes], dict[int, int]]:
-    """The end of what was joined, within the limits, and what is left out of it. Results and errors that copies
-    have shown stay."""
+    """The end of the joined log, within the limits, and how many entries are left out. Results and errors stay."""
     kept = {key: data for key, data in entries.items() if key[0] < FIRST_TOKEN or key[1] >= LOG_SEQS}
     left = dict(cuts)
     room, count = DEFAULT_LIMITS.log_bytes, ENTRIES_MAX - len(kept)

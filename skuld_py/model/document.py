@@ -1,4 +1,4 @@
-"""The partition document: who leads, by which votes, since which epoch. One znode per partition.
+"""The partition document: which node leads, by which votes, since which epoch. One znode per partition.
 
 It changes only by test-and-set bound to the revision the decision read. ``write_id`` is unique to
 the attempt: after a lost connection the outcome is settled by reading the document back and
@@ -62,7 +62,7 @@ class Quarantine:
 
 @attrs.frozen
 class Freeze:
-    """Nobody but the recorded leader may stand, and the cohort stays, until lifted or ``until_ms`` (0: never)."""
+    """Only the recorded leader may stand, and the cohort stays, until lifted or ``until_ms`` (0: never)."""
 
     id: str
     by: str
@@ -121,7 +121,7 @@ class Document:
 
     @property
     def told_epoch(self) -> int:
-        """The newest epoch that it tells of."""
+        """The newest epoch that the document tells of."""
         return max(self.epoch, self.spent)
 
     @property

@@ -57,7 +57,7 @@ class Ticked:
 
 @attrs.frozen
 class Settled:
-    """The batch has no more events: round up."""
+    """The batch has no more events: do what is done once a turn."""
 
 
 @attrs.frozen
@@ -84,9 +84,9 @@ class MembersChanged:
 
 @attrs.frozen
 class NodesChanged:
-    """The registered nodes, which own partitions whether live or not; and those that are taken out, which
-    own none any more but still have things to hand on. ``placement``, when given, is what the nodes give
-    (``cluster.placement``), so that nobody need work it out again."""
+    """The registered nodes, which own partitions whether live or not; and those that are taken out, which own none
+    any more but still have data to hand on. ``placement``, when given, is that of these nodes
+    (``cluster.placement``), so that the node need not compute it."""
 
     nodes: tuple[str, ...]
     leaving: tuple[str, ...] = ()
@@ -143,7 +143,7 @@ Event = (Received | Asked | Ticked | Settled | SessionChanged | KeyTold | Member
 
 @attrs.frozen
 class Send:
-    """To a peer, by name; loss is allowed and expected."""
+    """Send a message to a peer, by name; loss is allowed and expected."""
 
     peer: str
     message: Message
@@ -151,7 +151,7 @@ class Send:
 
 @attrs.frozen
 class Answer:
-    """To a client."""
+    """Send a message to a client."""
 
     client: bytes
     message: Message
@@ -175,8 +175,7 @@ class SwapDocument:
 
 @attrs.frozen
 class Compute:
-    """Run ``cluster.scale.decisions.computed`` where it holds nobody up, and give back what it returns as an
-    event."""
+    """Run ``cluster.scale.decisions.computed`` beside the loop, and give back what it returns as an event."""
 
     kind: str
     hash: bytes

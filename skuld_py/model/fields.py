@@ -112,7 +112,7 @@ Kind = (Number | Partition | Truth | Name | Text | Blob | Numbers | Partitions |
 
 def _field(kind: Kind, *, is_late: bool = False, **options: Any) -> Any:
     """``is_late``: a release that is still in use lacks the field. It stands last, and does not travel at its
-    default, so that a program without it can be spoken with as long as nobody uses it."""
+    default, so that programs without it understand the message while it is not used."""
     return attrs.field(metadata={"kind": kind, "is_late": is_late}, **options)
 
 

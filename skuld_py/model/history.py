@@ -13,9 +13,9 @@ minimum of (time, tie), revivals and deaths by maximum. Completion dominates: no
 is held, then cancelled, then dead: see ``state``.
 
 **Attempts are counted, not kept**: claims that failed, or ended without a word, since the task was last revived.
-So a task that kills its workers stops on every replica alike, and no two leaders add to one number. A snoozed or a
-released claim is no attempt, but no task is claimed more than ``CLAIMS_MAX`` times in a round, nor revived
-after ``CLAIMS_FOR_LIFE``.
+So a task that kills its workers dies on every replica alike, and no two leaders add to one number. A snoozed or a
+released claim is no attempt, but no task is claimed more than ``CLAIMS_MAX`` times in a round, nor revived after
+``CLAIMS_FOR_LIFE``.
 
 Rejected: an outcome per claim in a table of its own (one more table in every batch); dead as a flag (there is no
 way back). Source: Skuld's ``merge`` and what broke in it (claims merged per index; payloads merged last).
@@ -44,13 +44,13 @@ EXHAUSTED, EXPIRED, DEP_FAILED, DEP_UNKNOWN, TOO_MANY_CLAIMS = 1, 2, 3, 4, 5
 """Why a task is dead."""
 CLAIMS_MAX = 1_000
 CLAIMS_FOR_LIFE = 8_000
-"""Claims of a task over all its rounds; one that was claimed this often is revived no more. A history is one
-record, which no page of an election cuts: with one more round, and the longest names, it takes half the room there
-is."""
+"""A task claimed this often, over all its rounds, is revived no more. A history is one record, which no page of an
+election cuts: with one more round, and the longest names, it takes half the room there is."""
 ROUNDS_MAX = 1 << 20
-"""No task is revived more often."""
+"""A task is revived at most this often."""
 HISTORIES_KEPT, KEPT_BYTES = 2_048, 512
-"""Parsed histories that are known again, of records that are not long: one is looked at several times in a row."""
+"""The cache of parsed histories: how many, of records up to how many bytes. One is looked at several times in a
+row."""
 TIME_MS_MAX = 1 << 62
 TOKEN_COUNTER_BITS = 32
 _TIME_BITS = 62
@@ -189,8 +189,8 @@ class History:
         """Whether the task may be claimed with this token; leases that end after ``over_ms`` may be held.
 
         Not when it is completed or cancelled, has died in this round, when another lease may be held, or when the
-        token is not the newest. A claim that is known already is no objection, so a repeated grant is
-        harmless; but that it is known (from an exchange, say) proves nothing about leases its leader overlooked.
+        token is not the newest. A claim that is known already is no objection, so a repeated grant is harmless;
+        but that it is known (from an exchange, say) does not show that its leader overlooked no lease.
         """
         if self.completion.value is not None or self.cancelled.value is not None or token < self.newest_token:
             return False
@@ -252,7 +252,7 @@ def encode_claim(token: int, start_ms: int, end_ms: int, holder: bytes, kind: in
 
 
 def encode_mark(kind: int, a: int, b: int) -> bytes:
-    """A history record of nothing but a mark, to be merged into another."""
+    """A history record that holds one mark only, to be merged into another."""
     return HISTORY_HEAD.pack(0, 0, 0) + CLAIM.pack(kind, a, b, 0, 0)
 
 

@@ -1,4 +1,4 @@
-"""Task ids: 160 bits, k-ordered, made by whoever enqueues, before the enqueue.
+"""Task ids: 160 bits, k-ordered, made by the client before it enqueues.
 
 Layout, big-endian: ``time_ms u64 | lane bit, seq 31 | nonce u32 | route u32``. Ids sort by time, so the
 oldest task of a priority is the smallest key; the nonce tells processes apart; the route alone
@@ -8,9 +8,9 @@ Tasks with an ordering key have the lane bit, and the route is a hash of queue a
 partition, and its order needs no table of keys. Keys of equal route are told apart there, by 32 more bits of the
 hash (``lane_tag``), which follow from the body: an id has no room for them.
 
-A task with a unique name has an id made of the name (``named_id``), from any node the same, so the second
-to ask for it asks for the same task, without a lock. Its time is the beginning of the name's window; the body
-tells how old the task is. With a key its route is that of the key, so a name is of one key.
+A task with a unique name has an id made of the name (``named_id``), from any node the same, so a second call for
+the name asks for the same task, without a lock. Its time is the beginning of the name's window; the body tells how
+old the task is. With a key its route is that of the key, so a name is of one key.
 
 Text form is base32hex without padding, 32 characters, which sorts like the bytes.
 
@@ -79,8 +79,8 @@ class IdMint:
             self._time_ms, self._seq = floor_ms, SEQ_END - 1
 
     def mint(self, now_ms: int, count: int, route: int, is_laned: bool = False) -> list[bytes]:
-        """``count`` ids, rising, of one route (u32), which names a lane or not. They are taken before anything is
-        called, for only in a call can a signal's handler run, which may take some too."""
+        """``count`` rising ids of one route (u32), laned or not. They are taken before anything is called: a
+        signal's handler, which may take some too, can run only in a call."""
         if now_ms > self._time_ms:
             self._time_ms, self._seq = now_ms, -1
         if self._seq + count >= SEQ_END:
@@ -119,7 +119,7 @@ def lane_route(queue: str, key: str) -> int:
 
 
 def lane_tag(queue: str, key: str) -> bytes:
-    """What tells an ordering key from others whose tasks have the same route."""
+    """32 bits that tell an ordering key from others whose tasks have the same route."""
     return _hash(queue, key)[4 : 4 + TAG_BYTES]
 
 

@@ -8,7 +8,7 @@ The actors and their clocks, each with a rate within ``RATE`` of the true one:
 * The **granting leader** records ``end_ms``: its clock when it granted, or renewed, plus the lease. That is
   after the holder sent, and after the claim was parked. It renews nothing whose end it has passed, and an end
   never moves back.
-* **Whoever leads later** grants again when its own clock shows ``end_ms`` plus the skew bound
+* **A later leader** grants again when its own clock shows ``end_ms`` plus the skew bound
   (``partition.data.replica``: the lapse and the veto alike). At that moment the granting leader's clock shows at
   least ``end_ms``, since two clocks never differ by more than the bound; so in true time the lease is over:
 
@@ -25,8 +25,8 @@ two are one number: what is left of a lease when it is read passes at the steady
   are granted (``Replica.still_waiting``).
 * Set forward by more than the bound against its peers, the node is found out before it may grant
   (``node.leadership.clocks``). A cluster of one node, or whose clocks are all set forward at once while it is
-  down, has nobody to ask: leases that were running lapse early by as much, less the bound. The clocks of one
-  machine before and after a restart are under the promise of the bound too.
+  down, has no other clock to ask: leases that were running lapse early by as much, less the bound. The clocks of
+  one machine before and after a restart are under the promise of the bound too.
 """
 
 from __future__ import annotations

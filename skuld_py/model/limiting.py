@@ -1,7 +1,7 @@
 """The limits of a queue: how many of its tasks may be held at once, and how many claimed in a time.
 
-One register of settings holds all limits of a queue, so that a change of them is one change: who sets limits says
-all of them. The value is canonical JSON, equal limits are equal bytes.
+One register of settings holds all limits of a queue, so that a change of them is one change: to set limits is to
+say all of them. The value is canonical JSON, equal limits are equal bytes.
 
 * ``concurrency``: claims of the queue that are held at once, on all partitions together.
 * ``rate`` in ``window_ms``, ``burst``: in any time T at most ``rate * T / window_ms + burst`` tasks are claimed.
@@ -24,7 +24,7 @@ KEY_CONCURRENCY_MAX = 1_000
 
 @attrs.frozen
 class QueueLimits:
-    """What holds for a queue. 0 is no limit, and for ``key_concurrency`` the default, 1."""
+    """The limits of a queue. 0 is no limit, and for ``key_concurrency`` the default, 1."""
 
     concurrency: int = 0
     rate: int = 0

@@ -1,4 +1,4 @@
-"""What a queue, cluster, worker or node may be called.
+"""The grammar of names: what a queue, cluster, worker or node may be called.
 
 One grammar for all, so that a name fits a ZooKeeper path, a store key, a file name and a
 terminal: letters, digits, ``.``, ``_`` and ``-``, first a letter or digit, at most 200. Names of

@@ -5,12 +5,13 @@
     token 3 TOLD  on a dependency  seq = round * 2^14 + partition * 4 + end   that partition has recorded its end
 
 Notes are only ever added, each is a key of its own, and all say what stays true. So they merge, are compared,
-exchanged, handed over and dropped as the rest of a log is, and any number of leaders may write them at once.
-A task that failed may be revived and fail again: ``TOLD`` names the round of its life that it speaks of. That it
-is done is said once for ever, in round 0.
+exchanged, handed over and dropped as the rest of a log is, and any number of leaders may write them at once. A
+task that failed may be revived and fail again: ``TOLD`` names the round of its life that it speaks of. That it is
+completed is told once for ever, in round 0.
 
-Rejected: facts about a foreign task under its own id (records of another partition, which nobody would collect); a
-table of subscriptions of its own, which would have to be merged, compared and handed over by code of its own.
+Rejected: facts about a foreign task under its own id (records of another partition, which would never be
+collected); a table of subscriptions of its own, which would have to be merged, compared and handed over by code of
+its own.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ _ROUNDS_END = LOG_SEQS >> _ROUND_BITS
 
 
 class End(IntEnum):
-    """What is known of a dependency. ``FAILED``: dead or cancelled, and nobody holds it. ``UNKNOWN``: no task.
-    ``GONE``: nor will there be one, since it was collected or is too old to come; noted as ``UNKNOWN``."""
+    """What is known of a dependency. ``FAILED``: dead or cancelled, and not held. ``UNKNOWN``: no task. ``GONE``:
+    nor will there be one, since it was collected or is too old to come; noted as ``UNKNOWN``."""
 
     OPEN = 0
     DONE = 1
@@ -51,7 +52,8 @@ def split_met(seq: int) -> tuple[int, End]:
 
 
 def told_seq(partition: int, end: End, round_number: int) -> int:
-    """The number of the note that a partition knows the end. Rounds beyond the last number are the last one."""
+    """The number of the note that a partition knows the end. Rounds beyond the last that fits count as the
+    last."""
     number = min(round_number, _ROUNDS_END - 1) if end is End.FAILED else 0
     return number << _ROUND_BITS | partition << _END_BITS | end
 

@@ -1,17 +1,17 @@
 """Where a claim's result and error stand: log entries with the last two numbers of its token.
 
 So they merge, are compared, exchanged, handed over and dropped as the rest of a log is, and cost nothing where
-there are none. Nobody appends under these numbers, nor under tokens below all claims', and no log shows them: a
+there are none. No client appends under these numbers, nor under tokens below all claims', and no log shows them: a
 reader sees the contiguous prefix from 0.
 
 Of several claims that completed a task the earliest completion stands, and its result is the task's. If it has no
 result, the result is that of the newest claim that completed with one: the earliest completion may become known
 late, after another one's result was read, and what was shown is not to vanish. Claims that come after a completion
 are refused, so among these few a newer result is hardly ever replaced. Where both have results, the earlier one
-replaces the later: a register that any ``w`` owners write without a leader cannot be set just once.
-Rejected: owners that hold a completion refuse another one, or tell its coordinator: an owner that had not heard of
-the first has recorded the second by then, and nothing takes that back. A question before each completion would
-double its cost, and not see what is on its way.
+replaces the later: a register that any ``w`` owners write without a leader cannot be set just once. Rejected:
+owners that hold a completion refuse another one, or tell its coordinator (an owner that had not heard of the first
+has recorded the second by then, for good). Also rejected: a question before each completion, which would double
+its cost and not see what is on its way.
 
 A holder that says two things about one claim is broken; then the smaller bytes stand, so that copies agree.
 Rejected: a table of their own, one more in every batch; columns in the history, which the hot path reads.

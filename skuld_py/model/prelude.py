@@ -1,4 +1,4 @@
-"""What stands before a task's payload: the options that differ from task to task of a batch.
+"""The prelude stands before a task's payload: the options that differ from task to task of a batch.
 
     prelude = [ WAKE: not before ms u64 ] [ EXPIRES: expires ms u64 ] [ NAMED: made ms u64 | length u8 | name ]
               [ KEYED: length u8 | ordering key ] [ DEPS: count u16 | ids ]
@@ -7,7 +7,7 @@ Which of them are there is told by flags in the header (``model.body``), so a ba
 keys or dependencies is still one batch. Invariant: one value has one form. Times are not 0, names are not empty,
 dependencies rise and none is there twice; so what ``decode`` takes is what ``encode`` gives.
 
-Whether names and dependencies fit the task's id is told by ``problem_of``, once, where a task comes in.
+Whether names and dependencies fit the task's id, ``problem_of`` says, once, where a task comes in.
 """
 
 from __future__ import annotations

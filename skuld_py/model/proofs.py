@@ -5,7 +5,7 @@ node that is asked can tell alone and at once whether the claim was granted: a c
 copy that knows the claim. No reader of a task is shown a proof, no message has the key, and nothing of it
 is stored.
 
-A token alone goes on to be the fencing token: 63 bits, larger is newer, for whoever compares tokens.
+The token alone remains the fencing token: 63 bits, larger is newer.
 
 The hash is BLAKE2b of key, id and token. These have fixed sizes, and BLAKE2b cannot be lengthened, so the key may
 stand in front: that is one block, where its keyed mode takes two. A guess is right once in 2^64. All 64 bytes are

@@ -1,4 +1,4 @@
-"""What the registry keeps of a node whether it lives or not: its address, its data, whether it may own any.
+"""What the registry keeps of a node, live or not: its address, its data directory, whether it may own partitions.
 
 Written by the node at each start and by an operator who takes it out, both by test-and-set that carries the
 other's fields over. ``incarnation`` and ``starts`` are those of the data directory the node last ran on: what

@@ -1,7 +1,7 @@
 """How long a task that failed waits for its next attempt, from its policy alone.
 
-The jitter is drawn from the task's id and the claim's token, not by chance: whoever computes it gets the same, and
-tasks that failed together part all the same.
+The jitter is drawn from the task's id and the claim's token, not by chance: every node computes the same pause,
+and tasks that failed together still part.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Periodic tasks: what a schedule says, when its ticks are, and which task a tick is.
 
-A schedule is a setting (``model.setting``), so all nodes have it. Its *ticks* are moments: those of a cron line
-in a time zone, or the multiples of ``every_ms`` since 1970. They follow from the definition alone, and so does
-the id of a tick's task: whoever enqueues a tick, and how often, there is one task. So no single scheduler is
-needed, and two that both believe to be it do no harm.
+A schedule is a setting (``model.setting``), so all nodes have it. Its *ticks* are moments: those of a cron line in
+a time zone, or the multiples of ``every_ms`` since 1970. They follow from the definition alone, and so does the id
+of a tick's task: however many nodes enqueue a tick, and however often, there is one task. So two nodes that both
+see to a schedule do no harm.
 
 ``since_ms`` is when the definition was made: ticks up to then are none of its own. A changed definition therefore
 never makes an old tick anew with another content. A client that makes a definition takes its version for that
-time; a version may have risen above the present, by a wrong clock, and the time never does (``upto``).
+time. A wrong clock may have raised a version above the present; ``upto`` keeps the time below it.
 
 Cron lines are read by a function handed in (``Almanac``), since time zones are files.
 
@@ -37,7 +37,7 @@ CRON_CHARS_MAX = 255
 EVERY_MS_MIN, EVERY_MS_MAX = 100, 366 * 24 * 3_600_000
 CATCH_UP_MAX = 100
 WINDOW_MS = 1
-"""A tick has its name to itself: windows of a millisecond begin at every one."""
+"""Each tick has a window of its own: one begins at every millisecond."""
 _PROBE_MS = 60_000
 _FIELDS = ("catch_up", "cron", "every_ms", "header", "payload", "since_ms", "zone")
 
@@ -89,7 +89,7 @@ class Schedule:
         _check_header(self.header)
 
     def upto(self, now_ms: int) -> Schedule:
-        """The same, made now at the latest."""
+        """The same definition, made now at the latest."""
         return attrs.evolve(self, since_ms=min(self.since_ms, now_ms))
 
     def encode(self) -> bytes:
@@ -164,8 +164,8 @@ def tick_after(schedule: Schedule, almanac: Almanac, after_ms: int, upto_ms: int
 
 
 class Search:
-    """For the newest ticks of a span of time, one look at a time: an almanac only looks ahead. The spans that are
-    still to be looked at, the newest last, double in length to the past; one with ticks is looked at by halves."""
+    """Finds the newest ticks of a span of time, one look at a time, though an almanac only looks ahead. Parts of
+    the span are looked at from the newest back, each twice as long as the one before; one with ticks is halved."""
 
     def __init__(self, after_ms: int, upto_ms: int, wanted: int) -> None:
         self.upto_ms = upto_ms
@@ -179,11 +179,12 @@ class Search:
 
     @property
     def is_over(self) -> bool:
-        """Whether all are found that are wanted."""
+        """Whether all wanted ticks are found, or no part of the span is left."""
         return not self._spans or not self._wanted
 
     def step(self, first: Callable[[int, int], int | None]) -> int | None:
-        """Look once, by what tells the first tick after a time and up to another; a tick that is found."""
+        """Look once, by ``first``, which gives the first tick after a time and up to another; a found tick, if
+        this look ends at one."""
         after_ms, upto_ms = self._spans.pop()
         tick_ms = first(after_ms, upto_ms) if after_ms < upto_ms else upto_ms
         if tick_ms is None:

@@ -1,4 +1,4 @@
-"""Settings: small values that every node holds, such as whether a queue is paused. What kinds there are.
+"""Settings: small values that every node holds, such as whether a queue is paused; and the kinds of them.
 
 A setting is a register of its kind and name (``paused`` of queue ``reports``). Kinds are registers of their own,
 so that pausing a queue and limiting it never overwrite each other. Of two rows of one register the one with the
@@ -28,14 +28,14 @@ PAUSED = "paused"
 LIMITS = "limits"
 YES = b"true"
 UNSET = b""
-"""The value of a register that says nothing: the default holds. It is kept, so that older rows stay older."""
+"""The value of a register at its default. The row is kept, so that older rows stay older."""
 
 _HEAD = struct.Struct(">QB")
 Rank = tuple[int, str, bytes]
 
 
 def home_of(name: str, partitions: int) -> int:
-    """The partition whose leader sees to what only one may do for a queue as a whole."""
+    """The home of a queue: the partition whose leader does what only one node may do for the whole queue."""
     return xxh3_64_intdigest(name.encode()) % partitions
 
 
@@ -45,7 +45,7 @@ def setting_key(kind: str, name: str) -> bytes:
 
 
 def rank_of(row: SettingRow) -> Rank:
-    """What rows of one register are compared by: the greater one stands."""
+    """The rank of a row among those of its register: the greatest stands."""
     return row.version, row.writer, row.value
 
 

@@ -1,10 +1,10 @@
 """Where a task stands: one function of what is known of it and of the time.
 
-What comes first in this list stands: completed, claimed, cancelled, dead, blocked, scheduled, waiting. So a
+The first of these that holds is the state: completed, claimed, cancelled, dead, blocked, scheduled, waiting. So a
 completion wins over everything, however late it comes; a cancelled task whose claim still runs is claimed until
-that ends; and a task that died may be completed by whoever still works on it.
+that ends; and a dead task may still be completed by a holder that works on it.
 
-Time is an argument. Two nodes differ by what their clocks differ, which is at most the skew bound.
+Time is an argument. Two nodes may see different states while their clocks differ, by at most the skew bound.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def end_of(history: History, max_attempts: int, now_ms: int, skew_ms: int) -> St
 
 
 def is_timeless(history: History, body: Body) -> bool:
-    """Whether the task stands where it does at any time, whatever becomes of others."""
+    """Whether the state stays, at any time and whatever becomes of other tasks."""
     if history.completion.value is not None:
         return True
     if history.horizon_ms:
@@ -64,13 +64,13 @@ def is_timeless(history: History, body: Body) -> bool:
 
 
 def due_of(history: History, body: Body) -> int:
-    """Not to be claimed before; 0 for at once."""
+    """When the task may be claimed; 0 for at once."""
     return max(body.not_before_ms, history.pause_until_ms)
 
 
 def has_ended(history: History, body: Body | None, upto_ms: int) -> bool:
-    """Whether a task is over since a time, for good unless it is revived. What has no body by then gets none any
-    more, so it is over with its last lease."""
+    """Whether a task was over by a time, for good unless it is revived. A task without a body by then gets none
+    any more, so it is over with its last lease."""
     done = history.completion.value
     if done is not None:
         return done[0] <= upto_ms

@@ -73,13 +73,12 @@ class Task:
     """A task as readers see it. ``headers`` are what its producer gave besides the payload.
 
     ``result`` is that of the claim that completed it, or, where that gave none, of the newest one that gave one
-    when it completed the task as well; ``error`` that of the newest one that failed with one.
-    ``state``, a word of ``model.state`` in lower case, is where it stood by the clock of the node that was asked.
-    ``due_ms``: not to be claimed before, 0 for at once. ``death``: why it is dead as soon as no claim is held.
-    ``deps``: the tasks that it waits for, or waited for. ``blocked_by``, while it is blocked: those of them that
-    it waits for still, and those of its key whose turn it is. ``made_ms``: when it was asked for, if it has a
-    unique name.
-    ``seq``: how many facts this view shows (claims and how they ended, log entries, a completion); it never falls.
+    when it completed the task as well; ``error`` that of the newest one that failed with one. ``state``, a word of
+    ``model.state`` in lower case, is where it stood by the clock of the node that was asked. ``due_ms``: not to be
+    claimed before, 0 for at once. ``death``: why it is dead as soon as no claim is held. ``deps``: the tasks that
+    it waits for, or waited for. ``blocked_by``, while it is blocked: those of them that it still waits for, and
+    those of its key whose turn it is. ``made_ms``: when it was asked for, if it has a unique name. ``seq``: how
+    many facts this view shows (claims and how they ended, log entries, a completion); it never falls.
     """
 
     id: bytes
@@ -116,14 +115,14 @@ class Task:
 
     @property
     def is_cut(self) -> bool:
-        """Whether something is left out of its log: what is oldest, of the oldest claims first."""
+        """Whether entries are left out of its log: the oldest, of the oldest claims first."""
         return any(claim.is_cut for claim in self.claims)
 
 
 def view(task_id: bytes, record: bytes, history: History, entries: list[LogEntry], now_ms: int = 0,
          aside: Aside = SILENCE) -> Task:
-    """A task for readers, from its replicated parts, and where it stands; if nobody said so, by what is known here
-    at ``now_ms``."""
+    """A task for readers, from its replicated parts and where it stands; if no coordinator said that, by what is
+    known here at ``now_ms``."""
     body = Body.decode(record)
     header = body.header
     logs = contiguous(entries, aside.cuts)

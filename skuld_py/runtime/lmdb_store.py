@@ -42,8 +42,8 @@ from skuld_py.runtime.resident import MappedFile
 from skuld_py.runtime.store_file import StoreFile, can_be_read
 
 COMMITS_PER_RELEASE = 64
-"""Every so many commits the map is let go of (a few megabytes; mapping the hot pages again takes microseconds) and
-the file is checked."""
+"""After this many commits the map is let go of (a few megabytes; mapping the hot pages again takes microseconds)
+and the file is checked."""
 PROBLEMS = (lmdb.Error, OSError, SystemError)
 """What LMDB's binding raises; the last one over a page that makes no sense."""
 _OF_THE_SURROUNDINGS = (lmdb.MapFullError, lmdb.ReadersFullError, lmdb.DiskError, OSError)

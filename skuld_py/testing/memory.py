@@ -123,7 +123,7 @@ def _received(message: Message) -> Message:
 
 
 def _for_one_owner(message: Message) -> Message:
-    """What so many owners of a cluster can store, the one here can."""
+    """Have the one node here do for the ``w`` owners that a cluster of ``REPLICAS`` would have."""
     return attrs.evolve(message, w=0) if 0 < getattr(message, "w", 0) <= REPLICAS else message  # type: ignore[call-arg]
 
 

@@ -41,7 +41,7 @@ class Plain(Enum):
 
 
 class Line(NamedTuple):
-    """Text of so many characters."""
+    """Text of ``least`` to ``most`` characters."""
 
     least: int
     most: int

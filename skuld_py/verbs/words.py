@@ -25,7 +25,7 @@ def moment(at_ms: int) -> str:
 
 
 def copies(count: int) -> str:
-    """So many copies."""
+    """A number of copies, in words."""
     return "1 copy" if count == 1 else f"{count} copies"
 
 

@@ -68,7 +68,7 @@ class DeciderSettings:
     limit_ms: int = 30_000
     """After this long the decision is computed here; computing it might take as long."""
     silence_ms: int = 2_000
-    """A scheduler that does not answer for so long, not even that it works, is passed over."""
+    """A scheduler that does not answer for this long, not even that it works, is passed over."""
     resend_ms: int = 500
     """Between two questions to one that does not answer."""
     poll_ms: int = 5_000

@@ -64,8 +64,8 @@ class Granted(Message):
 
 @attrs.frozen
 class Amend(Message):
-    """The leader renewed or ended claims, or revived tasks: of each history what changed and what counts with it
-    (``partition.data.change``), and where the task waits.
+    """The leader renewed or ended claims, or revived tasks: for each task the part of its history that changed,
+    with what must travel with it (``partition.data.change``), and where the task waits.
 
     It may leave early, like ``Grant``. ``tokens`` and ``errors``: none, or for each task the claim that failed,
     and why; an empty error is none.

@@ -18,7 +18,7 @@ from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, 
 PAUSED_MAX = 1_000
 """Paused queues that a description names."""
 AWAITED_MAX = 64
-"""Nodes that collection waits for, as many as are named."""
+"""At most this many of the nodes that collection waits for are named."""
 ENTRIES_MAX = DEFAULT_LIMITS.log_entries + 2
 """Entries of a task in one answer: of its log, and a result and an error besides."""
 
@@ -79,8 +79,8 @@ class Enqueue(Message):
 class Acked(Message):
     """``copies`` fsynced copies exist, of the least copied task.
 
-    ``duplicates``: which tasks of an enqueue, counted over all its batches, were there already, by their unique
-    names, with what was asked for then.
+    ``duplicates``: which tasks of an enqueue, counted over all its batches, existed already under their unique
+    names, with the same content.
     """
 
     request: int = fields.number()
@@ -147,7 +147,8 @@ class Renewed(Message):
 
 @attrs.frozen
 class CohortRow:
-    """Which voters count, where a question and its receiver did not agree on it.
+    """The voters that count for a partition, where the sender of a question and its receiver did not agree on
+    them.
 
     A question names, per partition, the era of the cohort that its sender counts by (``eras``: partition,
     era, partition, era...). A receiver that knows a later era says so. One that has promised an epoch to a
@@ -229,8 +230,8 @@ class TaskRow:
 
 @attrs.frozen
 class Got(Message):
-    """The tasks that exist. The sender cannot speak for the partitions ``lacking``. ``asides``: none, or of each
-    task what is said of it besides (``model.asides``); to ``Interest``, the header of its body, or nothing."""
+    """The tasks that exist. The sender cannot speak for the partitions ``lacking``. ``asides``: none, or one for
+    each task (``model.asides``); in answer to ``Interest`` the header of its body, or nothing."""
 
     request: int = fields.number()
     tasks: tuple[TaskRow, ...] = fields.rows(TaskRow)
@@ -284,8 +285,8 @@ class Counted(Message):
 class List(Message):
     """A page of tasks in id order, behind ``after``; of a queue, or of all.
 
-    ``states``: of which, a bit for each number of ``model.state``; 0 for any. ``since_ms`` and ``until_ms``: asked
-    for then or later, and before (0: whenever), which of a unique name its body tells, of others the id.
+    ``states``: a bit for each number of ``model.state``; 0 for any. ``since_ms`` and ``until_ms``: asked for then
+    or later, and before (0: no bound); the body of a task with a unique name tells when, the id of others.
     """
 
     roles = ROLE_CLIENT | ROLE_NODE
@@ -363,8 +364,9 @@ class NodeRow:
 @attrs.frozen
 class CollectionRow:
     """What a node has collected on the partitions that it leads, by its own copies, so that the sum over all nodes
-    has each task once. ``sealed_ms``: up to which age of ids the one furthest behind is sealed, of those that ever
-    were; 0 if none was. ``awaited``: the nodes without which collection does not go on, the first of them."""
+    has each task once. ``sealed_ms``: the time of ids up to which all these partitions are sealed, but for those
+    that never were; 0 if none was. ``awaited``: the nodes without which collection does not go on, the first of
+    them."""
 
     node: str = fields.wide_name()
     collected: int = fields.number()
@@ -374,7 +376,7 @@ class CollectionRow:
 
 @attrs.frozen
 class Described(Message):
-    """The cluster as one node sees it. ``paused``: queues of which it grants nothing, the first of them.
+    """The cluster as one node sees it. ``paused``: the first of the queues from which it grants nothing.
     ``collections``: of the nodes that delete what ended long ago. ``is_unproven``: claims count without a proof;
     said only to clients that read it."""
 

@@ -1,6 +1,6 @@
 """What a peer's clock shows: the question and its answer.
 
-What is made of it is the business of ``node.leadership.clocks``.
+``node.leadership.clocks`` judges the answers.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class Replicate(Message):
 
 @attrs.frozen
 class Kept(Message):
-    """Fsynced; except ``refused`` ids, which exist with other content, and ``unkept`` partitions, which
+    """All are fsynced; except ``refused`` ids, which exist with other content, and ``unkept`` partitions, which
     the sender may no longer add to. ``cohorts``: see ``CohortRow``. ``old``: ids to which nothing is added any
     more; their partitions are unkept."""
 

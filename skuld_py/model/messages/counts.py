@@ -12,7 +12,7 @@ from skuld_py.model.messages.message import Message
 @attrs.frozen
 class Sum(Message):
     """Counts of a queue, or of all (``""``) behind ``after``, over the partitions that you lead. With
-    ``partitions``: of each of these that you vote for, by itself. ``turn`` comes back with the answer."""
+    ``partitions``: each of these that you vote for is counted by itself. ``turn`` comes back with the answer."""
 
     is_promise = False
     request: int = fields.number()
@@ -25,7 +25,7 @@ class Sum(Message):
 @attrs.frozen
 class Summed(Message):
     """``partitions``: those for which the answering node votes; ``led``: those that it leads. Rows of a sum have
-    ``partition`` 0. Of queues behind ``upto`` there are more, unless it is empty."""
+    ``partition`` 0. There are more queues behind ``upto``, unless it is empty."""
 
     request: int = fields.number()
     turn: int = fields.number()

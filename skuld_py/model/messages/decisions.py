@@ -1,8 +1,8 @@
-"""What is asked of processes that decide for others, and what they answer.
+"""Questions to schedulers, which decide for other processes, and their answers.
 
 A question is named by its hash; its text travels only when the one asked does not have it yet. All of it may be
 lost, repeated or late. The answers are functions of the questions, so no cluster is named: one scheduler may serve
-several, and nothing that it learns from one can be told in another but the answer to the same question.
+several, and tells one nothing learnt from another but the answer to the same question.
 """
 
 from __future__ import annotations

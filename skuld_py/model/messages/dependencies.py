@@ -16,7 +16,7 @@ from skuld_py.model.messages.message import Message
 class Watch(Message):
     """Tasks of ``partition`` wait for these: the receiver shall lead them, and tell when one has ended.
 
-    ``is_last``: the dependents have waited long enough for tasks that nobody knows; the receiver asks a majority.
+    ``is_last``: the dependents have waited long enough for unknown tasks; the receiver asks a majority.
     """
 
     is_promise = False
@@ -29,9 +29,9 @@ class Watch(Message):
 @attrs.frozen
 class Watched(Message):
     """One ``notes.End`` for each task asked about, as a byte, and a majority knows it. ``OPEN``: it will be told
-    when there is more. ``UNKNOWN``: the leader knows no such task; none of a majority does, if it was the last
-    question. ``GONE``: it was collected. Programs that know no ``GONE`` leave the dependent blocked, until a newer
-    one leads its partition."""
+    when there is more. ``UNKNOWN``: the leader knows no such task, nor, if it was the last question, does a
+    majority. ``GONE``: it was collected. Programs without ``GONE`` leave the dependent blocked, until a newer
+    program leads its partition."""
 
     request: int = fields.number()
     ends: bytes = fields.blob(1, 1_000)
@@ -50,7 +50,7 @@ class Tell(Message):
 
 @attrs.frozen
 class Told(Message):
-    """A majority of the partition told has recorded it for all that wait."""
+    """A majority of the partition that was told has recorded it for all tasks that wait."""
 
     request: int = fields.number()
 

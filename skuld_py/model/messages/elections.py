@@ -1,4 +1,4 @@
-"""Elections, and what nodes say of leaderships: votes, claims handed over, gossip.
+"""Elections and gossip: votes, the claims that a new leader takes over, and what nodes say of leaderships.
 
 Everything that rests on leadership carries its epoch; a receiver that promised a newer one refuses.
 """

@@ -30,7 +30,7 @@ class Borrow(Message):
 
 @attrs.frozen
 class Lent(Message):
-    """Grant so many now, by your clock not later than ``until_ms``. Less than was wanted: ask again in
+    """Grant ``count`` claims now, by your clock not later than ``until_ms``. Less than was wanted: ask again in
     ``retry_ms``, or when told ``Freed``."""
 
     is_promise = False
@@ -53,7 +53,8 @@ class Reckon(Message):
 
 @attrs.frozen
 class Reckoned(Message):
-    """So many, by partition, in these epochs. ``open``: the loan that was asked for and is not settled yet, or 0.
+    """The claims held (``used``), by partition, in these epochs. ``open``: the loan that was asked for and is not
+    settled yet, or 0.
 
     It leaves after the commit: what it says has ended must not be held again after a crash.
     """
@@ -68,7 +69,7 @@ class Reckoned(Message):
 
 @attrs.frozen
 class Spent(Message):
-    """Of the loan ``request`` so many were granted; no more will be."""
+    """``used`` claims of the loan ``request`` were granted; no more will be."""
 
     is_promise = False
     request: int = fields.number()

@@ -1,10 +1,10 @@
-"""What members, and those who want to be, tell each other beside the coordination log.
+"""Messages of members and joiners beside the coordination log.
 
 All of it is an option (``config.Scaling``), and all of it may be lost, repeated or late: the log alone decides.
 Each message names the cluster by its id, not only by the name that the envelope carries, for a cluster may be
 destroyed and made again under the same name while a process of the old one lives.
 
-The sender may be one that the receiver's replica does not know: a joiner, or a member that has read further.
+The receiver's replica may not know the sender: a joiner, or a member that has read further.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DIGEST_BYTES = 16
 
 @attrs.frozen
 class Share(Message):
-    """Entries that stand in the log, each with its position and the hop that this is for it.
+    """Entries that stand in the log, each with its position and the number of this hop.
 
     ``digest``, when not empty, is that of the sender's replica as of ``version``.
     """
@@ -78,7 +78,7 @@ class Welcomed(Message):
 
 @attrs.frozen
 class NotNow(Message):
-    """What was asked for ``joiner`` will not be done here: ask somebody else."""
+    """What was asked for ``joiner`` will not be done here: ask another member."""
 
     is_promise = False
     cluster_id: str = fields.name()

@@ -19,7 +19,7 @@ ROLE_CLIENT, ROLE_NODE = 1, 2
 
 @attrs.frozen
 class Message:
-    """Root of all messages; ``roles`` are who may send it. ``columns`` are fields with equal counts."""
+    """Root of all messages; ``roles`` are those that may send it. ``columns`` are fields with equal counts."""
 
     is_promise: ClassVar[bool] = True
     roles: ClassVar[int] = ROLE_NODE
@@ -42,7 +42,7 @@ class TaskBatch:
 @attrs.frozen
 class ClaimBatch:
     """Claims granted together: ``bodies`` are body records, leases run to ``end_ms``. ``proofs``: to clients only,
-    who show them with whatever they ask for these claims."""
+    which show them with all that they ask for these claims."""
 
     columns: ClassVar[tuple[str, ...]] = ("ids", "bodies")
     ids: bytes = fields.ids()

@@ -1,7 +1,7 @@
 """How claims and tasks end otherwise than by completion: failed, snoozed, released; cancelled; revived.
 
-To end a claim, and to revive a task, is its leader's: a node passes the question on. To cancel is anybody's,
-like completing: a mark on ``w`` copies, which nobody takes back.
+Only the leader ends a claim or revives a task: a node passes the question on. Any node cancels, as it completes:
+by a mark on ``w`` copies, which is never taken back.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Conclude(Message):
 
 @attrs.frozen
 class Cancel(Message):
-    """Nobody claims these tasks any more; to a node, then to the owners. ``at_ms`` is the coordinator's."""
+    """Let these tasks be claimed no more; to a node, then to the owners. ``at_ms`` is the coordinator's."""
 
     roles = ROLE_CLIENT | ROLE_NODE
     is_promise = False

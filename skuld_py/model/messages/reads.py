@@ -1,6 +1,6 @@
 """Messages of reads that do more than look: mend what copies lack, and wait for what is to come.
 
-Nobody asks again and again: ``Interest`` leaves word with a task's keepers, and ``Stirred`` answers that word.
+Waiting does not poll: ``Interest`` leaves word with a task's keepers, and ``Stirred`` answers that word.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NOT_ENDED = 255
 
 @attrs.frozen
 class Mend(Message):
-    """What a reader is to be shown and the receiver was found to lack; answered by ``Kept`` once it has it."""
+    """Rows that a reader is to be shown and the receiver lacks; answered by ``Kept`` once it has them."""
 
     is_promise = False
     request: int = fields.number()
@@ -81,10 +81,10 @@ class Logged(Message):
 
 @attrs.frozen
 class Interest(Message):
-    """What is known of the ends of tasks, and of one claim's log (``token``; 0: of none); and word to be sent to
+    """Say what is known of the ends of tasks, and of one claim's log (``token``; 0: of none); and send word to
     ``watcher``, an operation of the sender (0: none), when more is. Answered by ``Got``, with headers instead of
-    bodies; to who watches, in front of it by ``Kept``, with those as ``old`` that were collected and cannot come
-    again, if there are any."""
+    bodies. To a watcher, ``Kept`` goes before it, if there are tasks that were collected and cannot come again:
+    its ``old``."""
 
     is_promise = False
     request: int = fields.number()

@@ -63,7 +63,7 @@ class Collected(Message):
 
 @attrs.frozen
 class Offer(Message):
-    """What of a partition waits to be archived; to a node, then to the leader."""
+    """Ask for the page of a partition that waits to be archived; to a node, then to the leader."""
 
     roles = ROLE_CLIENT | ROLE_NODE
     is_promise = False
@@ -73,8 +73,8 @@ class Offer(Message):
 
 @attrs.frozen
 class Offered(Message):
-    """A page: ids with digests, and what there is of them. The logs of those ``cut`` are longer than what
-    stands here. Without ids: some may follow (``is_under_way``), collection waits for the nodes ``awaited``."""
+    """A page: ids with digests, and their records. The logs of those ``cut`` are longer than what stands here.
+    Without ids: a page may follow (``is_under_way``), and collection waits for the nodes ``awaited``."""
 
     columns = ("ids", "digests")
     request: int = fields.number()
@@ -103,7 +103,7 @@ class Discard(Message):
 
 @attrs.frozen
 class Discarded(Message):
-    """So many tasks are deleted; none, and ``is_current`` is false, when the page is not on offer any more."""
+    """``count`` tasks are deleted; none, and ``is_current`` is false, when the page is not on offer any more."""
 
     request: int = fields.number()
     is_current: bool = fields.truth()

@@ -79,7 +79,7 @@ class SettingPut(Message):
 
 @attrs.frozen
 class PullSettings(Message):
-    """The registers that the sender has, by key and digest: it wants those that are otherwise."""
+    """The registers that the sender has, by key and digest: it wants those that differ at the receiver."""
 
     is_promise = False
     columns = ("keys", "digests")
@@ -89,7 +89,7 @@ class PullSettings(Message):
 
 @attrs.frozen
 class PulledSettings(Message):
-    """Registers that the receiver lacks or has otherwise, as many as a message holds."""
+    """Registers that differ at the receiver or are missing there, as many as a message holds."""
 
     is_promise = False
     rows: tuple[SettingRow, ...] = fields.rows(SettingRow)

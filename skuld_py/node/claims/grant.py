@@ -36,7 +36,7 @@ from skuld_py.partition.vnode import Vnode
 
 NOTHING = columns.pack([])
 LESSON_TASKS = 16
-"""Vetoed tasks read by one question: the answer holds so many of the largest bodies and the longest histories."""
+"""Vetoed tasks read by one question: an answer holds this many of the largest bodies and the longest histories."""
 
 
 @attrs.frozen
