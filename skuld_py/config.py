@@ -34,13 +34,13 @@ class Parameters:
     skew_ms: int = 2_000
     """How far two nodes' clocks may differ; a lapsed claim is granted again at its end plus this."""
     rules: int = 2
-    """The rules that the coordination log begins by; later ones are set by an entry of the log."""
+    """The rules by which the coordination log begins; later rules are set by an entry of it."""
     claim_key: str = attrs.field(default="", repr=False)
-    """With this (32 bytes, as hex digits) nodes prove that a claim was granted: see ``model.proofs``. It is known
-    to nodes, and to who may read ZooKeeper; no message has it. Empty: an earlier release made the cluster, nobody
-    has upgraded it, and any token is taken for a claim's."""
+    """With this (32 bytes, as hex digits) nodes prove that a claim was granted: see ``model.proofs``. Nodes know
+    it, and all that may read ZooKeeper; no message has it. Empty: the cluster was made by an earlier release and
+    not upgraded, and any token is taken for a claim's."""
     proofs_from_ms: int = 0
-    """Claims without a proof are taken until then: those that were granted before there was a key."""
+    """Until then claims without a proof are taken, since they may have been granted before there was a key."""
 
     def __attrs_post_init__(self) -> None:
         if not 1 <= self.partitions <= PARTITIONS_MAX or self.partitions & (self.partitions - 1):
@@ -87,8 +87,8 @@ class Limits:
     waits_each: int = 1_000
     """...and those of one connection: each is looked at anew now and then."""
     listings: int = 32
-    """Listings, and counts of all queues, of which a coordinator has a page asked for: each is some tens of
-    milliseconds of every node..."""
+    """Listings, and counts of all queues, for which a coordinator may have a page on order: each takes some tens
+    of milliseconds of every node..."""
     listings_each: int = 16
     """...and those of one connection."""
     partitions: int = PARTITIONS_MAX
@@ -123,9 +123,9 @@ class Timing:
     sync_ms: int = 15_000
     """New members of a cohort must have taken over by then what changed since they had filled."""
     horizon_ms: int = 1_800_000
-    """How far ahead of its leases a leader writes the horizon, renewed at half of it: claims survive an outage
-    of ZooKeeper of at least that half, less a third of their lease; and an operator's forced epoch waits at most
-    so long."""
+    """How far ahead of its leases a leader writes the horizon, renewed at half of it: claims survive an outage of
+    ZooKeeper of at least that half, less a third of their lease; and an operator's forced epoch waits at most this
+    long."""
     heir_delay_ms: int = 150
     """The k-th live voter waits k times this before it stands, so that voters rarely collide."""
     look_due: int = 128
@@ -146,7 +146,7 @@ class Timing:
     reader whether there are others."""
     gossip_heads: int = 512
     """Heads of queues looked up for one gossip, over all partitions led; those of the other queues come with the
-    next ones. Of a queue with tasks in more partitions the best of so many is told, which orders nodes well
+    next ones. Of a queue with tasks in more partitions the best of this many is told, which orders nodes well
     enough."""
     first_heir_delay_ms: int = 1_000
     """Takes the place of ``heir_delay_ms`` before a partition's first leader: all nodes start together then, and
@@ -158,8 +158,8 @@ class Timing:
     clock_ms: int = 2_000
     """How often live peers are asked what their clocks show."""
     exchange_ms: int = 20_000
-    """Each owned partition is compared with one other owner this often, besides whenever something hints. Two
-    that are equal exchange some 200 bytes; a copy that nobody knows to be lacking lacks no longer than this."""
+    """Each owned partition is compared with each other owner in turn, one of them this often, besides exchanges
+    that have a reason. Two equal copies exchange some 200 bytes."""
     exchange_page_ms: int = 3_000
     """An exchange whose next answer does not come by then ends."""
     confirm_ms: int = 200
@@ -183,9 +183,10 @@ class Timing:
     watch_rows: int = 1_000
     """Rows of such a step."""
     rewatch_ms: int = 30_000
-    """A pass of that walk begins no sooner after the last: the longest that a lost word delays a dependent."""
+    """Least pause between two passes of that walk; after a long pass it is up to ten times as long. A lost word
+    delays a dependent until the next pass."""
     gather_ms: int = 100
-    """Between two questions about tasks that others began to wait for, where these are many..."""
+    """Least pause between two questions about new dependencies, where these are many..."""
     gather_rows: int = 100
     """...which means this many."""
 
@@ -203,7 +204,7 @@ class Retention:
     page_tasks: int = 200
     """Tasks that are deleted at a time."""
     archives: bool = False
-    """Delete only what somebody has said is archived."""
+    """Delete only what an archiver has confirmed."""
 
 
 @attrs.frozen
@@ -232,9 +233,9 @@ class Scaling:
     greet_joiners: int = 200
     """Joiners of one entry: some 40 KB of the 256 KiB that one may have."""
     greet_waiting: int = 2_000
-    """Joiners that a member keeps waiting; others are told to ask somebody else."""
+    """Joiners that a member keeps waiting; others are told to ask another member."""
     knock_ms: int = 2_000
-    """A member asked that has not answered by then is not waited for."""
+    """How long the answer of a member that was asked is waited for."""
     knock_again_ms: int = 100
     """It is asked again after this, and then ever more seldom: a connection may have to be made first."""
     knock_pause_ms: int = 200
@@ -250,7 +251,8 @@ class Scaling:
     snapshots: int = 4
     """Texts of its replica that a member keeps for those that fetch it."""
     snapshot_ms: int = 3_000
-    """A text so old is not given to anybody new: replaying what came since would cost more than making one."""
+    """A text older than this is not given to new joiners: replaying what came since would cost more than making
+    one."""
     fanout: int = 6
     """Members that each passes an entry to; with 6 one of 400 misses an entry, with 4 one of 50."""
     rounds: int = 10

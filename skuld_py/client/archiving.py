@@ -1,11 +1,11 @@
-"""The verbs of an archiver: what is to be archived before it is deleted, and that it is.
+"""The verbs of an archiver: get the page that is to be archived, and confirm that it is.
 
     while (page := client.collectable(partition)).tasks:
         write(page.tasks)  # durably
         client.archived(page)
 
-What is deleted was in a page that ``archived`` was told of. A page that was not told of is offered again, perhaps
-together with other tasks: what was written already may be written once more, and is the same.
+Only pages that ``archived`` was called for are deleted. Any other is offered again, perhaps together with other
+tasks: what was written already may be written once more, and is the same.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Archiving:
 
     @verb
     def collectable(self, partition: int) -> Work[Page]:
-        """What of a partition is old enough to be deleted and waits to be archived. Refused as ``no_archive``
-        where nodes delete without an archive, or nothing at all."""
+        """The page of a partition that is old enough to be deleted and waits to be archived. Refused as
+        ``no_archive`` where nodes delete without an archive, or nothing at all."""
         if type(partition) is not int or not 0 <= partition <= U63_MAX:
             raise Refused("bad_partition", f"partition: {str(partition)[:40]} is no number of a partition")
         answer = (yield from ask(m.Offered, m.Offer(0, partition))).message
@@ -63,8 +63,8 @@ class Archiving:
 
     @verb
     def archived(self, page: Page) -> Work[int]:
-        """Say that all tasks of a page are where they are to stay; gives how many were deleted now. None are when
-        the page is not on offer any more, since its leader has changed: what is left of it is offered again."""
+        """Say that all tasks of a page are where they are to stay; gives how many were deleted now. 0 when the
+        page is not on offer any more, since the leader has changed: what is left of it is offered again."""
         if not page.ids:
             return 0
         question = m.Discard(0, page.partition, page.epoch, page.ids, page.digests)

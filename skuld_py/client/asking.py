@@ -9,8 +9,8 @@ returns is the caller's. ``Client`` blocks for each answer, ``AsyncClient`` awai
 asks a node in memory: the same verb is a method of each, with the right type, so adding a verb is adding one
 method in one place. A ``stream`` is a verb that gives its result in parts.
 
-Rejected: writing each verb twice, sync and async, which drift apart; and generating one client's source from
-the other's, which nobody can step through.
+Rejected: writing each verb twice, sync and async, which drift apart; and generating one client's source from the
+other's, which no debugger steps through.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ A = TypeVar("A", bound=Message)
 
 @attrs.frozen
 class Ask:
-    """A request; who sends it numbers it. Only an idempotent one may be sent twice.
+    """A request; its sender numbers it. Only an idempotent one may be sent twice.
 
-    ``wait_s`` is how long the cluster may take its time, beyond the client's timeout. ``undo`` makes of an
-    answer that comes when nobody waits for it any more what is to be asked then. ``doubted`` makes of an answer to
-    a request that was sent before, and may have been carried out then, what can be believed of it.
+    ``wait_s`` is how long the cluster may take beyond the client's timeout. ``undo`` gives the request that undoes
+    an answer which comes when no call waits for it any more. ``doubted`` reduces an answer to what can be believed
+    when the request was sent before, and may have been carried out then.
     """
 
     message: Message
@@ -106,7 +106,7 @@ def as_part(done: int, work: Work[R]) -> Work[R]:
 
 
 def ask_either(kind: type[A], message: Message, older: Message, **options: Any) -> Work[Answered[A]]:
-    """Ask as this release does, and a node that does not understand it as the release before did."""
+    """Ask as this release does; if the node does not understand that, as the release before did."""
     try:
         return (yield from ask(kind, message, **options))
     except Refused as refusal:

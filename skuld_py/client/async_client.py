@@ -103,7 +103,7 @@ class AsyncClient(Verbs, Awaiting):
             self._spawn(self._ask_quietly(question))
 
     async def _ask_quietly(self, question: Ask) -> None:
-        """Nobody waits for this one; what it fails to undo ends by its lease."""
+        """Ask without a caller; what this fails to undo ends by its lease."""
         try:
             await self._ask(question, self._timeout_s)
         except SkuldError:

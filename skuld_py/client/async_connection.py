@@ -1,9 +1,8 @@
 """Requests to a cluster from an event loop, many at a time; ``pursuit`` decides which node is asked what.
 
-One DEALER per node, and one task that reads it for as long as the connection lives. Whoever waits for an
-answer waits for a future of his own and never for a socket: a cancelled wait takes nothing from a socket, so no
-message is lost with it. Answers nobody waits for any more are dropped, unless somebody left word what to do
-with them (``expect_stray``).
+One DEALER per node, and one task that reads it for as long as the connection lives. A call waits for a future of
+its own and never for a socket: a cancelled wait takes nothing from a socket, so no message is lost with it. An
+answer that no call waits for any more is dropped, unless its call left word what to do with it (``expect_stray``).
 
 Everything happens in one event loop, the one of the first call. In the child of a fork there is another
 connection, for another loop (``forks``).
@@ -115,8 +114,8 @@ class AsyncConnection:
         return next(self._requests)
 
     async def greet(self, timeout_s: float) -> Greeted:
-        """Learn the cluster, and connect to all its live nodes: once for all that wait for it, and now and then
-        beside other calls."""
+        """Learn the cluster, and connect to all its live nodes: once for all calls that wait for it, and now and
+        then beside other calls."""
         self._open()
         if self.greeted is not None:
             return self.greeted
@@ -143,7 +142,7 @@ class AsyncConnection:
     def _on_greeted(self, greeting: asyncio.Task[Greeted]) -> None:
         self._greeting = None
         if not greeting.cancelled():
-            greeting.exception()  # those who wait for it are told
+            greeting.exception()  # the calls that wait for it are told
 
     async def call(self, message: Message, timeout_s: float, *, is_idempotent: bool, wait_s: float = 0,
                    is_greeting: bool = False, doubted: Doubted | None = None) -> Message:
@@ -201,7 +200,7 @@ class AsyncConnection:
         timer = self._loop.call_later(max(0.0, until - time.monotonic()), _give_up, waiter)
         try:
             answer = await waiter
-        except asyncio.CancelledError:  # who waited is gone, perhaps just when the answer came
+        except asyncio.CancelledError:  # the call is gone, perhaps just when the answer came
             has_answer = waiter.done() and not waiter.cancelled() and waiter.exception() is None
             self._unheard = request, waiter.result() if has_answer else self._late.pop(request, None)
             raise

@@ -1,4 +1,4 @@
-"""What a caller gave, checked before anything is sent; what is wrong is refused by its name and the remedy."""
+"""Checks of arguments before anything is sent; a refusal names the argument and the remedy."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def check_payload(payload: object) -> None:
 
 
 def check_payloads(payloads: Sequence[bytes]) -> None:
-    """The same for many, at the cost of two passes in C when all is well."""
+    """Many payloads are bytes, and not too many; two passes in C when all is well."""
     if set(map(type, payloads)) != {bytes} or max(map(len, payloads)) > DEFAULT_LIMITS.payload_bytes:
         for payload in payloads:
             check_payload(payload)
@@ -95,7 +95,7 @@ def as_proof(proof: object) -> bytes:
 
 
 def as_claim(claim: ClaimKey) -> ClaimKey:
-    """What names a claim: itself, if its id and its proof are bytes."""
+    """The name of a claim: the claim itself, if its id and its proof are bytes."""
     try:
         task_id, token, proof = claim.id, as_token(claim.token), claim.proof
     except AttributeError as problem:
@@ -105,8 +105,8 @@ def as_claim(claim: ClaimKey) -> ClaimKey:
 
 
 def names_of(claims: Sequence[ClaimKey]) -> tuple[bytes, bytes, bytes]:
-    """Ids, tokens and proofs of claims, as columns; at the cost of a few passes in C when all is well. There are
-    no proofs at all where no claim has one."""
+    """Ids, tokens and proofs of claims, as columns; at the cost of a few passes in C when all is well. Without any
+    proof the column of proofs is empty."""
     try:
         named, tokens, shown = list(map(_ID, claims)), list(map(_TOKEN, claims)), list(map(_PROOF, claims))
     except AttributeError as problem:
@@ -122,7 +122,7 @@ def names_of(claims: Sequence[ClaimKey]) -> tuple[bytes, bytes, bytes]:
 
 
 def as_w(w: object) -> int | None:
-    """How many owners are to have stored it; None for a majority."""
+    """``w``, how many owners must have stored it; None for a majority."""
     if w is not None and (type(w) is not int or not 0 <= w <= REPLICAS_MAX):
         raise Refused("bad_w", f"w: {w!r} is no number of owners, 1 to {REPLICAS_MAX}; leave it out for most")
     return w
@@ -147,7 +147,7 @@ def as_ms(field: str, seconds: float, *, least: int, most: int = LEASE_MS_MAX) -
 
 
 def scaled(value: object, scale: int) -> int | None:
-    """A number in finer units, rounded; None of what is none."""
+    """A number in finer units, rounded; None if it is no number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

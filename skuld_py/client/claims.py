@@ -21,7 +21,7 @@ from skuld_py.model.messages.message import ClaimBatch
 from skuld_py.model.prelude import Prelude
 
 LEASE_S = 60.0
-"""How long a claim is held where nobody says how long."""
+"""The lease of a claim where none is given."""
 
 
 class ClaimKey(Protocol):
@@ -54,7 +54,7 @@ class ClaimName:
 
 @attrs.define
 class HeldClaim:
-    """The same, and its holder learns by renewing when it ends, by the leader's clock, and that its task is
+    """A claim key whose renewals note when the claim ends, by the leader's clock, and whether its task is
     cancelled."""
 
     id: bytes
@@ -68,10 +68,10 @@ class HeldClaim:
 class Claim:
     """A task held under a lease. ``deadline``, by ``clock`` in seconds, is when the holder must stop.
 
-    ``is_cancelled``: nobody wants the task done any more, as the last renewal said; stop and release it.
-    ``headers`` are what its producer gave besides the payload. ``lease_s`` is how long it was claimed for.
-    ``token`` fences: larger is newer, for whatever the task writes to. ``proof`` shows that the claim was granted;
-    who is to act on the claim needs it, too.
+    ``is_cancelled``: the last renewal said that the task is cancelled; stop and release it. ``headers`` are what
+    its producer gave besides the payload. ``lease_s`` is how long it was claimed for. ``token`` fences: larger is
+    newer, for whatever the task writes to. ``proof`` shows that the claim was granted; another process that acts
+    on the claim needs it, too.
     """
 
     id: TaskId

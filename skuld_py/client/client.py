@@ -5,11 +5,11 @@
         for claim in client.claim("reports", n=10, lease_s=30, wait_s=5):
             client.complete(claim)
 
-Every verb works on many tasks at once; the single form is the many form of one. Every call has a
-deadline (``timeout_s``, from the call; one of many requests has it for each) and raises ``Refused`` (it did not
-happen) or ``Uncertain`` (it may have). Only what is idempotent is tried again: enqueue carries its ids, renew,
-update and complete their token. A claim is not: after ``Uncertain``, or an interrupt, a lease may be out that
-nobody holds. The next call gives it back when its answer comes; where no call follows it lapses.
+Every verb works on many tasks at once; the single form is the many form of one. Every call has a deadline
+(``timeout_s``, from the call; one of many requests has it for each) and raises ``Refused`` (it did not happen) or
+``Uncertain`` (it may have). Only what is idempotent is tried again: enqueue carries its ids, renew, update and
+complete their token. A claim is not: after ``Uncertain``, or an interrupt, a lease may be out that no one holds.
+The next call gives it back when its answer comes; without a next call it lapses.
 
 A client may be made before a fork, and used on both sides: the child has connections and ids of its own
 (``forks``). The verbs themselves are in ``verbs``, shared with the client that is awaited (``async_client``).

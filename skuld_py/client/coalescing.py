@@ -31,7 +31,7 @@ COUNT_MAX = DEFAULT_LIMITS.batch_tasks
 BYTES_MAX = DEFAULT_LIMITS.batch_bytes // 4
 """Bytes of one request of many calls: few enough that it does not hold the node up for the other lanes."""
 GRACE_S = 0.1
-"""How much longer than its own time a call waits: what the call that asks for all ends with may come that late."""
+"""How much longer than its own time a call waits: the outcome of the call that asks for all may come this late."""
 UNDER_WAY_MAX = 4
 """Requests of one lane at a time, when calls come faster than they are answered."""
 ABOUT_ALL = (*RETRIED_CODES, "unreachable", "bad_w", "bad_answer", "too_large", "forbidden", "closed")
@@ -44,7 +44,7 @@ K = TypeVar("K")
 
 @attrs.define(eq=False)
 class Lane(Generic[K]):
-    """Calls of one kind; ``K`` is how its owner knows a caller."""
+    """Calls of one kind; ``K`` is the type by which the owner tells callers apart."""
 
     waiting: deque[tuple[Joint[Any, Any], K]] = attrs.field(factory=deque)
     size: int = 0
@@ -67,7 +67,7 @@ class Lane(Generic[K]):
         return not self.under_way or self.is_full
 
     def take(self, is_wanted: Callable[[K], bool]) -> list[tuple[Joint[Any, Any], K]]:
-        """The calls of the next request, oldest first; those nobody wants any more are dropped."""
+        """The calls of the next request, oldest first; those that were given up are dropped."""
         taken: list[tuple[Joint[Any, Any], K]] = []
         size = 0
         while self.waiting and len(taken) < COUNT_MAX and size < BYTES_MAX:
@@ -80,7 +80,7 @@ class Lane(Generic[K]):
 
 
 def one_by_one(items: Sequence[T], do: Callable[[Sequence[T]], Work[Sequence[R]]]) -> Work[list[R | SkuldError]]:
-    """The outcome of each item: all at once; in halves when it may be one of them that is refused."""
+    """The outcome of each item: asked for at once, and in halves when a refusal may be about one of them."""
     try:
         return list((yield from do(items)))
     except SkuldError as error:
@@ -96,7 +96,7 @@ def _is_about_one(error: SkuldError) -> bool:
 
 
 def out_of_time(is_unsent: bool) -> SkuldError:
-    """What a call ends with that has waited for others as long as it may."""
+    """The error of a call that has waited for others as long as it may."""
     if is_unsent:
         return Refused("unsent", "timeout_s: the requests before this one took all of its time; give it more, or"
                        " share the client among fewer")

@@ -1,8 +1,8 @@
 """The verbs that end a claim or a task otherwise than by completion: fail, snooze, release; cancel, purge; retry.
 
 A claim is ended by its partition's leader, and only while it is held: afterwards the task is another claim's, or
-waits already. Each of these verbs may be repeated: what has happened once is said again. Where that cannot be told
-any more, since the task has gone on meanwhile, the call is uncertain, not refused.
+waits already. Each of these verbs may be repeated: what has happened already is answered again. Where that cannot
+be told any more, since the task has gone on meanwhile, the call is uncertain, not refused.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ UNANSWERED = "no leader's answer came in time, or only when it may have been too
 
 
 class Concluding(Reading):
-    """Looks for what it is to end, where no ids are given."""
+    """Lists the tasks to end where no ids are given."""
 
     @verb
     def fail(self, claim: ClaimKey, error: bytes | str = b"", *, retry_in_s: float | None = None) -> Work[None]:
@@ -53,7 +53,7 @@ class Concluding(Reading):
     @verb
     def fail_many(self, claims: Sequence[ClaimKey], errors: Sequence[bytes | str] | None = None, *,
                   retry_in_s: float | None = None) -> Work[list[bool | None]]:
-        """Fail many claims; says of each whether it was still held. None: nobody knows, try again."""
+        """Fail many claims; says of each whether it was still held. None: unknown, try again."""
         delay_ms = _pause("retry_in_s", retry_in_s)
         ends = yield from _conclude(FAILED, delay_ms, with_entries("errors", claims, errors))
         return [None if end_ms is None else bool(end_ms) for end_ms in ends]
@@ -73,17 +73,17 @@ class Concluding(Reading):
 
     @verb
     def cancel(self, *ids: bytes | str, w: int | None = None) -> Work[None]:
-        """Nobody is to claim these tasks any more. Who holds one learns it by renewing; if it completes the task
-        all the same, the task is completed. It cannot be taken back. Refused as ``no_such_task`` when one of them
-        is not there: then none is cancelled, and who enqueues it later has a task that lives."""
+        """Let these tasks be claimed no more. A holder learns it by renewing; if it completes the task all the
+        same, the task is completed. It cannot be taken back. Refused as ``no_such_task`` when one of them does not
+        exist: then none is cancelled, and a task that is enqueued under the id later lives."""
         copies = checking.as_w(w) or 0
         for done, part in enumerate(_ids_in_parts(ids)):
             yield from as_part(done, ask(m.Acked, m.Cancel(0, copies, 0, b"".join(part))))
 
     @verb
     def purge(self, queue: str, *, progress: Callable[[int], None] | None = None) -> Work[int]:
-        """Cancel all tasks of a queue that wait, for others or a time, too; gives how many. Claimed ones go on,
-        but that one which is claimed in that very moment is cancelled under its holder, as by ``cancel``.
+        """Cancel all tasks of a queue that wait, for others or a time, too; gives how many. Claimed ones go on;
+        one that is claimed in that very moment is cancelled under its holder, as by ``cancel``.
 
         A page at a time, and ``progress`` is called after each with how many so far; what comes meanwhile is met,
         too. After an error some are cancelled: purge again. A queue that does not exist is empty.
@@ -98,7 +98,7 @@ class Concluding(Reading):
         return count
 
     def _cancel_page(self, queue: str, after: bytes) -> Work[tuple[int, bytes]]:
-        """How many were cancelled, and behind which id to go on; where they stand a majority says."""
+        """How many were cancelled, and behind which id to go on; a majority says where they stand."""
         page = (yield from ask(m.Listed, m.List(0, queue, after, PURGED_AT_ONCE, _PURGED))).message
         tasks = yield from self._bare(task_ids.split(page.ids))
         ids = [task.id for task in tasks if _PURGED >> State[task.state.upper()] & 1]
@@ -130,7 +130,7 @@ class Concluding(Reading):
 
 
 def _no_refusal(answer: m.Message) -> m.Message:
-    """An answer of leaders in doubt: what they refuse now they may have done when they were asked first."""
+    """The answer to a request that was sent before: what leaders refuse now they may have done then."""
     if not isinstance(answer, m.Revived):
         return answer
     return attrs.evolve(answer, outcomes=bytes(
@@ -138,7 +138,7 @@ def _no_refusal(answer: m.Message) -> m.Message:
 
 
 def _conclude(kind: int, delay_ms: int, items: Sequence[tuple[ClaimKey, bytes]]) -> Work[list[int | None]]:
-    """From when each task may be claimed again; 0: the claim was lost, None: nobody knows."""
+    """From when each task may be claimed again; 0: the claim was lost, None: unknown."""
     ends: list[int | None] = []
     doubted = None if kind == RELEASED else no_loss
     for done, (ids, tokens, proofs, errors) in enumerate([*parts_with_entries(items)]):

@@ -1,8 +1,8 @@
-"""Requests to a cluster over sockets, from any number of threads; ``pursuit`` decides what is asked of whom.
+"""Requests to a cluster over sockets, from any number of threads; ``pursuit`` decides which node is asked what.
 
-One DEALER per node; answers are matched by request number. A calling thread does its own work: it sends, and where
-nobody reads it reads, for itself and for all others, until its own answer is there; then another one of those that
-wait goes on. So a call that is alone is handed to no other thread, and one that waits for long holds nobody up.
+One DEALER per node; answers are matched by request number. A calling thread does its own work: it sends, and when
+no other thread reads it reads, for itself and for all, until its own answer is there; then another waiting thread
+goes on. So a lone call is handed to no other thread, and a call that waits long holds up no other.
 
 Invariants:
 
@@ -11,11 +11,11 @@ Invariants:
 * An exception may strike between any two calls (``waiter``), and so may a signal's handler that uses the client;
   also within a call of pyzmq, before it sends or receives. A socket over which a message was half sent is left to
   the thread that may still send the rest; the next thread has another socket to that node. The rest of a message
-  that was half read is dropped by the next thread, and the one that goes on reading it sees that. So nothing is
-  taken for the rest of either, and what is torn is as if lost on its way. What was read whole stays in the inbox
-  until it has been handed out.
-* An answer that came when nobody waited for it any more is undone if its question says how (``Ask.undo``): at once
-  when somebody reads it, which the next call does, and asked again until it is answered.
+  that was half read is dropped by the next thread, and the thread that was interrupted sees that. So nothing else
+  is taken for the rest of either, and a torn message counts as lost on its way. What was read whole stays in the
+  inbox until it has been handed out.
+* An answer that comes when no call waits for it any more is undone if its question says how (``Ask.undo``): as
+  soon as it is read, which the next call does, and asked again until it is answered.
 * In the child of a fork there is another connection: this one belongs to the parent (``forks``).
 """
 
@@ -62,8 +62,8 @@ STRAYS_MAX = 10_000
 TRIES_MAX = 40
 """How many times the undoing of an answer is asked for, as calls are made, at most every ``ATTEMPT_S``."""
 LEFT_MAX = 16
-"""Sockets that were left with a message half sent. Handlers do not interrupt each other as often, so the thread
-that sent over the oldest is gone."""
+"""Sockets that were left with a message half sent. Handlers are not nested that deep, so the thread that sent over
+the oldest is gone."""
 LINGER_MS = 200
 """How long requests that undo something have to leave when the client is closed."""
 
@@ -72,7 +72,7 @@ _EVENTS, _POLLIN, _RCVMORE = int(zmq.EVENTS), int(zmq.POLLIN), int(zmq.RCVMORE)
 """As plain numbers: an enumeration's operators cost more than the system call."""
 
 Undo = Callable[[Message], Message | None]
-"""What is to be asked when an answer comes that nobody waits for any more."""
+"""Gives the request that undoes an answer which no call waits for any more."""
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -93,7 +93,7 @@ def check_addresses(nodes: Sequence[str]) -> list[str]:
 
 
 def addresses_in(greeted: Greeted) -> list[str]:
-    """Where the cluster's live members are."""
+    """Addresses of the cluster's live members."""
     return [f"{member.host}:{member.port}" for member in greeted.members]
 
 
@@ -133,11 +133,11 @@ class _Debt:
 
     @property
     def is_over(self) -> bool:
-        """Whether it is done, or is left to the end of the lease."""
+        """Whether it is undone, or left to the end of its lease."""
         return self.is_answered or self.tries >= TRIES_MAX
 
     def hear(self, answer: Message) -> None:
-        """It is done, unless a node says that it, or a leader, could not."""
+        """Note an answer: it is undone, unless a node says that it, or a leader, could not."""
         self.is_answered = not isinstance(answer, Failed) and not getattr(answer, "unknown", b"")
 
 
@@ -165,7 +165,7 @@ class Connection:
         self._reader: _Call | None = None
         self._inbox: deque[list[bytes]] = deque()
         self._half_sent: zmq.Socket[bytes] | None = None
-        """Over which a message is being sent, or was when an interrupt came."""
+        """The socket over which a message is being sent, or was when an interrupt came."""
         self._left: list[zmq.Socket[bytes]] = []
         """Sockets left with a message half sent; what comes over them is still read."""
         self._half_read: tuple[zmq.Socket[bytes]] | None = None
@@ -296,7 +296,7 @@ class Connection:
         return Heard(time.monotonic(), answer=answer, is_closed=self.is_closed)
 
     def _leave_word(self, call: _Call, undo: Undo) -> None:
-        """Nobody waits for this answer any more; undo it, now or when it comes."""
+        """No call waits for this answer any more: undo it, now or when it comes."""
         with self._lock:
             self._calls.pop(call.request, None)
             if call.answer is not None:
@@ -307,7 +307,7 @@ class Connection:
                     del self._strays[next(iter(self._strays))]
 
     def _leave(self, call: _Call) -> None:
-        """Let another one read, if this one did."""
+        """Let another thread read, if this one did."""
         with self._lock:
             self._calls.pop(call.request, None)
             if self._reader is call:
@@ -320,7 +320,8 @@ class Connection:
     # -- waiting ---------------------------------------------------------------------------------
 
     def _wait(self, call: _Call, until: float, *, is_listening: bool) -> Message | None:
-        """For the answer or the moment, reading for all if nobody else does. What comes in a pause is late."""
+        """Wait for the answer or the moment, reading for all if no other thread does. What comes in a pause is
+        late."""
         while call.answer is None or not is_listening:
             if not is_listening:
                 call.answer = None
@@ -366,7 +367,7 @@ class Connection:
     # -- under the lock --------------------------------------------------------------------------
 
     def _send(self, nodes: Sequence[str], frames: list[bytes], call: _Call) -> str:
-        """Send to the first that takes it; nobody may have, or all be closed."""
+        """Send to the first node that takes it; it may be that none does, or that all is closed."""
         with self._lock:
             if self.is_closed:
                 return ""
@@ -378,7 +379,7 @@ class Connection:
                     if self.greeted is not None and self._nodes.is_greeting_due(time.monotonic()):
                         greeting = Greet(self.next_request())
                         self._put(socket, encode(Envelope("", self.greeted.cluster, (greeting,))))
-                    self._drain(self._sockets[node])  # what came meanwhile wakes nobody; it may be another
+                    self._drain(self._sockets[node])  # what came meanwhile wakes no thread; it may be another
                     return node
         return ""
 
@@ -398,7 +399,8 @@ class Connection:
         return is_sent
 
     def _instead_of(self, half: zmq.Socket[bytes], wanted: zmq.Socket[bytes]) -> zmq.Socket[bytes]:
-        """Give a node another socket. Whoever was sending over the one it had may go on, or never come back."""
+        """Give a node another socket. The thread that was sending over the old one may go on, or never come
+        back."""
         node = next((node for node, socket in self._sockets.items() if socket is half), None)
         if node is None:
             return wanted
@@ -425,7 +427,7 @@ class Connection:
             self._pay()
 
     def _take_frames(self, socket: zmq.Socket[bytes]) -> list[bytes]:
-        """The next message; nothing where there is none, or somebody else has read on in it."""
+        """The next message; nothing where there is none, or another thread has read on in it."""
         if self._half_read is not None:
             _skip_rest(*self._half_read)
         mine = self._half_read = (socket,)

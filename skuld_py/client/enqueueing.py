@@ -34,12 +34,12 @@ from skuld_py.model.columns import unpack_u64
 from skuld_py.model.ids import DuplicateId, TaskId, to_text
 
 IDS_MAX = 1_000_000
-"""Ids that one call makes: some hundred megabytes."""
+"""Most ids that one call makes: some hundred megabytes."""
 _NOTHING = (None,) * 5
 
 
 class NewTask(NamedTuple):
-    """A task to be stored, with its id, or the lane that it is to be of, or None. A tuple, because each single
+    """A task to be stored, with its id, or the lane of the id it is to get, or None. A tuple, because each single
     call makes two."""
 
     header: bytes
@@ -65,7 +65,7 @@ class Enqueueing:
         return (yield from self._name([*lane] * count))
 
     def _name(self, wanted: Sequence[TaskId | int | None]) -> Work[list[TaskId]]:
-        """The ids as wanted. Those that may be any are of one partition."""
+        """The ids as wanted; all that are free to choose are of one partition."""
         greeted = yield from ask(m.Greeted, m.Greet(0))
         floor_ms, now_ms = greeted.message.floor_ms, self._wall_ms()
         if wanted and not isinstance(lane := wanted[0], TaskId) and wanted.count(lane) == len(wanted):
@@ -104,7 +104,7 @@ class Enqueueing:
 
     def _store_each(self, tasks: Sequence[NewTask], w: int | None,
                     named: list[NewTask]) -> Work[Sequence[TaskId | SkuldError]]:
-        """Ids are given first and kept in ``named``, so that asking again asks for the same tasks."""
+        """Give the tasks ids first and keep them in ``named``, so that asking again asks for the same tasks."""
         if not named:
             made = yield from self._name([task.id for task in tasks])
             named += [NewTask(task.header, task.rest, task_id) for task, task_id in zip(tasks, made, strict=True)]
@@ -150,8 +150,9 @@ class Enqueueing:
         """Store many tasks, in requests of at most 1,000; gives their ids in order.
 
         After an error some may be stored: enqueue again with the same ``ids`` (see ``new_ids``) and the same
-        options (see ``client.options``). An ``Uncertain`` has facts: so many of the first payloads are ``stored``,
-        and ``ids`` names, as one text, those behind them that are in doubt, if any; of the rest nothing is stored.
+        options (see ``client.options``). An ``Uncertain`` has facts: ``stored`` is how many of the first payloads
+        are stored, ``ids`` names, as one text, those behind them that are in doubt, if any; the others are not
+        stored.
         """
         header = options.header_of(queue, priority, retry, headers)
         every = list(payloads)
@@ -175,7 +176,7 @@ class Enqueueing:
 
     def _store_part(self, heads: Sequence[bytes], wanted: Sequence[TaskId | int | None], rests: Sequence[bytes],
                     w: int | None) -> Work[list[TaskId]]:
-        """One request; once more, with fresh ids, where those made were of the future."""
+        """Store by one request; once more, with fresh ids, if the minted ones were refused as of the future."""
         try:
             return (yield from self._name_and_store(heads, wanted, rests, w))
         except Refused as refusal:
@@ -190,8 +191,7 @@ class Enqueueing:
 
 
 def _marked(made: list[TaskId], heads: Sequence[bytes], acked: m.Acked) -> list[TaskId]:
-    """The ids, saying of themselves which were there already. One request may ask for a name twice: then one of
-    the two may be new."""
+    """The ids, with duplicates marked. One request may ask for a name twice: then one of the two may be new."""
     if not acked.duplicates:
         return made
     sent = options.order_of(heads)
@@ -200,7 +200,7 @@ def _marked(made: list[TaskId], heads: Sequence[bytes], acked: m.Acked) -> list[
 
 
 def _naming(doubt: Uncertain, ids: Sequence[TaskId | int | None]) -> Uncertain:
-    """With the ids that it is to be asked again with, as one text."""
+    """The error with the ids to ask again with, as one text."""
     named = " ".join(to_text(task_id) for task_id in ids if isinstance(task_id, TaskId))
     return Uncertain(doubt.code, doubt.message, **{**doubt.facts, "ids": named})
 

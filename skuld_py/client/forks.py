@@ -21,7 +21,7 @@ from weakref import WeakSet
 
 
 class Owner(Protocol):
-    """Whoever owns what a fork does not copy."""
+    """An owner of what a fork does not copy."""
 
     def after_fork(self) -> None:
         """This is the child: make anew what belongs to a process."""
@@ -37,7 +37,7 @@ def renew(owner: Owner) -> None:
 
 
 def keep(*inherited: object) -> None:
-    """Let nobody collect these: they are the parent's too."""
+    """Keep these from being collected: they are the parent's too."""
     _inherited.extend(inherited)
 
 

@@ -7,9 +7,9 @@
 A step is a queue and a payload; a task function makes one by ``function.step(...)``. Groups are dependencies and
 nothing else: no node knows of them, and each task is retried, cancelled and read like any other.
 
-A task may wait for 1,000 others. What joins more waits for *joins*: tasks that do nothing but wait for their part,
-in the queue and at the priority of what waits for them, with the payload ``JOIN``. Workers run them as any task;
-who claims by hand completes what has this payload.
+A task may wait for 1,000 others. A task behind more waits for *joins*: tasks that do nothing but wait for their
+part, in the queue and at the priority of the task behind them, with the payload ``JOIN``. Workers run them as any
+task; a program that claims by hand completes tasks with this payload.
 
 Invariant: the ids of a group rise in the order of its steps, so that results, which are read in the order of ids,
 are in the order of the steps. All ids are made before the first request, or given by ``ids``: after an
@@ -117,12 +117,13 @@ class Grouping:
 
     @verb
     def results_of(self, id: bytes | str, *, missing_ok: bool = False) -> Work[list[bytes | None]]:
-        """What the tasks gave that this one waits for, or waited for, in the order of their ids, which is that of
-        their making; None of a task that has ended without a result, or not yet. Of a join, what is behind it.
+        """The results of the tasks that this one waits for, or waited for, in the order of their ids, which is
+        that of their making; None for a task without a result, or not ended yet. A join stands for the tasks that
+        it waited for.
 
         Where one of the tasks is missing, this is refused as ``missing_result``; with ``missing_ok`` that is None,
         too. A task that is kept keeps what it waits for, so what is missing was never enqueued, or was collected
-        before somebody waited for it.
+        before this one came to wait for it.
         """
         return (yield from self._gathered([checking.as_id(id)], missing_ok))
 
@@ -145,7 +146,7 @@ class Grouping:
     # -- storing -------------------------------------------------------------------------------
 
     def _ids(self, count: int, given: Ids | None) -> Work[list[TaskId]]:
-        """As given, or fresh ones, rising; each thousand of a partition of its own."""
+        """The given ids, or fresh ones, rising; each thousand of a partition of its own."""
         if given is not None:
             named = [checking.as_id(each) for each in given]
             if len(named) != count or named != sorted(set(named)):
@@ -158,7 +159,8 @@ class Grouping:
 
     def _enqueue_steps(self, steps: _Steps, named: Sequence[TaskId], waits: Sequence[Ids], w: int | None,
                        given: Given, done: int = 0) -> Work[int]:
-        """In requests of at most 1,000 tasks, in their order, behind ``done`` others; gives how many are done."""
+        """Store them in requests of at most 1,000 tasks, in their order, behind ``done`` others; gives how many
+        are done."""
         tasks = list(steps.tasks(named, waits, given, self._wall_ms()))
         for part in checking.chunks([task.rest for task in tasks]):
             following, tasks = tasks[: len(part)], tasks[len(part) :]

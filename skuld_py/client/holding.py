@@ -1,4 +1,4 @@
-"""The verbs of a holder: claim, renew, add to the log, complete. How else a claim may end: ``concluding``.
+"""The verbs of a holder: claim, renew, add to the log, complete; other ways to end a claim are in ``concluding``.
 
 A holder's deadline is counted from before the grant can have happened: see ``model.leases``.
 """
@@ -30,7 +30,7 @@ ClaimColumns = tuple[bytes, bytes, bytes, Column]
 
 @attrs.frozen
 class Verdict:
-    """The end of a renewed lease (0: lost, None: nobody knows), when it was asked for, whether the task is
+    """The end of a renewed lease (0: lost, None: unknown), when it was asked for, whether the task is
     cancelled."""
 
     end_ms: int | None
@@ -98,7 +98,7 @@ class Holding:
     def renew_many(self, claims: Sequence[ClaimKey], *, lease_s: float | None = None) -> Work[list[bool | None]]:
         """Extend many claims, as ``renew`` does; says of each whether it is still held.
 
-        None: nobody knows, its leader did not answer in time. Its old deadline holds; try again.
+        None: unknown, its leader did not answer in time. Its old deadline holds; try again.
         """
         leases: dict[float, list[int]] = {}
         for index, claim in enumerate(claims):
@@ -123,9 +123,9 @@ class Holding:
                w: int | None = None) -> Work[int]:
         """Add entries to the claim's log; gives the next seq.
 
-        Entries are numbered from 0 by the claim's holder. Readers see the contiguous prefix. The same
-        seq again with the same data is harmless, with other data refused. Where no ``seq`` is given, one update of
-        a claim is under way at a time: what number the next has is known when the one before is stored.
+        Entries are numbered from 0 by the claim's holder. Readers see the contiguous prefix. The same seq again
+        with the same data is harmless, with other data refused. Where no ``seq`` is given, one update of a claim
+        is under way at a time: the number of the next is known when the one before is stored.
         """
         given: Sequence[bytes | str] = data if isinstance(data, list | tuple) else [data]  # type: ignore[list-item]
         entries = [checking.as_entry("entries", entry) for entry in given]
@@ -219,14 +219,14 @@ def _append(claim: ClaimKey, entries: Sequence[bytes], seq: int, w: int | None) 
 
 
 def verdicts_of(answer: Answered[m.Renewed]) -> list[Verdict]:
-    """What leaders said of the claims of one request."""
+    """The verdicts of leaders on the claims of one request."""
     unknown, cancelled = columns.unpack_u64(answer.message.unknown), columns.unpack_u64(answer.message.cancelled)
     return [Verdict(None if index in unknown else end_ms, answer.sent, index in cancelled)
             for index, end_ms in enumerate(columns.unpack_u64(answer.message.ends))]
 
 
 def no_loss(answer: m.Message) -> m.Message:
-    """An answer of leaders in doubt: the claims that it calls lost may be so since they were asked first."""
+    """The answer to a request that was sent before: claims that it calls lost may be lost only since then."""
     if not isinstance(answer, m.Renewed):
         return answer
     lost = [index for index, end_ms in enumerate(columns.unpack_u64(answer.ends)) if not end_ms]
@@ -258,7 +258,7 @@ def _note(claim: ClaimKey, verdict: Verdict, lease_s: float) -> bool | None:
 
 
 def _give_back(answer: m.Message) -> Ask | None:
-    """Claims that nobody waits for any more need not lie until their leases end."""
+    """The request that gives back claims which no call waits for any more."""
     if not isinstance(answer, m.Claimed) or not answer.batches:
         return None
     tokens = [batch.first_token + index for batch in answer.batches

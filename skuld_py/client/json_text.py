@@ -1,4 +1,4 @@
-"""JSON that may be shown on a terminal as it is: what others wrote stays readable, and moves no cursor.
+"""JSON that is safe to show on a terminal: what others wrote stays readable, and moves no cursor.
 
 JSON itself escapes only the control characters of ASCII. Those of Latin-1 (U+009B begins an escape sequence by
 itself), marks that turn the direction of text or have no width, and all else that prints nothing are escaped here
@@ -34,7 +34,7 @@ def _escaped(char: str) -> str:
 
 @cache
 def _harmful() -> re.Pattern[str]:
-    """All other characters, as ranges: a page of megabytes is looked through at the speed of a search."""
+    """A pattern of all other characters, as ranges: a page of megabytes is searched at once."""
     spans = []
     for harmless, group in groupby(map(chr, range(sys.maxunicode + 1)), is_harmless):
         chars = list(group)

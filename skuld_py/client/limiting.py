@@ -17,7 +17,7 @@ from skuld_py.model.setting import LIMITS, UNSET
 
 
 class Limiting(Setting):
-    """Of a client with a name."""
+    """The verbs about limits, of a client with a name."""
 
     @verb
     def set_limits(self, queue: str, *, concurrency: int | None = None, rate: int | None = None,

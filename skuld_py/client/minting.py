@@ -5,8 +5,8 @@ mint that is far ahead of the present and of all that was acknowledged is given 
 nonce of its own, since its time may meet that of the old one again. A little ahead is left alone: clocks are set
 back by moments all the time, nodes take such ids, and those under way keep their order.
 
-What nodes refuse as of the future binds nobody: neither what was acknowledged by a node whose clock was wrong, nor
-a floor that such a one told.
+Ids that nodes refuse as of the future do not bind: neither what a node with a wrong clock acknowledged, nor a
+floor that it told.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from skuld_py.model.ids import TIME_END, IdMint, TaskId, time_of
 AHEAD_MS = 5_000
 """How far ahead a mint may be; nodes take ids that are, and some more for the skew bound."""
 LEAPS_MAX = 8
-"""Leaps of a clock that are remembered: what was acknowledged before one binds when what came after does not."""
+"""Leaps of a clock that are remembered: what was acknowledged before a leap binds if what came after it does
+not."""
 FUTURE_ID = "future_id"
 """What nodes call ids of the future."""
 
@@ -32,7 +33,7 @@ def wall_ms() -> int:
 
 
 class Minter:
-    """A mint with the system's randomness, or that of whoever replays what it does."""
+    """A mint with the system's randomness, or that of a test that replays it."""
 
     def __init__(self, chance: random.Random | None = None) -> None:
         self._random = chance or random.SystemRandom()
@@ -41,16 +42,16 @@ class Minter:
         self._asked_ms = 0
         self._asked: dict[str, int] = {}
         self._acknowledged_ms = [0]
-        """The latest time that was acknowledged, and behind it what it was before each leap, of the last ones."""
+        """The latest acknowledged time; behind it, what that was before each of the last leaps."""
         self._future_ms = TIME_END
-        """Until then, no node takes an id of this time or a later one."""
+        """Ids of this time or later are taken by no node until then."""
 
     def _begun(self, floor_ms: int = 0) -> IdMint:
         return IdMint(self._random.getrandbits(32), floor_ms)
 
     def moment(self, name: str, now_ms: int) -> int:
-        """When a unique name is asked for: now, and later than this client has asked for the same just now. So the
-        first of its calls stands even where they come within a millisecond, or its clock stands still."""
+        """When a unique name is asked for: now, but later than this client last asked for the name. So the first
+        of its calls stands even if they come within a millisecond, or the clock stands still."""
         with self._lock:
             if now_ms != self._asked_ms:
                 self._asked_ms, self._asked = now_ms, {}

@@ -8,10 +8,11 @@
 * ``unique``: of one queue, key, name and window there is one task. Windows of ``unique_window_s``, an hour by
   default, are aligned to the clock. A later call gets the id of the first, which says ``is_duplicate``, whatever
   has become of that: one that is dead comes back by ``retry``; one that was cancelled does not, and its name is
-  free again in the next window. It is claimed in the order of asking; its id is as old as the window's beginning.
+  free again in the next window. The task is claimed in the order of asking; its id is as old as the window's
+  beginning.
 * ``deps``: ids of tasks that end before this one starts, enqueued or not yet. ``on_dep_failure`` says what becomes
   of it when one is dead or cancelled: ``wait`` (for a retry, the default), ``fail`` (it dies, too), ``ignore``.
-  Ones that nobody knows are waited for until ``dep_wait_s``, a day by default, after the task was made.
+  Unknown ones are waited for until ``dep_wait_s``, a day by default, after the task was made.
 
 Of ``enqueue_many`` each option is one for all; times, keys, names and dependencies may be a list with one for
 each task, ``None`` for none. All is turned into the header of ``model.body`` and the prelude of
@@ -54,7 +55,7 @@ class Retry:
 _SCALES = {"max_attempts": ("max_attempts", 1), "backoff_s": ("backoff_ms", 1_000),
            "factor": ("factor_percent", 100), "max_backoff_s": ("backoff_max_ms", 1_000),
            "jitter": ("jitter_percent", 100)}
-"""Of each field of ``Retry`` the one of ``model.body.Retry``, and what one is of the other."""
+"""For each field of ``Retry`` that of ``model.body.Retry``, and how many of its units make one."""
 
 
 # -- what all tasks of a call share -----------------------------------------------------------------

@@ -3,11 +3,11 @@
 Calls of one kind gather in a *party*. It leaves once no other one of its lane is under way: one of its threads,
 the newest that is awake, asks for all of them, and the others wait for what it gives. A thread that is
 interrupted, or whose time is over, is gone; then another one of them asks again for the same items, which is
-harmless, for only what may be asked again travels together. So nobody's call fails for another one's interrupt.
+harmless, for only what may be asked again travels together. So no call fails for another one's interrupt.
 
-Nothing is counted and nobody is moved from one list to another, so there is no moment at which an exception can
-leave a call in between: a party gathers while ``items`` is None, is under way from then on, and is over once
-``outcomes`` is set (``waiter`` says why).
+Nothing is counted and no call is moved from one list to another, so an exception can never leave one in between: a
+party gathers while ``items`` is None, is under way from then on, and is over once ``outcomes`` is set (``waiter``
+says why).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Party:
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody waits for it any more."""
+        """Whether no caller waits for it any more."""
         return self.outcomes is not None or all(member.is_gone for member in self.members)
 
     @property
@@ -76,7 +76,7 @@ class Party:
         return self.items is not None and (self.driver is None or self.driver.thread != caller.thread)
 
     def leave(self) -> None:
-        """Settle who travels: nobody who was given up before."""
+        """Settle which calls travel: none that was given up before."""
         travellers = [member for member in self.members if not member.is_gone]
         for number, member in enumerate(travellers):
             member.number = number
@@ -92,7 +92,7 @@ class Party:
 
 @attrs.define(eq=False)
 class Parties:
-    """The parties of one lane. All of it under its owner's lock."""
+    """The parties of one lane; used under its owner's lock only."""
 
     open: list[Party] = attrs.field(factory=list)
 
@@ -127,7 +127,7 @@ class Parties:
         return party if party.driver is caller else None
 
     def pass_on(self, caller: Caller) -> None:
-        """The caller leaves: let those go on who wait for it."""
+        """The caller leaves: let the callers that wait for it go on."""
         party = caller.party
         if party is None or party.driver is not caller:
             return

@@ -11,7 +11,7 @@ from skuld_py.model.setting import PAUSED, UNSET, YES
 
 
 class Pausing(Setting):
-    """Of a client with a name."""
+    """The verbs about pauses, of a client with a name."""
 
     @verb
     def pause(self, queue: str) -> Work[list[str]]:

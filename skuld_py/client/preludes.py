@@ -1,7 +1,7 @@
-"""What each task of a call has for itself: times, an ordering key, a unique name, dependencies.
+"""Options that may differ from task to task of a call: times, an ordering key, a unique name, dependencies.
 
-Of ``enqueue_many`` each is one for all, or a list with one for each task, ``None`` for none; a unique name is
-for one task, so there it is always a list. All becomes the prelude of ``model.prelude``, and what follows from it
+In ``enqueue_many`` each is one for all, or a list with one for each task, ``None`` for none; unique names are
+always a list, since each is for one task. All becomes the prelude of ``model.prelude``, and what follows from it
 for the id: a task with a unique name has the id of that name, one with a key is to have an id of the key's lane.
 What is wrong is refused by its field: ``bad_time``, ``bad_key``, ``bad_unique``, ``bad_deps``, ``bad_policy``.
 """
@@ -36,7 +36,7 @@ Ids = Sequence[bytes | str]
 Deps = Ids | Sequence[Ids | None] | None
 OnFailure = Literal["wait", "fail", "ignore"]
 Moment = Callable[[str, int], int]
-"""A name of a queue and the time of now as the moment at which it is asked for."""
+"""Gives the moment at which a name of a queue is asked for, from the name and the time of now."""
 AHEAD_MS_MAX = 3_650 * 24 * 3600 * 1000
 """Ten years; nodes allow some days more, see ``config``."""
 DEP_WAIT_S, UNIQUE_WINDOW_S = 86_400.0, 3_600.0
@@ -64,7 +64,7 @@ class Given:
 
 
 class Prepared(NamedTuple):
-    """Of each task its header, what stands behind it, and its id, or the lane that the id is to be of, or None."""
+    """For each task its header, what stands behind it, and its id, or the lane of the id it is to get, or None."""
 
     heads: Sequence[bytes]
     rests: Sequence[bytes]
@@ -94,7 +94,7 @@ def prepare(head: bytes, payloads: Sequence[bytes], given: Given, now_ms: int,
 
 
 def _with_deps(header: Header, payloads: Sequence[bytes], given: Given) -> Prepared:
-    """Tasks with nothing but dependencies; those that all have the same are taken apart once."""
+    """Prepare tasks with no option but dependencies; a list that all share is checked once."""
     rows = _each_deps(given.deps, len(payloads))
     ones = [row[0] for row in rows if len(row) == 1]
     if all(row is rows[0] for row in rows):

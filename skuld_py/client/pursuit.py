@@ -1,4 +1,4 @@
-"""One request until it is answered or given up: whom to ask, how long to wait, what may be asked twice.
+"""One request until it is answered or given up: which node to ask, how long to wait, what may be asked twice.
 
 A call has one deadline. Nodes are asked in turn; one that was silent is passed over for a while, unless
 all are. A request that is idempotent is sent to another node when one is silent; any other is sent once,
@@ -6,8 +6,8 @@ and silence makes its outcome ``Uncertain``. A refusal is definite only if no ea
 A node that is not connected is never sent to (the socket refuses at once), so "no node is reachable" is
 a definite refusal.
 
-A node is asked again ever more seldom: nodes that are overloaded also carry out what was given up meanwhile, and
-would never catch up with a thousand callers that ask on.
+A node is asked again ever more seldom: overloaded nodes carry out abandoned requests too, and would never catch up
+with a thousand callers that keep asking.
 
 A pure machine: ``pursue`` yields what is to be done and is told what came of it and what time it is. The
 sync and the async connection are two ways to do it.
@@ -57,7 +57,7 @@ GREETING_S = 10.0
 FORGET_S = 900.0
 """A member that has been gone for this long is not connected to any more."""
 GRANTED_MAX = 1_000
-"""Answers with claims of which a client knows the node that gave them."""
+"""How many answers with claims a client remembers the node of."""
 CLOSED = "the client is closed; make another one"
 OTHER_LOOP = "the client belongs to the event loop of its first call; make one for each loop"
 FINAL_CODES = ("conflict",)
@@ -112,8 +112,8 @@ class Nodes:
         self.names = list(dict.fromkeys(names))
         self._given = frozenset(self.names)
         self._lock = threading.RLock()
-        """Of what threads change, whose connection has a lock that is not held meanwhile. A signal's handler comes
-        in all the same, so nothing is walked through that it may change."""
+        """Guards what threads change while they do not hold their connection's lock. A signal's handler gets in
+        all the same, so nothing that it may change is walked over."""
         self._turn = 0
         self._silent_until: dict[str, float] = {}
         self._seen_at: dict[str, float] = {}
@@ -122,7 +122,7 @@ class Nodes:
         """First claim of an answer -> the node that gave it, of the last answers."""
 
     def is_greeting_due(self, now: float) -> bool:
-        """Whether to ask who lives, besides what is asked anyway; once said, it is not due for a while."""
+        """Whether to ask which nodes live, besides what is asked anyway; once true, it is not due for a while."""
         if now < self._greets_at:
             return False
         self._greets_at = now + GREETING_S
@@ -225,8 +225,8 @@ def _closed(is_in_doubt: bool) -> Refused | Uncertain:
 
 
 def _judge(answer: Failed, is_idempotent: bool, is_in_doubt: bool) -> Refused | Uncertain:
-    """Raise what is final; give back what may be tried again. What an earlier attempt may have done, no
-    refusal undoes."""
+    """Raise what is final; return what may be tried again. No refusal undoes what an earlier attempt may have
+    done."""
     if not answer.is_definite:
         doubt = Uncertain(answer.code, answer.text)
         if not is_idempotent or answer.code in FINAL_CODES:

@@ -1,4 +1,4 @@
-"""The verbs that change nothing.
+"""The verbs that read, and change nothing.
 
 ``list`` stands last: behind it the class's own ``list`` hides the builtin one.
 """
@@ -58,9 +58,9 @@ class Reading:
     def get(self, id: bytes | str, *, min_seq: int = 0) -> Work[Task]:
         """A task with all its claims and their logs, joined over a majority of its owners.
 
-        What one read showed, no later one lacks, whoever asks. ``min_seq``: the ``seq`` of what was seen before;
-        who knows less is not believed: ``Refused`` as ``unavailable`` when nobody knows as much in time.
-        Of a log of over 10,000 entries, or 1 MiB, the last are read, and ``is_cut`` says so; ``log`` gives all.
+        What one read showed, no later one lacks, by any client. ``min_seq``: the ``seq`` of what was seen before;
+        ``Refused`` as ``unavailable`` when no majority knows as much in time. Of a log of over 10,000 entries, or
+        1 MiB, the last are read, and ``is_cut`` says so; ``log`` gives all.
         """
         found = yield from self._get([id], min_seq)
         if not found:
@@ -89,7 +89,7 @@ class Reading:
                 if len(row.body)]
 
     def _bare(self, ids: Sequence[bytes]) -> Work[list[Task]]:
-        """Tasks without logs; what they wait for and have met is known of these."""
+        """Tasks without logs; which of their dependencies are met is known."""
         return (yield from self._read(m.Get(0, b"".join(ids), is_bare=True))) if ids else []
 
     @verb
@@ -149,7 +149,7 @@ def _mask(states: Sequence[str]) -> int:
 
 
 def _tasks_of(answer: m.Listed) -> tuple[list[Task], list[bytes]]:
-    """The tasks of a page, and which of them a node must say of where they stand."""
+    """The tasks of a page, and the ids of those whose state only a node can tell."""
     found: list[Task] = []
     unsure: list[bytes] = []
     rows = zip(task_ids.split(answer.ids), answer.bodies.unpack(), answer.histories.unpack(), strict=True)
@@ -162,7 +162,7 @@ def _tasks_of(answer: m.Listed) -> tuple[list[Task], list[bytes]]:
 
 
 def task_of(row: m.TaskRow, now_ms: int, aside: Aside = SILENCE) -> Task:
-    """A task as readers see it, of the row that a node gave and what it said besides; else read at ``now_ms``."""
+    """A task as readers see it, from the row and the aside of a node; without an aside, as of ``now_ms``."""
     keys = zip(columns.unpack_u64(row.tokens), columns.unpack_u64(row.seqs), row.entries.unpack(), strict=True)
     entries = [LogEntry(token, seq, data) for token, seq, data in keys]
     return view(TaskId(row.id), row.body.unpack()[0], decode_history(row.history or None), entries, now_ms,

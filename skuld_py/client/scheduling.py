@@ -3,9 +3,9 @@
     client.put_schedule("nightly", "reports", b"all", cron="30 2 * * *", zone="Europe/Berlin")
     client.put_schedule("beat", "health", every_s=10)
 
-The cluster enqueues a task at each tick, one task however many nodes believe they should; no process of the
-caller's has to run. A schedule is a setting, so it is changed as ``pausing`` says. Putting the same one again
-changes nothing, so a program may put its schedules whenever it starts.
+The cluster enqueues a task at each tick, one task, however many nodes enqueue it; no process of the caller's has
+to run. A schedule is a setting, so it is changed as ``pausing`` says. Putting the same one again changes nothing,
+so a program may put its schedules whenever it starts.
 """
 
 from __future__ import annotations

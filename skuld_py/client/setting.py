@@ -4,7 +4,7 @@ A setting is changed in two requests: what a majority of the nodes knows says wh
 then that version is stored by a majority (``model.setting``). Between the two another client may change it too;
 then the later version stands, and of equal ones the same everywhere. Both requests may be repeated.
 
-A setting that already is as it is wanted is stored again with its version. So nothing that rests on it changes;
+A setting that has the wanted value already is stored again under its version. So nothing that rests on it changes;
 nodes that lack it get it, and all that have it confirm it.
 """
 
@@ -29,7 +29,7 @@ class Setting:
         return [*put.message.missing]
 
     def _values(self, kind: str, queue: str = "") -> Work[dict[str, bytes]]:
-        """Those that are set, by name, in the order of names; of one queue or of all."""
+        """The values that are set, by name, in the order of names; of one queue or of all."""
         found: dict[str, bytes] = {}
         after, is_over = b"", False
         while not is_over:

@@ -1,7 +1,7 @@
-"""The holder's clock: steady seconds that nobody sets and that pass while the machine sleeps.
+"""The holder's clock: steady seconds that cannot be set and that pass while the machine sleeps.
 
-``time.monotonic`` stands still on Linux while a laptop or a virtual machine is suspended. A holder counting by
-it would wake up and believe in a lease that ended, for everybody else, long ago.
+``time.monotonic`` stands still on Linux while a laptop or a virtual machine is suspended. A holder counting by it
+would wake up and believe in a lease that ended long ago for all others.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Verbs(Enqueueing, Holding, Concluding, Reading, Waiting, Pausing, Limiting
         self._minter = Minter()
 
     def after_fork(self) -> None:
-        """Ids of its own; and a name, unless one was given."""
+        """Give the child ids of its own; and a name, unless one was given."""
         self._minter = Minter()
         if not self._is_named:
             self.holder = _process_name()

@@ -1,9 +1,9 @@
 """A thread that waits to be woken: for a bounded time, and wherever it is interrupted.
 
 An exception can strike a thread between any two calls: a handled Ctrl-C, a soft time limit, any signal handler
-that raises. So a duty that threads hand to one another here (reading sockets, asking for others) has a holder
-and no count; the holder gives it up by one assignment; and a thread that waits looks again every ``LOOK_S``, woken
-or not. A wake that an exception swallowed costs a moment and hangs no thread.
+that raises. So a duty that threads hand on (reading sockets, asking for others) has one holder and no count; the
+holder gives it up by one assignment; and a thread that waits looks again every ``LOOK_S``, woken or not. A wake
+that an exception swallowed costs a moment and hangs no thread.
 
 Locks are only ever held by ``with``, which no exception tears, over what does not block, and are reentrant: a
 signal handler may use the client whose lock its own thread holds.

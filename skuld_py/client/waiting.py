@@ -1,7 +1,7 @@
-"""The verbs that wait for what is to come: how tasks end, and what their holders note.
+"""The verbs that wait: for the ends of tasks, and for what their holders log.
 
-A wait is one request that a node answers when there is something to say; nobody asks again and again. It lasts
-``SLICE_S`` at most, so that a node which died meanwhile is noticed, and is then taken up by the next request.
+A wait is one request that a node answers when there is something to say; it does not poll. It lasts ``SLICE_S`` at
+most, so that a node which died meanwhile is noticed, and is then taken up by the next request.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ class Waiting:
         """How tasks have ended, in the order asked; waits until all of them have, or ``wait_s`` are over.
 
         A task that is collected, or never was and is too old to come, is refused as ``no_such_task``; one that may
-        be enqueued yet is waited for. What is told of an end is on a majority of the task's owners. A dead task
-        can be retried; the others stay what they are, but that a late completion wins over a cancelling.
+        be enqueued yet is waited for. An end that is told is on a majority of the task's owners. A dead task can
+        be retried; the others stay what they are, but that a late completion wins over a cancelling.
         """
         return (yield from self._ends(ids, wait_s))
 
     @verb
     def results(self, ids: Sequence[bytes | str], *, wait_s: float = 0.0) -> Work[list[bytes | None]]:
-        """What the tasks' completions gave, in the order asked; None where there is none, or not yet. Waits and
-        refuses as ``ends`` does, also for those that are cancelled or die."""
+        """The results of completed tasks, in the order asked; None where there is none, or not yet. Waits and
+        refuses as ``ends`` does; cancelled and dead tasks have none."""
         return [end.result for end in (yield from self._ends(ids, wait_s))]
 
     def _ends(self, ids: Sequence[bytes | str], wait_s: float) -> Work[list[End]]:
@@ -75,11 +75,11 @@ class Waiting:
     @stream
     def log(self, id: bytes | str, *, token: int | None = None, after: LogEntry | None = None,
             follow_s: float = 0.0) -> Flow[LogEntry]:
-        """What the holders of a task noted, claim by claim, each log from its beginning and without a gap; or one
-        claim's. ``after``: only what comes behind this entry. With ``follow_s`` what they note meanwhile as well,
-        for so many seconds (``math.inf``: however long) or until the task has ended.
+        """The log entries of a task's holders, claim by claim, each log from its beginning and without a gap; or
+        one claim's. ``after``: only what comes behind this entry. With ``follow_s``, entries to come as well, for
+        that many seconds (``math.inf``: without end) or until the task has ended.
 
-        Once a later claim has been granted, what an earlier one still adds is shown to those only who ask anew.
+        Once a later claim has been granted, entries that an earlier one still adds are shown only by another call.
         """
         task_id, until = checking.as_id(id), self._clock() + _seconds("follow_s", follow_s)
         first = 0 if token is None else checking.as_token(token)
