@@ -10,10 +10,9 @@ Invariants:
   the lock. A thread that touched a socket leaves nothing to be read on it: its descriptor tells only what is new.
 * An exception may strike between any two calls (``waiter``), and so may a signal's handler that uses the client;
   also within a call of pyzmq, before it sends or receives. A socket over which a message was half sent is left to
-  the thread that may still send the rest; the next thread has another socket to that node. The rest of a message
-  that was half read is dropped by the next thread, and the thread that was interrupted sees that. So nothing else
-  is taken for the rest of either, and a torn message counts as lost on its way. What was read whole stays in the
-  inbox until it has been handed out.
+  the thread that may still send the rest; the next thread has another socket to that node. The rest of a half-read
+  message is dropped by the next thread, and the interrupted one sees that. So nothing else is taken for either
+  rest, and a torn message counts as lost. What was read whole stays in the inbox until it has been handed out.
 * An answer that comes when no call waits for it any more is undone if its question says how (``Ask.undo``): as
   soon as it is read, which the next call does, and asked again until it is answered.
 * In the child of a fork there is another connection: this one belongs to the parent (``forks``).
@@ -399,8 +398,7 @@ class Connection:
         return is_sent
 
     def _instead_of(self, half: zmq.Socket[bytes], wanted: zmq.Socket[bytes]) -> zmq.Socket[bytes]:
-        """Give a node another socket. The thread that was sending over the old one may go on, or never come
-        back."""
+        """Give a node another socket; a thread may still be sending over the old one."""
         node = next((node for node, socket in self._sockets.items() if socket is half), None)
         if node is None:
             return wanted
