@@ -8,8 +8,8 @@ index in ``MESSAGES``, a record an array of its fields (late ones only as far as
 that the size of the input bounds. An envelope is taken whole or not at all. The version is read before
 anything else is expected of the header, so a later protocol may change the rest.
 
-``encode`` is canonical: equal envelopes are equal frames. It keeps the sizes that ``decode`` will insist on
-and trusts the rest to whoever made the messages. What does not fit goes in several envelopes.
+``encode`` is canonical: equal envelopes are equal frames. It checks the sizes that ``decode`` will insist on and
+trusts the maker of the messages for the rest. What does not fit goes in several envelopes.
 
 Rejected: maps with field names, twice the bytes and a choice between duplicates; and a checksum, which
 TCP and CURVE already have.
@@ -50,9 +50,9 @@ def _records(partitions: int) -> tuple[Record, ...]:
 
 
 _PACKERS: list[msgpack.Packer] = []
-"""Packers that nobody uses; to make one takes longer than to pack most messages."""
+"""Packers not in use; to make one takes longer than to pack most messages."""
 PACKER_BYTES_MAX = 1 << 16
-"""What was larger leaves its packer a buffer that is not kept."""
+"""A packer that packed more has a large buffer, and is not kept."""
 _DUMPS = {of: (code, _records(PARTITIONS_MAX)[code].dump) for of, code in _CODES.items()}
 _check_cluster = check_name(Name(is_optional=True))
 _check_sender = check_name(Name(is_optional=True, is_wide=True))
@@ -71,8 +71,8 @@ class Envelope:
 class MalformedRequest(Malformed):
     """A malformed message whose ``request`` number could still be read.
 
-    Whoever sent a question can be told; ``message_type`` says whether it was one. The number in an
-    answer belongs to the receiver and must not be sent back.
+    The sender of a question can be told; ``message_type`` says whether it was one. The number in an answer belongs
+    to the receiver and must not be sent back.
     """
 
     def __init__(self, field: str, problem: str, request: int, message_type: type[Message]) -> None:

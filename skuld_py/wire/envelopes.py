@@ -1,8 +1,8 @@
-"""What goes to one receiver in as few envelopes as it fits into, none larger than a receiver takes.
+"""Messages to one receiver, in as few envelopes as hold them, none larger than a receiver takes.
 
 All messages of a turn travel in one envelope; where they are too much for one, in halves of halves. A message that
-is too large alone never travels. If it is an answer, whoever waits for it is told (``Failed``); a question is lost
-in silence, to be asked again and lost again, so no node may ever make one: what grows is cut into pages.
+is too large alone never travels. If it is an answer, its receiver is told so (``Failed``). A question would be
+lost in silence, asked again and lost again; so no node may ever make one that large: what grows is cut into pages.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def envelopes(sender: str, cluster: str, messages: Sequence[Message], on_too_lar
 
 
 def _in_place_of(message: Message, refusal: Refused) -> Failed | None:
-    """What its receiver is told instead of an answer; None for a question, which nobody waits for there."""
+    """What the receiver is told instead of an answer; None for a question, for which it does not wait."""
     request = getattr(message, "request", None)
     if request is None or not message.is_promise or isinstance(message, Failed):
         return None

@@ -15,7 +15,7 @@ DONTWAIT, SNDMORE = 1, 2
 
 
 def put(socket: Any, frames: Sequence[bytes]) -> None:
-    """Send frames as one message, without waiting; what the first one raises, nothing of it was sent."""
+    """Send frames as one message, without waiting; if the first one raises, nothing was sent."""
     for frame in frames[:-1]:
         socket.send(frame, DONTWAIT | SNDMORE)
     socket.send(frames[-1], DONTWAIT)

@@ -5,8 +5,8 @@ Two sorts: that fields which list the same things have equal counts (declared by
 apart what it is handed without asking again: a header that does not parse, a payload without the options that
 its header says stand before it, or a log number that does not fit its key, must not get that far.
 
-Bounds on sizes that a cluster may lower (a payload's, a batch's) are not here: they hold for what clients
-send, where the node refuses them by name, and not between nodes, where what was stored must still travel.
+Bounds on sizes that a cluster may lower (a payload's, a batch's) are not here: they hold for clients' messages,
+which the node refuses by name, and not between nodes, where what was stored must still travel.
 """
 
 from __future__ import annotations
@@ -84,13 +84,14 @@ def _check_preludes(prelude: int, rests: Column) -> None:
 
 
 def check_claims(batch: ClaimBatch) -> None:
-    """Bodies are such, as far as those who pass them on look at them; proofs of all claims, or of none."""
+    """Bodies that parse as far as nodes that pass them on look at them; proofs of all claims, or of none."""
     _check_proofs(batch.ids, batch.proofs)
     _check_bodies(batch.bodies, ".bodies")
 
 
 def check_listed(page: Listed) -> None:
-    """The same of bodies, and histories parse: a reader takes what does not for damage of its own disk."""
+    """Bodies as in ``check_claims``, and histories that parse: a reader would take others for damage of its own
+    disk."""
     _check_bodies(page.bodies, ".bodies")
     for index, history in enumerate(page.histories.unpack()):
         _check_history(history, f".histories[{index}]")
@@ -107,7 +108,7 @@ def _check_bodies(bodies: Column, path: str) -> None:
 
 
 def _starts(bodies: Sequence[bytes]) -> Iterable[bytes]:
-    """Bodies, or for many with one header what they begin with, found by passes in C."""
+    """The bodies to check: of many with one header, only what they begin with, found by passes in C."""
     if len(bodies) < 2:
         return bodies
     size = 2 + int.from_bytes(bodies[0][:2], "big")
@@ -208,7 +209,7 @@ def check_grant(request: Grant) -> None:
 
 
 def check_candidacy(request: RequestVote | Sync) -> None:
-    """Its epoch lies above that of the document it was read from, and it is for somebody."""
+    """Its epoch lies above that of the document it was read from, and its cohort is not empty."""
     if request.base >= request.epoch:
         raise Fault(f"is not below the epoch {request.epoch}", ".base")
     _check_cohort(request.cohort)

@@ -45,7 +45,7 @@ Write = Callable[[Any, Writer], Any]
 ReadFields = Callable[[Reader, list[Any], int], Any]
 
 LONGEST_NAME = 256
-"""More than any grammar of names allows, so none that is kept is long."""
+"""Longer than any grammar of names allows; so the names whose check is kept are short."""
 NAMES_KEPT = 1_000
 """Names whose check is kept: most messages name one cluster, and a few nodes and queues."""
 _FITS = {grammar: lru_cache(NAMES_KEPT)(grammar.fullmatch) for grammar in (NAME, WIDE_NAME, LIFE)}
@@ -140,7 +140,7 @@ def _check_eras(count_max: int, partitions: int) -> Check:
 
 
 def _shown(value: object) -> str:
-    """What was found; of bytes, which may be a payload, only that they are bytes."""
+    """The value that was found, for an error; of bytes, which may be a payload, only that they are bytes."""
     return "a byte string" if isinstance(value, bytes) else repr(value)[:80]
 
 

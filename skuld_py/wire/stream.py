@@ -1,9 +1,8 @@
 """One envelope's bytes as a stream: values pulled off the header, and raw frames beside it.
 
-A reader asks for the next value in the order of the schema and looks at its first byte before msgpack
-may build it. So nothing is built that nobody expects: no map, no extension, no float, no array inside
-a value; and no more than ``ITEMS_MAX`` list items in all. Memory and depth follow the schema, never
-the input.
+A reader asks for the next value in the order of the schema and looks at its first byte before msgpack may build
+it. So nothing unexpected is built: no map, no extension, no float, no array inside a value; and no more than
+``ITEMS_MAX`` list items in all. Memory and depth follow the schema, never the input.
 
 Columns take frames in the order in which they are met, so equal envelopes are equal frames, and each
 frame is used exactly once. Integers in more bytes than they need are read, but never written.
