@@ -4,8 +4,8 @@ Invariants:
 
 * Room is a count of permits. A request takes all there are, keeps one for each task it is granted, and gives
   the rest back; a task that ends gives its permit back. So claims under way and claims not yet seen count.
-* A request waits at the cluster for at most ``WAIT_S``: it cannot be called off, and what it is granted after
-  the worker has gone would lie under a lease that nobody holds. What comes while closing is given back.
+* A request waits at the cluster for at most ``WAIT_S``: it cannot be called off, and a task granted after the
+  worker has gone would lie until its lease ends. What comes while closing is given back.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Claimer:
         threading.Thread(target=self._serve, name="claimer", daemon=True).start()
 
     def give(self, permits: int) -> None:
-        """There is room for this many more tasks."""
+        """Note room for this many more tasks."""
         with self._changed:
             self._permits += permits
             self._changed.notify()
@@ -90,7 +90,7 @@ class Claimer:
                 self._on_claims(claims)
 
     def _take(self) -> int:
-        """All the permits, once there are some; 0 to end."""
+        """Take all the permits, once there are some; 0 to end."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_closing or (self._permits > 0 and not self._is_paused))
             if self._is_closing:

@@ -34,8 +34,8 @@ class ClaimLost(BaseException):
 
 @attrs.frozen
 class PastClaim:
-    """An earlier claim of the same task: who held it, and what it wrote into its log. Of a task with more than a
-    MiB of log the oldest entries are left out, and where that was so it ``is_cut``."""
+    """An earlier claim of the same task: its holder, and its log. Of a task with more than a MiB of log the oldest
+    entries are left out; a claim that lacks some ``is_cut``."""
 
     token: int
     holder: str
@@ -101,13 +101,13 @@ class TaskContext:
 
     @property
     def attempt(self) -> int:
-        """How often the task was claimed so far, this time included, and claims that reached nobody."""
+        """How often the task was claimed so far, this time included, and with claims that reached no worker."""
         return len(self._earlier()) + 1
 
     def results(self, *, missing_ok: bool = False) -> list[bytes | None]:
-        """What the tasks gave that this one waited for, in the order of their making, as bytes: text in UTF-8,
-        other values in JSON. None of one without a result. Behind a join, what that waited for.
-        Where such a task is not there at all it is ``Refused``; with ``missing_ok`` that is None, too."""
+        """The results of the tasks that this one waited for, in the order of their making, as bytes: text in
+        UTF-8, other values in JSON; None for one without a result. A join stands for the tasks that it waited for.
+        ``Refused`` when such a task does not exist; with ``missing_ok`` it counts as None."""
         return self._results_of(self.id, missing_ok=missing_ok)
 
     def _earlier(self) -> list[ClaimView]:

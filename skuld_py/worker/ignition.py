@@ -2,7 +2,7 @@
 
 Invariants:
 
-* One start at a time. ``is_ready`` is true between a start that succeeded and ``replace``.
+* One start at a time. ``is_ready`` is true from a start that succeeded until ``replace``.
 * A start that fails is tried again a few times, unless trying again cannot help (no Java, a wrong setting).
 """
 

@@ -1,4 +1,4 @@
-"""What a worker writes into a claim's log: the format of its entries, and the buffer they wait in.
+"""What a worker writes into a claim's log: the format of entries, and the buffer in which they wait.
 
 An entry is one JSON object in UTF-8 with ``kind`` and ``at_ms`` (wall clock), so that people and programs can
 read a log without this package:
@@ -118,8 +118,8 @@ class Journal:
         self._spark = counts
 
     def close(self, at_ms: int, reason: str = "") -> None:
-        """Put behind all that is buffered why the claim is given back, if it is. Nothing follows, whatever is
-        still said."""
+        """End the log, behind all that is buffered, with why the claim is given back, if it is. What is said later
+        is dropped."""
         self._collect(at_ms)
         self._is_closed = True
         if self._dropped:
@@ -153,7 +153,7 @@ class Journal:
             self._pending.append(self._said.popleft())
 
     def _collect(self, at_ms: int) -> bool:
-        """Move what was said and then the newest progress to what is pending; whether there was progress."""
+        """Make pending what was said, then the newest progress; whether there was progress."""
         self._drain_said()
         now = (self._progress, self._spark)
         if now == self._written:

@@ -9,8 +9,8 @@ Invariants:
   the requests in between. Nothing is asked for it afterwards.
 * Renewal begins after a third of the lease, so two more tries fit in before the deadline even when each one
   takes its whole time; a failed try is repeated soon, not a third later.
-* Nothing is renewed for a worker that has not been heard of for ``stall_s``: a process that renews on
-  behalf of one that is stuck would keep the task from everybody for ever.
+* Nothing is renewed for a worker that has not been heard of for ``stall_s``: a process that renews on behalf of
+  one that is stuck would keep the task from all others for ever.
 * One request at a time: while one is under way nothing else is due, except the end of a lease.
 """
 
@@ -89,7 +89,7 @@ class LeaseKeeper:
                  now: float) -> tuple[dict[Key, float], tuple[Key, ...]]:
         """The verdict on a request sent at ``sent``: new deadlines, and the claims that are lost.
 
-        Claims of which nobody knows (None) are asked for again soon.
+        Claims with an unknown verdict (None) are asked for again soon.
         """
         self._is_asking = False
         extended: dict[Key, float] = {}
@@ -110,7 +110,7 @@ class LeaseKeeper:
         return extended, tuple(lost)
 
     def unanswered(self, now: float, keys: Iterable[Key]) -> None:
-        """A request failed, or nobody knows what became of it: try again soon."""
+        """A request failed, or its outcome is unknown: try again soon."""
         self._is_asking = False
         for key in keys:
             if key in self._leases:

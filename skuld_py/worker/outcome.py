@@ -4,7 +4,7 @@ A result is bytes as they are, text in UTF-8, and any other plain value as JSON;
 is the exception's name and words, and behind them where it was raised, from the task's function on. Both are
 bounded, so what is too large is found where it is made: a result is refused, an error is cut.
 
-Invariant: nothing here fails on an exception's or a value's account except by ``Refused``.
+Invariant: whatever the exception or the value, nothing here fails but by ``Refused``.
 
 Pickle was rejected: a reader of a result would run the worker's code.
 """
@@ -21,7 +21,7 @@ from skuld_py.errors import Refused
 
 ERROR_CHARS_MAX = 600
 TRACE_CHARS_MAX = 8_000
-"""Of which each is up to four bytes, which is less than an entry may have."""
+"""Each takes up to four bytes: together less than an entry may have."""
 OURS = ("skuld_py.worker.run", "skuld_py.worker.spark_worker", "skuld_py.worker.middleware",
         "skuld_py.testing.running")
 
@@ -48,8 +48,8 @@ def _text_of(value: Any) -> str:
 
 
 def said(error: BaseException) -> str:
-    """Name and words of an error; of many the first and the last, for Spark's end with what its Python raised.
-    Java's are asked of the JVM, which may be gone."""
+    """Name and words of an error; of many words the beginning and the end, for Spark's errors end with what its
+    Python raised. The words of Java's errors come from the JVM, which may be gone."""
     try:
         words = " ".join(str(error).split("\n\tat ")[0].split())
     except Exception as problem:

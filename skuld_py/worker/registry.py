@@ -9,11 +9,10 @@
     client.enqueue("census", census.call(paths, output="/data/census"))   # the same by hand
     census(spark, context, paths, output="/tmp")                          # call it here and now
 
-A task function is registered under ``MODULE:FUNCTION`` (``acme.jobs:census``) or the name it is given. It
-receives the claim's SparkSession, its ``TaskContext``, and the arguments of the call. What it returns becomes
-the task's result, so it must be plain as well, and small: say where the data is, not the data. What it raises
-becomes the error of a failed attempt; see ``outcome``.
-Who enqueues for it is ``sending``'s business.
+A task function is registered under ``MODULE:FUNCTION`` (``acme.jobs:census``) or the name it is given. It receives
+the claim's SparkSession, its ``TaskContext``, and the arguments of the call. What it returns becomes the task's
+result, so it must be plain as well, and small: say where the data is, not the data. What it raises becomes the
+error of a failed attempt; see ``outcome``. Which client enqueues, ``sending`` says.
 
 Invariants:
 
@@ -277,4 +276,4 @@ def _no_call(problem: str) -> Refused:
 
 @task(name="skuld:join")
 def join(spark: Any, context: TaskContext) -> None:
-    """What tasks between the parts of a large group call (``client.groups``): waiting was all they were for."""
+    """Do nothing: the function of joins, the tasks between the parts of a large group (``client.groups``)."""

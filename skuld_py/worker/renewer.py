@@ -122,7 +122,7 @@ class Renewer:
             self._say({"hold": _named(key), "deadline": deadline})
 
     def _say(self, words: dict[str, Any]) -> None:
-        """One line, whole or not at all (it fits into PIPE_BUF); a child that does not read is ended."""
+        """Write one line, whole or not at all (it fits into PIPE_BUF); a child that does not read is ended."""
         assert self._child is not None and self._child.stdin is not None
         try:
             os.write(self._child.stdin.fileno(), json.dumps(words).encode() + b"\n")
@@ -242,7 +242,7 @@ class _Process:
 
 
 def _tell(**words: Any) -> None:
-    """One line to the worker; without a worker there is nobody to renew for."""
+    """Write one line to the worker; without a worker the renewer ends."""
     try:
         sys.stdout.buffer.write(json.dumps(words).encode() + b"\n")
         sys.stdout.buffer.flush()

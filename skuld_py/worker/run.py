@@ -7,7 +7,7 @@ Invariants:
 
 * A run ends once, with one outcome, whatever the function raises.
 * The order to stop is given at most once. It can arrive anywhere in the thread, also after the function has
-  returned, so all that follows the function expects it, and nothing that matters to others happens there.
+  returned, so all code behind the function expects it, and does nothing that matters to others.
 """
 
 from __future__ import annotations

@@ -2,14 +2,15 @@
 
 Invariants:
 
-* A claim is concluded only after its whole log is acknowledged: whoever sees the end sees what was said before
-  it. The result travels in the completion and the error in the failure, so neither is there without the other.
+* A claim is concluded only after its whole log is acknowledged: a reader that sees the end sees what was said
+  before it. The result travels in the completion and the error in the failure, so neither is there without the
+  other.
 * A claim that is lost is never completed. When its completion had been sent and no answer came, the cluster
   is asked what became of it before the claim is called lost.
 * What may be retried is retried until the claim is lost. A log that is refused for good makes the run a failure.
 * Runs that end together are concluded in one request of each kind.
-* When a failed task is tried again is its retry policy's business, and the leader's: nothing pauses here, and no
-  lease is kept for it.
+* The retry policy and the leader say when a failed task is tried again: nothing pauses here, and no lease is kept
+  for it.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ class Scribe:
         self._is_closing = True
 
     def _write_endings(self, now: float) -> None:
-        """Logs of all first; then the ends, each kind in one request."""
+        """Write the logs of all first; then the ends, each kind in one request."""
         for ending in list(self._endings.values()):
             if now >= ending.run.context.deadline:
                 self._forget(ending.run)
@@ -167,7 +168,7 @@ class Scribe:
     def _close_log(self, ending: _Ending) -> bool:
         """Write the rest of a log; False when the cluster cannot take it now.
 
-        A log that cannot be written (somebody else wrote into it, or it is full) makes a completion a failure.
+        A log that cannot be written (another process wrote into it, or it is full) makes a completion a failure.
         """
         if not ending.is_closed:
             ending.is_closed = True
@@ -215,7 +216,7 @@ class Scribe:
             self._on_done(ending.run, way.value if is_held else "lost")
 
     def _conclude(self, way: Way, claims: list[ClaimName], entries: list[bytes]) -> Sequence[bool | None]:
-        """Whether each claim could be concluded; None: nobody knows, ask again."""
+        """Whether each claim could be concluded; None: unknown, ask again."""
         if way is Way.FAILED:
             return self._client.fail_many(claims, entries)
         if way is Way.COMPLETED:

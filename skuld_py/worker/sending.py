@@ -92,8 +92,8 @@ def sender(name: str, call: Callable[..., bytes], client: Blocking | Awaiting | 
 
 
 def _client() -> Blocking:
-    """The one in use, or the process's own, the first that a thread made: one that is not called opens nothing. In
-    the child of a fork either is another one by itself."""
+    """The client in use, or the process's own. Threads may each make one: the first stays, for a client that is
+    not called opens nothing. In the child of a fork either begins anew by itself."""
     if used := _used[-1:]:
         return used[0]
     if not _own:

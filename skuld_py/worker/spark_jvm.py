@@ -102,7 +102,7 @@ class SparkJvm:
 
 
 def default_conf(files: Files, slots: int) -> dict[str, str]:
-    """What every runtime sets; the user's settings come on top."""
+    """The settings of every runtime; the user's come on top."""
     sockets = files.scratch if len(str(files.scratch)) <= _LONGEST_SOCKET_DIRECTORY else tempfile.gettempdir()
     return {
         "spark.app.name": "skuld",

@@ -6,7 +6,7 @@ Invariants:
   DataFrames, broadcasts and functions registered with the old JVM (a module-level ``udf`` that was already
   used, too) are dead with it, and so is the text of exceptions that came from it: read it before.
 * Nothing here waits for a JVM that does not answer. Calls that supervise Spark (``is_alive``, ``cancel``) go
-  through one thread of their own and give up after a time; a frozen JVM blocks that thread and nobody else.
+  through one thread of their own and give up after a time; a frozen JVM blocks that thread and no other.
 * A cancelled job group stays cancelled: Spark refuses its later jobs too. Cancelling only what runs at that
   instant (PySpark's ``cancelJobGroup``) misses a query that is still being planned. The price is that a
   group's name must never be used again, so name it by task and fencing token.
@@ -55,7 +55,7 @@ _open_gateway: Callable[[], Any] = launch_gateway
 
 
 class _Supervisor:
-    """One thread that makes calls into the JVM for callers who must not wait for ever."""
+    """One thread that makes calls into the JVM for callers that must not wait for ever."""
 
     def __init__(self) -> None:
         self._calls: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
@@ -298,7 +298,7 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _interrupt_handler_kept() -> Iterator[None]:
-    """SparkContext puts its own handler for Ctrl-C in place; how a worker stops is the worker's business."""
+    """SparkContext sets its own handler for Ctrl-C; put the old one back, for the worker decides how it stops."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -6,7 +6,7 @@ Invariants:
   queue. Its views, settings and streaming queries live in a session of its own.
 * Numbers of finished stages are remembered per task, because Spark forgets them: what is shown never falls.
 
-``counts`` waits for Spark without a limit; it is called where only the beats to the renewer wait with it.
+``counts`` waits for Spark without a limit; it is called where only the beats to the renewer would wait, too.
 """
 
 from __future__ import annotations

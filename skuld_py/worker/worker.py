@@ -1,7 +1,7 @@
 """A worker: claims tasks, runs each in a thread against one engine, and reports back.
 
-One thread, the one that calls ``run``, owns the state; all others post calls to it. Claiming, renewing,
-writing and watching the engine each have a thread, because each may have to wait for somebody else.
+One thread, the one that calls ``run``, owns the state; all others post calls to it. Claiming, renewing, writing
+and watching the engine each have a thread, because each may have to wait for another process.
 
 Invariants:
 
@@ -10,7 +10,7 @@ Invariants:
 * A cancellation that the engine does not confirm is made sure of by replacing the engine.
 * When the engine dies, the tasks in it are given back at once: it was not their fault. A task that fails by
   itself is failed with its error: its retry policy says whether and when it is tried again, not the worker.
-* The first SIGTERM or SIGINT stops claiming; running tasks may end within the grace, what does not is
+* The first SIGTERM or SIGINT stops claiming; running tasks may end within the grace; those that do not are
   cancelled and released. The second one stops at once.
 """
 
@@ -221,7 +221,7 @@ class Worker:
                 run.context.extend(deadline)
 
     def _on_cancelled(self, key: Key) -> None:
-        """Nobody wants the task done any more. What is over already is written as it ended."""
+        """The task was cancelled: stop it. A run that is over already is written as it ended."""
         if key in self._running:
             self._give_up(self._running[key], "the task was cancelled")
 
