@@ -9,8 +9,8 @@ hashes are compared, each in constant time, so that the time of an answer says n
     sha256 = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
     scopes = ["enqueue", "read"]
 
-Unknown keys are errors: a misspelt scope must not become a token that may do nothing, or everything. Others on the
-machine must not be able to read the file, nor to change it. Rejected: basic authentication and cookies, which a
+Unknown keys are errors: a misspelt scope must not become a token that may do nothing, or everything. Other users
+of the machine must not be able to read or to change the file. Rejected: basic authentication and cookies, which a
 browser sends by itself to wherever a hostile page points it.
 """
 
@@ -42,18 +42,18 @@ ADDRESSES_MAX = 4_096
 
 @attrs.frozen
 class Bearer:
-    """Whoever sent a request: the name of the token, and what it may do."""
+    """The sender of a request: the name of its token, and what it may do."""
 
     name: str
     scopes: frozenset[Scope]
 
 
 ANYBODY = Bearer("anybody", frozenset(Scope))
-"""Everybody, where there are no tokens: a gateway on loopback."""
+"""Any sender, where there are no tokens: a gateway on loopback."""
 
 
 def new_token() -> str:
-    """A token nobody can guess."""
+    """A token that cannot be guessed."""
     return PREFIX + secrets.token_urlsafe(32)
 
 
@@ -69,7 +69,7 @@ class Tokens:
         self._bearers = [(bytes.fromhex(digest), bearer) for digest, bearer in bearers.items()]
 
     def find(self, authorization: str | None) -> Bearer | None:
-        """Who sends this ``Authorization`` header; None when nobody that is known does."""
+        """The sender of this ``Authorization`` header; None when it is unknown."""
         kind, _, token = (authorization or "").partition(" ")
         if kind.lower() != "bearer" or not _TOKEN.fullmatch(token):
             return None

@@ -2,7 +2,7 @@
 
  1. room: one request too many is told when to come again (503);
  2. one length: a body measured in two ways is one request to us and another one to a proxy on the way (400);
-    and the host, where anybody is let in: a page of a browser must not reach a gateway on loopback by a name of
+    and, without tokens, the host: a page of a browser must not reach a gateway on loopback by a name of
     its own making (DNS rebinding);
  3. the path (404), then the method (405): no verb runs to find out that it was not meant;
  4. the token (401, 429) and its scope (403), before a byte of the body is read;
@@ -10,13 +10,13 @@
  6. JSON (400), and what it says (422): all of it, field by field;
  7. the verb.
 
-Streams are lines of JSON, one document each (NDJSON), a page in memory at a time; a reader who is slow slows
-the reading down. Their first page is read before the status is sent, so that most failures have one. A failure
-later on is the last line: ``{"error": ...}``, in the shape of all failures.
+Streams are lines of JSON, one document each (NDJSON), a page in memory at a time; a slow reader slows the reading
+down. Their first page is read before the status is sent, so that most failures have one. A failure later on is the
+last line: ``{"error": ...}``, in the shape of all failures.
 
 There is no CORS, and bodies must say they are JSON, so a page in a browser cannot send one unasked.
 
-FastAPI was rejected: it reads and parses a body before it asks who sent it, and every answer of its own has
+FastAPI was rejected: it reads and parses a body before it checks the token, and every answer of its own has
 another shape than ours. Starlette, which it stands on, does the routing and the streaming.
 """
 
@@ -85,7 +85,7 @@ class Gateway:
     # -- the gates -----------------------------------------------------------------------------
 
     def admit(self) -> None:
-        """Let one more in, or refuse."""
+        """Let one more request in, or refuse."""
         if self.stopping.is_set():
             raise refusal("stopping", "this gateway is stopping; ask another one")
         if self._open >= self.limits.requests:
@@ -93,7 +93,7 @@ class Gateway:
         self._open += 1
 
     def leave(self) -> None:
-        """One that was admitted has ended."""
+        """A request that was admitted has ended."""
         self._open -= 1
 
     def check_head(self, request: Request) -> None:
@@ -259,7 +259,7 @@ class _Document(_Endpoint):
 
 
 class _Patient:
-    """Sends, but not to a reader who takes nothing."""
+    """Sends, but not to a reader that takes nothing."""
 
     def __init__(self, send: Send, send_s: float) -> None:
         self._send = send
@@ -355,7 +355,7 @@ def _check_accept(request: Request, ours: str) -> None:
 
 
 def _checked(check: Callable[[], Asked]) -> Asked:
-    """What a model makes of it; the first complaint becomes the answer."""
+    """The request as a model checks it; the first complaint becomes the answer."""
     try:
         return check()
     except ValidationError as errors:

@@ -1,4 +1,4 @@
-"""One request on its way to the cluster: who sends it and what it may use. What the verbs have in common."""
+"""One request on its way to the cluster, as verbs are given it: its sender and what it may use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Call:
     arrived: float
     id: TaskId | None
     gone: Callable[[], Awaitable[None]]
-    """Returns once nobody is there any more to take the answer, or the gateway stops."""
+    """Returns once the caller has hung up, or the gateway stops."""
     stopping: Callable[[], Awaitable[object]]
     """Returns once the gateway stops."""
 
@@ -38,7 +38,7 @@ class Call:
 
 @contextmanager
 def naming(ids: list[TaskId], *, is_repeatable: bool) -> Iterator[None]:
-    """When it is in doubt the answer has the ids, to do it again with."""
+    """Let an error in doubt have the ids, so that the caller can ask again with them."""
     try:
         yield
     except Uncertain as doubt:

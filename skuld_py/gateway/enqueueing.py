@@ -1,7 +1,7 @@
 """The verbs that make tasks.
 
-Ids are given before anything is stored, so that an answer in doubt has them: with them it can be done again. What
-has a unique name may be sent again as it is.
+Ids are made before anything is stored, so that an answer in doubt has them and the request can be repeated with
+them. A task with a unique name may be sent again as it is.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ async def enqueue_many(call: Call, tasks: Sequence[Given], **shared: object) -> 
 
 
 async def _store(call: Call, shared: Given, tasks: Sequence[Given]) -> list[TaskId]:
-    """One task as such, so that it may travel with those of other requests."""
+    """Store one task by a single call, so that it may travel with those of other requests."""
     queue: str = shared["queue"]
     ids = await _ids_of(call, queue, tasks)
     options = {name: shared[name] for name in _SHARED} | {"retry": retry_of(shared["retry"])}
@@ -49,7 +49,7 @@ async def _store(call: Call, shared: Given, tasks: Sequence[Given]) -> list[Task
 
 
 async def _ids_of(call: Call, queue: str, tasks: Sequence[Given]) -> list[TaskId] | None:
-    """Those given, or fresh ones; None where unique names give them."""
+    """The given ids, or fresh ones; None where unique names give them."""
     given: list[TaskId] = [task["id"] for task in tasks if task["id"] is not None]
     if given or tasks[0]["unique"] is not None:
         return given or None

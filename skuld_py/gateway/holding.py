@@ -1,7 +1,7 @@
 """How a claim waits over HTTP.
 
-A caller may go while its claim waits. That is noticed, the claim is cancelled, and what comes for it all the same
-is given back at once instead of lying idle until its lease ends.
+A caller may hang up while its claim waits. Then the claim is cancelled, and tasks that come for it all the same
+are given back at once instead of lying idle until their leases end.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The OpenAPI document, made from the table of verbs and the models that check requests: it cannot drift.
 
-It is made once, at the start, and open to everybody: it says nothing that the source does not.
+It is made once, at the start, and open to all: it says nothing that the source does not.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ REFUSED_STATUS = 422
 """Whatever else the client or a node refuses: the JSON was good, what it says was not."""
 UNCERTAIN_STATUS = 504
 PASSING = frozenset({429, 503})
-"""These pass by themselves: the answer says when to come again."""
+"""Statuses of what passes by itself: the answer says when to come again."""
 RETRY_AFTER_S = 1
 _FIELD = re.compile(r"(?:[A-Z]\w{0,63}\.)?([a-z][a-z0-9_.]{0,63}): ")
 """What a message is about; of a field of the wire's own messages, its name."""

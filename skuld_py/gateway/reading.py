@@ -1,6 +1,6 @@
-"""The verbs that change nothing, and are more than a call of the client's.
+"""The reading verbs that are more than one call of the client.
 
-What may be long comes as a stream, a page at a time: neither the gateway nor the cluster holds more of it.
+Long answers are streams, a page at a time: neither the gateway nor the cluster holds more than a page.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ async def list_tasks(call: Call, queue: str | None, limit: int | None, states: S
 
 async def log(call: Call, token: int | None, follow: bool,
               wait_s: float) -> AsyncIterator[list[documents.LogLine]]:
-    """What claims have noted; then what they note."""
+    """The log entries of claims; then those to come."""
     until, last = steady_s() + min(wait_s, call.limits.wait_s), None
     async for entries in _noted(call, token, None, 0):
         yield [documents.log_line(entry) for entry in entries]
@@ -81,7 +81,7 @@ async def log(call: Call, token: int | None, follow: bool,
 
 async def _noted(call: Call, token: int | None, after: LogEntry | None,
                  follow_s: float) -> AsyncIterator[list[LogEntry]]:
-    """What claims have noted, a page at a time; or, one by one, what they note."""
+    """Log entries that are there, a page at a time; or entries to come, one by one."""
     page: list[LogEntry] = []
     async for entry in call.client.log(call.task_id, token=token, after=after, follow_s=follow_s):
         page.append(entry)

@@ -2,7 +2,7 @@
 ones.
 
 A request is checked whole before anything is asked of the cluster, so what is refused for its form has done
-nothing. What only the cluster can know (whether an id exists, how many copies there are) it refuses itself.
+nothing. The cluster refuses what only it can know: whether an id exists, how many copies there are.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FORMS: dict[Kind, Any] = {
 
 @cache
 def model_of(request: Request) -> type[Asked]:
-    """What checks a request, and is published."""
+    """The model that checks a request, and whose schema is published."""
     fields: dict[str, Any] = {}
     for option in request.options:
         fields |= _fields_of(option)
@@ -57,7 +57,7 @@ def model_of(request: Request) -> type[Asked]:
 
 
 def given(request: Request, asked: Any) -> dict[str, Any]:
-    """What was asked, by the names of options, as functions of verbs take it."""
+    """What was asked, by the names of options, as the functions of verbs take it."""
     return _reader_of(request)(asked)
 
 
@@ -144,7 +144,7 @@ def _check_bytes(option: Option, asked: Any) -> None:
 
 
 def _reader(option: Option) -> Callable[[Any], Any]:
-    """What makes of a request the value of an option."""
+    """A function that gives the value of an option from a request."""
     read: Callable[[Any], Any] = attrgetter(option.field or option.name)
     match option.kind:
         case Plain.CLAIM:

@@ -1,7 +1,7 @@
-"""The verbs of the table as routes: which paths there are, and what does what is asked there.
+"""The verbs of the table as routes: which paths there are, and which function serves each.
 
-Most verbs are a function of the client, and done as the table says. By hand are streams and waits, which end when
-the caller has gone, and verbs that make tasks, whose ids an answer in doubt must have.
+Most verbs are a function of the client, and done as the table says. Done by hand are streams and waits, which end
+when the caller has gone, and verbs that make tasks, since an answer in doubt must have the ids.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def do(verb: Verb, call: Call, given: Given) -> Any:
 
 
 def _untold(_: int) -> None:
-    """How far a verb is: one answer says it, in the end."""
+    """Ignore how far a verb is: it has one answer, at the end."""
 
 
 def problem_for(error: SkuldError, verb: Verb) -> Problem:

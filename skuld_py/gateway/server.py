@@ -1,8 +1,8 @@
-"""The gateway as a process: where it listens, whom it may listen to, and how it ends.
+"""The gateway as a process: where it listens, what it may bind, and how it ends.
 
-Without tokens only loopback may be bound: whoever reaches the port can do everything. With them any address may
-be, but a token sent over a network without TLS is everybody's: give a certificate, or put a proxy in front that
-has one.
+Without tokens only loopback may be bound: all that reach the port can do everything. With tokens any address may
+be, but a token sent over a network without TLS can be read on the way: give a certificate, or put a proxy in front
+that has one.
 
 Uvicorn waits for a request's head as long as it is drip-fed; ``_Protocol`` gives it a deadline. Its parser, h11,
 refuses most of what could be read in two ways (two lengths, a space before a colon); the answer is made here, in
@@ -151,9 +151,9 @@ class _Server(uvicorn.Server):
 
 
 class _Protocol(H11Protocol):
-    """A connection that must come to a request: whoever keeps one open without is cut off.
+    """A connection that must come to a request: one that is kept open without is cut off.
 
-    Also whoever goes on sending a body that was refused.
+    So is one over which a refused body is still being sent.
     """
 
     _deadline: asyncio.TimerHandle | None = None
@@ -191,7 +191,7 @@ class _Protocol(H11Protocol):
         return cycle is not None and not cycle.response_complete
 
     def send_400_response(self, msg: str) -> None:
-        """Called where h11 has refused what came."""
+        """Answer for h11, which has refused what came."""
         error = sys.exc_info()[1]
         is_large = isinstance(error, h11.RemoteProtocolError) and error.error_status_hint == 431
         code, field, words = (("header_too_large", "header", "the request's head is too large") if is_large else

@@ -3,9 +3,9 @@
 Ids are text of 32 characters, as the command line prints them.
 
 Tokens are decimal text. They have 63 bits, of which JavaScript and many other readers of JSON keep 53; a token
-that changed on the way would be another claim. A request may give a number instead, up to 2^53 - 1.
-Larger is newer, for storages that compare them. The proof that a claim was granted is beside its token, in 16 hex
-digits: only the holder is told, and it is to come with whatever is asked for the claim.
+that changed on the way would be another claim. A request may give a number instead, up to 2^53 - 1. Larger is
+newer, for storages that compare them. The proof that a claim was granted is beside its token, in 16 hex digits:
+only the holder is told, and every request for the claim must have it.
 
 Bytes are given as UTF-8 text under a name (``payload``, ``data``) or as base64 under ``NAME_base64``: one of the
 two in a request. An answer always has the base64, and the text beside it when the bytes are text: the same
