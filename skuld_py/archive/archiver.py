@@ -39,7 +39,7 @@ PAUSE_S = 0.5
 REFUSALS_MAX = 16
 """Refusals in a row, beyond those on the way from a batch to one task, after which the place is at fault."""
 PASSING = ("no_leader", "not_leader", "unavailable")
-"""Refusals that say nothing but that a partition has no leader now."""
+"""Refusals that say only that a partition has no leader now."""
 
 
 class Source(Protocol):
@@ -49,14 +49,14 @@ class Source(Protocol):
         """The page on offer."""
 
     def archived(self, page: Page) -> int:
-        """Have a page deleted; how many tasks were."""
+        """Have a page deleted; how many tasks were deleted."""
 
 
 class Sink(Protocol):
     """Where rows go."""
 
     def write(self, batch: str, tasks: Sequence[Task]) -> None:
-        """Returns when they are there to stay."""
+        """Write rows; returns when they are durable."""
 
 
 @attrs.define

@@ -1,5 +1,5 @@
-"""Which tasks of an archive are asked for, as conditions on columns: what the names of directories can tell is
-asked of them, so that other directories are not read.
+"""Which tasks of an archive are wanted, as conditions on columns; as far as the names of directories can tell, by
+conditions on these, so that other directories are not read.
 
 An id carries its time, so asking for an id is asking for one day, and asking for times is asking for their days.
 The id of a unique name is as old as its window, so the days of the longest window before are looked at, too.
@@ -23,7 +23,7 @@ Condition = tuple[str, str, Value]
 
 @attrs.frozen
 class Filters:
-    """None, or nothing, is any. ``since`` and ``until`` bound when a task was enqueued."""
+    """None, or empty, is any. ``since`` and ``until`` bound when a task was enqueued."""
 
     id: TaskId | None = None
     queue: str | None = None
@@ -49,5 +49,5 @@ class Filters:
 
 
 def _ms(moment: datetime) -> int:
-    """Clipped to what a day can be told of."""
+    """Milliseconds, clipped to times that have a day."""
     return max(0, round(moment.astimezone(UTC).timestamp() * 1000))

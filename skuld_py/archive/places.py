@@ -5,9 +5,9 @@ directory of it is synced, and it is renamed into place, and that is synced. So 
 whole, or not at all; and what was confirmed to the cluster is there. One archiver writes at a time: a second is
 refused, and what an earlier one left unfinished is wiped.
 
-Elsewhere (``s3a://``, ``hdfs://``) it is Spark's own commit that makes a batch visible, and the store's affair
-that it stays. A batch has a directory of its own, so several archivers do not disturb each other: in one common
-directory the first commit would wipe what the others have under way.
+Elsewhere (``s3a://``, ``hdfs://``) Spark's own commit makes a batch visible, and the store keeps it. A batch has a
+directory of its own, so several archivers do not disturb each other: in one common directory the first commit
+would wipe what the others have under way.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def check_archive(root: str) -> str:
 
 
 def sync_tree(top: Path) -> None:
-    """Every file below, and every directory, itself included."""
+    """Sync every file below a directory, and every directory, itself included."""
     for directory, _, names in os.walk(top, topdown=False):
         for name in names:
             sync(Path(directory, name))
@@ -133,7 +133,7 @@ def sync_tree(top: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """What a file holds, or which names a directory has."""
+    """Sync what a file holds, or which names a directory has."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

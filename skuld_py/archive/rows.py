@@ -1,14 +1,14 @@
 """Tasks as rows of the archive, and back.
 
 Invariant: nothing that a client sees of a task is lost: ``task_of`` gives the task that ``row_of`` took. Times are
-milliseconds since 1970, as everywhere; ``day`` is that of the id, in UTC. So it follows from the id alone, and who
-looks for an id looks into one day.
+milliseconds since 1970, as everywhere; ``day`` is that of the id, in UTC. So it follows from the id alone, and a
+search for an id looks into one day.
 
 ``queue`` and ``day`` are names of directories. A queue's name fits one as it stands (``model.names``), and no name
 is one that Spark takes for something else, above all for null; so a name that does not fit is refused here.
 
-Rejected: times as timestamps, which Spark reads in the session's time zone; each claim a row of its own, which
-makes of one atomic row many.
+Rejected: times as timestamps, which Spark reads in the session's time zone; a row for each claim, which makes many
+rows of an atomic one.
 """
 
 from __future__ import annotations
@@ -110,7 +110,8 @@ def size_of(task: Task) -> int:
 
 
 def batch_name(now_ms: int, nonce: int) -> str:
-    """A name for what is written together; names sort by time. ``nonce`` tells apart those who write at once."""
+    """A name for what is written together; names sort by time. ``nonce`` tells apart batches that are written at
+    once."""
     moment = datetime.fromtimestamp(now_ms // 1000, UTC).strftime("%Y%m%dT%H%M%S")
     return f"{moment}.{now_ms % 1000:03d}Z-{nonce:08x}"
 

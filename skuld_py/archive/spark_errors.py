@@ -1,7 +1,7 @@
 """What Spark says when it fails, in one line.
 
 An error of Java arrives as a page of stack traces, whose first line names nothing but a method of the gateway; the
-innermost cause is what somebody can act on.
+innermost cause is what a reader can act on.
 """
 
 from __future__ import annotations

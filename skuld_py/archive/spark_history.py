@@ -1,7 +1,7 @@
 """The archive as a table of Spark SQL: ``tasks``, one row for each task, of the newest batch that has it.
 
-The window that takes the newest row is partitioned by queue and day as well as by id. That does not change what
-it takes, since a task has one queue and one day; so Spark may apply what is asked of them before it, and reads
+The window that takes the newest row is partitioned by queue and day as well as by id. That changes no result,
+since a task has one queue and one day; but Spark may then apply conditions on them before the window, and reads
 only the directories concerned. The schema is given and not found out: no footers are read for it, and a queue
 called 007 keeps its zeros.
 """
@@ -51,7 +51,7 @@ class History:
             raise _refusal("not_read", "root", error) from None
 
     def rows(self, limit: int | None = None, columns: Sequence[str] = ()) -> Iterator[Mapping[str, Any]]:
-        """In the order of their ids, which is that of their making; a part in memory at a time."""
+        """The rows in the order of their ids, which is that of their making; a part in memory at a time."""
         frame = self.frame.select(*columns) if columns else self.frame
         for row in _each(frame.orderBy("id"), limit):
             yield dict(zip(frame.columns, row, strict=True))

@@ -69,7 +69,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 
 def _probe(origin: str, executable: Path) -> Java | str:
-    """Ask a candidate who it is; a string says why it is no use."""
+    """Ask a candidate for its version; a string says why it is no use."""
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
         answer = subprocess.run(

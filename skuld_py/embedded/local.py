@@ -8,9 +8,9 @@ Invariants:
 * A node keeps its address and its data from one start to the next, also over two lives of this object on one
   directory: to the cluster it is the same node.
 
-The processes are started by the command line that people use, so what runs here is what runs anywhere. This
-room knows no client; a caller that waits for leaders passes ``what_is_missing``, which is given the nodes'
-addresses and says what is still missing, nothing when all is well.
+The processes are started by the command line that people use, so what runs here is what runs anywhere. This room
+knows no client; a caller that waits for leaders passes ``what_is_missing``, which is given the nodes' addresses
+and says what is missing, or an empty text.
 """
 
 from __future__ import annotations
@@ -255,7 +255,7 @@ class LocalCluster:
             kept.write_text(json.dumps([int(self.zookeeper_hosts.rpartition(":")[2]), *chosen]))
 
     def _hold(self, ports: Sequence[int]) -> None:
-        """Those that were chosen before; whoever listens at one is named by the process that wants it."""
+        """Hold the ports that were chosen before; if one is taken, the process that wants it says so."""
         for port in ports:
             with contextlib.suppress(OSError):
                 held_port(self, HOST, port)
@@ -299,8 +299,8 @@ class LocalCluster:
 
 
 def _untold(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without defaults for typed commands: here the arguments say all, and what is printed is
-    read. A wrong clock is no option, and stays."""
+    """The environment without defaults for typed commands: here the arguments say all, and a program reads the
+    output. A wrong clock is no option, and stays."""
     kept = {name: value for name, value in environment.items()
             if not name.startswith("SKULD_") or name.startswith("SKULD_WRONG_TIME")}
     return {**kept, "SKULD_CONFIG": os.devnull}
@@ -314,7 +314,7 @@ def _says_ready(node: _Node) -> bool:
 
 
 def _stop_all(processes: Sequence[subprocess.Popen[bytes]], grace_s: float) -> None:
-    """All at once, then one after the other, so that the grace is spent once."""
+    """Ask all to end at once, then wait for one after the other, so that the grace is spent once."""
     deadline = time.monotonic() + grace_s
     for running in processes:
         if grace_s > 0 and running.poll() is None:

@@ -2,8 +2,8 @@
 
 A port that is only looked up is lost now and then: the system gives it to any outgoing connection that is made
 before the process listens, which takes seconds, and again whenever the process is down. Here a socket stays bound
-to it, with ``SO_REUSEADDR`` and without listening. Linux gives such a port to nobody who asks for any port, and
-lets a listener that sets the option too, as ZeroMQ and Java do, bind it beside.
+to it, with ``SO_REUSEADDR`` and without listening. Linux does not give such a port to sockets that ask for any
+port, and lets a listener that sets the option too, as ZeroMQ and Java do, bind it beside.
 
 Rejected: choosing anew when a node finds its port taken. A node that was down must come back at its address.
 """
@@ -15,7 +15,7 @@ import weakref
 
 
 def held_port(owner: object, host: str, port: int = 0) -> int:
-    """``port``, or for 0 a free one, held until ``owner`` is collected; OSError when somebody listens there."""
+    """``port``, or for 0 a free one, held until ``owner`` is collected; OSError when a process listens there."""
     hold = socket.socket()
     try:
         hold.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

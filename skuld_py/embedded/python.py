@@ -1,7 +1,7 @@
 """Child processes that run this Python and find this package, wherever it was started from.
 
-A checkout that was never installed is importable only because of the directory somebody happened to stand in.
-A child that is started elsewhere, or by Spark, would not find the package; so its place goes into PYTHONPATH.
+A checkout that was never installed is importable only from the directory in which the parent was started. A child
+that is started elsewhere, or by Spark, would not find the package; so its place goes into PYTHONPATH.
 """
 
 from __future__ import annotations

@@ -219,7 +219,7 @@ class ZooKeeperServer:
 
 
 def _usable_port(owner: object, host: str, port: int) -> int:
-    """``port`` itself when nobody listens there, a free one for 0; held for the owner."""
+    """``port`` itself when it is free, any free one for 0; held for the owner."""
     try:
         return held_port(owner, host, port)
     except OSError as error:
