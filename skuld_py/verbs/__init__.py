@@ -1,5 +1,4 @@
-"""What a client can do, told once for the two doors that offer it to others, HTTP (``gateway``) and the command
-line (``cli``).
+"""The table of verbs: what a client can do, said once for HTTP (``gateway``) and the command line (``cli``).
 
 ``options`` are what verbs take, ``enqueueing``, ``holding``, ``tasks`` and ``queues`` the verbs by what they are
 about, ``table`` all of them, and ``documents`` the JSON that both doors answer. Clients keep methods of their own,

@@ -1,7 +1,6 @@
-"""What makes tasks. Of what a task is enqueued with, each of many may have some for itself; the rest is one for
-all.
+"""The verbs that make tasks. Each task of many may have some options of its own; the others are one for all.
 
-How an enqueue is answered that is in doubt, and how lines become tasks, each door does by hand.
+What is done by hand at each door: the answer to an enqueue in doubt, and how lines become tasks.
 """
 
 from __future__ import annotations

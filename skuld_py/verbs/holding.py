@@ -1,7 +1,7 @@
-"""What the holder does with a claim: renew it, add to its log, end it.
+"""The verbs of a holder: renew a claim, add to its log, end it.
 
 A claim is named by the task's id and the token with its proof, as ``claim`` gave them, so any process that was
-told them can act for the holder. All of it may be repeated safely, but for the claim itself.
+told them can act for the holder. All of these may be repeated safely; ``claim`` itself may not.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def valid_s(lease_s: float) -> float:
 
 
 def floor_ms(seconds: float) -> float:
-    """Whole milliseconds, none that are not there."""
+    """Seconds, rounded down to whole milliseconds; 0 at least."""
     return max(0.0, math.floor(seconds * 1000) / 1000)
 
 

@@ -1,10 +1,10 @@
-"""Every argument and option of a verb, once: what it is called, of what kind it is, what holds where it is left
-out, and what is said of it on the command line (``help``) and over HTTP (``told``).
+"""Every argument and option of a verb, once: its name, its kind, its default, and its words on the command line
+(``help``) and over HTTP (``told``).
 
-A kind says what may be given, and each door knows how that is written: seconds are a number over HTTP and ``10m``
-on the command line, a claim is three fields there and two words here. Where the command line takes less, or shows
-less of a range, ``typed`` says so. The bounds are those of ``model`` and ``config``, said again in numbers: help
-must not wait for what it would take to import them; a test compares.
+A kind says which values there are, and each door knows how they are written: seconds are a number over HTTP and
+``10m`` on the command line, a claim is three fields there and two words here. Where the command line takes less,
+or shows less of a range, ``typed`` says so. The bounds are those of ``model`` and ``config``, said again in
+numbers: help must not wait for what it would take to import them; a test compares.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STATES = ("waiting", "claimed", "completed", "scheduled", "blocked", "cancelled"
 
 
 class Plain(Enum):
-    """Kinds that are what they are called."""
+    """Kinds that need no parameters."""
 
     NAME = auto()
     HOLDER = auto()
@@ -90,7 +90,7 @@ class Request(NamedTuple):
 
 
 class One(NamedTuple):
-    """Options that belong together: an object over HTTP, and on the command line options like any others."""
+    """Options that belong together: an object over HTTP; on the command line, options like others."""
 
     of: Request
 
@@ -120,7 +120,7 @@ class Option(NamedTuple):
 
     ``flag`` is how it is typed where that does not follow from the name; ``word`` stands for a value in help, and
     an argument, which ``is_word``, is typed as it. ``told``: None for the same words as ``help``. ``field`` is its
-    name over HTTP where that is another one. ``shown`` is what help shows as default of what has none to be typed.
+    name over HTTP where that is another one. ``shown`` is what help shows as the default where none can be typed.
     ``is_own``: each of many tasks may have another.
     """
 

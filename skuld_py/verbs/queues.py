@@ -1,4 +1,4 @@
-"""What is asked of whole queues, of periodic tasks and of the cluster.
+"""The verbs about whole queues, periodic tasks and the cluster.
 
 A setting is in force where it is known, so each answer names the nodes that have not confirmed it.
 """

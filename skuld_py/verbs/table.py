@@ -8,4 +8,4 @@ from skuld_py.verbs import enqueueing, holding, queues, tasks
 
 VERBS = (*enqueueing.VERBS, *holding.VERBS, *tasks.VERBS, *queues.VERBS)
 GROUPS = {"schedule": "Have tasks enqueued periodically, see which are, and end it."}
-"""Of commands of two words, what those with the first one are about."""
+"""The words of help for the first word of commands of two words."""

@@ -1,7 +1,7 @@
-"""What others than a holder decide about tasks, or learn of them. Tasks are named by their ids, several at once,
-and all of it may be repeated safely.
+"""The verbs about tasks that need no claim: decide about them, or read them. Tasks are named by their ids, several
+at once, and all of these may be repeated safely.
 
-Streams, and waits that can be given up, each door does by hand.
+Each door does streams, and waits that can be given up, by hand.
 """
 
 from __future__ import annotations

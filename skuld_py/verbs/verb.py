@@ -6,9 +6,9 @@
         "The help of the command."
         return Paused(queue=queue, is_paused=True, missing=await client.pause(queue))
 
-The function is given the options of its request by name. The gateway awaits it; the command line has a client that
-blocks, and each of whose calls is over when it is awaited (``done_at_once``). Rejected: a function for each door,
-which drift apart, and a generator for both, whose calls no type checker follows.
+The function is given the options of its request by name. The gateway awaits it; on the command line the client
+blocks, so each call is over before it is awaited (``done_at_once``). Rejected: a function for each door (they
+drift apart), and a generator for both (no type checker follows its calls).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 Given = Mapping[str, Any]
 """Options by name."""
 Said = tuple[str, Mapping[str, object]]
-"""What was done: words for people, facts for programs."""
+"""A report of what was done: words for people, facts for programs."""
 
 
 class Scope(StrEnum):
@@ -42,11 +42,11 @@ class Scope(StrEnum):
 class Verb(NamedTuple):
     """A verb. ``asks`` is its body for POST, its query for GET; ``answers`` its answer, or one line of it.
 
-    Without an ``act`` a door does it by hand: a stream, or a wait that can be given up. ``command`` is what is
-    typed; empty for what only HTTP has. ``says`` makes of the answer, and of what was asked, what the command says
-    was done. ``is_repeatable``: sent twice it does the same as once, so that what is uncertain may be sent again.
-    Without a scope it is open to everybody. One that ``is_long`` is given ``progress`` besides, to call with how
-    many tasks are done so far.
+    Without an ``act`` each door does it by hand: a stream, or a wait that can be given up. ``command`` is what is
+    typed; empty for a verb that only HTTP has. ``says`` makes the report of the command from the answer and the
+    request. ``is_repeatable``: sent twice it does the same as once, so that it may be sent again in doubt. Without
+    a scope it is open to all. One that ``is_long`` is also given ``progress``, to call with how many tasks are
+    done.
     """
 
     name: str
@@ -89,7 +89,7 @@ def verb(route: str, scope: Scope, asks: Request, answers: Any, summary: str, *,
 
 
 class _AtOnce:
-    """A client that blocks, as one to be awaited."""
+    """A client that blocks, in the shape of one that is awaited."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -1,6 +1,6 @@
-"""How numbers, times and lists are said to people.
+"""Numbers, times and lists in words for people.
 
-One way for all that is said: by verbs of the table, by commands made by hand, and in what is wrong with a value.
+One way for all texts: of verbs of the table, of commands made by hand, and of what is wrong with a value.
 """
 
 from __future__ import annotations
