@@ -46,12 +46,12 @@ class Candidacy:
         self._election: Election = vnode.election
         self.standstill = ""
         self._written: Document | None = None
-        """What is being written; its outcome is awaited."""
+        """The document that is being written, whose outcome is awaited."""
         self._is_in_doubt = False
-        """The revision known may not be the newest: read before anything else."""
+        """Whether the known revision may not be the newest: then read before anything else."""
         self._is_reading = False
         self._inquired = 0
-        """The epoch of the leader that a peer told of and the document is being read for."""
+        """The epoch of a leader that a peer told of, while the document is read to see whether it is true."""
         self.next_inquiry_ms = 0
         self._next_move_ms = 0
         self._drained_until_ms = 0
@@ -234,7 +234,7 @@ class Candidacy:
             vnode.granted = 0
             vnode.is_draining = False
             if election.cause == SPENT:
-                self._moves_tried, self._next_move_ms = 0, now_ms  # it had what it wanted: no pause, however often
+                self._moves_tried, self._next_move_ms = 0, now_ms  # it got what it wanted: no pause, however often
             self._written, self._is_in_doubt, self._is_reading = None, False, False
             vnode.note_leader(vnode.me.name, election.epoch)
             vnode.settle(now_ms, election.epoch, election.document.era, election.cohort)
@@ -271,8 +271,8 @@ class Candidacy:
         return []
 
     def _move(self, now_ms: int, action: Stand | Yield) -> list[Effect]:
-        """Once no grant is open, stand or yield; what comes of it must show before the next attempt. A grant
-        cut short would leave claims that nobody holds and nobody may release."""
+        """Once no grant is open, stand or yield; the outcome must show before the next attempt. A grant cut short
+        would leave claims that have no holder and that no leader may release."""
         election, vnode = self._election, self._vnode
         if now_ms < self._next_move_ms:
             vnode.is_draining = vnode.is_draining and now_ms < self._drained_until_ms

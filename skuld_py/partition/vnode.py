@@ -7,8 +7,8 @@ it.** Votes and grants are therefore serialised, which is what lets a candidate 
 hands over.
 
 A vnode whose memory is not to be trusted (``suspicion``) neither votes, nor acknowledges claims, nor hands any
-over, until it has filled again, from others among which any majority that it belonged to has a node. Nor does one
-that has not read its partition's document in this life: that may show that its data is an old copy.
+over, until it has filled again, from others that include a node of every majority that it belonged to. Nor does a
+vnode that has not read its partition's document in this life: that may show that its data is an old copy.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Role(Enum):
 
 
 class Vnode:
-    """A partition on this node. ``leader`` is who is known to lead, since ``leader_epoch``."""
+    """A partition on this node. ``leader`` is the node known to lead, since ``leader_epoch``."""
 
     def __init__(self, partition: int, me: Member, parameters: Parameters, store: Store, timing: Timing,
                  limits: Limits, jitter_ms: Callable[[int], int], bulletin: Bulletin | None = None) -> None:
@@ -74,9 +74,9 @@ class Vnode:
         self.election = Election(partition, me, timing, jitter_ms, changed=self._bulletin.change)
         self.live: Mapping[str, Member] = {}
         self.owners: Names = ()
-        """Where it is placed; nowhere while too few nodes are registered."""
+        """The nodes that it is placed on; none while too few are registered."""
         self.keepers: list[str] = []
-        """Who stores it: its voters, those who may become voters, and its owners."""
+        """The nodes that store it: its voters, those that may become voters, and its owners."""
         self.takes_writes = False
         """Whether tasks may still be added here: a zombie's data must not grow."""
         self._note_keepers()
@@ -133,7 +133,7 @@ class Vnode:
         return self.election.epoch
 
     def note_leader(self, leader: str, epoch: int) -> None:
-        """Learn who leads; older news is ignored."""
+        """Learn which node leads; older news is ignored."""
         if epoch >= self.leader_epoch and (leader, epoch) != (self.leader, self.leader_epoch):
             self.leader, self.leader_epoch = leader, epoch
             self._bulletin.change(self.partition)
@@ -146,7 +146,7 @@ class Vnode:
 
     @property
     def reach(self) -> int:
-        """The highest epoch that is believed of anybody: see ``EPOCHS_AHEAD``."""
+        """The highest epoch that any peer is believed to have: see ``EPOCHS_AHEAD``."""
         return max(self.standing.epoch, self.spent) + EPOCHS_AHEAD
 
     def believes(self, epoch: int, cohort: Names = (), led: int = 0) -> bool:
@@ -171,7 +171,7 @@ class Vnode:
 
     def settle(self, now_ms: int, epoch: int, era: int, cohort: Names) -> None:
         """Learn from the document that an epoch has a leader, over a cohort seated in ``era``. A leader of an
-        older epoch resigns: nobody would keep what it grants."""
+        older epoch resigns: no follower would record what it grants."""
         if self.election.is_leading and epoch > self.election.epoch:
             self.resign(now_ms)
         self._change_standing(self.standing.settled(epoch, era, cohort))
@@ -194,7 +194,7 @@ class Vnode:
     def promise_to(self, now_ms: int, epoch: int, candidate: str, cohort: Names = (), base: int = 0) -> bool:
         """Promise an epoch, or confirm that it is the one promised; a newer one ends our own candidacy.
 
-        ``cohort``: whom the candidate would lead; until its end is known, that cohort counts too.
+        ``cohort``: the nodes that the candidate would lead; until its end is known, they count too.
         """
         if not self.promise.allows_vote(epoch, candidate):
             return False
@@ -263,7 +263,7 @@ class Vnode:
     def trust(self, now_ms: int, promised: int) -> None:
         """End a suspicion: enough others have told their promises, ``promised`` the highest, and their data.
 
-        Nobody is promised that epoch here: claims of leaders older than this filling are not acknowledged.
+        That epoch is promised to no candidate: claims of leaders older than this filling are not acknowledged.
         """
         if promised > self.promise.epoch:
             self.promise = Promise(promised, "")
@@ -305,7 +305,7 @@ class Vnode:
         self.election.make_way(self._serves_until_ms)
 
     def on_pull(self, now_ms: int, candidate: str, request: m.PullClaims) -> m.ClaimPage | None:
-        """Hand live claims to the candidate that holds our vote; nobody else gets an answer."""
+        """Hand live claims to the candidate that holds our vote; no other gets an answer."""
         if not self.is_trusted or self.promise != Promise(request.epoch, candidate):
             return None
         self._serve(now_ms)

@@ -1,1 +1,2 @@
-"""Copies that agree: comparing and mending them, collecting what ended long ago, scrubbing what is damaged."""
+"""Having copies agree: comparing and mending them, collecting tasks that ended long ago, scrubbing what is
+damaged."""

@@ -1,4 +1,4 @@
-"""What may be collected, and what all replicas must agree on before it is.
+"""Which tasks may be collected, and what all replicas must agree on before they are.
 
 ``has_ended`` is a function of a task's records and of one time, so every replica judges alike, whatever its clock
 shows. A task that had ended by then, on a replica that is closed up to then, does not change any more: clients are
@@ -53,7 +53,8 @@ class Remains:
 
 
 def may_collect(replica: Replica, task_id: bytes, upto_ms: int) -> bool:
-    """Whether a task may go, by this replica's records: it has ended, and all who wait for it were told."""
+    """Whether a task may go, by this replica's records: it has ended, and all partitions that wait for it were
+    told."""
     if replica.filing.waiting.has_news_of(task_id):
         return False
     key = replica.prefix + task_id
@@ -62,7 +63,7 @@ def may_collect(replica: Replica, task_id: bytes, upto_ms: int) -> bool:
 
 
 def remains_of(replica: Replica, task_ids: Sequence[bytes]) -> Iterator[Remains]:
-    """What is held of these tasks, in their order; write only behind the last."""
+    """The remains of these tasks, in their order; write to the store only after the last was taken."""
     for task_id in task_ids:
         key = replica.prefix + task_id
         tables = tuple(list(replica.store.walk(table, key, end_of(key))) for table in TABLES)
@@ -71,8 +72,8 @@ def remains_of(replica: Replica, task_ids: Sequence[bytes]) -> Iterator[Remains]
 
 
 def page_of(replica: Replica, after: bytes, upto_ms: int, limit: int) -> tuple[list[Remains], bytes]:
-    """What may go of the next ``limit`` tasks behind ``after`` whose ids are not above a time, and the id up to
-    which that is; empty at the end."""
+    """The tasks that may go, among the next ``limit`` behind ``after`` with ids up to a time; and the last id
+    looked at, empty at the end."""
     found: list[Remains] = []
     size = count = 0
     last = after

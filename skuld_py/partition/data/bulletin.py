@@ -1,5 +1,4 @@
-"""What the partitions and the settings of a node tell it, so that it need not look at all of them to find the few
-that matter.
+"""News of a node's partitions and settings, so that it need not look at all of them to find the few that matter.
 
 * ``touched``: something was filed, so counts are to be staged when the turn ends;
 * ``timed``: a lease, a pause or a task's life ends sooner than any of its partition did before;
@@ -16,8 +15,8 @@ that matter.
   too. The node says so;
 * ``on_doubt``: a partition has found out while it ran that its memory is not to be trusted. For the shell's log.
 
-Invariant: code that changes one of these says so here, in the same step. Saying it needlessly costs a look; a
-change that is not said is found by the slow round over all partitions (``Steward``).
+Invariant: code that changes one of these says so here, in the same step. Saying it needlessly costs a look; an
+unsaid change of a partition is found by the slow round over all of them (``Steward``).
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ OnDoubt = Callable[[int, str], None]
 
 
 class Stock:
-    """Of each queue a number, of which each bit says that tasks may wait in that partition.
+    """For each queue a number with a bit for each partition in which its tasks may wait.
 
-    Exact but for bits that are too many: a task that begins to wait sets its bit, and a look that finds nothing
-    waiting takes it away. So a claim on an empty queue looks nowhere, and gossip names only queues with work,
-    however many were used once. A name with tasks that wait takes some hundred bytes; the tasks take none.
+    A bit may be set without need, never missing: a task that begins to wait sets its bit, and a look that finds
+    nothing waiting takes it away. So a claim on an empty queue looks nowhere, and gossip names only queues with
+    work, however many were used once. A name with tasks that wait takes some hundred bytes; the tasks take none.
     """
 
     def __init__(self) -> None:
@@ -79,8 +78,8 @@ class Stock:
 
 @attrs.define
 class Bulletin:
-    """One for all partitions of a node. What is not a subscriber's own is taken off by the one duty that it is
-    for."""
+    """The bulletin of all partitions of a node. News outside a subscriber's own dict are taken off by the one duty
+    they are for."""
 
     touched: Marks = attrs.field(factory=dict)
     timed: Marks = attrs.field(factory=dict)
@@ -114,7 +113,7 @@ class Bulletin:
         return names
 
     def change_rights(self) -> None:
-        """What the node may do is another."""
+        """The rights of the node have changed."""
         for names in self._rights:
             names["rights"] = None
 

@@ -1,9 +1,9 @@
-"""What a leader records of claims and tasks besides grants, for its cohort to record too.
+"""Changes besides grants, which a leader records and has its cohort record.
 
-A follower may have missed the claim that is renewed or ended, so the claim travels whole: nobody acknowledges its
-renewal without recording the claim itself. With it go the marks, the newest claim, and those claims of the present
-round that count as attempts: what a majority counts decides when a task is dead. Claims that were snoozed or
-released before, and those of earlier rounds, stay behind. There may be a thousand of them, and no verdict of a
+A follower may have missed the claim that is renewed or ended, so the claim travels whole: no follower acknowledges
+its renewal without recording the claim itself. With it go the marks, the newest claim, and those claims of the
+present round that count as attempts: what a majority counts decides when a task is dead. Claims that were snoozed
+or released before, and those of earlier rounds, stay behind. There may be a thousand of them, and no verdict of a
 follower rests on them.
 
 Rejected: the whole history, which grew so long for tasks that are snoozed again and again that no message held
@@ -40,7 +40,7 @@ class Change:
 
     @property
     def ids(self) -> list[bytes]:
-        """The tasks that it is about, each once."""
+        """The tasks that it changes or makes known, each once."""
         return list(dict.fromkeys([*(row.id for row in self.amendments), *(mark.id for mark in self.marks),
                                    *self.known]))
 

@@ -1,4 +1,4 @@
-"""What a leader has a replica record: the claims of a grant, how claims went on or ended, what happened to tasks.
+"""Facts that a leader has replicas record: granted claims, renewed and ended claims, marks of tasks.
 
 Values that travel between the node's operations and ``replica``; ``model.history`` says what they become there.
 """

@@ -1,13 +1,13 @@
 """The hash tree of one replica: 1 root, 64 inner nodes, 4,096 leaves, whatever the partition holds.
 
-A node is the XOR of the digests of all records below it, so a change of a record is one XOR on the way
-up and the tree takes 32 KB however many tasks there are. XOR forgives nothing that a linear checksum
-would: equal changes to an even number of records cancel out under CRC-32, and completing four tasks of
-one grant is such a change. So a digest is the 64-bit XXH3 of key and value, which is not linear: the very
-number that the store keeps beside a record to verify it, so a tree costs no hash of its own on the way in.
-That the records of two tables under one key never have the same text is owed to their first bytes: the length
-of a header, which is not 0, and a time. It guards against loss, not against malice: who can write tasks cannot
-be kept from wasting their own. BLAKE2b costs eight times as much per record, a tenth of a node's processor.
+A node is the XOR of the digests of all records below it, so a change of a record is one XOR on the way up and the
+tree takes 32 KB however many tasks there are. XOR forgives nothing that a linear checksum would: equal changes to
+an even number of records cancel out under CRC-32, and completing four tasks of one grant is such a change. So a
+digest is the 64-bit XXH3 of key and value, which is not linear: the very number that the store keeps beside a
+record to verify it, so a tree costs no hash of its own on the way in. The records of two tables under one key
+never have the same text, for their first bytes differ: the length of a header, which is not 0, and a time. It
+guards against loss, not against malice: clients that can write tasks cannot be kept from wasting their own.
+BLAKE2b costs eight times as much per record, a tenth of a node's processor.
 
 **The leaf is the id's time**: slices of 512 ms, numbered round in a cycle of 35 minutes. Ids rise with
 time, so a leaf is a few stretches of the tables and can be read without reading the rest, a batch falls
@@ -137,7 +137,7 @@ class Watch:
 
 class Tree:
     """The tree that follows a replica's records, and the draft that will replace it. Every change of a record
-    passes here, so here it is also noted for those who watch."""
+    passes here, so it is also noted here for watchers."""
 
     def __init__(self, store: Store, prefix: bytes, watch: Watch | None = None) -> None:
         self._store = store

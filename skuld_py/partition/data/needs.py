@@ -1,4 +1,4 @@
-"""Who needs what: an index from each task to those kept here that name it among their dependencies.
+"""An index from each task to the tasks kept here that name it among their dependencies.
 
     need   dependency dependent -> nothing
 

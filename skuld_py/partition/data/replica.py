@@ -1,8 +1,8 @@
 """The data of one partition on one node: tasks, histories, logs.
 
 It joins what comes (from clients, leaders, peers) into the records, and keeps the hash tree and the indexes
-(``filing``) in step. Batch operations take the common case through records as bytes; whatever is odd is decoded
-and merged.
+(``filing``) in step. Batch operations handle the common case on encoded records; odd records are decoded and
+merged.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Replica:
         self.tree = merkle.Tree(store, self.prefix, self.watch)
         self.watermark = Watermark(store, partition)
         self.token_max = U63_MAX
-        """No peer that is right knows of a claim with a higher token."""
+        """No sound peer knows of a claim with a higher token."""
 
     # -- tasks ---------------------------------------------------------------------------------
 
@@ -282,8 +282,8 @@ class Replica:
         self.join_history(now_ms, task_id, History.decode(record), place)
 
     def read_history(self, record: bytes) -> History:
-        """A peer's history of a task; raises ``ValueError`` when it is none, or none that a peer that is right
-        could have: tokens are granted by epochs, and no task is revived without end."""
+        """A peer's history of a task; raises ``ValueError`` when it is none, or one that no sound peer has: tokens
+        are granted by epochs, and no task is revived without end."""
         history = History.decode(record)
         if max(history.newest_token, history.base) > self.token_max:
             raise ValueError(f"history holds a token above {self.token_max}, of an epoch that nobody has come to")
@@ -314,7 +314,7 @@ class Replica:
                        for table in PARTITION_TABLES)
 
     def drop(self, limit: int) -> None:
-        """Delete up to ``limit`` records of each table; nobody may lead or vote by them any more."""
+        """Delete up to ``limit`` records of each table; this node must not lead or vote by them any more."""
         for table in PARTITION_TABLES:
             rows = self.store.scan(table, self.prefix, tables.end_of(self.prefix), limit)
             self.store.pop_many(table, [key for key, _ in rows])

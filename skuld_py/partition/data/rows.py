@@ -31,13 +31,13 @@ ROW_BYTES = 64
 
 
 def read_rows(replica: Replica, task_ids: Sequence[bytes], is_bare: bool = False) -> list[TaskRow]:
-    """What a replica has of these tasks, bare: without logs, but with what lets dependents go; tasks it has
-    nothing of are left out."""
+    """What a replica has of these tasks, without logs, but with the notes that let dependents go; tasks it lacks
+    are left out."""
     return [row for row, _ in read_cut(replica, task_ids, is_bare)]
 
 
 def read_cut(replica: Replica, task_ids: Sequence[bytes], is_bare: bool = False) -> list[tuple[TaskRow, Cuts]]:
-    """The same, and what is left out of each log."""
+    """Rows with the ends of logs, and what is left out of each log."""
     prefix = replica.prefix
     histories = replica.histories(task_ids)
     rows: list[tuple[TaskRow, Cuts]] = []
@@ -78,8 +78,8 @@ def read_ends(replica: Replica, task_ids: Sequence[bytes], token: int, after: in
 
 
 def _with_outcomes(replica: Replica, task_id: bytes, history: History, entries: list[Entry]) -> list[Entry]:
-    """The result and the last error belong to a task even where its log is too long to be read to the end; where
-    the claim that completed it gave no result, those of the others do."""
+    """Entries with the result and the last error, which are shown even if the log is too long to be read whole; if
+    the claim that completed the task first gave no result, with those of the other claims."""
     done = history.completion.value
     failed = [token for token, claim in history.claims.entries.items() if claim.kind == FAILED]
     found = replica.outcomes(task_id, [(max(failed), ERROR_SEQ)]) if failed else []
@@ -99,7 +99,7 @@ def row_of(unit: Unit) -> TaskRow:
 
 
 def size_of(row: TaskRow) -> int:
-    """Bytes of a row on its way, and some for its frames. A note is all number."""
+    """Bytes of a row on its way, and some for its frames. A note is its number alone."""
     return (len(row.body.data) + len(row.history) + len(row.tokens) + len(row.seqs) + len(row.entries.lengths)
             + len(row.entries.data) + ROW_BYTES)
 

@@ -1,4 +1,4 @@
-"""How many tasks of a queue are in each state: kept, never counted by a scan.
+"""Counts of a queue's tasks by state: kept, never made by a scan.
 
 Changes of a batch gather in memory and are added to the stored numbers once, when the batch
 settles, so that they cost one record per queue touched. They are a function of the indexes: a
@@ -55,7 +55,7 @@ class Tally:
             self._bulletin.freed[self._partition, queue] = None
 
     def move(self, queue: bytes, old: int, new: int, count: int) -> None:
-        """Tasks that were in one state are in another."""
+        """Note that tasks went from one state to another."""
         self.add(queue, new, count)
         self.add(queue, old, -count)
 

@@ -51,7 +51,8 @@ def bounds_of(unit: bytes) -> tuple[bytes, bytes]:
 
 
 def check_units(field: str, units: Sequence[bytes], after: bytes = b"", upto: bytes = b"") -> None:
-    """Units and bounds that a peer sent are such, and rise from ``after`` to ``upto``; else ``Malformed``."""
+    """Check that a peer's units and bounds are well-formed, and rise from ``after`` to ``upto``; else
+    ``Malformed``."""
     last = b""
     for unit in [after] * bool(after) + list(units):
         if unit <= last or not _is_unit(unit):
@@ -133,7 +134,7 @@ class Unit:
 
 
 def read_units(store: Store, prefix: bytes, keys: Sequence[bytes]) -> Iterator[Unit]:
-    """All of these units, in order; a few are read ahead, so write only behind the last."""
+    """All of these units, in order; a few are read ahead, so write to the store only after the last was taken."""
     for first in range(0, len(keys), READ_AHEAD):
         chunk = keys[first : first + READ_AHEAD]
         tasks = [prefix + key for key in chunk if len(key) == ID_BYTES]

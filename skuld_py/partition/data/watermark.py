@@ -2,13 +2,14 @@
 
 * *Closed*: no client adds a task at or below it, nor anything to one that had ended by then. Replicas still give
   each other what is older, so an acknowledged old task reaches all of them.
-* *Sealed*, at most closed: besides, what is at or below it and not here is taken from nobody. A replica is sealed
-  only when all of them were closed and then found equal below, so what it lacks from then on was collected. That
-  is why it may tell others so (``Replica.gone``), and why a copy that comes back from an old disk finds no taker.
+* *Sealed*, at most closed: besides, what is at or below it and not here is taken from no replica. A replica is
+  sealed only when all of them were closed and then found equal below, so what it lacks from then on was collected.
+  That is why it may tell others so (``Replica.gone``), and why a copy that comes back from an old disk finds no
+  taker.
 
-A replica whose memory is in doubt is sealed nowhere: it may lack what nobody collected. One that drops its records
-forgets its seal for the same reason, and its *life*: the number under which it agreed to be closed and compared. A
-seal names that life, so one that comes late, to a replica that begins anew, seals nothing.
+A replica whose memory is in doubt is sealed nowhere: it may lack what was never collected. One that drops its
+records forgets its seal for the same reason, and its *life*: the number under which it agreed to be closed and
+compared. A seal names that life, so one that comes late, to a replica that begins anew, seals nothing.
 
 Rejected: one watermark (a replica that lacks an old task could never be repaired); a tombstone for each task (it
 would have to be kept as long as the longest absence).

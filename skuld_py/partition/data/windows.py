@@ -1,6 +1,6 @@
-"""The windows of unique names: where tasks are that were asked for after a time and whose ids are older.
+"""The windows of unique names: where to find tasks that were asked for after a time but have older ids.
 
-    table window:  window ms u32 -> nothing     of each length of a window that a task here ever had
+    table window: window ms u32 -> nothing for each length of a window that a task here ever had
 
 The id of a unique name is as old as the beginning of its window. Windows are aligned to the clock, so of each
 length exactly one is open at any time. Tasks asked for at ``since`` or later with older ids therefore have ids of
@@ -37,7 +37,7 @@ def note_window(store: Store, prefix: bytes, header: bytes) -> None:
 
 
 def begun_before(store: Store, prefix: bytes, since_ms: int) -> Iterator[tuple[int, int]]:
-    """Between which times, rising, the ids before ``since_ms`` may be of tasks that were asked for later."""
+    """Spans of time, rising, in which ids before ``since_ms`` may be of tasks that were asked for later."""
     rows = store.scan("window", prefix, tables.end_of(prefix), WINDOWS_MAX + 1)
     if len(rows) > WINDOWS_MAX:
         yield max(0, since_ms - WINDOW_MS_MAX), since_ms

@@ -4,8 +4,8 @@ The candidate, in order:
 
 1. reads the partition document with a synced read. A leader that stands again, for a cohort that
    changes, decides by the revision it wrote itself;
-2. asks on trial whether a majority would vote. A trial changes nothing anywhere; whoever hears the
-   leader says no. So a node behind a one-way link deposes nobody, and burns no epoch;
+2. asks on trial whether a majority would vote. A trial changes nothing anywhere; a voter that hears the
+   leader says no. So a node behind a one-way link deposes no leader, and burns no epoch;
 3. takes the next epoch above the document's and its own promise, and promises it to itself, durably;
 4. asks the old cohort and the new one for votes; a voter promises durably before it answers, and from
    then on records no claim of an older epoch. It needs a majority of the old cohort *and* of the new
@@ -156,8 +156,8 @@ class Election:
         self.next_attempt_ms = max(self.next_attempt_ms, until_ms)
 
     def on_deadline(self, now_ms: int) -> list[Effect]:
-        """A candidacy that takes too long starts over; but a swap in doubt is read until it is settled, since
-        it may have made this node the leader, and nobody else would tell."""
+        """A candidacy that takes too long starts over; but a swap in doubt is read until it is settled, since it
+        may have made this node the leader, and no other node would tell."""
         if self.phase in (Phase.IDLE, Phase.LEADING) or now_ms < self.expires_ms:
             return []
         if self.phase is Phase.CONFIRMING:
@@ -309,7 +309,7 @@ class Election:
     # -- steps 7 and 8 -------------------------------------------------------------------------------
 
     def write_id(self) -> str:
-        """A fresh one; unique over all nodes and starts."""
+        """A fresh write id; unique over all nodes and starts."""
         self._writes += 1
         return f"{self.me.boot}-{self.partition}-{self._writes}"
 

@@ -1,12 +1,12 @@
 """What a node should do about a partition: a pure, total function of what it knows, one step at a time.
 
-The order is fixed: is my role that of the document's epoch? is it frozen? is there upkeep? an
-operator's wish? has placement moved? A later question is not looked at while an earlier one has an
-answer, so no wish is obeyed by a leader that is deposed, and nobody stands because of a document
-that its writer was about to mend. A leader without tokens takes a new epoch whatever an operator holds, since
-it can grant no more: leader and cohort stay. Last comes the balance: a leader gives way to the first of its
-cohort. Before that, candidacies that led to nothing are ended: a node that stood, or voted, for a cohort counts on
-that cohort until a newer epoch has a leader, so the leader takes a new epoch.
+The order is fixed: is my role that of the document's epoch? is it frozen? is there upkeep? an operator's wish? has
+placement moved? A later question is not looked at while an earlier one has an answer, so no wish is obeyed by a
+deposed leader, and no node stands because of a document that its writer was about to mend. A leader without tokens
+takes a new epoch whatever an operator holds, since it can grant no more: leader and cohort stay. Last comes the
+balance: a leader gives way to the first of its cohort. Before that, candidacies that led to nothing are ended: a
+node that stood, or voted, for a cohort counts on that cohort until a newer epoch has a leader, so the leader takes
+a new epoch.
 
 A dead leader's successor keeps the cohort; only a living leader changes it, once the new members
 have filled. So a change of members and a loss of the leader never happen in one step.
@@ -175,7 +175,7 @@ def _is_valid(facts: Facts, document: Document, now_ms: int) -> bool:
 
 
 def _quarantine(facts: Facts, document: Document, now_ms: int) -> tuple[Quarantine, ...]:
-    """Those known to fill again; and those in it that are silent, since they may be."""
+    """The quarantine: nodes known to fill again; and nodes in it that are silent, since they may be filling."""
     rows = {row.node: row for row in document.quarantine
             if row.node not in facts.live and row.node in document.cohort}
     for node, reason in facts.suspects.items():

@@ -22,7 +22,7 @@ which epochs are ``spent``, so a peer that lies costs at most these each time.""
 
 @attrs.frozen
 class Promise:
-    """The newest epoch promised, and its candidate; nobody (``""``) when it was learned from the others."""
+    """The newest epoch promised, and its candidate; ``""`` when it was learned from the others."""
 
     epoch: int = 0
     candidate: str = ""

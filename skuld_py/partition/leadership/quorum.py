@@ -1,7 +1,7 @@
-"""The only quorum arithmetic of the project.
+"""What a majority is: all that count votes, copies, answers or clocks compute with this.
 
-Any two majorities of one cohort share a member; that one fact carries elections, claims and reads.
-An empty cohort is won by anyone, by convention, so that the first epoch needs no special case.
+Any two majorities of one cohort share a member; that one fact carries elections, claims and reads. An empty cohort
+is won by any candidate, by convention, so that the first epoch needs no special case.
 
 Rejected: counting "peers excluding myself", from which Skuld derived half a cohort for even sizes.
 Source: etcd/raft's quorum package for the joint form.
@@ -13,7 +13,7 @@ from collections.abc import Collection
 
 
 def majority(size: int) -> int:
-    """The least count of which any two overlap; 0 of nothing."""
+    """The least count of nodes at which any two sets overlap; 0 of no nodes."""
     return size // 2 + 1 if size else 0
 
 

@@ -1,4 +1,4 @@
-"""What a node knows of a partition's voters: which nodes they are, since when, and which may come after them.
+"""What a node knows of a partition's voters: which nodes they are, since when, and which may come next.
 
 ``cohort`` was seated in ``era``, an epoch; the newest leadership known is ``epoch``. ``pending`` are
 the cohorts of candidacies that this node has promised and whose end it does not know. A write or a
@@ -12,8 +12,8 @@ of the document may be on its way even when the candidate has given up. The numb
 one that the candidate read in the document: a swap bound to that revision fails once a newer epoch stands
 there. Were it the candidate's own epoch, a candidate that lost to an older one would leave it for ever.
 
-Kept in the store, durable like a promise: a voter that forgot what it is pending would let an
-acknowledgement pass that the new cohort never hears of.
+Kept in the store, durable like a promise: a voter that forgot a pending cohort would let an acknowledgement pass
+that the new cohort never hears of.
 
 Rejected: counting by the placement alone, which members see change at different moments.
 """
