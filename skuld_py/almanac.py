@@ -5,8 +5,8 @@ lists, ranges and steps; besides ``L`` and ``#`` as ``cronsim`` has them. The zo
 database, UTC when none is given. Where clocks are set forward, a fixed time that does not exist ticks right after
 the gap; where they are set back, a fixed time ticks once, and ``*`` ticks in both hours.
 
-Zones are read from the ``tzdata`` package and never from the system, so that nodes with equal packages agree. It
-is no part of the machines, which are handed ``next_tick``: it reads files.
+Zones are read from the ``tzdata`` package and never from the system, so that nodes with equal packages agree.
+Since it reads files, it is no part of the machines, which are handed ``next_tick``.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9][A-Za-z0-9_+-]*)*", r
 _FORM = ("five fields are wanted, minute hour day-of-month month day-of-week, as in '30 6 * * 1-5' for half past"
          " six on working days")
 _SECOND, _SPAN = timedelta(seconds=1), timedelta(days=7)
-"""Clocks are set for longer than a span."""
+"""Clocks keep a setting for longer than a span."""
 _LEAP = timedelta(days=2)
-"""They are set by less."""
+"""Clocks are set forward or back by less."""
 _AHEAD = timedelta(days=50 * 366)
 _BEHIND_MAX = 200
 """Ticks skipped because they are not later than asked: those of an hour that clocks show twice."""
@@ -61,8 +61,8 @@ def _fixed(cron: str, after: datetime, upto: datetime, place: tzinfo) -> datetim
 
 
 def _flowing(cron: str, after: datetime, upto: datetime, place: tzinfo) -> datetime | None:
-    """Every moment at which clocks show what the line says: looked for from one setting of clocks to the next, but
-    for those at which they can only show what is known not to match."""
+    """Every moment at which clocks show what the line says, searched for from one setting of the clocks to the
+    next. Stretches in which they cannot show it are left out."""
     while True:
         offset = _offset(after, place)
         tick = next((tick - offset for tick in _ticks(cron, after + offset, upto)), None)

@@ -1,5 +1,4 @@
-"""The ``skuld`` command: verbs on clusters and machines, one file each, and those on tasks, of the table in
-``verbs``.
+"""The ``skuld`` command: verbs on clusters and machines, one file each, and the verbs of the table in ``verbs``.
 
 ``main`` names the verbs; ``acting`` makes commands of the table's rows, and options for those that are made by
 hand; ``failures`` turns errors into one line, or a document, and an exit status; ``twins`` says what options are

@@ -1,8 +1,8 @@
-"""How verbs of the table become commands: what they take is typed, done with a client, and told.
+"""How verbs of the table become commands: options are typed, a client acts, the answer is printed.
 
 ``taking`` gives a function the options of the table, by their names, as any other door gives them; commands that
-are made by hand use it too. Seconds are durations here, a claim is the words ``ID TOKEN``, and of what HTTP takes
-many the command line takes one. What has no help is for HTTP alone.
+are made by hand use it too. Seconds are durations here, a claim is the words ``ID TOKEN``, and where HTTP takes
+many the command line takes one. An option without help is for HTTP alone.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def _value_of(option: Option, typed: Given) -> Any:
 
 
 def bytes_of(typed: str) -> bytes:
-    """The very bytes that were typed, be they UTF-8 or not."""
+    """The bytes that were typed, UTF-8 or not."""
     return typed.encode("utf-8", "surrogateescape")
 
 

@@ -1,7 +1,7 @@
 """``skuld cluster log``: what was written to the coordination log, by whom, and what came of each entry.
 
-One line per entry, streamed, for a log may be long and may be followed. What was refused or failed stands out: all
-members passed over it alike, and somebody should know.
+One line per entry, streamed, for a log may be long and may be followed. Refused and failed entries stand out: all
+members passed over them alike, and an operator should know.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ configuration file is wrong, and nothing was tried; 3 uncertain, it may have hap
 a stable code in brackets. The document is ``{"code", "message", "outcome", "facts"}``, the outcome one of refused,
 usage and uncertain. Anything that is no ``SkuldError`` is a bug of ours and keeps its traceback.
 
-A value that is wrong is told with where it came from, when that is not the command line: nobody finds a bad lease
-that stands in the profile of a machine. ``told`` is the only place that translates.
+A wrong value is told with where it came from, unless that is the command line: a bad lease in the profile of a
+machine is hard to find. ``told`` is the only place that translates.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ARGUMENTS, _VERB, _IS_JSON, _SETTINGS = (f"skuld.{name}" for name in ("argument
 CHARS_MAX = 600
 
 _HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
-"""Help for whom gave nothing, which click 8.2 and later raise."""
+"""Help for a command without arguments, which click 8.2 and later raise."""
 _UNITS = ("_ms", "_s")
 
 
@@ -120,14 +120,15 @@ def tell_interrupt(ctx: click.Context) -> None:
 
 
 def _shortened(words: str) -> str:
-    """What was typed is said again, but not all 100 KB of it; the end says what would be right."""
+    """The message, shortened: it repeats what was typed, but not 100 KB of it; its end says what would be
+    right."""
     if len(words) <= CHARS_MAX:
         return words
     return words[: CHARS_MAX // 2] + " … " + words[-CHARS_MAX // 2 :]
 
 
 def _is_json(meta: Mapping[str, Any]) -> bool:
-    """The verb knows; before it does, what was typed must do."""
+    """Whether JSON was asked for: the verb knows; before it runs, what was typed must do."""
     return bool(meta.get(_IS_JSON)) or "--json" in meta.get(_ARGUMENTS, ())
 
 

@@ -1,4 +1,4 @@
-"""The coordination log as the verbs show it: played from its origin on, as every member plays it.
+"""The coordination log for the verbs that show it: played from its origin on, as every member plays it.
 
 ZooKeeper alone is asked, so it works while no node runs. Entries older than the origin have no replica before them
 any more: they are shown as they stand, without a verdict.
@@ -44,7 +44,7 @@ class Line:
 
     @property
     def detail(self) -> str:
-        """Why it was refused, or what it changed, or else whom it names."""
+        """Why it was refused, or what it changed, or else what its command names."""
         changed = ", ".join(f"{key} {value}" for key, value in self.diff.items())
         return self.reason or changed or (named(self.entry.command) if self.entry else "")
 
@@ -58,7 +58,7 @@ class Line:
 
 
 def named(command: Command) -> str:
-    """Whom and what a command names, in short."""
+    """What a command names, in short."""
     plain = to_plain(command)
     joiners = [each["id"] for each in plain.get("joiners", [])]
     return " ".join([*(str(value) for value in plain.values() if type(value) in (str, int)), *joiners])

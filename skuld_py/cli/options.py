@@ -25,7 +25,7 @@ ZOOKEEPER = "127.0.0.1:2181"
 
 
 def _note_json(ctx: click.Context, param: click.Parameter, is_json: bool) -> bool:
-    """Every verb has this option, so here it is known which verb runs, and how its failures are to look."""
+    """Note which verb runs and how its failures are to look: every verb has this option."""
     failures.note_verb(ctx, is_json)
     if is_json:
         logs.as_documents()
@@ -84,7 +84,7 @@ def connected(nodes: str, timeout_s: float, holder: str | None = None) -> Iterat
 
 @contextmanager
 def naming_unknown_hosts(addresses: list[str]) -> Iterator[None]:
-    """Where no node can be reached, say which of their names this machine cannot resolve."""
+    """When no node can be reached, say which of their names this machine cannot resolve."""
     import socket
 
     from skuld_py.errors import Refused

@@ -1,8 +1,8 @@
 """What ``skuld top`` shows: counts of one look at a cluster, and rates between it and the look before.
 
 Rates are differences of counts that nodes gave at about the same time, so they say what goes on, not what went on:
-a queue that nobody touched has 0, and one that was never seen before counts from nothing. On the first look there
-are none. Pure: the terminal and the clock are ``top``'s.
+an idle queue has 0, and one that was not seen before counts from 0. On the first look there are none. Pure: the
+terminal and the clock are ``top``'s.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from skuld_py.cli.situation import Situation
 
 @attrs.frozen
 class Look:
-    """The situation, and when it was seen: ``at_s`` by a clock that nobody sets, ``at_ms`` since 1970."""
+    """The situation, and when it was seen: ``at_s`` by a steady clock, ``at_ms`` since 1970."""
 
     at_s: float
     at_ms: int

@@ -1,7 +1,7 @@
 """``skuld ring``: who watches whom, as one walk round the ring of members.
 
-What it is for: a member that dies is noticed by the one that watches it. So the walk shows which
-member should be reporting one that has no pulse.
+A member that dies is noticed by the one that watches it. So the walk shows which member should report one that has
+no pulse.
 """
 
 from __future__ import annotations

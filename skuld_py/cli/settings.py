@@ -11,7 +11,7 @@ A value is what would be typed; a flag is true or false; an option that may be g
 The command line goes first, then the environment, then this file, then the option's own default.
 
 Whatever is wrong is an error that names file, line and key and says what would be right, also in tables of other
-verbs: a typing error that is silently skipped is a default that nobody meant. The library that reads TOML does
+verbs: a typing error that is silently skipped is a default that was not meant. The library that reads TOML does
 not tell where a key stands (nor does tomlkit, python-poetry/tomlkit#55), so ``lines_of`` finds it by having the
 statements read one by one. Rejected: searching the text for the key, which is also in comments and strings.
 """

@@ -1,6 +1,6 @@
 """How tasks look on a terminal; as JSON they are ``verbs.documents``.
 
-Payloads come from anybody. On a terminal, bytes that are no UTF-8 are shown as ``base64:...`` and control
+Payloads come from any client. On a terminal, bytes that are no UTF-8 are shown as ``base64:...`` and control
 characters as escapes, so that no payload can move the cursor or recolour the screen. JSON has the same characters
 escaped as JSON does it.
 """
@@ -68,12 +68,12 @@ def print_json(document: object) -> None:
 
 
 def print_event(as_json: bool, words: str, **document: object) -> None:
-    """What a verb has to say when it is done, or while it runs: a line for people, or a document."""
+    """Print a report of a verb that is done, or runs: a line for people, or a document."""
     print_json(document) if as_json else click.echo(words)
 
 
 def show_progress(tasks: int) -> None:
-    """How many tasks are done so far, for who watches; what is printed next takes the line over."""
+    """Show how many tasks are done so far, if anyone watches; the next line printed takes its place."""
     if sys.stderr.isatty():
         click.echo(f"{tasks} tasks\r", nl=False, err=True)
 

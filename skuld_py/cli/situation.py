@@ -1,7 +1,7 @@
 """The cluster's situation: asked, judged in words, and as a document.
 
-What it is judged by is one node's view, which may be seconds old, and a count of the queues, which asks
-all nodes and may fail while the rest is still worth saying.
+It is judged by one node's view, which may be seconds old, and by a count of the queues, which asks all nodes and
+may fail while the rest is still worth saying.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ USUAL = 3
 PAUSED_SHOWN = 8
 """Paused queues that are named one by one."""
 BLOCKED_SHOWN, BLOCKED_PAGES = 5, 4
-"""Queues of which a blocked task is named, those with the most first; and pages of a queue that are looked through
-for it."""
+"""How many queues have a blocked task named, those with the most first; and how many pages of a queue are searched
+for one."""
 
 
 @attrs.frozen
@@ -45,7 +45,7 @@ class Collection:
 
 @attrs.frozen
 class Blocked:
-    """A queue with blocked tasks: the oldest one by its id, and for whom it waits, if that was found."""
+    """A queue with blocked tasks: the oldest one, by its id, and the tasks it waits for, if they were found."""
 
     queue: str
     id: str | None = None
@@ -70,7 +70,7 @@ class Situation:
 
     @property
     def collection(self) -> Collection | None:
-        """What is collected; None where everything is kept."""
+        """What was deleted, and what that waits for; None where everything is kept."""
         rows = self.described.collections
         if not rows:
             return None
@@ -96,7 +96,7 @@ def ask(nodes: list[str], timeout_s: float) -> Situation:
 
 def _blocked(connection: Connection, nodes: list[str], depths: tuple[m.CountRow, ...],
              timeout_s: float) -> tuple[Blocked, ...]:
-    """For whom tasks wait, an example of each of the first queues."""
+    """What tasks wait for: one blocked task for each of the first queues."""
     queues = [row.queue for row in sorted(depths, key=lambda row: (-row.blocked, row.queue)) if row.blocked]
     found: dict[str, bytes] = {}
     tasks: dict[bytes, Task] = {}
@@ -206,7 +206,7 @@ def _moves(described: m.Described) -> list[str]:
 
 
 def _uncollected(situation: Situation) -> list[str]:
-    """Collection that waits for nodes that are away. Those that are there and waited for need nobody's help."""
+    """Collection that waits for nodes that are away. Nodes that are up need no help."""
     live = {node.name for node in situation.described.nodes if node.is_live}
     collection = situation.collection
     away = [name for name in collection.awaited if name not in live] if collection else []

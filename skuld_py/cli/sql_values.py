@@ -1,7 +1,7 @@
 """What Spark SQL answers, as text for people and as JSON for programs.
 
-Bytes are told as everywhere (``showing``): as harmless text or base64, in JSON exactly. Times are in UTC, as the
-days of an archive are.
+Bytes are shown as by other verbs (``showing``): as harmless text or base64, in JSON exactly. Times are in UTC, as
+the days of an archive are.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``skuld status``: is the cluster whole, and if not, what is missing, in words.
 
-What needs attention stands on top, before the tables, because that is what somebody who types this wants
-to know. It is the cluster as one of its nodes sees it; the queue depths are asked of all.
+What needs attention stands on top, before the tables: the user wants to know that first. It is the cluster as one
+of its nodes sees it; the queue depths are asked of all nodes.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _show_queues(situation: Situation) -> None:
 
 
 def _show_blocked(situation: Situation) -> None:
-    """Of each queue one, the oldest: what holds that one up mostly holds up the others."""
+    """Show the oldest blocked task of each queue: what holds it up mostly holds up the others."""
     from skuld_py.cli.showing import harmless
     from skuld_py.verbs.words import many
 

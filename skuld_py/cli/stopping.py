@@ -23,8 +23,8 @@ class _Stop(BaseException):
 class Stopping:
     """Whether a signal has come, and whether it is raised where the program stands.
 
-    What draws on a terminal must not be cut short in the middle: the terminal would be left in a state that nobody
-    knows. So a program may take a shield, and listen only where it waits.
+    Drawing on a terminal must not be cut short: the terminal would be left in an unknown state. So a program may
+    take a shield, and listen only where it waits.
     """
 
     def __init__(self) -> None:

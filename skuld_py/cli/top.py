@@ -80,7 +80,7 @@ def _look(connection: Any, timeout_s: float) -> Look:
 
 def _watch(connection: Any, timeout_s: float, every_s: float, draw: Draw, pause: Pause,
            stopping: Stopping) -> None:
-    """Look until somebody has seen enough, which is heard while it asks and while it waits."""
+    """Look until the user ends it, which is heard while it asks and while it waits."""
     from skuld_py.errors import SkuldError
 
     before: Look | None = None

@@ -1,10 +1,10 @@
 """Every option's twins: what it is called in the environment and in the configuration file.
 
-One rule for all, so that nobody has to look a name up: ``--lease`` of ``skuld claim`` is ``SKULD_CLAIM_LEASE``
-and the key ``lease`` of the table ``[claim]``. Options that mean the same for every verb that has them
+One rule for all, so that no name must be looked up: ``--lease`` of ``skuld claim`` is ``SKULD_CLAIM_LEASE`` and
+the key ``lease`` of the table ``[claim]``. Options that mean the same for every verb that has them
 (``SharedOption``) are ``SKULD_NODES`` and ``nodes`` of the table ``[all]`` besides; a verb's own twin goes first.
 
-The names are made of what people type and never of the names in the code; a verb declares nothing.
+The names are made from what people type, never from names in the code; a verb declares nothing.
 """
 
 from __future__ import annotations

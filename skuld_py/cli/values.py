@@ -62,7 +62,7 @@ class Moment(MomentKind):
 
     def convert(self, value: str | datetime, param: click.Parameter | None,
                 ctx: click.Context | None) -> datetime:
-        """With its zone. What is too far ahead is the client's to say."""
+        """The time, with its zone. The client refuses one too far ahead."""
         if isinstance(value, datetime):
             return value
         text = value.strip()

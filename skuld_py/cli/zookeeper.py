@@ -1,7 +1,7 @@
 """``skuld zookeeper``: a real ZooKeeper server without installing one, for a laptop or a single machine.
 
-It is the one that PySpark's jars contain. A production cluster has three of its own; this verb is for
-whoever has none yet.
+It is the one that PySpark's jars contain. A production cluster has three of its own; this verb is for users that
+have none yet.
 """
 
 from __future__ import annotations

@@ -35,12 +35,12 @@ from skuld_py.wire.codec import Envelope, decode, encode
 REPLICAS = 3
 """How many owners ``w`` may ask for, though there is one."""
 PAUSE_MS = 50
-"""What the node is too busy for just now is asked again after this, as a client of a cluster does."""
+"""After this a request that the node is too busy for is asked again, as a client of a cluster does."""
 
 
 class MemoryMinter(Minter):
-    """Ids that rise from call to call of all clients of a cluster. Time stands still here, and of one moment those
-    with keys would stand behind all others."""
+    """Ids that rise from call to call over all clients of a cluster. Time stands still here, and among ids of one
+    moment those with keys would stand behind all others."""
 
     _least_ms = 0
     _has_laned = False
@@ -114,7 +114,7 @@ class MemoryCluster:
 
 
 def _received(message: Message) -> Message:
-    """As a node gets it; what it would find malformed it would answer as refused."""
+    """A message as a node gets it; ``Refused`` where the node would find it malformed."""
     frames = encode(Envelope("", "", (message,)))
     try:
         return decode(frames).messages[0]
