@@ -32,7 +32,7 @@ class Filters:
     until: datetime | None = None
 
     def conditions(self) -> Iterator[Condition]:
-        """All of them hold."""
+        """The conditions, all of which must hold."""
         if self.queue is not None:
             yield "queue", "=", self.queue
         if self.id is not None:

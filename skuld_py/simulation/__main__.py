@@ -36,10 +36,9 @@ from skuld_py.simulation.small import command as small
 FAILURE, USAGE = 1, 2
 PROGRESS_SECONDS = 5.0
 SEARCHES = 50_000, 20, 20
-"""Python searches for cycles when there are so many objects more, and deeper after so many searches: seldom, since
-a run makes millions of objects that go without it."""
+"""Thresholds of Python's search for cycles: seldom, since a run makes millions of objects that go without it."""
 SEEDS_FOR_PROBES = 500
-"""So many seeds should meet every required situation."""
+"""A campaign of this many seeds should meet every required situation."""
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:

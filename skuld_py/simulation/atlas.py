@@ -1,10 +1,9 @@
-"""Whose memory may be destroyed: of every cohort a majority must stay whole.
+"""Which nodes may lose their memory: a majority of every cohort must stay whole.
 
-What is committed on a majority is what every promise of the project rests on, so a run that destroys more
-proves nothing but that bytes can be destroyed. A node counts as hurt from the blow until it has started
-again, holds no unreadable record, and is suspected of nothing: until then its copy may lack what was
-acknowledged. An old copy of its data, put back, is to be found out by the node itself: until then, too, it is
-hurt. Runs of the class "total loss" do without the atlas.
+Every promise of the project rests on what a majority has committed, so a run that destroys more proves only that
+bytes can be destroyed. A node counts as hurt from the blow until it has started again, holds no unreadable record,
+and is suspected of nothing: until then its copy may lack what was acknowledged. A node on an old copy of its data
+counts as hurt until it has found that out by itself. Runs of the class "total loss" do without the atlas.
 
 Source: the fault atlas of TigerBeetle's storage simulator.
 """
@@ -21,7 +20,7 @@ from skuld_py.simulation.world.zookeeper.registry import Registry
 
 
 class Atlas:
-    """Knows who is hurt."""
+    """Knows which nodes are hurt."""
 
     def __init__(self, parameters: Parameters, processes: Mapping[str, Process], registry: Registry, *,
                  is_off: bool = False) -> None:
@@ -32,7 +31,7 @@ class Atlas:
         self._hurt: dict[str, int] = {}
         """Nodes that were struck, and in which boot."""
         self._hidden: dict[str, dict[int, None]] = {}
-        """Nodes on an old copy of their data, and the partitions of which they have not found that out."""
+        """Nodes on an old copy of their data, and the partitions for which they have not found that out."""
 
     def may_hurt(self, name: str) -> bool:
         """Whether every cohort keeps a majority of whole members without this one."""
@@ -49,7 +48,7 @@ class Atlas:
         self._hidden[name] = dict.fromkeys(partitions)
 
     def look(self, name: str) -> None:
-        """A node has found something out, perhaps."""
+        """Note what a node may have found out."""
         if name in self._hidden:
             found = suspects(self._processes[name].store, self._parameters.partitions)
             self._hidden[name] = {partition: None for partition in self._hidden[name] if partition not in found}

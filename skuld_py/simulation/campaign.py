@@ -1,9 +1,9 @@
 """One run from a seed: faults and work, then healing, then judgement.
 
-The safety phase may do anything to anybody. Then faults end: mostly at first for a core alone, which must
-lead and drain without the rest, and then for all. That phase demands, in bounded virtual time, what only a
-healthy cluster can do: every partition has a leader that all nodes agree on, every task is claimed and
-completed, all replicas are equal. At last the checkers judge the whole history and the stores that are left.
+The safety phase may do anything to any node. Then faults end: mostly at first for a core alone, which must lead
+and drain without the rest, and then for all. That phase demands, in bounded virtual time, what only a healthy
+cluster can do: every partition has a leader that all nodes agree on, every task is claimed and completed, all
+replicas are equal. At last the checkers judge the whole history and the stores that are left.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ QUIET_ROUNDS, QUIET_MS_MAX = 4, 8_500
 TRACE_LINES = 60
 REST_MS = 10_000
 TOLD = "CR"
-"""Families of rules that bind even those who have lost everything: claims, and that no machine raises."""
+"""Families of rules that bind even nodes that have lost everything: claims, and that no machine raises."""
 DRAINER = "drainer"
 DRAINER_PATIENCE_MS = 5_000
 """A client that gives up before its coordinator does can be handed claims for ever without getting one."""
@@ -130,15 +130,15 @@ class Campaign:
         self.nemesis = Nemesis(self.cluster, reduction.keep(faults, self.options.nodes), self.options.weather)
 
     def draw_options(self, seed: int) -> Options:
-        """What the run is like."""
+        """The options of the run."""
         return apply_profile(seed, draw_options(seed))
 
     def draw_faults(self, seed: int, drawn: Options, end_ms: int) -> list[Fault]:
-        """What is to strike."""
+        """The faults that are to strike."""
         return draw_schedule(seed, drawn.faults, drawn.fault_every_ms, drawn.apart, drawn.nodes, end_ms)
 
     def make_cluster(self, seed: int, trace: Trace) -> Cluster:
-        """What it strikes."""
+        """The cluster that they strike."""
         return Cluster(seed, self.options, make_node, trace, self.horizon_ms)
 
     def play(self) -> None:
@@ -263,7 +263,8 @@ class Campaign:
     # -- judgement -----------------------------------------------------------------------------
 
     def evidence(self, owners: Mapping[int, Sequence[str]]) -> Evidence:
-        """For the checkers. Without owners nothing is asked that only a healed cluster can keep."""
+        """The evidence for the checkers. Without owners nothing is demanded that only a healed cluster can
+        keep."""
         parameters, cluster = self.options.parameters, self.cluster
         equal_ms = None if self.healed_ms is None or self.calm_ms is None else self.calm_ms + self.healed_ms
         return Evidence(

@@ -99,7 +99,7 @@ class Cluster(Wiring):
         self.on_support: list[Callable[[Process, Vote | ClaimPage], None]] = []
         """Each gets who votes for a candidate, or hands it the last of its claims."""
         self.ahead_ms: dict[str, int] = {}
-        """By how much clocks are ahead that are wrong for a while."""
+        """By how much each clock that is wrong for a while is ahead."""
         self.is_repaired = False
         """Whether the wrong clock, if there is one, has been set right."""
         self._horizon_ms = horizon_ms
@@ -225,15 +225,15 @@ class Cluster(Wiring):
         self.network.send(sender, receiver, messages)
 
     def on_message(self, process: Process, message: Message) -> None:
-        """For the pairs."""
+        """A message arrives: show it to the pairs."""
         self.pairs.see(process, message)
 
     def on_news(self, name: str, event: News) -> None:
-        """For the guards."""
+        """News arrive: show them to the guards."""
         self.guards.on_news(name, event)
 
     def on_request(self, process: Process, effect: Wish) -> None:
-        """For those who look on."""
+        """A node asks the registry: show it to the observers."""
         if isinstance(effect, SwapDocument):
             self.notetaker.on_swap(process, effect)
             self.guards.on_swap(process, effect)
@@ -242,7 +242,7 @@ class Cluster(Wiring):
             self.guards.on_read_asked(process.name, effect.partition, version)
 
     def on_parted(self) -> None:
-        """For the probes."""
+        """A node is parted from the registry: show it to the probes."""
         self.probes.on_cut()
 
     def _tell_of_support(self, process: Process, message: Message) -> None:
@@ -290,7 +290,7 @@ class Cluster(Wiring):
 
 
 def over_the_wire(sender: str, messages: Envelope) -> Envelope:
-    """What arrives of messages through the real codec; what cannot be read is its writer's bug."""
+    """The messages as they arrive through the real codec; one that cannot be read is its writer's bug."""
     try:
         return codec.decode(codec.encode(codec.Envelope(sender, "sim", messages))).messages
     except Refused as problem:

@@ -4,8 +4,8 @@ Any number may overlap. A schedule is a value, so that a failing run can be play
 them: whatever a fault draws while it goes on comes from a stream that its own number names. Kinds that were
 added later have schedules apart, so that those of the others stay what they were (``options`` says why).
 
-All but those of the disk leave alone what was committed, so every promise must survive every combination of
-them, all nodes dying at once included.
+All faults but those of the disk leave committed records alone, so every promise must survive every combination of
+them, even all nodes dying at once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ AHEAD = Habit("clock ahead", 0.3, 5_000)
 wrong alike are a majority. Drawn where nothing is collected by the clock: what an hour does to a retention of
 seconds says nothing."""
 CLOCKS_MIN = 3
-"""Of fewer nobody can tell which is wrong."""
+"""Among fewer clocks it cannot be told which is wrong."""
 AHEAD_MS = (200, 1_500, 60_000, 3_600_000)
 COPIES = ("old copy", "voter damaged")
 """Faults that put back what a disk held before, or damage it at a bad moment; as those of the disk."""

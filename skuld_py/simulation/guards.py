@@ -1,11 +1,11 @@
-"""What each first line must never let through, whatever a second line would still make of it.
+"""What each first line of defence must never let through, even where a second line would stop it.
 
-An election is guarded twice and three times over: a stale vote is stopped by the pull, an older candidacy by
-the revision of its swap, a stale page by the exchange that a restart begins. So a first line may be broken and
-no client ever sees it. The guards hold every step of a candidacy, at the moment it is taken, against what the
-candidate had been told by then: **what it counts is of the epoch it counts it for, from whom it had asked.** And
-whoever hands claims over, confirms them, says that it has filled, or leads, must be right in saying so. A limit's
-home lends by reports of those who lead, as far as it knows; and a leader says no more than it has to.
+An election is guarded twice and three times over: a stale vote is stopped by the pull, an older candidacy by the
+revision of its swap, a stale page by the exchange that a restart begins. So a first line may be broken and no
+client ever sees it. The guards hold every step of a candidacy, at the moment it is taken, against what the
+candidate had been told by then: **what it counts is of the epoch it counts it for, from whom it had asked.** And a
+node that hands claims over, confirms them, says that it has filled, or leads, must be right in saying so. A
+limit's home lends by reports of the leaders that it knows of; and a leader tells no more than it must.
 
 They read messages, documents and stores, never the machine's own books, and do their own arithmetic.
 """
@@ -80,7 +80,7 @@ class Bid:
     kept: dict[str, None] = attrs.field(factory=dict)
 
 Handlers = Mapping[type, Callable[[str, str, Any], None]]
-"""Of messages, by their class: from whom, to whom, what."""
+"""Handlers of messages, by class: sender, receiver, message."""
 
 
 class Guards:
@@ -98,7 +98,7 @@ class Guards:
         self.now_ms: Callable[[], int] = lambda: 0
         """The true time."""
         self.is_total_loss = False
-        """Whether more may be lost than any majority can make up for."""
+        """Whether more may be lost than a majority can make up for."""
         self._bids: dict[Where, Bid] = {}
         self._leaders: dict[tuple[int, int], Document] = {}
         """By partition and epoch."""
@@ -107,7 +107,7 @@ class Guards:
         self._recorded: dict[Where, int] = {}
         """The newest epoch in which a node handed claims over or recorded some, in all its lives."""
         self._has_read: dict[Where, None] = {}
-        """Which documents came to a node in this life."""
+        """The documents that a node was given in this life."""
         self._looked: dict[str, tuple[int, int]] = {}
         """As of which boot and commit of a node the following is: a turn begins with nothing staged."""
         self._doubted: dict[str, Collection[int]] = {}
@@ -115,8 +115,8 @@ class Guards:
         self._pages: dict[tuple[str, str, int, int, bytes], m.PushClaims] = {}
         self._sources: dict[tuple[str, str, int, int], dict[str, dict[tuple[str, bytes], bytes]]] = {}
         self._proposed: dict[tuple[str, str, int, int], tuple[m.Grant, list[bytes | None]]] = {}
-        """Claims that a follower was asked to record, and what it knew of their tasks when that turn began: by who
-        asked whom, the number of the request and the partition."""
+        """Claims that a follower was asked to record, and what it knew of their tasks when that turn began; by
+        asker, follower, number of the request, and partition."""
         self._reads: dict[Where, list[int]] = {}
         self._led: dict[Where, None] = {}
         """Which partitions a node has led by a document; of these it reports to itself, unseen."""
@@ -124,7 +124,7 @@ class Guards:
         """The newest epoch that a node knows to have a leader."""
         self._asked: dict[tuple[str, int], m.Reckon] = {}
         self._wishes: dict[tuple[str, str, int], str] = {}
-        """The queue of which a node was asked to lend, by who asked and the number of the request."""
+        """The queue that a node was asked for a loan of, by asker, node and number of the request."""
         self._reported: dict[tuple[str, str, int], dict[int, None]] = {}
         """Partitions of which a home was told, by the queue and the version of its limits."""
         self._arrivals = self._handlers_of_arrivals()
@@ -323,8 +323,8 @@ class Guards:
             store.committed("history", prefix + task_id) for task_id in split(grant.ids)]
 
     def _granted(self, name: str, leader: str, told: m.Granted) -> None:
-        """What a follower knew before its turn and after it, it knew when it agreed; in between a claim may have
-        been released, or a task have ended."""
+        """A follower knew when it agreed what it knew both before and after its turn; within the turn a claim may
+        have been released, or a task ended."""
         self._record(name, leader, told)
         grant, records = self._proposed.pop((name, leader, told.request, told.partition), (None, []))
         if grant is None or not told.is_accepted:
@@ -445,7 +445,7 @@ def _objections(record: bytes, token: int, over_ms: int) -> list[int]:
 
 
 def _idle(history: History) -> list[int]:
-    """The claims on which nothing rests, unless they change just now. Of a task that ended all may be told."""
+    """The claims on which nothing rests, unless they change just now. All claims of an ended task may be told."""
     if history.completion.value or history.cancelled.value or history.death_round > history.round:
         return []
     newest, base = history.newest_token, history.base

@@ -1,4 +1,4 @@
-"""Two ways of getting well: a core that must do without the rest, and everybody.
+"""Two steps of healing: a core that must do without the rest, then all nodes.
 
 A core has a majority of every cohort, drawn at random from those whose memory is whole, and the registry.
 Links and nodes of the core are healed while each other node stays broken in one way or another; then the
@@ -9,8 +9,7 @@ replicas are equal.
 Queues are resumed, limits and schedules removed first; where there were any, the core also has a majority of all
 nodes, which settings need.
 
-A node outside the core may still speak, listen or hold its session, so a core must also bear those who
-half work.
+A node outside the core may still speak, listen or hold its session, so a core must also bear nodes that half work.
 
 Source: the two phases of TigerBeetle's VOPR.
 """
@@ -208,8 +207,8 @@ class Healer:
                 if (rows := process.store.rows(table, partition.to_bytes(2, "big")))]
 
     def uncollected(self) -> list[str]:
-        """What is still stored of tasks, all of which have ended: also what the next commit removes, which nobody
-        has been told of yet."""
+        """What is still stored of tasks that have all ended, with what the next commit removes: that has not been
+        told yet."""
         return [f"{name} still has {len(rows)} records of table {table} to be collected"
                 for name, process in self._cluster.processes.items() for table in ("body", "history", "log")
                 if (rows := process.store.rows(table) or process.store.undo[table])]
@@ -225,6 +224,6 @@ class Healer:
 
 
 def _is_over(history: History, body: bytes) -> bool:
-    """Whether nobody is to claim the task any more: completed, cancelled, or dead once its claims are over."""
+    """Whether the task is not to be claimed any more: completed, cancelled, or dead once its claims are over."""
     is_ended = history.completion.value is not None or history.cancelled.value is not None
     return is_ended or history.death(header_of(body).retry.max_attempts, TIME_MS_MAX) != 0

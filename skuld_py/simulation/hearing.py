@@ -1,8 +1,8 @@
 """Listens to what a process's membership announces and what its node hears: the same, at once.
 
 A node that learns a turn late, or behind other events, that it is no member any more acts as one meanwhile; the
-epochs of its partitions mostly hide that from all clients. So it is held here, at each step of the process: **what
-the membership announces is the next that the node is told, in the same step and in the same order.**
+epochs of its partitions mostly hide that from all clients. So each step of the process is checked: **what the
+membership announces is the next thing that the node is told, in the same step and in the same order.**
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HEARD = frozenset((MembersChanged, NodesChanged, SessionChanged, Ticked))
 
 
 class Ear:
-    """A node, and what it was told of the cluster since somebody last asked; and the ticks among that."""
+    """A node, and what it was told of the cluster since that was last asked for, ticks included."""
 
     def __init__(self, node: Machine[Event, Effect]) -> None:
         self.told: list[Event] = []

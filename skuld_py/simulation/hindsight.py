@@ -1,4 +1,4 @@
-"""Probes that only the whole story shows: who held what when leaders changed, what became of doubts.
+"""Probes that only the whole story shows: which claims were held when leaders changed, what became of doubts.
 
 Counted once, at the end of a run, from the history, the registry's writes and the stores.
 """

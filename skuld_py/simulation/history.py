@@ -1,8 +1,7 @@
 """What clients asked and were told, in true time: the only thing the checkers believe.
 
-An operation is invoked, then ok, fail (it did not happen and never will) or info (nobody knows: the
-deadline passed, or the node said so). A hold is the time in which a worker believes that a task is
-its own.
+An operation is invoked, then ok, fail (it did not happen and never will) or info (unknown: the deadline passed, or
+the node said so). A hold is the time in which a worker believes that a task is its own.
 
 Source: Jepsen's histories.
 """
@@ -65,7 +64,7 @@ class Operation:
     done_ms: int = -1
     answer: Message | None = None
     call: Call | None = None
-    """Of which it is a part, if of any."""
+    """The call of the library that it is part of, if any."""
 
     @property
     def asked_ms(self) -> int:

@@ -46,7 +46,8 @@ class LogOptions:
 
 
 def draw_log(random: Random, nodes: Sequence[str], has_churn: bool, replicas: int) -> LogOptions:
-    """The options of a seed. Nobody is forgotten where the owners must stay, or where a copy would be the last."""
+    """The options of a seed. No node is forgotten where the owners must stay, or where its copy would be the
+    last."""
     settings = LogSettings(
         batch=random.choice((1, 3, 256)), wait_ms=random.choice((1_000, 5_000, 15_000)),
         back_off_ms=random.choice((20, 100)), repeat_ms=random.choice((500, 2_000)),

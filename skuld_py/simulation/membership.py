@@ -1,6 +1,6 @@
 """What the coordination log still lacks to be at rest, once all faults are over.
 
-Every process that runs is a member, once, and has its node's place; everybody has a pulse and is watched by
+Every running process is a member, once, and has its node's place; every member has a pulse and is watched by
 exactly one; no join is under way; all have played the whole log, and have told their nodes what it says.
 """
 
@@ -19,7 +19,7 @@ Machines = Mapping[str, Membership]
 
 
 def unsettled(processes: Mapping[str, Process], registry: Registry) -> list[str]:
-    """What is still to come; nothing where nobody is there who could notice anything."""
+    """What is still to come; nothing where no process is up that could notice anything."""
     live = {name: process.membership for name, process in processes.items() if process.membership is not None}
     return [*_of_the_log(live, registry), *_of_pulses(live, processes, registry)] if live else []
 
@@ -40,7 +40,7 @@ def _of_pulses(live: Machines, processes: Mapping[str, Process], registry: Regis
     lives, pulses = {machine.me: name for name, machine in live.items()}, registry.log.pulses
     yield from (f"{life} has a pulse and is dead" for life in pulses if life not in lives)
     if len(live) < 2:
-        return  # of one that is alone nobody sees that its pulse went
+        return  # no member sees the pulse of a lone one go
     yield from (f"{life} has no pulse" for life in lives if life not in pulses)
     watchers: dict[str, list[str]] = {}
     for name in live:

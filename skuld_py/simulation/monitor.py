@@ -1,9 +1,9 @@
 """What must hold at every commit, at every answer and in all that replicas tell each other.
 
-The checkers read what clients saw; the monitor looks into the stores at the moment it matters. An
-answer that counts on copies is held against what is committed right then, so a rule such as "an
-acknowledgement means fsynced" needs no lucky crash to be seen broken. It does its own arithmetic:
-a monitor that shared ``quorum.py`` would share its mistakes.
+The checkers read what clients saw; the monitor looks into the stores at the moment it matters. An answer that
+counts on copies is compared with what is committed right then, so a rule such as "an acknowledgement means
+fsynced" needs no lucky crash to be seen broken. It does its own arithmetic: a monitor that shared ``quorum.py``
+would share its mistakes.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class Monitor:
 
     def _check_dropped(self, name: str, table: str, key: bytes, record: bytes) -> None:
         if key[2:] in self.going or self.is_excused(name):
-            return  # nobody counts on the copies of a node that fills again
+            return  # the copies of a node that fills again are not counted on
         if self._is_sealed(self._processes[name].store.held("meta", tables.watermark_key(_partition(key))), key):
             if not self._was_refused(key):
                 self.going[key[2:]] = self._clock()
@@ -197,12 +197,12 @@ class Monitor:
             self.blame(DROPPED_IS_ELSEWHERE, f"{name} drops {table} {key.hex()}; of {voters} {holders} have it")
 
     def _is_struck(self, name: str) -> bool:
-        """Whether a node is down and its disk lost something: nobody can know before it is back."""
+        """Whether a node is down and its disk lost something: that cannot be known before it is back."""
         return self.is_excused(name) and self._processes[name].machine is None
 
     def _was_refused(self, key: bytes) -> bool:
-        """Whether all voters are sealed above a task that nobody collected, and have nothing of it: it came too
-        late for them, and who took it all the same drops it."""
+        """Whether all voters are sealed above a task that was not collected, and have nothing of it: it came too
+        late for them, and a node that took it all the same drops it."""
         stores = [self._processes[voter].store for voter in self._voters_of(_partition(key))]
         mark = tables.watermark_key(_partition(key))
         return bool(stores) and all(
@@ -219,7 +219,7 @@ class Monitor:
         history = mine.get(("history", key))
         self._check_archived(name, key, mine)
         voters = self._voters_of(_partition(key))
-        is_hidden = len(voters) == 1  # who is alone may record the end and delete the task in one commit
+        is_hidden = len(voters) == 1  # a lone replica may record the end and delete the task in one commit
         if ("body", key) in mine and not is_hidden and not _has_ended(
                 History.decode(history or bytes(24)), mine["body", key]):
             self.blame(GARBAGE_IS_AGREED, f"{name} deletes {key.hex()}, which has not ended: {history!r}")
@@ -255,8 +255,8 @@ class Monitor:
             self.blame(ONE_CANDIDATE, f"{name} {key!r}: {before!r} -> {after!r}")
 
     def on_start(self, process: Process) -> None:
-        """A new boot: what was told before must still be known, or known to be lost. What must outlive a loss is
-        for the checkers to say."""
+        """A new boot: what was told before must still be known, or known to be lost. The checkers say what must
+        outlive a loss."""
         suspected = suspects(process.store, self._parameters.partitions)
         lost = range(self._parameters.partitions) if self.is_hidden(process.name) else suspected
         for partition in lost:

@@ -41,7 +41,7 @@ DEPOSE_MS = 1_500
 """How often leaders are deposed until a node is told of a vote of its own."""
 CORRUPTED = (1, 1, 2, 10)
 VOTER_RECORDS = 5
-"""So many of its newest histories turn unreadable when a voter is damaged."""
+"""This many of its newest histories turn unreadable when a voter is damaged."""
 _CRASH_POINTS = {"crash before commit": CrashPoint.BEFORE_COMMIT,
                  "crash after commit": CrashPoint.AFTER_COMMIT}
 _PARTITIONS = ("halves", "isolate", "one way", "bridge", "ring")
@@ -167,7 +167,7 @@ class Nemesis:
             self._victim.scheduler.now_ms + downtime_ms, self._victim.restart, process.name)
 
     def _crash_new_leader(self, fault: Fault) -> bool:
-        """Whoever is elected next dies in the moments after."""
+        """The next leader elected dies in the moments after."""
         written, delay_ms = self._victim.registry.on_written, self._draw(fault, AFTER_ELECTION_MS)
 
         def then(now_ms: int, partition: int, before: Document | None, document: Document) -> None:
@@ -179,7 +179,7 @@ class Nemesis:
         return True
 
     def _fill_disk(self, fault: Fault) -> bool:
-        """Every commit fails, and with it the process; whoever starts it again starts it into the same."""
+        """Every commit fails, and with it the process; a restart meets the same."""
         process = self._process(fault)
         process.is_disk_full = True
         downtime_ms = self._draw(fault, REBOOT_MS)
@@ -259,10 +259,10 @@ class Nemesis:
         return False
 
     def _put_back(self, fault: Fault) -> bool:
-        """A node dies and comes back with what it had earlier in the same start. Only where each partition has had
-        a leader elected with its vote since, which is what a node can be told of: so the leaders of now lose their
-        sessions, and those after them, for who is deposed has no vote itself until it is a member again. So do
-        those of when it starts, and it hears nothing from the registry for a while. Counted when it happens."""
+        """A node dies and comes back with what it had earlier in the same start. Only where each partition has
+        since elected a leader with its vote, for only that can tell the node. So the present leaders lose their
+        sessions, and those after them, for a deposed leader has no vote until it is a member again. So do the
+        leaders at its start, and it hears nothing from the registry for a while. Counted when it happens."""
         process = self._process(fault)
         if not process.is_up or self._victim.options.has_churn:
             return False
@@ -317,7 +317,7 @@ class Nemesis:
         return told
 
     def _corrupt(self, fault: Fault) -> bool:
-        """Committed records turn unreadable under a node, up or down; whoever reads one finds out."""
+        """Committed records turn unreadable under a node, up or down; a read of one finds out."""
         process = self._process(fault)
         random, keys = stream(self._victim.seed, f"fault {fault.number}"), process.store.records()
         if not keys or not self.may_hurt(process):
@@ -328,7 +328,7 @@ class Nemesis:
         return True
 
     def _damage_voter(self, fault: Fault) -> bool:
-        """Who votes next, or has handed its claims on, finds right after that it cannot read them, and is a
+        """The next node that votes, or hands its claims on, finds right after that it cannot read them, and is a
         suspect when the candidate asks for more. Counted when it happens."""
         support, kind = self._victim.on_support, (Vote, ClaimPage)[self._draw(fault, (0, 1))]
 
@@ -476,7 +476,7 @@ class Nemesis:
     # -- healing -------------------------------------------------------------------------------
 
     def end(self, names: Iterable[str] | None = None) -> None:
-        """Heal links, registry and nodes (all of them, or those named): up, running, heard by everybody."""
+        """Heal links, registry and nodes (all of them, or those named): up, running, heard by all."""
         self._is_over = True
         victim = self._victim
         victim.registry.before_swap = None

@@ -1,8 +1,8 @@
 """What an observer inside the nodes writes down: the little that clients cannot see and rules speak of.
 
-Votes, acknowledged grants, what a leader picked and left, what a candidate knew when it stood before the
-registry, what an exchange carried. The checkers use notes where a rule is about a node's own knowledge;
-where nobody took notes, as in a run of real processes, such a rule is unknown.
+Votes, acknowledged grants, what a leader picked and left, what a candidate knew when it stood before the registry,
+what an exchange carried. The checkers use notes where a rule is about a node's own knowledge; without notes, as in
+a run of real processes, such a rule is unknown.
 """
 
 from __future__ import annotations

@@ -72,8 +72,8 @@ class NoteTaker:
                 self.collected.setdefault(key[2:], self._scheduler.now_ms)
 
     def gone(self, going: Mapping[bytes, int]) -> dict[bytes, int]:
-        """``collected``, and what else of ``going`` is nowhere by now: of two last copies that go at once, neither
-        commit has the other before it."""
+        """``collected``, with the tasks of ``going`` that are nowhere by now: of two last copies that go at once
+        neither commit sees the other."""
         present = dict.fromkeys(key[2:] for process in self._processes.values()
                                 for key in process.store.tables["body"])
         unseen = {task_id: self._scheduler.now_ms for task_id in going if task_id not in present}
@@ -139,7 +139,7 @@ def _is_paused(process: Process, queue: str) -> bool:
 
 
 def _asked(process: Process, partition: int, task_id: bytes) -> bytes:
-    """What stands before the id of a unique name where it waits: when it was asked for."""
+    """When a task with a unique name was asked for, which stands before its id where it waits."""
     record = process.store.held("body", partition.to_bytes(2, "big") + task_id)
     body = Body.decode(record) if record is not None else None
     return body.made_ms.to_bytes(8, "big") if body is not None and body.unique else b""

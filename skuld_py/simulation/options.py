@@ -43,7 +43,7 @@ from skuld_py.simulation.world.zookeeper.sessions import RegistryOptions
 CLAIM_KEY = "5c" * 32
 """Claims are proved in every run."""
 FORGES = 0.3
-"""Share of runs in which somebody acts for claims that are not his."""
+"""Share of runs in which a client acts for claims that it does not hold."""
 FATES = ("complete", "renew", "abandon", "late", "release")
 ENDINGS = ("fail", "snooze")
 LATE = 0.4
@@ -107,36 +107,36 @@ class Workload:
     batch_max: int
     is_logging: bool
     pause_ms: int = 0
-    """Mean time between pauses of some queue; 0: nobody pauses any."""
+    """Mean time between pauses of some queue; 0: none."""
     schedule_ms: int = 0
-    """The period of schedules; 0: nobody puts any."""
+    """The period of schedules; 0: none."""
     forge_ms: int = 0
     """Mean time between two forgeries; 0: none."""
     limit_ms: int = 0
-    """Mean time between changes of some queue's limits; 0: nobody limits any."""
+    """Mean time between changes of some queue's limits; 0: none."""
     is_hoarding: bool = False
-    """Whether somebody claims much and holds it for long."""
+    """Whether a client claims much and holds it for long."""
     max_attempts: tuple[int, ...] = ()
     """Of the retry policies that tasks have; none: the default policy."""
     keys: tuple[str, ...] = ()
-    """Ordering keys that some tasks have; none: nobody gives any."""
+    """Ordering keys that some tasks have, if any."""
     names: tuple[str, ...] = ()
-    """Unique names that some tasks have; none: nobody gives any."""
+    """Unique names that some tasks have, if any."""
     cancel_ms: int = 0
     revive_ms: int = 0
-    """0: nobody cancels, or revives."""
+    """Mean time between cancellings and revivals; 0: none."""
     await_ms: int = 0
-    """Mean time between waits for ends and logs; 0: nobody waits before all is healed."""
+    """Mean time between waits for ends and logs; 0: none before all is healed."""
     needs: float = 0.0
     """Share of batches whose tasks wait for others."""
     dep_wait_ms: tuple[int, ...] = ()
-    """How long those may wait for tasks that nobody knows."""
+    """How long those may wait for unknown tasks."""
     delay_ms: int = 0
-    """Some tasks are not to be claimed before a time at most so far ahead; 0: all at once."""
+    """Some tasks are not to be claimed before a time, at most this far ahead; 0: all at once."""
     life_ms: int = 0
     """Some tasks expire within this time; 0: none but far ahead."""
     verb_ms: int = 0
-    """Mean time between calls of the library's verbs; 0: nobody uses it."""
+    """Mean time between calls of the library's verbs; 0: none."""
     has_results: bool = False
     """Whether completions have results, and failures errors."""
 
@@ -352,7 +352,7 @@ def _draw_hoard(random: Random) -> bool:
 
 
 def hoarding(options: Options) -> Options:
-    """The habits of who claims much and holds it for long: many live claims, in many pages."""
+    """The habits of a client that claims much and holds it for long: many live claims, in many pages."""
     return attrs.evolve(options, workload=attrs.evolve(
         options.workload, enqueue_ms=600, claim_ms=500, batch_max=6, lease_ms=(3_000, 8_000), keys=(), names=(),
         needs=0.0, delay_ms=0, life_ms=0))
@@ -419,9 +419,9 @@ def _draw_walk(random: Random, timing: Timing) -> Timing:
 
 
 def _draw_horizon(random: Random, options: Options) -> Options:
-    """The nearest is written anew each time that a leader looks at its document: not where each second write is in
-    doubt, which leaves no leader for long, nor where a node that looks at one partition at a time would come to
-    nothing else."""
+    """Horizons nearer than some leases, in some runs. The nearest is written anew at each look of a leader; so not
+    where half of the writes are in doubt, which no leader survives for long, nor where a node looks at one
+    partition at a time, and would do nothing else."""
     near_ms = random.choice((600, 1_500))
     if random.random() >= NEAR or options.registry.ambiguity > 0.1 or options.timing.look_due == 1:
         return options

@@ -1,9 +1,9 @@
-"""What kind of message found its receiver in what state: a finer sieve than probes, which nobody had to name.
+"""Which kind of message found its receiver in which state: a finer sieve than probes, and none had to be named.
 
 A pair is a message's kind, how its epoch stands to the one promised, and where its receiver is: the phase of its
 candidacy, whether it knows a leader, is a suspect, has read the document, has grants open or cohorts pending.
-Seeds go on meeting new pairs long after they have met every probe. So a search that keeps what met a new one goes
-where seeds seldom come.
+Seeds go on meeting new pairs long after they have met every probe. So a search that goes on from runs that met a
+new pair comes where seeds seldom do.
 """
 
 from __future__ import annotations

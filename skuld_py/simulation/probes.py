@@ -1,9 +1,9 @@
 """Named rare situations, counted: what a campaign has met, and what it never has.
 
-A rule that no run has put to the test is not tested by any number of runs. Each probe names a situation in
-which a rule of the project decides; a long campaign that meets one of those in ``REQUIRED`` not once fails,
-because then the generator is at fault. The machines know nothing of probes: they are read off what passes
-between machines and world, and off the stores. What shows only afterwards is in ``hindsight``.
+A rule that no run has put to the test is not tested by any number of runs. Each probe names a situation in which a
+rule of the project decides; a long campaign that meets one of those in ``REQUIRED`` not once fails, because then
+the generator is at fault. The machines know nothing of probes, which are read off what passes between machines and
+world, and off the stores. What shows only afterwards is in ``hindsight``.
 
 Source: FoundationDB's CODE_PROBE, TigerBeetle's coverage marks.
 """
@@ -129,7 +129,7 @@ class Probes:
         self._held_up: dict[tuple[str, int], None] = {}
         """Claims that came to a node where their queue was paused."""
         self._beyond: dict[tuple[str, int], None] = {}
-        """Who asked a leader, in which request, for leases beyond its horizons."""
+        """Asker and number of requests to a leader for leases beyond its horizons."""
         self._elected: dict[int, tuple[int, Document]] = {}
         self._paused: dict[str, tuple[int, list[int]]] = {}
         self._pulls: dict[tuple[int, int], tuple[int, int]] = {}

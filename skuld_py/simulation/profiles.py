@@ -1,4 +1,4 @@
-"""Some seeds play another kind of run: what rests on rare meetings needs runs in which these are the rule.
+"""Profiles of runs: a rule that rests on rare coincidences needs runs in which these are common.
 
 A wipe, then a move, while claims are held: of usual runs few have all three, and most of their time goes to other
 things. A *profile* changes the options of every so many seeds, by the seed's number alone, so that a campaign of
@@ -25,13 +25,13 @@ SELDOM, DOUBTFUL = 22, 13
 PROFILES = {"amnesia": (EVERY, AMNESIA), "cramped": (EVERY, CRAMPED), "doubtful": (SELDOM, DOUBTFUL)}
 """Every how-manieth seed, and which one of these."""
 MESSAGE_BYTES = 5_000
-"""The most that a message has where messages are small. What is cut into pages stays below it with those, what is
-not does not."""
+"""The largest message where messages are small: what is cut into pages stays below it, what is not does not."""
 FAULTS = ("wipe", "wipe", "leave", "isolate", "isolate", "flap", "expire", "new leader crash")
 DOUBTFUL_FAULTS = ("expire", "expire", "expire", "new leader crash", "registry freeze", "registry cut", "isolate",
                    "flap", "one way", "crash")
 CLOCK_FAULTS = ("reset", "replay")
-"""Where a node's clock is wrong the others live and are heard: who hears nobody may grant by his own clock."""
+"""The faults of runs with wrong clocks. No node may be cut off there: one that hears no other grants by its own
+clock."""
 CRAMPED_FAULTS = ("isolate", "isolate", "expire", "crash", "new leader crash", "voter damaged", "voter damaged")
 
 
@@ -47,7 +47,7 @@ def profile_of(seed: int) -> str:
 
 
 def seeds_of(profile: str, first: int, count: int) -> range:
-    """So many seeds of a profile, from a number on; of any or none, when no profile is named."""
+    """``count`` seeds of a profile, from a number on; all seeds, when no profile is named."""
     if not profile:
         return range(first, first + count)
     every, place = PROFILES[profile]

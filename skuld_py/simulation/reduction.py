@@ -1,4 +1,4 @@
-"""What is left out of a run to make a failure small: faults, habits, requests, the end.
+"""Reductions, which make a failure small: faults, habits, requests and the end that are left out of a run.
 
 A reduction is part of a run's name: the same seed with the same reduction is the same run. Faults keep
 their numbers, and each draws from a stream of its own, so that leaving one out changes no other.

@@ -37,5 +37,5 @@ def _is_right(replica: Replica) -> bool:
         while fresh.is_drafting:
             fresh.advance(1_000)
     except Corrupt:
-        return True  # a damaged record that nobody has read yet: no tree can be held against it
+        return True  # a damaged record that was not read yet: no tree can be compared with it
     return fresh.nodes.is_same(replica.tree.nodes)

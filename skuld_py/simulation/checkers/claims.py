@@ -1,8 +1,8 @@
 """C1 to C3, C8 to C12, C14, C22: one holder at a time, under a token that only rises, for a task that may be
 claimed.
 
-Who leads and who may grant at all is in ``epochs``. A hold is what a worker believes, in true time; a
-claim is what it was told.
+Which node leads and may grant is in ``epochs``. A hold is what a worker believes, in true time; a claim is what it
+was told.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def only_holders_act(evidence: Evidence) -> Finding:
 
 
 def _acted_for(operation: Operation) -> list[tuple[bytes, int]]:
-    """(id, token) of the claims for which it did something."""
+    """(id, token) of the claims for which an operation did something."""
     if not operation.is_ok:
         return []
     match operation.message:
@@ -145,7 +145,7 @@ def _acted_for(operation: Operation) -> list[tuple[bytes, int]]:
 
 
 def completed_is_not_granted(evidence: Evidence) -> Finding:
-    """[C8] What was completed, or cancelled, on copies that any majority meets is not granted again."""
+    """[C8] A task completed or cancelled on copies that any majority meets is not granted again."""
     done: dict[bytes, int] = {}
     for operation in evidence.history.of(m.Complete, Status.OK):
         if evidence.is_seen_by_majorities(operation):

@@ -89,8 +89,8 @@ def _is_later(one: TaskHistory, other: TaskHistory) -> bool:
 
 
 def quiet_replicas_are_silent(evidence: Evidence) -> Finding:
-    """[V4] Once all are equal, exchanges carry nothing from the third round of a pair of owners on. Who is no
-    owner takes nothing, so it goes on differing until it has dropped what it has."""
+    """[V4] Once all are equal, exchanges carry nothing from the third round of a pair of owners on. A node that is
+    no owner takes nothing, so it goes on differing until it has dropped what it has."""
     if evidence.equal_ms is None:
         return Finding("V4 exchanges between equal replicas carry nothing", None)
     rounds: dict[tuple[int, str, str], int] = {}

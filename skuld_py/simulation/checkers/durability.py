@@ -53,7 +53,7 @@ def acked_enqueues_survive(evidence: Evidence) -> Finding:
 
 
 def nothing_from_nowhere(evidence: Evidence) -> Finding:
-    """[D2] Every body, claim, log entry and completion seen or stored was sent by somebody, or is a schedule's."""
+    """[D2] Every body, claim, log entry and completion seen or stored was sent by a client, or is a schedule's."""
     schedules = definitions_of(evidence)
     bodies = {sent for operation in evidence.history.of(m.Enqueue) for sent in bodies_of(operation)}
     entries = {sent for operation in evidence.history.of(m.Append) for sent in entries_of(operation)}
@@ -96,8 +96,8 @@ def bodies_are_immutable(evidence: Evidence) -> Finding:
 
 
 def acked_completions_stay(evidence: Evidence) -> Finding:
-    """[D4] A completion acknowledged is on every owner at last. (That no replica ever lets one go is the
-    monitor's to see, that later reads show it is A3.)"""
+    """[D4] A completion acknowledged is on every owner at last. (The monitor sees that no replica ever drops one;
+    A3 sees that later reads show it.)"""
     acked = [(task_id, operation) for operation in evidence.history.of(m.Complete, Status.OK)
              if evidence.is_binding(operation) for task_id, _ in completions_of(operation)
              if task_id not in evidence.collected]
@@ -133,8 +133,8 @@ def acked_entries_stay(evidence: Evidence) -> Finding:
 
 
 def garbage_stays_away(evidence: Evidence) -> Finding:
-    """[D10] A task that was collected had been ended by somebody, is in no later claim or read, and in no store.
-    (That all replicas were sealed and equal when the first one deleted it is the monitor's to see.)"""
+    """[D10] A task that was collected had been ended by a client, is in no later claim or read, and in no store.
+    (The monitor sees that all replicas were sealed and equal when the first one deleted it.)"""
     gone, going = evidence.collected, {**evidence.collected, **evidence.going}
 
     def broken() -> Iterator[str]:
@@ -156,7 +156,7 @@ def garbage_stays_away(evidence: Evidence) -> Finding:
 
 
 def _open(evidence: Evidence) -> dict[bytes, Operation]:
-    """Tasks that nobody has ended, as far as clients know: acknowledged, never completed, cancelled or claimed,
+    """Tasks that no client has ended, as far as clients know: acknowledged, never completed, cancelled or claimed,
     and lasting, whichever of the bodies that were sent stands."""
     ended = {task_id for operation in evidence.history.of(m.Complete) for task_id, _ in completions_of(operation)}
     ended |= {task_id for operation in evidence.history.of(m.Cancel) for task_id in cancelled_in(operation)}

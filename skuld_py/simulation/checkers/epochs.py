@@ -1,4 +1,4 @@
-"""C4 to C7, X2: epochs rise, their leaders carry all claims over, and who is deposed can do nothing more."""
+"""C4 to C7, X2: epochs rise, their leaders carry all claims over, and a deposed leader can do nothing more."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def deposed_leaders_grant_nothing(evidence: Evidence) -> Finding:
 
 
 def _acks(evidence: Evidence) -> dict[tuple[int, int], dict[str, int]] | None:
-    """(partition, token) -> who recorded it, and since when; None when nobody took notes."""
+    """(partition, token) -> the nodes that recorded it, and since when; None without notes."""
     acks: dict[tuple[int, int], dict[str, int]] = {}
     notes = evidence.noted(What.ACKED)
     for note in notes:
@@ -181,8 +181,8 @@ def _forget_the_unled(evidence: Evidence, trusted: Note, promised: dict[tuple[st
 
 
 def claims_end_before_the_horizon(evidence: Evidence) -> Finding:
-    """[X2] No claim that a client was told of, or renewed, ends after the horizon written by then. So whoever
-    waits for a document's horizon, as an operator may who has lost a cohort, waits for every claim."""
+    """[X2] No claim that a client was told of, or renewed, ends after the horizon written by then. So an operator
+    that has lost a cohort, and waits for its document's horizon, waits for every claim."""
     horizons: dict[int, list[tuple[int, int]]] = {}
     for write in evidence.writes:
         if write.document.horizon_ms:

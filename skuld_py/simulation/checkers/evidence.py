@@ -60,19 +60,19 @@ class Written(Protocol):
 
     @property
     def time_ms(self) -> int:
-        """When."""
+        """When the registry took it."""
 
     @property
     def partition(self) -> int:
-        """Of which partition."""
+        """Its partition."""
 
     @property
     def document(self) -> Document:
-        """What."""
+        """The document itself."""
 
 
 class Disturbance(Protocol):
-    """One fault: what, when, and whom."""
+    """One fault: its kind, its time, and its victims."""
 
     @property
     def kind(self) -> str:
@@ -80,11 +80,11 @@ class Disturbance(Protocol):
 
     @property
     def start_ms(self) -> int:
-        """From."""
+        """When it began."""
 
     @property
     def stop_ms(self) -> int:
-        """Until."""
+        """When it ended."""
 
     @property
     def targets(self) -> Sequence[str]:
@@ -248,7 +248,7 @@ Checker = Callable[[Evidence], Finding]
 
 
 def judge(invariant: str, count: int, broken: Iterable[str]) -> Finding:
-    """A verdict over ``count`` tests; what is broken speaks even then when nothing was counted."""
+    """A verdict over ``count`` tests; False when something is broken, even if nothing was counted."""
     evidence = tuple(line[:LINE_CHARS_MAX] for line, _ in zip(broken, range(EVIDENCE_MAX), strict=False))
     return Finding(invariant, False if evidence else (True if count else None), evidence)
 
@@ -338,7 +338,7 @@ def cancelled_in(operation: Operation) -> list[bytes]:
 
 
 def holder_of(operation: Operation) -> str:
-    """For whom a claim asked."""
+    """The holder that a claim asked for."""
     assert isinstance(operation.message, m.Claim)
     return operation.message.holder
 
@@ -352,7 +352,7 @@ def renewals_of(operation: Operation) -> Iterator[tuple[bytes, int, int]]:
 
 def conclusions_of(operation: Operation) -> Iterator[tuple[bytes, int, int]]:
     """(id, token, when its task may be claimed again, or 0) of claims ended otherwise than by completion, as was
-    answered; of those that nobody knows, nothing."""
+    answered; unknown ones are left out."""
     message, answer = operation.message, operation.answer
     assert isinstance(message, m.Conclude) and isinstance(answer, m.Renewed)
     unknown = unpack_u64(answer.unknown)

@@ -6,8 +6,8 @@ at a time is what the settings sent for the queue allow at most, 1 without any. 
 owner had stored before the question, in runs where these stayed the same and lost nothing: there whoever grants
 knows both tasks.
 
-Who holds a task that somebody with an older claim says is complete holds nothing that others wait for: a
-completion counts whoever brings it.
+A holder of a task that was completed by an older claim holds nothing that others wait for: a completion counts
+whichever claim it is of.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _completed_ms(evidence: Evidence) -> dict[bytes, int]:
 
 
 def _over_ms(evidence: Evidence, bodies: dict[bytes, Body]) -> dict[bytes, int]:
-    """From when on each task may have been over: somebody says that it is, or it may have died at any time."""
+    """From when on each task may have been over: a client said that it is, or it may have died at any time."""
     over = _completed_ms(evidence) | dict.fromkeys(evidence.going, 0) | dict.fromkeys(evidence.collected, 0)
     for operation in evidence.history.of(m.Cancel):
         if operation.status is not Status.FAIL:

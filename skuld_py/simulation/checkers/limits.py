@@ -2,9 +2,9 @@
 
 A limit is *firm* from its acknowledgement by every node that there is until a change above it is asked for. In
 that time every claim that is asked for and told counts: the holds that were under way when it was told, its own
-among them, are no more than the limit, whoever led meanwhile. (A task that an earlier holder completes, late, is
-over: who holds it still and has not heard of that does not count.) And in no window of that time do leaders grant
-more than the rate gives in it, and the burst.
+among them, are no more than the limit, whoever led meanwhile. (A task that an earlier holder completes late is
+over: a holder that has not heard of that does not count.) And in no window of that time do leaders grant more than
+the rate gives in it, and the burst.
 
 Source of the rate's rule: a bucket that begins full at the begin of the span never runs dry.
 """
@@ -25,7 +25,7 @@ from skuld_py.simulation.history import Hold
 from skuld_py.simulation.notes import Note, What
 
 CLOCKS = 1.001
-"""A clock is fast by no more than this; and it shows whole milliseconds."""
+"""A clock is fast by at most this factor; and it shows whole milliseconds."""
 ROUNDING_MS = 2
 
 

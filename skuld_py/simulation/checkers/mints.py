@@ -1,7 +1,7 @@
 """What the library's mints promise, as a part of D11: ids rise above what was acknowledged, and not far beyond.
 
-Each call is held against what its own client had been told before it began. What a wrong clock had acknowledged by
-a node whose clock was wrong as well binds nobody, since the others refuse it as of the future.
+Each call is held against what its own client had been told before it began. What a node with a wrong clock
+acknowledged to a client with a wrong clock does not bind, since other nodes refuse it as of the future.
 """
 
 from __future__ import annotations

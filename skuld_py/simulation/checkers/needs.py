@@ -40,8 +40,8 @@ def dependencies_are_done(evidence: Evidence) -> Finding:
     """[C13] A task is claimed only after a completion of each task it needs was sent, and that one stays.
 
     Of one that takes what fails as done: or after it was cancelled, or has died; or, where nobody knows it, after
-    the time that the task gives to that, or when it is too old to be enqueued any more. Of what was collected
-    nobody can say more than that it had ended.
+    the time that the task gives to that, or when it is too old to be enqueued any more. Of a collected task no
+    more is known than that it had ended.
     """
     done, cancelled = _first_asked(evidence, m.Complete), _first_asked(evidence, m.Cancel)
     known = known_anywhere(evidence)
@@ -99,7 +99,7 @@ def _is_too_old(evidence: Evidence, told: Told, dep: bytes) -> bool:
 
 def what_is_needed_is_kept(evidence: Evidence) -> Finding:
     """[D12] What was needed when it ended, and for as long as it is kept anyway, is collected after all that need
-    it. So who reads what a join needs, while there is the join, misses nothing."""
+    it. So a reader of what a join needs misses nothing while the join exists."""
     asked = [_first_asked(evidence, m.Complete), _first_asked(evidence, m.Cancel)]
     ended = {dep: min(first[dep] for first in asked if dep in first) for first in asked for dep in first}
     acked = _first_acked(evidence)
@@ -128,7 +128,7 @@ def _first_acked(evidence: Evidence) -> dict[bytes, int]:
 
 
 def nobody_waits_in_vain(evidence: Evidence) -> Finding:
-    """[C17] Once the last fault is over, and the bound has passed or all was well before, nobody waits for a task
+    """[C17] Once the last fault is over, and the bound has passed or all was well before, no task waits for one
     that is done."""
     name = "C17 what is met lets its dependents go"
     if evidence.calm_ms is None:

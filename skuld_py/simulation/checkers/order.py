@@ -48,8 +48,8 @@ def order_is_nearly_global(evidence: Evidence) -> Finding:
     """[O2] Few better tasks wait elsewhere when one is granted: of ``P`` partitions and claimers that ask for
     ``m`` tasks together at most ``P + m`` in 99 of 100 grants, never more than four times that.
 
-    Asked only of calm runs: no fault, and no claim of unknown outcome, which may hold tasks nobody sees held. Nor
-    of grants while the queue may be paused on some nodes only.
+    Asked only of calm runs: no fault, and no claim of unknown outcome, which may hold tasks that are not seen
+    held. Nor of grants while the queue may be paused on some nodes only.
     """
     name = "O2 claims follow the order of the whole queue"
     claims = list(evidence.history.of(m.Claim))

@@ -74,7 +74,7 @@ def facts_shown(operation: Operation) -> dict[bytes, Facts]:
 
 
 def _unheard(operation: Operation, shown: Shown, going: Mapping[bytes, int]) -> Iterator[str]:
-    """A completion, once shown, is how the task has ended, for whoever asks later and before it is collected."""
+    """A completion, once shown, is how the task has ended, for every later reader until it is collected."""
     for task_id in split(_awaited(operation).ids):
         if COMPLETED in shown.get(task_id, {}) and going.get(task_id, operation.done_ms) >= operation.done_ms:
             is_told = COMPLETED in facts_shown(operation).get(task_id, {})
@@ -82,7 +82,7 @@ def _unheard(operation: Operation, shown: Shown, going: Mapping[bytes, int]) -> 
 
 
 def _unfounded(operation: Operation, going: Mapping[bytes, int]) -> str:
-    """Only of what is collected nobody hears an end any more."""
+    """Only a collected task has an end that is not told any more."""
     is_founded = any(task_id in going and going[task_id] <= operation.done_ms
                      for task_id in split(_awaited(operation).ids))
     return "" if is_founded else f"no task of these was collected: {operation}"

@@ -2,7 +2,7 @@
 
 A leader's answer about claims and dead tasks refuses some of its rows and grants others. A call of the library is
 refused as a whole, though an earlier attempt of it may have been carried out whose answer was lost: then it must
-not be refused. What may have happened by somebody else's word, or by one that is in doubt, binds nobody.
+not be refused. What may have happened by the word of another client, or by one in doubt, does not bind.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Row = tuple[bytes, int, int]
 
 
 def done_though_refused(evidence: Evidence) -> Iterator[str]:
-    """All of them."""
+    """All operations that were refused although they were carried out."""
     yield from _ended(evidence)
     yield from _revived(evidence)
     yield from _set(evidence)
@@ -88,9 +88,9 @@ def _last_ends(evidence: Evidence) -> dict[tuple[bytes, int], int]:
 
 
 def _revived(evidence: Evidence) -> Iterator[str]:
-    """Tasks that began anew more often than may have been asked for, of those of which it was refused to who had
-    asked before. A refusal of the only asking says nothing here: a task that is not dead may die, and the links of
-    the simulator may bring the question once more."""
+    """Tasks that were revived more often than may have been asked for, among those whose revival was refused to a
+    client that had asked before. The refusal of a single question says nothing: a task that is not dead may die,
+    and the links of the simulator may bring the question once more."""
     refused: dict[bytes, Operation] = {}
     allowed = Counter[bytes]()
     for operation in evidence.history.of(m.Revive):
@@ -106,7 +106,7 @@ def _revived(evidence: Evidence) -> Iterator[str]:
 
 
 def _set(evidence: Evidence) -> Iterator[str]:
-    """Settings that are stored as nobody may have put them."""
+    """Settings that are stored with values that no client may have put."""
     refused: dict[tuple[str, str, int, str], Operation] = {}
     allowed: dict[tuple[str, str, int, str], None] = {}
     for operation in evidence.history.of(m.PutSetting):

@@ -104,8 +104,8 @@ def _firm(evidence: Evidence, puts: list[Operation]) -> Iterator[tuple[int, int]
 
 
 def doubtful_times(evidence: Evidence) -> dict[str, Latest]:
-    """Queue -> when some nodes may have had it paused while others had not; or limited: then whoever is lent
-    something grants its own best, and whoever is not grants nothing."""
+    """Queue -> when some nodes may have had it paused while others had not; or limited: then a leader with a loan
+    grants its own best, and one without grants nothing."""
     spans: dict[str, list[tuple[int, int]]] = {}
     for (kind, name), puts in puts_of(evidence).items():
         if kind == PAUSED:

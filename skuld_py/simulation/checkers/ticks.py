@@ -19,12 +19,12 @@ from skuld_py.simulation.history import Operation, Status
 
 KIND = "schedule"
 LATE_MS = 3_000
-"""A tick may become a task so much later than it is due."""
+"""A tick may become a task this much later than it is due."""
 
 
 @attrs.frozen
 class Definition:
-    """What somebody wanted a schedule to be. The node that took it may have found that it was made earlier than
+    """A schedule as a client asked for it. The node that took it may have found that it was made earlier than
     that: not before ``least_ms``."""
 
     name: str
@@ -40,7 +40,7 @@ class Definition:
 
 
 def definitions_of(evidence: Evidence) -> list[Definition]:
-    """All that may have been put."""
+    """All definitions that may have been put."""
     found = []
     for put in evidence.history.of(m.PutSetting):
         assert isinstance(put.message, m.PutSetting)

@@ -42,8 +42,8 @@ def claims_come_in_time(evidence: Evidence) -> Finding:
 
 
 def _rests(evidence: Evidence) -> dict[bytes, list[tuple[int, int]]]:
-    """Task -> (when its holder was told, until when it rests); none of tasks that somebody wanted to revive. Who
-    releases a claim is told its end: the task rests no more."""
+    """Task -> (when its holder was told, until when it rests); none of tasks that a client wanted to revive. A
+    holder that releases is told the end of its lease: the task rests no more."""
     revived = set(_revived(evidence))
     rests: dict[bytes, list[tuple[int, int]]] = {}
     for operation, task_id, _, until_ms in granted_conclusions(evidence):

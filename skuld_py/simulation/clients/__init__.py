@@ -1,1 +1,2 @@
-"""Who asks: a line to the cluster, and the parts that clients play on it, one to a file."""
+"""Simulated clients: the line to the cluster, the library over it, and a file for each part that a client
+plays."""

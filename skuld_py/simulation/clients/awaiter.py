@@ -67,6 +67,6 @@ class Awaiter:
         self._client.later(AGAIN_MS, self._await_left)
 
     def lacks(self, going: Collection[bytes]) -> list[str]:
-        """Of whose ends it has not been told; of what is collected nobody is told any more."""
+        """The tasks whose ends it has not been told; those of collected ones are not told any more."""
         return [f"nobody was told of the end of {task_id.hex()}" for task_id in split(self._left)
                 if task_id not in going]

@@ -1,8 +1,8 @@
 """A claim that must be woken at the end, when all is calm: it waits at one node, its task comes to another.
 
 The task's queue is the last by name of more than one gossip may name. So the word of it arrives only where queues
-that gained work are told of first, or in turns. Clients that ask again and again, as all others do, would not
-notice: whoever asks finds the task.
+that gained work are told of first, or in turns. Clients that poll, as all others do, would not notice: a question
+finds the task.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Bell:
         self._drain()
 
     def _drain(self) -> None:
-        """Let nothing be left; also of what was not heard of."""
+        """Drain the queues, also of tasks that were not heard of."""
         for queue in (*self._others, LAST):
             self._worker.claim(queue, 1, LEASE_MS, 0)
         self._client.later(10 * AGAIN_MS, self._drain)

@@ -20,7 +20,7 @@ AHEAD_MS = (0, 0, 3_000, 60_000)
 """By how much the clock of a caller is ahead: mostly right, so little that nodes take its ids, or too much."""
 CLOCK_MS = 700
 KNOWN = 12
-"""Of so many of the newest claims' tasks some are cancelled and retried."""
+"""Some tasks of this many newest claims are cancelled and retried."""
 WINDOW_S = 2.0
 SELDOM_S = 86_400.0
 """A schedule that is put and removed ticks after the run, whatever a node's clock shows."""

@@ -1,4 +1,4 @@
-"""A client that acts for claims that nobody granted it: what it may know is what readers see, ids and tokens.
+"""A client that acts for claims it was not granted: it knows what readers see, ids and tokens.
 
 Its proofs are made up, those of other claims, or none. Nothing of what it asks may happen (C22).
 """
@@ -41,7 +41,8 @@ class Forger:
         self._client.ask(random.choice(makes), lambda operation: None)
 
     def _claim(self) -> tuple[bytes, int, bytes]:
-        """A task that was enqueued, is held, or is not there; a token that is its own, another's, or nobody's."""
+        """A task that was enqueued, is held, or is not there; a token that is the task's own, another's, or was
+        never granted."""
         random, holds = self._client.random, self._client.history.holds[-RECENT:]
         sent = [batch.ids for operation in self._client.history.operations[-RECENT:]
                 if isinstance(operation.message, m.Enqueue) for batch in operation.message.batches]

@@ -1,8 +1,8 @@
-"""Tasks that wait for what never comes: when a run ends, somebody has to cancel them, as an operator would.
+"""Tasks that wait for what never comes: at the end of a run they are cancelled, as an operator would.
 
-A task that waits on although what it needs has failed, or that gives a very long time to one that nobody ever
-enqueued, is blocked for good; so is whoever needs it in turn. What the cluster has to decide by itself is left to
-it: to let tasks go, to let them die with what they need, or when their time for unknown ones is over. """
+A task that waits on although what it needs has failed, or that gives a very long time to one that was never
+enqueued, is blocked for good; so are tasks that need it in turn. What the cluster has to decide by itself is left
+to it: to let tasks go, to let them die with what they need, or when their time for unknown ones is over. """
 
 from __future__ import annotations
 

@@ -11,11 +11,11 @@ from skuld_py.simulation.history import Operation, Status
 from skuld_py.simulation.options import Options
 
 AGAIN_MS = 200
-"""Who does not know what became of a revival asks again so soon, as clients do."""
+"""A client that does not know what became of a revival asks again after this."""
 UNKNOWN_EVERY = 6
-"""Every so many cancellings name a task that nobody has made."""
+"""One in this many cancellings names a task that was never made."""
 AHEAD_EVERY = 5
-"""Every so many tasks read, one is asked to show more than was seen of it; mostly nobody can."""
+"""One in this many tasks read is asked to show more than was seen of it; mostly no copy can."""
 
 
 class Reader:

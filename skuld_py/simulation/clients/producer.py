@@ -89,7 +89,7 @@ class Producer:
 
     def _deps(self) -> tuple[bytes, ...]:
         """Mostly tasks of before; now and then one that is enqueued later, or never. Those of later need nothing,
-        so that nobody waits in a circle."""
+        so that no tasks wait in a circle."""
         random, now_ms = self._random, self._client.wall_ms()
         if not self._options.workload.needs or random.random() >= self._options.workload.needs:
             return ()
@@ -101,7 +101,7 @@ class Producer:
         return tuple(sorted({*found}))
 
     def _prelude(self) -> Prelude:
-        """One for the batch: some of them for later, some with an end, near or far."""
+        """One prelude for the batch: some for later, some with an end, near or far."""
         random, workload, now_ms = self._random, self._options.workload, self._client.wall_ms()
         not_before_ms = expires_ms = 0
         if workload.delay_ms and random.random() < SOME:

@@ -105,7 +105,7 @@ class Worker:
         self._client.later(delay_ms, self.complete, holds, REPEATS_MAX)
 
     def complete(self, holds: Sequence[Hold], repeats: int) -> None:
-        """Say that they are done; again when nobody knows."""
+        """Complete claims; again when the outcome is unknown."""
         for hold in holds:
             hold.stop_ms = min(hold.stop_ms, self._client.scheduler.now_ms)
         ids, tokens, proofs = _named(holds)

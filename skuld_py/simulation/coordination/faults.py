@@ -1,7 +1,7 @@
 """What strikes a cluster: deaths of one, two neighbours, all; breaks, pauses, strange entries, operators.
 
-Which of them is drawn for each strike, and whom it hits. ``heal`` ends all of it: connections come back, those
-that stand still go on, and some of the dead are started again.
+Which of them strikes, and which process it hits, is drawn for each strike. ``heal`` ends all of it: connections
+come back, those that stand still go on, and some of the dead are started again.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class Faults:
         self.stage.registry.put_entry(Entry("operator", self._seq, command).encode())
 
     def _strange_entry(self) -> None:
-        """A step of a join that nobody asked for: of somebody that lives, has left, or never was."""
+        """A step of a join that was not asked for: of a life that is in, has left, or never was."""
         newest = self.stage.registry.replica
         known = [*newest.members, *newest.joiners, *newest.left, "n99~1"]
         one, other = self.random.choice(known), self.random.choice(known)

@@ -31,7 +31,7 @@ class Options:
     faults_ms: int = 0
     """How long faults go on."""
     rounds: int = 1
-    """So often faults and quiet follow each other."""
+    """How often faults and quiet follow each other."""
     drives: bool = False
     """Whether at the end the log is made to grow, to see that it is collected."""
     scaling: tuple[Scaling, ...] = (PLAIN,)

@@ -1,7 +1,7 @@
 """Members whose placement is decided aside, compared after each step with playing the log in order.
 
-Their replica must be that of its position, as everybody's; their placement what the nodes of its own version give,
-however far that lags behind; and what their nodes are told must fit together.
+Their replica must be that of its position, as every member's; their placement what the nodes of its own version
+give, however far that lags behind; and what their nodes are told must fit together.
 """
 
 from __future__ import annotations

@@ -24,16 +24,16 @@ from skuld_py.simulation.world.scheduler import stream
 from skuld_py.simulation.world.zookeeper.reference import DAMAGE
 
 REST_MS = 240_000
-"""So long may it take to come to rest."""
+"""How long coming to rest may take."""
 LOOK_MS = 250
 ENTRIES_MAX = 1_500
 """More is a livelock."""
 GROWTH_SLACK = 25
 """Entries that may be appended while a collection is on its way."""
 DRIVE_LEGS = 8
-"""Between two entries of an operator there is time for so many legs to ZooKeeper."""
+"""Between two entries of an operator there is time for this many legs to ZooKeeper."""
 DAMAGED_MIN = 3
-"""With fewer members nobody can tell whose replica it is."""
+"""Among fewer members it cannot be told whose replica is damaged."""
 VIOLATIONS_MAX = 8
 TRACE_LINES = 120
 
@@ -78,7 +78,7 @@ class Run:
 
     @property
     def processes(self) -> list[Process]:
-        """All of them, by name."""
+        """All processes, by name."""
         return [*self.stage.processes.values()]
 
     @property
@@ -132,7 +132,7 @@ class Run:
             self.stats["replicas damaged"] += 1
 
     def _mend(self) -> None:
-        """Let the log grow until who is damaged has noticed it, if it lives."""
+        """Let the log grow until the damaged member has noticed it, if it lives."""
         for machine in [*self._damaged]:
             is_alive = any(process.membership is machine for process in self.stage.live)
             if not is_alive or DAMAGE not in machine.replica.left:

@@ -32,7 +32,7 @@ HELD_MS, COPIED_MS = 250, 1_000
 """After an election claims are granted for so long before the next strike; longer where an old copy is yet to be
 put back after it."""
 REST_MS = 1_200
-"""A story ends so long after its last strike..."""
+"""A story ends this long after its last strike..."""
 MOVE_MS = 1_500
 """A node that joins has a vote by then."""
 END_MS = 6_000
@@ -161,8 +161,8 @@ class Story(Campaign):
         self.cluster.scheduler.after(2 * HELD_MS, self._put_back, copies)
 
     def _put_back(self, copies: Mapping[Process, tuple[Snapshot, int]]) -> None:
-        """One of them is put back whose vote has counted since. Claims were granted by then, and who leads is gone
-        for a while."""
+        """Put back the copy of a node whose vote has counted since. Claims were granted by then, and the leader is
+        gone for a while."""
         leader, now_ms = self._document().leader, self.cluster.scheduler.now_ms
         for process, (copy, starts) in copies.items():
             told = self.nemesis.told_of(process, copy) if process.starts == starts else []

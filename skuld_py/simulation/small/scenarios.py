@@ -1,8 +1,8 @@
 """What happens in a small world unless it deviates, and on which of it the deviations are.
 
-The fault of a scenario befalls whoever leads, once or again and again, each time when claims are held by its
-successor; in ``join`` while a fourth node fills and the cohort moves. Who holds is found out by clients who always
-wait for more: a leader that lacks a claim grants its task to one of them.
+The fault of a scenario befalls the leader, once or again and again, each time when claims of its successor are
+held; in ``join`` while a fourth node fills and the cohort moves. Clients that always wait for more find a lost
+claim: a leader that lacks it grants its task to one of them.
 """
 
 from __future__ import annotations

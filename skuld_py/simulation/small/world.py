@@ -75,14 +75,14 @@ class Small(Cluster):
         self._is_concerned: dict[str, bool] = {}
         """Whether the turn that a node takes has a cause in focus."""
         self._settled: dict[str, None] = {}
-        """Writes of which a node was told that nobody knows; it is told no more."""
+        """Writes whose outcome a node was told is unknown; it is told no more of them."""
         self._fates: dict[str, str] = {}
         """What becomes of the answer to a write."""
         self.may_pass: Callable[[str, str, Message], bool] = lambda sender, receiver, message: True
         """Asked of every message between nodes: what a scenario does of itself."""
 
     def clock(self, name: str, label: str) -> Clock:
-        """As far from its neighbours' as is allowed."""
+        """A clock as far from its neighbours' as is allowed."""
         half_ms = self.options.parameters.skew_ms / 2 - 1
         return Clock(half_ms if self.options.nodes.index(name) % 2 else -half_ms)
 
@@ -205,5 +205,5 @@ class Small(Cluster):
 
 
 def epoch_of(message: Message) -> int:
-    """The epoch that a message speaks of; 0 for none. What is said on trial binds nobody, and is never stale."""
+    """The epoch that a message speaks of; 0 for none. What is said on trial does not bind, and is never stale."""
     return 0 if getattr(message, "is_trial", False) else getattr(message, "epoch", getattr(message, "promised", 0))

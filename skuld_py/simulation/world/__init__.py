@@ -1,1 +1,1 @@
-"""What stands in for the world: virtual time, links, disks, clocks, ZooKeeper, and processes that die on them."""
+"""Models of the world around a node: virtual time, links, disks, clocks, ZooKeeper, and processes that die."""

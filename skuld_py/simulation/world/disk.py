@@ -19,7 +19,7 @@ from skuld_py.errors import Corrupt
 from skuld_py.model.store import TABLES, Row, digests_of
 
 COMPARED = ("body", "history", "log")
-"""Tables whose records are compared with their copies: nobody asks for the digests of others."""
+"""Tables whose records are compared with their copies: digests of others are not asked for."""
 Change = tuple[str, bytes, bytes | None, bytes | None]
 Snapshot = dict[str, dict[bytes, bytes]]
 

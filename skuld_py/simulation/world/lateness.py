@@ -1,6 +1,6 @@
 """The worst moment to be late: just before the news that makes one old.
 
-A message of an election that is only slow mostly comes when nobody waits for its kind any more. What is *held up*
+A message of an election that is only slow mostly comes when its kind is not waited for any more. What is *held up*
 here waits, itself or a copy of it, until another one of its kind and partition but of another epoch goes to the
 same node, and arrives just before that one: while its receiver is in the very phase in which it would count.
 """

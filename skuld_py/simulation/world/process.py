@@ -2,9 +2,9 @@
 
 The machine is the real one, a node with its membership, and takes its turns through ``take_turn``, the very
 function of the real loop. What the log says of the cluster is heeded before anything of the turn leaves, as there:
-whom the process speaks with and whom it hears. A commit takes time while messages without a promise are already on
-their way. A crash before it loses the staged writes and all promises; a crash right after it loses only the
-promises. A commit that fails ends the process. A paused process keeps its memory while its inbox fills and its
+which peers the process speaks with and which it hears. A commit takes time while messages without a promise are
+already on their way. A crash before it loses the staged writes and all promises; a crash right after it loses only
+the promises. A commit that fails ends the process. A paused process keeps its memory while its inbox fills and its
 clock runs on.
 
 Each start goes through ``prepare``, and a record that cannot be read through ``note_damage``, as in the real
@@ -33,10 +33,10 @@ from skuld_py.simulation.world.scheduler import Action, Scheduler
 from skuld_py.simulation.world.zookeeper.sessions import Connection
 
 TICKS_MAX = 1_000
-"""So many turns in one millisecond without any event mean a machine that spins."""
+"""This many turns in one millisecond without any event mean a machine that spins."""
 
 FAILURES_MAX = 100
-"""So many bad records in one millisecond mean that scrubbing does not get rid of them."""
+"""This many bad records in one millisecond mean that scrubbing does not get rid of them."""
 
 
 class CrashPoint(Enum):
@@ -89,7 +89,7 @@ class Process:
         self.store = store
         self.machine: Machine[Told, Wish] | None = None
         self.node: Node | None = None
-        """The machine's node, and its membership: for who looks on."""
+        """The machine's node, and its membership, for observers."""
         self.membership: Membership | None = None
         self.connection: Connection | None = None
         self.members: dict[str, None] = {}
@@ -177,7 +177,7 @@ class Process:
         self.start()
 
     def verify(self) -> None:
-        """Have somebody read all records, so that what cannot be read is met now and not some day."""
+        """Read all records, so that what cannot be read is met now and not some day."""
         damaged = self.store.damaged()
         while self.machine is not None and damaged is not None:
             self._start_over(Corrupt(*damaged))
@@ -276,8 +276,8 @@ class Process:
             self._world.let_out(self, turn.early)
 
     def _losses_known(self, events: Sequence[Told]) -> int:
-        """How many losses of its session the process knew of when it made the wishes of a turn. One of which it
-        hears amid a turn counts from the next one on: what it wished before is of the life that was lost."""
+        """How many losses of its session the process knew of when it made the wishes of a turn. A loss that it
+        hears of amid a turn counts from the next turn on: what it wished before is of the lost session."""
         known = self.connection.handed if self.connection is not None else 0
         return known - events[1:].count(SessionChanged(Session.LOST))
 

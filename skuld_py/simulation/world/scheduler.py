@@ -19,8 +19,8 @@ STILL = -1
 
 
 class Still(Random):
-    """Draws in which nothing happens that is only probable, nothing takes longer than it must, and whatever there
-    is to choose from gets its turn."""
+    """Draws without chance: nothing merely probable happens, nothing takes longer than it must, and each choice
+    gets its turn."""
 
     def __init__(self) -> None:
         super().__init__(0)

@@ -1,4 +1,5 @@
-"""Whom an entry concerns: the members whose set of watches it can have changed. Of thousands it is a handful.
+"""The members that an entry concerns: those whose set of watches it can have changed. Of thousands it is a
+handful.
 
 ``watched`` of a member reads five things: whom it watches in the ring, its joiner, its observer, whether that one
 has accepted it, and whom its observer watches. A command changes those of the members that it names, of their

@@ -38,10 +38,10 @@ class Costs:
     one_way_ms: float = 0.25
     """A packet within one data centre."""
     session_ms: float = 4_000
-    """After so long without a sign of life a session ends, and its pulse with it. A client gives a sign at least
+    """After this long without a sign of life a session ends, and its pulse with it. A client gives a sign at least
     every third of it, so that a death shows after two thirds to all of it."""
     start_spread_ms: float = 1_000
-    """Processes that are started together start within so long, evenly."""
+    """Processes that are started together start within this time, evenly."""
 
     member_byte_ms: float = MS_PER_BYTE
     """What a member sends leaves by its own link, one message after the other."""
@@ -86,7 +86,7 @@ PLAIN = Options()
 ALL = Options(direct=True, transfer=True, sharing=True, deciding=True, versions=True)
 SETTINGS = (PLAIN, Options(direct=True), Options(direct=True, transfer=True), Options(sharing=True),
             Options(deciding=True), Options(versions=True), ALL)
-"""Plain, with each option, and with all. A replica is taken over from whom one was let in by, so transfer goes
+"""Plain, with each option, and with all. A joiner takes the replica of the member that let it in, so transfer goes
 with direct join."""
 
 

@@ -27,7 +27,7 @@ class Decisions:
         self._window_end = self._next_end = 0.0
 
     def hold_up(self, members: int, question: int) -> float:
-        """So long do members wait that have come to a question; -1 for none."""
+        """How long members that have come to a question wait; -1 for none."""
         if question < 0 or not members:
             return 0.0
         cost = self._cost()

@@ -1,7 +1,8 @@
 """ZooKeeper as the members see it: a queue of writes, a queue of reads, pulses, and watches on them.
 
 A write is played when the leader commits it, and answered a packet later. Watches on a pulse stay until they fire,
-as ZooKeeper's do: who does not care any more hears of it once. Every operation is counted where it is served.
+as ZooKeeper's do: a process that does not care any more hears of it once. Every operation is counted where it is
+served.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Direct join at scale: joiners knock at members, who stitch in all that knock together with one entry.
+"""Direct join at scale: joiners knock at members, which stitch in all that knock together with one entry.
 
 A joiner learns of members from the oldest entry left in the log that lets somebody in, or else from a listing of
 the pulses. It asks one of them at random whose pulse stands, and another one after a refusal or a silence, ever

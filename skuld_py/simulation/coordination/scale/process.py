@@ -39,11 +39,11 @@ class Process:
     outbox: list[Command] = attrs.field(factory=list)
     """What it wants to append, in order, each command once."""
     wanted: tuple[str, ...] = ()
-    """Whose pulses it is to watch."""
+    """The ids whose pulses it is to watch."""
     armed: dict[str, None] = attrs.field(factory=dict)
-    """Of whom it has a watch that has not fired."""
+    """The ids on which it has a watch that has not fired."""
     reported: dict[str, None] = attrs.field(factory=dict)
-    """Whose leave it has written."""
+    """The ids whose leave it has written."""
     asked: int = 0
     """Questions asked so far; answers to earlier ones are void."""
     failures: int = 0
@@ -53,7 +53,7 @@ class Process:
     pending: list[News] = attrs.field(factory=list)
     """What concerns it meanwhile."""
     callers: list[Process] = attrs.field(factory=list)
-    """Who waits to be let in by this one."""
+    """Processes that wait to be let in by this one."""
     is_greeting: bool = False
     uplink_free: float = 0.0
     """When all that it sends has left."""

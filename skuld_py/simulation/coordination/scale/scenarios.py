@@ -17,7 +17,7 @@ from skuld_py.simulation.world.scheduler import stream
 
 ENTRIES_PER_MEMBER_MAX = 200
 FAILED_SHARE = 10
-"""One of so many members dies in a mass failure; as many again come in a growth."""
+"""One in this many members dies in a mass failure; as many come in a growth."""
 
 
 class Unsound(Exception):

@@ -1,4 +1,5 @@
-"""Entries shared among thousands at once: how many an entry has reached after each hop is drawn, not who.
+"""Entries shared among thousands at once: how many members an entry has reached after each hop is drawn, not
+which.
 
 Each member that an entry is new to hands it on to some members chosen at random. So of those that lack it each is
 hit by a hop with the same probability, and the number hit is binomial. Only for those that an entry concerns, and
@@ -70,7 +71,7 @@ class Spreading:
         self.dead = 0
         """Members that have died and not left; those who still wait for their replica hand entries on, too."""
         self._busy_until = 0.0
-        """All work on the same entries: so long."""
+        """Until then all members work on the same entries."""
 
     def begin(self, process: Process, pending: Sequence[News]) -> None:
         """A member gets its entries here from now on; those ``pending`` it reads from ZooKeeper."""
@@ -157,5 +158,5 @@ class Spreading:
             self._counts.zookeeper_bytes += silences * len(self._followers) * self._costs.reply_bytes
 
     def is_caught_up(self) -> bool:
-        """Whether nobody lacks an entry."""
+        """Whether no member lacks an entry."""
         return not self._missing

@@ -143,7 +143,7 @@ class Coordination(Documents):
                                            c.AppendUncertain(effect.seq), wanted))
 
     def put_entry(self, raw: bytes) -> int:
-        """An entry stands; whoever waits for it is told, once its server knows."""
+        """An entry stands; processes that wait for it are told, once their servers know."""
         position = self.log.append(raw)
         for connection in self._connections:
             reading = connection.wishes.outstanding.get(c.ReadEntries)
@@ -154,7 +154,7 @@ class Coordination(Documents):
         return position
 
     def _end_waiting(self, connection: Connection, wanted: Wanted) -> None:
-        """A reading's time is up: it is answered by what is there, or by nothing if nobody answers."""
+        """A reading's time is up: it is answered by what is there, or by nothing if no server answers."""
         effect = wanted.effect
         if connection.is_closed or not connection.wishes.holds(wanted) or not isinstance(effect, c.ReadEntries):
             return

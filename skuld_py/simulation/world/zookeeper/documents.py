@@ -37,7 +37,7 @@ SCRIBBLES = (b"", b"{", b"null", b"[]", b"\xff\xfe", b"[" * 50_000, b'{"floor": 
 
 @attrs.frozen
 class Write:
-    """What took effect: together the order of epochs. Who scribbles over a document changes its version alone."""
+    """What took effect: together the order of epochs. A scribble over a document changes its version alone."""
 
     time_ms: int
     partition: int

@@ -43,7 +43,7 @@ class Log:
         self._now_ms = now_ms
         self._on_gone = on_gone
         self._times: list[int] = []
-        """When each position was given away."""
+        """When each position was taken."""
         self._gone: dict[str, Pulse] = {}
 
     # -- entries -------------------------------------------------------------------------------

@@ -1,11 +1,11 @@
 """The reference: the replica at every position of the log, played once and without jumps.
 
-Whoever plays the log is compared with it, so also with each other. And each entry is judged as it comes: that it
-leaves the ring, the joins and the places sound, changes nothing when it is a repetition, and lets nobody leave who
-lives.
+Every member that plays the log is compared with it, and so with all others. And each entry is judged as it comes:
+that it leaves the ring, the joins and the places sound, changes nothing when it is a repetition, and takes out no
+member that lives.
 
 A member that stands where the reference stood is given what the reference made of the entry, for playing is a
-function of both; only who came over a jump, with a replica read from a text, plays the entry itself.
+function of both; only a member that came over a jump, with a replica read from a text, plays the entry itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from skuld_py.cluster.log.play import Outcome, Played, Player
 from skuld_py.cluster.log.replica import PLACES_BY_AGE, Replica
 
 DAMAGE = "nobody~0"
-"""Who has left by a replica that was damaged on purpose, and by no other: that one may differ."""
+"""The id that has left in a replica damaged on purpose, and in no other: that replica may differ."""
 _ORDERED = ("members", "joiners", "aborted", "left", "nodes", "slots", "parked", "writers")
 
 

@@ -1,6 +1,7 @@
 """The whole ZooKeeper of a cluster: what processes ask of it, and what operators and the harness do and see there.
 
-What others ask (who is placed, who lives) is answered from the log's reference replica and from the pulses.
+Questions of others (which nodes are placed, which live) are answered from the log's reference replica and from the
+pulses.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from skuld_py.simulation.world.zookeeper.reference import Reference
 from skuld_py.simulation.world.zookeeper.sessions import Connection, RegistryOptions
 
 RETRY_MS = 100
-"""How soon an operator tries again who found ZooKeeper out of order."""
+"""How soon an operator that found ZooKeeper out of order tries again."""
 
 
 class Registry(Coordination):
@@ -96,6 +97,7 @@ class Registry(Coordination):
         return self._is_serving
 
     def set_leaving(self, name: str, is_leaving: bool) -> None:
-        """An operator takes a node out: it owns nothing from now on, and nobody forgets its data; or back in."""
+        """An operator takes a node out: it owns nothing from now on, but its data are not forgotten; or puts it
+        back in."""
         if not self.operate(RetireNode(name, is_leaving)):
             self._scheduler.after(RETRY_MS, self.set_leaving, name, is_leaving)

@@ -90,7 +90,7 @@ class Connection:
 
 
 class Service:
-    """The servers as far as sessions go, and everybody's connection to them."""
+    """The servers as far as sessions go, and every process's connection to them."""
 
     def __init__(self, scheduler: Scheduler, random: Random, options: RegistryOptions) -> None:
         self.options = options
@@ -170,7 +170,7 @@ class Service:
             self._change_contact(connection)
 
     def thaw(self) -> None:
-        """It goes on: first with what lies in its buffers, then with whoever still has time left."""
+        """It goes on: first with what lies in its buffers, then with the sessions that still have time left."""
         self.is_frozen = False
         self._serve_again()
 
@@ -225,7 +225,7 @@ class Service:
     # -- sessions ------------------------------------------------------------------------------
 
     def _change_contact(self, connection: Connection) -> None:
-        """Plan what follows from who hears whom now; whatever was planned before is void."""
+        """Plan what follows from the contact there is now; what was planned before is void."""
         connection.breaks += 1
         breaks, session_ms = connection.breaks, self.options.session_ms
         is_running = not (connection.is_silent or connection.is_closed)

@@ -1,4 +1,4 @@
-"""What one process wishes of the coordination log, and what of it is not answered yet.
+"""The wishes of one process about the coordination log, and which of them are not answered yet.
 
 Its shell keeps these wishes over a break of the connection and carries them out when it is back; a loss of the
 session makes all of them void.
