@@ -60,7 +60,7 @@ _SUSPECT = tables.suspect_key(0)[:-2]
 
 
 def is_majority(some: Collection[str], of: Collection[str]) -> bool:
-    """Whether so many of a cohort are more than half of it; of nobody, none are needed."""
+    """Whether ``some`` include more than half of a cohort; an empty one needs none."""
     return not of or 2 * sum(name in some for name in of) > len(of)
 
 

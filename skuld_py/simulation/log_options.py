@@ -22,7 +22,7 @@ SCALED = 0.4
 FRESH = 0.5
 """Share of runs, of those whose owners change, that begin with an empty log: all nodes join for the first time."""
 FORGETS_MS = 2_500
-"""In half of these, a node that is down for so long is forgotten."""
+"""In half of these, a node that is down for this long is forgotten."""
 
 
 @attrs.frozen

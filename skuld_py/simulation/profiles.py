@@ -23,7 +23,7 @@ AMNESIA, CRAMPED = 7, 8
 SELDOM, DOUBTFUL = 22, 13
 """Of each twenty-two seeds the fourteenth."""
 PROFILES = {"amnesia": (EVERY, AMNESIA), "cramped": (EVERY, CRAMPED), "doubtful": (SELDOM, DOUBTFUL)}
-"""Every how-manieth seed, and which one of these."""
+"""By profile: one seed in this many has it, and which of them."""
 MESSAGE_BYTES = 5_000
 """The largest message where messages are small: what is cut into pages stays below it, what is not does not."""
 FAULTS = ("wipe", "wipe", "leave", "isolate", "isolate", "flap", "expire", "new leader crash")

@@ -46,7 +46,7 @@ class Client:
         return self.ask_at(self.random.choice(self.nodes), make, then, self.patience_ms)
 
     def ask_at(self, node: str, make: Make, then: Then, patience_ms: int) -> Operation:
-        """Send it to this one, and wait for so long."""
+        """Send it to this node, and wait ``patience_ms`` for the answer."""
         self._requests += 1
         request = self._requests
         message = make(request)

@@ -24,7 +24,7 @@ AHEAD = 3
 """Runs given out for each process, so that none waits for the next."""
 Played = tuple[Verdict | campaign.Verdict, float]
 SEED_EVERY = 40
-"""Of so many jobs of the guided search one is a fresh seed, for comparison."""
+"""One in this many jobs of the guided search is a fresh seed, for comparison."""
 
 
 def scripts_of(words: Sequence[str]) -> list[Script]:
@@ -142,7 +142,7 @@ class Hunt:
 
 
 def hunt(scripts: Sequence[Script], jobs: int, minutes: float, first: int) -> int:
-    """Search for so long; gives the exit code."""
+    """Search for a number of minutes; gives the exit code."""
     begun = spoken = time.monotonic()
     found, under_way = Hunt(scripts, first), deque[AsyncResult[Played]]()
     with get_context("spawn").Pool(jobs) as pool:

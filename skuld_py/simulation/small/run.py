@@ -29,8 +29,8 @@ from skuld_py.simulation.world.process import Process
 from skuld_py.simulation.world.scheduler import STILL
 
 HELD_MS, COPIED_MS = 250, 1_000
-"""After an election claims are granted for so long before the next strike; longer where an old copy is yet to be
-put back after it."""
+"""How long claims are granted between an election and the next strike; longer where an old copy is put back after
+it."""
 REST_MS = 1_200
 """A story ends this long after its last strike..."""
 MOVE_MS = 1_500

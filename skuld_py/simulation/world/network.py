@@ -26,7 +26,7 @@ TAIL_FACTOR = 50
 RECORDED = 64
 """Frames that a link remembers for a replay."""
 JUST_MS = 1
-"""What was held up arrives so long before what it waited for: a turn earlier, mostly."""
+"""What was held up arrives this much before what it waited for: mostly a turn earlier."""
 OLD_MS = 5_000
 """A replayed frame older than this comes after everything that waited for it has given up."""
 

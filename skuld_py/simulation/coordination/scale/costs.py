@@ -58,7 +58,7 @@ class Costs:
     parse_ms_per_kb: float = 0.13
     """Making a replica of its text, and looking whether it has that text."""
     decide_ms_per_node: float = 0.02
-    """Placing 64 partitions with 3 replicas on so many nodes."""
+    """Placing 64 partitions with 3 replicas, for each node."""
     decide_answer_bytes: int = 1_200
     """A placement of 64 partitions, by numbers of nodes, and the hash of the second scheduler."""
     schedulers: int = 2

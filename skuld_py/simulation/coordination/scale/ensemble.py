@@ -26,7 +26,7 @@ class Ensemble:
         self._watches: dict[str, dict[str, Told]] = {}
 
     def write(self, committed: Action, *arguments: object, count: int = 1) -> None:
-        """So many writes in a row; ``committed`` as soon as the last one stands."""
+        """Writes in a row; ``committed`` as soon as the last one stands."""
         self.writes.submit(self._costs.one_way_ms, partial(self._cost_of_writes, count), committed, *arguments)
 
     def _cost_of_writes(self, count: int) -> float:
@@ -34,7 +34,7 @@ class Ensemble:
         return count * self._costs.write_ms
 
     def read(self, count: int, size: int, done: Action, *arguments: object) -> None:
-        """So many reads of so many bytes altogether; ``done`` when the answer has come."""
+        """Reads, of some bytes altogether; ``done`` when the answer has come."""
         cost = partial(self.cost_of_reads, count, size)
         self.reads.submit(self._costs.one_way_ms, cost, self._answer, done, arguments)
 
@@ -49,7 +49,7 @@ class Ensemble:
         return count * self._costs.read_ms + size * self._costs.zookeeper_byte_ms
 
     def notify(self, groups: Sequence[tuple[int, Action, object]]) -> None:
-        """Watches fire at one change: of each group so many, then its action once the last has come."""
+        """Watches fire at one change: for each group their number, and what to do once the last has come."""
         count = sum(each for each, _, _ in groups)
         self._counts.notifications += count
         self._counts.fan_out = max(self._counts.fan_out, count)

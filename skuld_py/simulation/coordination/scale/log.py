@@ -23,12 +23,12 @@ from skuld_py.simulation.coordination.scale.concerned import concerned
 CHUNK_BYTES = 512 << 10
 """Of the origin, in one znode."""
 WINDOW, WINDOW_MEMBERS = 24, 400_000
-"""Replicas are kept for members that lag: at least so many, and while their members add up to so many."""
+"""Keep at least 24 replicas for members that lag, and more while their members add up to 400,000."""
 SAMPLE, SAMPLE_LENGTH = 1_000, 20
-"""Every so many entries the replica's text is taken, and compared so many entries later."""
+"""Every 1,000 entries take the replica's text, and compare it 20 entries later."""
 CONTACTS = 128
-"""So many of the members that the oldest entries name are asked to let others in: more of them would write more
-entries, fewer would lend their replica to more joiners each."""
+"""How many of the members that the oldest entries name are asked to let others in: more would write more entries,
+fewer would each lend their replica to more joiners."""
 
 
 @attrs.frozen

@@ -28,7 +28,7 @@ Act = Callable[[Process, list[News]], None]
 
 
 def binomial(rng: Random, count: int, chance: float) -> int:
-    """How many of so many happen; near enough to normal where many do and many do not."""
+    """How many of a number of trials succeed; drawn as normal where many do and many do not."""
     if count <= 0 or chance <= 0.0:
         return 0
     if chance > 0.5:

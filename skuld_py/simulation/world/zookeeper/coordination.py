@@ -29,7 +29,7 @@ SLOW_APPEND_MS = 6_000
 
 
 class Coordination(Documents):
-    """The service with the coordination log of one cluster of so many ``partitions``."""
+    """The service with the coordination log of one cluster of ``partitions`` partitions."""
 
     def __init__(self, reference: Reference, partitions: int, *arguments: object) -> None:
         super().__init__(*arguments)

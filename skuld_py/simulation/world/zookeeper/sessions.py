@@ -109,7 +109,7 @@ class Service:
     # -- connections ---------------------------------------------------------------------------
 
     def connect(self, member: Member, deliver: Deliver, starts: int = 1) -> Connection:
-        """A process starts its client, having committed so many starts of its data directory."""
+        """A process starts its client; ``starts``: how many starts its data directory has counted."""
         connection = Connection(member, deliver, starts)
         self._connections.append(connection)
         self._change_contact(connection)
