@@ -234,7 +234,7 @@ class Candidacy:
             vnode.granted = 0
             vnode.is_draining = False
             if election.cause == SPENT:
-                self._moves_tried, self._next_move_ms = 0, now_ms  # it got what it wanted: no pause, however often
+                self._moves_tried, self._next_move_ms = 0, now_ms  # it had what it wanted: no pause, however often
             self._written, self._is_in_doubt, self._is_reading = None, False, False
             vnode.note_leader(vnode.me.name, election.epoch)
             vnode.settle(now_ms, election.epoch, election.document.era, election.cohort)
