@@ -61,8 +61,8 @@ class Sink(Protocol):
 
 @attrs.define
 class Report:
-    """What a run has done so far. ``waiting``: partitions of which more may come, each with why or for whom.
-    ``refused``: tasks that cannot be written, each with why."""
+    """What a run has done so far. ``waiting``: partitions of which more may come, each with the reason or the
+    nodes it waits for. ``refused``: tasks that cannot be written, each with why."""
 
     written: int = 0
     deleted: int = 0

@@ -1,4 +1,4 @@
-"""``skuld cluster log``: what was written to the coordination log, by whom, and what came of each entry.
+"""``skuld cluster log``: the entries of the coordination log, their writers, and what came of each.
 
 One line per entry, streamed, for a log may be long and may be followed. Refused and failed entries stand out: all
 members passed over them alike, and an operator should know.

@@ -1,4 +1,4 @@
-"""``skuld get``: everything about a task, above all who held it, when, and what they logged.
+"""``skuld get``: everything about a task, above all its holders, their times, and what they logged.
 
 Times are this machine's zone; they were taken by the clocks of the nodes, so over nodes they compare
 only to within the cluster's skew bound.

@@ -1,4 +1,4 @@
-"""``skuld members``: who is in the cluster by its coordination log, who is on the way in, which nodes are down.
+"""``skuld members``: the members of the cluster by its coordination log, the joiners, and the nodes that are down.
 
 A member is one life of a node process; the node is what owns partitions, and keeps its name. So a node that is
 down is listed by itself: it has no member, and keeps its place until it is forgotten.

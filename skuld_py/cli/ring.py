@@ -1,4 +1,4 @@
-"""``skuld ring``: who watches whom, as one walk round the ring of members.
+"""``skuld ring``: which member watches which, as one walk round the ring.
 
 A member that dies is noticed by the one that watches it. So the walk shows which member should report one that has
 no pulse.

@@ -128,8 +128,8 @@ def share_bounds(slots: int, nodes: int) -> tuple[int, int]:
 
 
 class _Shares:
-    """Who owns what, while shares are evened out. The slot that moves is the one for which the scores differ
-    least; of equal ones the first by partition, giver and taker."""
+    """The owners, while shares are evened out. The slot that moves is the one for which the scores differ least;
+    of equal ones the first by partition, giver and taker."""
 
     def __init__(self, scores: _Scores, names: list[str]) -> None:
         self._scores = scores

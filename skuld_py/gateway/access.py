@@ -1,4 +1,4 @@
-"""Who may do what: bearer tokens with scopes, read once from a file.
+"""Rights of callers: bearer tokens with scopes, read once from a file.
 
 The file holds the tokens' SHA-256 and never a token. A token is 32 random bytes of our making, so a plain hash is
 enough: there is nothing to guess, and a hash made slow on purpose would only let strangers keep us busy. All

@@ -59,7 +59,7 @@ _log = logging.getLogger(__name__)
 
 
 class Gateway:
-    """The application's state. ``tokens``: None lets anybody in. ``hosts``: None takes any ``Host``."""
+    """The application's state. ``tokens``: None lets all callers in. ``hosts``: None takes any ``Host``."""
 
     def __init__(self, client: AsyncClient, tokens: access.Tokens | None, limits: Limits,
                  hosts: frozenset[str] | None) -> None:
@@ -245,7 +245,7 @@ class _Endpoint:
 
 
 class _Document(_Endpoint):
-    """The OpenAPI document, open to everybody."""
+    """The OpenAPI document, open to all callers."""
 
     def __init__(self, gateway: Gateway, document: dict[str, Any]) -> None:
         super().__init__(gateway, {})

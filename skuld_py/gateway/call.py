@@ -17,7 +17,7 @@ from skuld_py.model.ids import TaskId, to_text
 
 @attrs.frozen
 class Call:
-    """One request: who sends it, when it arrived, and what it may use."""
+    """One request: its sender, when it arrived, and what it may use."""
 
     client: AsyncClient
     limits: Limits

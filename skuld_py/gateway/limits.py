@@ -24,7 +24,7 @@ class Limits:
     waiting: int = 192
     """Claims that wait for a task at once: fewer than ``requests``, so that other requests still find room."""
     wait_s: float = 30.0
-    """The longest that a claim, or a reader who follows a log, may wait in one request."""
+    """The longest that a claim, or a reader that follows a log, may wait in one request."""
     failures_per_s: float = 5.0
     """Wrong tokens of one address that are answered 401; more are told 429."""
     header_s: int = 5

@@ -2,9 +2,9 @@
 
 The actors and their clocks, each with a rate within ``RATE`` of the true one:
 
-* The **holder** sends its request at ``sent`` by its own steady clock, which nobody sets. It stops at
-  ``holder_deadline``: the lease counted from then, plus what the coordinator says it parked the claim, less
-  what the three clocks' rates and roundings can make of both.
+* The **holder** sends its request at ``sent`` by its own steady clock, which cannot be set. It stops at
+  ``holder_deadline``: the lease counted from then, plus what the coordinator says it parked the claim, less what
+  the three clocks' rates and roundings can make of both.
 * The **granting leader** records ``end_ms``: its clock when it granted, or renewed, plus the lease. That is
   after the holder sent, and after the claim was parked. It renews nothing whose end it has passed, and an end
   never moves back.

@@ -1,4 +1,4 @@
-"""The node's clock: wall time as of the start, carried on by a clock that nobody sets.
+"""The node's clock: wall time as of the start, carried on by a clock that cannot be set.
 
 Leases, ids and deadlines of one node are numbers of this one clock, so a step of the wall clock (an
 operator, NTP at boot, a leap) must not move it: a lease would end early or a minted id repeat. Its
@@ -26,7 +26,7 @@ class TimeSource(Protocol):
         ...
 
     def steady_ns(self) -> int:
-        """Since some beginning; nobody sets it."""
+        """Since some beginning; it cannot be set."""
         ...
 
 

@@ -257,7 +257,7 @@ class Loop:
     # What goes out.
 
     def _heed(self, wishes: Iterable[Wish]) -> None:
-        """What the log says of the cluster: whom to dial, whom to hear."""
+        """Heed what the log says of the cluster: which nodes to dial, which to hear."""
         for wish in wishes:
             if isinstance(wish, Announce):
                 self._learn(wish)

@@ -2,12 +2,12 @@
 
 Invariants:
 
-* Everything is received on the ROUTER, from clients and peers alike. A peer is written to only through
-  this node's own DEALER to it, on which nothing is ever read. So each direction has a queue of its own,
-  a peer that restarts is found again by its address, and who a message is from is said inside it. A
-  routing id is a return address for clients and never an identity: its owner chose it.
-* No call blocks and none raises for a peer's sake. What cannot be handed over at once (nobody connected,
-  a full queue, a client that left) is dropped and counted; the machine sends again what it still needs.
+* Everything is received on the ROUTER, from clients and peers alike. A peer is written to only through this node's
+  own DEALER to it, on which nothing is ever read. So each direction has a queue of its own, a peer that restarts
+  is found again by its address, and the message itself names its sender. A routing id is a return address for
+  clients and never an identity: its owner chose it.
+* No call blocks and none raises for a peer's sake. What cannot be handed over at once (not connected, a full
+  queue, a client that left) is dropped and counted; the machine sends again what it still needs.
 * An answer that is larger than a message may be is not sent; the client is told so (``Failed``).
 * The ROUTER says when it cannot deliver (``ROUTER_MANDATORY``); by default it drops in silence.
 * A message of more frames than any has is no message: ``FRAMES_MAX`` of them are taken, its connection is cut, and

@@ -178,7 +178,8 @@ def check_places(page: Amend | ClaimPage | PushClaims) -> None:
 
 
 def check_amend(request: Amend) -> None:
-    """Errors come with the tokens they are of; who failed without one has the token 0, and an empty error."""
+    """Errors come with the tokens of their claims; a task whose claim failed without one has the token 0, and an
+    empty error."""
     check_places(request)
     _check_one_for_each(request.ids, request.errors, ".errors")
     if len(request.tokens) != 8 * len(request.errors):

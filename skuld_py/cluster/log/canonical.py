@@ -1,8 +1,8 @@
-"""Values of the coordination log as text, and back: one text for each value, whoever writes it.
+"""Values of the coordination log as text, and back: one text for each value, the same from every writer.
 
 JSON without blanks, so that an operator can read the log with any ZooKeeper client. An object's fields are sorted;
-a mapping is a list of pairs, in its own order, because that order is part of the value (who joined before whom).
-Fields that are derived from others (``eq=False``) are left out and computed again.
+a mapping is a list of pairs, in its own order, because that order is part of the value (which member joined
+first). Fields that are derived from others (``eq=False``) are left out and computed again.
 
 Reading is total: a text gives a value of the class asked for, or ``Malformed`` naming the field. JSON can spell
 half a character, which no file and no digest can hold; that is malformed, too.

@@ -1,4 +1,4 @@
-"""An entry of the coordination log: who wrote it, as which of its entries, and the command.
+"""An entry of the coordination log: its writer, its number among that one's entries, and its command.
 
 ``seq`` numbers a writer's entries from 0: an append whose answer was lost is written again under the same number,
 and whichever copy stands first counts. Bounds: an entry is at most ``ENTRY_BYTES_MAX`` long, well below what a

@@ -1,9 +1,9 @@
 """Playing the log: one entry makes one replica of another. Pure and total, whatever stands in the entry.
 
 An entry that cannot be read, that may not be applied, or whose command fails changes nothing but ``failed``, where
-everybody sees it: it is skipped by all members alike and stops nobody. The reason kept is short and printable,
-whatever stands in the entry. An entry that comes a second time, or from a writer that has left, changes nothing
-and leaves no trace.
+all see it: all members skip it alike, and it stops none. The reason kept is short and printable, whatever stands
+in the entry. An entry that comes a second time, or from a writer that has left, changes nothing and leaves no
+trace.
 
 One thing cannot be skipped: rules that this program does not know. ``UnknownRules`` is raised then, and the member
 must leave.

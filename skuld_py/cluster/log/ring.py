@@ -1,4 +1,4 @@
-"""Who watches whom: one ring over the members, each the watcher of the next.
+"""The ring of watches: one ring over the members, each the watcher of the next.
 
 A member alone watches no other, so ``pairs`` is empty for none and for one. ``watchers`` is the same map the other
 way round, kept so that nothing that happens to a member costs a walk over the ring.

@@ -9,7 +9,7 @@ collection names the one that it follows, the origin is only replaced by a later
 The writer of a collection stores the origin when it plays its own entry, from the replica of just that position.
 If it dies in between, the next collection makes that good.
 
-Rejected: collecting by an outside program, as Onyx has it. Nobody runs it.
+Rejected: collecting by an outside program, as Onyx has it. It is never run.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ and ends when the session is lost, the pulse is gone, or the log says that the m
 place is another life's; then the next one begins. The replica outlives all that: it follows from the log alone.
 
 Everything is reconciled: after each step the machine compares what the replica says with what it has done, and
-asks for the difference: whom to watch, which steps of a join it owes, who is gone and has not left, which slots
-are missing. So no entry that was jumped over, no append in doubt and no watch that fired at a bad moment is lost
-for good. What entries lead to (``Command.reactions``) are the same wishes, only sooner.
+asks for the difference: which members to watch, which steps of a join it owes, which are gone and have not left,
+which slots are missing. So no entry that was jumped over, no append in doubt and no watch that fired at a bad
+moment is lost for good. What entries lead to (``Command.reactions``) are the same wishes, only sooner.
 
 Invariants: an append leaves only while the pulse stands; an id is prepared only after its pulse stands; the node
 machine is told CONNECTED only while this process is a member in a session that lives.

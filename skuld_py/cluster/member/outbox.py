@@ -110,7 +110,7 @@ class Outbox:
         return raw
 
     def on_uncertain(self, event: AppendUncertain) -> None:
-        """It may stand or not: again, unless it is known to stand or nobody wants it any more."""
+        """It may stand or not: append it again, unless it is known to stand or not wanted any more."""
         if self._sent is not None and event.seq == self._sent.seq:
             self._is_in_doubt = True
             if self._is_void:

@@ -81,7 +81,7 @@ class Reader:
         return self.is_at_end and self.is_shared
 
     def deadline(self) -> int | None:
-        """When to look into the log although others offer its entries; None if nobody does, or it is looking."""
+        """When to look into the log although others offer its entries; None if none does, or it is looking."""
         if self.sharing is None or not self._is_told or self._asked is not None or self._anew is not None:
             return None
         return self.sharing.read_deadline()

@@ -5,8 +5,8 @@ neighbour to be. A joiner that found no observer watches one of those that are t
 must say so.
 
 Onyx sets watches from what one entry changed, through a single remembered channel. So a ring member could end up
-watched by nobody (two neighbours joining and dying at the right moments); then its death is never noticed. Derived
-from the whole replica, whatever happened before is made good by the next entry.
+watched by no other (two neighbours joining and dying at the right moments); then its death is never noticed.
+Derived from the whole replica, whatever happened before is made good by the next entry.
 """
 
 from __future__ import annotations

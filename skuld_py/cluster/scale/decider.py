@@ -2,10 +2,10 @@
 
 What a hash can give. The hash of the question in the answer shows that this question was answered, not another.
 The hash of the answer shows that what came is what was said. Neither shows that it is *right*: a scheduler that
-computes wrongly hashes its wrong answer. What is right can be told only by computing, which is what nobody wants
-to do twice. A part cannot be recomputed cheaply either: each list of a placement rests on the ranks of all
-partitions at all nodes. And looks prove little: a placement with all shares within bounds may still be another
-than everybody's, and two members that place differently are the harm to be kept out.
+computes wrongly hashes its wrong answer. What is right can be told only by computing, which is not to be done
+twice. A part cannot be recomputed cheaply either: each list of a placement rests on the ranks of all partitions at
+all nodes. And looks prove little: a placement with all shares within bounds may still be another than all others',
+and two members that place differently are the harm to be kept out.
 
 So an answer is used when **two schedulers, asked apart, give the same hash**, and it has no flaw that can be seen
 without computing (lists, counts, known nodes, even shares). One sends the answer, the other only 16 bytes. One
@@ -15,7 +15,7 @@ the member err, too. What is left is one fault in the same way in two machines, 
 
 A decision is computed here when fewer than two schedulers are known or answer, when time is up, and when answers
 do not fit. A scheduler whose answer the own result contradicts is counted in ``blamed`` and not asked again until
-it has gone and come back. A process that schedules asks nobody.
+it has gone and come back. A process that schedules asks none.
 
 All members ask the same scheduler first and the same one second, so that each question is worked out twice in the
 whole cluster: the schedulers stand on a ring of consistent hashing, in which the hash of the question picks a
@@ -24,7 +24,7 @@ place. They come and go without many questions changing hands. (Placement itself
 
 Source: "External Scheduler Processes" of Onyx's proposals for scale; Karger and others, "Consistent Hashing and
 Random Trees", 1997. Rejected: believing one scheduler and auditing some decisions later (the harm is done by
-then); a signature (shows who said it); a vote of all schedulers (each would work on everything).
+then); a signature (shows which scheduler said it); a vote of all schedulers (each would work on everything).
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 A decision is a pure function of a small part of the replica. Its kind names the function *and its version*, for
 two programs that decide otherwise under one name would part the cluster. Question and answer have one text each
-(``canonical``), so whoever holds the same part of the replica asks under the same hash, at whatever position.
+(``canonical``), so all that hold the same part of the replica ask under the same hash, at whatever position.
 
 The placement is told by numbers in the list of nodes that the question names: a tenth of the bytes of names, and
-an owner that nobody knows cannot be said.
+an unknown owner cannot be said.
 
 Rejected: the position as part of what is asked (a node that is taken out and put back would be decided anew; the
 position says how new a question is, no more); code or names of functions in a message.
@@ -76,7 +76,7 @@ class Wanted:
 
 @attrs.frozen
 class Unwanted:
-    """Event: nobody waits for that any more."""
+    """Event: the answer is not waited for any more."""
 
     hash: bytes
 

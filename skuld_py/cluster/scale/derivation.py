@@ -1,9 +1,9 @@
 """What is derived of the replica and takes long, the placement: decided aside, while the log goes on.
 
-There is one owner of it in a process. The log is played through ``versions``: every entry applies at once, and
-the placement follows under a version of its own. Who works it out is another matter (``decider``): the schedulers
-that are named, or this process, beside its loop. A process that is named so schedules for others, too; what both
-of its parts want computed is computed once.
+There is one owner of it in a process. The log is played through ``versions``: every entry applies at once, and the
+placement follows under a version of its own. ``decider`` says where it is worked out: by the schedulers that are
+named, or in this process, beside its loop. A process that is named so schedules for others, too; what both of its
+parts want computed is computed once.
 
 Nothing is derived of the past. Until the log was read to its end once, and over a jump, entries are played
 plainly; then versions begin with the replica that came of it, and the placement before it stands until the next
@@ -13,9 +13,9 @@ is never asked.
 Invariants: the replica is at each position what playing in order makes of it; the placement is what the nodes of
 its version give; no command reads what is derived here, so no entry waits and the replica is always whole.
 
-Rejected: holding back the news of the nodes at the node's side until somebody has placed them (that derives beside
-the replica, under no version, what the replica's versions derive); versions while the log is caught up with (each
-entry would ask, and nobody would look at the answer).
+Rejected: holding back the news of the nodes at the node's side until they are placed (that derives beside the
+replica, under no version, what the replica's versions derive); versions while the log is caught up with (each
+entry would ask, and the answers would not be used).
 """
 
 from __future__ import annotations
@@ -174,6 +174,6 @@ class Derivation:
 
     @property
     def lists(self) -> Placement | None:
-        """Who owns what; None when that is not decided here, or cannot be."""
+        """The owners of each partition; None when that is not decided here, or cannot be."""
         placement = self.placement
         return None if placement is None else placement[1] or None

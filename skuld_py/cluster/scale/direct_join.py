@@ -1,18 +1,19 @@
-"""Direct join: a joiner asks any member it knows, and that one stitches all who ask at once in behind itself.
+"""Direct join: a joiner asks any member it knows, and that one stitches in all that ask at once, behind itself.
 
-One entry, ``join-direct``, in place of three phases for each. The log stays the only truth: a joiner is in when
-it reads that it is, whatever it was answered. So each message may be lost, repeated or late, and every question
-may be asked again, of the same member or another: the entry passes over who is known already.
+One entry, ``join-direct``, in place of three phases for each. The log stays the only truth: a joiner is in when it
+reads that it is, whatever it was answered. So each message may be lost, repeated or late, and every question may
+be asked again, of the same member or another: the entry passes over joiners that are known already.
 
-A joiner that dies on the way needs no watch of its own. Until the entry stands nobody knows of it. From then on
-the first of the row is in the ring behind its greeter, who watches it as soon as it has applied its own entry,
-and each of the row is watched by the one before it. A watch on a pulse that is gone says so at once, so whoever
-of the row is dead is reported, first to last, as the ring closes over each (``watched``). The same holds when
-the greeter dies: its own watcher takes over whom it watched.
+A joiner that dies on the way needs no watch of its own. Until the entry stands no member knows of it. From then on
+the first of the row is in the ring behind its greeter, which watches it as soon as it has applied its own entry,
+and each of the row is watched by the one before it. A watch on a pulse that is gone says so at once, so the dead
+of the row are reported, first to last, as the ring closes over each (``watched``). The same holds when the greeter
+dies: its own watcher takes over the member that it watched.
 
-The greeter's entry names whom it watched when it wrote it. If that has changed when the entry is played it does
-nothing, and the greeter writes another one for those who still wait. A joiner that has not asked again for a while
-has gone elsewhere, or its node was started again: an entry that names such a one does not leave any more.
+The greeter's entry names the member that it watched when it wrote it. If that has changed when the entry is played
+it does nothing, and the greeter writes another one for the joiners that still wait. A joiner that has not asked
+again for a while has gone elsewhere, or its node was started again: an entry that names such a one does not leave
+any more.
 
 Rejected: a watch on joiners before the entry stands (it would save one ``leave`` for a joiner that dies within
 these milliseconds, and cost two changes of watches for each entry); an answer that makes one a member (it could
@@ -46,7 +47,7 @@ class _Waiting:
     expires_ms: int
 
     def is_over(self, now_ms: int, replica: Replica) -> bool:
-        """Whether it has asked somebody else meanwhile, or is gone."""
+        """Whether it has asked another member meanwhile, or is gone."""
         joiner = self.joining.id
         return (self.expires_ms <= now_ms or replica.is_known(joiner) or joiner in replica.left
                 or _is_former(joiner, self.joining.member.name, replica))
@@ -83,7 +84,7 @@ class Greeter:
         try:
             joining = Joining(joiner, message.member)
         except Malformed:
-            return []  # nobody of this version would write that
+            return []  # no process of this version would write that
         asked = _Waiting(joining, now_ms + self._scaling.knock_ms)
         (self._written if joiner in self._written else self._waiting)[joiner] = asked
         if self._due_ms is None and not self._written:
@@ -165,7 +166,7 @@ class Knocking:
         """When to ask it again: the first message to a process not spoken with yet is mostly lost."""
 
     def knock(self, now_ms: int, members: Sequence[str]) -> list[Send]:
-        """Ask somebody, if it is time. ``members`` are names of nodes; nobody known counts as no answer."""
+        """Ask a member, if it is time. ``members`` are names of nodes; without any it counts as no answer."""
         if self._next_ms is None or now_ms < self._next_ms:
             return []
         if not self._asked and members:

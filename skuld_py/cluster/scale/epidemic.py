@@ -23,10 +23,10 @@ texts for one position are both dropped, and it is read; and the digest of a mem
 along. A member that differs there from two others, and from more than it agrees with, has parted, and builds its
 replica anew from origin and log.
 
-Rejected: asking peers for what is missing (ZooKeeper answers for certain, and hardly anybody asks); passing on
-what is read for a gap (others have it: it was passed on, and missed this member only).
-Source: "Epidemic Log Entry Sharing" of Onyx's proposals for scale. A prototype there ignored the origin,
-remembered without bound, and skipped a gap before its own entries.
+Rejected: asking peers for what is missing (ZooKeeper answers for certain, and hardly any member asks); passing on
+what is read for a gap (others have it: it was passed on, and missed this member only). Source: "Epidemic Log Entry
+Sharing" of Onyx's proposals for scale. A prototype there ignored the origin, remembered without bound, and skipped
+a gap before its own entries.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ elsewhere.
 
 Sharing replaces only a member's reading: a process that is no member yet is passed nothing, and reads.
 
-A cluster that starts all at once has nobody to ask. Each then waits a while of its own before it writes the
-first phase; whoever was first lets in the rest.
+In a cluster that starts all at once there is no member to ask. Each process then waits a while of its own before
+it writes the first phase; the first to be in lets in the rest.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Peers:
         """Of the greeter, while the outbox holds it."""
         self._knocking: Knocking | None = None
         self._found_ms: int | None = None
-        """When to write the first phase if there is still nobody to ask."""
+        """When to write the first phase if there is still no member to ask."""
         self._lending = Lending(cluster_id, scaling)
         self._arrival: Arrival | None = None
         self._has_arrived = not scaling.transfer

@@ -4,10 +4,10 @@ It holds nothing that would be missed: what it knows comes with the questions, a
 decides alone. So schedulers come and go, as processes of their own or as a part that a member plays.
 
 The first member that asks is asked for the text of the question; all that ask meanwhile wait for the same answer.
-The newest question is worked on first, for an older one is being given up by those who asked it. The work itself
+The newest question is worked on first, for an older one is being given up by those that asked it. The work itself
 is an effect (``Compute``): the shell does it beside the loop, so that a scheduler answers while it works.
 
-Bounds: open questions, those who wait for them, and answers kept, by number and by bytes; what does not fit is
+Bounds: open questions, members that wait for them, and answers kept, by number and by bytes; what does not fit is
 declined, the oldest question first.
 
 Source: "External Scheduler Processes" of Onyx's proposals for scale.

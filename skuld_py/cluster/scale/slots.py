@@ -48,7 +48,7 @@ class Slots:
         each = known(replica, slot)
         if each is None or each.member == me:
             return each is not None and self.wanted.get(slot) != each.tags
-        # parked for a life that was told no, and died without anybody to say so: an earlier one of this node
+        # parked for a life that was told no, and died without a watcher: an earlier one of this node
         return slot in self.wanted and slot in replica.parked and not replica.is_known(each.member)
 
     def is_due(self, replica: Replica, me: str, command: Command) -> bool:

@@ -1,8 +1,8 @@
 """Transfer of a whole replica from a member to a joiner, which then follows the log from there.
 
-It replaces the origin and the replay of all that came since. The joiner fetches the canonical text part by
-part, so that a lost part costs a question and a member keeps no state for anybody: only the few texts it made
-last, which all who join at the same time share. The member it asks is the one that greeted it, if any.
+It replaces the origin and the replay of all that came since. The joiner fetches the canonical text part by part,
+so that a lost part costs a question and a member keeps no state for a joiner: only the few texts it made last,
+which all that join at the same time share. The member it asks is the one that greeted it, if any.
 
 The joiner takes over a replica only when all parts are of one text of the position named, the text has the
 digest named, is canonical, is of rules that this program plays and of a cluster with the parameters it knows,
@@ -55,7 +55,7 @@ class Snapshot:
 
 
 class Lending:
-    """A member's side: the last few texts of its replica, for whoever fetches them."""
+    """A member's side: the last few texts of its replica, for joiners that fetch them."""
 
     def __init__(self, cluster_id: str, scaling: Scaling) -> None:
         self._cluster_id = cluster_id

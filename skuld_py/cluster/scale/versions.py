@@ -24,9 +24,9 @@ Bounds: ``WAITING_MAX`` steps wait, and none is more than ``AHEAD_MAX`` position
 log has to wait as well (``has_room``). With no derived group, or none that an entry reads, no entry ever waits.
 
 Rejected: versions of single keys (the groups are what commands read whole); applying later entries provisionally
-and again when the decision is there (what somebody was told cannot be taken back). Source: "Multi-versioned
-Replica" of Onyx's proposals for scale; Tomasulo, "An Efficient Algorithm for Exploiting Multiple Arithmetic
-Units", 1967, for steps that wait for their inputs under names of their own.
+and again when the decision is there (what was told cannot be taken back). Source: "Multi-versioned Replica" of
+Onyx's proposals for scale; Tomasulo, "An Efficient Algorithm for Exploiting Multiple Arithmetic Units", 1967, for
+steps that wait for their inputs under names of their own.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ VersionsEffect = Played | Wanted | Unwanted
 
 @attrs.frozen
 class PlacedReplica(Replica):
-    """A replica with who owns what, which is derived: no part of the canonical text."""
+    """A replica with its placement, which is derived: no part of the canonical text."""
 
     placement: Placement = attrs.field(default=(), eq=False, repr=False)
 
@@ -323,7 +323,7 @@ class Versions:
 
 
 def _overtaken(derived: Derived, before: list[_Step]) -> list[_Step]:
-    """Earlier decisions of the same group that nobody between has yet to read."""
+    """Earlier decisions of the same group that no step between has yet to read."""
     found: list[_Step] = []
     for other in reversed(before):
         if derived.name in other.missing:

@@ -1,4 +1,4 @@
-"""What all messages share: who may send one, when it may leave, and the two batches of work.
+"""What all messages share: their senders, when they may leave, and the two batches of work.
 
 ``is_promise`` says when a message may leave. One that promises nothing (data on its way, a question)
 may leave before the local commit, so that the disks of a cohort work side by side. Every other leaves

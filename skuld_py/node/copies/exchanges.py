@@ -1,4 +1,4 @@
-"""When this node compares its partitions with other owners, and with whom.
+"""When this node compares its partitions with other owners, and with which.
 
 An exchange has a reason: a node came up, a leader was made, a copy was not acknowledged, a peer asked. Besides,
 each partition is compared with each other owner in turn, for differences that were not noticed. Few run at once.

@@ -1,8 +1,8 @@
 """What a node's wish about a partition document becomes on its ZooKeeper session, step by step.
 
-A session reads from the server that it is at, which may be behind what others have written. So a read begins
-with a ``sync``, which brings that server up to date; requests of a session are carried out in order, so nobody
-need wait for it in between. A swap needs none: it goes through the leader of the servers, and names a version.
+A session reads from the server that it is at, which may be behind what others have written. So a read begins with
+a ``sync``, which brings that server up to date; requests of a session are carried out in order, so there is no
+wait in between. A swap needs none: it goes through the leader of the servers, and names a version.
 
 The real client and the simulated one share this list, so that the rule "a document is read as new as it is"
 exists once, and is seen broken in simulations when a test breaks it on purpose.

@@ -4,9 +4,9 @@ No request asks for any of it; all of it is driven by deadlines and by what is h
 
 Cost follows what changed, not what exists. A partition is looked at when something of it changed (``bulletin``),
 when what a look before found comes due (``Agenda``), and when something that concerns many changed: members,
-placement, whom this node hears, whether it may grant. Besides, a slow round looks at all of them in turn. It finds
-what only time brings and no agenda knows (a clock that agrees again, say), and any change that was not told. Of
-few partitions each round is of all, and goes along with a gossip.
+placement, the nodes that this one hears, whether it may grant. Besides, a slow round looks at all of them in turn.
+It finds what only time brings and no agenda knows (a clock that agrees again, say), and any change that was not
+told. Of few partitions each round is of all, and goes along with a gossip.
 
 Rejected: to look at every partition every time, which at 4,096 is a third of a core for nothing; to look every
 ``heir_delay_ms`` whether or not something is due, which was two thirds of what an idle node did.

@@ -7,13 +7,12 @@ came from, and a directory that cannot show as much is another one (wiped, excha
 seats that rest on the old one, and every partition gets a durable mark of suspicion **before** the new
 incarnation is registered: a crash in between is judged the same way again at the next start.
 
-A node that was never a member has promised nothing to anybody. So an empty directory without an entry is a fresh
-one, and so is one that bears the mark ``unjoined``: all of its starts ended before that. The mark is for the very
-identity it was made with, and goes in the first batch of a member. A directory without it that finds no entry
-belongs to a *forgotten* node, whose entry was removed once no partition needed its vote
-(``runtime.zookeeper.entry_sweep``). Nothing tells any more how old it is, so it is judged like one that was rolled
-back. Where the cluster keeps one copy it is refused, for no peer could fill it. Directories of releases without
-the mark count as those of members.
+A node that was never a member has promised nothing. So an empty directory without an entry is a fresh one, and so
+is one that bears the mark ``unjoined``: all of its starts ended before that. The mark is for the very identity it
+was made with, and goes in the first batch of a member. A directory without it that finds no entry belongs to a
+*forgotten* node, whose entry was removed once no partition needed its vote (``runtime.zookeeper.entry_sweep``).
+Nothing tells any more how old it is, so it is judged like one that was rolled back. Where the cluster keeps one
+copy it is refused, for no peer could fill it. Directories of releases without the mark count as those of members.
 
 From the first start on each partition has a promise record, if only of epoch 0; one that is missing later was
 lost.

@@ -124,7 +124,7 @@ class Lender:
 
 
 class LendOperation(CohortOperation):
-    """One round: is this still the home, how much is held, who gets how much."""
+    """One round: is this still the home, how much is held, how much does each borrower get."""
 
     def __init__(self, operations: Operations, now_ms: int, home: Vnode, queue: str, desk: Desk,
                  wishes: list[Wish], then: Callable[[int, str, Desk], None]) -> None:

@@ -62,7 +62,7 @@ class AmendOperation(CohortOperation):
         following.start(now_ms)
 
     def _leave_a_split_cohort(self, now_ms: int) -> None:
-        """Resign where too many refused: in this epoch nobody can grant, in a newer one perhaps this leader."""
+        """Resign where too many refused: in this epoch no leader can grant, in a newer one perhaps this one."""
         for ballot in self.ballots.values():
             if ballot.is_refused and ballot.is_led and not ballot.has_majority():
                 ballot.vnode.resign(now_ms)

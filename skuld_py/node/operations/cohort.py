@@ -29,7 +29,7 @@ class Ballot:
     waiting: dict[str, None] = attrs.field(factory=dict)
     against: dict[int, dict[str, None]] = attrs.field(factory=dict)
     is_refused: bool = False
-    """Whether a voter has promised this very epoch to another candidate or to nobody, or is suspect."""
+    """Whether a voter has promised this very epoch to another candidate or to none, or is suspect."""
 
     @property
     def is_led(self) -> bool:

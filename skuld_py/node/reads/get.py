@@ -2,7 +2,7 @@
 
 All live keepers are asked, and what a majority of each partition's voters answers is joined. Where the answers
 differ, the join is first given to those that lack it (``Mend``): it is shown only when a majority has it. So reads
-are monotone, whoever asks whichever node: what was shown once, no later read lacks, however few copies the write
+are monotone over all readers and nodes: what was shown once, no later read lacks, however few copies the write
 itself had reached. Copies that agree, the common case, cost no second round.
 
 A reader may also say how many facts of a task it must be shown (``least``). Then copies are asked again until they

@@ -4,8 +4,8 @@
 * ``timed``: a lease, a pause or a task's life ends sooner than any of its partition did before;
 * ``filled`` and ``freed``: tasks began to wait to be claimed, and claims have ended, by partition and queue;
 * ``stirred``: tasks began to wait for others, or one that others wait for has ended;
-* changes: who leads, who votes, what was promised, whether a memory is in doubt. Each subscriber has a dict of
-  its own, which it empties when it has looked;
+* changes: of the leader, the voters, a promise, or whether a memory is in doubt. Each subscriber has a dict of its
+  own, which it empties when it has looked;
 * ``stock``: of each queue, in which partitions tasks wait;
 * ``curious``: peers told of a leader that the document has not shown, so it is to be read;
 * ``resumed``: queues of which claims may be granted again, or within other limits; ``rewidened``: queues whose

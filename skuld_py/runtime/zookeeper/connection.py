@@ -65,7 +65,8 @@ class Connection:
         self._is_away = False
 
     def open(self, timeout_s: float) -> None:
-        """Connect; ``Refused`` when nobody answers in time. The caller's thread is the worker until ``begin``."""
+        """Connect; ``Refused`` when ZooKeeper does not answer in time. The caller's thread is the worker until
+        ``begin``."""
         self.client.add_listener(self._on_state)
         clusters.start(self.client, self.hosts, timeout_s)
 

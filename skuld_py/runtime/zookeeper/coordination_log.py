@@ -75,7 +75,7 @@ class _Reading:
 
 @attrs.define
 class _Appending:
-    """An append, given up as uncertain at ``until_s`` while nobody can be asked."""
+    """An append, given up as uncertain at ``until_s`` while ZooKeeper cannot be asked."""
 
     wish: Append
     until_s: float

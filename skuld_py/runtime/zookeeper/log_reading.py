@@ -5,9 +5,9 @@ position, chunks, digest) with children ``origin/POSITION-K``, which hold the or
 
 ZooKeeper takes the number of a sequential node from a counter of creations in the parent, which deletions leave
 alone: positions stay contiguous whatever is collected, and the counter shows in the parent's ``cversion`` (twice
-the creations, less the children that are left). So one look at the parent tells whether entries beyond a
-position exist or have existed. That is a hint only: what is decided, is decided after a ``sync`` by what is there.
-A gap can come from outside alone (somebody deletes a node); a reader tells it by the entries behind it.
+the creations, less the children that are left). So one look at the parent tells whether entries beyond a position
+exist or have existed. That is a hint only: what is decided, is decided after a ``sync`` by what is there. A gap
+can come from outside only (an operator deletes a node); a reader tells it by the entries behind it.
 
 Bounds: ZooKeeper counts to 2**31, then its names turn negative: 68 years at an entry per second.
 """

@@ -10,7 +10,7 @@ Invariants:
   pulse may still stand although its own process is gone, and removes it without a walk over all pulses.
 * An entry that is gone is made anew: it was removed because the node had been forgotten (``entry_sweep``).
 * The pulse (``members/ID``, ephemeral) is of the present session; of what one process set, the last one stands.
-  One that stood and is gone is not made anew: its life is over, for somebody may have seen it gone.
+  One that stood and is gone is not made anew: its life is over, for a watcher may have seen it gone.
 
 Rejected: names as pulses (a watcher would take the pulse of a restarted node for that of the life it watches).
 """

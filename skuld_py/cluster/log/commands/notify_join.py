@@ -1,4 +1,5 @@
-"""``notify-join``: second phase. The observer watches the joiner; the joiner learns whom it is to watch."""
+"""``notify-join``: second phase. The observer watches the joiner; the joiner learns which member it is to
+watch."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ class NotifyJoin(Command):
         return attrs.evolve(replica, joins=replica.joins.with_accepted(observer))
 
     def reactions(self, old: Replica, new: Replica) -> tuple[Reaction, ...]:
-        """The joiner accepts; if nobody prepared it, it aborts."""
+        """The joiner accepts; if it was not prepared, it aborts."""
         if old is not new:
             return (Reaction(self.joiner, AcceptJoin(new.joins.observers[self.joiner], self.joiner)),)
         if old.is_known(self.joiner) or self.joiner in old.left:
@@ -36,7 +37,7 @@ class NotifyJoin(Command):
         return (Reaction(self.joiner, AbortJoin(self.joiner)),)
 
     def diff(self, old: Replica, new: Replica) -> Mapping[str, str]:
-        """The observer, the joiner, and whom the joiner will watch."""
+        """The observer, the joiner, and the member that the joiner will watch."""
         if old is new:
             return {}
         observer = new.joins.observers[self.joiner]
