@@ -185,7 +185,7 @@ def play_many(asked: argparse.Namespace) -> int:
 
 
 def verdicts(asked: argparse.Namespace) -> Iterator[Verdict]:
-    """Verdicts in the order of the seeds, whoever computes them."""
+    """Verdicts in the order of the seeds, whichever process computes them."""
     seeds = seeds_of(asked.profile, asked.first, asked.seeds)
     play = partial(run, seconds=asked.seconds)
     if asked.jobs > 1:

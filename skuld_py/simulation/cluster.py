@@ -97,7 +97,7 @@ class Cluster(Wiring):
         self.network.on_cut = self.probes.on_cut
         self.registry.on_written.append(self.probes.on_written)
         self.on_support: list[Callable[[Process, Vote | ClaimPage], None]] = []
-        """Each gets who votes for a candidate, or hands it the last of its claims."""
+        """Each is given a node that votes for a candidate, or hands it the last of its claims."""
         self.ahead_ms: dict[str, int] = {}
         """By how much each clock that is wrong for a while is ahead."""
         self.is_repaired = False

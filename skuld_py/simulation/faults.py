@@ -62,7 +62,7 @@ _LONG = ("long pause", "leave", "roll back", "old copy", "flap", "registry lag",
 
 @attrs.frozen
 class Fault:
-    """One disturbance: what, when, and whom. ``number`` is its place in the schedule as drawn."""
+    """One disturbance: its kind, its time, and its victims. ``number`` is its place in the schedule as drawn."""
 
     number: int
     kind: str

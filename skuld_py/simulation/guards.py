@@ -3,9 +3,10 @@
 An election is guarded twice and three times over: a stale vote is stopped by the pull, an older candidacy by the
 revision of its swap, a stale page by the exchange that a restart begins. So a first line may be broken and no
 client ever sees it. The guards hold every step of a candidacy, at the moment it is taken, against what the
-candidate had been told by then: **what it counts is of the epoch it counts it for, from whom it had asked.** And a
-node that hands claims over, confirms them, says that it has filled, or leads, must be right in saying so. A
-limit's home lends by reports of the leaders that it knows of; and a leader tells no more than it must.
+candidate had been told by then: **what it counts is of the epoch it counts it for, and from nodes that it had
+asked.** And a node that hands claims over, confirms them, says that it has filled, or leads, must be right in
+saying so. A limit's home lends by reports of the leaders that it knows of; and a leader tells no more than it
+must.
 
 They read messages, documents and stores, never the machine's own books, and do their own arithmetic.
 """
@@ -190,7 +191,7 @@ class Guards:
             self._check(MADE_BY_NOW, json.loads(message.value)["since_ms"] <= now_ms, name, f"{now_ms}: {message}")
 
     def on_too_large(self, name: str, peer: str, message: m.Message, problem: str, is_told: bool) -> None:
-        """A message cannot be sent. An answer is one that somebody asked for, who is told."""
+        """A message cannot be sent. An answer was asked for, and the asker is told."""
         is_sent = is_told or peer not in self._processes
         self._check(IS_SENT, is_sent, name, f"{type(message).__name__} to {peer}: {problem}")
 

@@ -77,7 +77,7 @@ class Healer:
         cohorts += self._placement().values()
         workload = cluster.options.workload
         if workload.pause_ms or workload.schedule_ms or workload.limit_ms:
-            cohorts += [cluster.options.nodes, tuple(cluster.registry.nodes)]  # who has left may come back, or not
+            cohorts += [cluster.options.nodes, tuple(cluster.registry.nodes)]  # left ones may come back
         self.core = draw_core(self._random, cluster.options.nodes, [
             (len(cohort), tuple(filter(cluster.atlas.is_whole, cohort))) for cohort in cohorts])
         return self.core

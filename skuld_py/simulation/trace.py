@@ -1,7 +1,7 @@
 """What happened, in order: a hash of all of it, and the last lines of it to read.
 
-The hash says whether two runs were the same run. Lines are formatted only when somebody reads them, because a
-campaign makes millions that are never read.
+The hash says whether two runs were the same run. Lines are formatted only when they are read, because a campaign
+makes millions that are never read.
 """
 
 from __future__ import annotations

@@ -108,8 +108,8 @@ def _holds_by_task(evidence: Evidence) -> dict[bytes, list[Hold]]:
 
 
 def only_holders_act(evidence: Evidence) -> Finding:
-    """[C22] Who completes, notes, renews or ends a claim with success was told of that claim; and no completion,
-    result, error or log entry is stored under any other."""
+    """[C22] A client that completes, logs, renews or ends a claim with success was told of that claim; and no
+    completion, result, error or log entry is stored under any other."""
     told_to = {(told.operation.client, told.task, told.token) for told in evidence.told}
     told = {(task_id, token) for _, task_id, token in told_to}
     acted = [(operation, task_id, token) for operation in evidence.history.operations
@@ -211,7 +211,7 @@ def granted_conclusions(evidence: Evidence) -> Iterator[tuple[Operation, bytes, 
 
 
 def stale_writers_are_fenced(evidence: Evidence) -> Finding:
-    """[C10] Who holds an old token renews and ends nothing with it, nor does who has ended the claim before; and
+    """[C10] A holder of an old token renews and ends nothing with it, nor does one that has ended its claim; and
     what it logs stays under that token."""
     newest = newest_told(evidence)
     ended: dict[tuple[bytes, int], int] = {}

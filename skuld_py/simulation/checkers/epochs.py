@@ -57,8 +57,8 @@ def _lacks_acks(told: Told, document: Document, acks: dict[str, int]) -> Iterato
 
 
 def epochs_rise(evidence: Evidence) -> Finding:
-    """[C5] Each leadership of a partition has a higher epoch than the last, hence one leader and one cohort of
-    N; later writes of an epoch change none of it; and nobody grants without having been written."""
+    """[C5] Each leadership of a partition has a higher epoch than the last, hence one leader and one cohort of N;
+    later writes of an epoch change none of it; and no node grants unless a document names it leader."""
     last: dict[int, Written] = {}
     seated: dict[tuple[int, int], Written] = {}
     broken = []
@@ -95,7 +95,8 @@ def _leadership(document: Document) -> tuple[object, ...]:
 
 
 def leaders_know_all_claims(evidence: Evidence) -> Finding:
-    """[C6] Who was made leader knew, when it asked for that, every live claim of which a client had been told.
+    """[C6] A node that became leader knew, when it asked for that, every live claim of which a client had been
+    told.
 
     Live: not given up, its task not being completed, its end not yet past by true time, so that no voter's
     clock, half the skew bound ahead at most, can have seen it lapse with the whole bound added.
@@ -123,7 +124,7 @@ def leaders_know_all_claims(evidence: Evidence) -> Finding:
 
 
 def _give_ups(evidence: Evidence) -> dict[bytes, list[int]]:
-    """Task -> when somebody asked for its completion, or for the end of a claim of it."""
+    """Task -> when a client asked for its completion, or for the end of a claim of it."""
     gone: dict[bytes, list[int]] = {}
     for operation in evidence.history.of(m.Complete):
         for task_id, _ in completions_of(operation):
@@ -141,12 +142,12 @@ def _give_ups(evidence: Evidence) -> dict[bytes, list[int]]:
 
 
 def votes_are_kept(evidence: Evidence) -> Finding:
-    """[C7] A node votes for one in an epoch, follows nobody else in it, and follows no older one. (What is
-    promised is durable, says the monitor.)
+    """[C7] A node votes for one candidate in an epoch, follows no other in it, and follows no older leader. (What
+    is promised is durable, says the monitor.)
 
-    Who has lost its memory and filled again is held to the epochs that had a leader by then, since a majority
-    knows of them. A vote for a candidate that a minority voted for may be forgotten by all: the candidate can
-    win no more by it, as who forgot hands it no claims, and one swap of the document alone can follow another.
+    A node that lost its memory and filled again is held to the epochs that had a leader by then, since a majority
+    knows of them. A vote for a candidate that a minority voted for may be forgotten by all: the candidate can win
+    no more by it, as nodes that forgot hand it no claims, and one swap of the document alone can follow another.
     """
     promised: dict[tuple[str, int], Note] = {}
     followed: dict[tuple[str, int], dict[int, str]] = {}

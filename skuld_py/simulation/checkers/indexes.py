@@ -24,9 +24,9 @@ _NOTHING = (0,) * len(_STATES)
 
 def indexes_match(evidence: Evidence) -> Finding:
     """[X1] A task with a body and no completion is in one of ready, lease, time, dead, and dep or else the closed
-    rows of lane, all else in none; who waits for a task is told of once, by where that stands and by its notes;
-    what a task names is known to be needed, and how long its window is; and of each lane the claims and the oldest
-    tasks are what there is room for."""
+    rows of lane, all else in none; each partition that waits for a task has one row of ``tell``, as its state and
+    its notes make it; what a task names is known to be needed, and how long its window is; and of each lane the
+    claims and the oldest tasks are what there is room for."""
     count, broken, widths = 0, [], widths_of(evidence)
     for name, store in evidence.stores.items():
         timed = Counter(key[:2] + key[10:] for table in ("lease", "time") for key in store.rows(table))
@@ -50,7 +50,7 @@ def indexes_match(evidence: Evidence) -> Finding:
 
 def _is_ready(ready: Collection[bytes], key: bytes, record: bytes) -> bool:
     """Whether a task is among those that are claimable, where it belongs by its priority and its age. A damaged
-    row that nobody has read yet is there."""
+    row that was not read yet counts as there."""
     body = Body.decode(record)
     place = body.header.queue.encode() + b"\0" + ((1 << 31) - 1 - body.header.priority).to_bytes(4, "big")
     asked = body.made_ms.to_bytes(8, "big") if body.unique else b""

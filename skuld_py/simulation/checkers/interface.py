@@ -80,9 +80,10 @@ def _is_conflict(operation: Operation) -> bool:
 
 def refusals_have_no_effect(evidence: Evidence) -> Finding:
     """[A2] What was refused is nowhere, unless an equal write was not; what was revived and claimed since, and is
-    not done, is not said to be no dead task; what nobody made is not cancelled; and no operation stays open.
+    not done, is not said to be no dead task; a task that was never made is not cancelled; and no operation stays
+    open.
 
-    Claims of which no client was told are released by nodes, too: so their release is nobody's effect."""
+    Claims of which no client was told are released by nodes, too: so their release is no client's effect."""
     operations = evidence.history.operations
     told = {(told.task, told.token): None for told in evidence.told}
     allowed = {effect for operation in operations if not operation.is_refused
@@ -134,7 +135,7 @@ def _made_up(evidence: Evidence) -> Iterator[tuple[Operation, bytes]]:
 
 def _denied(evidence: Evidence) -> Iterator[tuple[Operation, bytes]]:
     """Revivals that were refused although they had happened, each with its task: a claim of the round that began
-    had been told of before, and nobody had said yet that the task is done."""
+    had been told of before, and no client had said yet that the task is done."""
     bases = {task_id: history.base for histories in evidence.histories.values()
              for task_id, history in histories.items() if history.round == 1}
     claimed_ms: dict[bytes, int] = {}

@@ -2,9 +2,9 @@
 
 A limit is *firm* from its acknowledgement by every node that there is until a change above it is asked for. In
 that time every claim that is asked for and told counts: the holds that were under way when it was told, its own
-among them, are no more than the limit, whoever led meanwhile. (A task that an earlier holder completes late is
-over: a holder that has not heard of that does not count.) And in no window of that time do leaders grant more than
-the rate gives in it, and the burst.
+among them, are no more than the limit, whichever nodes led meanwhile. (A task that an earlier holder completes
+late is over: a holder that has not heard of that does not count.) And in no window of that time do leaders grant
+more than the rate gives in it, and the burst.
 
 Source of the rate's rule: a bucket that begins full at the begin of the span never runs dry.
 """

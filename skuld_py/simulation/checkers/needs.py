@@ -39,7 +39,7 @@ def known_anywhere(evidence: Evidence) -> dict[bytes, TaskHistory]:
 def dependencies_are_done(evidence: Evidence) -> Finding:
     """[C13] A task is claimed only after a completion of each task it needs was sent, and that one stays.
 
-    Of one that takes what fails as done: or after it was cancelled, or has died; or, where nobody knows it, after
+    Of one that takes what fails as done: or after it was cancelled, or has died; or, where it is unknown, after
     the time that the task gives to that, or when it is too old to be enqueued any more. Of a collected task no
     more is known than that it had ended.
     """

@@ -79,7 +79,7 @@ def _is_at_work(evidence: Evidence, operation: Operation) -> bool:
 
 def _displacements(evidence: Evidence) -> Iterator[tuple[int, Told]]:
     """(better tasks that waited all the while, claim) of each task's first claim; of tasks with times, and of
-    cancelled ones, nobody knows from outside whether they waited."""
+    cancelled ones, it cannot be told from outside whether they waited."""
     first: dict[bytes, Told] = {}
     for told in sorted(evidence.told, key=lambda told: told.operation.done_ms):
         first.setdefault(told.task, told)
@@ -119,7 +119,7 @@ def _rank(task_id: bytes, record: bytes) -> tuple[str, Rank]:
 
 
 def _is_given_up(history: TaskHistory, body: bytes) -> bool:
-    """Whether it is cancelled, dead or out of attempts; who holds it in the end counts as one who will not."""
+    """Whether it is cancelled, dead or out of attempts; a claim still held at the end counts as failed."""
     if history.completion.value is not None:
         return False
     tried = sum(1 for token, claim in history.claims.entries.items()

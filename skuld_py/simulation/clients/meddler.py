@@ -53,8 +53,8 @@ class Reader:
 
 
 class Meddler:
-    """Cancels tasks, and revives what may be dead; both of tasks that somebody has held. Now and then it cancels
-    one that nobody has made."""
+    """Cancels tasks, and revives what may be dead; both of tasks that were held. Now and then it cancels one that
+    was never made."""
 
     def __init__(self, client: Client, options: Options) -> None:
         self._client = client

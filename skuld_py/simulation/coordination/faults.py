@@ -51,7 +51,7 @@ class Faults:
 
     @property
     def is_busy(self) -> bool:
-        """Whether somebody is still on its way out."""
+        """Whether a process is still on its way out."""
         self._bury()
         return bool(self.departing)
 

@@ -36,7 +36,7 @@ def options_of(seed: int, mix: str) -> Options:
     share = random.choice([1.0, 1.0, 0.6])
     scaling = tuple(MIXES[mix] if random.random() < share else QUICK for _ in range(options.members))
     dropped = random.choice([0.0, 0.0, 0.05, 0.3, 1.0])
-    if mix == "damaged":  # it takes three to tell who; and nobody may make an origin of it
+    if mix == "damaged":  # it takes three to tell which; and no member may make an origin of it
         settings, members = attrs.evolve(options.settings, length_max=ENTRIES_MAX), options.members + DAMAGED_MIN
         options = attrs.evolve(options, members=members, settings=settings, drives=False, is_damaged=True)
         scaling = (MIXES[mix],) * members

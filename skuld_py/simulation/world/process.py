@@ -93,9 +93,9 @@ class Process:
         self.membership: Membership | None = None
         self.connection: Connection | None = None
         self.members: dict[str, None] = {}
-        """The names of those that live, as the log says: whom it speaks with."""
+        """The names of the live nodes, as the log says: those that it writes to."""
         self.placed: dict[str, None] = {}
-        """Those that are placed, or were: whom it hears besides."""
+        """Nodes that are placed, or were: it hears these, too."""
         self.losses = 0
         """Losses of its session that it had been told of when its last turn began."""
         self.is_paused = False
@@ -282,7 +282,7 @@ class Process:
         return known - events[1:].count(SessionChanged(Session.LOST))
 
     def heed(self, wishes: Sequence[Wish]) -> None:
-        """Take note of whom there is to speak with, and to hear."""
+        """Note which nodes there are to write to and to hear."""
         for wish in wishes:
             if type(wish) is Announce:
                 if isinstance(wish.event, MembersChanged):

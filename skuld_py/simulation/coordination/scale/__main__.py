@@ -31,7 +31,7 @@ QUICK, FULL = (100, 1_000), (100, 1_000, 10_000)
 BUDGETED = 5_000
 """From so many members on the budget of entries holds."""
 RESTART_SHARE = 10
-"""Of the budget a restart gets this part: each of its entries makes all look for somebody to watch."""
+"""Of the budget a restart gets this part: each of its entries makes all members look for one to watch."""
 HEADINGS = {
     "members": "members", "setting": "setting", "time_s": "time s", "entries": "entries",
     "writes_per_change": "writes per join or death", "reads_per_member": "reads per member",

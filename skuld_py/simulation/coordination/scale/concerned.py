@@ -1,14 +1,14 @@
 """The members that an entry concerns: those whose set of watches it can have changed. Of thousands it is a
 handful.
 
-``watched`` of a member reads five things: whom it watches in the ring, its joiner, its observer, whether that one
-has accepted it, and whom its observer watches. A command changes those of the members that it names, of their
-watchers, observers and joiners before and after, and of the joiners of all these.
+``watched`` of a member reads five things: the member it watches in the ring, its joiner, its observer, whether
+that one has accepted it, and the member that its observer watches. A command changes those of the members that it
+names, of their watchers, observers and joiners before and after, and of the joiners of all these.
 
 One case reaches further: a joiner that was told no watches one of those that are busy, whichever they are now. So
 any entry can concern all of these; ``Standby`` answers for them at the price of one sorting for all.
 
-The tests compare both with ``watched`` of everybody, over random logs.
+The tests compare both with ``watched`` of all, over random logs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from skuld_py.cluster.member.watched import watched
 
 
 def concerned(old: Replica, new: Replica, command: Command) -> tuple[str, ...]:
-    """Those whose watches may differ, except joiners that are told no both before and after; and who came in."""
+    """Those whose watches may differ, except joiners that are told no both before and after; and those that came
+    in."""
     if all(getattr(old, part) is getattr(new, part) for part in ("members", "ring", "joins", "aborted")):
         return ()
     near = dict.fromkeys(name for one in _named(command) for name in (one, *_around(old, one), *_around(new, one)))
@@ -64,7 +65,7 @@ class Standby:
         self._taken = sorted(busy(replica)) if replica.aborted else []
 
     def watched(self, me: str) -> tuple[str, ...]:
-        """The same as ``watched.watched``, for anybody."""
+        """The same as ``watched.watched``, for any member."""
         at = self.replica.aborted.get(me)
         if at is None or me in self.replica.joins.observers or me in self.replica.ring.pairs:
             return watched(self.replica, me)

@@ -2,8 +2,8 @@
 
 Plain, every member computes each for itself and plays nothing meanwhile. Schedulers compute each question once, on
 every one of the processes asked, and all others wait for the answer; so that saves work rather than time. With
-versions of each key a member goes on playing what does not rest on the placement, so that nobody is held up, but
-as much is computed. A member that fell behind computes once for all it has played since.
+versions of each key a member goes on playing what does not rest on the placement, so that none is held up, but as
+much is computed. A member that fell behind computes once for all it has played since.
 
 Source of the parameters: ``cluster/scale/decider.py``.
 """

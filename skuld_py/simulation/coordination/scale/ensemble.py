@@ -100,7 +100,7 @@ class Ensemble:
             self._answer(tell, (member,))
 
     def watchers(self, member: str) -> tuple[str, ...]:
-        """Who has a watch on a pulse."""
+        """The processes with a watch on a pulse."""
         return tuple(self._watches.get(member, ()))
 
     def drop_watches(self, member: str) -> None:

@@ -1,10 +1,10 @@
 """Direct join at scale: joiners knock at members, which stitch in all that knock together with one entry.
 
-A joiner learns of members from the oldest entry left in the log that lets somebody in, or else from a listing of
+A joiner learns of members from the oldest entry left in the log that lets a joiner in, or else from a listing of
 the pulses. It asks one of them at random whose pulse stands, and another one after a refusal or a silence, ever
-more slowly; after some failures the three phases remain. Where the log is empty nobody can be asked. With transfer
-it then takes over the replica of whom it was let in by, through that one's network link; others who were let in by
-the same entry share that.
+more slowly; after some failures the three phases remain. Where the log is empty there is no member to ask. With
+transfer it then takes over the replica of the member that let it in, through that one's network link; others that
+were let in by the same entry share that.
 
 Source of the parameters and the rules: ``cluster/scale/direct_join.py``, ``cluster/scale/transfer.py``.
 """
@@ -50,7 +50,7 @@ class Household(Protocol):
 
 
 class Greeting:
-    """Both sides: those who knock and those who open."""
+    """Both sides: joiners that knock and members that open."""
 
     def __init__(self, agenda: Agenda, costs: Costs, scaling: Scaling, counts: Counts, ensemble: Ensemble,
                  log: Log, household: Household, keep: int, rng: Random) -> None:
@@ -62,7 +62,7 @@ class Greeting:
     # -- who knocks ----------------------------------------------------------------------------------
 
     def knock(self, process: Process) -> None:
-        """Look for somebody and ask."""
+        """Look for a member and ask it."""
         if self._log.end == 0:
             self._ensemble.read(2, 0, self._begin_log, process)
         else:
@@ -148,7 +148,8 @@ class Greeting:
             self._household.want(host, JoinDirect(host.id, self._log.replica.ring.after(host.id), joiners))
 
     def played(self, host: Process, command: JoinDirect) -> None:
-        """A member has played its own entry: it tells those who are in, and writes again for those who are not."""
+        """A member has played its own entry: it tells the joiners that are in, and writes again for those that are
+        not."""
         members = self._log.replica.members
         inside = {each.id: each for each in host.callers if each.id in members}
         host.callers = [each for each in host.callers if each.id not in inside]

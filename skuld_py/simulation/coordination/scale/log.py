@@ -33,7 +33,7 @@ fewer would each lend their replica to more joiners."""
 
 @attrs.frozen
 class News:
-    """An entry in the log and what it means to whom."""
+    """An entry in the log and what it means to the processes that it concerns."""
 
     position: int
     command: Command
@@ -53,7 +53,7 @@ class Log:
         self.faults: list[str] = []
         self.samples = 0
         self._arrivals: deque[tuple[int, tuple[str, ...]]] = deque()
-        """Entries that let somebody in, and whom they name."""
+        """Entries that let joiners in, and the members that they name."""
         self._sizes = [0]
         self._window: deque[Replica] = deque()
         self._measured = (1, 0)
@@ -97,7 +97,7 @@ class Log:
         return self._window[at] if 0 <= at < len(self._window) else self.replica
 
     def contacts(self, keep: int) -> tuple[str, ...]:
-        """Members named in the oldest entries that let somebody in, ``keep`` before the origin or later."""
+        """Members named in the oldest entries that let joiners in, ``keep`` before the origin or later."""
         while self._arrivals and self._arrivals[0][0] < self.origin - keep:
             self._arrivals.popleft()
         return tuple(islice((name for _, names in self._arrivals for name in names), CONTACTS))

@@ -1,8 +1,9 @@
 """The coordination plane of one simulated cluster: processes that live, die and start, and the log between them.
 
-Here the parts meet. A write is committed, played once, and those whom it concerns hear of it where they read
-(``cohorts``, ``spreading``); they react as the replica's commands say, and watch whom ``watched`` says. Nothing is
-planned without end, so a cluster at rest is one with an empty agenda; what must hold then is in ``verdict``.
+Here the parts meet. A write is committed, played once, and the processes that it concerns hear of it where they
+read (``cohorts``, ``spreading``); they react as the replica's commands say, and watch the pulses that ``watched``
+names. Nothing is planned without end, so a cluster at rest is one with an empty agenda; what must hold then is in
+``verdict``.
 
 Simplified, besides what ``costs`` says: a process reads again of what it wrote itself no sooner than of the rest,
 and drops no command that has lost its meaning, so that some entries change nothing (those are counted, too).
@@ -135,7 +136,7 @@ class Plane:
                 self.join_by_log(process)
 
     def join_by_log(self, process: Process) -> None:
-        """The three phases; who waited for a replica reads the origin instead."""
+        """The three phases; a process that waited for a replica reads the origin instead."""
         if process.awaits_replica:
             process.awaits_replica = False
             process.has_begun = False
@@ -237,7 +238,7 @@ class Plane:
         self._act(process, several, watched(replica, process.id), process.id in replica.members)
 
     def take_over(self, process: Process, position: int) -> None:
-        """A process has the replica of who let it in, as of the entry before a position."""
+        """A process has the replica of the member that let it in, as of the entry before a position."""
         if not process.is_alive or process.is_in:
             return
         pending = [news for news in process.pending if news.position >= position]

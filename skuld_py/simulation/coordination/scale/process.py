@@ -1,7 +1,8 @@
 """A process in the simulation at scale: what makes it different from the others, and nothing that all share.
 
-Its replica is the log's at its position, and who follows the log the same way has the same position (``cohorts``,
-``spreading``). Left are its id, its outbox with one append in flight, the pulses that it watches, and timers.
+Its replica is the log's at its position, and all that follow the log the same way have the same position
+(``cohorts``, ``spreading``). Left are its id, its outbox with one append in flight, the pulses that it watches,
+and timers.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Process:
     failures: int = 0
     is_welcome: bool = False
     awaits_replica: bool = False
-    """Whether it follows nothing yet, since it is to take over somebody's replica."""
+    """Whether it follows nothing yet, since it is to take over a member's replica."""
     pending: list[News] = attrs.field(factory=list)
     """What concerns it meanwhile."""
     callers: list[Process] = attrs.field(factory=list)

@@ -3,8 +3,9 @@ which.
 
 Each member that an entry is new to hands it on to some members chosen at random. So of those that lack it each is
 hit by a hop with the same probability, and the number hit is binomial. Only for those that an entry concerns, and
-for those that it misses, it matters who they are: they are drawn from the same numbers. Who was missed is held up
-at that entry until it reads it from ZooKeeper: soon when later entries show the gap, else after a silence.
+for those that it misses, it matters which members they are: they are drawn from the same numbers. A member that
+was missed is held up at that entry until it reads it from ZooKeeper: soon when later entries show the gap, else
+after a silence.
 
 Source of the parameters and the rules: ``cluster/scale/epidemic.py``. Counted is one message for each entry and
 member it is sent to, though entries that are on the way together share one.
@@ -69,7 +70,7 @@ class Spreading:
         """Those of them that have seen later entries."""
         self._heard = 0.0
         self.dead = 0
-        """Members that have died and not left; those who still wait for their replica hand entries on, too."""
+        """Members that have died and not left; those that still wait for their replica hand entries on, too."""
         self._busy_until = 0.0
         """Until then all members work on the same entries."""
 

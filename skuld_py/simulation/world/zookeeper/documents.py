@@ -4,8 +4,8 @@ A read shows what the client's server has; what a node asks for begins with a sy
 ``node.leadership.consultation``). Without one, a client at the server that is behind reads an old document, though
 never an older one after a newer one.
 
-A test-and-set whose answer is lost is UNCERTAIN (``proposals``). Somebody may write by hand what is no document,
-and put back later what there was.
+A test-and-set whose answer is lost is UNCERTAIN (``proposals``). An operator may write by hand what is no
+document, and put back later what there was.
 """
 
 from __future__ import annotations

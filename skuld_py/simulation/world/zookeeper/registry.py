@@ -29,13 +29,13 @@ RETRY_MS = 100
 
 class Registry(Coordination):
     """``base``: the replica before the first entry; ``player`` plays entries. ``violations``: what was wrong with
-    the log, or with what somebody asked of it."""
+    the log, or with what was asked of it."""
 
     def __init__(self, scheduler: Scheduler, random: Random, options: RegistryOptions,
                  base: Replica | None = None, player: Player = play, partitions: int = 1) -> None:
         self.violations: list[str] = []
         self.joined_ms: list[int] = []
-        """When somebody became a member."""
+        """When processes became members."""
         self._operations = 0
         reference = Reference(base or Replica(), player, self.violations.append)
         super().__init__(reference, partitions, scheduler, random, options)
@@ -73,7 +73,7 @@ class Registry(Coordination):
         return self.registrations.get(name)
 
     def put_entry(self, raw: bytes) -> int:
-        """An entry stands; whoever waits for it is told, once its server knows."""
+        """An entry stands; processes that wait for it are told, once their servers know."""
         members = self.replica.members
         position = super().put_entry(raw)
         if self.replica.members is not members and self.replica.members.keys() - members.keys():
