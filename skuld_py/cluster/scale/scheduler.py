@@ -43,7 +43,7 @@ class SchedulerLimits:
     input_ms: int = 1_000
     """How long to wait for the text from the member that was asked for it; then the next one that asks is."""
     forget_ms: int = 10_000
-    """Drop a question without a text that was not asked for this long."""
+    """Drop a question without a text once no member has asked it for this long."""
 
 
 @attrs.define
