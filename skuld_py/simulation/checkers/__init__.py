@@ -1,10 +1,10 @@
 """The invariants, each a function from the evidence of a run to a verdict, under its id in the project's list.
 
-True: held, and was put to the test. False: broken, with the offending operations. None: unknown, nothing
-in the run could have broken it; never a pass. A file per family: ``durability`` and ``survival`` (D),
-``claims``, ``outcomes``, ``needs``, ``keys``, ``limits``, ``ticks`` and ``epochs`` (C), ``order`` (O),
-``convergence`` (V), ``interface`` and ``indexes`` (A). What concerns settings is in ``settings``, and belongs to
-rules of several families.
+True: held, and was put to the test. False: broken, with the offending operations. None: unknown, nothing in the
+run could have broken it; never a pass. By family: ``durability`` and ``survival`` (D), ``claims``, ``outcomes``,
+``needs``, ``keys``, ``limits``, ``ticks``, ``times`` and ``epochs`` (C), ``order`` (O), ``convergence`` (V),
+``interface`` and ``indexes`` (A). Parts of these rules stand in ``settings``, ``reading``, ``refusals`` and
+``mints``.
 
 Checkers share no arithmetic with the code they check, and cost at most n log n in the length of a history.
 """
