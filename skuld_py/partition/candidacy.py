@@ -24,7 +24,7 @@ from skuld_py.model.events import (
 )
 from skuld_py.model.state import State
 from skuld_py.partition.leadership.election import Election, Phase, Transfer
-from skuld_py.partition.leadership.evaluator import Facts, Resign, Rest, Stand, Write, Yield, evaluate, is_frozen
+from skuld_py.partition.leadership.evaluator import Facts, Resign, Stand, Write, Yield, evaluate, is_frozen
 from skuld_py.partition.leadership.promise import EPOCHS_AHEAD
 from skuld_py.partition.leadership.standing import Names
 from skuld_py.partition.vnode import Vnode
@@ -39,12 +39,11 @@ SPENT = "the epoch's tokens were spent"
 
 
 class Candidacy:
-    """One vnode's way to leadership. ``standstill``: why it last did nothing, or resigned."""
+    """One vnode's way to leadership."""
 
     def __init__(self, vnode: Vnode) -> None:
         self._vnode = vnode
         self._election: Election = vnode.election
-        self.standstill = ""
         self._written: Document | None = None
         """The document that is being written, whose outcome is awaited."""
         self._is_in_doubt = False
@@ -127,12 +126,10 @@ class Candidacy:
             is_of_leader = (document.epoch, document.leader) == (transfer.epoch, transfer.leader)
             if is_of_leader and not is_frozen(document, now_ms):
                 return self._open(now_ms, document, event.version, transfer.cohort, f"{document.leader} yielded")
-            self.standstill = "the leader that yielded is not the leader any more"
         else:
             action = evaluate(attrs.evolve(facts, epoch=0), document, now_ms)
             if isinstance(action, Stand):
                 return self._try(now_ms, document, event.version, action.cohort)
-            self.standstill = action.reason if isinstance(action, Rest) else ""
         if document.epoch > self._vnode.leader_epoch:  # else the leader says itself that it does not lead
             self._vnode.note_leader(document.leader, document.epoch)
         self._election.give_up(now_ms)
@@ -258,7 +255,6 @@ class Candidacy:
             return [ReadDocument(self._vnode.partition)]
         action = evaluate(facts, self._election.document, now_ms)
         self.is_moving = isinstance(action, Stand | Yield)
-        self.standstill = action.reason if isinstance(action, Rest | Resign) else ""
         if isinstance(action, Resign):
             self._vnode.resign(now_ms)
         elif isinstance(action, Write):

@@ -425,11 +425,14 @@ class Guards:
         self._reads.setdefault((name, partition), []).append(version)
 
     def on_news(self, name: str, event: Told) -> None:
-        """The registry's answer arrives; answers come in the order of the questions."""
-        if isinstance(event, DocumentRead | ReadFailed) and self._reads.get((name, event.partition)):
-            version = self._reads[name, event.partition].pop(0)
-            if isinstance(event, DocumentRead):
-                self._check(READ_IS_FRESH, event.version >= version, name, f"{event}, which was {version} before")
+        """The registry's answer arrives. Documents come in the order of the questions. A failure may overtake one,
+        and is taken for the answer to the question that demands most."""
+        asked = self._reads.get((name, event.partition)) if isinstance(event, DocumentRead | ReadFailed) else None
+        if asked and isinstance(event, DocumentRead):
+            version = asked.pop(0)
+            self._check(READ_IS_FRESH, event.version >= version, name, f"{event}, which was {version} before")
+        elif asked:
+            asked.remove(max(asked))
 
 
 def _epoch_of(promise: bytes | None) -> int:

@@ -279,6 +279,17 @@ def test_a_document_read_is_as_new_as_when_it_was_asked_for(version: int, is_bro
     assert (rules.READ_IS_FRESH in stage.broken) is is_broken
 
 
+def test_a_failure_overtakes_documents_that_were_asked_for_before() -> None:
+    stage = Stage()
+    stage.guards.on_read_asked("n1", 0, 1)
+    stage.guards.on_read_asked("n1", 0, 2)
+
+    stage.guards.on_news("n1", ReadFailed(0))
+    stage.guards.on_news("n1", DocumentRead(0, 1, NOBODY))
+
+    assert stage.broken == {} and stage.counts[rules.READ_IS_FRESH] == 1
+
+
 # -- what a change carries ---------------------------------------------------------------------------
 
 
