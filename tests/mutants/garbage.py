@@ -48,7 +48,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "            self._sealed_ms = answer.sealed_ms\n",
            "            self.replica.watermark.seal(answer.sealed_ms)\n", "D1",
            COPIES + "test_who_fills_takes_all_that_is_left_below_the_seal_and_only_then_the_seal"),
-    mutant("seal-never-taken", "who fills again goes on taking what was collected", "Exchange._take_seal",
+    mutant("seal-never-taken", "who fills again goes on taking what was collected", "Exchange._finish",
            "            self.replica.watermark.seal(self._sealed_ms)\n", "            pass\n", "D10",
            COPIES + "test_a_copy_drops_what_a_sealed_one_has_collected", seeds=0),
     mutant("merge-below-the-seal", "a sealed replica takes back what was collected", "Replica.gone",

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partition.exchanging import HEADER, PLACE, Line, content, draft, fill, indexes, limits_of, replica
-from skuld_py.config import DEFAULT_TIMING
+from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING
 from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
@@ -18,7 +18,7 @@ from skuld_py.model.body import Body, Header, Retry, encode_body
 from skuld_py.model.history import HISTORY_HEAD, History, encode_claim
 from skuld_py.model.outcomes import FIRST_TOKEN
 from skuld_py.model.state import State
-from skuld_py.partition.copies.exchange import Exchange, answer_compare, answer_fetch, answer_probe
+from skuld_py.partition.copies.exchange import Exchange, Phase, answer_compare, answer_fetch, answer_probe
 from skuld_py.partition.data import tables
 from skuld_py.partition.data.facts import Grant
 from skuld_py.partition.data.merkle import LEAVES
@@ -173,6 +173,32 @@ def test_what_arrives_between_the_looks_is_not_sent() -> None:
     assert exchange.progress.pages > 0
     assert exchange.progress.fetched_rows == exchange.progress.given_rows == 0
     assert exchange.is_clean
+
+
+def test_a_walk_that_finds_nothing_is_the_end() -> None:
+    """What differed when the leaves were looked at has arrived since."""
+    here, there = replica(), replica()
+    task_ids = ids.IdMint(1).mint(1, 3, 0)
+    there.store_tasks(1, HEADER, task_ids, [b"x"] * 3)
+
+    def fate(message: m.Message) -> int:
+        if isinstance(message, m.Probed) and len(line.sent) == 6:
+            here.store_tasks(1, HEADER, task_ids, [b"x"] * 3)
+        return 1
+    line = Line(here, there, fate=fate)
+    exchange = line.run()
+
+    assert exchange.is_clean and line.pauses == 0
+    assert [type(message) for message in line.sent] == [m.Probe, m.Probed] * 3 + [m.Compare, m.Compared]
+
+
+def test_no_event_is_taken_in_a_phase_that_has_none() -> None:
+    exchange = Exchange(replica(), "there", DEFAULT_LIMITS, DEFAULT_TIMING, 1, lambda: 7)
+    exchange.begin(1)
+
+    with pytest.raises(KeyError):
+        exchange.resume(1)
+    assert exchange.phase is Phase.PROBING
 
 
 def test_a_lost_repair_is_seen_by_the_next_pass() -> None:

@@ -70,6 +70,26 @@ class Phase(Enum):
     DONE = "done"
 
 
+class Event(Enum):
+    """What becomes of a phase."""
+
+    MORE = "there is more of it"
+    ON = "it is through"
+    END = "nothing differs, or nothing more does"
+    DUE = "its time, or its turn, has come"
+
+
+LIFE: Mapping[Phase, Mapping[Event, Phase]] = {
+    Phase.PROBING: {Event.MORE: Phase.PROBING, Event.ON: Phase.WALKING, Event.END: Phase.DONE},
+    Phase.WALKING: {Event.MORE: Phase.WALKING, Event.ON: Phase.PAUSING, Event.END: Phase.DONE},
+    Phase.PAUSING: {Event.DUE: Phase.FETCHING},
+    Phase.FETCHING: {Event.MORE: Phase.FETCHING, Event.ON: Phase.RESTING, Event.END: Phase.DONE},
+    Phase.RESTING: {Event.DUE: Phase.WALKING},
+    Phase.DONE: {},
+}
+"""The life of an exchange; what is not here cannot be. Silence changes no phase: ``has_expired``."""
+
+
 @attrs.define
 class Progress:
     """What an exchange has moved so far: pages compared; rows and bytes of rows fetched and given.
@@ -122,8 +142,10 @@ class Exchange:
     """When ``on_deadline`` is due."""
     _expires_ms: int = 0
     _question: m.Message | None = None
+    """What the peer is to answer; none while nothing is asked."""
     _turn: int = -1
     _level: int = 0
+    _parents: Sequence[int] = ()
     _leaves: int = 0
     _after: bytes = b""
     _upto: bytes = b""
@@ -149,29 +171,33 @@ class Exchange:
 
     def has_expired(self, now_ms: int) -> bool:
         """Whether the peer has been silent for too long; the pass is void."""
-        return self.phase in _AWAITING and now_ms >= self._expires_ms
+        return self._question is not None and now_ms >= self._expires_ms
 
     # -- questions -----------------------------------------------------------------------------
 
     def begin(self, now_ms: int) -> list[Effect]:
         """Ask for the root. The replica's tree must be built."""
-        return self._probe(now_ms, 0, ())
+        return self._probe(now_ms)
 
     def resume(self, now_ms: int) -> list[Effect]:
         """The next lap."""
-        return self._compare(now_ms)
+        return self._go_on(now_ms, Event.DUE)
 
     def on_deadline(self, now_ms: int) -> list[Effect]:
         """Ask again what was not answered, or take the second look."""
         if self.phase is Phase.PAUSING:
-            return self._fetch(now_ms)
-        if self.phase not in _AWAITING or self._question is None:
+            return self._go_on(now_ms, Event.DUE)
+        if self._question is None:
             return []
         self.deadline_ms = now_ms + self.timing.resend_ms
         return [Send(self.peer, self._question)]
 
-    def _ask(self, now_ms: int, phase: Phase, question: m.Message) -> list[Effect]:
-        self.phase, self._question = phase, question
+    def _go_on(self, now_ms: int, event: Event) -> list[Effect]:
+        self.phase, self._question = LIFE[self.phase][event], None
+        return _ENTRIES[self.phase](self, now_ms)
+
+    def _ask(self, now_ms: int, question: m.Message) -> list[Effect]:
+        self._question = question
         self.deadline_ms = now_ms + self.timing.resend_ms
         self._expires_ms = now_ms + self.timing.exchange_page_ms
         return [Send(self.peer, question)]
@@ -180,26 +206,35 @@ class Exchange:
         self._turn = self.number()
         return self._turn
 
-    def _probe(self, now_ms: int, level: int, parents: Sequence[int]) -> list[Effect]:
-        self._level = level
-        digests = self.replica.tree.nodes.level(level, parents)
-        return self._ask(now_ms, Phase.PROBING, m.Probe(
-            self.replica.partition, self._next_turn(), level, columns.pack_u64(parents),
+    def _probe(self, now_ms: int) -> list[Effect]:
+        digests = self.replica.tree.nodes.level(self._level, self._parents)
+        return self._ask(now_ms, m.Probe(
+            self.replica.partition, self._next_turn(), self._level, columns.pack_u64(self._parents),
             columns.pack_u64(digests)))
 
     def _compare(self, now_ms: int) -> list[Effect]:
         replica = self.replica
         page = read_page(replica.store, replica.prefix, self._leaves, self._after, b"", self.limits)
         self._upto = page.upto
-        return self._ask(now_ms, Phase.WALKING, m.Compare(
+        return self._ask(now_ms, m.Compare(
             replica.partition, self._next_turn(), self._leaves.to_bytes(LEAVES // 8, "big"), self._after,
             page.upto, columns.pack(list(page.digests)), columns.pack_u64(list(page.digests.values()))))
 
+    def _wait(self, now_ms: int) -> list[Effect]:
+        self.deadline_ms = now_ms + self.timing.confirm_ms
+        return []
+
     def _fetch(self, now_ms: int) -> list[Effect]:
         self._asked = list(_units(self.replica, self._noted, self.limits))
-        return self._ask(now_ms, Phase.FETCHING, m.Fetch(
+        return self._ask(now_ms, m.Fetch(
             self.replica.partition, self._next_turn(), columns.pack([unit.key for unit in self._asked]),
             columns.pack_u64([unit.digest for unit in self._asked]), _gone(self.replica, self._asked)))
+
+    def _finish(self, _: int) -> list[Effect]:
+        """All that the peer had is here, so what it has collected is lacking here for good, too."""
+        if not self.is_leaving:
+            self.replica.watermark.seal(self._sealed_ms)
+        return []
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -228,16 +263,17 @@ class Exchange:
             self.replica.watermark.close(answer.closed_ms)
         differing = sorted(columns.unpack_u64(answer.differing))
         if not differing:
-            return self._finish()
+            return self._go_on(now_ms, Event.END)
         if self._level < LEAF_LEVEL:
             if differing[-1] >= FANOUT ** self._level:
                 raise Malformed("Probed.differing", "there is no such node")
-            return self._probe(now_ms, self._level + 1, differing)
+            self._level, self._parents = self._level + 1, differing
+            return self._go_on(now_ms, Event.MORE)
         if differing[-1] >= LEAVES:
             raise Malformed("Probed.differing", "there is no such leaf")
         for leaf in differing:
             self._leaves |= 1 << leaf
-        return self._compare(now_ms)
+        return self._go_on(now_ms, Event.ON)
 
     def _on_compared(self, now_ms: int, answer: m.Compared) -> list[Effect]:
         """Note what differs and walk on, or stop for the second look."""
@@ -250,12 +286,8 @@ class Exchange:
         self._noted += units
         self._after = upto
         if upto and len(self._noted) < self.timing.exchange_units:
-            return self._compare(now_ms)
-        if not self._noted:
-            return self._finish()
-        self.phase = Phase.PAUSING
-        self.deadline_ms = now_ms + self.timing.confirm_ms
-        return []
+            return self._go_on(now_ms, Event.MORE)
+        return self._go_on(now_ms, Event.ON if self._noted else Event.END)
 
     def _on_fetched(self, now_ms: int, answer: m.Fetched) -> list[Effect]:
         """Take what the peer has, give what it lacks, go on with the noted units, then with the walk."""
@@ -275,28 +307,18 @@ class Exchange:
         rows = [row_of(unit) for unit in mine if unit.digest != digests[unit.key] and unit.key not in known]
         self.progress.given_rows += len(rows)
         self.progress.given_bytes += sum(map(size_of, rows))
-        effects: list[Effect] = [Send(self.peer, m.Repair(self.replica.partition, tuple(part)))
-                                 for part in in_messages(rows, self.limits)]
+        repairs = [Send(self.peer, m.Repair(self.replica.partition, tuple(part)))
+                   for part in in_messages(rows, self.limits)]
+        self._asked = []
         del self._noted[: len(theirs)]
-        if self._noted:
-            return effects + self._fetch(now_ms)
-        self._asked, self._question = [], None
-        self.phase = Phase.RESTING if self._after else Phase.DONE
-        self._take_seal()
-        return effects
-
-    def _finish(self) -> list[Effect]:
-        self.phase = Phase.DONE
-        self._take_seal()
-        return []
-
-    def _take_seal(self) -> None:
-        """All that the peer had is here, so what it has collected is lacking here for good, too."""
-        if self.is_done and not self.is_leaving:
-            self.replica.watermark.seal(self._sealed_ms)
+        event = Event.MORE if self._noted else Event.ON if self._after else Event.END
+        return [*repairs, *self._go_on(now_ms, event)]
 
 
-_AWAITING = (Phase.PROBING, Phase.WALKING, Phase.FETCHING)
+_ENTRIES: Mapping[Phase, Callable[[Exchange, int], list[Effect]]] = {
+    Phase.PROBING: Exchange._probe, Phase.WALKING: Exchange._compare, Phase.PAUSING: Exchange._wait,
+    Phase.FETCHING: Exchange._fetch, Phase.RESTING: Exchange._wait, Phase.DONE: Exchange._finish}
+"""What an exchange does when it comes to a phase."""
 
 
 def _covered(mine: Sequence[Unit], digests: Mapping[bytes, int], theirs: Sequence[m.TaskRow]) -> set[bytes]:
