@@ -65,7 +65,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "if passed == 2:", "if passed == 1:", "C15",
            OWN + "test_a_task_that_comes_into_a_lane_which_became_narrower_finds_all_closed_that_must_be",
            seeds=0),
-    mutant("lanes-stay-narrow", "what a queue allows of a key changes nothing", "Turns.widen",
+    mutant("lanes-stay-narrow", "what a queue allows of a key changes nothing", "Filing.widen",
            "        self.lanes.widths[queue.encode()] = width\n", "", "O3",
            MACHINES + "test_a_queue_may_allow_more_at_a_time_and_less_again", seeds=0),
     mutant("lane-veto-without-lesson", "who objects because it missed the end of a claim is not told",

@@ -195,7 +195,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("ends-of-leases-unheard", "nobody hears that a lease ends sooner than the others", "Filing._note",
            "            self._bulletin.timed[self._partition] = None\n", "", "C10",
            "tests/node/test_claiming.py", seeds=0),
-    mutant("widths-settle-nothing", "another width of its keys moves no task of a queue on", "Turns.widen",
+    mutant("widths-settle-nothing", "another width of its keys moves no task of a queue on", "Filing.widen",
            "        self._bulletin.timed[self._partition] = None\n", "", "C15",
            "tests/node/test_lanes.py", seeds=0),
     mutant("times-noted-with-work-only", "who comes to lead notes no times while nothing is filed",

@@ -15,8 +15,14 @@ odd, so the columns need not read bodies.
 A claim can arrive before its task's body (the copies travel apart). Then the lease entry says so, and the task is
 filed only once the body is here.
 
+When a lane changes, its tasks become claimable or cease to be. What waits for dependencies stays where it is, its
+turn come or not.
+
 Every node's own clock moves its tasks on from ``lease`` and ``time``; a leader grants by its own. That a task has
 expired is its leader's word, a mark in the history: no follower's clock makes a task dead.
+
+Rejected: one table of keys and values by state, for batches and single tasks alike. Batches need columns, and no
+call for each task; and a single one is taken out of wherever it is, since time may have changed its state.
 """
 
 from __future__ import annotations
@@ -39,11 +45,10 @@ from skuld_py.model.state import State, due_of, state_of
 from skuld_py.model.store import Row, Store
 from skuld_py.partition.data import tables
 from skuld_py.partition.data.bulletin import Bulletin
-from skuld_py.partition.data.lanes import CLOSED, Lanes, tag_of
+from skuld_py.partition.data.lanes import CLOSED, OPEN, Lanes, tag_of
 from skuld_py.partition.data.needs import Needs
 from skuld_py.partition.data.tables import BODY_ODD, BODY_PLAIN, BODY_UNKNOWN, ODD, PLAIN
 from skuld_py.partition.data.tally import Tally
-from skuld_py.partition.data.turns import Turns
 from skuld_py.partition.data.waiting import Waiting
 
 _ONLY_ONE_DONE = met_seq(0, End.DONE)
@@ -51,7 +56,7 @@ _PENDING = (State.BLOCKED, State.SCHEDULED, State.WAITING)
 _ONE_CLAIM = HISTORY_HEAD.size + CLAIM.size
 
 
-class Filing(Turns):
+class Filing:
     """The indexes of one partition, and its tally."""
 
     def __init__(self, store: Store, prefix: bytes, skew_ms: int, bulletin: Bulletin,
@@ -64,6 +69,7 @@ class Filing(Turns):
         self.tally = Tally(store, prefix, bulletin)
         self.lanes = Lanes(store, prefix, widths)
         self._resettled = b"" if self.lanes.has_old else None
+        """The last lane that was settled since a width, or the form of lanes, changed; None when all are."""
         self.waiting = Waiting(store, prefix, bulletin)
         self.needs = Needs(store, prefix)
         self._next_ms: dict[str, int | None] = {table: self._first(table) for table in ("lease", "time", "expiry")}
@@ -109,8 +115,7 @@ class Filing(Turns):
         counts = Counter(places)
         held = repeat(BODY_PLAIN + places[0]) if len(counts) == 1 else map(BODY_PLAIN.__add__, places)
         self._store.put_many("lease", list(zip(columns.wrap(ids, at), held, strict=False)))
-        for place, count in counts.items():
-            self.tally.move(tables.queue_of(place), State.WAITING, State.CLAIMED, count)
+        self._move(State.WAITING, State.CLAIMED, counts)
         self._note("lease", deadline_ms)
 
     def _ready_keys(self, ids: Sequence[bytes], places: Sequence[bytes]) -> list[bytes]:
@@ -193,13 +198,9 @@ class Filing(Turns):
         if old.completion.value is not None:
             self._count(place, State.COMPLETED, -1)
             return place
-        if self._pop_ready(task_id, body):
-            self._count(place, State.WAITING, -1)
         if self.waiting.unblock(task_id, body) or turn == CLOSED:
             self._count(place, State.BLOCKED, -1)
-        due_ms = due_of(old, body)
-        if due_ms and self._pop("time", tables.lease_key(self._prefix, due_ms, task_id)) is not None:
-            self._count(place, State.SCHEDULED, -1)
+        self._withdraw(task_id, place, old, body)
         ended = self._pop("dead", self._prefix + task_id)
         if ended is not None:
             self._count(place, ended[0], -1)
@@ -237,23 +238,95 @@ class Filing(Turns):
             self._settle_lane(now_ms, task_id)
 
     def _enter(self, state: State, task_id: bytes, history: History, body: Body) -> None:
-        """Count a task, and put it where tasks of this state are; what it waits for, its lane and its expiry are
-        besides."""
-        place, is_odd = tables.place_of(body.header), bool(body.header.flags)
+        """Put a task where those of a state are, and count it; those that wait for it are told of an end. The
+        blocked have their rows besides."""
+        place = tables.place_of(body.header)
         self._count(place, state, 1)
-        if state is State.CLAIMED:
-            flag = BODY_ODD if is_odd else BODY_PLAIN
-            self._put("lease", history.horizon_ms + self._skew_ms, task_id, flag + place)
-        elif state in (State.CANCELLED, State.DEAD):
-            self._store.put_many("dead", [(self._prefix + task_id, bytes([state]) + place)])
-            self.waiting.end(task_id, End.FAILED, history.round)
-        elif state is State.COMPLETED:
-            self.waiting.end(task_id, End.DONE, 0)
-        elif state is State.SCHEDULED:
-            self._put("time", due_of(history, body), task_id, place)
-        elif state is State.WAITING:
-            key, *_ = tables.ready_keys(self._prefix, task_id, body)
-            self._store.put_many("ready", [(key, tables.ready_mark(body))])
+        match state:
+            case State.WAITING:
+                key, *_ = tables.ready_keys(self._prefix, task_id, body)
+                self._store.put_many("ready", [(key, tables.ready_mark(body))])
+            case State.CLAIMED:
+                flag = BODY_ODD if body.header.flags else BODY_PLAIN
+                self._put("lease", history.horizon_ms + self._skew_ms, task_id, flag + place)
+            case State.SCHEDULED:
+                self._put("time", due_of(history, body), task_id, place)
+            case State.CANCELLED | State.DEAD:
+                self._store.put_many("dead", [(self._prefix + task_id, bytes([state]) + place)])
+                self.waiting.end(task_id, End.FAILED, history.round)
+            case State.COMPLETED:
+                self.waiting.end(task_id, End.DONE, 0)
+
+    def _withdraw(self, task_id: bytes, place: bytes, history: History, body: Body) -> None:
+        """Take a task out of those that are claimable, or will be when their time has come."""
+        rows = self._store.pop_many("ready", tables.ready_keys(self._prefix, task_id, body))
+        if any(row is not None for row in rows):
+            self._count(place, State.WAITING, -1)
+        due_ms = due_of(history, body)
+        if due_ms and self._pop("time", tables.lease_key(self._prefix, due_ms, task_id)) is not None:
+            self._count(place, State.SCHEDULED, -1)
+
+    # -- turns in lanes -------------------------------------------------------------------------
+
+    def widen(self, queue: str, width: int) -> None:
+        """Let ``width`` tasks of each ordering key of a queue be claimed at a time; the sweep sees to the lanes
+        that there are already."""
+        self.lanes.widths[queue.encode()] = width
+        self._resettled = b""
+        self._bulletin.timed[self._partition] = None
+
+    def is_behind(self, task_id: bytes) -> bool:
+        """Whether a task waits for others of its key to be done."""
+        return is_laned(task_id) and self.lanes.is_closed(task_id)
+
+    def ahead(self, task_id: bytes) -> list[bytes]:
+        """The tasks of its key that a task is behind; none if it is not."""
+        return self.lanes.ahead(task_id) if is_laned(task_id) else []
+
+    def is_blocked(self, task_id: bytes, body: Body) -> bool:
+        """Whether a task waits for others: for those that it needs, by its notes, or for those before it of its
+        key."""
+        return self.is_behind(task_id) or bool(self.waiting.unmet(task_id, body))
+
+    def _leave_lanes(self, now_ms: int, ids: Sequence[bytes]) -> None:
+        for task_id in filter(is_laned, ids):
+            self.lanes.leave(task_id)
+            self._settle_lane(now_ms, task_id)
+
+    def _settle_lane(self, now_ms: int, task_id: bytes) -> None:
+        """Let those wait whose turn has come in the lane of a task, and take back those who are not to be claimed
+        any more."""
+        changed = self.lanes.settle(task_id)
+        if not changed:
+            return
+        keys = [self._prefix + each for each, _ in changed]
+        bodies, histories = self._store.get_many("body", keys), self._store.get_many("history", keys)
+        for key, (each, flag) in zip(keys, changed, strict=True):
+            history, body = decode_history(histories.get(key)), Body.decode(bodies[key])
+            if self.waiting.is_blocked(each, body):
+                continue
+            place = tables.place_of(body.header)
+            if flag == OPEN:
+                self._count(place, State.BLOCKED, -1)
+                is_due = due_of(history, body) <= now_ms
+                self._enter(State.WAITING if is_due else State.SCHEDULED, each, history, body)
+                continue
+            self._count(place, State.BLOCKED, 1)
+            self._withdraw(each, place, history, body)
+
+    def _resettle(self, now_ms: int, limit: int) -> None:
+        """After a width has changed, or a release: settle the next lanes."""
+        if self._resettled is None:
+            return
+        old = self.lanes.old(limit) if self.lanes.has_old else []
+        for task_id in old:
+            self._settle_lane(now_ms, task_id)
+        if old:
+            return
+        following = self.lanes.following(self._resettled, limit)
+        for task_id in following:
+            self._settle_lane(now_ms, task_id)
+        self._resettled = following[-1] if len(following) == limit else None
 
     # -- notes ---------------------------------------------------------------------------------
 
@@ -290,9 +363,7 @@ class Filing(Turns):
         found = self.waiting.meet_only(simple)
         heads = [place + task_id for (_, task_id), place, was in zip(simple, places, found, strict=True) if was]
         self._store.put_many("ready", [(self._prefix + head, ODD) for head in heads])
-        for place, count in Counter(head[:-ID_BYTES] for head in heads).items():
-            self._count(place, State.BLOCKED, -count)
-            self._count(place, State.WAITING, count)
+        self._move(State.BLOCKED, State.WAITING, Counter([head[:-ID_BYTES] for head in heads]))
 
     def _meet(self, now_ms: int, task_id: bytes, seq: int, history: History, body: Body) -> None:
         index, end = split_met(seq)
@@ -331,8 +402,7 @@ class Filing(Turns):
         lapsed, due = (self._store.scan(table, self._prefix, stop, limit) for table in ("lease", "time"))
         self._lapse(now_ms, lapsed)
         self._store.pop_many("time", [key for key, _ in due])
-        for _, place in due:
-            self._count(place, State.SCHEDULED, -1)
+        self._move(State.SCHEDULED, None, Counter([place for _, place in due]))
         self._file_again(now_ms, [key[10:] for key, _ in due])
         for table in ("lease", "time"):
             self._next_ms[table] = self._first(table)
@@ -340,12 +410,12 @@ class Filing(Turns):
 
     def _lapse(self, now_ms: int, rows: Sequence[Row]) -> None:
         self._store.pop_many("lease", [key for key, _ in rows])
+        self._move(State.CLAIMED, None, Counter([held[1:] for _, held in rows]))
         known = [self._prefix + key[10:] for key, held in rows if held[:1] == BODY_PLAIN]
         histories = self._store.get_many("history", known)
         plain: list[tuple[bytes, bytes]] = []
         odd: list[bytes] = []
         for key, held in rows:
-            self._count(held[1:], State.CLAIMED, -1)
             record = histories.get(self._prefix + key[10:])
             if record is not None and len(record) == _ONE_CLAIM + record[_ONE_CLAIM - 1]:
                 plain.append((held[1:], key[10:]))
@@ -356,8 +426,7 @@ class Filing(Turns):
             else:
                 self._leave_lanes(now_ms, [key[10:]])
         self._store.put_many("ready", [(self._prefix + place + task_id, PLAIN) for place, task_id in plain])
-        for place, count in Counter([place for place, _ in plain]).items():
-            self._count(place, State.WAITING, count)
+        self._move(None, State.WAITING, Counter([place for place, _ in plain]))
         self._file_again(now_ms, odd)
 
     def _file_again(self, now_ms: int, ids: Sequence[bytes]) -> None:
@@ -386,6 +455,11 @@ class Filing(Turns):
 
     # -- rows ----------------------------------------------------------------------------------
 
+    def _move(self, was: State | None, to: State | None, counts: Mapping[bytes, int]) -> None:
+        """Count tasks, by their places, where they are now and no more where they were."""
+        for place, count in counts.items():
+            self.tally.move(tables.queue_of(place), was, to, count)
+
     def _count(self, place: bytes, state: int, change: int) -> None:
         self.tally.add(tables.queue_of(place), state, change)
 
@@ -402,6 +476,10 @@ class Filing(Turns):
             self._next_ms[table] = time_ms
             self._bulletin.timed[self._partition] = None
 
+    def _first(self, table: str) -> int | None:
+        rows = self._store.scan(table, self._prefix, self._prefix + b"\xff" * 8, 1)
+        return int.from_bytes(rows[0][0][2:10], "big") if rows else None
+
     def _take_stock(self) -> None:
         """Say of which queues tasks wait here: a seek for each of them."""
         start, stop = self._prefix, tables.end_of(self._prefix)
@@ -409,7 +487,3 @@ class Filing(Turns):
             queue = rows[0][0][2:].partition(b"\0")[0]
             self._bulletin.stock.add(queue, self._partition)
             start = self._prefix + queue + b"\1"
-
-    def _first(self, table: str) -> int | None:
-        rows = self._store.scan(table, self._prefix, self._prefix + b"\xff" * 8, 1)
-        return int.from_bytes(rows[0][0][2:10], "big") if rows else None

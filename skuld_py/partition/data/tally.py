@@ -54,10 +54,12 @@ class Tally:
         elif state == State.CLAIMED and change < 0:
             self._bulletin.freed[self._partition, queue] = None
 
-    def move(self, queue: bytes, old: int, new: int, count: int) -> None:
-        """Note that tasks went from one state to another."""
-        self.add(queue, new, count)
-        self.add(queue, old, -count)
+    def move(self, queue: bytes, was: State | None, to: State | None, count: int) -> None:
+        """Note that tasks went from one state to another; None for one that is counted elsewhere."""
+        if to is not None:
+            self.add(queue, to, count)
+        if was is not None:
+            self.add(queue, was, -count)
 
     def settle(self) -> None:
         """Stage the changed counts."""
