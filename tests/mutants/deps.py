@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from mutants.mutant import Edit, Mutant, mutant
+from mutants.mutant import Edit, Mutant, mutant, script
 
 DEPS = "tests/node/test_dependencies.py::"
 REPLICAS = "tests/partition/test_replica.py::test_indexes_and_counts_follow_from_the_data"
-WAITS = DEPS + "test_a_task_waits_until_what_it_needs_is_completed"
-POLICIES = DEPS + "test_what_fails_does_what_the_policy_says"
-UNKNOWN = DEPS + "test_what_nobody_knows_is_waited_for_until_the_deadline"
+WAITS = script("a task waits until what it needs is completed")
+POLICIES = script("what fails does what the policy says")
+UNKNOWN = script("what nobody knows is waited for until the deadline")
 OVERDUE = "            if min(ends_ms, default=now_ms) < now_ms:\n"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -18,12 +18,12 @@ MUTANTS: tuple[Mutant, ...] = (
            "tests/client/test_verbs.py::test_a_task_that_needs_a_younger_one_of_its_key_is_refused", seeds=0),
     mutant("blocked-is-granted", "a task is claimed before what it needs has ended", "state_of",
            "    if is_blocked:\n", "    if False:\n", "C13",
-           DEPS + "test_a_task_whose_time_has_not_come_waits_for_that_as_well"),
+           script("a task whose time has not come waits for that as well")),
     mutant("told-before-a-majority-knows", "an end is told that one copy alone may know", "SealOperation.begin",
            "        AmendOperation(self.operations, self.origin_of_parts, now_ms, {self._vnode: change},"
            " m.Told(self.request)).start(now_ms)\n",
            "        self.on_reply(now_ms, '', m.Told(self.request))\n        assert change\n", "C13",
-           DEPS + "test_a_completion_that_no_majority_knows_is_told_to_nobody", seeds=0),
+           script("a completion that no majority knows is told to nobody"), seeds=0),
     Mutant("failed-counts-as-done", "what failed lets everybody go", (
         Edit("lets_go", "    return end is End.DONE or (policy == ON_FAILURE_IGNORE and end is not End.OPEN)\n",
              "    return end is not End.OPEN and (policy == ON_FAILURE_IGNORE or True)\n"),
@@ -36,7 +36,7 @@ MUTANTS: tuple[Mutant, ...] = (
         Edit("Waiting.meet", "        if left > 0:\n", "        if False:\n"),
         Edit("notes.unmet", "    return [index for index in range(count) if index not in met]\n",
              "    return [index for index in range(count) if not met]\n")), "C13",
-        (DEPS + "test_one_that_needs_several_waits_for_the_last",)),
+        (script("one that needs several waits for the last"),)),
     Mutant("unknown-before-the-deadline", "a task dies, or goes, of what nobody knows yet", (
         Edit("WatchOperation._ask_again", OVERDUE, "            if True:\n"),
         Edit("verdict_of", "    if end is End.OPEN or (end is End.UNKNOWN and not is_overdue):\n",
@@ -45,7 +45,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("unknown-to-the-leader-is-unknown", "a task is unknown by the word of one copy",
            "WatchedOperation._look_around",
            "        if not unknown or not self._question.is_last:\n", "        if True:\n", "C13",
-           DEPS + "test_what_somebody_else_knows_is_not_unknown", seeds=0),
+           script("what somebody else knows is not unknown"), seeds=0),
     mutant("never-unknown", "what nobody knows is waited for whatever the deadline", "WatchOperation._ask_again",
            OVERDUE,
            "            if False:\n", "C17", UNKNOWN),
@@ -62,23 +62,23 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("no-walk", "what was lost is never asked for again", "DependentSide.look",
            "        has_walked = now_ms >= self._next_ms and self._walk(now_ms)\n",
            "        has_walked = False\n", "C17",
-           DEPS + "test_a_new_leader_asks_what_the_old_one_had_no_answer_to", UNKNOWN),
+           script("a new leader asks what the old one had no answer to"), UNKNOWN),
     mutant("new-leader-asks-nobody", "a new leader does not ask what its tasks wait for", "Dependencies._follow",
            "self._dependent_side.begin(now_ms, partition)\n", "pass\n", "C17",
-           DEPS + "test_a_new_leader_asks_what_the_old_one_had_no_answer_to"),
+           script("a new leader asks what the old one had no answer to")),
     mutant("new-leader-tells-nobody", "a new leader does not tell what the old one had to", "Dependencies._follow",
            "self._dependency_side.begin(now_ms, partition)\n", "pass\n", "C17",
-           DEPS + "test_a_new_leader_tells_what_the_old_one_could_not"),
+           script("a new leader tells what the old one could not")),
     mutant("told-once-only", "what could not be told is not told again", "DependencySide._tell",
            "        turn.due_ms = now_ms if turn.after else now_ms + self._view.timing.resend_ms\n",
            "        turn.due_ms = now_ms if turn.after else FOREVER_MS\n", "C17",
-           DEPS + "test_what_could_not_be_told_is_told_somewhat_later"),
+           script("what could not be told is told somewhat later")),
     mutant("second-death-not-told", "who was told of a failure is not told of the next one", "told_seq",
            "    number = min(round_number, _ROUNDS_END - 1) if end is End.FAILED else 0\n", "    number = 0\n",
            "X1", "tests/partition/test_waiting.py::test_a_second_death_is_told_again", seeds=0),
     mutant("revived-is-not-watched", "nobody hears of the end of a revived task", "Filing._take_out",
            "            self.waiting.reopen(task_id)\n", "", "X1", REPLICAS,
-           DEPS + "test_who_waits_for_a_dead_task_is_told_when_it_is_done_after_all"),
+           script("who waits for a dead task is told when it is done after all")),
     mutant("completion-tells-nobody", "who waits for a claimed task does not hear of its completion",
            "Filing.close_leases",
            "        self.waiting.finish(ids)\n", "", "X1", WAITS),

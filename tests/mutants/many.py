@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mutants.mutant import Mutant, mutant
+from mutants.mutant import Mutant, mutant, script
 
 COUNTS = "tests/node/test_counting.py::"
 IN_TURNS = (COUNTS
@@ -180,7 +180,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "test_a_node_compares_each_partition_with_another_owner_in_each_round", seeds=0),
     mutant("questions-put-off-for-ever", "who waits for others asks again only when its walk comes by",
            "DependentSide.put_off", "            self.due_ms = min(self.due_ms, due_ms)\n",
-           "            pass\n", "C17", "tests/node/test_dependencies.py", seeds=0),
+           "            pass\n", "C17", script("the walk finds a Watch that was lost"), seeds=0),
     mutant("times-of-the-newly-led", "a new leader buries nothing until something else happens to the partition",
            "Lapses.settle",
            "            if vnode.is_leading:\n                self._note(vnode)\n        self.risen.clear()",

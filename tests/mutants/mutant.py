@@ -68,3 +68,8 @@ def mutant(name: str, rule: str, place: str, old: str, new: str, invariant: str,
            options: tuple[str, ...] = (), guard: str = "") -> Mutant:
     """A mutant of one edit."""
     return Mutant(name, rule, (Edit(place, old, new),), invariant, tests, seeds, options, guard=guard)
+
+
+def script(title: str) -> str:
+    """The test of a script for nodes (tests/node/scripts)."""
+    return f"tests/node/test_scripts.py::test_it_is_as_the_text_says[{title}]"

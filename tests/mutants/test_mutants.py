@@ -15,9 +15,10 @@ import pytest
 
 from mutants import __main__ as command
 from mutants import clauses, small, suite
-from mutants.mutant import Mutant, mutant
+from mutants.mutant import Mutant, mutant, script
 from mutants.source import Source
 from mutants.workshop import TOP
+from node.script import all_scripts
 from skuld_py.simulation.small.scenarios import PAIRS
 
 MUTANTS_MIN = 100
@@ -90,11 +91,13 @@ def test_mutants_are_many_each_with_a_name_a_rule_and_a_way_to_be_seen() -> None
 
 
 def test_the_tests_that_mutants_name_exist() -> None:
+    scripts = {script(each.title) for each in all_scripts()}
     for each in command.LISTED:
         for test in each.tests:
             file, _, name = test.partition("::")
             text = (TOP / file).read_text()
             assert not name or f"def {name.partition('[')[0]}(" in text, (each.name, test)
+            assert not file.endswith("/test_scripts.py") or test in scripts, (each.name, test)
 
 
 # -- where they point --------------------------------------------------------------------------------
