@@ -75,7 +75,7 @@ class Workshop:
             return Catch(is_stuck=True)
         if code in (USAGE, NO_TESTS):
             raise Broken(f"{runner} {' '.join(names)} found no test to run:\n{out[-2_000:]}")
-        failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", out, re.MULTILINE)
+        failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", out, re.MULTILINE)
         return Catch(tuple(name.split("::", 1)[-1] for name in failed[:1]) or ("does not run",) if code else ())
 
     def simulate(self, scratch: Path, first: int, seeds: int, options: tuple[str, ...]) -> Catch:

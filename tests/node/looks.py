@@ -13,12 +13,14 @@ from node.trace import Names, node_of, span
 from skuld_py.model import ids
 from skuld_py.model.history import History, decode_history
 from skuld_py.model.notes import MET, SUB, TOLD, split_met, split_told
+from skuld_py.model.outcomes import ERROR_SEQ, RESULT_SEQ
 from skuld_py.model.state import State
 from skuld_py.model.task import DEATHS, ENDINGS
 from skuld_py.partition.data.replica import Replica
 
 FILED = {"ready": State.WAITING, "lease": State.CLAIMED, "time": State.SCHEDULED, "dep": State.BLOCKED}
 """Where a replica files what has not ended."""
+OUTCOMES = {RESULT_SEQ: "result", ERROR_SEQ: "error"}
 NOTHING = "nothing"
 Look = Callable[[Machines, Names, bytes], Iterable[str]]
 
@@ -96,7 +98,9 @@ def _lived(replica: Replica, task_id: bytes) -> str:
              f"round {history.round}" if history.round else "",
              "cancelled" if history.cancelled.value is not None else "",
              "completed" if history.completion.value is not None else "",
-             f"dead: {DEATHS[history.died.value & 0xFF]}" if history.died.value else ""]
+             f"dead: {DEATHS[history.died.value & 0xFF]}" if history.died.value else "",
+             *(f"{OUTCOMES[seq]} {data.decode()}" for _, seq, data in replica.entries(task_id)[0]
+               if seq in OUTCOMES)]
     return "; ".join(filter(None, facts)) or NOTHING
 
 

@@ -9,8 +9,8 @@
     given enqueue a; claim 1        what nobody wants to read about, and must not be refused
 
 A client is ``me`` and asks ``follower``, a node that does not lead partition 0, unless the script says otherwise;
-``leader`` does, and ``follower/2`` does not lead partition 2. A client's claims are its own: who ends a claim
-shows the token that it was told, or, without one, that of a first claim.
+``leader`` does, and ``follower/2`` does not lead partition 2. A client's claims are its own: who ends one shows
+the token that it was told. Who was told none may complete, with the token of a first claim.
 
 To add a directive: a method and its name in ``ASKS`` or ``DOES``; an option is a row of ``OPTIONS``.
 Rejected: directives for what tests reach into machines for; such tests are Python.
@@ -152,7 +152,7 @@ class Stage:
         self.names = Names()
         self.ids: dict[str, bytes] = {}
         self.tokens: dict[tuple[str, bytes], int] = {}
-        self.asked: dict[str, bytes] = {}
+        self.asked: dict[str, m.Message] = {}
         self.shown: set[type[m.Message]] = set()
         self.disks: dict[str, Any] = {}
 
@@ -198,7 +198,7 @@ class Stage:
         for client, answer in machines.answers:
             name = client.decode()
             told += [line if name == ME else f"{name}: {line}" for line in
-                     answers_of(self.names, self.asked.get(name, b""), machines.answered_ms, answer)]
+                     answers_of(self.names, self.asked[name], machines.answered_ms, answer)]
         machines.sent.clear()
         machines.answers.clear()
         return told
@@ -206,7 +206,7 @@ class Stage:
     def ask(self, message: m.Message, how: How) -> m.Message | None:
         """Let a client ask, and time pass; its answer, if there is one by then."""
         machines, client = self.here, how.by.encode()
-        self.asked[how.by] = getattr(message, "ids", b"")
+        self.asked[how.by] = message
         machines.ask(self.node(how.at), message, client)
         machines.pass_time(how.over)
         self._note_claims()
@@ -239,10 +239,13 @@ class Stage:
             raise BadScript(f"there is no task {' '.join(missing)}; enqueue it, or name it")
         return b"".join(self.ids[name] for name in names)
 
-    def held(self, by: str, words: Iterable[str]) -> tuple[bytes, bytes]:
-        """Ids and tokens of a client's claims."""
+    def held(self, by: str, words: Iterable[str], token: int = 0) -> tuple[bytes, bytes]:
+        """Ids and tokens of a client's claims; raises ``BadScript`` where it has none, unless ``token`` does."""
         blob = self.blob(words)
-        return blob, columns.pack_u64([self.tokens.get((by, each), FIRST_TOKEN) for each in ids.split(blob)])
+        tokens = [self.tokens.get((by, each), token) for each in ids.split(blob)]
+        if not all(tokens):
+            raise BadScript(f"{by} was granted no claim of one of {' '.join(words)}")
+        return blob, columns.pack_u64(tokens)
 
     # -- clients' verbs --------------------------------------------------------------------------
 
@@ -267,8 +270,8 @@ class Stage:
 
     def complete(self, by: str, *words: str, result: bytes = b"", w: int = 0) -> m.Message:
         """Claims' tasks are done."""
-        return m.Complete(1, w, 0, *self.held(by, words), b"", columns.pack([result] * len(names_in(words))
-                                                                          if result else []))
+        results = [result] * len(names_in(words)) if result else []
+        return m.Complete(1, w, 0, *self.held(by, words, FIRST_TOKEN), b"", columns.pack(results))
 
     def fail(self, by: str, *words: str, delay: int = -1, error: bytes = b"") -> m.Message:
         """Claims have failed."""
@@ -308,7 +311,7 @@ class Stage:
 
     def log(self, by: str, word: str, *entries: str) -> m.Message:
         """Entries of a claim's log."""
-        blob, tokens = self.held(by, [word])
+        blob, tokens = self.held(by, [word], FIRST_TOKEN)
         token, = columns.unpack_u64(tokens)
         return m.Append(1, 0, blob, token, 0, columns.pack([each.encode() for each in entries]))
 

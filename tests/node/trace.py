@@ -170,8 +170,8 @@ def _gathered(asked: Iterable[_Asked]) -> list[str]:
 # -- to clients ----------------------------------------------------------------------------------
 
 
-def answers_of(names: Names, blob: bytes, now_ms: int, answer: m.Message) -> list[str]:
-    """What a client was answered that had asked about these tasks."""
+def answers_of(names: Names, question: m.Message, now_ms: int, answer: m.Message) -> list[str]:
+    """What a client was answered."""
     match answer:
         case m.Acked():
             return [f"acked by {answer.copies}"]
@@ -184,27 +184,29 @@ def answers_of(names: Names, blob: bytes, now_ms: int, answer: m.Message) -> lis
             return names.beside((row.id, _seen(now_ms, row)) for row in answer.tasks) or ["no task"]
         case m.SettingPut():
             return [f"set on {answer.copies}"]
-    rows = {m.Renewed: _renewed, m.Revived: _revived, m.Awaited: _awaited}.get(type(answer))
-    if rows is None:
-        return [words_of(names, answer)]
-    return names.beside(zip(ids.split(blob), rows(answer, now_ms), strict=True))
+        case m.Renewed():
+            rows = _renewed(answer, now_ms, "in" if isinstance(question, m.Conclude) else "for")
+        case m.Revived():
+            rows = (m.Revival(outcome).name.lower().replace("_", " ") for outcome in answer.outcomes)
+        case m.Awaited():
+            rows = _awaited(answer)
+        case _:
+            return [words_of(names, answer)]
+    return names.beside(zip(ids.split(question.ids), rows, strict=True))
 
 
-def _renewed(answer: Any, now_ms: int) -> Iterable[str]:
+def _renewed(answer: m.Renewed, now_ms: int, word: str) -> Iterable[str]:
+    """A claim lasts *for* some time; its task may be claimed again *in* some time."""
     unknown, cancelled = columns.unpack_u64(answer.unknown), columns.unpack_u64(answer.cancelled)
     for row, end_ms in enumerate(columns.unpack_u64(answer.ends)):
-        word = "unknown" if row in unknown else f"for {span(end_ms - now_ms)}" if end_ms else "lost"
-        yield word + (", cancelled" if row in cancelled else "")
+        told = f"{word} {span(max(0, end_ms - now_ms))}" if end_ms else "lost"
+        yield ("unknown" if row in unknown else told) + (", cancelled" if row in cancelled else "")
 
 
-def _revived(answer: Any, _: int) -> Iterable[str]:
-    return [m.Revival(outcome).name.lower().replace("_", " ") for outcome in answer.outcomes]
-
-
-def _awaited(answer: Any, _: int) -> Iterable[str]:
-    for end, result, error in zip(answer.ends, answer.results.unpack(), answer.errors.unpack(), strict=True):
+def _awaited(answer: m.Awaited) -> Iterable[str]:
+    for end, *told in zip(answer.ends, answer.results.unpack(), answer.errors.unpack(), strict=True):
         word = "not ended" if end == m.NOT_ENDED else State(end).name.lower()
-        yield word + (f" {result.decode()}" if result else "") + (f" {error.decode()}" if error else "")
+        yield " ".join([word, *(each.decode() for each in told if each)])
 
 
 def _seen(now_ms: int, row: m.TaskRow) -> str:
