@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mutants.mutant import Mutant, mutant
+from mutants.mutant import Mutant, mutant, script
 from skuld_py.simulation.guards import ALL_HAVE_REPORTED
 
 ACCOUNT = "tests/node/test_ledger.py::"
@@ -11,7 +11,7 @@ CLUSTER = "tests/node/test_limits.py::"
 MUTANTS: tuple[Mutant, ...] = (
     mutant("limit-ignored", "leaders grant of a limited queue without a loan", "Settings._note_limits",
            "(self.lent, limits.is_lent)", "(self.lent, False)", "C19",
-           CLUSTER + "test_no_more_than_the_limit_are_held_wherever_they_are_asked_for"),
+           script("no more than the limit are held wherever they are asked for")),
     mutant("loan-without-limit", "the home lends whatever is wanted", "Ledger.lend",
            "            count = min(count, self.free)\n", "            pass\n", "C19",
            ACCOUNT + "test_loans_and_claims_together_stay_at_the_limit"),
@@ -67,7 +67,7 @@ MUTANTS: tuple[Mutant, ...] = (
            CLUSTER + "test_a_loan_by_limits_that_hold_no_more_is_not_used", seeds=0),
     mutant("room-not-told", "nobody says that claims have ended", "Loans.note_freed",
            "            self._outbox.send(home, m.Freed(queue))\n", "            pass\n", "O3",
-           CLUSTER + "test_what_ends_makes_room_at_once_for_a_claim_that_waits", seeds=0),
+           script("what ends makes room at once for a claim that waits"), seeds=0),
     mutant("room-heard-later", "a home's word to its own node wakes nobody before the next look", "Loans.moisten",
            "            self.told[queue] = self.wet[queue] = None\n",
            "            self.told[queue] = None\n", "O3",

@@ -4,7 +4,8 @@
     n2 > n0: Tell a (lost)
     n1 > n2: Freed q (3 times)              in whatever order among others
 
-An answer stands behind its question, by the number that both have. Alike lines stand where the first one was.
+An answer stands behind its question, by the number that both have; of several with one number, behind the one of
+its own word (``Amend``, ``Amended``), else behind the last one. Alike lines stand where the first one was.
 Left out are ``BACKGROUND`` messages: what nodes say all the time, whatever clients want.
 
 Rejected: a line for each message, in the order of their sending. That is three times the lines, and half of them
@@ -138,16 +139,18 @@ def words_of(names: Names, message: m.Message) -> str:
 def lines_of(names: Names, sent: Iterable[Sent]) -> list[str]:
     """A trace."""
     asked: list[_Asked] = []
-    open_: dict[tuple[str, str, int], _Asked] = {}
+    open_: dict[tuple[str, str, int], list[_Asked]] = {}
     for each in sent:
         request = getattr(each.message, "request", 0)
         words = words_of(names, each.message) + (" (lost)" if each.is_lost else "")
-        question = open_.pop((each.receiver, each.sender, request), None)
-        if question is not None and request:
+        questions = open_.get((each.receiver, each.sender, request), [])
+        if questions and request:
+            question = next((one for one in questions if one.words[:3] == words[:3]), questions[-1])
+            questions.remove(question)
             question.answer = f" -> {words}"
         else:
             asked.append(_Asked(each.sender, each.receiver, words))
-            open_[each.sender, each.receiver, request] = asked[-1]
+            open_.setdefault((each.sender, each.receiver, request), []).append(asked[-1])
     return _gathered(asked)
 
 
