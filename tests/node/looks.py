@@ -118,8 +118,9 @@ def _copies(machines: Machines, names: Names, _: bytes) -> Iterable[str]:
     def of_node(name: str) -> str:
         store = machines.stores[name]
         bodies = [key[2:] for key in store.rows("body")]
-        others = {key[2:22]: None for table in ("history", "log") for key in store.rows(table)}.keys() - {*bodies}
-        traces = f", traces of {names.of(b''.join(sorted(others)))}" if others else ""
+        known = {key[2:22] for table in ("history", "log", "need") for key in store.rows(table)}
+        others = b"".join(sorted(known.difference(bodies)))
+        traces = f", traces of {names.of(others)}" if others else ""
         return (names.of(b"".join(bodies)) or NOTHING) + traces
     return _by_node(machines, of_node)
 

@@ -9,8 +9,8 @@
     given enqueue a; claim 1        what nobody wants to read about, and must not be refused
 
 A client is ``me`` and asks ``follower``, a node that does not lead partition 0, unless the script says otherwise;
-``leader`` does, and ``follower/2`` does not lead partition 2. A client's claims are its own: who ends one shows
-the token that it was told. Who was told none may complete, with the token of a first claim.
+``leader`` does. A client's claims are its own: who ends one shows the token that it was told. Who was told none
+may complete, with the token of a first claim.
 
 To add a directive: a method and its name in ``ASKS`` or ``DOES``; an option is a row of ``OPTIONS``.
 Rejected: directives for what tests reach into machines for; such tests are Python.
@@ -123,6 +123,7 @@ class Overheard(Machines):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self.sent: list[Sent] = []
+        self.answered_ms: list[int] = []
         super().__init__(*args, **options)
 
     def _carry_out(self, name: str, effect: Effect) -> None:
@@ -131,7 +132,7 @@ class Overheard(Machines):
                 is_lost = effect.peer == self.is_deaf or self.is_lost(effect.message)
                 self.sent.append(Sent(node_of(name), node_of(effect.peer), effect.message, is_lost))
             case Answer():
-                self.answered_ms = self.now_ms
+                self.answered_ms.append(self.now_ms)
         super()._carry_out(name, effect)
 
 
@@ -168,7 +169,7 @@ class Stage:
         if not line.startswith(GIVEN):
             return self._done(line)
         for part in line.removeprefix(GIVEN).split("; "):
-            if refused := [told for told in self._done(part) if told.startswith("failed")]:
+            if refused := [told for told in self._done(part) if "failed: " in told or "failed, perhaps: " in told]:
                 raise BadScript(f"{part}: {refused[0]}")
         return []
 
@@ -195,12 +196,12 @@ class Stage:
         machines = self.here
         sent = [each for each in machines.sent if type(each.message) not in BACKGROUND - self.shown]
         told = lines_of(self.names, sent)
-        for client, answer in machines.answers:
+        for (client, answer), now_ms in zip(machines.answers, machines.answered_ms, strict=True):
             name = client.decode()
-            told += [line if name == ME else f"{name}: {line}" for line in
-                     answers_of(self.names, self.asked[name], machines.answered_ms, answer)]
-        machines.sent.clear()
-        machines.answers.clear()
+            told += [line if name == ME else f"{name}: {line}"
+                     for line in answers_of(self.names, self.asked[name], now_ms, answer)]
+        for heard in (machines.sent, machines.answers, machines.answered_ms):
+            heard.clear()
         return told
 
     def ask(self, message: m.Message, how: How) -> m.Message | None:
@@ -220,10 +221,9 @@ class Stage:
 
     def node(self, word: str) -> str:
         """The node that is meant; raises ``BadScript``."""
-        names, (role, _, partition) = self.here.names, word.partition("/")
-        leader = self.leader(number(partition or "0"))
+        names, leader = self.here.names, self.leader(0)
         return one_of({**{node_of(name): name for name in names}, "leader": leader,
-                       FOLLOWER: next((name for name in names if name != leader), leader)}, "node", role)
+                       FOLLOWER: next((name for name in names if name != leader), leader)}, "node", word)
 
     def leader(self, partition: int) -> str:
         """The node that leads a partition; raises ``BadScript`` when none does."""
@@ -331,7 +331,8 @@ class Stage:
     def _set(self, kind: str, queue: str, value: bytes) -> None:
         got = self.ask(m.GetSettings(1, kind, queue, b""), How())
         assert isinstance(got, m.GotSettings), got
-        self.here.answers.clear()
+        row = self.here.answers.index((ME.encode(), got))
+        del self.here.answers[row], self.here.answered_ms[row]
         self.ask(m.PutSetting(1, kind, queue, got.version, "w", value), How())
 
     # -- time and faults -------------------------------------------------------------------------

@@ -87,7 +87,7 @@ def test_what_is_otherwise_than_a_text_says_is_shown_and_rewritten_when_that_is_
     ("session lots", "'lots' is no state of a session; there are connected, suspended, lost"),
     ("restore n0", "'n0' is no copied disk; there are nothing"),
     ("given claim; renew a; complete a b", "there is no task b"),
-    ("given enqueue a; enqueue a queue=p", "enqueue a queue=p: failed"),
+    ("given enqueue a; enqueue a queue=p by=w", "enqueue a queue=p by=w: w: failed"),
     ("cluster", "a second cluster")])
 def test_what_is_no_directive_is_told_with_its_line(path: Path, line: str, problem: str) -> None:
     path.write_text(TEXT.replace("# who comes first", line))

@@ -141,7 +141,7 @@ def lines_of(names: Names, sent: Iterable[Sent]) -> list[str]:
     asked: list[_Asked] = []
     open_: dict[tuple[str, str, int], list[_Asked]] = {}
     for each in sent:
-        request = getattr(each.message, "request", 0)
+        request = getattr(each.message, "request", 0) or getattr(each.message, "turn", 0)
         words = words_of(names, each.message) + (" (lost)" if each.is_lost else "")
         questions = open_.get((each.receiver, each.sender, request), [])
         if questions and request:
