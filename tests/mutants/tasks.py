@@ -139,7 +139,7 @@ MUTANTS: tuple[Mutant, ...] = (
            REPLICAS + "test_indexes_and_counts_follow_from_the_data"),
     mutant("deaths-filed-nowhere", "a task that has died is in no table", "Filing._enter",
            "            case State.CANCELLED | State.DEAD:\n", "            case State.CANCELLED:\n", "X1",
-           "tests/node/test_dependencies.py::test_what_fails_does_what_the_policy_says"),
+           script("what fails does what the policy says")),
     mutant("scheduled-not-withdrawn", "a task that was cancelled before its time comes to it all the same",
            "Filing._withdraw", "        if due_ms and self", "        if not due_ms and self", "X1",
            REPLICAS + "test_indexes_and_counts_follow_from_the_data"),
