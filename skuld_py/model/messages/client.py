@@ -136,7 +136,7 @@ class Renewed(Message):
 
     ``unknown``: rows, by index, whose leader did not answer in time. They may be renewed or not. ``cancelled``:
     rows whose task is cancelled: their holders should stop and release, though the lease runs on. To
-    ``Conclude``, a row's end is when its task may be claimed again.
+    ``Conclude``, a row's end is when its task may be claimed again, and of a release the end of its lease.
     """
 
     request: int = fields.number()

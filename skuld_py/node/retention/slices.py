@@ -282,7 +282,7 @@ class Slices:
                 self._note_promised(at_ms, partition, answers)
                 self._give_up(at_ms, partition)
         Round(self._operations, now_ms, lambda request, _: m.Ebb(
-request, partition, under_way.epoch, under_way.upto_ms), names, check).start(now_ms)
+            request, partition, under_way.epoch, under_way.upto_ms), names, check).start(now_ms)
 
     def on_pass(self, now_ms: int, ended: Pass) -> None:
         """An exchange is through."""
