@@ -7,6 +7,7 @@ these. It asks nobody: it reads the replicas themselves, and their indexes rathe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from node.machines import Machines
 from node.trace import Names, node_of, span
@@ -23,14 +24,15 @@ FILED = {"ready": State.WAITING, "lease": State.CLAIMED, "time": State.SCHEDULED
 OUTCOMES = {RESULT_SEQ: "result", ERROR_SEQ: "error"}
 NOTHING = "nothing"
 Look = Callable[[Machines, Names, bytes], Iterable[str]]
+Told = TypeVar("Told", str, tuple[str, tuple[int, ...]])
 
 
-def _alike(told: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
+def _alike(told: Iterable[tuple[str, Told]]) -> Iterable[tuple[str, Told]]:
     """Nodes by what is told of them."""
-    found: dict[str, list[str]] = {}
-    for name, words in told:
-        found.setdefault(words, []).append(node_of(name))
-    return ((" ".join(nodes), words) for words, nodes in found.items())
+    found: dict[Told, list[str]] = {}
+    for name, each in told:
+        found.setdefault(each, []).append(node_of(name))
+    return ((" ".join(nodes), each) for each, nodes in found.items())
 
 
 def _by_node(machines: Machines, look: Callable[[str], str]) -> Iterable[str]:
@@ -114,7 +116,11 @@ def _counts(machines: Machines, _: Names, __: bytes) -> Iterable[str]:
 
 
 def _copies(machines: Machines, names: Names, _: bytes) -> Iterable[str]:
-    """Which tasks each node has, and of which others it knows something."""
+    """Which tasks each node has, and of which others it knows something. Nodes stand together only if their trees
+    are equal too."""
+    def roots(name: str) -> tuple[int, ...]:
+        return tuple(vnode.replica.tree.root for vnode in machines.nodes[name].view.vnodes)
+
     def of_node(name: str) -> str:
         store = machines.stores[name]
         bodies = [key[2:] for key in store.rows("body")]
@@ -122,7 +128,8 @@ def _copies(machines: Machines, names: Names, _: bytes) -> Iterable[str]:
         others = b"".join(sorted(known.difference(bodies)))
         traces = f", traces of {names.of(others)}" if others else ""
         return (names.of(b"".join(bodies)) or NOTHING) + traces
-    return _by_node(machines, of_node)
+    return (f"{nodes}: {words}" for nodes, (words, _) in
+            _alike((name, (of_node(name), roots(name))) for name in machines.names))
 
 
 def _watermarks(machines: Machines, _: Names, __: bytes) -> Iterable[str]:
