@@ -23,7 +23,7 @@ class Load:
 
     addresses: list[str]
     acked: list[bytes] = attrs.field(factory=list)
-    holds: list[tuple[bytes, int, float, float]] = attrs.field(factory=list)
+    holds: list[Hold] = attrs.field(factory=list)
     completed: dict[bytes, None] = attrs.field(factory=dict)
     errors: list[SkuldError] = attrs.field(factory=list)
     is_over: threading.Event = attrs.field(factory=threading.Event)
@@ -87,18 +87,27 @@ class Load:
                  for task in client.get_many(self.acked[start : start + 500])}
         assert acked <= set(found), f"{len(acked - set(found))} of {len(acked)} acknowledged tasks are lost"
         assert [task for task in found.values() if not task.is_completed] == []
-        assert double_holds(self.holds) == []
+        found_twice = double_holds(self.holds)
+        assert not found_twice, f"held twice: {found_twice}"
 
 
-def double_holds(holds: list[tuple[bytes, int, float, float]]) -> list[tuple[bytes, int, int]]:
-    """Pairs of claims of one task whose times overlap, or whose tokens do not rise."""
-    found = []
-    last: dict[bytes, tuple[int, float]] = {}
-    for task_id, token, start, stop in sorted(holds, key=lambda hold: (hold[0], hold[2])):
+Hold = tuple[bytes, int, float, float]
+"""A task, a token, and the seconds between which it was surely held."""
+
+
+def double_holds(holds: list[Hold]) -> list[tuple[Hold, Hold]]:
+    """Pairs of claims of one task whose times overlap, or whose tokens do not rise. A claim whose lease was over
+    when its holder was told was never held."""
+    found: list[tuple[Hold, Hold]] = []
+    last: dict[bytes, Hold] = {}
+    for hold in sorted(holds, key=lambda hold: (hold[0], hold[2])):
+        task_id, token, start, stop = hold
+        if start >= stop:
+            continue
         before = last.get(task_id)
-        if before is not None and (start < before[1] or token <= before[0]):
-            found.append((task_id, before[0], token))
-        last[task_id] = (token, stop)
+        if before is not None and (start < before[3] or token <= before[1]):
+            found.append((before, hold))
+        last[task_id] = hold
     return found
 
 

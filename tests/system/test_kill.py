@@ -14,6 +14,7 @@ def test_the_check_for_double_holds_can_fail() -> None:
     assert not double_holds([(b"t", 1, 0.0, 1.0), (b"t", 2, 1.0, 2.0), (b"u", 1, 0.5, 9.0)])
     assert double_holds([(b"t", 1, 0.0, 1.0), (b"t", 2, 0.9, 2.0)])
     assert double_holds([(b"t", 2, 0.0, 1.0), (b"t", 2, 3.0, 4.0)])
+    assert not double_holds([(b"t", 2, 3.0, 4.0), (b"t", 1, 3.5, 2.9)]), "who is told so late never held it"
 
 
 def test_a_node_is_killed_under_load(cluster: LocalCluster) -> None:
