@@ -18,15 +18,20 @@ from system.lives import ACTS, Difference, in_memory, live, live_both
 LIVES = int(os.environ.get("SKULD_LIVES", "60"))
 FIRST = int(os.environ.get("SKULD_FIRST_LIFE", "0"))
 ACTS_OF_ONE = 18
+LIVES_OF_A_CLUSTER = 200
+"""Each life has a queue of its own, and every view of the depths shows them all."""
 
 
 @pytest.mark.slow
-def test_every_answer_and_every_view_is_the_same_in_memory_and_in_a_cluster(shared: LocalCluster) -> None:
+@pytest.mark.parametrize("first", range(FIRST, FIRST + LIVES, LIVES_OF_A_CLUSTER))
+def test_every_answer_and_every_view_is_the_same_in_memory_and_in_a_cluster(
+        first: int, cluster: LocalCluster) -> None:
+    seeds = range(first, min(first + LIVES_OF_A_CLUSTER, FIRST + LIVES))
     with ThreadPoolExecutor(8) as pool:
-        lives = [pool.submit(live, seed, shared.addresses, ACTS_OF_ONE) for seed in range(FIRST, FIRST + LIVES)]
+        lives = [pool.submit(live, seed, cluster.addresses, ACTS_OF_ONE) for seed in seeds]
     told = [acts for each in lives for acts in each.result()]
 
-    assert len(told) == LIVES * ACTS_OF_ONE
+    assert len(told) == len(seeds) * ACTS_OF_ONE
     assert {*Counter(told)} == {*ACTS}, "some act was never drawn"
 
 
