@@ -3,7 +3,7 @@
 ``step`` is the only way its state changes; the same history of (now, event) gives the same effects. It routes:
 clients' requests to ``client_door``, peers' requests to the features that own them, answers to the operation that
 waits for them, the registry's news to the features that it concerns. Messages to itself are queued and handled
-when the turn settles, so that its peers need not wait until it has done its own part.
+in the same step.
 
 It holds no task in memory: only promises, candidacies, operations in flight, settings, and what gossip said.
 """
@@ -122,6 +122,8 @@ class Node:
         """Take one event."""
         self._take(now_ms, event)
         outbox = self._outbox
+        if outbox.to_self:
+            self._drain(now_ms)
         effects, outbox.effects = outbox.effects, []
         return effects
 
@@ -200,8 +202,6 @@ class Node:
         if not self.timekeeper.may_lead:
             self._resign(now_ms)
         outbox = self._outbox
-        if outbox.to_self:
-            self._drain(now_ms)
         for duty in self._duties:
             if (duty.due_ms <= now_ms or any(duty.news)) and duty.rests_until_ms <= now_ms:
                 duty.look(now_ms)

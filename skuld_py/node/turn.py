@@ -1,15 +1,12 @@
-"""One turn of the loop: which effects leave when, and which only after the commit.
+"""One turn of the loop: which effects may leave before the commit, and which only after it.
 
 The real loop and the simulator share this function, so that the rule "an acknowledgement leaves
 only after its fsync" exists once and is broken in one place when a test breaks it on purpose.
-
-What promises nothing leaves as soon as the events are stepped: peers begin with their part while this node does
-its own, which is what its messages to itself ask for and what the end of the turn settles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 import attrs
@@ -42,16 +39,11 @@ class Turn(Generic[Effect]):
     late: list[Effect]
 
 
-def take_turn(machine: Machine[Event | Settled, Effect], now_ms: int, events: Iterable[Event],
-              begin: Callable[[Turn[Effect]], None] | None = None) -> Turn[Effect]:
-    """Step a batch of events, then settle. ``begin`` is shown the effects of the events and sends the early ones,
-    which the turn that is given does not have then."""
+def take_turn(machine: Machine[Event | Settled, Effect], now_ms: int, events: Iterable[Event]) -> Turn[Effect]:
+    """Step a batch of events and round up."""
     turn: Turn[Effect] = Turn([], [])
     for event in events:
         sort(machine.step(now_ms, event), turn)
-    if begin is not None:
-        begin(turn)
-        turn = Turn([], turn.late)
     sort(machine.step(now_ms, Settled()), turn)
     return turn
 

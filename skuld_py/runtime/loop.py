@@ -5,17 +5,15 @@ Invariants:
 * One thread. Machine, store and transport are touched by it alone; other threads reach it through
   ``post`` and ``stop``, which only append to a queue and wake it. What the machine wants computed, which is a
   function of what the wish holds, is computed in a thread of its own, and posted.
-* The order of a batch is fixed: step everything; send what promises nothing; settle, and send what promises
-  nothing of that; commit; then send, answer and ask the registry. A failed commit ends the process before a
-  promise of the batch has left.
+* The order of a batch is fixed: step everything; send what promises nothing; commit; then send, answer
+  and ask the registry. A failed commit ends the process before a word of the batch has left.
 * A batch takes all the registry has said, first, and a bounded number of frames: latency stays bounded
   under a flood, and news of a lost session never queues behind it.
 * Bytes from outside never raise here. What is no message is counted, and answered when its sender can be told.
   Peers' messages are heard only under the name of a member or a placed node, and never under this node's own: it
   believes what it says to itself, and that takes no wire. Messages about the coordination log are heard from any
   process, for a joiner is no member yet; it is dialled by its name, which is its address.
-* What the machine announces is heeded before anything of its turn is sent: new peers are dialled first. It
-  announces nothing when it settles.
+* What the machine announces is heeded before anything of its turn is sent: new peers are dialled first.
 * An exception of the machine or the store goes up, for its state may be half changed. ``Corrupt`` makes the server
   start a new machine; any other ends the node and is logged. So does an exception of any other thread of the node,
   reported by ``fail``: half a node must not be taken for a whole one.
@@ -136,8 +134,7 @@ class Loop:
         end_ms = self._clock.now_ms() + limit_ms
         last: Turn[Wish] = Turn([], [])
         sort(wishes, last)
-        self._begin(last)
-        self._conclude(Turn([], last.late))
+        self._conclude(last)
         self._run(lambda: is_done() or self._clock.now_ms() >= end_ms, end_ms)
 
     def _run(self, is_over: Callable[[], bool], end_ms: int | None = None) -> None:
@@ -166,16 +163,11 @@ class Loop:
             return
         self.counters.batches += 1
         self.counters.events += len(events)
-        self._conclude(take_turn(self._machine, now_ms, events, self._begin))
-
-    def _begin(self, turn: Turn[Wish]) -> None:
-        """Send what promises nothing, before this node does its own part."""
-        self._heed((*turn.late, *turn.early))
-        if turn.early:
-            self._let_out(turn.early)
+        self._conclude(take_turn(self._machine, now_ms, events))
 
     def _conclude(self, turn: Turn[Wish]) -> None:
         self._due_ms = self._machine.deadline()
+        self._heed((*turn.late, *turn.early))
         if turn.early:
             self._let_out(turn.early)
         self._store.commit()

@@ -202,14 +202,4 @@ MUTANTS: tuple[Mutant, ...] = (
            "Node._round_up",
            "if bulletin.timed or self._lapses.risen:\n", "if bulletin.timed:\n", "C21",
            BURIED, seeds=0),
-    mutant("own-part-first", "peers wait until the node that asks them has done its own part", "Node.step",
-           "        self._take(now_ms, event)\n",
-           "        self._take(now_ms, event)\n        self._drain(now_ms)\n",
-           "A6", "tests/node/test_storing.py::test_peers_are_asked_to_store_before_the_node_stores_its_own_copy",
-           seeds=0),
-    mutant("questions-kept-until-settled", "questions leave when the turn has settled", "Loop.turn",
-           "take_turn(self._machine, now_ms, events, self._begin)", "take_turn(self._machine, now_ms, events)",
-           "A6", "tests/runtime/test_loop.py::"
-           "test_promises_leave_after_the_commit_and_questions_before_the_turn_settles_each_in_one_envelope",
-           seeds=0),
 )

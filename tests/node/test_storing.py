@@ -1,10 +1,8 @@
-"""Who stores first, and in which cohorts copies and answers are counted while voters change."""
+"""In which cohorts copies and answers are counted while voters change."""
 
 from __future__ import annotations
 
-from node.machines import Machines
-from skuld_py.model.events import Asked, Send, Settled
-from skuld_py.model.messages import CohortRow, Enqueue, Replicate
+from skuld_py.model.messages import CohortRow
 from skuld_py.node.operations.quorum import Need
 from skuld_py.partition.leadership.standing import Standing
 
@@ -47,18 +45,3 @@ def test_answers_are_counted_in_every_cohort_that_counts() -> None:
     assert not pending("n1", "n2", "n4").is_met()
     assert not pending("n3", "n4", "n5").is_met()
     assert pending("n1", "n3", "n4").is_met()
-
-
-def test_peers_are_asked_to_store_before_the_node_stores_its_own_copy() -> None:
-    machines = Machines()
-    machines.pass_time(4_000)
-    name, *peers = machines.names
-    node, store = machines.nodes[name], machines.stores[name]
-    effects = node.step(machines.now_ms, Asked(b"c", Enqueue(1, 0, (machines.batch("q", 1),))))
-
-    assert sorted(effect.peer for effect in effects
-                  if isinstance(effect, Send) and isinstance(effect.message, Replicate)) == peers
-    assert not store.is_staged
-
-    node.step(machines.now_ms, Settled())
-    assert store.is_staged

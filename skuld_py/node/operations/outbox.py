@@ -1,6 +1,6 @@
 """What a node sends: to peers, to clients, and to itself.
 
-A node is its own peer: messages to itself take the same road, without the wire, and are handled in the same turn.
+A node is its own peer: messages to itself take the same road, without the wire, and are handled in the same step.
 """
 
 from __future__ import annotations

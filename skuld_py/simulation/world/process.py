@@ -26,7 +26,7 @@ from skuld_py.node.life.identity import Start
 from skuld_py.node.life.start import note_damage
 from skuld_py.node.node import Node
 from skuld_py.node.process import Told, Wish
-from skuld_py.node.turn import Machine, Turn, take_turn
+from skuld_py.node.turn import Machine, take_turn
 from skuld_py.simulation.world.clock import Clock
 from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.simulation.world.scheduler import Action, Scheduler
@@ -256,10 +256,11 @@ class Process:
         self.losses = self._losses_known(events)
         self._world.before_turn(self, events)
         try:
-            turn = take_turn(machine, now_ms, events, self._begin)
+            turn = take_turn(machine, now_ms, events)
         except Corrupt as problem:
             self._start_over(problem)
             return
+        self.heed(turn.late)
         if turn.early:
             self._world.let_out(self, turn.early)
         if not self.store.is_staged:
@@ -269,11 +270,6 @@ class Process:
         else:
             self._is_busy = True
             self._call_later(self._world.commit_ms(self), self._commit, turn.late)
-
-    def _begin(self, turn: Turn[Wish]) -> None:
-        self.heed(turn.late)
-        if turn.early:
-            self._world.let_out(self, turn.early)
 
     def _losses_known(self, events: Sequence[Told]) -> int:
         """How many losses of its session the process knew of when it made the wishes of a turn. A loss that it
