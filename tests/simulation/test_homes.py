@@ -51,4 +51,4 @@ def test_a_home_that_counts_what_deposed_leaders_report_is_caught(monkeypatch: p
     clusters: list[Cluster] = []
 
     assert campaign.run(seed, plant=clusters.append).violated == {}
-    assert clusters[0].monitor.counts[ALL_HAVE_REPORTED]
+    assert clusters[0].monitor.counts[ALL_HAVE_REPORTED] > 5
