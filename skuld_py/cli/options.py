@@ -64,7 +64,7 @@ def client_options(function: F) -> F:
 
 def addresses_of(nodes: str) -> list[str]:
     """The nodes named, each checked before any is contacted."""
-    from skuld_py.client.connection import parse_address
+    from skuld_py.client.dial import parse_address
 
     addresses = [address.strip() for address in nodes.split(",") if address.strip()]
     for address in addresses:

@@ -177,7 +177,7 @@ def _attention(situation: Situation) -> list[str]:
     found += _moves(described)
     found += _uncollected(situation)
     if described.is_unproven:
-        found.append("claims count without a proof that they were granted: 'skuld cluster upgrade"
+        found.append("claims count without a proof that they were granted: 'skuld cluster rules --raise"
                      f" {situation.greeted.cluster}' ends that, after its grace")
     found += [f"queue {queue} is paused: nothing of it is granted until 'skuld resume {queue}'"
               for queue in described.paused[:PAUSED_SHOWN]]

@@ -14,13 +14,14 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 import zmq
 import zmq.asyncio
 
 from skuld_py.client import forks
-from skuld_py.client.connection import STRAYS_MAX, addresses_in, check_addresses, dial
+from skuld_py.client.connection import STRAYS_MAX
+from skuld_py.client.dial import addresses_in, check_addresses, dial
+from skuld_py.client.frames import decoded, encoded
 from skuld_py.client.pursuit import (
     CLOSED,
     OTHER_LOOP,
@@ -35,9 +36,8 @@ from skuld_py.client.pursuit import (
     pursue,
 )
 from skuld_py.config import DEFAULT_LIMITS, Limits
-from skuld_py.errors import Malformed, Refused
+from skuld_py.errors import Refused
 from skuld_py.model.messages import Greet, Greeted, Message
-from skuld_py.wire.codec import Envelope, decode, encode
 
 Waiter = asyncio.Future[Message | None]
 
@@ -135,7 +135,7 @@ class AsyncConnection:
         """Learn which nodes live, and connect to all of them."""
         if self.is_closed or (self.greeted is not None and self.greeted.cluster != greeted.cluster):
             return
-        self._nodes.learn(addresses_in(greeted), time.monotonic())
+        self._nodes.learn(addresses_in(greeted), time.monotonic(), greeted.protocol)
         self._connect()
         self.greeted = greeted
 
@@ -154,7 +154,7 @@ class AsyncConnection:
         started = time.monotonic()
         cluster = "" if is_greeting else (await self.greet(timeout_s)).cluster
         request: int = message.request  # type: ignore[attr-defined]
-        frames = encode(Envelope("", cluster, (message,)))
+        frames = encoded(self._nodes, cluster, message)
         pursuit = pursue(self._nodes, started, timeout_s, is_idempotent=is_idempotent, wait_s=wait_s,
                          is_reading=type(message) in READING, doubted=doubted,
                          first=self._nodes.granting(message))
@@ -182,7 +182,7 @@ class AsyncConnection:
         for node in nodes:
             if node in self._sockets and self._put(node, frames):
                 if self.greeted is not None and self._nodes.is_greeting_due(time.monotonic()):
-                    self._put(node, encode(Envelope("", self.greeted.cluster, (Greet(self.next_request()),))))
+                    self._put(node, encoded(self._nodes, self.greeted.cluster, Greet(self.next_request())))
                 return node
         return ""
 
@@ -212,9 +212,8 @@ class AsyncConnection:
     async def _read(self, socket: zmq.asyncio.Socket) -> None:
         while True:
             frames = await socket.recv_multipart()
-            with suppress(Malformed):
-                for answer in decode(frames, self._limits).messages:
-                    self._hand_out(answer)
+            for answer in decoded(self._nodes, frames, self._limits):
+                self._hand_out(answer)
 
     def _hand_out(self, answer: Message) -> None:
         request = getattr(answer, "request", -1)

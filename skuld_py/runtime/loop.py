@@ -33,6 +33,7 @@ from typing import Protocol
 import attrs
 
 from skuld_py.cluster.scale.decisions import computed
+from skuld_py.config import protocol_of
 from skuld_py.errors import Corrupt, Malformed, Refused
 from skuld_py.model.coordination import Announce
 from skuld_py.model.events import (
@@ -42,6 +43,7 @@ from skuld_py.model.events import (
     MembersChanged,
     NodesChanged,
     Received,
+    RulesChanged,
     Send,
     Session,
     SessionChanged,
@@ -56,7 +58,7 @@ from skuld_py.runtime.clock import Clock
 from skuld_py.runtime.lmdb_store import StoreFailed
 from skuld_py.runtime.transport import Address, Transport
 from skuld_py.runtime.zookeeper.registry import RegistryEffect
-from skuld_py.wire.codec import Envelope, MalformedRequest, check_role, decode
+from skuld_py.wire.codec import Envelope, MalformedRequest, UnknownProtocol, check_role, decode
 
 BATCH_FRAMES = 256
 ACQUAINTANCES_MAX = 64
@@ -81,6 +83,7 @@ class Counters:
     batches: int = 0
     events: int = 0
     malformed: int = 0
+    unknown_protocol: int = 0
     wrong_cluster: int = 0
     wrong_role: int = 0
     strangers: int = 0
@@ -194,11 +197,16 @@ class Loop:
         """The events in one envelope; none when it is no message, or of another cluster."""
         try:
             envelope = decode(frames, self._transport.limits)
+        except UnknownProtocol as problem:
+            self.counters.unknown_protocol += 1
+            self._refuse(origin, 0, Refused("unknown_protocol", problem.message))
+            return ()
         except Malformed as problem:
             self.counters.malformed += 1
             if isinstance(problem, MalformedRequest) and problem.message_type.roles & ROLE_CLIENT:
                 self._refuse(origin, problem.request, problem)
             return ()
+        self._transport.note_protocol(origin, envelope.version)
         if envelope.cluster != self._transport.cluster and not _is_greeting(envelope):
             self._turn_away(origin, envelope)
             return ()
@@ -261,6 +269,8 @@ class Loop:
             case MembersChanged(members):
                 self._members = {member.name: (member.host, member.port) for member in members}
                 self._dial()
+            case RulesChanged(rules):
+                self._transport.protocol = protocol_of(rules)
             case NodesChanged(nodes, leaving):
                 self._nodes = frozenset((*nodes, *leaving))
             case SessionChanged(Session.CONNECTED):

@@ -34,11 +34,12 @@ from pathlib import Path
 
 import attrs
 
+from skuld_py import __version__
 from skuld_py.cluster.log.lives import Lives
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.member.membership import Membership
 from skuld_py.cluster.scale.derivation import scheme_of
-from skuld_py.config import DEFAULT_LIMITS, PLAIN, Parameters, Retention, Scaling
+from skuld_py.config import DEFAULT_LIMITS, PLAIN, Parameters, Retention, Scaling, protocol_of
 from skuld_py.errors import Corrupt, Refused
 from skuld_py.model.coordination import CoordinationEvent
 from skuld_py.model.document import Member
@@ -49,7 +50,7 @@ from skuld_py.node.life.identity import Identity, Start
 from skuld_py.node.life.start import note_damage, prepare
 from skuld_py.node.process import Process
 from skuld_py.runtime.addresses import check_address
-from skuld_py.runtime.agreement import check_expected, remember
+from skuld_py.runtime.agreement import check_expected, check_format, remember
 from skuld_py.runtime.clock import Clock
 from skuld_py.runtime.connections import allow_files
 from skuld_py.runtime.lmdb_store import LmdbStore, StoreFailed
@@ -86,7 +87,7 @@ def serve(hosts: str, cluster: str, host: str, port: int, data: Path, *, session
         name = check_name("host:port", f"{host}:{port}", WIDE_NAME)
         check_address(name, read_names(hosts, cluster))
         limits = attrs.evolve(DEFAULT_LIMITS, partitions=parameters.partitions)
-        transport = Transport(name, cluster, host, port, limits)
+        transport = Transport(name, cluster, host, port, limits, protocol_of(parameters.rules))
         held.callback(transport.close)
         claim_directory(store, parameters, data, name)
         server = Server(hosts, parameters, Member(name, host, port, ""), store, transport, session_ms, on_ready,
@@ -183,7 +184,7 @@ class Server:
         jitter = random.Random()
         node = Node(me=me, parameters=self._parameters, store=self._store,
                     jitter_ms=lambda most: jitter.randint(0, most), nonce=secrets.randbits(32),
-                    almanac=next_tick, retention=self._retention)
+                    almanac=next_tick, retention=self._retention, release=__version__)
         node.view.bulletin.on_doubt = partial(log_doubt, self._address.name)
         for key, reason in node.view.settings.ignored.items():
             _log.error("node %s leaves out the setting stored under %r: %s; set it again", self._address.name, key,
@@ -195,7 +196,7 @@ class Server:
                                 scheme=scheme_of(self._scaling, self._parameters.partitions))
         if not self._parameters.claim_key:
             _log.warning("cluster %s has no key to prove claims with: any token is taken for a claim's; once all"
-                         " nodes, workers and clients run this release, run 'skuld cluster upgrade %s'",
+                         " nodes, workers and clients run this release, run 'skuld cluster rules %s --raise'",
                          self._parameters.cluster, self._parameters.cluster)
         return Process(node, membership)
 
@@ -225,6 +226,7 @@ class Server:
 def claim_directory(store: LmdbStore, parameters: Parameters, data: Path, name: str) -> None:
     """Bind a fresh store to the cluster and the node; ``Refused`` when it belongs to another one, or to other
     parameters."""
+    check_format(store, data)
     wanted = {_CLUSTER_KEY: parameters.cluster_id.encode(), _NODE_KEY: name.encode()}
     try:
         found = store.get_many("meta", list(wanted))

@@ -45,7 +45,7 @@ from typing import Any
 import attrs
 import zmq
 
-from skuld_py.config import DEFAULT_LIMITS, Limits
+from skuld_py.config import DEFAULT_LIMITS, PROTOCOL_VERSION, Limits
 from skuld_py.errors import Refused
 from skuld_py.model.messages import Message
 from skuld_py.runtime.connections import NO_FILE, Connections
@@ -98,8 +98,10 @@ class Transport:
     """The sockets of the node ``name``, which listens at ``host:port`` (0: any free port)."""
 
     def __init__(self, name: str, cluster: str, host: str, port: int,
-                 limits: Limits = DEFAULT_LIMITS) -> None:
+                 limits: Limits = DEFAULT_LIMITS, protocol: int = PROTOCOL_VERSION) -> None:
         self.traffic = Traffic()
+        self.protocol = protocol
+        """In which peers are written to: all of them understand it."""
         self._name = name
         self.cluster = cluster
         self.limits = limits
@@ -158,7 +160,7 @@ class Transport:
         if dealer is None:
             self.traffic.to_unknown_peer += 1
             return
-        for frames in self._envelopes(messages):
+        for frames in self._envelopes(messages, self.protocol):
             try:
                 multipart.put(dealer, frames)
                 self.traffic.sent += 1
@@ -166,8 +168,10 @@ class Transport:
                 self.traffic.to_silent_peer += 1
 
     def answer(self, client: bytes, messages: Sequence[Message]) -> None:
-        """Hand messages to a client, all in one; or drop and count them, as when too much waits for it already."""
-        for frames in self._envelopes(messages):
+        """Hand messages to a client, all in one and in the protocol that it spoke last; or drop and count them, as
+        when too much waits for it already."""
+        protocol = self.connections.protocol_of(client)
+        for frames in self._envelopes(messages, protocol):
             size = _wire_bytes(frames)
             if not self.connections.has_room(client, size):
                 self.traffic.to_lost_client += 1
@@ -180,6 +184,10 @@ class Transport:
                 if problem.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
                     raise
                 self.traffic.to_lost_client += 1
+
+    def note_protocol(self, client: bytes, protocol: int) -> None:
+        """This client has spoken this protocol."""
+        self.connections.note_protocol(client, protocol)
 
     def mark_peer(self, client: bytes, name: str) -> None:
         """The node of this name is heard from this client."""
@@ -238,10 +246,10 @@ class Transport:
             self.connections.cut_off(client, f"it has sent a message of more than {FRAMES_MAX} frames")
         return client, frames, size
 
-    def _envelopes(self, messages: Sequence[Message]) -> Iterator[list[bytes]]:
+    def _envelopes(self, messages: Sequence[Message], protocol: int) -> Iterator[list[bytes]]:
         """Frames for each envelope."""
         return (frames for _, frames in
-                envelopes(self._name, self.cluster, messages, self._on_too_large, self.limits))
+                envelopes(self._name, self.cluster, messages, self._on_too_large, self.limits, protocol))
 
     def _on_too_large(self, message: Message, refusal: Refused, is_told: bool) -> None:
         _log.error("cannot send a %s: %s", type(message).__name__, refusal)

@@ -32,7 +32,7 @@ VERBS = ("dev", "demo", "zookeeper", "cluster", "node", "status", "top", "member
          *dict.fromkeys(command.split()[0] for command in OF_TASKS), "worker", "archive", "history", "gateway",
          "token", "manual", "completion")
 OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster forget", "cluster log",
-              "cluster upgrade")
+              "cluster rules")
 OF_SCHEDULE = tuple(command for command in OF_TASKS if " " in command)
 GROUPS = {"cluster": OF_CLUSTER, "schedule": OF_SCHEDULE}
 IN_TIME_S = 4.5

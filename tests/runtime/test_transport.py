@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 import pytest
 import zmq
 
-from skuld_py.config import Limits
+from skuld_py.config import PROTOCOL_VERSION, PROTOCOLS, Limits
 from skuld_py.errors import Refused
 from skuld_py.model import columns
-from skuld_py.model.messages import Acked, Append, Failed, Got, Greet, Invite, Message, TaskRow
+from skuld_py.model.messages import Acked, Append, Failed, Got, Greet, Greeted, Invite, Message, TaskRow
 from skuld_py.runtime import transport as transports
 from skuld_py.runtime.connections import Counters
 from skuld_py.runtime.transport import Traffic, Transport
@@ -114,6 +114,27 @@ def test_a_client_is_answered_on_its_own_connection() -> None:
             answers = (Acked(number, 3), Failed(number, "code", "text", True))
             assert decode(dealer.recv_multipart()) == Envelope("anna", CLUSTER, answers)
         assert anna.traffic.answered == 2
+
+
+def test_each_is_written_to_in_the_protocol_that_it_understands() -> None:
+    claimed = Greeted(1, "n", "c", 1, 1, 1, 0, 1, (), protocol=9, release="x")
+    with transport("anna") as anna, client_of(anna) as client:
+        for protocol, told in ((PROTOCOLS[0], (1, "")), (PROTOCOL_VERSION, (9, "x"))):
+            ask(client, Greet(1))
+            origin = take(anna)[0]
+            anna.note_protocol(origin, protocol)
+            anna.answer(origin, [claimed])
+            answer = decode(client.recv_multipart())
+            assert answer.version == protocol
+            assert [(each.protocol, each.release) for each in answer.messages] == [told]  # type: ignore[attr-defined]
+
+
+def test_peers_are_written_to_in_one_protocol(pair: tuple[Transport, Transport]) -> None:
+    anna, bert = pair
+    for protocol in PROTOCOLS:
+        anna.protocol = protocol
+        anna.send("bert", [Invite(1)])
+        assert decode(take(bert)[1]).version == protocol
 
 
 def test_receive_takes_no_more_than_asked_for_and_no_more_than_fits() -> None:

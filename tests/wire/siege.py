@@ -226,6 +226,9 @@ class Wire:
     def answer(self, client: bytes, messages: Sequence[m.Message]) -> None:
         self.effects += sum(type(message) is not m.Failed for message in messages)
 
+    def note_protocol(self, client: bytes, protocol: int) -> None:
+        pass
+
     def mark_peer(self, client: bytes, name: str) -> None:
         pass
 

@@ -152,6 +152,19 @@ def read_names(hosts: str, cluster: str, timeout_s: float = 10.0) -> list[str]:
             return []
 
 
+def read_registrations(hosts: str, cluster: str, timeout_s: float = 10.0) -> dict[str, Registration]:
+    """The entries of all nodes that are registered, by name."""
+    path = f"{path_of(cluster)}/nodes"
+    found: dict[str, Registration] = {}
+    with connection(hosts, timeout_s, is_write=False) as client:
+        client.sync_async(path)
+        for name in sorted(client.get_children_async(path).get(timeout=timeout_s)):
+            with suppress(NoNodeError):
+                raw = client.get_async(f"{path}/{name}").get(timeout=timeout_s)[0]
+                found[name] = registration_of(name, raw)
+    return found
+
+
 def registration_of(name: str, raw: bytes) -> Registration:
     """A node's entry; ``Refused`` when it cannot be read, which no node of this version writes."""
     try:
