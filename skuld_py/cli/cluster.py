@@ -8,13 +8,19 @@ cluster is the single thing here that cannot be undone, so it asks.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from skuld_py.cli.cluster_log import log
-from skuld_py.cli.options import json_option, timeout_option, zookeeper_option
+from skuld_py.cli.options import json_option, servers_option, timeout_option, zookeeper_option
 from skuld_py.cli.values import Duration
+from skuld_py.errors import Refused
 from skuld_py.verbs.words import copies, many, said
+
+if TYPE_CHECKING:
+    from skuld_py.config import Parameters
 
 
 @click.group()
@@ -27,7 +33,11 @@ cluster.add_command(log)
 
 @cluster.command()
 @click.argument("name")
-@zookeeper_option
+@servers_option()
+@click.option("--secure", is_flag=True, show_default=False,
+              help="Give it keys: its nodes speak to owners of keys only, and may listen on any address.")
+@click.option("--cluster-key", "key_file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              default=None, show_default="NAME.key", help="With --secure: where to write the cluster's key.")
 @click.option("--partitions", type=int, default=8,
               help="Slices of the tasks: a power of two, fixed for ever.")
 @click.option("--replicas", type=int, default=3,
@@ -36,8 +46,8 @@ cluster.add_command(log)
               help="How far the nodes' clocks may differ. A lapsed claim is granted again this much later.")
 @timeout_option("10s", "ZooKeeper's answer")
 @json_option
-def create(name: str, hosts: str, partitions: int, replicas: int, skew_s: float, timeout_s: float,
-           as_json: bool) -> None:
+def create(name: str, hosts: str, secure: bool, key_file: Path | None, partitions: int, replicas: int,
+           skew_s: float, timeout_s: float, as_json: bool) -> None:
     """Create the cluster NAME. Then start its nodes; it serves once there are as many as replicas.
 
     \b
@@ -45,6 +55,7 @@ def create(name: str, hosts: str, partitions: int, replicas: int, skew_s: float,
       skuld cluster create skuld --zookeeper 127.0.0.1:2181
       skuld cluster create skuld --zookeeper zk1:2181,zk2:2181,zk3:2181 --partitions 16 --replicas 3
       skuld cluster create laptop --partitions 8 --replicas 1
+      skuld cluster create prod --secure --cluster-key /etc/skuld/prod.key --zookeeper zk1:2181
     """
     import secrets
 
@@ -56,14 +67,43 @@ def create(name: str, hosts: str, partitions: int, replicas: int, skew_s: float,
 
     parameters = Parameters(name, secrets.token_hex(16), partitions, replicas, round(skew_s * 1000),
                             claim_key=secrets.token_hex(32))
-    create_cluster(hosts, parameters, timeout_s)
+    if key_file is not None and not secure:
+        raise click.UsageError("--cluster-key: without --secure the cluster has no key; say both, or neither.")
+    if secure:
+        _create_secure(hosts, parameters, key_file or Path(f"{name}.key"), timeout_s)
+    else:
+        create_cluster(hosts, parameters, timeout_s)
+    shown = f" --cluster-key {key_file or f'{name}.key'}" if secure else ""
     if as_json:
         print_json({field: value for field, value in attrs.asdict(parameters).items() if field != "claim_key"})
         return
     click.echo(f"cluster {name} is created: {many(partitions, 'partition')}, {copies(replicas)} of each task,"
                f" clocks within {said(skew_s)}")
     click.echo("Next, on each of its machines:\n"
-               f"  skuld node --cluster {name} --zookeeper {hosts} --port 13000 --data DIRECTORY")
+               f"  skuld node --cluster {name} --zookeeper {hosts} --port 13000 --data DIRECTORY{shown}"
+               f"{' --host ADDRESS' if secure else ''}")
+    if secure:
+        click.echo("Its key file goes to those machines and to nobody else. Then a key for each client:\n"
+                   f"  skuld keys make NAME --role producer --cluster {name} --zookeeper {hosts}{shown}")
+
+
+def _create_secure(hosts: str, parameters: Parameters, path: Path, timeout_s: float) -> None:
+    """Write the key first: a cluster whose key is nowhere could not even be destroyed."""
+    import secrets
+
+    from skuld_py.keys.files import ClusterKey, write_new
+    from skuld_py.keys.pair import fresh
+    from skuld_py.model.roster import Roster
+    from skuld_py.runtime.zookeeper.clusters import create_cluster
+    from skuld_py.runtime.zookeeper.servers import Servers
+
+    key = ClusterKey(parameters.cluster, fresh(), f"skuld-{parameters.cluster}:{secrets.token_hex(32)}")
+    write_new(path, key.text)
+    try:
+        create_cluster(Servers(hosts, key.zookeeper), parameters, timeout_s, roster=Roster())
+    except Refused:
+        path.unlink()
+        raise
 
 
 @cluster.command()
@@ -82,7 +122,6 @@ def destroy(name: str, hosts: str, yes: bool, force: bool, timeout_s: float, as_
       skuld cluster destroy skuld --zookeeper 127.0.0.1:2181 --yes
     """
     from skuld_py.cli.showing import print_event
-    from skuld_py.errors import Refused
     from skuld_py.model.names import check_name
     from skuld_py.runtime.zookeeper.clusters import destroy_cluster, read_parameters
 
@@ -146,7 +185,6 @@ def forget(name: str, node: str, hosts: str, timeout_s: float, as_json: bool) ->
     from skuld_py.cli.showing import print_event
     from skuld_py.cluster.log.commands import ForgetNode
     from skuld_py.cluster.log.play import Outcome
-    from skuld_py.errors import Refused
     from skuld_py.model.names import WIDE_NAME, check_name
     from skuld_py.runtime.zookeeper.clusters import read_parameters
     from skuld_py.runtime.zookeeper.log_following import command
@@ -216,7 +254,6 @@ def _known_rules(hosts: str, name: str, timeout_s: float) -> dict[str, int]:
 
 def _check_all_know(name: str, known: dict[str, int]) -> None:
     from skuld_py.config import RULES
-    from skuld_py.errors import Refused
 
     older = [node for node, newest in known.items() if newest < RULES]
     if older:
@@ -233,7 +270,6 @@ def _raise_rules(name: str, hosts: str, grace_s: float, timeout_s: float, as_jso
     from skuld_py.cluster.log.commands import SetRules
     from skuld_py.cluster.log.play import Outcome
     from skuld_py.config import RULES
-    from skuld_py.errors import Refused
     from skuld_py.runtime.zookeeper.clusters import draw_key, read_parameters
     from skuld_py.runtime.zookeeper.log_following import command
 

@@ -19,7 +19,8 @@ import zmq
 import zmq.asyncio
 
 from skuld_py.client import forks
-from skuld_py.client.connection import STRAYS_MAX
+from skuld_py.client.connection import FIRST_GREETING_S, STRAYS_MAX
+from skuld_py.client.diagnosis import diagnosed
 from skuld_py.client.dial import addresses_in, check_addresses, dial
 from skuld_py.client.frames import decoded, encoded
 from skuld_py.client.pursuit import (
@@ -37,6 +38,7 @@ from skuld_py.client.pursuit import (
 )
 from skuld_py.config import DEFAULT_LIMITS, Limits
 from skuld_py.errors import Refused
+from skuld_py.keys.files import ClientKey
 from skuld_py.model.messages import Greet, Greeted, Message
 
 Waiter = asyncio.Future[Message | None]
@@ -45,8 +47,10 @@ Waiter = asyncio.Future[Message | None]
 class AsyncConnection:
     """Sockets to the nodes of a cluster, opened by the first call."""
 
-    def __init__(self, nodes: Sequence[str], limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, nodes: Sequence[str], limits: Limits = DEFAULT_LIMITS,
+                 key: ClientKey | None = None) -> None:
         self._nodes = Nodes(check_addresses(nodes))
+        self._key = key
         self._limits = limits
         self._context: zmq.asyncio.Context | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -83,7 +87,7 @@ class AsyncConnection:
         for node in self._nodes.names:
             if node not in self._sockets:
                 socket = self._context.socket(zmq.DEALER)
-                dial(socket, node, self._limits)
+                dial(socket, node, self._limits, self._key)
                 self._sockets[node] = socket
                 self._readers[node] = self._loop.create_task(self._read(socket), name=f"skuld reads {node}")
 
@@ -126,10 +130,18 @@ class AsyncConnection:
         return await asyncio.shield(self._greeting)
 
     async def _greet(self, timeout_s: float) -> Greeted:
-        answer = await self.call(Greet(self.next_request()), timeout_s, is_idempotent=True, is_greeting=True)
+        try:
+            answer = await self._greeted_within(min(timeout_s, FIRST_GREETING_S))
+        except Refused as refusal:
+            if refusal.code != "unreachable" or timeout_s <= FIRST_GREETING_S:
+                raise
+            answer = await self._greeted_within(timeout_s - FIRST_GREETING_S)
         assert isinstance(answer, Greeted), answer
         self._learn(answer)
         return answer
+
+    async def _greeted_within(self, timeout_s: float) -> Message:
+        return await self.call(Greet(self.next_request()), timeout_s, is_idempotent=True, is_greeting=True)
 
     def _learn(self, greeted: Greeted) -> None:
         """Learn which nodes live, and connect to all of them."""
@@ -165,6 +177,21 @@ class AsyncConnection:
         except StopIteration as end:
             answer: Message = end.value
             return answer
+        except Refused as refusal:
+            raise await self._explained(refusal) from None
+
+    async def _explained(self, refusal: Refused) -> Refused:
+        """Why nobody could be reached. libzmq does not dial again where a key was refused; the next call does."""
+        assert self._loop is not None
+        if refusal.code != "unreachable":
+            return refusal
+        explained = await self._loop.run_in_executor(None, diagnosed, refusal, self._nodes.names, self._key)
+        if explained is not refusal and not self.is_closed:
+            for node in [*self._sockets]:
+                self._readers.pop(node).cancel()
+                self._sockets.pop(node).close()
+            self._connect()
+        return explained
 
     async def _take(self, step: Step, frames: list[bytes], request: int) -> Heard:
         match step:

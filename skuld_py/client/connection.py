@@ -34,6 +34,7 @@ import attrs
 import zmq
 
 from skuld_py.client import forks
+from skuld_py.client.diagnosis import diagnosed
 from skuld_py.client.dial import addresses_in, check_addresses, dial
 from skuld_py.client.frames import decoded, encoded
 from skuld_py.client.pursuit import (
@@ -52,6 +53,7 @@ from skuld_py.client.pursuit import (
 from skuld_py.client.waiter import LOOK_S, Waiter
 from skuld_py.config import DEFAULT_LIMITS, Limits
 from skuld_py.errors import Refused
+from skuld_py.keys.files import ClientKey
 from skuld_py.model.messages import Failed, Greet, Greeted, Message
 from skuld_py.wire import multipart
 
@@ -62,6 +64,8 @@ TRIES_MAX = 40
 LEFT_MAX = 16
 """Sockets that were left with a message half sent. Handlers are not nested that deep, so the thread that sent over
 the oldest is gone."""
+FIRST_GREETING_S = 1.0
+"""If no node can be reached for this long, it is looked at why."""
 LINGER_MS = 200
 """How long requests that undo something have to leave when the client is closed."""
 
@@ -114,8 +118,10 @@ def _skip_rest(socket: zmq.Socket[bytes]) -> None:
 class Connection:
     """Sockets to the nodes of a cluster, for the threads of one process, opened by the first call."""
 
-    def __init__(self, nodes: Sequence[str], limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, nodes: Sequence[str], limits: Limits = DEFAULT_LIMITS,
+                 key: ClientKey | None = None) -> None:
         self._nodes = Nodes(check_addresses(nodes))
+        self._key = key
         self._limits = limits
         self._lock = threading.RLock()
         self._context: zmq.Context[zmq.Socket[bytes]] | None = None
@@ -163,7 +169,7 @@ class Connection:
         for node in self._nodes.names:
             if node not in self._sockets:
                 socket = self._context.socket(zmq.DEALER)
-                dial(socket, node, self._limits)
+                dial(socket, node, self._limits, self._key)
                 self._descriptors[socket.FD] = socket
                 self._sockets[node] = socket
         self._era += 1
@@ -210,11 +216,19 @@ class Connection:
         if self.is_closed:
             raise Refused("closed", CLOSED)
         if self.greeted is None:
-            answer = self.call(Greet(self.next_request()), timeout_s, is_idempotent=True, is_greeting=True)
+            try:
+                answer = self._greeted_within(min(timeout_s, FIRST_GREETING_S))
+            except Refused as refusal:
+                if refusal.code != "unreachable" or timeout_s <= FIRST_GREETING_S:
+                    raise
+                answer = self._greeted_within(timeout_s - FIRST_GREETING_S)
             assert isinstance(answer, Greeted), answer
             self._learn(answer)
             return answer
         return self.greeted
+
+    def _greeted_within(self, timeout_s: float) -> Message:
+        return self.call(Greet(self.next_request()), timeout_s, is_idempotent=True, is_greeting=True)
 
     def call(self, message: Message, timeout_s: float, *, is_idempotent: bool, wait_s: float = 0,
              is_greeting: bool = False, undo: Undo | None = None, doubted: Doubted | None = None) -> Message:
@@ -234,13 +248,28 @@ class Connection:
         call = _Call(request)
         try:
             return self._pursue(pursuit, frames, call)
-        except BaseException as error:
-            if undo is not None and not isinstance(error, Refused):
+        except Refused as refusal:
+            raise self._explained(refusal) from None
+        except BaseException:
+            if undo is not None:
                 self._leave_word(call, undo)
             raise
         finally:
             call.is_gone = True
             self._leave(call)
+
+    def _explained(self, refusal: Refused) -> Refused:
+        """Why nobody could be reached. libzmq does not dial again where a key was refused; the next call does."""
+        explained = diagnosed(refusal, self._nodes.names, self._key)
+        if explained is not refusal:
+            with self._lock:
+                for socket in self._sockets.values():
+                    self._descriptors.pop(socket.FD, None)
+                    socket.close()
+                self._sockets.clear()
+                if not self.is_closed:
+                    self._connect()
+        return explained
 
     def _pursue(self, pursuit: Pursuit, frames: list[bytes], call: _Call) -> Message:
         try:
@@ -368,7 +397,7 @@ class Connection:
             return wanted
         assert self._context is not None
         socket = self._sockets[node] = self._context.socket(zmq.DEALER)
-        dial(socket, node, self._limits)
+        dial(socket, node, self._limits, self._key)
         self._descriptors[socket.FD] = socket
         self._left.append(half)
         if len(self._left) > LEFT_MAX:

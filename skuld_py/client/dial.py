@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import zmq
 
 from skuld_py.config import Limits
 from skuld_py.errors import Refused
+from skuld_py.keys.files import ClientKey, read_client_key
 from skuld_py.model.messages import Greeted
 
 _HOST = re.compile(r"[^\s/:*;@\[\]]+|\[[0-9A-Fa-f:.]+\]")
@@ -34,11 +37,20 @@ def check_addresses(nodes: Sequence[str]) -> list[str]:
 
 def addresses_in(greeted: Greeted) -> list[str]:
     """Addresses of the cluster's live members."""
-    return [f"{member.host}:{member.port}" for member in greeted.members]
+    return [f"[{member.host}]:{member.port}" if ":" in member.host else f"{member.host}:{member.port}"
+            for member in greeted.members]
 
 
-def dial(socket: zmq.Socket[Any], node: str, limits: Limits) -> None:
-    """Have a fresh DEALER connect to a node. It takes nothing to send until it has."""
+def key_of(given: str | os.PathLike[str] | ClientKey | None) -> ClientKey | None:
+    """The key of a file, or the one given; without one that which $SKULD_CLIENT_KEY names, if it names one."""
+    if isinstance(given, ClientKey):
+        return given
+    path = os.environ.get("SKULD_CLIENT_KEY") if given is None else given
+    return read_client_key(Path(path).expanduser()) if path else None
+
+
+def dial(socket: zmq.Socket[Any], node: str, limits: Limits, key: ClientKey | None = None) -> None:
+    """Have a fresh DEALER connect to a node, and show this key. It takes nothing to send until it has."""
     host, port = parse_address(node)
     for option, value in ((zmq.LINGER, 0), (zmq.IMMEDIATE, 1), (zmq.SNDHWM, 1_000), (zmq.RCVHWM, 1_000),
                           (zmq.HEARTBEAT_IVL, 1_000), (zmq.HEARTBEAT_TIMEOUT, 3_000),
@@ -46,4 +58,9 @@ def dial(socket: zmq.Socket[Any], node: str, limits: Limits) -> None:
                           (zmq.CONNECT_TIMEOUT, 2_000), (zmq.HANDSHAKE_IVL, 5_000),
                           (zmq.MAXMSGSIZE, limits.message_bytes)):
         socket.setsockopt(option, value)
+    if key is not None:
+        socket.curve_serverkey = key.cluster.encode()
+        socket.curve_publickey, socket.curve_secretkey = key.pair.public.encode(), key.pair.secret.encode()
+    if host.startswith("["):
+        socket.setsockopt(zmq.IPV6, 1)
     socket.connect(f"tcp://{host}:{port}")

@@ -35,6 +35,7 @@ from skuld_py.model.messages import MESSAGES, Acked, Claim, Failed, Get, Gossip,
 from skuld_py.model.messages.membership import NotNow
 from skuld_py.node.process import Told, Wish
 from skuld_py.runtime.clock import Clock
+from skuld_py.runtime.door import Arrival
 from skuld_py.runtime.loop import ACQUAINTANCES_MAX, Loop
 from skuld_py.runtime.transport import Transport
 from skuld_py.wire.codec import Envelope, decode, encode
@@ -76,9 +77,9 @@ class World:
         self.protocol = PROTOCOLS[0]
         self.commit_problem: Exception | None = None
 
-    def receive(self, limit: int) -> list[tuple[bytes, list[bytes]]]:
+    def receive(self, limit: int) -> list[Arrival]:
         taken, self.arrived = self.arrived[:limit], self.arrived[limit:]
-        return taken
+        return [Arrival(*each) for each in taken]
 
     def send(self, peer: str, messages: Sequence[Message]) -> None:
         self.done.append(("send", peer, *messages))

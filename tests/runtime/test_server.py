@@ -39,11 +39,11 @@ SERVE = """
 import sys
 from pathlib import Path
 from skuld_py.errors import SkuldError
-from skuld_py.runtime.server import serve
+from skuld_py.runtime.server import Place, serve
 hosts, cluster, port, data, host = sys.argv[1:]
 try:
-    serve(hosts, cluster, host, int(port), Path(data), session_ms=2000,
-          on_ready=lambda: print("ready", flush=True))
+    serve(hosts, cluster, Place(host, int(port)), Path(data), session_ms=2000,
+          on_ready=lambda name: print("ready", flush=True))
 except SkuldError as refusal:
     sys.exit(f"{refusal.code}")
 print("left", flush=True)
