@@ -48,6 +48,7 @@ from mutants import (
     peers,
     proofs,
     records,
+    rosters,
     schedules,
     settings,
     small,
@@ -59,7 +60,7 @@ from mutants.mutant import Mutant, Rotten
 from mutants.workshop import TOP, Broken, Workshop
 
 LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTANTS, *moves.MUTANTS,
-                               *peers.MUTANTS,
+                               *peers.MUTANTS, *rosters.MUTANTS,
                                *coordination.MUTANTS, *membership.MUTANTS, *settings.MUTANTS,
                                *options.MUTANTS, *tasks.MUTANTS, *deps.MUTANTS, *schedules.MUTANTS,
                                *groups.MUTANTS, *garbage.MUTANTS, *keys.MUTANTS, *names.MUTANTS,
