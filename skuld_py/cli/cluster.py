@@ -100,7 +100,7 @@ def _create_secure(hosts: str, parameters: Parameters, path: Path, timeout_s: fl
     key = ClusterKey(parameters.cluster, fresh(), f"skuld-{parameters.cluster}:{secrets.token_hex(32)}")
     write_new(path, key.text)
     try:
-        create_cluster(Servers(hosts, key.zookeeper), parameters, timeout_s, roster=Roster())
+        create_cluster(Servers(hosts, lambda: key.zookeeper), parameters, timeout_s, roster=Roster())
     except Refused:
         path.unlink()
         raise

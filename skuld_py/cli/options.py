@@ -69,10 +69,11 @@ def cluster_key_of(ctx: click.Context) -> ClusterKey | None:
 
 def _with_login(ctx: click.Context, param: click.Parameter, hosts: str) -> str:
     """The servers, with the login that the cluster's key holds."""
+    from skuld_py.keys.files import read_cluster_key
     from skuld_py.runtime.zookeeper.servers import Servers
 
-    key = None if ctx.resilient_parsing else cluster_key_of(ctx)
-    return hosts if key is None else Servers(hosts, key.zookeeper)
+    path = ctx.meta.get(_CLUSTER_KEY)
+    return hosts if path is None else Servers(hosts, lambda: read_cluster_key(path).zookeeper)
 
 
 def zookeeper_option(function: F) -> F:

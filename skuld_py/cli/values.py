@@ -25,12 +25,12 @@ else:  # older releases of click have no type parameters
     DurationKind = TaskIdKind = MomentKind = HeaderKind = ClaimTokenKind = click.ParamType
 
 DAY_S = 24 * 3600.0
-_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(ms|s|m|h|)", re.ASCII)
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY_S, "": 1.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(ms|s|m|h|d|)", re.ASCII)
 
 
 class Duration(DurationKind):
-    """A span of time as seconds: ``10s``, ``500ms``, ``2m``, ``1h``, or plain seconds."""
+    """A span of time as seconds: ``10s``, ``500ms``, ``2m``, ``1h``, ``90d``, or plain seconds."""
 
     name = "duration"
 
@@ -44,7 +44,7 @@ class Duration(DurationKind):
             return float(value)
         found = _DURATION.fullmatch(value.strip())
         if found is None:
-            self.fail(f"{value!r} is not a duration; write 10s, 500ms, 2m, 1h, or plain seconds.", param, ctx)
+            self.fail(f"{value!r} is not a duration; write 10s, 500ms, 2m, 1h, 90d, or plain seconds.", param, ctx)
         seconds = float(found[1]) * _UNITS_S[found[2]]
         if not self._least_s <= seconds <= self._most_s:
             self.fail(f"{value!r} is out of range; use {said(self._least_s)} to {said(self._most_s)}.",

@@ -24,7 +24,7 @@ TEXT_CHARS_MAX = 60
 FOREIGN = frozenset({
     "acks_late", "job_timeout", "touch",  # of other queues
     "ulimit -Hn", "pip install .", "pip install '.[java]'", ".venv", "json.loads",  # of the system and of Python
-    "HOST:PORT", "batch=B/queue=Q/day=D",  # forms
+    "HOST:PORT", "batch=B/queue=Q/day=D", "zk1:2181,zk2:2181/pipelines", "/etc/hosts",  # forms
 })
 
 

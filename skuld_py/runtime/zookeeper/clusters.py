@@ -242,7 +242,7 @@ def unknown(client: Any, hosts: str, cluster: str, timeout_s: float) -> Refused:
 
 def open_client(hosts: str, session_s: float) -> Any:
     """A client that tries to connect for ever, soon and with jitter; not yet started."""
-    login = hosts.login if isinstance(hosts, Servers) else ""
+    login = hosts.login() if isinstance(hosts, Servers) else ""
     name, _, password = login.partition(":")
     secured = {"auth_data": [("digest", login)],
                "default_acl": [make_digest_acl(name, password, all=True)]} if login else {}

@@ -6,14 +6,16 @@ the rest. So no password stands in a connection string, which errors and logs qu
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 
 class Servers(str):
-    """``HOST:PORT,...``, perhaps with ``/PATH`` behind it, below which everything is kept. ``login``:
-    NAME:PASSWORD."""
+    """``HOST:PORT,...``, perhaps with ``/PATH`` behind it, below which everything is kept. ``login`` gives
+    NAME:PASSWORD; it is asked for when a connection is made."""
 
-    login: str
+    login: Callable[[], str]
 
-    def __new__(cls, hosts: str, login: str = "") -> Servers:
+    def __new__(cls, hosts: str, login: Callable[[], str]) -> Servers:
         """The same servers, asked under a name."""
         made = super().__new__(cls, hosts)
         made.login = login
