@@ -217,6 +217,8 @@ class Candidacy:
             effects += election.start_sync(now_ms)
         if election.has_synced():
             effects += election.start_push(now_ms, vnode.claim_page(b""))
+        if election.has_pushed() and election.would_lose_votes(vnode.live):
+            vnode.resign(now_ms)
         if election.has_pushed():
             effects += election.swap(now_ms, vnode.live, self._floor())
         return effects
@@ -265,6 +267,10 @@ class Candidacy:
             self._vnode.is_draining = False
             self._moves_tried = 0
         return []
+
+    def hand_over(self, now_ms: int) -> None:
+        """This node is about to stop: yield without a pause, however often a move failed before."""
+        self.is_moving, self._moves_tried, self._next_move_ms = True, 0, now_ms
 
     def _move(self, now_ms: int, action: Stand | Yield) -> list[Effect]:
         """Once no grant is open, stand or yield; the outcome must show before the next attempt. A grant cut short

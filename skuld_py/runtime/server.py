@@ -38,7 +38,7 @@ from skuld_py.cluster.log.lives import Lives
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.member.membership import Membership
 from skuld_py.cluster.scale.derivation import scheme_of
-from skuld_py.config import DEFAULT_LIMITS, PLAIN, Parameters, Retention, Scaling
+from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, PLAIN, Parameters, Retention, Scaling
 from skuld_py.errors import Corrupt, Refused
 from skuld_py.model.coordination import CoordinationEvent
 from skuld_py.model.document import Member
@@ -62,7 +62,7 @@ from skuld_py.runtime.zookeeper.registry import Registry
 _CLUSTER_KEY, _NODE_KEY = b"cluster", b"node"
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _DEPART_MS = 1_000
-"""How long a node that stops tries to say so in the log; else the others find out by its pulse."""
+"""How long a node that stops, and has handed over what it led, tries to say so in the log; else the others find out by its pulse."""
 
 SEARCH_OBJECTS = 20_000
 """Python searches for cycles after this many new objects: some megabytes, and several batches."""
@@ -174,7 +174,8 @@ class Server:
             loop.fail(self._failure)
         if not self._is_stopping:
             loop.run()
-        loop.finish(process.depart(self._clock.now_ms()), lambda: process.is_out, _DEPART_MS)
+        limit_ms = DEFAULT_TIMING.handover_ms + _DEPART_MS
+        loop.finish(process.depart(self._clock.now_ms()), lambda: process.is_out, limit_ms)
 
     def _make_process(self, me: Member) -> Process:
         from skuld_py.almanac import next_tick

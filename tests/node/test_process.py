@@ -52,6 +52,16 @@ class Recorder:
 
     def __init__(self) -> None:
         self.told: list[Event] = []
+        self.is_leading = False
+
+    def hand_over(self, now_ms: int) -> None:
+        pass
+
+    def is_handing_over(self, now_ms: int) -> bool:
+        return self.is_leading
+
+    def needs_vote_of(self, name: str) -> bool:
+        return False
 
     def step(self, now_ms: int, event: Event) -> list[Effect]:
         self.told.append(event)
@@ -155,6 +165,17 @@ def test_it_departs_by_an_entry_of_its_own() -> None:
     process.step(9, Appended(1, 1))
     process.step(9, EntriesRead(1, ((1, appends[0].raw),), is_end=True))
     assert process.is_out
+
+
+def test_it_departs_once_others_lead_what_its_node_led() -> None:
+    node, process, _ = joined()
+    node.is_leading = True
+    assert process.depart(9) == []
+    assert process.step(9, Settled()) == [ReadDocument(len(node.told))]
+
+    node.is_leading = False
+    assert not [wish for wish in process.step(10, Ticked()) if isinstance(wish, Append)], "the turn is not over"
+    assert [wish for wish in process.step(10, Settled()) if isinstance(wish, Append)]
 
 
 def test_rules_that_it_cannot_play_end_it() -> None:

@@ -45,6 +45,8 @@ class View:
         """Whether the clock is good. Renewals need no registry: workers go on while ZooKeeper is away."""
         self.may_grant = False
         """Whether session and clock are good; a node that may not grant does not stand either."""
+        self.is_leaving = False
+        """Whether this node is about to stop: it hands over what it leads, and stands for nothing."""
         self.notary = Notary(parameters.claim_key, parameters.proofs_from_ms)
         self.bulletin = Bulletin()
         self.vnodes = [Vnode(partition, me, parameters, store, timing, limits, jitter_ms, self.bulletin)
