@@ -60,6 +60,11 @@ class Hearing:
         if told != expected:
             self._blame(f"at {type(event).__name__}: announced {announced}, told {told}")
 
+    @property
+    def is_out(self) -> bool:
+        """Whether nothing of the process stands in the log any more."""
+        return self._process.is_out
+
     def depart(self, now_ms: int) -> Sequence[Wish]:
         """Let the process leave the log for good."""
         wishes = self._process.depart(now_ms)
