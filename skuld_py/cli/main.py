@@ -31,6 +31,7 @@ _VERBS = {
     "Clusters": {
         "cluster": "cluster:cluster",
         "node": "node:node",
+        "drain": "drain:drain",
         "status": "status:status",
         "top": "top:top",
         "members": "members:members",

@@ -153,6 +153,12 @@ class LocalCluster:
         if running is not None:
             process.stop(running, grace_s=0)
 
+    def stop_node(self, index: int, grace_s: float = 10.0) -> None:
+        """Have a node end cleanly: it hands over what it leads first."""
+        running = self._nodes[index].running
+        if running is not None:
+            process.stop(running, grace_s)
+
     def start_node(self, index: int, timeout_s: float = 30.0) -> None:
         """Start a node that was killed, and wait until it is a member again."""
         if not self._nodes[index].is_running:

@@ -35,6 +35,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from skuld_py.config import Parameters
 from skuld_py.errors import Malformed, Refused, Uncertain
+from skuld_py.model.document import Document
 from skuld_py.model.names import check_name
 from skuld_py.model.registration import Registration
 from skuld_py.runtime.zookeeper.log_reading import Header
@@ -150,6 +151,23 @@ def read_names(hosts: str, cluster: str, timeout_s: float = 10.0) -> list[str]:
             return sorted(client.get_children_async(path).get(timeout=timeout_s))
         except NoNodeError:
             return []
+
+
+def read_cohorts(hosts: str, parameters: Parameters, timeout_s: float = 10.0) -> dict[int, tuple[str, ...]]:
+    """The voters of each partition that has had a leader. A document that cannot be read is ``Refused``."""
+    root, found = path_of(parameters.cluster), {}
+    with connection(hosts, timeout_s, is_write=False) as client:
+        client.sync_async(root)
+        answers = [client.get_async(f"{root}/partitions/{each}") for each in range(parameters.partitions)]
+        for partition, answer in enumerate(answers):
+            try:
+                found[partition] = Document.decode(answer.get(timeout=timeout_s)[0]).cohort
+            except NoNodeError:
+                continue
+            except Malformed as problem:
+                raise Refused("bad_document", f"partitions/{partition} of the cluster in ZooKeeper cannot be read:"
+                              f" {problem.message}; mend that znode", partition=partition) from problem
+    return found
 
 
 def registration_of(name: str, raw: bytes) -> Registration:
