@@ -140,8 +140,10 @@ class Node:
         return due_ms
 
     def hand_over(self, now_ms: int) -> None:
-        """The process is about to stop: from the next turn on, have others lead what this node leads."""
+        """The process is about to stop: from the next turn on, have others lead what this node leads, and send
+        clients to others. What is said to that leaves with the next step."""
         self._steward.hand_over(now_ms)
+        self._parked.dismiss(now_ms)
 
     def is_handing_over(self, now_ms: int) -> bool:
         """Whether it is worth while to go on for that."""

@@ -141,6 +141,7 @@ class Server:
         while True:
             try:
                 self._live()
+                self._hang_up()
                 return
             except Corrupt as problem:
                 if (problem.table, problem.key) in met:
@@ -151,6 +152,12 @@ class Server:
                 self._store.commit()
                 _log.error("%s; partitions %s are not trusted until they have filled from their peers; node %s"
                            " starts over", problem.message, hurt or "of it", self._address.name)
+
+    def _hang_up(self) -> None:
+        """Close the sockets before the session, which takes a while to end: what clients sent meanwhile would never
+        be answered."""
+        self._loop = None
+        self._transport.close()
 
     def _live(self) -> None:
         identity = self._prepare()

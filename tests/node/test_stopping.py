@@ -147,6 +147,22 @@ def test_without_the_registry_it_leaves_at_once(three: Machines) -> None:
     assert not node.is_handing_over(three.now_ms)
 
 
+def test_clients_are_sent_to_other_nodes_those_that_wait_too(three: Machines) -> None:
+    stopping = three.names[0]
+    three.ask(stopping, m.Claim(1, "q", 1, 60_000, 30_000, "me"), b"waits")
+    three.pass_time(100)
+    assert three.answers_to(b"waits") == []
+    three.nodes[stopping].hand_over(three.now_ms)
+    three.give(stopping, Ticked())
+    three.ask(stopping, m.Claim(2, "q", 1, 60_000, 0, "me"), b"comes")
+    three.ask(stopping, m.Greet(3), b"asks")
+
+    for client in (b"waits", b"comes"):
+        answer, = three.answers_to(client)
+        assert isinstance(answer, m.Failed) and answer.code == "not_ready" and answer.is_definite
+    assert isinstance(three.answers_to(b"asks")[0], m.Greeted)
+
+
 def test_it_says_which_votes_are_needed(three: Machines) -> None:
     node = three.nodes[three.names[0]]
     assert not node.needs_vote_of(three.names[1])
