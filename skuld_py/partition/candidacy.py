@@ -31,6 +31,8 @@ from skuld_py.partition.vnode import Vnode
 
 MOVE_PAUSE = 4
 """A leader that could not change its cohort tries again after this many times the pause of a candidate..."""
+HURRIED = 2
+"""...or after this many, if its node is about to stop..."""
 MOVE_DOUBLINGS = 4
 """...and the pause doubles with each further failure, at most this often: each try costs grants."""
 
@@ -55,6 +57,7 @@ class Candidacy:
         self._next_move_ms = 0
         self._drained_until_ms = 0
         self._moves_tried = 0
+        self._is_hurried = False
         self.is_moving = False
         """Whether this leader would change its cohort or yield, now or after a pause."""
 
@@ -270,7 +273,7 @@ class Candidacy:
 
     def hand_over(self, now_ms: int) -> None:
         """This node is about to stop: yield without a pause, however often a move failed before."""
-        self.is_moving, self._moves_tried, self._next_move_ms = True, 0, now_ms
+        self.is_moving, self._is_hurried, self._moves_tried, self._next_move_ms = True, True, 0, now_ms
 
     def _move(self, now_ms: int, action: Stand | Yield) -> list[Effect]:
         """Once no grant is open, stand or yield; the outcome must show before the next attempt. A grant cut short
@@ -282,8 +285,8 @@ class Candidacy:
         vnode.is_draining = True
         if vnode.open_grants:
             return []
-        self._next_move_ms = now_ms + (MOVE_PAUSE * vnode.timing.retry_ms
-                                       << min(self._moves_tried, MOVE_DOUBLINGS))
+        pause = HURRIED if self._is_hurried else MOVE_PAUSE << min(self._moves_tried, MOVE_DOUBLINGS)
+        self._next_move_ms = now_ms + pause * vnode.timing.retry_ms
         self._drained_until_ms = now_ms + vnode.timing.vote_ms
         self._moves_tried += 1
         if isinstance(action, Yield):

@@ -8,7 +8,7 @@ import pytest
 from node.machines import Machines
 from skuld_py.config import DEFAULT_TIMING
 from skuld_py.model import messages as m
-from skuld_py.model.events import MembersChanged, NodesChanged, Session, SessionChanged, Ticked
+from skuld_py.model.events import MembersChanged, NodesChanged, Received, Session, SessionChanged, Ticked
 from skuld_py.partition.vnode import Role
 
 SEAT_MS = 20_000
@@ -109,6 +109,15 @@ def test_an_heir_that_does_not_answer_is_followed_by_the_next_one(three: Machine
     assert leaders(three).count(three.names[2]) > leaders(three).count(stopping) == 0
 
 
+def test_a_node_that_may_not_grant_yet_does_not_take_over(three: Machines) -> None:
+    document = three.documents[0][1]
+    heir = next(name for name in document.cohort if name != document.leader)
+    three.nodes[heir].view.may_grant = False
+    three.give(heir, Received(document.leader, m.Abdicate(0, document.epoch, document.cohort)))
+
+    assert three.nodes[heir].view.vnodes[0].election.is_idle
+
+
 def test_it_is_through_only_when_it_hears_the_next_leader(three: Machines) -> None:
     """Its candidate reads claims from it until then."""
     node = three.nodes[three.names[0]]
@@ -161,6 +170,23 @@ def test_clients_are_sent_to_other_nodes_those_that_wait_too(three: Machines) ->
         answer, = three.answers_to(client)
         assert isinstance(answer, m.Failed) and answer.code == "not_ready" and answer.is_definite
     assert isinstance(three.answers_to(b"asks")[0], m.Greeted)
+
+
+def test_a_claim_that_waits_at_a_node_that_stops_is_granted_by_the_next_leader_at_once() -> None:
+    machines = Machines(partitions=1)
+    machines.pass_time(3_000)
+    leader = leaders(machines)[0]
+    coordinator, third = (name for name in machines.names if name != leader)
+    machines.ask(leader, m.Enqueue(1, 3, (machines.batch("q", 1),)))
+    machines.pass_time(100)
+    machines.nodes[leader].hand_over(machines.now_ms)
+    machines.give(leader, Ticked())
+    machines.ask(coordinator, m.Claim(2, "q", 1, 60_000, 5_000, "me"), b"worker")
+    assert machines.answers_to(b"worker") == []
+    machines.pass_time(DEFAULT_TIMING.resend_ms // 2)
+
+    answer, = machines.answers_to(b"worker")
+    assert isinstance(answer, m.Claimed) and answer.batches
 
 
 def test_it_says_which_votes_are_needed(three: Machines) -> None:

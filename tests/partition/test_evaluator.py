@@ -106,6 +106,8 @@ CASES: dict[str, tuple[Facts, Document, Action]] = {
         facts(owners=NEW, filled=["n4"], leavers=["n4"]), document(learners=("n4",)), Rest()),
     "a node that is about to stop yields to the others": (
         facts(is_leaving=True), DOCUMENT, Yield(("n2", "n3"), OLD)),
+    "it yields last to a node that has just started, which may not grant yet": (
+        facts(is_leaving=True, fresh=["n2"]), DOCUMENT, Yield(("n3", "n2"), OLD)),
     "two that are about to stop do not yield to each other": (
         facts(is_leaving=True, leavers=["n2"]), DOCUMENT, Yield(("n3",), OLD)),
     "nobody is left to yield to": (

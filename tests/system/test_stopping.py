@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -30,39 +31,43 @@ def skuld(cluster: LocalCluster, *arguments: str) -> Result:
 
 
 class Pulse:
-    """Claims and completes without a pause, and notes when each claim came."""
+    """Clients that claim and complete without a pause; when claims came to any of them."""
 
-    def __init__(self, addresses: list[str]) -> None:
+    def __init__(self, addresses: list[str], clients: int = 3) -> None:
         self.granted_s: list[float] = []
-        self._is_over = threading.Event()
-        self._client = Client(addresses, timeout_s=10)
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._addresses = addresses
+        self._change = threading.Condition()
+        self._is_over = False
+        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(clients)]
 
     def _run(self) -> None:
-        while not self._is_over.is_set():
-            with suppress(SkuldError):
-                claims = self._client.claim("gap", n=1, lease_s=30, wait_s=1)
-                self.granted_s += [time.monotonic()] * len(claims)
-                self._client.complete_many(claims)
+        with Client(self._addresses, timeout_s=2) as client:
+            while not self._is_over:
+                with suppress(SkuldError):
+                    claims = client.claim("gap", n=1, lease_s=30, wait_s=1)
+                    with self._change:
+                        self.granted_s += [time.monotonic()] * len(claims)
+                        self._change.notify_all()
+                    client.complete_many(claims)
 
     def __enter__(self) -> Pulse:
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._is_over.set()
-        self._thread.join()
-        self._client.close()
+        self._is_over = True
+        for thread in self._threads:
+            thread.join()
 
     def await_more(self, count: int = 20, timeout_s: float = 30) -> None:
-        mark, deadline = len(self.granted_s), time.monotonic() + timeout_s
-        while len(self.granted_s) < mark + count:
-            assert time.monotonic() < deadline, self.granted_s[-3:]
-            self._is_over.wait(0.01)
+        with self._change:
+            mark = len(self.granted_s)
+            assert self._change.wait_for(lambda: len(self.granted_s) >= mark + count, timeout_s), self.granted_s[-3:]
 
     def longest_since(self, since_s: float) -> float:
         times = [since_s, *(each for each in self.granted_s if each >= since_s)]
-        return max(later - earlier for earlier, later in zip(times, times[1:], strict=False))
+        return max(later - earlier for earlier, later in pairwise(times))
 
 
 @pytest.fixture

@@ -205,10 +205,10 @@ def able(facts: Facts) -> list[str]:
 
 
 def _hand_over(facts: Facts, document: Document) -> Action:
-    heirs = tuple(name for name in document.cohort if name in able(facts) and name != facts.me.name)
+    heirs = [name for name in document.cohort if name in able(facts) and name != facts.me.name]
     if not heirs or not quorum.has_majority(document.cohort, facts.live):
         return Rest("no other node can lead")
-    return Yield(heirs, document.cohort)
+    return Yield(tuple(sorted(heirs, key=lambda name: name in facts.fresh)), document.cohort)
 
 
 def _move(facts: Facts, document: Document) -> Action:
