@@ -232,12 +232,11 @@ def _check_votes(hosts: str, parameters: Parameters, node: str, timeout_s: float
     words = "; ".join(f"{partitions_said(each)} cannot elect a leader without {lacking.said()}"
                       for lacking, each in needed.items())
     if needed and not is_forced:
-        raise Refused("votes_needed", f"NODE: {words}; start {node} again on its data, or another one of these, and"
-                      " forget it once 'skuld status' is content. If its data is gone for good, --force forgets it,"
-                      " and gives these partitions up", name=node,
-                      partitions=sorted(partition for each in needed.values() for partition in each))
-    return f".\nLOST: {words}, started on the data that it had. Until then their tasks are neither granted nor" \
-           " surely read" if needed else ""
+        raise Refused("votes_needed", f"NODE: {words}; start {node} again on its data, or another of these, and"
+                      " forget it once 'skuld status' is content. If its data is gone for good, --force"
+                      " forgets it, and gives these partitions up", name=node)
+    return (f".\nLOST: {words}, started on the data that it had. Until then their tasks are neither granted"
+            " nor surely read") if needed else ""
 
 
 def _is_confirmed(name: str, hosts: str) -> bool:

@@ -46,14 +46,15 @@ class Left:
 
     def said(self) -> str:
         """In words."""
-        return (f"owns {self.owns}, votes in {self.votes}, leads {self.leads}, hands off {self.hands_off} partitions"
-                f" ({self.rows:,} rows so far)")
+        return (f"owns {self.owns}, votes in {self.votes}, leads {self.leads}, hands off {self.hands_off}"
+                f" partitions ({self.rows:,} rows so far)")
 
 
 def left_of(described: Described, node: str) -> Left:
     """What a node still has; a partition whose voters have not gone over to its owners may have a vote of it that
     is not known here."""
-    rows, moves = described.partitions, [row for row in described.moves if row.node == node and row.role == "zombie"]
+    rows = described.partitions
+    moves = [row for row in described.moves if row.node == node and row.role == "zombie"]
     return Left(sum(node in row.owners for row in rows),
                 sum(node in row.cohort or not row.cohort or not row.leader for row in rows),
                 sum(row.leader == node for row in rows), len(moves), sum(row.rows for row in moves))
@@ -64,7 +65,7 @@ def left_of(described: Described, node: str) -> Left:
 @cluster_option
 @zookeeper_option
 @click.option("--out", is_flag=True, required=True, show_default=False,
-              help="Take it out for good. Without this there is nothing to do: a node that stops hands over first.")
+              help="Take it out for good. A node that is only to restart hands over by itself when it stops.")
 @click.option("--limit", "limit_s", type=Duration(most_s=7 * DAY_S), metavar="DURATION", default="1h",
               help="How long to watch until it has handed everything over.")
 @timeout_option("10s", "ZooKeeper's answer")
@@ -97,8 +98,8 @@ def drain(node: str, cluster: str, hosts: str, out: bool, limit_s: float, timeou
     except KeyboardInterrupt:
         click.echo(f"node {node} goes on handing over what it has; {back}", err=True)
         raise
-    print_event(as_json, f"node {node} is drained and may be stopped; then 'skuld cluster forget {cluster} {node}'"
-                f" removes its name, or {back}", node=node, is_drained=True)
+    print_event(as_json, f"node {node} is drained and may be stopped; then 'skuld cluster forget {cluster}"
+                f" {node}' removes its name, or {back}", node=node, is_drained=True)
 
 
 def _watch(hosts: str, cluster: str, node: str, limit_s: float, timeout_s: float,
@@ -111,8 +112,8 @@ def _watch(hosts: str, cluster: str, node: str, limit_s: float, timeout_s: float
     replica, _ = at_end(hosts, cluster, timeout_s)
     others = [member.name for member in replica.members.values() if member.name != node]
     if not others:
-        raise Refused("no_other_node", f"NODE: no node of cluster {cluster} runs beside {node}, so none can take over"
-                      " what it has; start others first", name=node)
+        raise Refused("no_other_node", f"NODE: no node of cluster {cluster} runs beside {node}, so none can take"
+                      " over what it has; start others first", name=node)
     deadline, told, clear = time.monotonic() + limit_s, None, 0
     with Client(others, timeout_s=timeout_s) as client:
         while clear < LOOKS:
@@ -124,7 +125,7 @@ def _watch(hosts: str, cluster: str, node: str, limit_s: float, timeout_s: float
                 told = left
             if time.monotonic() >= deadline:
                 words = "no other node has answered" if told is None else f"it {told.said()}"
-                raise Refused("not_drained", f"--limit: node {node} is not drained yet: {words}. It goes on; do not"
-                              " stop it, and watch it with the same command", name=node)
+                raise Refused("not_drained", f"--limit: node {node} is not drained yet: {words}. It goes on; do"
+                              " not stop it, and watch it with the same command", name=node)
             if clear < LOOKS:
                 time.sleep(LOOK_S)

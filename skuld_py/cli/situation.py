@@ -13,6 +13,7 @@ import attrs
 from rich.table import Table
 
 from skuld_py.cli.showing import harmless, table
+from skuld_py.cli.votes import partitions_said, shortages
 from skuld_py.client.client import Client
 from skuld_py.client.connection import Connection
 from skuld_py.errors import SkuldError
@@ -20,7 +21,6 @@ from skuld_py.model import messages as m
 from skuld_py.model.ids import to_text
 from skuld_py.model.state import State
 from skuld_py.model.task import Task
-from skuld_py.cli.votes import partitions_said, shortages
 from skuld_py.verbs.words import many, moment, said
 
 STATES = tuple(state.name.lower() for state in State)
@@ -172,8 +172,8 @@ def _attention(situation: Situation) -> list[str]:
                      f" ({_numbers(leaderless)}): their tasks cannot be claimed; "
                      + ("an election takes seconds" if described.session == "connected" else "an election needs"
                         " ZooKeeper"))
-    found += [f"{partitions_said(partitions)} cannot elect a leader: {'it needs' if len(partitions) == 1 else 'each needs'}"
-              f" {lacking.said()}, started on the data that {'it' if len(lacking.of) == 1 else 'each'} had"
+    found += [f"{partitions_said(partitions)} cannot elect a leader: {'it' if len(partitions) == 1 else 'each'}"
+              f" needs {lacking.said()}, started on the data that {'it' if len(lacking.of) == 1 else 'each'} had"
               for lacking, partitions in short.items()]
     found += _moves(described)
     found += _uncollected(situation)

@@ -62,7 +62,8 @@ from skuld_py.runtime.zookeeper.registry import Registry
 _CLUSTER_KEY, _NODE_KEY = b"cluster", b"node"
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _DEPART_MS = 1_000
-"""How long a node that stops, and has handed over what it led, tries to say so in the log; else the others find out by its pulse."""
+"""How long a node that stops, and has handed over what it led, tries to say so in the log; else the others find
+out by its pulse."""
 
 SEARCH_OBJECTS = 20_000
 """Python searches for cycles after this many new objects: some megabytes, and several batches."""
@@ -154,8 +155,8 @@ class Server:
                            " starts over", problem.message, hurt or "of it", self._address.name)
 
     def _hang_up(self) -> None:
-        """Close the sockets before the session, which takes a while to end: what clients sent meanwhile would never
-        be answered."""
+        """Close the sockets before the session, which takes a while to end: what clients sent meanwhile would
+        never be answered."""
         self._loop = None
         self._transport.close()
 

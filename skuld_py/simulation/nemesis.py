@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Protocol
 
 import attrs
@@ -19,6 +18,7 @@ from skuld_py.model.setting import SETTING_PREFIX
 from skuld_py.node.life.identity import IDENTITY_KEY
 from skuld_py.partition.data.tables import promise_key, suspect_key
 from skuld_py.simulation.atlas import Atlas
+from skuld_py.simulation.departures import Departures
 from skuld_py.simulation.faults import AHEAD, AHEAD_MS, STOP, VISIT, Fault
 from skuld_py.simulation.options import Options
 from skuld_py.simulation.world.disk import Snapshot
@@ -32,8 +32,6 @@ from skuld_py.simulation.world.zookeeper.sessions import Connection
 RESTART_SPREAD_MS = 500
 REBOOT_MS = (20, 400)
 """After a process has ended itself, until its supervisor has started it again."""
-LEAVE_MS = 1_000
-"""How long a node that has handed over may take to leave the log."""
 AFTER_ELECTION_MS = (0, 60)
 FLAP_MS = (20, 600)
 SLOW_MS = (10, 200)
@@ -99,6 +97,7 @@ class Nemesis:
         self._is_over = False
         self._is_ahead = False
         """Whether a node was set ahead last, and not right again."""
+        departures = Departures(victim, self._at_stop)
         self._starts: dict[str, Callable[[Fault], bool]] = {
             "crash": self._crash, "blackout": self._crash, "disk full": self._fill_disk,
             "new leader crash": self._crash_new_leader, "clock step": self._step_clock,
@@ -110,7 +109,8 @@ class Nemesis:
             "registry choke": self._choke, "registry scribble": self._scribble, "expire": self._expire,
             "wipe": self._wipe, "roll back": self._roll_back, "corrupt": self._corrupt,
             "old copy": self._put_back, "voter damaged": self._damage_voter,
-            "leave": self._leave, "hold up": self._hold_up, STOP.kind: self._stop, VISIT: self._visit,
+            "leave": departures.leave, "hold up": self._hold_up, STOP.kind: departures.stop,
+            VISIT: departures.visit,
             **dict.fromkeys(_CRASH_POINTS, self._arm_crash), **dict.fromkeys(_PARTITIONS, self._part),
         }
 
@@ -164,32 +164,6 @@ class Nemesis:
             process.crash_point = _CRASH_POINTS[fault.kind]
             self._restart_after_crash(process, fault.stop_ms - fault.start_ms)
         return process.is_up
-
-    def _stop(self, fault: Fault) -> bool:
-        """A node ends cleanly, and is started again."""
-        process = self._process(fault)
-        may_stop = process.is_up and not process.is_paused and not process.is_stopping
-        if may_stop:
-            self._restart_after_crash(process, fault.stop_ms - fault.start_ms)
-            process.stop(self._victim.options.timing.handover_ms + LEAVE_MS)
-        return may_stop
-
-    def _visit(self, fault: Fault) -> bool:
-        """A node joins, ends cleanly, and comes with an empty disk the next time."""
-        process = self._process(fault)
-
-        def end() -> None:
-            process.on_crash = partial(self._wipe_visitor, process)
-            process.stop(self._victim.options.timing.handover_ms + LEAVE_MS)
-        if process.is_up:
-            return False
-        self._victim.restart(process.name)
-        self._at_stop(fault, end)
-        return True
-
-    def _wipe_visitor(self, process: Process) -> None:
-        process.store.wipe()
-        self._victim.atlas.note_hurt(process.name)
 
     def _restart_after_crash(self, process: Process, downtime_ms: int) -> None:
         process.on_crash = lambda: self._later(
@@ -461,15 +435,6 @@ class Nemesis:
             registry.before_swap = lose
         else:
             lose()
-        return True
-
-    def _leave(self, fault: Fault) -> bool:
-        registry, name = self._victim.registry, fault.targets[0]
-        if name not in registry.nodes or len(registry.nodes) <= self._victim.options.parameters.replicas:
-            return False
-        registry.set_leaving(name, True)
-        if self._draw(fault, (0, 2)):
-            self._at_stop(fault, registry.set_leaving, name, False)
         return True
 
     def _to_connection(self, fault: Fault, action: Callable[[Connection], None]) -> bool:

@@ -134,8 +134,8 @@ def doubtful(seed: int, drawn: Options) -> Options:
 
 
 def visited(seed: int, drawn: Options) -> Options:
-    """Nodes join for moments, end cleanly and lose their disks, some at the same time. They stay for less long than
-    a node must to have a seat, so at the end the others must do without them."""
+    """Nodes join for moments, end cleanly and lose their disks, some at the same time. They stay for less long
+    than a node must to have a seat, so at the end the others must do without them."""
     random = stream(seed, "visited")
     nodes, visitors = ("n1", "n2", "n3"), tuple(f"n{number}" for number in range(4, 4 + random.randint(2, 3)))
     return attrs.evolve(
@@ -154,4 +154,5 @@ def visited(seed: int, drawn: Options) -> Options:
             lease_ms=(400, 3_000), fates=("release", "renew", "complete", "complete"), batch_max=2,
             is_logging=False),
         faults=VISITED_FAULTS, apart=(), fault_every_ms=random.choice((1_000, 2_000)), has_core_phase=True,
-        is_total_loss=False, fast="", fast_ms=0, retention=attrs.evolve(drawn.retention, keep_ms=0, archives=False))
+        is_total_loss=False, fast="", fast_ms=0,
+        retention=attrs.evolve(drawn.retention, keep_ms=0, archives=False))

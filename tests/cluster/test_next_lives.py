@@ -60,7 +60,8 @@ class Watcher:
 
     def __init__(self, log: Log) -> None:
         self.log = log
-        self.forgetter = Forgetter(LogSettings(forget_ms=DAY_MS, takeover_ms=0, brief_ms=600_000, return_ms=60_000))
+        self.forgetter = Forgetter(LogSettings(
+            forget_ms=DAY_MS, takeover_ms=0, brief_ms=600_000, return_ms=60_000))
         self._seen = self.log.base
 
     def see(self, now_ms: int, is_current: bool = True) -> None:

@@ -61,7 +61,7 @@ class Recorder:
         return self.is_leading
 
     def needs_vote_of(self, name: str) -> bool:
-        return False
+        return name == "h:9"
 
     def step(self, now_ms: int, event: Event) -> list[Effect]:
         self.told.append(event)
@@ -176,6 +176,11 @@ def test_it_departs_once_others_lead_what_its_node_led() -> None:
     node.is_leading = False
     assert not [wish for wish in process.step(10, Ticked()) if isinstance(wish, Append)], "the turn is not over"
     assert [wish for wish in process.step(10, Settled()) if isinstance(wish, Append)]
+
+
+def test_the_log_is_told_which_votes_the_node_knows_to_be_needed() -> None:
+    _, process = made()
+    assert process._membership.needs_vote_of("h:9") and not process._membership.needs_vote_of("h:1")
 
 
 def test_rules_that_it_cannot_play_end_it() -> None:

@@ -9,6 +9,7 @@ from node.machines import Machines
 from skuld_py.config import DEFAULT_TIMING
 from skuld_py.model import messages as m
 from skuld_py.model.events import MembersChanged, NodesChanged, Received, Session, SessionChanged, Ticked
+from skuld_py.partition.leadership.election import Phase
 from skuld_py.partition.vnode import Role
 
 SEAT_MS = 20_000
@@ -81,6 +82,27 @@ def test_a_newcomer_stands_in_for_a_dead_voter_without_waiting(joined: Machines)
     assert all(joined.names[2] not in cohort for cohort in cohorts(joined) if joined.names[3] in cohort)
 
 
+def test_a_cohort_is_not_settled_whose_new_member_has_gone(joined: Machines) -> None:
+    """It is seen to go when it has taken the data over and has yet to be seated."""
+    partition = next(vnode.partition for vnode in joined.nodes[joined.names[3]].view.vnodes
+                     if joined.names[3] in vnode.owners)
+    joined.is_lost = lambda message: isinstance(message, m.ClaimsKept | m.Synced)
+    leader = joined.documents[partition][1].leader
+    vnode = joined.nodes[leader].view.vnodes[partition]
+    joined.pass_time(SEAT_MS - 500)
+    while vnode.election.phase is not Phase.SYNCING:
+        joined.pass_time(20)
+        leader = next((name for name in joined.names if joined.nodes[name].view.vnodes[
+            partition].election.phase is Phase.SYNCING), leader)
+        vnode = joined.nodes[leader].view.vnodes[partition]
+    joined.flying.clear()
+    joined.give(leader, MembersChanged(joined.members[:3]))
+    joined.give(leader, Received(joined.names[3], m.Synced(partition, vnode.election.epoch)))
+
+    assert vnode.election.phase is Phase.IDLE
+    assert joined.names[3] not in joined.documents[partition][1].cohort
+
+
 # -- handing over --------------------------------------------------------------------------------
 
 
@@ -116,6 +138,20 @@ def test_a_node_that_may_not_grant_yet_does_not_take_over(three: Machines) -> No
     three.give(heir, Received(document.leader, m.Abdicate(0, document.epoch, document.cohort)))
 
     assert three.nodes[heir].view.vnodes[0].election.is_idle
+
+
+def test_a_node_that_stops_takes_nothing_over(three: Machines) -> None:
+    document = three.documents[0][1]
+    stopping = next(name for name in document.cohort if name != document.leader)
+    three.nodes[stopping].hand_over(three.now_ms)
+    vnode = three.nodes[stopping].view.vnodes[0]
+    three.give(stopping, Received(document.leader, m.Abdicate(0, document.epoch, document.cohort)))
+    assert vnode.election.is_idle
+    three.give(stopping, MembersChanged(tuple(each for each in three.members if each.name != document.leader)))
+    for _ in range(20):
+        three.now_ms += 200
+        three.give(stopping, Ticked())
+        assert vnode.election.is_idle
 
 
 def test_it_is_through_only_when_it_hears_the_next_leader(three: Machines) -> None:
@@ -172,11 +208,11 @@ def test_clients_are_sent_to_other_nodes_those_that_wait_too(three: Machines) ->
     assert isinstance(three.answers_to(b"asks")[0], m.Greeted)
 
 
-def test_a_claim_that_waits_at_a_node_that_stops_is_granted_by_the_next_leader_at_once() -> None:
+def test_a_claim_at_a_node_that_stops_is_granted_by_the_next_leader_at_once() -> None:
     machines = Machines(partitions=1)
     machines.pass_time(3_000)
     leader = leaders(machines)[0]
-    coordinator, third = (name for name in machines.names if name != leader)
+    coordinator = next(name for name in machines.names if name != leader)
     machines.ask(leader, m.Enqueue(1, 3, (machines.batch("q", 1),)))
     machines.pass_time(100)
     machines.nodes[leader].hand_over(machines.now_ms)

@@ -166,7 +166,8 @@ SOME = st.sets(st.sampled_from(sorted(EVERYBODY)))
 
 @given(VOTERS, VOTERS, SOME, SOME, SOME)
 def test_no_cohort_has_fewer_able_voters_than_the_one_before_it(
-        cohort: tuple[str, ...], owners: tuple[str, ...], filled: set[str], able: set[str], fresh: set[str]) -> None:
+        cohort: tuple[str, ...], owners: tuple[str, ...], filled: set[str], able: set[str],
+        fresh: set[str]) -> None:
     following = next_cohort(cohort, owners, filled, able, fresh)
 
     assert len(following) == len({*following}) == len(cohort)

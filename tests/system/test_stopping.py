@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,6 +29,10 @@ TASKS = 80
 def skuld(cluster: LocalCluster, *arguments: str) -> Result:
     return CliRunner().invoke(main, [*arguments, "--zookeeper", cluster.zookeeper_hosts], prog_name="skuld",
                               env={"SKULD_CLUSTER": cluster.name})
+
+
+def say(words: str) -> None:
+    sys.stdout.write(f"\n{words}\n")
 
 
 class Pulse:
@@ -63,7 +68,7 @@ class Pulse:
     def await_more(self, count: int = 20, timeout_s: float = 30) -> None:
         with self._change:
             mark = len(self.granted_s)
-            assert self._change.wait_for(lambda: len(self.granted_s) >= mark + count, timeout_s), self.granted_s[-3:]
+            assert self._change.wait_for(lambda: len(self.granted_s) >= mark + count, timeout_s), mark
 
     def longest_since(self, since_s: float) -> float:
         times = [since_s, *(each for each in self.granted_s if each >= since_s)]
@@ -120,8 +125,8 @@ def test_a_clean_stop_hands_leaderships_over(narrow: LocalCluster) -> None:
     with Client(narrow.addresses, timeout_s=20) as client:
         await_status(client, lambda status: all(row.leader == row.cohort[0] for row in status.partitions))
     stopped, took_s = gap(narrow, narrow.stop_node)
-    print(f"\nno claim was granted for {1000 * stopped:.0f} ms over a clean stop (which took {1000 * took_s:.0f} ms),"
-          f" {1000 * killed:.0f} ms over a kill")
+    say(f"no claim was granted for {1000 * stopped:.0f} ms over a clean stop, which took {1000 * took_s:.0f} ms;"
+        f" {1000 * killed:.0f} ms over a kill")
 
     assert took_s < 4
     assert stopped < 1 < killed
@@ -134,8 +139,8 @@ def test_after_a_clean_stop_all_partitions_are_led_sooner_than_after_a_kill(clus
     with Client(cluster.addresses, timeout_s=20) as client:
         await_status(client, lambda status: all(node.leads for node in status.nodes))
     stopped = leaderless_s(cluster, cluster.stop_node)
-    print(f"\nall partitions were led by others {1000 * stopped:.0f} ms after a clean stop began,"
-          f" {1000 * killed:.0f} ms after a kill")
+    say(f"all partitions were led by others {1000 * stopped:.0f} ms after a clean stop began,"
+        f" {1000 * killed:.0f} ms after a kill")
 
     assert stopped < killed
 

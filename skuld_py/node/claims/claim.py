@@ -266,7 +266,7 @@ class ClaimOperation(Operation):
             self.give_up(f"{queue}: a leader did not answer in time, and may have claimed tasks that wait until"
                          " their leases are over; try again")
         elif self.view.is_leaving:
-            self.refuse("not_ready", f"{queue}: this node is about to stop, and waits for nothing; ask another one")
+            self.refuse("not_ready", f"{queue}: this node is about to stop, and waits for nothing; ask another")
         elif not is_over:
             self.refuse("busy", f"{queue}: nothing to claim now, and too many claims wait at this node,"
                         " or over this connection; ask another node, without waiting, or with fewer claims for"

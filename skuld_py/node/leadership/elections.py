@@ -75,7 +75,6 @@ class Steward(Duty):
         self._handed: dict[int, None] = {}
         """Partitions led here when the node was told to stop, or since, that no other node leads yet."""
         self._handed_until_ms = NEVER_MS
-        """When to leave without having handed them over."""
         self._next_search_ms: dict[int, int] = {}
         self._unread = {vnode.partition: None for vnode in operations.view.vnodes}
         """Partitions whose document was not read yet in this life; nothing is promised for them."""
@@ -332,8 +331,8 @@ class Steward(Duty):
         self._outbox.carry_out(self._view.candidacy(vnode).on_read(now_ms, event, facts))
 
     def note_leaderships(self, now_ms: int) -> bool:
-        """A partition newly led: say so at once, and compare it with the other owners. One that is led no more: what
-        waits for it here is to look elsewhere."""
+        """A partition newly led: say so at once, and compare it with the other owners. One that is led no more:
+        what waits for it here is to look elsewhere."""
         has_risen, has_fallen, led = False, False, self._led
         for partition in sorted(self.risen):
             vnode = self._view.vnodes[partition]
@@ -371,8 +370,8 @@ class Steward(Duty):
             self._view.candidacy(vnode).hand_over(now_ms)
 
     def is_handing_over(self, now_ms: int) -> bool:
-        """Whether there is a leadership to hand over, and hope that it is taken. One that was given up counts until
-        the next leader is heard: its candidate reads claims from here."""
+        """Whether there is a leadership to hand over, and hope that it is taken. One that was given up counts
+        until the next leader is heard: its candidate reads claims from here."""
         if now_ms >= self._handed_until_ms or not self._view.is_connected:
             self._handed.clear()
         for partition in [*self._handed]:

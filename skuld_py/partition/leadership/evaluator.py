@@ -43,8 +43,8 @@ class Facts:
     have had a leader. ``filled`` are nodes that have taken the data over, ``suspects`` those that fill again,
     with the reason; ``steady`` those that have been there for a while; ``strays`` those that count on a cohort
     of which nothing came. ``fresh`` are nodes that have not been up for long enough to have a seat, ``leavers``
-    those that are about to stop; ``is_leaving``: so is this one. ``horizon_ms`` is what the leases asked for need. ``is_spent``: the epoch led has no
-    tokens left."""
+    those that are about to stop; ``is_leaving``: so is this one. ``horizon_ms`` is what the leases asked for need.
+    ``is_spent``: the epoch led has no tokens left."""
 
     me: Member
     live: Mapping[str, Member]

@@ -202,8 +202,8 @@ class Process:
         self._plan_turn()
 
     def stop(self, limit_ms: int) -> None:
-        """End as by SIGTERM: begin between two turns, go on until the machine is out of the log, and no longer than
-        the limit."""
+        """End as by SIGTERM: begin between two turns, go on until the machine is out of the log, and no longer
+        than the limit."""
         if self.machine is not None and not self.is_stopping:
             self.is_stopping = True
             self._world.note(self.name, "stop")
