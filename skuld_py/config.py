@@ -166,6 +166,11 @@ class Timing:
     the first owners, which are evenly spread, should not lose to nodes that started a moment earlier."""
     steady_ms: int = 5_000
     """A node that has been a member for this long takes back the leaderships that are its by placement."""
+    seat_ms: int = 30_000
+    """A node that has been a member for this long may take the vote of a node that is able to vote; before that it
+    stands in for dead ones only. Nodes that come and go again within it take nothing with them."""
+    handover_ms: int = 3_000
+    """A node that stops tries for this long to hand over the partitions that it leads."""
     retry_ms: int = 250
     """Least pause between two candidacies; jitter doubles it at most."""
     clock_ms: int = 2_000

@@ -169,14 +169,16 @@ def remove(name: str, node: str, hosts: str, back: bool, timeout_s: float, as_js
 @click.argument("name")
 @click.argument("node", metavar="NODE")
 @zookeeper_option
+@click.option("--force", is_flag=True, show_default=False,
+              help="Forget it although partitions need its vote; then they stay without a leader.")
 @timeout_option("10s", "ZooKeeper's answer")
 @json_option
-def forget(name: str, node: str, hosts: str, timeout_s: float, as_json: bool) -> None:
+def forget(name: str, node: str, hosts: str, force: bool, timeout_s: float, as_json: bool) -> None:
     """Forget NODE (HOST:PORT) of the cluster NAME: it is down and will not come back.
 
     Its partitions go to the others, which fill up from each other. Started again it is a new node, and fills, too:
-    on its old data as well, once no partition needs its vote. A node that runs cannot be forgotten, and as many
-    must stay placed as there are copies of each task.
+    on its old data as well, once no partition needs its vote. A node that runs cannot be forgotten, nor one whose
+    vote a partition needs for a majority, and as many must stay placed as there are copies of each task.
 
     \b
     Examples:
@@ -191,14 +193,16 @@ def forget(name: str, node: str, hosts: str, timeout_s: float, as_json: bool) ->
 
     check_name("cluster", name)
     check_name("NODE", node, WIDE_NAME)
-    verdict = command(hosts, read_parameters(hosts, name, timeout_s), ForgetNode(node), timeout_s)
+    parameters = read_parameters(hosts, name, timeout_s)
+    lost = _check_votes(hosts, parameters, node, timeout_s, is_forced=force)
+    verdict = command(hosts, parameters, ForgetNode(node), timeout_s)
     if verdict.outcome is Outcome.UNCHANGED:
         known = ", ".join(sorted(verdict.replica.nodes)) or "none"
         raise Refused("unknown_node", f"NODE: cluster {name} has no node {node}; it has: {known}", name=node)
     if verdict.outcome is not Outcome.APPLIED:
         raise Refused("not_forgotten", f"NODE: {verdict.reason or verdict.outcome.value}", name=node)
-    print_event(as_json, f"node {node} of cluster {name} is forgotten (entry {verdict.position} of its log)",
-                cluster=name, node=node, position=verdict.position)
+    print_event(as_json, f"node {node} of cluster {name} is forgotten (entry {verdict.position} of its log){lost}",
+                cluster=name, node=node, position=verdict.position, is_forced=force)
 
 
 @cluster.command()
@@ -282,6 +286,29 @@ def _raise_rules(name: str, hosts: str, grace_s: float, timeout_s: float, as_jso
     has_changed = has_changed or is_drawn
     print_event(as_json, f"cluster {name} goes by rules {RULES}{proved if has_changed else ', as it did before'}",
                 cluster=name, rules=RULES, has_changed=has_changed)
+
+
+def _check_votes(hosts: str, parameters: Parameters, node: str, timeout_s: float, *, is_forced: bool) -> str:
+    """Refuse to forget a node that partitions need for a majority; in words what is lost, if that is forced."""
+    from skuld_py.cli.journal import at_end
+    from skuld_py.cli.votes import partitions_said, shortages
+    from skuld_py.errors import Refused
+    from skuld_py.runtime.zookeeper.clusters import read_cohorts
+
+    replica, pulses = at_end(hosts, parameters.cluster, timeout_s)
+    if node not in replica.nodes or replica.nodes[node].member:
+        return ""  # for the log to refuse
+    live = {member.name for life, member in replica.members.items() if life in pulses}
+    cohorts = read_cohorts(hosts, parameters, timeout_s)
+    needed = shortages({each: cohort for each, cohort in cohorts.items() if node in cohort}, live)
+    words = "; ".join(f"{partitions_said(each)} cannot elect a leader without {lacking.said()}"
+                      for lacking, each in needed.items())
+    if needed and not is_forced:
+        raise Refused("votes_needed", f"NODE: {words}; start {node} again on its data, or another of these, and"
+                      " forget it once 'skuld status' is content. If its data is gone for good, --force"
+                      " forgets it, and gives these partitions up", name=node)
+    return (f".\nLOST: {words}, started on the data that it had. Until then their tasks are neither granted"
+            " nor surely read") if needed else ""
 
 
 def _is_confirmed(name: str, hosts: str) -> bool:

@@ -32,6 +32,7 @@ _VERBS = {
         "cluster": "cluster:cluster",
         "keys": "keys:keys",
         "node": "node:node",
+        "drain": "drain:drain",
         "status": "status:status",
         "top": "top:top",
         "members": "members:members",

@@ -13,6 +13,7 @@ import attrs
 from rich.table import Table
 
 from skuld_py.cli.showing import harmless, table
+from skuld_py.cli.votes import partitions_said, shortages
 from skuld_py.client.client import Client
 from skuld_py.client.connection import Connection
 from skuld_py.client.dial import key_of
@@ -160,7 +161,10 @@ def _attention(situation: Situation) -> list[str]:
     found += _wrong_clocks(situation)
     if situation.missing:
         return found
-    leaderless = situation.troubled
+    live = {node.name for node in described.nodes if node.is_live}
+    short = shortages({row.partition: row.cohort or row.owners for row in described.partitions}, live)
+    stuck = {partition for partitions in short.values() for partition in partitions}
+    leaderless = [row for row in situation.troubled if row.partition not in stuck]
     if leaderless and len(leaderless) == len(described.partitions):
         found.append("no partition has a leader: no claim is granted, those that wait among them, until elections"
                      " are over; these take seconds, and need ZooKeeper and a majority of each partition's voters")
@@ -169,12 +173,9 @@ def _attention(situation: Situation) -> list[str]:
                      f" ({_numbers(leaderless)}): their tasks cannot be claimed; "
                      + ("an election takes seconds" if described.session == "connected" else "an election needs"
                         " ZooKeeper"))
-    live = {node.name for node in described.nodes if node.is_live}
-    short = [row for row in described.partitions
-             if 2 * len(live.intersection(row.cohort or row.owners)) <= len(row.cohort or row.owners)]
-    if short:
-        found.append(f"{many(len(short), 'partition')} {_has(len(short))} no majority of voters"
-                     f" ({_numbers(short)}): start the nodes that are down")
+    found += [f"{partitions_said(partitions)} cannot elect a leader: {'it' if len(partitions) == 1 else 'each'}"
+              f" needs {lacking.said()}, started on the data that {'it' if len(lacking.of) == 1 else 'each'} had"
+              for lacking, partitions in short.items()]
     found += _moves(described)
     found += _uncollected(situation)
     if described.is_unproven:

@@ -13,6 +13,8 @@ from skuld_py.node.operations.operation import Operations
 from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.requests import Asked
 
+LEAVING = "this node is about to stop; ask another one"
+"""Said to clients that would else wait for an answer from a node that is gone."""
 OF_HOLDERS = (m.Renew, m.Complete, m.Conclude)
 """Requests of holders of claims, refused last: work that was done would be lost, or done again."""
 HOLDERS_PATIENCE = 3
@@ -46,6 +48,8 @@ class ClientDoor:
         """Refuse what is too much. A node that is behind and takes on more serves no client: its answers come late
         and are asked for again. To refuse costs it next to nothing."""
         limits, is_of_holder = self._view.limits, isinstance(message, OF_HOLDERS)
+        if self._view.is_leaving and not isinstance(message, OF_ONLOOKERS):
+            raise Refused("not_ready", LEAVING)
         if open_operations >= limits.requests - (0 if is_of_holder else limits.holders_requests):
             raise Refused("busy", "this node has too many open requests; wait and try again")
         if (behind_ms > self._view.timing.behind_ms * (HOLDERS_PATIENCE if is_of_holder else 1)

@@ -69,6 +69,7 @@ from skuld_py.node.schedules.ticks import Ticks
 from skuld_py.node.writes.requests import WriteRequests
 from skuld_py.node.writes.setting import SettingRequests
 from skuld_py.partition.candidacy import Candidacy
+from skuld_py.partition.leadership.quorum import has_majority
 
 
 class Node:
@@ -96,6 +97,7 @@ class Node:
         self.lender = Lender(operations, self._steward.led_since)
         self._parked = ParkedClaims(view, self._steward, self._loans)
         self._horizons = Horizons(view, self._steward.tend, self._parked.note_leftover)
+        self._steward.on_fallen = self._horizons.wake
         self._ticks = Ticks(operations, almanac)
         self._floor = Floor(store)
         admission = Admission(view)
@@ -140,6 +142,22 @@ class Node:
             if duty_ms < due_ms:
                 due_ms = duty_ms
         return due_ms
+
+    def hand_over(self, now_ms: int) -> None:
+        """The process is about to stop: from the next turn on, have others lead what this node leads, and send
+        clients to others. What is said to that leaves with the next step."""
+        self._steward.hand_over(now_ms)
+        self._parked.dismiss(now_ms)
+
+    def is_handing_over(self, now_ms: int) -> bool:
+        """Whether it is worth while to go on for that."""
+        return self._steward.is_handing_over(now_ms)
+
+    def needs_vote_of(self, name: str) -> bool:
+        """Whether the live voters of some partition are no majority without this node."""
+        others = [other for other in self.view.live if other != name]
+        return any(name in group and not has_majority(group, others)
+                   for vnode in self.view.vnodes for group in vnode.standing.groups)
 
     def _take(self, now_ms: int, event: Event) -> None:
         match event:

@@ -7,17 +7,21 @@ which peers to speak with.
 
 A membership that cannot go on (rules that this program does not know, an origin that cannot be read) ends the
 process: its node would act on an old view of the cluster for ever.
+
+A process that stops cleanly first has its node hand over the partitions that it leads, for a few seconds at most;
+then it leaves the log. Rejected: leaving at once, after which each partition waits for an heir to notice, and what
+was being granted is in doubt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast, get_args
+from typing import Protocol, cast, get_args
 
 from skuld_py.cluster.member import membership as log
 from skuld_py.cluster.member.membership import Membership
 from skuld_py.model.coordination import Announce, CoordinationEffect, CoordinationEvent
-from skuld_py.model.events import Computed, Effect, Event, Received, SessionChanged, Ticked
+from skuld_py.model.events import Computed, Effect, Event, Received, SessionChanged, Settled, Ticked
 from skuld_py.model.messages.decisions import DECISION_MESSAGES
 from skuld_py.model.messages.membership import COORDINATION_MESSAGES
 from skuld_py.node.turn import Machine
@@ -28,17 +32,41 @@ _OF_THE_LOG = frozenset((*COORDINATION_MESSAGES, *DECISION_MESSAGES))
 _FOR_THE_MEMBERSHIP = frozenset((SessionChanged, Computed, *get_args(CoordinationEvent)))
 
 
+class NodeMachine(Machine[Event, Effect], Protocol):
+    """A node, as far as a process needs it."""
+
+    def hand_over(self, now_ms: int) -> None:
+        """Have others lead what it leads."""
+        ...
+
+    def is_handing_over(self, now_ms: int) -> bool:
+        """Whether it is worth while to go on for that."""
+        ...
+
+    def needs_vote_of(self, name: str) -> bool:
+        """Whether the live voters of some partition are no majority without this node."""
+        ...
+
+
 class Process:
     """``node`` and ``membership`` share one clock and one session."""
 
-    def __init__(self, node: Machine[Event, Effect], membership: Membership) -> None:
+    def __init__(self, node: NodeMachine, membership: Membership) -> None:
         self._node = node
         self._membership = membership
+        membership.needs_vote_of = node.needs_vote_of
+        self._is_handing_over = False
         self._due_ms = membership.deadline()
         """The membership's deadline: it changes with its steps only, which are rare."""
 
     def step(self, now_ms: int, event: Told) -> Sequence[Wish]:
         """Take an event. Raises why the membership cannot go on."""
+        wishes = self._take(now_ms, event)
+        if self._is_handing_over and type(event) is Settled and not self._node.is_handing_over(now_ms):
+            wishes = [*wishes, *self._leave(now_ms)]
+        return wishes
+
+    def _take(self, now_ms: int, event: Told) -> Sequence[Wish]:
         kind = type(event)
         if kind is Ticked:
             is_due = self._due_ms is not None and self._due_ms <= now_ms
@@ -56,7 +84,13 @@ class Process:
         return min(due_ms, self._due_ms)
 
     def depart(self, now_ms: int) -> list[Wish]:
-        """Leave the log for good; ``is_out`` when it is done."""
+        """Hand over what the node leads, then leave the log for good; ``is_out`` when it is done."""
+        self._node.hand_over(now_ms)
+        self._is_handing_over = self._node.is_handing_over(now_ms)
+        return [] if self._is_handing_over else self._leave(now_ms)
+
+    def _leave(self, now_ms: int) -> list[Wish]:
+        self._is_handing_over = False
         return self._carry(now_ms, self._membership.depart(now_ms))
 
     @property

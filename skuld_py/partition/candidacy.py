@@ -31,6 +31,8 @@ from skuld_py.partition.vnode import Vnode
 
 MOVE_PAUSE = 4
 """A leader that could not change its cohort tries again after this many times the pause of a candidate..."""
+HURRIED = 2
+"""...or after this many, if its node is about to stop..."""
 MOVE_DOUBLINGS = 4
 """...and the pause doubles with each further failure, at most this often: each try costs grants."""
 
@@ -55,6 +57,7 @@ class Candidacy:
         self._next_move_ms = 0
         self._drained_until_ms = 0
         self._moves_tried = 0
+        self._is_hurried = False
         self.is_moving = False
         """Whether this leader would change its cohort or yield, now or after a pause."""
 
@@ -217,6 +220,8 @@ class Candidacy:
             effects += election.start_sync(now_ms)
         if election.has_synced():
             effects += election.start_push(now_ms, vnode.claim_page(b""))
+        if election.has_pushed() and election.would_lose_votes(vnode.live):
+            vnode.resign(now_ms)
         if election.has_pushed():
             effects += election.swap(now_ms, vnode.live, self._floor())
         return effects
@@ -266,6 +271,10 @@ class Candidacy:
             self._moves_tried = 0
         return []
 
+    def hand_over(self, now_ms: int) -> None:
+        """This node is about to stop: yield without a pause, however often a move failed before."""
+        self.is_moving, self._is_hurried, self._moves_tried, self._next_move_ms = True, True, 0, now_ms
+
     def _move(self, now_ms: int, action: Stand | Yield) -> list[Effect]:
         """Once no grant is open, stand or yield; the outcome must show before the next attempt. A grant cut short
         would leave claims that have no holder and that no leader may release."""
@@ -276,8 +285,8 @@ class Candidacy:
         vnode.is_draining = True
         if vnode.open_grants:
             return []
-        self._next_move_ms = now_ms + (MOVE_PAUSE * vnode.timing.retry_ms
-                                       << min(self._moves_tried, MOVE_DOUBLINGS))
+        pause = HURRIED if self._is_hurried else MOVE_PAUSE << min(self._moves_tried, MOVE_DOUBLINGS)
+        self._next_move_ms = now_ms + pause * vnode.timing.retry_ms
         self._drained_until_ms = now_ms + vnode.timing.vote_ms
         self._moves_tried += 1
         if isinstance(action, Yield):

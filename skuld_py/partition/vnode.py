@@ -42,13 +42,15 @@ READ_ROWS = 100
 
 class Role(Enum):
     """What a vnode is to its partition. It votes (member); it fills and is to vote (learner); it fills again and
-    votes after that (suspect); it is not placed here any more and hands off (zombie); or none of these."""
+    votes after that (suspect); it is not placed here any more and hands off (zombie); or none of these. A member
+    or learner whose node is about to stop tells the others that it is a leaver."""
 
     MEMBER = "member"
     LEARNER = "learner"
     SUSPECT = "suspect"
     ZOMBIE = "zombie"
     STRANGER = "stranger"
+    LEAVER = "leaver"
 
 
 class Vnode:

@@ -39,7 +39,7 @@ from skuld_py.cluster.log.lives import Lives
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.member.membership import Membership
 from skuld_py.cluster.scale.derivation import scheme_of
-from skuld_py.config import DEFAULT_LIMITS, PLAIN, Parameters, Retention, Scaling, protocol_of
+from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, PLAIN, Parameters, Retention, Scaling, protocol_of
 from skuld_py.errors import Corrupt, Refused
 from skuld_py.keys.files import ClusterKey
 from skuld_py.model.coordination import CoordinationEvent
@@ -66,7 +66,8 @@ from skuld_py.runtime.zookeeper.registry import Registry
 _CLUSTER_KEY, _NODE_KEY = b"cluster", b"node"
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _DEPART_MS = 1_000
-"""How long a node that stops tries to say so in the log; else the others find out by its pulse."""
+"""How long a node that stops, and has handed over what it led, tries to say so in the log; else the others find
+out by its pulse."""
 
 SEARCH_OBJECTS = 20_000
 """Python searches for cycles after this many new objects: some megabytes, and several batches."""
@@ -165,6 +166,7 @@ class Server:
         while True:
             try:
                 self._live()
+                self._hang_up()
                 return
             except Corrupt as problem:
                 if (problem.table, problem.key) in met:
@@ -175,6 +177,12 @@ class Server:
                 self._store.commit()
                 _log.error("%s; partitions %s are not trusted until they have filled from their peers; node %s"
                            " starts over", problem.message, hurt or "of it", self._address.name)
+
+    def _hang_up(self) -> None:
+        """Close the sockets before the session, which takes a while to end: what clients sent meanwhile would
+        never be answered."""
+        self._loop = None
+        self._transport.close()
 
     def _live(self) -> None:
         identity = self._prepare()
@@ -201,7 +209,8 @@ class Server:
             loop.fail(self._failure)
         if not self._is_stopping:
             loop.run()
-        loop.finish(process.depart(self._clock.now_ms()), lambda: process.is_out, _DEPART_MS)
+        limit_ms = DEFAULT_TIMING.handover_ms + _DEPART_MS
+        loop.finish(process.depart(self._clock.now_ms()), lambda: process.is_out, limit_ms)
 
     def _make_process(self, me: Member) -> Process:
         from skuld_py.almanac import next_tick

@@ -135,7 +135,8 @@ class Campaign:
 
     def draw_faults(self, seed: int, drawn: Options, end_ms: int) -> list[Fault]:
         """The faults that are to strike."""
-        return draw_schedule(seed, drawn.faults, drawn.fault_every_ms, drawn.apart, drawn.nodes, end_ms)
+        nodes = tuple(name for name in drawn.nodes if name not in drawn.visitors)
+        return draw_schedule(seed, drawn.faults, drawn.fault_every_ms, drawn.apart, nodes, end_ms, drawn.visitors)
 
     def make_cluster(self, seed: int, trace: Trace) -> Cluster:
         """The cluster that they strike."""

@@ -30,7 +30,6 @@ from skuld_py.node.life.identity import Start
 from skuld_py.node.life.start import prepare
 from skuld_py.node.node import Node
 from skuld_py.node.process import Told, Wish
-from skuld_py.node.turn import Machine
 from skuld_py.partition.leadership.suspicion import suspects
 from skuld_py.simulation.atlas import Atlas
 from skuld_py.simulation.guards import Guards
@@ -46,7 +45,7 @@ from skuld_py.simulation.world.clock import Clock, draw_clock
 from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.simulation.world.lateness import Envelope
 from skuld_py.simulation.world.network import Network
-from skuld_py.simulation.world.process import Process
+from skuld_py.simulation.world.process import Body, Process
 from skuld_py.simulation.world.scheduler import Scheduler, stream
 from skuld_py.simulation.world.wiring import Wiring
 from skuld_py.simulation.world.zookeeper.registry import Registry
@@ -121,6 +120,8 @@ class Cluster(Wiring):
         for name in self.options.nodes:
             clock = self.clock(name, f"clock {name}")
             self.attach(Process(name, self, clock, self.make_store()))
+            if name in self.options.visitors:
+                continue
             at_ms = spread.randint(0, 200) if name not in late else spread.randint(1_000, LATEST_MS)
             self.scheduler.at(at_ms, self.restart, name)
 
@@ -158,7 +159,7 @@ class Cluster(Wiring):
             self.note(process.name, "scrubbed", detail=scrubbed)
         return found
 
-    def build(self, process: Process, member: Member) -> Machine[Told, Wish]:
+    def build(self, process: Process, member: Member) -> Body:
         """Make the machine of a fresh process."""
         self.atlas.look(process.name)
         self.monitor.on_start(process)

@@ -46,18 +46,25 @@ AHEAD = Habit("clock ahead", 0.3, 5_000)
 """A node is ahead of all others for a while, by a moment or by an hour; one at a time, for of three two that are
 wrong alike are a majority. Drawn where nothing is collected by the clock: what an hour does to a retention of
 seconds says nothing."""
+STOP = Habit("stop", 0.4, 3_000)
+"""A node ends cleanly and comes back. Drawn after all others."""
+VISIT = "visit"
+"""A node that is not needed joins, ends cleanly soon after, and loses its disk."""
+VISIT_EVERY_MS, VISITS_FROM_MS = 1_500, 4_000
+"""None come before partitions have their first leaders: the first cohorts are those of the first placement."""
 CLOCKS_MIN = 3
 """Among fewer clocks it cannot be told which is wrong."""
 AHEAD_MS = (200, 1_500, 60_000, 3_600_000)
 COPIES = ("old copy", "voter damaged")
 """Faults that put back what a disk held before, or damage it at a bad moment; as those of the disk."""
-FAULTS = PROCESS + NETWORK + REGISTRY + DISK + CHURN + tuple(habit.kind for habit in APART)
+FAULTS = (*PROCESS, *NETWORK, *REGISTRY, *DISK, *CHURN, *(habit.kind for habit in APART), STOP.kind, VISIT)
 
 DURATIONS_MS = (30, 200, 1_000, 3_000)
 LONG_MS = (2_000, 8_000)
 """Pauses and cuts that outlast leases and sessions."""
 _LONG = ("long pause", "leave", "roll back", "old copy", "flap", "registry lag", "slow", "hold up",
          "voter damaged", AHEAD.kind)
+VISIT_MS = (1_200, 2_500)
 
 
 @attrs.frozen
@@ -76,12 +83,16 @@ class Fault:
 
 
 def draw_schedule(seed: int, kinds: Sequence[str], every_ms: int, apart: Sequence[Habit], nodes: Sequence[str],
-                  end_ms: int) -> list[Fault]:
+                  end_ms: int, visitors: Sequence[str] = ()) -> list[Fault]:
     """All faults of the safety phase; those of kinds drawn apart come last, whenever they strike."""
     faults = draw_faults(stream(seed, "faults"), kinds, every_ms, nodes, end_ms)
     for habit in apart:
         faults += draw_faults(stream(seed, f"faults {habit.kind}"), (habit.kind,), habit.every_ms, nodes, end_ms,
                               len(faults))
+    if visitors:
+        visits = draw_faults(stream(seed, f"faults {VISIT}"), (VISIT,), VISIT_EVERY_MS, visitors, end_ms,
+                             len(faults))
+        faults += [visit for visit in visits if visit.start_ms >= VISITS_FROM_MS]
     return faults
 
 
@@ -98,7 +109,7 @@ def draw_faults(random: Random, kinds: Sequence[str], every_ms: int, nodes: Sequ
 
 def _draw(random: Random, number: int, kind: str, start_ms: int, nodes: Sequence[str]) -> Fault:
     target = random.choice(nodes)
-    duration_ms = (random.randint(*LONG_MS) if kind in _LONG
+    duration_ms = (random.randint(*VISIT_MS) if kind == VISIT else random.randint(*LONG_MS) if kind in _LONG
                    else random.randint(1, random.choice(DURATIONS_MS)))
     targets = tuple(nodes) if kind == "blackout" else (target,)
     return Fault(number, kind, start_ms, start_ms + duration_ms, targets,

@@ -4,7 +4,7 @@ A core has a majority of every cohort, drawn at random from those whose memory i
 Links and nodes of the core are healed while each other node stays broken in one way or another; then the
 core alone must, in bounded time, lead every partition and claim and complete every task that any of its
 owners stores. After that all is healed: all nodes agree on owners and leaders, every task is completed, all
-replicas are equal.
+replicas are equal. Where nodes came for a visit only, the core are all others: nothing may need a visitor.
 
 Queues are resumed, limits and schedules removed first; where there were any, the core also has a majority of all
 nodes, which settings need.
@@ -73,6 +73,10 @@ class Healer:
     def choose_core(self) -> tuple[str, ...]:
         """The nodes that shall work again first."""
         cluster = self._cluster
+        if cluster.options.visitors:
+            visitors = cluster.options.visitors
+            self.core = tuple(name for name in cluster.options.nodes if name not in visitors)
+            return self.core
         cohorts = [document.cohort for _, document in cluster.registry.documents.values()]
         cohorts += self._placement().values()
         workload = cluster.options.workload
@@ -91,6 +95,7 @@ class Healer:
         """Leave each node outside the core broken in some way."""
         others = [name for name in self._cluster.options.nodes if name not in self.core]
         self.ways = {name: self._random.choice(WAYS) for name in others}
+        self.ways |= dict.fromkeys(self._cluster.options.visitors, "down")
         for name, way in self.ways.items():
             self._cluster.note("nemesis", way, name)
             self._break(name, way)

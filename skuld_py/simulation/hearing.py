@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from skuld_py.cluster.member.membership import Membership
 from skuld_py.model.coordination import Announce
 from skuld_py.model.events import Effect, Event, MembersChanged, NodesChanged, RulesChanged, SessionChanged, Ticked
-from skuld_py.node.process import Process, Told, Wish
-from skuld_py.node.turn import Machine
+from skuld_py.node.process import NodeMachine, Process, Told, Wish
 
 NEWS_AT_ONCE = "L3 what the membership announces is told to its node in the same step, before anything else"
 _HEARD = frozenset((MembersChanged, NodesChanged, RulesChanged, SessionChanged, Ticked))
@@ -22,10 +21,13 @@ _HEARD = frozenset((MembersChanged, NodesChanged, RulesChanged, SessionChanged, 
 class Ear:
     """A node, and what it was told of the cluster since that was last asked for, ticks included."""
 
-    def __init__(self, node: Machine[Event, Effect]) -> None:
+    def __init__(self, node: NodeMachine) -> None:
         self.told: list[Event] = []
         self._step = node.step
         self.deadline = node.deadline
+        self.hand_over = node.hand_over
+        self.is_handing_over = node.is_handing_over
+        self.needs_vote_of = node.needs_vote_of
 
     def step(self, now_ms: int, event: Event) -> Sequence[Effect]:
         """Let the node take an event."""
@@ -37,7 +39,7 @@ class Ear:
 class Hearing:
     """The real process, listened to. ``blame`` takes a sentence about what must not be."""
 
-    def __init__(self, node: Machine[Event, Effect], membership: Membership, blame: Callable[[str], None]) -> None:
+    def __init__(self, node: NodeMachine, membership: Membership, blame: Callable[[str], None]) -> None:
         self._ear = Ear(node)
         self._process = Process(self._ear, membership)
         self._step = self._process.step
@@ -57,6 +59,11 @@ class Hearing:
         expected = [*announced, event] if isinstance(event, Ticked) else announced
         if told != expected:
             self._blame(f"at {type(event).__name__}: announced {announced}, told {told}")
+
+    @property
+    def is_out(self) -> bool:
+        """Whether nothing of the process stands in the log any more."""
+        return self._process.is_out
 
     def depart(self, now_ms: int) -> Sequence[Wish]:
         """Let the process leave the log for good."""

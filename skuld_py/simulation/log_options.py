@@ -57,7 +57,8 @@ def draw_log(random: Random, nodes: Sequence[str], has_churn: bool, replicas: in
     is_fresh = has_churn and random.random() < FRESH
     every, is_mixed = _draw_scaling(random, nodes), random.random() < 0.3
     scaling = tuple(_draw_scaling(random, nodes) if is_mixed else every for _ in nodes)
-    return LogOptions(settings, scaling if random.random() < SCALED else (PLAIN,), is_fresh)
+    scaling = scaling if random.random() < SCALED else (PLAIN,)
+    return LogOptions(attrs.evolve(settings, return_ms=random.choice((500, 60_000))), scaling, is_fresh)
 
 
 def _draw_scaling(random: Random, nodes: Sequence[str]) -> Scaling:

@@ -18,7 +18,8 @@ from skuld_py.model.setting import SETTING_PREFIX
 from skuld_py.node.life.identity import IDENTITY_KEY
 from skuld_py.partition.data.tables import promise_key, suspect_key
 from skuld_py.simulation.atlas import Atlas
-from skuld_py.simulation.faults import AHEAD, AHEAD_MS, Fault
+from skuld_py.simulation.departures import Departures
+from skuld_py.simulation.faults import AHEAD, AHEAD_MS, STOP, VISIT, Fault
 from skuld_py.simulation.options import Options
 from skuld_py.simulation.world.disk import Snapshot
 from skuld_py.simulation.world.network import Network, Weather
@@ -96,6 +97,7 @@ class Nemesis:
         self._is_over = False
         self._is_ahead = False
         """Whether a node was set ahead last, and not right again."""
+        departures = Departures(victim, self._at_stop)
         self._starts: dict[str, Callable[[Fault], bool]] = {
             "crash": self._crash, "blackout": self._crash, "disk full": self._fill_disk,
             "new leader crash": self._crash_new_leader, "clock step": self._step_clock,
@@ -107,7 +109,8 @@ class Nemesis:
             "registry choke": self._choke, "registry scribble": self._scribble, "expire": self._expire,
             "wipe": self._wipe, "roll back": self._roll_back, "corrupt": self._corrupt,
             "old copy": self._put_back, "voter damaged": self._damage_voter,
-            "leave": self._leave, "hold up": self._hold_up,
+            "leave": departures.leave, "hold up": self._hold_up, STOP.kind: departures.stop,
+            VISIT: departures.visit,
             **dict.fromkeys(_CRASH_POINTS, self._arm_crash), **dict.fromkeys(_PARTITIONS, self._part),
         }
 
@@ -434,15 +437,6 @@ class Nemesis:
             lose()
         return True
 
-    def _leave(self, fault: Fault) -> bool:
-        registry, name = self._victim.registry, fault.targets[0]
-        if name not in registry.nodes or len(registry.nodes) <= self._victim.options.parameters.replicas:
-            return False
-        registry.set_leaving(name, True)
-        if self._draw(fault, (0, 2)):
-            self._at_stop(fault, registry.set_leaving, name, False)
-        return True
-
     def _to_connection(self, fault: Fault, action: Callable[[Connection], None]) -> bool:
         connection = self._process(fault).connection
         if connection is not None:
@@ -493,5 +487,7 @@ class Nemesis:
             process.supervise = lambda: None
             if process.is_paused:
                 victim.resume(name)
+            if process.is_stopping:
+                process.crash()
             victim.restart(name)
             process.verify()

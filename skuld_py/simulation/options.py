@@ -33,6 +33,8 @@ from skuld_py.simulation.faults import (
     NETWORK,
     PROCESS,
     REGISTRY,
+    STOP,
+    VISIT,
     Habit,
 )
 from skuld_py.simulation.log_options import LogOptions, draw_log
@@ -170,16 +172,18 @@ class Options:
     apart: tuple[Habit, ...] = ()
     """Kinds of faults that are drawn from streams of their own."""
     log: LogOptions = attrs.field(factory=LogOptions)
+    visitors: tuple[str, ...] = ()
+    """Nodes that join for moments only, and lose their disks each time."""
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """All kinds of faults that may strike."""
-        return (*self.faults, *(habit.kind for habit in self.apart))
+        return (*self.faults, *(habit.kind for habit in self.apart), *[VISIT] * bool(self.visitors))
 
     @property
     def has_losses(self) -> bool:
         """Whether disks may lose what was committed."""
-        return not {*self.kinds}.isdisjoint(DISK + COPIES)
+        return not {*self.kinds}.isdisjoint((*DISK, *COPIES, VISIT))
 
     @property
     def has_churn(self) -> bool:
@@ -263,7 +267,16 @@ def draw_options(seed: int) -> Options:
         random.choice(_PACE_OF_FAULTS_MS), random.choice((0.3, 1.0, 4.0)), random.random() < 0.1,
         random.random() < 0.6, is_total_loss, *_draw_fast(random, nodes, parameters.skew_ms),
         _draw_retention(stream(seed, "retention"), stream(seed, "archive")), _draw_apart(seed, kinds))))
-    return _draw_log(stream(seed, "log"), drawn)
+    return _draw_stays(stream(seed, STOP.kind), _draw_log(stream(seed, "log"), drawn))
+
+
+def _draw_stays(random: Random, options: Options) -> Options:
+    """How long a node must have been up to have a seat, and may take to hand over; and whether nodes end
+    cleanly."""
+    timing = attrs.evolve(options.timing, seat_ms=random.choice((0, 500, 3_000)),
+                          handover_ms=random.choice((200, 3_000)))
+    is_stopped = options.kinds and random.random() < STOP.share
+    return attrs.evolve(options, timing=timing, apart=(*options.apart, STOP) if is_stopped else options.apart)
 
 
 def _draw_log(random: Random, options: Options) -> Options:

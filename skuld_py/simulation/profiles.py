@@ -22,7 +22,10 @@ AMNESIA, CRAMPED = 7, 8
 """Of each eleven seeds the eighth, and the ninth."""
 SELDOM, DOUBTFUL = 22, 13
 """Of each twenty-two seeds the fourteenth."""
-PROFILES = {"amnesia": (EVERY, AMNESIA), "cramped": (EVERY, CRAMPED), "doubtful": (SELDOM, DOUBTFUL)}
+VISITED = 6
+"""And the seventh."""
+PROFILES = {"amnesia": (EVERY, AMNESIA), "cramped": (EVERY, CRAMPED), "doubtful": (SELDOM, DOUBTFUL),
+            "visited": (SELDOM, VISITED)}
 """By profile: one seed in this many has it, and which of them."""
 MESSAGE_BYTES = 5_000
 """The largest message where messages are small: what is cut into pages stays below it, what is not does not."""
@@ -32,12 +35,17 @@ DOUBTFUL_FAULTS = ("expire", "expire", "expire", "new leader crash", "registry f
 CLOCK_FAULTS = ("reset", "replay")
 """The faults of runs with wrong clocks. No node may be cut off there: one that hears no other grants by its own
 clock."""
+VISITED_FAULTS = ("flap", "one way", "clog", "reset", "slow")
+"""The faults of runs with visitors: the others stay members, for a visitor may well stand in for a dead one."""
+VISITED_SEAT_MS = 4_000
+"""Longer than any visit."""
 CRAMPED_FAULTS = ("isolate", "isolate", "expire", "crash", "new leader crash", "voter damaged", "voter damaged")
 
 
 def apply_profile(seed: int, drawn: Options) -> Options:
     """The options of a seed, in the profile that its number has, if it has one."""
-    change = {"amnesia": forgetful, "cramped": cramped, "doubtful": doubtful}.get(profile_of(seed))
+    change = {"amnesia": forgetful, "cramped": cramped, "doubtful": doubtful,
+              "visited": visited}.get(profile_of(seed))
     return change(seed, drawn) if change is not None else drawn
 
 
@@ -122,4 +130,29 @@ def doubtful(seed: int, drawn: Options) -> Options:
             verb_ms=random.choice((150, 400)), has_results=True),
         faults=faults, apart=(AHEAD,) if schedule_ms else (), fault_every_ms=random.choice((400, 800)),
         has_core_phase=False, is_total_loss=False, fast="", fast_ms=0,
+        retention=attrs.evolve(drawn.retention, keep_ms=0, archives=False))
+
+
+def visited(seed: int, drawn: Options) -> Options:
+    """Nodes join for moments, end cleanly and lose their disks, some at the same time. They stay for less long
+    than a node must to have a seat, so at the end the others must do without them."""
+    random = stream(seed, "visited")
+    nodes, visitors = ("n1", "n2", "n3"), tuple(f"n{number}" for number in range(4, 4 + random.randint(2, 3)))
+    return attrs.evolve(
+        drawn, parameters=attrs.evolve(drawn.parameters, partitions=random.choice((2, 4)), replicas=3),
+        nodes=(*nodes, *visitors), late=visitors, visitors=visitors,
+        log=attrs.evolve(drawn.log, is_fresh=random.random() < 0.5, scaling=(PLAIN,), settings=attrs.evolve(
+            drawn.log.settings, forget_ms=random.choice((None, 60_000)), return_ms=random.choice((500, 60_000)))),
+        timing=attrs.evolve(drawn.timing, seat_ms=VISITED_SEAT_MS, exchange_ms=1_000, exchanges=4,
+                            exchange_units=10_000, exchange_page_ms=500, confirm_ms=5, sweep_rows=2_000,
+                            look_due=128),
+        limits=DEFAULT_LIMITS,
+        weather=attrs.evolve(drawn.weather, loss=0.0, latency_mean_ms=1.0, capacity=0),
+        registry=RegistryOptions(session_ms=3_000, watch_ms=20),
+        workload=Workload(
+            clients=2, queues=("q0",), enqueue_ms=1_000, claim_ms=300, read_ms=2_000, patience_ms=1_500,
+            lease_ms=(400, 3_000), fates=("release", "renew", "complete", "complete"), batch_max=2,
+            is_logging=False),
+        faults=VISITED_FAULTS, apart=(), fault_every_ms=random.choice((1_000, 2_000)), has_core_phase=True,
+        is_total_loss=False, fast="", fast_ms=0,
         retention=attrs.evolve(drawn.retention, keep_ms=0, archives=False))

@@ -19,7 +19,9 @@ from cli.written import A, raws
 from skuld_py.cli.main import main
 from skuld_py.config import RULES, Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
+from skuld_py.model.document import Document, seats_of
 from skuld_py.model.registration import Registration
+from skuld_py.runtime.zookeeper import clusters
 from skuld_py.runtime.zookeeper.clusters import connection, create_cluster, read_parameters
 
 pytestmark = pytest.mark.cluster
@@ -54,6 +56,20 @@ def test_the_log_the_members_and_the_ring_are_shown(hosts: str) -> None:
     assert [row["has_pulse"] for row in json.loads(skuld(hosts, "members", "--json").output)["members"]] == [
         True, False, False]
     assert skuld(hosts, "ring").output.splitlines()[2:] == ["  h:1~a", "    + prepared: h:3~c  ! no pulse"]
+
+
+def test_a_node_is_not_forgotten_while_a_partition_needs_its_vote(hosts: str) -> None:
+    document = Document(1, "h:1", "boot", seats_of(("h:1", "h:2")), era=1)
+    with clusters.connection(hosts, 10.0, is_write=True) as client:
+        for partition in (2, 5):
+            client.create(f"/skuld/c/partitions/{partition}", document.encode(), makepath=True)
+        refused = skuld(hosts, "cluster", "forget", "c", "h:2")
+        assert refused.exit_code == 1
+        assert "2 partitions (2, 5) cannot elect a leader without h:2; start h:2 again" in refused.stderr
+        assert "[votes_needed]" in refused.stderr
+        for partition in (2, 5):
+            client.set(f"/skuld/c/partitions/{partition}", attrs.evolve(
+                document, seats=seats_of(("h:1",))).encode())
 
 
 def test_a_node_is_forgotten_once_and_not_while_it_lives(hosts: str) -> None:

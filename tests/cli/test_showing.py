@@ -145,7 +145,15 @@ ATTENTION = {
             m.PartitionRow(number, 1, "", ("a:1", "b:1", "c:1"), ()) for number in (0, 1)))),
         ["no partition has a leader: no claim is granted, those that wait among them, until elections are over"]),
     "no majority": (situation("a:1", down=("b:1", "c:1")),
-                    ["2 nodes are down: b:1, c:1", "2 partitions have no majority of voters (0, 1)"]),
+                    ["2 nodes are down: b:1, c:1",
+                     "2 partitions (0, 1) cannot elect a leader: each needs b:1 or c:1, started on the data"]),
+    "no majority, and no leader": (situation("a:1", down=("b:1", "c:1"), leader=""), [
+        "2 nodes are down: b:1, c:1", "2 partitions (0, 1) cannot elect a leader: each needs b:1 or c:1"]),
+    "voters that were forgotten": (attrs.evolve(situation("a:1", "b:1", "c:1"), described=attrs.evolve(
+        situation("a:1", "b:1", "c:1").described, partitions=(
+            m.PartitionRow(0, 1, "", ("a:1", "b:1", "c:1"), ("a:1", "x:1", "y:1")),
+            m.PartitionRow(1, 1, "a:1", ("a:1", "b:1", "c:1"), ("a:1", "b:1", "c:1"))))),
+        ["partition 0 cannot elect a leader: it needs x:1 or y:1, started on the data that each had"]),
     "no session": (situation("a:1", "b:1", "c:1", session="lost"), ["no session with ZooKeeper (lost)"]),
     "no leader and no session": (situation("a:1", "b:1", "c:1", leader="", session="lost"), [
         "no session with ZooKeeper (lost)", "cannot be claimed; an election needs ZooKeeper"]),

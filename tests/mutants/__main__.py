@@ -52,6 +52,7 @@ from mutants import (
     schedules,
     settings,
     small,
+    stops,
     tasks,
     views,
 )
@@ -66,7 +67,7 @@ LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTA
                                *groups.MUTANTS, *garbage.MUTANTS, *keys.MUTANTS, *names.MUTANTS,
                                *limits.MUTANTS, *proofs.MUTANTS, *archive.MUTANTS, *many.MUTANTS,
                                *clients.MUTANTS, *guards.MUTANTS, *parking.MUTANTS, *views.MUTANTS,
-                               *clocks.MUTANTS, *likeness.MUTANTS)
+                               *clocks.MUTANTS, *likeness.MUTANTS, *stops.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 

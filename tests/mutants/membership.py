@@ -28,7 +28,7 @@ NODES_OWN = "        return self._node.step(now_ms, cast(Event, event))\n"
 
 def kept_back(name: str, rule: str, order: str) -> Mutant:
     """News that the process keeps for the node's next step, which a few seeds must notice."""
-    edit = Edit("node.process.Process.step", NODES_OWN, f"        return [{order}]\n")
+    edit = Edit("node.process.Process._take", NODES_OWN, f"        return [{order}]\n")
     return Mutant(name, rule, (*KEEP_NEWS, edit), "L3", seeds=5, guard=NEWS_AT_ONCE)
 
 
@@ -42,7 +42,7 @@ MUTANTS: tuple[Mutant, ...] = (
               f"{KEPT}, *self._node.step(now_ms, cast(Event, event))"),
     kept_back("news-behind-the-nodes-own", "the node takes another event before the news of the log",
               f"*self._node.step(now_ms, cast(Event, event)), {KEPT}"),
-    mutant("ticked-on-old-news", "a node is woken before its membership, which has news for it", "Process.step",
+    mutant("ticked-on-old-news", "a node is woken before its membership, which has news for it", "node.process.Process._take",
            "return [*first, *self._node.step(now_ms, Ticked())]",
            "return [*self._node.step(now_ms, Ticked()), *(self._membership_step(now_ms, Ticked()) if is_due else ())]",
            "L3", "tests/node/test_process.py::test_news_that_come_with_a_tick_are_told_before_the_tick", seeds=0),
@@ -246,7 +246,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "        \"\"\"The session is lost.\"\"\"\n",
            "test_the_origin_is_written_again_in_a_new_session"),
     broken("forgotten-at-once", "a node that is down for a moment is forgotten", "Forgetter._due",
-           "due_ms = down.seen_ms + limit_ms + rank", "due_ms = down.seen_ms + rank",
+           "due_ms = down.seen_ms + patience_ms + rank", "due_ms = down.seen_ms + rank",
            "test_a_node_that_stays_down_is_forgotten_unless_copies_need_its_place"),
     broken("copies-without-place", "nodes are forgotten until too few are left", "Forgetter._due",
            "has_spare = len(placed(replica)) > replica.replicas", "has_spare = True",

@@ -12,8 +12,8 @@ EXCHANGES = "tests/partition/test_exchange.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("unfilled-member-seated", "an owner is seated before it has taken the data over", "next_cohort",
-           "ready = [name for name in owners if name in cohort or (name in filled and name in live)]",
-           "ready = [name for name in owners if name in cohort or name in live]", "D1",
+           "filled = [name for name in owners if name in filled and name in able and name not in cohort]",
+           "filled = [name for name in owners if name in able and name not in cohort]", "D1",
            "tests/partition/test_evaluator.py"),
     mutant("candidacy-pends-for-ever", "a leader leaves it be that another node counts on a cohort of its own",
            "evaluator._move",

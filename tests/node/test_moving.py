@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from node.machines import Machines
+from skuld_py.config import DEFAULT_TIMING
 from skuld_py.model import ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
@@ -61,7 +63,7 @@ def missing(machines: Machines, made: list[bytes]) -> list[bytes]:
 @pytest.fixture
 def four() -> tuple[Machines, list[bytes]]:
     """Four nodes of which three own everything."""
-    machines = Machines(4)
+    machines = Machines(4, timing=attrs.evolve(DEFAULT_TIMING, seat_ms=2_000))
     place_on(machines, machines.names[:3])
     machines.pass_time(3_000)
     return machines, enqueue(machines)

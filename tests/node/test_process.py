@@ -52,6 +52,16 @@ class Recorder:
 
     def __init__(self) -> None:
         self.told: list[Event] = []
+        self.is_leading = False
+
+    def hand_over(self, now_ms: int) -> None:
+        pass
+
+    def is_handing_over(self, now_ms: int) -> bool:
+        return self.is_leading
+
+    def needs_vote_of(self, name: str) -> bool:
+        return name == "h:9"
 
     def step(self, now_ms: int, event: Event) -> list[Effect]:
         self.told.append(event)
@@ -155,6 +165,22 @@ def test_it_departs_by_an_entry_of_its_own() -> None:
     process.step(9, Appended(1, 1))
     process.step(9, EntriesRead(1, ((1, appends[0].raw),), is_end=True))
     assert process.is_out
+
+
+def test_it_departs_once_others_lead_what_its_node_led() -> None:
+    node, process, _ = joined()
+    node.is_leading = True
+    assert process.depart(9) == []
+    assert process.step(9, Settled()) == [ReadDocument(len(node.told))]
+
+    node.is_leading = False
+    assert not [wish for wish in process.step(10, Ticked()) if isinstance(wish, Append)], "the turn is not over"
+    assert [wish for wish in process.step(10, Settled()) if isinstance(wish, Append)]
+
+
+def test_the_log_is_told_which_votes_the_node_knows_to_be_needed() -> None:
+    _, process = made()
+    assert process._membership.needs_vote_of("h:9") and not process._membership.needs_vote_of("h:1")
 
 
 def test_rules_that_it_cannot_play_end_it() -> None:

@@ -54,6 +54,18 @@ def test_on_trial_a_refusal_ends_it_only_when_no_majority_is_left() -> None:
     assert vote(one, "n3", granted=False, trial=True) is Phase.IDLE
 
 
+@pytest.mark.parametrize(("cohort", "live", "loses"), [
+    (NEW, {"n1", "n2", "n3", "n4"}, True), (NEW, {"n1", "n2", "n4", "n5"}, False), (NEW, {"n1", "n2", "n3"}, True),
+    (NEW, {"n1", "n2", "n5"}, False), (NEW, {"n1", "n9"}, True), (OLD, {"n1"}, False)])
+def test_a_cohort_with_fewer_live_voters_is_not_settled(
+        cohort: tuple[str, ...], live: set[str], loses: bool) -> None:
+    assert election(cohort).would_lose_votes(live) is loses
+
+
+def test_the_first_cohort_of_a_partition_has_nothing_to_lose() -> None:
+    assert not election(document=NOBODY).would_lose_votes({"n1"})
+
+
 def test_what_was_said_on_trial_is_no_vote() -> None:
     one = election(is_trial=True)
     vote(one, "n2", trial=True)

@@ -6,6 +6,8 @@ from typing import Any
 
 import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from skuld_py.model.document import Document, Freeze, Member, Promotion, Quarantine, seats_of
 from skuld_py.partition.leadership.evaluator import (
@@ -95,6 +97,25 @@ CASES: dict[str, tuple[Facts, Document, Action]] = {
     "somebody counts on a cohort of which nothing came": (facts(strays=["n4"]), DOCUMENT, Stand(OLD)),
     "a move ends that too": (
         facts(owners=NEW, filled=["n4"], strays=["n5"]), document(learners=("n4",)), Stand(NEW)),
+    "a learner that is fresh waits while all voters are able": (
+        facts(owners=NEW, filled=["n4"], fresh=["n4"]), document(learners=("n4",)), Rest()),
+    "a learner that is fresh takes a dead voter's seat": (
+        facts(owners=NEW, filled=["n4"], fresh=["n4"], live={name: EVERYBODY[name] for name in NEW}),
+        document(learners=("n4",)), Stand(NEW)),
+    "a learner that is about to stop gets no seat": (
+        facts(owners=NEW, filled=["n4"], leavers=["n4"]), document(learners=("n4",)), Rest()),
+    "a node that is about to stop yields to the others": (
+        facts(is_leaving=True), DOCUMENT, Yield(("n2", "n3"), OLD)),
+    "it yields last to a node that has just started, which may not grant yet": (
+        facts(is_leaving=True, fresh=["n2"]), DOCUMENT, Yield(("n3", "n2"), OLD)),
+    "two that are about to stop do not yield to each other": (
+        facts(is_leaving=True, leavers=["n2"]), DOCUMENT, Yield(("n3",), OLD)),
+    "nobody is left to yield to": (
+        facts(is_leaving=True, leavers=["n2", "n3"]), DOCUMENT, Rest("no other node can lead")),
+    "a node that is about to stop does not yield while frozen": (
+        facts(is_leaving=True), document(freeze=FROZEN), Rest("held by an operator")),
+    "the first of the cohort is about to stop": (
+        facts(**LEADS_FOR_N1, steady=["n1"], leavers=["n1"]), document(leader="n2", boot="boot of n2"), Rest()),
     "nothing moves while frozen": (
         facts(owners=NEW, filled=["n4"]), document(learners=("n4",), freeze=FROZEN), Rest("held by an operator")),
     "nothing moves in solo mode": (
@@ -137,3 +158,26 @@ def test_history_is_never_begun_anew() -> None:
 def test_the_next_voters_are_owners_that_have_the_data_and_present_voters_for_the_rest(
         owners: tuple[str, ...], filled: tuple[str, ...], live: tuple[str, ...], cohort: tuple[str, ...]) -> None:
     assert next_cohort(OLD, owners, filled, live) == cohort
+
+
+VOTERS = st.lists(st.sampled_from(sorted(EVERYBODY)), min_size=3, max_size=3, unique=True).map(tuple)
+SOME = st.sets(st.sampled_from(sorted(EVERYBODY)))
+
+
+@given(VOTERS, VOTERS, SOME, SOME, SOME)
+def test_no_cohort_has_fewer_able_voters_than_the_one_before_it(
+        cohort: tuple[str, ...], owners: tuple[str, ...], filled: set[str], able: set[str],
+        fresh: set[str]) -> None:
+    following = next_cohort(cohort, owners, filled, able, fresh)
+
+    assert len(following) == len({*following}) == len(cohort)
+    assert len(able.intersection(following)) >= len(able.intersection(cohort))
+    added = [name for name in following if name not in cohort]
+    assert able.issuperset(added) and filled.issuperset(added) and {*owners}.issuperset(added)
+    displaced = able.intersection(cohort) - {*following}
+    assert not displaced or not fresh.intersection(added), "a fresh node took the seat of an able voter"
+
+
+def test_a_dead_owner_keeps_no_seat_for_which_an_able_voter_would_have_to_leave() -> None:
+    """n3 was seated and is dead; n5 comes. Were n2 to leave now, one more death would be the end."""
+    assert next_cohort(("n1", "n2", "n3"), ("n1", "n3", "n5"), ["n5"], ["n1", "n2", "n5"]) == ("n1", "n5", "n2")

@@ -32,6 +32,7 @@ class Toy:
         self.batches: list[list[Event]] = [[]]
         self.due_ms: int | None = None
         self.spins = False
+        self.is_told_out = False
 
     def step(self, now_ms: int, event: Event) -> list[Effect]:
         if isinstance(event, Settled):
@@ -46,6 +47,14 @@ class Toy:
 
     def deadline(self) -> int | None:
         return self.due_ms
+
+    def depart(self, now_ms: int) -> list[Effect]:
+        self.due_ms = now_ms + 50
+        return [LATE]
+
+    @property
+    def is_out(self) -> bool:
+        return self.is_told_out
 
 
 class Stage:
@@ -110,6 +119,31 @@ def test_what_arrives_during_a_commit_is_the_next_batch() -> None:
 
     assert [len(batch) for batch in stage.toys[0].batches] == [1, 2, 0]
     assert stage.said[1:3] == [(15, LATE), (15, EARLY)]
+
+
+def test_a_process_that_is_stopped_goes_on_until_its_machine_is_out() -> None:
+    stage = Stage()
+    stage.hear(10)
+    stage.scheduler.at(12, stage.process.stop, 1_000)
+    stage.scheduler.run(40)
+    assert stage.process.is_up
+    late = (10 + COMMIT_MS, LATE)
+    assert stage.said == [(10, EARLY), late, late], "it departs between two turns"
+    stage.toys[0].is_told_out = True
+    stage.scheduler.run(100)
+
+    assert not stage.process.is_up
+    assert stage.process.store.committed("log", b"heard") == b"yes"
+
+
+def test_a_process_that_is_stopped_does_not_live_beyond_the_limit() -> None:
+    stage = Stage()
+    stage.scheduler.at(10, stage.process.stop, 500)
+    stage.scheduler.run(509)
+    assert stage.process.is_up
+    stage.scheduler.run(510)
+
+    assert not stage.process.is_up
 
 
 def test_a_crash_during_the_commit_loses_it_with_all_promises() -> None:

@@ -14,11 +14,11 @@ Rejected: collecting by an outside program, as Onyx has it. It is never run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import attrs
 
-from skuld_py.cluster.log.commands import Command, ForgetNode
+from skuld_py.cluster.log.commands import Command, ForgetNode, Leave
 from skuld_py.cluster.log.commands.gc import Gc, collected
 from skuld_py.cluster.log.commands.retire_node import placed
 from skuld_py.cluster.log.play import Outcome, Played
@@ -109,21 +109,52 @@ class _Down:
 
 @attrs.define
 class Forgetter:
-    """Wishes to forget nodes that were down for ``forget_ms`` by this member's clock, since it saw them so."""
+    """Wishes to forget nodes that were down for ``forget_ms`` by this member's clock, since it saw them so; and,
+    after ``return_ms``, nodes that it saw come and, within ``brief_ms``, stop cleanly: such a visitor gives back
+    what was placed on it. A node that partitions need for a majority is never forgotten."""
 
     settings: LogSettings
     _down: dict[str, _Down] = attrs.field(factory=dict)
     _scan_ms: int = 0
+    _places: Mapping[str, Place] = attrs.field(factory=dict)
+    _joined_ms: dict[str, int] = attrs.field(factory=dict)
+    """When nodes came for the first time; of those that were there before this member, nothing is known."""
+    _brief: dict[str, int] = attrs.field(factory=dict)
+    """Visitors that have stopped, and the position at which each did."""
 
-    def wish(self, now_ms: int, replica: Replica, me: str) -> list[Command]:
+    def on_played(self, now_ms: int, played: Played, is_current: bool) -> None:
+        """Note which nodes come, and which stop soon after. What is played to catch up tells no times."""
+        places, known = played.replica.nodes, self._places
+        self._places = places
+        if not is_current or played.entry is None:
+            return
+        if len(places) > len(known):
+            self._joined_ms |= {name: now_ms for name in places if name not in known}
+        command = played.entry.command
+        if isinstance(command, Leave) and command.member == played.entry.writer:
+            self._joined_ms = {name: at_ms for name, at_ms in self._joined_ms.items() if name in places}
+            went = {name: place.since for name, place in places.items()
+                    if place.since == played.position and not place.member and self._is_young(now_ms, name)}
+            self._brief |= went
+            self._scan_ms = 0 if went else self._scan_ms
+
+    def _is_young(self, now_ms: int, name: str) -> bool:
+        return name in self._joined_ms and now_ms - self._joined_ms[name] < self.settings.brief_ms
+
+    def wish(self, now_ms: int, replica: Replica, me: str,
+             needs_vote_of: Callable[[str], bool] = lambda name: False) -> list[Command]:
         """The node that is this member's to forget now, if any; none that copies still need as a place."""
         limit_ms = self.settings.forget_ms
         if limit_ms is None or now_ms < self._scan_ms:
             return []
-        self._scan_ms = now_ms + max(limit_ms // SCANS, SCAN_MS_MIN)
+        self._brief = {name: at for name, at in self._brief.items() if name in replica.nodes
+                       and not replica.nodes[name].member and replica.nodes[name].since == at}
+        soonest_ms = min(limit_ms, self.settings.return_ms) if self._brief else limit_ms
+        self._scan_ms = now_ms + max(soonest_ms // SCANS, SCAN_MS_MIN)
         self._down = {name: self._seen(now_ms, name, place.since) for name, place in replica.nodes.items()
                       if not place.member}
-        name = next(self._due(now_ms, replica, me, limit_ms), None)
+        due = self._due(now_ms, replica, me, limit_ms)
+        name = next((name for name in due if not needs_vote_of(name)), None)
         return [] if name is None else [ForgetNode(name)]
 
     def _seen(self, now_ms: int, name: str, since: int) -> _Down:
@@ -133,7 +164,8 @@ class Forgetter:
     def _due(self, now_ms: int, replica: Replica, me: str, limit_ms: int) -> Iterator[str]:
         has_spare = len(placed(replica)) > replica.replicas
         for name, down in self._down.items():
-            due_ms = down.seen_ms + limit_ms + rank(replica, me, down.since) * self.settings.takeover_ms
+            patience_ms = min(limit_ms, self.settings.return_ms) if name in self._brief else limit_ms
+            due_ms = down.seen_ms + patience_ms + rank(replica, me, down.since) * self.settings.takeover_ms
             if now_ms >= due_ms and (has_spare or replica.nodes[name].is_leaving):
                 yield name
 

@@ -73,6 +73,8 @@ class Membership:
     scheme: Scheme | None = None
     player: Player = play
     watches: Watches = watched
+    needs_vote_of: Callable[[str], bool] = attrs.field(default=lambda name: False)
+    """Whether some partition has no majority of live voters without a node: then it is not forgotten."""
     me: str = attrs.field(default="", init=False)
     """The present life; empty while there is none."""
     stopped_by: SkuldError | None = attrs.field(default=None, init=False)
@@ -239,6 +241,7 @@ class Membership:
     def _play(self, now_ms: int, entries: Iterable[Played]) -> None:
         for played in entries:
             self._collector.on_played(played, self.me)
+            self._forgetter.on_played(now_ms, played, self._is_current)
             self._peers.on_played(played)
             for reaction in played.reactions:
                 if reaction.member != self.me:
@@ -319,7 +322,7 @@ class Membership:
         if self._is_on_duty:
             if (collection := self._collector.wish(now_ms, replica, self.me)) is not None:
                 self._outbox.add(collection)
-            self._want(self._forgetter.wish(now_ms, replica, self.me))
+            self._want(self._forgetter.wish(now_ms, replica, self.me, self.needs_vote_of))
             self._effects += self._sweeper.wish(now_ms, replica, self.me)
 
     @property

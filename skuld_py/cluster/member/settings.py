@@ -30,3 +30,7 @@ class LogSettings:
     """The next in line takes over a duty that was due for this long."""
     forget_ms: int | None = DAY_MS
     """A node that was down for this long is forgotten; None: only an operator forgets nodes."""
+    brief_ms: int = 600_000
+    """A node that stops cleanly this soon after it came for the first time was a visitor..."""
+    return_ms: int = 60_000
+    """...and is forgotten if it does not return within this."""

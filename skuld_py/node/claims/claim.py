@@ -248,7 +248,7 @@ class ClaimOperation(Operation):
         if self.has_news:
             self.try_again(now_ms, [self.view.me.name])
             return
-        is_over = now_ms >= self._waits_until_ms
+        is_over = now_ms >= self._waits_until_ms or self.view.is_leaving
         if is_over or not self._parked.take_place(self):
             self._give_nothing(is_over)
             self.end()
@@ -265,6 +265,8 @@ class ClaimOperation(Operation):
         if self.unheard:
             self.give_up(f"{queue}: a leader did not answer in time, and may have claimed tasks that wait until"
                          " their leases are over; try again")
+        elif self.view.is_leaving:
+            self.refuse("not_ready", f"{queue}: this node is about to stop, and waits for nothing; ask another")
         elif not is_over:
             self.refuse("busy", f"{queue}: nothing to claim now, and too many claims wait at this node,"
                         " or over this connection; ask another node, without waiting, or with fewer claims for"

@@ -89,6 +89,11 @@ class ParkedClaims(Duty):
         if claim.server not in ("", self._view.me.name) and queue in self._parties:
             self._parties[queue].width += 1
 
+    def dismiss(self, now_ms: int) -> None:
+        """The node is about to stop: claims that wait here are to be made elsewhere."""
+        for claim in [claim for claims in self._claims.values() for claim in claims.values() if claim.is_parked]:
+            claim.go_on(now_ms)
+
     def note_leftover(self, queue: str) -> None:
         """Tasks of the queue that could not be granted for a while may be by now."""
         if queue in self._claims:

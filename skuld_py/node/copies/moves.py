@@ -37,6 +37,8 @@ from skuld_py.partition.vnode import Role, Vnode
 
 ASK_PAUSE_MS = 500
 DROP_ROWS = 2_000
+STAYING = (Role.MEMBER, Role.LEARNER)
+"""What a node must tell the leader that it is no more, once it is about to stop."""
 NO_JOB = (Role.MEMBER, Role.STRANGER)
 
 
@@ -215,6 +217,8 @@ class Moves:
     def row(self, partition: int) -> m.MoveRow | None:
         """The move of a partition that is under way, for gossip too."""
         job = self._jobs.get(partition)
+        if self._view.is_leaving and self._view.vnodes[partition].role in STAYING:
+            return m.MoveRow(partition, self._view.me.name, Role.LEAVER.value, 0, False, "it is about to stop")
         if job is None:
             return None
         return m.MoveRow(partition, self._view.me.name, job.role.value, job.rows + self._rows_under_way(partition),

@@ -48,6 +48,8 @@ class View:
         """Whether session and clock are good; a node that may not grant does not stand either."""
         self.protocol = protocol_of(parameters.rules)
         """The newest protocol that all nodes understand."""
+        self.is_leaving = False
+        """Whether this node is about to stop: it hands over what it leads, and stands for nothing."""
         self.notary = Notary(parameters.claim_key, parameters.proofs_from_ms)
         self.bulletin = Bulletin()
         self.vnodes = [Vnode(partition, me, parameters, store, timing, limits, jitter_ms, self.bulletin)

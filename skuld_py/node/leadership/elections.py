@@ -14,7 +14,7 @@ Rejected: to look at every partition every time, which at 4,096 is a third of a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
 
@@ -71,6 +71,10 @@ class Steward(Duty):
         """Epoch of each partition led, and since when."""
         self._shifts: dict[int, None] = {}
         """Partitions led here that are about to change leader or cohort."""
+        self.on_fallen: Callable[[int], None] = lambda now_ms: None
+        self._handed: dict[int, None] = {}
+        """Partitions led here when the node was told to stop, or since, that no other node leads yet."""
+        self._handed_until_ms = NEVER_MS
         self._next_search_ms: dict[int, int] = {}
         self._unread = {vnode.partition: None for vnode in operations.view.vnodes}
         """Partitions whose document was not read yet in this life; nothing is promised for them."""
@@ -107,6 +111,8 @@ class Steward(Duty):
             self.due_ms = 0
             return
         self.due_ms = min(self._agenda.due_ms, self._silence_ms, self._moves.agenda.due_ms)
+        if self._handed:
+            self.hasten(self._handed_until_ms)
         if self._unread and self._view.is_connected:
             self.hasten(self._next_read_ms)
 
@@ -188,7 +194,7 @@ class Steward(Duty):
         voters = vnode.standing.cohort or vnode.owners
         if view.me.name not in voters or vnode.suspicion:
             return min(until_ms, self._search_leader(now_ms, vnode))
-        if not view.may_grant:
+        if not view.may_grant or view.is_leaving:
             return until_ms
         if vnode.leaderless_since_ms is None:
             vnode.leaderless_since_ms = now_ms
@@ -245,6 +251,9 @@ class Steward(Duty):
             due_ms = min(due_ms, self._led.get(vnode.partition, (0, now_ms))[1] + timing.steady_ms)
         elif document.cohort[:1] != (self._view.me.name,):
             due_ms = min(due_ms, now_ms + timing.steady_ms)
+        seasoned_ms = [since_ms + timing.seat_ms for name, since_ms in self._since_ms.items()
+                       if name in vnode.owners and name not in document.cohort]
+        due_ms = min([due_ms, *(each_ms for each_ms in seasoned_ms if each_ms > now_ms)])
         return max(now_ms, due_ms)
 
     def tend(self, now_ms: int, vnode: Vnode) -> None:
@@ -283,6 +292,9 @@ class Steward(Duty):
             is_overdue=since_ms is not None and now_ms - since_ms >= view.timing.silence_ms,
             filled=[row.node for row in moves if row.role == Role.LEARNER.value and row.is_done],
             suspects={row.node: row.reason for row in moves if row.role == Role.SUSPECT.value},
+            fresh=[name for name in vnode.owners
+                   if now_ms - self._since_ms.get(name, now_ms) < view.timing.seat_ms],
+            leavers=[row.node for row in moves if row.role == Role.LEAVER.value], is_leaving=view.is_leaving,
             steady=self._steady(now_ms, vnode), strays=self._strays(now_ms, vnode, moves),
             horizon_ms=view.candidacy(vnode).needed_horizon(now_ms), is_spent=vnode.is_spent)
 
@@ -319,20 +331,56 @@ class Steward(Duty):
         self._outbox.carry_out(self._view.candidacy(vnode).on_read(now_ms, event, facts))
 
     def note_leaderships(self, now_ms: int) -> bool:
-        """A partition newly led: say so at once, and compare it with the other owners."""
-        has_risen, led = False, self._led
+        """A partition newly led: say so at once, and compare it with the other owners. One that is led no more:
+        what waits for it here is to look elsewhere."""
+        has_risen, has_fallen, led = False, False, self._led
         for partition in sorted(self.risen):
             vnode = self._view.vnodes[partition]
             if not vnode.is_leading:
-                led.pop(partition, None)
+                has_fallen |= led.pop(partition, None) is not None
             elif led.get(partition, (0, 0))[0] != vnode.epoch:
                 led[partition] = vnode.epoch, now_ms
+                self._note_handed(now_ms, vnode)
                 has_risen = True
                 self.gossiper.hasten(now_ms)
                 for name in self._view.vnodes[partition].keepers:
                     self._exchanges.want(partition, name)
         self.risen.clear()
+        if has_fallen:
+            self.on_fallen(now_ms)
         return has_risen
+
+    # -- the end of the process -----------------------------------------------------------------
+
+    def hand_over(self, now_ms: int) -> None:
+        """The node is about to stop: have others lead what it leads, for a while at most, and tell all that it
+        stops."""
+        self._view.is_leaving = True
+        self._handed_until_ms = now_ms + self._view.timing.handover_ms
+        for vnode in self._view.vnodes:
+            self._view.bulletin.change(vnode.partition)
+            if vnode.is_leading:
+                self._note_handed(now_ms, vnode)
+        self.rests_until_ms = now_ms
+        self.gossiper.hasten(now_ms)
+
+    def _note_handed(self, now_ms: int, vnode: Vnode) -> None:
+        if self._view.is_leaving:
+            self._handed[vnode.partition] = None
+            self._view.candidacy(vnode).hand_over(now_ms)
+
+    def is_handing_over(self, now_ms: int) -> bool:
+        """Whether there is a leadership to hand over, and hope that it is taken. One that was given up counts
+        until the next leader is heard: its candidate reads claims from here."""
+        if now_ms >= self._handed_until_ms or not self._view.is_connected:
+            self._handed.clear()
+        for partition in [*self._handed]:
+            vnode = self._view.vnodes[partition]
+            is_open = (self._view.candidacy(vnode).is_moving if vnode.is_leading
+                       else not self.is_led(now_ms, vnode))
+            if not is_open:
+                del self._handed[partition]
+        return bool(self._handed)
 
     # -- news ----------------------------------------------------------------------------------
 

@@ -81,6 +81,6 @@ class LeadershipRequests:
         self._moves.on_sync(now_ms, peer, message)
 
     def _abdicate(self, now_ms: int, peer: str, message: m.Abdicate) -> None:
-        if self._view.is_connected:
+        if self._view.may_grant and not self._view.is_leaving:  # else nothing would be granted for a while
             candidacy = self._view.candidacy(self._ownership.vnode(message.partition))
             self._outbox.carry_out(candidacy.on_abdicate(now_ms, peer, message))

@@ -15,7 +15,8 @@ The candidate, in order:
    new member of the cohort takes over all data of the voters that were read;
 6. pushes its live claims to the new cohort until a majority has confirmed every page. Now any later
    candidate meets a replica that knows them (5 and 6 carry the claim history, by induction);
-7. swaps the document from the revision read in 1, with its name, boot and a write id of its own. An
+7. swaps the document from the revision read in 1, with its name, boot and a write id of its own; unless new
+   members have gone meanwhile, so that the new cohort would have fewer live voters than the old one. An
    uncertain outcome is settled by reading the document back, never by trying again;
 8. leads, if it has promised nothing newer meanwhile.
 
@@ -32,7 +33,7 @@ alone, which a paused leader outlives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 
 import attrs
@@ -305,6 +306,15 @@ class Election:
     def has_pushed(self) -> bool:
         """Whether a majority of the new cohort has confirmed all claims."""
         return self.phase is Phase.PUSHING and quorum.has_majority(self.cohort, [*self._done(), self.me.name])
+
+    def would_lose_votes(self, live: Collection[str]) -> bool:
+        """Whether a cohort that changes would have fewer live voters than the present one, or no majority of them:
+        new members may have gone since they were chosen."""
+        old, new = self.document.cohort, self.cohort
+        if not old or sorted(old) == sorted(new):
+            return False
+        return sum(name in live for name in new) < sum(name in live for name in old) or not quorum.has_majority(
+            new, live)
 
     # -- steps 7 and 8 -------------------------------------------------------------------------------
 

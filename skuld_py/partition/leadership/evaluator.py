@@ -11,6 +11,14 @@ a new epoch.
 A dead leader's successor keeps the cohort; only a living leader changes it, once the new members
 have filled. So a change of members and a loss of the leader never happen in one step.
 
+A seat is a vote in a cohort. No cohort has fewer able voters (alive, staying, trusted) than the one before it: a
+dead owner does not keep a seat that an able voter would have to leave for it. And a node that has not been up for
+a while gets the seat of a voter that is not able, never that of one that is: nodes that come for a moment and go
+again, with their disks, would else take majorities with them.
+
+A leader that is about to stop yields to the others of its cohort in turn, before anything else that it would do
+with its leadership.
+
 Source: Manatee's state machine evaluation, whose three kinds of lost commits came from looking at
 wishes before roles, and from writing documents that were not derived from the one read.
 """
@@ -34,8 +42,9 @@ class Facts:
     """What this node knows. ``epoch`` is the one it leads, 0 if none; ``remembered`` the newest it knows to
     have had a leader. ``filled`` are nodes that have taken the data over, ``suspects`` those that fill again,
     with the reason; ``steady`` those that have been there for a while; ``strays`` those that count on a cohort
-    of which nothing came. ``horizon_ms`` is what the leases asked for need. ``is_spent``: the epoch led has no
-    tokens left."""
+    of which nothing came. ``fresh`` are nodes that have not been up for long enough to have a seat, ``leavers``
+    those that are about to stop; ``is_leaving``: so is this one. ``horizon_ms`` is what the leases asked for need.
+    ``is_spent``: the epoch led has no tokens left."""
 
     me: Member
     live: Mapping[str, Member]
@@ -48,6 +57,9 @@ class Facts:
     suspects: Mapping[str, str] = attrs.field(factory=dict)
     steady: Collection[str] = ()
     strays: Collection[str] = ()
+    fresh: Collection[str] = ()
+    leavers: Collection[str] = ()
+    is_leaving: bool = False
     horizon_ms: int = 0
     is_spent: bool = False
 
@@ -148,6 +160,8 @@ def _lead(facts: Facts, document: Document, now_ms: int) -> Action:
         return Stand(document.cohort)
     if is_frozen(document, now_ms) or document.mode == SOLO:
         return Rest("held by an operator")
+    if facts.is_leaving:
+        return _hand_over(facts, document)
     wish = document.promote
     if wish is not None and wish.kind == LEAD:
         others = [name for name in document.cohort if name != wish.target]
@@ -185,30 +199,49 @@ def _quarantine(facts: Facts, document: Document, now_ms: int) -> tuple[Quaranti
     return tuple(row for _, row in sorted(rows.items()))
 
 
+def able(facts: Facts) -> list[str]:
+    """The live nodes that stay, and whose memory of the partition is not in doubt."""
+    return [name for name in facts.live if name not in facts.leavers and name not in facts.suspects]
+
+
+def _hand_over(facts: Facts, document: Document) -> Action:
+    heirs = [name for name in document.cohort if name in able(facts) and name != facts.me.name]
+    if not heirs or not quorum.has_majority(document.cohort, facts.live):
+        return Rest("no other node can lead")
+    return Yield(tuple(sorted(heirs, key=lambda name: name in facts.fresh)), document.cohort)
+
+
 def _move(facts: Facts, document: Document) -> Action:
-    cohort = next_cohort(document.cohort, facts.owners, facts.filled, facts.live)
+    cohort = next_cohort(document.cohort, facts.owners, facts.filled, able(facts), facts.fresh)
     if sorted(cohort) == sorted(document.cohort):
         return Stand(document.cohort) if facts.strays else _hand_back(facts, document)
-    if not (quorum.has_majority(document.cohort, facts.live) and quorum.has_majority(cohort, facts.live)):
+    if not (quorum.has_majority(document.cohort, facts.live) and quorum.has_majority(cohort, able(facts))):
         return Rest("a majority of the voters is not alive")
     if facts.me.name in cohort:
         return Stand(cohort)
-    able = [name for name in cohort if name in facts.live]
-    return Yield(tuple(sorted(able, key=lambda name: name not in document.cohort)), cohort)
+    heirs = [name for name in cohort if name in able(facts)]
+    return Yield(tuple(sorted(heirs, key=lambda name: name not in document.cohort)), cohort)
 
 
 def _hand_back(facts: Facts, document: Document) -> Action:
     """The first of the cohort leads when it can: placement makes the firsts even, failures make them uneven."""
     first = document.cohort[0]
-    if first != facts.me.name and first in facts.steady and first in facts.live and first not in facts.suspects:
+    if first != facts.me.name and first in facts.steady and first in able(facts):
         return Yield((first,), document.cohort)
     return Rest()
 
 
-def next_cohort(cohort: Names, owners: Names, filled: Collection[str], live: Collection[str]) -> Names:
-    """The voters to go over to: owners that vote or have filled; for the rest, present voters stay on."""
+def next_cohort(cohort: Names, owners: Names, filled: Collection[str], able: Collection[str],
+                fresh: Collection[str] = ()) -> Names:
+    """The voters to go over to, as many as there are owners: owners that vote or have filled, then other present
+    voters, then owners that have filled and are fresh; and voters that are not able last of all."""
     if not owners:
         return cohort
-    ready = [name for name in owners if name in cohort or (name in filled and name in live)]
-    others = sorted((name for name in cohort if name not in owners), key=lambda name: name not in live)
-    return (*ready, *others[: max(0, len(owners) - len(ready))])
+    filled = [name for name in owners if name in filled and name in able and name not in cohort]
+    ready = [name for name in owners
+             if (name in filled and name not in fresh) or (name in cohort and name in able)]
+    staying = [name for name in cohort if name in able and name not in owners]
+    absent = sorted((name for name in cohort if name not in able), key=lambda name: name not in owners)
+    chosen = dict.fromkeys((*ready, *staying, *filled, *absent))
+    seated = [*chosen][: len(owners)]
+    return (*(name for name in owners if name in seated), *(name for name in seated if name not in owners))

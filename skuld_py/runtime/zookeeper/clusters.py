@@ -38,6 +38,7 @@ from kazoo.security import make_acl, make_digest_acl
 
 from skuld_py.config import Parameters
 from skuld_py.errors import Malformed, Refused, Uncertain
+from skuld_py.model.document import Document
 from skuld_py.model.names import check_name
 from skuld_py.model.registration import Registration
 from skuld_py.model.roster import Roster
@@ -174,6 +175,23 @@ def read_registrations(hosts: str, cluster: str, timeout_s: float = 10.0) -> dic
             with suppress(NoNodeError):
                 raw = client.get_async(f"{path}/{name}").get(timeout=timeout_s)[0]
                 found[name] = registration_of(name, raw)
+    return found
+
+
+def read_cohorts(hosts: str, parameters: Parameters, timeout_s: float = 10.0) -> dict[int, tuple[str, ...]]:
+    """The voters of each partition that has had a leader. A document that cannot be read is ``Refused``."""
+    root, found = path_of(parameters.cluster), {}
+    with connection(hosts, timeout_s, is_write=False) as client:
+        client.sync_async(root)
+        answers = [client.get_async(f"{root}/partitions/{each}") for each in range(parameters.partitions)]
+        for partition, answer in enumerate(answers):
+            try:
+                found[partition] = Document.decode(answer.get(timeout=timeout_s)[0]).cohort
+            except NoNodeError:
+                continue
+            except Malformed as problem:
+                raise Refused("bad_document", f"partitions/{partition} of the cluster in ZooKeeper cannot be read:"
+                              f" {problem.message}; mend that znode", partition=partition) from problem
     return found
 
 

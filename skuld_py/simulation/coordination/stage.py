@@ -69,6 +69,17 @@ class Listener:
         """Never."""
         return None
 
+    def hand_over(self, now_ms: int) -> None:
+        """There is nothing to hand over."""
+
+    def is_handing_over(self, now_ms: int) -> bool:
+        """Never."""
+        return False
+
+    def needs_vote_of(self, name: str) -> bool:
+        """No vote is needed: there are no partitions."""
+        return False
+
 
 class Stage(Wiring):
     """``lives`` counts those that were begun; ``look`` is called between two turns of a process."""

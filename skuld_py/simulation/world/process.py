@@ -46,6 +46,17 @@ class CrashPoint(Enum):
     AFTER_COMMIT = "after commit"
 
 
+class Body(Machine[Told, Wish], Protocol):
+    """The machine of a process."""
+
+    def depart(self, now_ms: int) -> Sequence[Wish]:
+        """Begin to end cleanly."""
+
+    @property
+    def is_out(self) -> bool:
+        """Whether it has, as far as it depends on the machine."""
+
+
 class World(Protocol):
     """What surrounds a process."""
 
@@ -55,7 +66,7 @@ class World(Protocol):
     def prepare(self, process: Process) -> Start:
         """Settle who the node is by what is registered, and scrub its store; commits."""
 
-    def build(self, process: Process, member: Member) -> Machine[Told, Wish]:
+    def build(self, process: Process, member: Member) -> Body:
         """Make the machine of a fresh process."""
 
     def connect(self, process: Process, member: Member) -> Connection:
@@ -87,7 +98,7 @@ class Process:
         self.name = name
         self.clock = clock
         self.store = store
-        self.machine: Machine[Told, Wish] | None = None
+        self.machine: Body | None = None
         self.node: Node | None = None
         """The machine's node, and its membership, for observers."""
         self.membership: Membership | None = None
@@ -99,6 +110,8 @@ class Process:
         self.losses = 0
         """Losses of its session that it had been told of when its last turn began."""
         self.is_paused = False
+        self.is_stopping = False
+        """Whether it was told to end, and hands over what it leads."""
         self.boots = 0
         self.starts = 0
         """How often it has started on its data directory."""
@@ -140,6 +153,7 @@ class Process:
         self._inbox, self._is_busy, self._is_turn_due = [], False, False
         self.members, self.placed = {}, {}
         self._wake_ms, self._held = None, None
+        self.is_stopping = False
         if self.is_disk_full:
             self._world.note(self.name, "crash")
             self._fall()  # not even its start can be counted
@@ -186,6 +200,24 @@ class Process:
     def _settle_in(self) -> None:
         self.arm()
         self._plan_turn()
+
+    def stop(self, limit_ms: int) -> None:
+        """End as by SIGTERM: begin between two turns, go on until the machine is out of the log, and no longer
+        than the limit."""
+        if self.machine is not None and not self.is_stopping:
+            self.is_stopping = True
+            self._world.note(self.name, "stop")
+            self._call_later(0, self._depart)
+            self._call_later(limit_ms, self.crash)
+
+    def _depart(self) -> None:
+        assert self.machine is not None
+        if self._is_busy:
+            self._call_later(1, self._depart)
+            return
+        wishes = self.machine.depart(self.clock.read(self._world.scheduler.now_ms))
+        self.heed(wishes)
+        self._speak([*wishes])
 
     def crash(self) -> None:
         """Die now."""
@@ -302,6 +334,10 @@ class Process:
     def _speak(self, late: list[Wish]) -> None:
         if late:
             self._world.let_out(self, late)
+        assert self.machine is not None
+        if self.is_stopping and self.machine.is_out:
+            self.crash()
+            return
         self.arm()
         self._plan_turn()
 
