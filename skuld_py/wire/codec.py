@@ -1,7 +1,7 @@
 """Envelopes to frames and back: what travels in one ZeroMQ multipart message.
 
 Frame 0, the header, is msgpack of ``[version, cluster, sender, [[code, field, ...], ...]]``; a code is an
-index in ``MESSAGES``, a record an array of its fields (late ones only as far as they are used), a column
+index in ``OPERATIONS``, a record an array of its fields (late ones only as far as they are used), a column
 ``[lengths, frame]``. The frames behind it are the columns' data, raw, so that payloads never pass through msgpack.
 
 ``decode`` is total: any byte strings give an ``Envelope`` or raise ``Malformed`` naming the field, at a cost
@@ -17,7 +17,7 @@ TCP and CURVE already have.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -27,8 +27,8 @@ import msgpack
 from skuld_py.config import DEFAULT_LIMITS, PARTITIONS_MAX, PROTOCOL_VERSION, Limits
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model.fields import U63_MAX, Name
-from skuld_py.model.messages import MESSAGES, ROLE_CLIENT, ROLE_NODE, Message
-from skuld_py.wire.schema import Record, check_name, record_of
+from skuld_py.model.messages import OPERATIONS, ROLE_CLIENT, ROLE_NODE, Message, message_of
+from skuld_py.wire.schema import Record, Write, check_name, record_of
 from skuld_py.wire.stream import ITEMS_MAX, Fault, Reader, Writer
 
 MESSAGES_MAX = 4_096
@@ -40,20 +40,37 @@ HEADER_FRACTION = 4
 
 ROLE_NAMES = {ROLE_CLIENT: "client", ROLE_NODE: "node"}
 
-_CODES = {of: code for code, of in enumerate(MESSAGES)}
+_CODES = {name: code for code, name in enumerate(OPERATIONS)}
 
 
-@cache
-def _records(partitions: int) -> tuple[Record, ...]:
-    """How each message travels in a cluster with this number of partitions; a process speaks with one or two."""
-    return tuple(record_of(of, partitions) for of in MESSAGES)
+class _Records(dict[int, Record]):
+    """How messages travel, by code, in a cluster with so many partitions: compiled when the first one does."""
+
+    def __init__(self, partitions: int) -> None:
+        super().__init__()
+        self._partitions = partitions
+
+    def __missing__(self, code: int) -> Record:
+        return self.setdefault(code, record_of(message_of(code), self._partitions))
+
+
+_records = cache(_Records)
+"""By the number of partitions; a process speaks with one or two clusters."""
+
+
+class _Dumps(dict[type[Message], tuple[int, Write]]):
+    """Code and writer of each class of messages that was sent."""
+
+    def __missing__(self, of: type[Message]) -> tuple[int, Write]:
+        code = _CODES[of.__name__]
+        return self.setdefault(of, (code, _records(PARTITIONS_MAX)[code].dump))
 
 
 _PACKERS: list[msgpack.Packer] = []
 """Packers not in use; to make one takes longer than to pack most messages."""
 PACKER_BYTES_MAX = 1 << 16
 """A packer that packed more has a large buffer, and is not kept."""
-_DUMPS = {of: (code, _records(PARTITIONS_MAX)[code].dump) for of, code in _CODES.items()}
+_DUMPS = _Dumps()
 _check_cluster = check_name(Name(is_optional=True))
 _check_sender = check_name(Name(is_optional=True, is_wide=True))
 
@@ -181,12 +198,12 @@ def _check_version(version: object) -> None:
                     " upgrade the older of the two")
 
 
-def _read_message(reader: Reader, records: Sequence[Record], index: int) -> Message:
+def _read_message(reader: Reader, records: Mapping[int, Record], index: int) -> Message:
     try:
         count = reader.array()
         code = reader.scalar()
-        if type(code) is not int or not 0 <= code < len(MESSAGES):
-            raise Fault(f"{repr(code)[:80]} is no message code, which are 0..{len(MESSAGES) - 1}")
+        if type(code) is not int or not 0 <= code < len(OPERATIONS):
+            raise Fault(f"{repr(code)[:80]} is no message code, which are 0..{len(OPERATIONS) - 1}")
     except Fault as fault:
         raise fault.within(f"messages[{index}]") from None
     record = records[code]
@@ -198,7 +215,7 @@ def _read_message(reader: Reader, records: Sequence[Record], index: int) -> Mess
             record.check_count(count - 1)
         message: Message = record.read_fields(reader, values, count - 1)
     except Fault as fault:
-        raise _malformed(MESSAGES[code], record, values, fault) from None
+        raise _malformed(message_of(code), record, values, fault) from None
     return message
 
 
