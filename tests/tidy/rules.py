@@ -41,7 +41,7 @@ ROOMS: dict[str, frozenset[str] | str] = {
     "worker": _CLIENT | {"embedded"},
     "archive": _CLIENT | {"embedded", "worker"},
     "workflow": _CLIENT | {"embedded", "worker"},
-    "testing": _NODE | _CLIENT | {"worker", "simulation", "almanac"},
+    "testing": _NODE | _CLIENT | {"worker", "almanac"},
     "cli": ANYTHING,
     "demo": ANYTHING,
     "__init__": ANYTHING,
