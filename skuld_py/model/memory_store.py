@@ -5,8 +5,9 @@ them for free. A commit forgets the undo record; a crash plays it back.
 
 Users' unit tests and the simulator run nodes on it; no node of a cluster does.
 
-Worse than a crash, and for the simulator's nemesis only: a store may be wiped, turned back to an earlier snapshot, or hold
-a damaged record, which raises ``Corrupt`` when read as a real one does and whose bytes stay known to checkers.
+Worse than a crash, and for the simulator's nemesis only: a store may be wiped, turned back to an earlier
+snapshot, or hold a damaged record, which raises ``Corrupt`` when read as a real one does and whose bytes stay
+known to checkers.
 """
 
 from __future__ import annotations
