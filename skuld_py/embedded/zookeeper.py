@@ -193,7 +193,7 @@ class ZooKeeperServer:
             "-Dlog4j2.configurationFile=log4j2.properties",
             "-Dlog4j2.disable.jmx=true",
             "-cp",
-            _class_path(jars),
+            ":".join(map(str, _jars(jars))),
             "org.apache.zookeeper.server.ZooKeeperServerMain",
             "./zoo.cfg",
         ]
@@ -236,7 +236,12 @@ def _usable_port(owner: object, host: str, port: int) -> int:
         ) from error
 
 
-def _class_path(patterns: tuple[str, ...]) -> str:
+def server_jars() -> list[Path]:
+    """Those of PySpark's jars that a server is run with."""
+    return _jars(_SERVER_JARS)
+
+
+def _jars(patterns: tuple[str, ...]) -> list[Path]:
     require("spark", who="ZooKeeper, whose jars come with PySpark,")
     spec = find_spec("pyspark")
     assert spec is not None and spec.origin is not None
@@ -247,5 +252,5 @@ def _class_path(patterns: tuple[str, ...]) -> str:
         if not matches:
             raise Refused("no_jar", f"{jars} has no {pattern}.jar; this PySpark is incomplete, or none of those"
                           f" that {remedy('spark')} installs", jar=pattern)
-        found.append(str(matches[0]))
-    return ":".join(found)
+        found.append(matches[0])
+    return found
