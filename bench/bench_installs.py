@@ -2,6 +2,7 @@
 
     scripts/bench installs                          the plain install and each extra, with this Python
     scripts/bench installs --only plain --python python3.12
+    scripts/bench installs --spark 4.0.0            instead: everything with this PySpark, where the demo must run
 
 A wheel is built from the checkout's files and installed in an empty virtualenv for each extra, by the pinned
 versions. There the program is started from another directory: ``skuld --help`` must answer, what the extra is for
@@ -27,10 +28,13 @@ from pathlib import Path
 import attrs
 
 TOP = Path(__file__).resolve().parents[1]
+CONSTRAINTS = TOP / "scripts" / "constraints.txt"
+PIN = re.compile(r"^\S+==\S+", re.MULTILINE)
+"""Without its hashes: a wheel of this checkout has none that is known, and with some, all would need one."""
 SIZE_MB_MAX, IMPORT_MS_MAX = 35.0, 150.0
 IMPORTS = 7
 TIMEOUT_S = 60
-INSTALL_TIMEOUT_S = 1_800
+INSTALL_TIMEOUT_S = DEMO_TIMEOUT_S = 1_800
 
 SIZES = """
 import importlib.metadata as m, json
@@ -68,10 +72,10 @@ class Environment:
     def program(self, name: str) -> str:
         return str(self.place / "venv" / "bin" / name)
 
-    def run(self, *command: str, status: int = 0) -> str:
+    def run(self, *command: str, status: int = 0, timeout_s: float = TIMEOUT_S) -> str:
         """What a program prints, outside of the checkout; it must end with this status."""
         ran = subprocess.run([self.program(command[0]), *command[1:]], cwd=self.place, env=bare(),
-                             capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+                             capture_output=True, text=True, timeout=timeout_s, check=False)
         if ran.returncode != status:
             raise Failed(f"{' '.join(command)[:100]} ended with {ran.returncode}, not {status}:"
                          f" {ran.stdout[-500:]}{ran.stderr[-2000:]}")
@@ -156,19 +160,23 @@ def build(place: Path) -> Path:
             target = place / "tree" / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes((TOP / name).read_bytes())
-    ran(sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", str(place / "wheel"),
-        str(place / "tree"))
+    ran(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir",
+        str(place / "wheel"), str(place / "tree"))
     wheel, = (place / "wheel").iterdir()
     return wheel
 
 
-def install(wheel: Path, extra: str, python: str, place: Path) -> Environment:
-    """An environment with the wheel and this extra; ``plain`` is none."""
+def install(wheel: Path, extra: str, python: str, place: Path, spark: str = "") -> Environment:
+    """An environment with the wheel and this extra, ``plain`` for none; ``spark`` is a PySpark other than pinned."""
+    place.mkdir()
     ran(python, "-m", "venv", str(place / "venv"))
     made = Environment(place)
     what = str(wheel) if extra == "plain" else f"{wheel}[{extra}]"
-    ran(made.program("python"), "-m", "pip", "install", "--constraint", str(TOP / "scripts" / "constraints.txt"),
-        what)
+    pinned = [pin for pin in PIN.findall(CONSTRAINTS.read_text(encoding="utf-8"))
+              if not spark or not pin.startswith("pyspark==")]
+    pins = place / "pins.txt"
+    pins.write_text("".join(f"{pin}\n" for pin in [*pinned, *([f"pyspark=={spark}"] if spark else [])]))
+    ran(made.program("python"), "-m", "pip", "install", "--constraint", str(pins), what)
     return made
 
 
@@ -216,10 +224,21 @@ def measure(installed: Environment, extra: str, imports: int) -> Found:
                  {name: round(size / 1e6, 2) for name, size in sorted(sizes.items(), key=lambda row: -row[1])})
 
 
+def demonstrate(wheel: Path, release: str, python: str, place: Path) -> str:
+    """The demo with a release of PySpark: what it prints, its screens left out."""
+    installed = install(wheel, "all", python, place, release)
+    found = installed.run("python", "-c", "import pyspark; print(pyspark.__version__)").strip()
+    if found != release:
+        raise Failed(f"PySpark {release} was asked for, {found} was installed")
+    return installed.run("skuld", "demo", timeout_s=DEMO_TIMEOUT_S)
+
+
 def main() -> int:
     """Measure; 1 when an install fails, or the plain one is beyond a bound."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", choices=[*TRIALS, "all"], help="this one; may be given again")
+    parser.add_argument("--spark", action="append", metavar="RELEASE",
+                        help="run the demo with this PySpark instead; may be given again")
     parser.add_argument("--python", default=sys.executable, help="the Python of the environments")
     parser.add_argument("--imports", type=int, default=IMPORTS, help="runs of the import; 0: it is not timed")
     parser.add_argument("--json", action="store_true", help="a document a line")
@@ -229,8 +248,11 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="skuld-installs-") as name:
             place = Path(name)
             wheel = build(place)
-            for extra in asked.only or [*TRIALS, "all"]:
-                (place / extra).mkdir()
+            for release in asked.spark or ():
+                print(f"the demo with PySpark {release}:\n"
+                      + demonstrate(wheel, release, asked.python, place / release), flush=True)
+                shutil.rmtree(place / release)
+            for extra in asked.only or ([] if asked.spark else [*TRIALS, "all"]):
                 found = measure(install(wheel, extra, asked.python, place / extra), extra, asked.imports)
                 print(json.dumps(attrs.asdict(found)), flush=True) if asked.json else found.show()
                 beyond += found.beyond()
