@@ -167,7 +167,7 @@ def build(place: Path) -> Path:
 
 
 def install(wheel: Path, extra: str, python: str, place: Path, spark: str = "") -> Environment:
-    """An environment with the wheel and this extra, ``plain`` for none; ``spark`` is a PySpark other than pinned."""
+    """An environment with the wheel and an extra, ``plain`` for none, and perhaps another PySpark than pinned."""
     place.mkdir()
     ran(python, "-m", "venv", str(place / "venv"))
     made = Environment(place)

@@ -6,6 +6,7 @@ import configparser
 import json
 import re
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,19 @@ def test_all_that_is_asked_for_is_pinned_within_its_range() -> None:
 
     assert [str(each) for each in requirements()
             if not each.specifier.contains(pinned[canonical(each.name)])] == []
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin"])
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13"])
+def test_nothing_that_is_pinned_needs_what_is_not(python: str, platform: str) -> None:
+    """It is installed without asking what it needs, by each Python, on each system."""
+    pinned = set(map(canonical, lock.versions()))
+    here = {"python_version": python, "python_full_version": f"{python}.0", "sys_platform": platform,
+            "platform_system": platform.capitalize(), "extra": ""}
+    needed = [(name, Requirement(line)) for name in lock.versions() for line in metadata.requires(name) or ()]
+
+    assert [(name, str(each)) for name, each in needed if canonical(each.name) not in pinned
+            and (each.marker is None or each.marker.evaluate(here))] == []
 
 
 def test_every_pin_has_hashes_and_no_file_names_an_index() -> None:
