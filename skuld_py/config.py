@@ -13,7 +13,14 @@ import attrs
 
 from skuld_py.errors import Refused
 
-PROTOCOL_VERSION = 1
+RULES = 3
+"""The newest rules of a cluster that this program can go by. Rules 2: a place belongs to its node's newest life,
+and failures have no words in the digest. Rules 3: nodes speak protocol 3 to each other."""
+PROTOCOLS = (1, 3)
+"""What this program understands, the oldest first."""
+PROTOCOL_VERSION = PROTOCOLS[-1]
+GREETING_PROTOCOL = 3
+"""Clients greet in this one first: the oldest in which the answer says what the nodes speak."""
 PARTITIONS_MAX = 1 << 12
 REPLICAS_MAX = 9
 LEASE_MS_MAX = 24 * 3600 * 1000
@@ -33,7 +40,7 @@ class Parameters:
     replicas: int = 3
     skew_ms: int = 2_000
     """How far two nodes' clocks may differ; a lapsed claim is granted again at its end plus this."""
-    rules: int = 2
+    rules: int = RULES
     """The rules by which the coordination log begins; later rules are set by an entry of it."""
     claim_key: str = attrs.field(default="", repr=False)
     """With this (32 bytes, as hex digits) nodes prove that a claim was granted: see ``model.proofs``. Nodes know
@@ -54,6 +61,12 @@ class Parameters:
                           skew_ms=self.skew_ms)
         if self.claim_key and not re.fullmatch("[0-9a-f]{64}", self.claim_key, re.ASCII):
             raise Refused("bad_key", "claim_key: is no key, which has 64 hex digits")
+
+
+def protocol_of(rules: int) -> int:
+    """What all members of a cluster under these rules understand. Protocols have the numbers of the rules that
+    brought them, so that an operator raises one number."""
+    return max(protocol for protocol in PROTOCOLS if protocol <= max(rules, PROTOCOLS[0]))
 
 
 @attrs.frozen

@@ -8,13 +8,19 @@ cluster is the single thing here that cannot be undone, so it asks.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from skuld_py.cli.cluster_log import log
-from skuld_py.cli.options import json_option, timeout_option, zookeeper_option
+from skuld_py.cli.options import json_option, servers_option, timeout_option, zookeeper_option
 from skuld_py.cli.values import Duration
+from skuld_py.errors import Refused
 from skuld_py.verbs.words import copies, many, said
+
+if TYPE_CHECKING:
+    from skuld_py.config import Parameters
 
 
 @click.group()
@@ -27,7 +33,11 @@ cluster.add_command(log)
 
 @cluster.command()
 @click.argument("name")
-@zookeeper_option
+@servers_option()
+@click.option("--secure", is_flag=True, show_default=False,
+              help="Give it keys: its nodes speak to owners of keys only, and may listen on any address.")
+@click.option("--cluster-key", "key_file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              default=None, show_default="NAME.key", help="With --secure: where to write the cluster's key.")
 @click.option("--partitions", type=int, default=8,
               help="Slices of the tasks: a power of two, fixed for ever.")
 @click.option("--replicas", type=int, default=3,
@@ -36,8 +46,8 @@ cluster.add_command(log)
               help="How far the nodes' clocks may differ. A lapsed claim is granted again this much later.")
 @timeout_option("10s", "ZooKeeper's answer")
 @json_option
-def create(name: str, hosts: str, partitions: int, replicas: int, skew_s: float, timeout_s: float,
-           as_json: bool) -> None:
+def create(name: str, hosts: str, secure: bool, key_file: Path | None, partitions: int, replicas: int,
+           skew_s: float, timeout_s: float, as_json: bool) -> None:
     """Create the cluster NAME. Then start its nodes; it serves once there are as many as replicas.
 
     \b
@@ -45,6 +55,7 @@ def create(name: str, hosts: str, partitions: int, replicas: int, skew_s: float,
       skuld cluster create skuld --zookeeper 127.0.0.1:2181
       skuld cluster create skuld --zookeeper zk1:2181,zk2:2181,zk3:2181 --partitions 16 --replicas 3
       skuld cluster create laptop --partitions 8 --replicas 1
+      skuld cluster create prod --secure --cluster-key /etc/skuld/prod.key --zookeeper zk1:2181
     """
     import secrets
 
@@ -56,14 +67,43 @@ def create(name: str, hosts: str, partitions: int, replicas: int, skew_s: float,
 
     parameters = Parameters(name, secrets.token_hex(16), partitions, replicas, round(skew_s * 1000),
                             claim_key=secrets.token_hex(32))
-    create_cluster(hosts, parameters, timeout_s)
+    if key_file is not None and not secure:
+        raise click.UsageError("--cluster-key: without --secure the cluster has no key; say both, or neither.")
+    if secure:
+        _create_secure(hosts, parameters, key_file or Path(f"{name}.key"), timeout_s)
+    else:
+        create_cluster(hosts, parameters, timeout_s)
+    shown = f" --cluster-key {key_file or f'{name}.key'}" if secure else ""
     if as_json:
         print_json({field: value for field, value in attrs.asdict(parameters).items() if field != "claim_key"})
         return
     click.echo(f"cluster {name} is created: {many(partitions, 'partition')}, {copies(replicas)} of each task,"
                f" clocks within {said(skew_s)}")
     click.echo("Next, on each of its machines:\n"
-               f"  skuld node --cluster {name} --zookeeper {hosts} --port 13000 --data DIRECTORY")
+               f"  skuld node --cluster {name} --zookeeper {hosts} --port 13000 --data DIRECTORY{shown}"
+               f"{' --host ADDRESS' if secure else ''}")
+    if secure:
+        click.echo("Its key file goes to those machines and to nobody else. Then a key for each client:\n"
+                   f"  skuld keys make NAME --role producer --cluster {name} --zookeeper {hosts}{shown}")
+
+
+def _create_secure(hosts: str, parameters: Parameters, path: Path, timeout_s: float) -> None:
+    """Write the key first: a cluster whose key is nowhere could not even be destroyed."""
+    import secrets
+
+    from skuld_py.keys.files import ClusterKey, write_new
+    from skuld_py.keys.pair import fresh
+    from skuld_py.model.roster import Roster
+    from skuld_py.runtime.zookeeper.clusters import create_cluster
+    from skuld_py.runtime.zookeeper.servers import Servers
+
+    key = ClusterKey(parameters.cluster, fresh(), f"skuld-{parameters.cluster}:{secrets.token_hex(32)}")
+    write_new(path, key.text)
+    try:
+        create_cluster(Servers(hosts, key.zookeeper), parameters, timeout_s, roster=Roster())
+    except Refused:
+        path.unlink()
+        raise
 
 
 @cluster.command()
@@ -82,7 +122,6 @@ def destroy(name: str, hosts: str, yes: bool, force: bool, timeout_s: float, as_
       skuld cluster destroy skuld --zookeeper 127.0.0.1:2181 --yes
     """
     from skuld_py.cli.showing import print_event
-    from skuld_py.errors import Refused
     from skuld_py.model.names import check_name
     from skuld_py.runtime.zookeeper.clusters import destroy_cluster, read_parameters
 
@@ -146,7 +185,6 @@ def forget(name: str, node: str, hosts: str, timeout_s: float, as_json: bool) ->
     from skuld_py.cli.showing import print_event
     from skuld_py.cluster.log.commands import ForgetNode
     from skuld_py.cluster.log.play import Outcome
-    from skuld_py.errors import Refused
     from skuld_py.model.names import WIDE_NAME, check_name
     from skuld_py.runtime.zookeeper.clusters import read_parameters
     from skuld_py.runtime.zookeeper.log_following import command
@@ -166,37 +204,75 @@ def forget(name: str, node: str, hosts: str, timeout_s: float, as_json: bool) ->
 @cluster.command()
 @click.argument("name")
 @zookeeper_option
+@click.option("--raise", "is_raise", is_flag=True, show_default=False,
+              help="Go by the newest rules that this program knows, if all nodes know them.")
 @click.option("--grace", "grace_s", type=Duration(most_s=366 * 24 * 3600.0), metavar="DURATION", default="24h",
-              help="How long claims go on counting without a proof, as those have that are older.")
+              help="How long claims go on counting without a proof, as those have that are older than rules 2.")
 @timeout_option("10s", "ZooKeeper's answer")
 @json_option
-def upgrade(name: str, hosts: str, grace_s: float, timeout_s: float, as_json: bool) -> None:
-    """Let the cluster NAME go by the newest rules that this release knows, and prove claims, once all of its
-    nodes, workers and clients run this release.
+def rules(name: str, hosts: str, is_raise: bool, grace_s: float, timeout_s: float, as_json: bool) -> None:
+    """Show the rules that the cluster NAME goes by, and the newest that each of its nodes knows; or raise them.
 
-    Rules say what the nodes make of the entries of their coordination log. They never fall again, and a node of an
-    earlier release, which does not know them, ends.
+    Rules say what nodes make of the entries of their coordination log, and in which protocol they speak. Nodes of
+    two releases run side by side under the older rules. Raise the rules once all nodes run the newer release, and
+    once you will not go back: rules never fall again, and a node that does not know them ends.
 
-    Whoever acts for a claim then has to show that it was granted, where any token would do before. Claims from
-    before, which come without a proof, go on counting for --grace.
+    In a cluster from before rules 2, whoever acts for a claim then has to show that it was granted, where any
+    token would do before. Claims from before, which come without a proof, go on counting for --grace.
 
     \b
     Examples:
-      skuld cluster upgrade skuld --zookeeper 127.0.0.1:2181
+      skuld cluster rules skuld --zookeeper 127.0.0.1:2181
+      skuld cluster rules skuld --raise
     """
+    from skuld_py.cli.showing import print_event
+    from skuld_py.config import RULES
+    from skuld_py.model.names import check_name
+
+    known = _known_rules(hosts, check_name("cluster", name), timeout_s)
+    if is_raise:
+        _check_all_know(name, known)
+        _raise_rules(name, hosts, grace_s, timeout_s, as_json)
+        return
+    from skuld_py.cli.journal import at_end
+
+    replica, _ = at_end(hosts, name, timeout_s)
+    each = ", ".join(f"{node} {newest}" for node, newest in known.items()) or "no node so far"
+    print_event(as_json, f"cluster {name} goes by rules {replica.rules}; this program knows rules up to {RULES},"
+                f" and of its nodes: {each}", cluster=name, rules=replica.rules, newest=RULES, nodes=known)
+
+
+def _known_rules(hosts: str, name: str, timeout_s: float) -> dict[str, int]:
+    """The newest rules that each node of the cluster knows, or knew when it last ran."""
+    from skuld_py.cli.journal import at_end
+    from skuld_py.runtime.zookeeper.clusters import read_registrations
+
+    replica, _ = at_end(hosts, name, timeout_s)
+    return {node: entry.known_rules for node, entry in read_registrations(hosts, name, timeout_s).items()
+            if node in replica.nodes}
+
+
+def _check_all_know(name: str, known: dict[str, int]) -> None:
+    from skuld_py.config import RULES
+
+    older = [node for node, newest in known.items() if newest < RULES]
+    if older:
+        raise Refused("not_upgraded", f"rules: node {', '.join(older)} of cluster {name} does not know rules"
+                      f" {RULES}, or did not when it was last up; upgrade it and start it, or forget it ('skuld"
+                      " cluster forget')", nodes=", ".join(older))
+
+
+def _raise_rules(name: str, hosts: str, grace_s: float, timeout_s: float, as_json: bool) -> None:
     import secrets
     import time
 
     from skuld_py.cli.showing import print_event
     from skuld_py.cluster.log.commands import SetRules
     from skuld_py.cluster.log.play import Outcome
-    from skuld_py.cluster.log.replica import RULES
-    from skuld_py.errors import Refused
-    from skuld_py.model.names import check_name
+    from skuld_py.config import RULES
     from skuld_py.runtime.zookeeper.clusters import draw_key, read_parameters
     from skuld_py.runtime.zookeeper.log_following import command
 
-    check_name("cluster", name)
     verdict = command(hosts, read_parameters(hosts, name, timeout_s), SetRules(RULES), timeout_s)
     has_changed = verdict.outcome is Outcome.APPLIED
     if not has_changed and verdict.outcome is not Outcome.UNCHANGED:

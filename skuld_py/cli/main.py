@@ -30,6 +30,7 @@ _VERBS = {
     },
     "Clusters": {
         "cluster": "cluster:cluster",
+        "keys": "keys:keys",
         "node": "node:node",
         "status": "status:status",
         "top": "top:top",

@@ -7,12 +7,16 @@ comes from ZooKeeper. SIGTERM and Ctrl-C are the same: leave the cluster, then e
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from skuld_py.cli.options import json_option, zookeeper_option
+from skuld_py.cli.options import cluster_key_of, json_option, zookeeper_option
 from skuld_py.cli.twins import SharedOption
 from skuld_py.cli.values import Duration
+
+if TYPE_CHECKING:
+    from skuld_py.keys.files import ClusterKey
 
 RETENTION_S_MAX = 3_660 * 24 * 3600.0
 
@@ -21,7 +25,12 @@ RETENTION_S_MAX = 3_660 * 24 * 3600.0
 @click.option("--cluster", required=True, metavar="NAME", cls=SharedOption,
               help="The cluster to be a node of. Also $SKULD_CLUSTER.")
 @zookeeper_option
-@click.option("--host", default="127.0.0.1", help="The address to listen at, and to be found at.")
+@click.option("--host", default="127.0.0.1",
+              help="The address to listen at. Others than loopback want a cluster with keys (--cluster-key).")
+@click.option("--advertise", metavar="HOST", default="", show_default="--host",
+              help="The name or address by which clients and other nodes find this one.")
+@click.option("--peer-port", type=click.IntRange(0, 65_535), default=0, show_default="any free one",
+              help="The port for other nodes, in a cluster with keys.")
 @click.option("--port", type=click.IntRange(1, 65_535), default=13000, help="The port to listen at.")
 @click.option("--data", required=True, type=click.Path(file_okay=False, path_type=Path),
               help="Where the tasks are kept: a directory of this node's own.")
@@ -52,7 +61,9 @@ RETENTION_S_MAX = 3_660 * 24 * 3600.0
               help="A node that works out the placement for all; say it for each of them, on every node."
                    " Implies --versions.")
 @json_option
-def node(cluster: str, hosts: str, host: str, port: int, data: Path, session_s: float, partitions: int | None,
+@click.pass_context
+def node(ctx: click.Context, cluster: str, hosts: str, host: str, advertise: str, peer_port: int, port: int,
+         data: Path, session_s: float, partitions: int | None,
          replicas: int | None, skew_s: float | None, retention_s: float | None, archive: bool, direct_join: bool,
          transfer: bool, sharing: bool, versions: bool, schedulers: tuple[str, ...], as_json: bool) -> None:
     """Run a node of a cluster until SIGTERM or Ctrl-C.
@@ -72,11 +83,11 @@ def node(cluster: str, hosts: str, host: str, port: int, data: Path, session_s: 
     from skuld_py.cli.showing import print_event
     from skuld_py.config import Retention, Scaling
     from skuld_py.model.names import WIDE_NAME, check_name
-    from skuld_py.runtime.server import serve
+    from skuld_py.runtime.server import Place, serve
 
-    def say_ready() -> None:
-        print_event(as_json, f"node {host}:{port} of cluster {cluster} is ready", event="ready",
-                    node=f"{host}:{port}", cluster=cluster)
+    def say_ready(name: str) -> None:
+        print_event(as_json, f"node {name} of cluster {cluster} is ready", event="ready", node=name,
+                    cluster=cluster)
 
     check_name("cluster", cluster)
     if archive and retention_s is None:
@@ -85,6 +96,18 @@ def node(cluster: str, hosts: str, host: str, port: int, data: Path, session_s: 
         check_name("scheduler", scheduler, WIDE_NAME)
     expected = {"partitions": partitions, "replicas": replicas,
                 "skew_ms": None if skew_s is None else round(skew_s * 1000)}
-    serve(hosts, cluster, host, port, data, session_ms=round(session_s * 1000), on_ready=say_ready,
+    place = Place(host, port, advertise, peer_port)
+    serve(hosts, cluster, place, data, session_ms=round(session_s * 1000), on_ready=say_ready,
           expected=expected, scaling=Scaling(direct_join, transfer, sharing, schedulers, versions),
-          retention=Retention(round((retention_s or 0) * 1000), archives=archive))
+          retention=Retention(round((retention_s or 0) * 1000), archives=archive), key=_key(ctx, cluster))
+
+
+def _key(ctx: click.Context, cluster: str) -> ClusterKey | None:
+    """The cluster's key, if one is given; one of another cluster is refused."""
+    from skuld_py.errors import Refused
+
+    key = cluster_key_of(ctx)
+    if key is not None and key.cluster != cluster:
+        raise Refused("wrong_cluster_key", f"cluster-key: the file holds the key of cluster {key.cluster}, not of"
+                      f" {cluster}; give that of {cluster}", cluster=cluster)
+    return key

@@ -5,8 +5,10 @@ What they are called in the environment and in the configuration file is for ``t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -17,11 +19,14 @@ from skuld_py.cli.values import PATIENCE
 
 if TYPE_CHECKING:
     from skuld_py.client.client import Client
+    from skuld_py.keys.files import ClusterKey
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 NODES = "127.0.0.1:13000"
 ZOOKEEPER = "127.0.0.1:2181"
+KEY_VARIABLE = "SKULD_CLIENT_KEY"
+"""Where clients look for a key that they were not given."""
 
 
 def _note_json(ctx: click.Context, param: click.Parameter, is_json: bool) -> bool:
@@ -41,9 +46,58 @@ json_option = click.option(
     cls=SharedOption,
     help="Print JSON, for programs: one document, or one a line; failures as well, on standard error.")
 
-zookeeper_option = click.option(
-    "--zookeeper", "hosts", metavar="HOST:PORT,...", default=ZOOKEEPER, cls=SharedOption,
-    help="The ZooKeeper servers. Also $SKULD_ZOOKEEPER.")
+_CLUSTER_KEY = "skuld_py.cluster_key"
+"""Where a verb's context keeps the key that was given."""
+
+
+def _note_cluster_key(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
+    ctx.meta[_CLUSTER_KEY] = path
+    return path
+
+
+def cluster_key_of(ctx: click.Context) -> ClusterKey | None:
+    """The cluster's key that was given to a verb."""
+    from skuld_py.keys.files import read_cluster_key
+
+    path = ctx.meta.get(_CLUSTER_KEY)
+    return None if path is None else read_cluster_key(path)
+
+
+def _with_login(ctx: click.Context, param: click.Parameter, hosts: str) -> str:
+    """The servers, with the login that the cluster's key holds."""
+    from skuld_py.runtime.zookeeper.servers import Servers
+
+    key = None if ctx.resilient_parsing else cluster_key_of(ctx)
+    return hosts if key is None else Servers(hosts, key.zookeeper)
+
+
+def zookeeper_option(function: F) -> F:
+    """``--zookeeper``, and the key of a cluster whose nodes alone ZooKeeper shows it to."""
+    key = click.option(
+        "--cluster-key", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", default=None,
+        cls=SharedOption, is_eager=True, expose_value=False, callback=_note_cluster_key, show_default="none",
+        help="The key file of a cluster with keys. Also $SKULD_CLUSTER_KEY.")
+    return servers_option(_with_login)(key(function))
+
+
+def servers_option(callback: Any = None) -> Callable[[F], F]:
+    """``--zookeeper`` alone."""
+    return click.option(
+        "--zookeeper", "hosts", metavar="HOST:PORT,...", default=ZOOKEEPER, cls=SharedOption, callback=callback,
+        help="The ZooKeeper servers, perhaps with /PATH behind the last: all is kept below it. Also"
+             " $SKULD_ZOOKEEPER.")
+
+
+def _note_key(ctx: click.Context, param: click.Parameter, path: Path | None) -> None:
+    """Have every client of this process, and of those that it starts, show this key."""
+    if path is not None and not ctx.resilient_parsing:
+        os.environ[KEY_VARIABLE] = str(path)
+
+
+key_option = click.option(
+    "--client-key", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", default=None,
+    cls=SharedOption, expose_value=False, callback=_note_key, show_default="none",
+    help="The key file to show to the nodes, if they want one. Also $SKULD_CLIENT_KEY.")
 
 cluster_option = click.option(
     "--cluster", required=True, metavar="NAME", cls=SharedOption,
@@ -58,13 +112,13 @@ def timeout_option(default: str = "5s", what: str = "an answer") -> Callable[[F]
 
 
 def client_options(function: F) -> F:
-    """What every verb takes that talks to nodes: ``--nodes``, ``--timeout``, ``--json``."""
-    return nodes_option(timeout_option()(json_option(function)))
+    """What every verb takes that talks to nodes: ``--nodes``, ``--client-key``, ``--timeout``, ``--json``."""
+    return nodes_option(key_option(timeout_option()(json_option(function))))
 
 
 def addresses_of(nodes: str) -> list[str]:
     """The nodes named, each checked before any is contacted."""
-    from skuld_py.client.connection import parse_address
+    from skuld_py.client.dial import parse_address
 
     addresses = [address.strip() for address in nodes.split(",") if address.strip()]
     for address in addresses:

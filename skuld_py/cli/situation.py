@@ -15,6 +15,7 @@ from rich.table import Table
 from skuld_py.cli.showing import harmless, table
 from skuld_py.client.client import Client
 from skuld_py.client.connection import Connection
+from skuld_py.client.dial import key_of
 from skuld_py.errors import SkuldError
 from skuld_py.model import messages as m
 from skuld_py.model.ids import to_text
@@ -86,7 +87,7 @@ class Situation:
 
 def ask(nodes: list[str], timeout_s: float) -> Situation:
     """The situation; raises only when no node answers at all."""
-    connection = Connection(nodes)
+    connection = Connection(nodes, key=key_of(None))
     try:
         situation = look(connection, timeout_s)
         return attrs.evolve(situation, blocked=_blocked(connection, nodes, situation.depths, timeout_s))
@@ -177,7 +178,7 @@ def _attention(situation: Situation) -> list[str]:
     found += _moves(described)
     found += _uncollected(situation)
     if described.is_unproven:
-        found.append("claims count without a proof that they were granted: 'skuld cluster upgrade"
+        found.append("claims count without a proof that they were granted: 'skuld cluster rules --raise"
                      f" {situation.greeted.cluster}' ends that, after its grace")
     found += [f"queue {queue} is paused: nothing of it is granted until 'skuld resume {queue}'"
               for queue in described.paused[:PAUSED_SHOWN]]

@@ -17,7 +17,7 @@ import click
 PREFIX = "SKULD"
 ALL = "all"
 """The table of the shared options."""
-SHARED = ("nodes", "timeout", "json", "zookeeper", "cluster")
+SHARED = ("nodes", "timeout", "json", "zookeeper", "cluster", "client-key", "cluster-key")
 
 Path = tuple[str, ...]
 """Where a key stands in the file: ``("claim", "lease")``."""
@@ -35,7 +35,7 @@ def key_of(option: click.Option) -> str:
 def options_of(command: click.Command) -> dict[str, click.Option]:
     """A verb's options by key; not those that only print something, such as ``--version``."""
     return {key_of(param): param for param in command.params
-            if isinstance(param, click.Option) and param.expose_value}
+            if isinstance(param, click.Option) and (param.expose_value or isinstance(param, SharedOption))}
 
 
 def name_variables(command: click.Command, path: Path = ()) -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable, Sequence
 from functools import partial
+from os import PathLike
 from types import TracebackType
 from typing import Any, Self
 
@@ -28,9 +29,11 @@ from skuld_py.client import forks
 from skuld_py.client.asking import Answered, Ask, Awaiting, Joint, Step
 from skuld_py.client.async_connection import AsyncConnection
 from skuld_py.client.coalescing import GRACE_S, Lane, out_of_time, own
+from skuld_py.client.dial import key_of
 from skuld_py.client.pursuit import CLOSED
 from skuld_py.client.verbs import TIMEOUT_S, Verbs, addresses_of
 from skuld_py.errors import Refused, SkuldError, Uncertain
+from skuld_py.keys.files import ClientKey
 from skuld_py.model import messages as m
 
 Caller = asyncio.Future[Any]
@@ -41,15 +44,16 @@ class AsyncClient(Verbs, Awaiting):
     """A connection to a cluster, for one event loop."""
 
     def __init__(self, nodes: str | Sequence[str] = "127.0.0.1:13000", *, holder: str | None = None,
-                 timeout_s: float = TIMEOUT_S) -> None:
+                 timeout_s: float = TIMEOUT_S, key: str | PathLike[str] | ClientKey | None = None) -> None:
         super().__init__(holder)
+        self._key = key_of(key)
         self._timeout_s = timeout_s
         self._addresses = addresses_of(nodes)
         self._begin()
         forks.renew(self)
 
     def _begin(self) -> None:
-        self._connection = AsyncConnection(self._addresses)
+        self._connection = AsyncConnection(self._addresses, key=self._key)
         self._lanes: dict[tuple[Hashable, ...], Lane[Caller]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 

@@ -14,13 +14,15 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 import zmq
 import zmq.asyncio
 
 from skuld_py.client import forks
-from skuld_py.client.connection import STRAYS_MAX, addresses_in, check_addresses, dial
+from skuld_py.client.connection import FIRST_GREETING_S, STRAYS_MAX
+from skuld_py.client.diagnosis import diagnosed
+from skuld_py.client.dial import addresses_in, check_addresses, dial
+from skuld_py.client.frames import decoded, encoded
 from skuld_py.client.pursuit import (
     CLOSED,
     OTHER_LOOP,
@@ -35,9 +37,9 @@ from skuld_py.client.pursuit import (
     pursue,
 )
 from skuld_py.config import DEFAULT_LIMITS, Limits
-from skuld_py.errors import Malformed, Refused
+from skuld_py.errors import Refused
+from skuld_py.keys.files import ClientKey
 from skuld_py.model.messages import Greet, Greeted, Message
-from skuld_py.wire.codec import Envelope, decode, encode
 
 Waiter = asyncio.Future[Message | None]
 
@@ -45,8 +47,10 @@ Waiter = asyncio.Future[Message | None]
 class AsyncConnection:
     """Sockets to the nodes of a cluster, opened by the first call."""
 
-    def __init__(self, nodes: Sequence[str], limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, nodes: Sequence[str], limits: Limits = DEFAULT_LIMITS,
+                 key: ClientKey | None = None) -> None:
         self._nodes = Nodes(check_addresses(nodes))
+        self._key = key
         self._limits = limits
         self._context: zmq.asyncio.Context | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -83,7 +87,7 @@ class AsyncConnection:
         for node in self._nodes.names:
             if node not in self._sockets:
                 socket = self._context.socket(zmq.DEALER)
-                dial(socket, node, self._limits)
+                dial(socket, node, self._limits, self._key)
                 self._sockets[node] = socket
                 self._readers[node] = self._loop.create_task(self._read(socket), name=f"skuld reads {node}")
 
@@ -126,16 +130,24 @@ class AsyncConnection:
         return await asyncio.shield(self._greeting)
 
     async def _greet(self, timeout_s: float) -> Greeted:
-        answer = await self.call(Greet(self.next_request()), timeout_s, is_idempotent=True, is_greeting=True)
+        try:
+            answer = await self._greeted_within(min(timeout_s, FIRST_GREETING_S))
+        except Refused as refusal:
+            if refusal.code != "unreachable" or timeout_s <= FIRST_GREETING_S:
+                raise
+            answer = await self._greeted_within(timeout_s - FIRST_GREETING_S)
         assert isinstance(answer, Greeted), answer
         self._learn(answer)
         return answer
+
+    async def _greeted_within(self, timeout_s: float) -> Message:
+        return await self.call(Greet(self.next_request()), timeout_s, is_idempotent=True, is_greeting=True)
 
     def _learn(self, greeted: Greeted) -> None:
         """Learn which nodes live, and connect to all of them."""
         if self.is_closed or (self.greeted is not None and self.greeted.cluster != greeted.cluster):
             return
-        self._nodes.learn(addresses_in(greeted), time.monotonic())
+        self._nodes.learn(addresses_in(greeted), time.monotonic(), greeted.protocol)
         self._connect()
         self.greeted = greeted
 
@@ -154,7 +166,7 @@ class AsyncConnection:
         started = time.monotonic()
         cluster = "" if is_greeting else (await self.greet(timeout_s)).cluster
         request: int = message.request  # type: ignore[attr-defined]
-        frames = encode(Envelope("", cluster, (message,)))
+        frames = encoded(self._nodes, cluster, message)
         pursuit = pursue(self._nodes, started, timeout_s, is_idempotent=is_idempotent, wait_s=wait_s,
                          is_reading=type(message) in READING, doubted=doubted,
                          first=self._nodes.granting(message))
@@ -165,6 +177,21 @@ class AsyncConnection:
         except StopIteration as end:
             answer: Message = end.value
             return answer
+        except Refused as refusal:
+            raise await self._explained(refusal) from None
+
+    async def _explained(self, refusal: Refused) -> Refused:
+        """Why nobody could be reached. libzmq does not dial again where a key was refused; the next call does."""
+        assert self._loop is not None
+        if refusal.code != "unreachable":
+            return refusal
+        explained = await self._loop.run_in_executor(None, diagnosed, refusal, self._nodes.names, self._key)
+        if explained is not refusal and not self.is_closed:
+            for node in [*self._sockets]:
+                self._readers.pop(node).cancel()
+                self._sockets.pop(node).close()
+            self._connect()
+        return explained
 
     async def _take(self, step: Step, frames: list[bytes], request: int) -> Heard:
         match step:
@@ -182,7 +209,7 @@ class AsyncConnection:
         for node in nodes:
             if node in self._sockets and self._put(node, frames):
                 if self.greeted is not None and self._nodes.is_greeting_due(time.monotonic()):
-                    self._put(node, encode(Envelope("", self.greeted.cluster, (Greet(self.next_request()),))))
+                    self._put(node, encoded(self._nodes, self.greeted.cluster, Greet(self.next_request())))
                 return node
         return ""
 
@@ -212,9 +239,8 @@ class AsyncConnection:
     async def _read(self, socket: zmq.asyncio.Socket) -> None:
         while True:
             frames = await socket.recv_multipart()
-            with suppress(Malformed):
-                for answer in decode(frames, self._limits).messages:
-                    self._hand_out(answer)
+            for answer in decoded(self._nodes, frames, self._limits):
+                self._hand_out(answer)
 
     def _hand_out(self, answer: Message) -> None:
         request = getattr(answer, "request", -1)

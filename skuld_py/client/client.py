@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Hashable, Sequence
 from functools import partial
+from os import PathLike
 from types import TracebackType
 from typing import Any, Self
 
@@ -31,11 +32,13 @@ from skuld_py.client.asking import Answered, Ask, Blocking, Joint, Step
 from skuld_py.client.claims import LEASE_S, Claim, ClaimKey, ClaimName
 from skuld_py.client.coalescing import GRACE_S, out_of_time, own
 from skuld_py.client.connection import Connection, Undo
+from skuld_py.client.dial import key_of
 from skuld_py.client.parties import Caller, Parties, Party
 from skuld_py.client.pursuit import CLOSED
 from skuld_py.client.reading import Depth
 from skuld_py.client.verbs import TIMEOUT_S, Verbs, addresses_of
 from skuld_py.errors import Refused, SkuldError
+from skuld_py.keys.files import ClientKey
 from skuld_py.model import messages as m
 from skuld_py.model.messages.message import Message
 
@@ -47,15 +50,16 @@ class Client(Verbs, Blocking):
     that are made while one of their kind is under way travel in one request."""
 
     def __init__(self, nodes: str | Sequence[str] = "127.0.0.1:13000", *, holder: str | None = None,
-                 timeout_s: float = TIMEOUT_S) -> None:
+                 timeout_s: float = TIMEOUT_S, key: str | PathLike[str] | ClientKey | None = None) -> None:
         super().__init__(holder)
+        self._key = key_of(key)
         self._timeout_s = timeout_s
         self._addresses = addresses_of(nodes)
         self._begin()
         forks.renew(self)
 
     def _begin(self) -> None:
-        self._connection = Connection(self._addresses)
+        self._connection = Connection(self._addresses, key=self._key)
         self._lanes_lock = threading.RLock()
         self._lanes: dict[tuple[Hashable, ...], Parties] = {}
 

@@ -23,19 +23,20 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import re
 import select
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
 
 import attrs
 import zmq
 
 from skuld_py.client import forks
+from skuld_py.client.diagnosis import diagnosed
+from skuld_py.client.dial import addresses_in, check_addresses, dial
+from skuld_py.client.frames import decoded, encoded
 from skuld_py.client.pursuit import (
     ATTEMPT_S,
     CLOSED,
@@ -51,10 +52,10 @@ from skuld_py.client.pursuit import (
 )
 from skuld_py.client.waiter import LOOK_S, Waiter
 from skuld_py.config import DEFAULT_LIMITS, Limits
-from skuld_py.errors import Malformed, Refused
+from skuld_py.errors import Refused
+from skuld_py.keys.files import ClientKey
 from skuld_py.model.messages import Failed, Greet, Greeted, Message
 from skuld_py.wire import multipart
-from skuld_py.wire.codec import Envelope, decode, encode
 
 STRAYS_MAX = 10_000
 """Late answers that are to be undone; the oldest are forgotten."""
@@ -63,49 +64,16 @@ TRIES_MAX = 40
 LEFT_MAX = 16
 """Sockets that were left with a message half sent. Handlers are not nested that deep, so the thread that sent over
 the oldest is gone."""
+FIRST_GREETING_S = 1.0
+"""If no node can be reached for this long, it is looked at why."""
 LINGER_MS = 200
 """How long requests that undo something have to leave when the client is closed."""
 
-_HOST = re.compile(r"[^\s/:*;@\[\]]+|\[[0-9A-Fa-f:.]+\]")
 _EVENTS, _POLLIN, _RCVMORE = int(zmq.EVENTS), int(zmq.POLLIN), int(zmq.RCVMORE)
 """As plain numbers: an enumeration's operators cost more than the system call."""
 
 Undo = Callable[[Message], Message | None]
 """Gives the request that undoes an answer which no call waits for any more."""
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """``HOST:PORT`` as a pair; raises ``Refused``."""
-    host, _, port = text.rpartition(":")
-    if not _HOST.fullmatch(host) or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65_536:
-        raise Refused("bad_address", f"node: {text!r} is not HOST:PORT, such as 127.0.0.1:13000")
-    return host, int(port)
-
-
-def check_addresses(nodes: Sequence[str]) -> list[str]:
-    """The addresses, when there are any and all are good."""
-    if not nodes:
-        raise Refused("no_nodes", "nodes: name at least one HOST:PORT")
-    for node in nodes:
-        parse_address(node)
-    return list(nodes)
-
-
-def addresses_in(greeted: Greeted) -> list[str]:
-    """Addresses of the cluster's live members."""
-    return [f"{member.host}:{member.port}" for member in greeted.members]
-
-
-def dial(socket: zmq.Socket[Any], node: str, limits: Limits) -> None:
-    """Have a fresh DEALER connect to a node. It takes nothing to send until it has."""
-    host, port = parse_address(node)
-    for option, value in ((zmq.LINGER, 0), (zmq.IMMEDIATE, 1), (zmq.SNDHWM, 1_000), (zmq.RCVHWM, 1_000),
-                          (zmq.HEARTBEAT_IVL, 1_000), (zmq.HEARTBEAT_TIMEOUT, 3_000),
-                          (zmq.RECONNECT_IVL, 50), (zmq.RECONNECT_IVL_MAX, 1_000),
-                          (zmq.CONNECT_TIMEOUT, 2_000), (zmq.HANDSHAKE_IVL, 5_000),
-                          (zmq.MAXMSGSIZE, limits.message_bytes)):
-        socket.setsockopt(option, value)
-    socket.connect(f"tcp://{host}:{port}")
 
 
 class _Call(Waiter):
@@ -150,8 +118,10 @@ def _skip_rest(socket: zmq.Socket[bytes]) -> None:
 class Connection:
     """Sockets to the nodes of a cluster, for the threads of one process, opened by the first call."""
 
-    def __init__(self, nodes: Sequence[str], limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, nodes: Sequence[str], limits: Limits = DEFAULT_LIMITS,
+                 key: ClientKey | None = None) -> None:
         self._nodes = Nodes(check_addresses(nodes))
+        self._key = key
         self._limits = limits
         self._lock = threading.RLock()
         self._context: zmq.Context[zmq.Socket[bytes]] | None = None
@@ -199,7 +169,7 @@ class Connection:
         for node in self._nodes.names:
             if node not in self._sockets:
                 socket = self._context.socket(zmq.DEALER)
-                dial(socket, node, self._limits)
+                dial(socket, node, self._limits, self._key)
                 self._descriptors[socket.FD] = socket
                 self._sockets[node] = socket
         self._era += 1
@@ -246,11 +216,19 @@ class Connection:
         if self.is_closed:
             raise Refused("closed", CLOSED)
         if self.greeted is None:
-            answer = self.call(Greet(self.next_request()), timeout_s, is_idempotent=True, is_greeting=True)
+            try:
+                answer = self._greeted_within(min(timeout_s, FIRST_GREETING_S))
+            except Refused as refusal:
+                if refusal.code != "unreachable" or timeout_s <= FIRST_GREETING_S:
+                    raise
+                answer = self._greeted_within(timeout_s - FIRST_GREETING_S)
             assert isinstance(answer, Greeted), answer
             self._learn(answer)
             return answer
         return self.greeted
+
+    def _greeted_within(self, timeout_s: float) -> Message:
+        return self.call(Greet(self.next_request()), timeout_s, is_idempotent=True, is_greeting=True)
 
     def call(self, message: Message, timeout_s: float, *, is_idempotent: bool, wait_s: float = 0,
              is_greeting: bool = False, undo: Undo | None = None, doubted: Doubted | None = None) -> Message:
@@ -263,20 +241,35 @@ class Connection:
             self._open()
         cluster = "" if is_greeting else self.greet(timeout_s).cluster
         request: int = message.request  # type: ignore[attr-defined]
-        frames = encode(Envelope("", cluster, (message,)))
+        frames = encoded(self._nodes, cluster, message)
         pursuit = pursue(self._nodes, started, timeout_s, is_idempotent=is_idempotent, wait_s=wait_s,
                          is_reading=type(message) in READING, doubted=doubted,
                          first=self._nodes.granting(message))
         call = _Call(request)
         try:
             return self._pursue(pursuit, frames, call)
-        except BaseException as error:
-            if undo is not None and not isinstance(error, Refused):
+        except Refused as refusal:
+            raise self._explained(refusal) from None
+        except BaseException:
+            if undo is not None:
                 self._leave_word(call, undo)
             raise
         finally:
             call.is_gone = True
             self._leave(call)
+
+    def _explained(self, refusal: Refused) -> Refused:
+        """Why nobody could be reached. libzmq does not dial again where a key was refused; the next call does."""
+        explained = diagnosed(refusal, self._nodes.names, self._key)
+        if explained is not refusal:
+            with self._lock:
+                for socket in self._sockets.values():
+                    self._descriptors.pop(socket.FD, None)
+                    socket.close()
+                self._sockets.clear()
+                if not self.is_closed:
+                    self._connect()
+        return explained
 
     def _pursue(self, pursuit: Pursuit, frames: list[bytes], call: _Call) -> Message:
         try:
@@ -377,7 +370,7 @@ class Connection:
                 if socket is not None and self._put(socket, frames):
                     if self.greeted is not None and self._nodes.is_greeting_due(time.monotonic()):
                         greeting = Greet(self.next_request())
-                        self._put(socket, encode(Envelope("", self.greeted.cluster, (greeting,))))
+                        self._put(socket, encoded(self._nodes, self.greeted.cluster, greeting))
                     self._drain(self._sockets[node])  # what came meanwhile wakes no thread; it may be another
                     return node
         return ""
@@ -404,7 +397,7 @@ class Connection:
             return wanted
         assert self._context is not None
         socket = self._sockets[node] = self._context.socket(zmq.DEALER)
-        dial(socket, node, self._limits)
+        dial(socket, node, self._limits, self._key)
         self._descriptors[socket.FD] = socket
         self._left.append(half)
         if len(self._left) > LEFT_MAX:
@@ -445,9 +438,8 @@ class Connection:
     def _hand_out_inbox(self) -> None:
         while self._inbox:
             frames = self._inbox[0]
-            with suppress(Malformed):
-                for answer in decode(frames, self._limits).messages:
-                    self._hand_out(answer)
+            for answer in decoded(self._nodes, frames, self._limits):
+                self._hand_out(answer)
             if self._inbox and self._inbox[0] is frames:
                 self._inbox.popleft()
 
@@ -473,7 +465,7 @@ class Connection:
         with self._lock:
             if self.is_closed or (self.greeted is not None and self.greeted.cluster != greeted.cluster):
                 return
-            self._nodes.learn(addresses_in(greeted), time.monotonic())
+            self._nodes.learn(addresses_in(greeted), time.monotonic(), greeted.protocol)
             if {*self._nodes.names} != self._sockets.keys():
                 self._connect()
             self.greeted = greeted
@@ -490,7 +482,7 @@ class Connection:
             if now - debt.sent < ATTEMPT_S or self.greeted is None:
                 continue
             message = attrs.evolve(debt.message, request=request)  # type: ignore[call-arg]
-            frames = encode(Envelope("", self.greeted.cluster, (message,)))
+            frames = encoded(self._nodes, self.greeted.cluster, message)
             for node in self._nodes.in_turn(now):
                 socket = self._sockets.get(node)
                 if socket is not None and self._put(socket, frames):

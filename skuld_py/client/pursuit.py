@@ -21,6 +21,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 
 import attrs
 
+from skuld_py.config import GREETING_PROTOCOL, protocol_of
 from skuld_py.errors import Refused, Uncertain
 from skuld_py.model.ids import ID_BYTES
 from skuld_py.model.messages import (
@@ -120,6 +121,10 @@ class Nodes:
         self._greets_at = 0.0
         self._granted: OrderedDict[bytes, str] = OrderedDict()
         """First claim of an answer -> the node that gave it, of the last answers."""
+        self.protocol = GREETING_PROTOCOL
+        """What all nodes understand, as far as is known."""
+        self.foreign = ""
+        """What was said last by a node that this program has no protocol in common with."""
 
     def is_greeting_due(self, now: float) -> bool:
         """Whether to ask which nodes live, besides what is asked anyway; once true, it is not due for a while."""
@@ -128,8 +133,9 @@ class Nodes:
         self._greets_at = now + GREETING_S
         return True
 
-    def learn(self, live: Sequence[str], now: float) -> None:
+    def learn(self, live: Sequence[str], now: float, protocol: int = GREETING_PROTOCOL) -> None:
         """Take the members of now. A node that is gone may come back for ``FORGET_S``; then it is forgotten."""
+        self.protocol = protocol_of(protocol)
         self._greets_at = now + GREETING_S
         with self._lock:
             self._silent_until = {name: until for name, until in [*self._silent_until.items()] if until > now}
@@ -210,12 +216,18 @@ def pursue(nodes: Nodes, now: float, timeout_s: float, *, is_idempotent: bool, w
                 break
             now = (yield Pause(now + pause_s)).now
             pause_s = min(2 * pause_s, BUSY_S if answer.code == "busy" else PAUSE_S)
-    names = ", ".join(nodes.names)
-    if not was_sent:
-        raise Refused("unreachable", f"nodes: none of {names} can be reached; are they running?")
     if refusal is not None and (not is_in_doubt or isinstance(refusal, Uncertain)):
         raise refusal
-    raise Uncertain("deadline", f"no answer from {names} before the deadline")
+    raise _unanswered(nodes, was_sent, is_in_doubt)
+
+
+def _unanswered(nodes: Nodes, was_sent: bool, is_in_doubt: bool) -> Refused | Uncertain:
+    names = ", ".join(nodes.names)
+    if not was_sent:
+        return Refused("unreachable", f"nodes: none of {names} can be reached; are they running?")
+    if nodes.foreign and not is_in_doubt:
+        return Refused("unknown_protocol", f"nodes: {nodes.foreign}")
+    return Uncertain("deadline", f"no answer from {names} before the deadline")
 
 
 def _closed(is_in_doubt: bool) -> Refused | Uncertain:

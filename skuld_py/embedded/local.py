@@ -39,6 +39,7 @@ from skuld_py.errors import Refused
 HOST = "127.0.0.1"
 CREATE_TIMEOUT_S = 20.0
 LOOK_S = 0.05
+ALL_ROLES = ("worker", "producer", "reader", "archiver", "admin")
 _READY_GATEWAY = re.compile(rb"gateway (https?://\S+) is ready\n")
 
 WhatIsMissing = Callable[[Sequence[str]], str]
@@ -66,13 +67,14 @@ class _Node:
 
 class LocalCluster:
     """ZooKeeper and ``nodes`` nodes below ``directory``. ``ports`` are the nodes'; free ones are picked.
-    ``node_options`` are more of ``skuld node``'s; with ``gateway``, the options of one, it is started too."""
+    ``node_options`` are more of ``skuld node``'s; with ``gateway``, the options of one, it is started too.
+    ``is_keyed``: the cluster has keys, and ``key`` is the file of one that may do everything."""
 
     def __init__(self, directory: Path, nodes: int = 3, partitions: int = 8, replicas: int = 3,
                  skew_ms: int = 1000, session_ms: int = 4000, *, name: str = "local",
                  ports: Sequence[int] = (), zookeeper_port: int = 0,
                  what_is_missing: WhatIsMissing | None = None, node_options: Sequence[str] = (),
-                 gateway: Sequence[str] | None = None) -> None:
+                 gateway: Sequence[str] | None = None, is_keyed: bool = False) -> None:
         if ports and len(ports) != nodes:
             raise Refused("bad_ports", f"ports: {len(ports)} are given for {nodes} nodes")
         self.name = name
@@ -87,6 +89,7 @@ class LocalCluster:
         self._what_is_missing = what_is_missing
         self._node_options = tuple(node_options)
         self._gateway = gateway
+        self._is_keyed = is_keyed
         self.gateway_url = ""
 
     @property
@@ -100,6 +103,16 @@ class LocalCluster:
         if self._zookeeper is None:
             raise Refused("not_started", "this cluster is not running; start it first")
         return self._zookeeper.hosts
+
+    @property
+    def key(self) -> Path | None:
+        """The key file that clients show; None for a cluster without keys."""
+        return self._directory / "client.key" if self._is_keyed else None
+
+    @property
+    def cluster_key(self) -> Path | None:
+        """The key file of nodes and operators; None for a cluster without keys."""
+        return self._directory / "cluster.key" if self._is_keyed else None
 
     def node_log(self, index: int) -> Path:
         """What a node has printed."""
@@ -209,8 +222,9 @@ class LocalCluster:
     def _spawn(self, arguments: Sequence[str], log: Path, working_directory: Path | None = None,
                environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         first = [] if working_directory is None else [str(working_directory)]
+        shown = {} if self.key is None else {"SKULD_CLIENT_KEY": str(self.key)}
         return process.spawn(python.module_command("skuld_py", arguments), log=log,
-                             environment={**_untold(python.environment(*first)), **(environment or {})},
+                             environment={**_untold(python.environment(*first)), **shown, **(environment or {})},
                              working_directory=working_directory)
 
     def _launch(self, index: int) -> None:
@@ -219,7 +233,10 @@ class LocalCluster:
         node.running = self._spawn(
             ["node", "--cluster", self.name, "--zookeeper", self.zookeeper_hosts, "--host", HOST,
              "--port", str(node.port), "--data", str(node.directory), "--session", f"{self._session_ms}ms",
-             *self._node_options], node.log)
+             *self._cluster_key_option(), *self._node_options], node.log)
+
+    def _cluster_key_option(self) -> list[str]:
+        return [] if self.cluster_key is None else ["--cluster-key", str(self.cluster_key)]
 
     def _launch_gateway(self, options: Sequence[str]) -> int:
         log = self.gateway_log(len(self._gateways))
@@ -262,14 +279,22 @@ class LocalCluster:
 
     def _create(self, timeout_s: float) -> None:
         options = [word for name, value in self._shape.items() for word in (f"--{name}", value)]
+        secure = ["--secure", *self._cluster_key_option()] if self._is_keyed else []
+        self._run(["cluster", "create", self.name, *secure, *options], timeout_s)
+        if self.key is not None:
+            roles = [word for role in ALL_ROLES for word in ("--role", role)]
+            self._run(["keys", "make", "local", *roles, "--to", str(self.key), "--cluster", self.name,
+                       *self._cluster_key_option()], timeout_s)
+
+    def _run(self, arguments: Sequence[str], timeout_s: float) -> None:
+        """Have a verb done that makes the cluster."""
         log = self._directory / "create.log"
-        arguments = ["cluster", "create", self.name, "--zookeeper", self.zookeeper_hosts, *options]
-        creation = self._spawn(arguments, log)
+        running = self._spawn([*arguments, "--zookeeper", self.zookeeper_hosts], log)
         try:
-            if creation.wait(min(timeout_s, CREATE_TIMEOUT_S)) == 0:
+            if running.wait(min(timeout_s, CREATE_TIMEOUT_S)) == 0:
                 return
         except subprocess.TimeoutExpired:
-            process.stop(creation, grace_s=0)
+            process.stop(running, grace_s=0)
         words = f"the cluster could not be created:\n{process.tail(log)}"
         raise Refused("cluster_failed", words, log=str(log))
 

@@ -94,6 +94,13 @@ class NodesChanged:
 
 
 @attrs.frozen
+class RulesChanged:
+    """The rules that the cluster goes by: all its members know them."""
+
+    rules: int
+
+
+@attrs.frozen
 class DocumentRead:
     """A fresh (synced) read of a partition document; ``version`` -1 when there is none yet."""
 
@@ -135,7 +142,7 @@ class Computed:
 
 
 Event = (Received | Asked | Ticked | Settled | SessionChanged | KeyTold | MembersChanged | NodesChanged
-         | DocumentRead | ReadFailed | DocumentSwapped | Computed)
+         | RulesChanged | DocumentRead | ReadFailed | DocumentSwapped | Computed)
 
 
 # -- effects -------------------------------------------------------------------------------------

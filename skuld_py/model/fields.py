@@ -110,10 +110,10 @@ Kind = (Number | Partition | Truth | Name | Text | Blob | Numbers | Partitions |
         | Names)
 
 
-def _field(kind: Kind, *, is_late: bool = False, **options: Any) -> Any:
-    """``is_late``: a release that is still in use lacks the field. It stands last, and does not travel at its
-    default, so that programs without it understand the message while it is not used."""
-    return attrs.field(metadata={"kind": kind, "is_late": is_late}, **options)
+def _field(kind: Kind, *, since: int = 0, **options: Any) -> Any:
+    """``since``: the protocol that brought the field, if its message is older; such a field is *late*. It stands
+    behind all older ones and does not travel at its default, nor ever to who speaks an older protocol."""
+    return attrs.field(metadata={"kind": kind, "since": since}, **options)
 
 
 def number(low: int = 0, high: int = U63_MAX, **options: Any) -> Any:
@@ -188,7 +188,7 @@ def tokens(count_max: int = DEFAULT_LIMITS.batch_tasks, **options: Any) -> Any:
 
 def proofs() -> Any:
     """A column of proofs of claims (``model.proofs``), one for each, or none at all."""
-    return _field(Blob(PROOF_BYTES, PROOF_BYTES * DEFAULT_LIMITS.batch_tasks), default=b"", is_late=True)
+    return _field(Blob(PROOF_BYTES, PROOF_BYTES * DEFAULT_LIMITS.batch_tasks), default=b"", since=1)
 
 
 def epochs() -> Any:

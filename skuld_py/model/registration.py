@@ -17,6 +17,8 @@ import attrs
 
 from skuld_py.errors import Malformed
 
+_UNSAID_RULES = 2
+
 
 @attrs.frozen
 class Registration:
@@ -30,10 +32,19 @@ class Registration:
     """The id of that start's process: what tells two copies of a directory apart that were started at once."""
     life: str = ""
     """The id of its newest life, as a member: a pulse under it may stand although that process is gone."""
+    rules: int = 0
+    """The newest rules that the program knew which ``rules_boot`` ran; use ``known_rules``."""
+    rules_boot: str = ""
     is_leaving: bool = False
     """No partition is placed on it; it hands on what it has."""
     unknown: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
     """Fields of a newer version, carried over."""
+
+    @property
+    def known_rules(self) -> int:
+        """The newest rules that the node's program knows. One that does not say so knows rules 2, and carries on
+        what a newer program wrote before it."""
+        return self.rules if self.rules_boot == self.boot else _UNSAID_RULES
 
     def encode(self) -> bytes:
         """JSON, so that an operator can read it with any ZooKeeper client."""
@@ -60,4 +71,4 @@ class Registration:
 
 
 _FIELDS: dict[str, Any] = {"host": str, "port": int, "incarnation": str, "starts": int, "boot": str, "life": str,
-                           "is_leaving": bool}
+                           "rules": int, "rules_boot": str, "is_leaving": bool}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 
 from skuld_py.cluster.placement import place
-from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Limits, Parameters, Retention, Timing
+from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Limits, Parameters, Retention, Timing, protocol_of
 from skuld_py.errors import Malformed
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member
@@ -29,6 +29,7 @@ from skuld_py.model.events import (
     NodesChanged,
     ReadFailed,
     Received,
+    RulesChanged,
     Session,
     SessionChanged,
     Settled,
@@ -71,12 +72,14 @@ from skuld_py.partition.candidacy import Candidacy
 
 
 class Node:
-    """One node. ``jitter_ms(n)`` gives 0..n; ``nonce`` numbers this start (u32); ``almanac`` reads cron lines."""
+    """One node. ``jitter_ms(n)`` gives 0..n; ``nonce`` numbers this start (u32); ``almanac`` reads cron lines;
+    ``release``: the version of the program, for people."""
 
     def __init__(self, me: Member, parameters: Parameters, store: Store, jitter_ms: Callable[[int], int],
                  nonce: int, *, timing: Timing = DEFAULT_TIMING, limits: Limits = DEFAULT_LIMITS,
-                 almanac: Almanac = no_almanac, retention: Retention | None = None) -> None:
+                 almanac: Almanac = no_almanac, retention: Retention | None = None, release: str = "") -> None:
         view = self.view = View(me, parameters, store, jitter_ms, timing, limits, retention or Retention())
+        view.release = release
         outbox = self._outbox = Outbox(me.name, self._drain)
         operations = self.operations = Operations(view, outbox, count((nonce << 24) + 1))
         self._store = store
@@ -150,6 +153,8 @@ class Node:
                 self._settle(now_ms)
             case KeyTold():
                 self.view.notary = Notary(event.claim_key, event.proofs_from_ms)
+            case RulesChanged():
+                self.view.protocol = protocol_of(event.rules)
             case MembersChanged():
                 self._on_members(now_ms, event.members)
             case NodesChanged():

@@ -3,7 +3,7 @@
 ZooKeeper says what they are. The data directory remembers the ones it was filled by, for its records lie where the
 number of partitions puts them: a cluster that was made again, or edited by hand, with other numbers would find
 none of them. The command line may say what it expects. What differs from ZooKeeper is refused, with the field
-and both values. The rules are compared with what this program can play.
+and both values. The rules are compared with what this program can play, and so is the format of the directory.
 
 Source: Onyx's log parameters; a peer with other parameters refuses to join.
 """
@@ -15,13 +15,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from skuld_py.cluster.log.replica import RULES
-from skuld_py.config import Parameters
+from skuld_py.config import RULES, Parameters
 from skuld_py.errors import Corrupt, Refused
 from skuld_py.runtime.lmdb_store import LmdbStore
 
 FIXED = ("partitions", "replicas", "skew_ms", "rules")
-_KEY = b"parameters"
+STORE_FORMAT = 1
+"""The format of what a data directory holds. A program that changes it reads what is older, or says how it is
+converted; directories from before formats were noted have the first."""
+_KEY, _FORMAT_KEY = b"parameters", b"format"
 
 
 def check_expected(parameters: Parameters, expected: Mapping[str, int | None]) -> None:
@@ -32,6 +34,21 @@ def check_expected(parameters: Parameters, expected: Mapping[str, int | None]) -
     if parameters.rules > RULES:
         raise Refused("unknown_rules", f"rules: cluster {parameters.cluster} goes by rules {parameters.rules},"
                       f" this program knows rules up to {RULES}; upgrade it", rules=parameters.rules)
+
+
+def check_format(store: LmdbStore, data: Path) -> None:
+    """Note the format of a data directory; ``Refused`` when a newer program has written it. The caller commits."""
+    try:
+        raw = store.get("meta", _FORMAT_KEY)
+    except Corrupt:
+        raw = None  # as good as wiped, which is for the identity to say
+    found = STORE_FORMAT if raw is None else int(raw) if raw.isdigit() else 0
+    if not 1 <= found <= STORE_FORMAT:
+        raise Refused("newer_data", f"{data} was written by a newer release: its format is {raw!r}, and this"
+                      f" program reads formats up to {STORE_FORMAT}; start the newer release on it, or give this"
+                      " node an empty data directory, and it fills from the others", data=str(data))
+    if raw is None:
+        store.put_many("meta", [(_FORMAT_KEY, b"%d" % STORE_FORMAT)])
 
 
 def remember(store: LmdbStore, parameters: Parameters, data: Path) -> None:

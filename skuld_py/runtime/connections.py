@@ -57,6 +57,7 @@ import attrs
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
+from skuld_py.config import PROTOCOL_VERSION
 from skuld_py.runtime import peeking
 
 CONNECTIONS_MAX = 2_000
@@ -108,6 +109,8 @@ class Connection:
     acknowledged: int = 0
     moved_s: float = 0.0
     client: bytes = b""
+    protocol: int = PROTOCOL_VERSION
+    """What was spoken on it last."""
     is_known: bool = False
     """Whether a whole message of it was received."""
     peer: str = ""
@@ -206,6 +209,17 @@ class Connections:
                 return False
             connection.note(flow.acknowledged, time.monotonic())
         return connection.untaken + size <= self.known_bytes
+
+    def note_protocol(self, client: bytes, protocol: int) -> None:
+        """This client has spoken this protocol."""
+        connection = self._clients.get(client)
+        if connection is not None:
+            connection.protocol = protocol
+
+    def protocol_of(self, client: bytes) -> int:
+        """What this client has spoken last."""
+        connection = self._clients.get(client)
+        return PROTOCOL_VERSION if connection is None else connection.protocol
 
     def mark_peer(self, client: bytes, name: str) -> None:
         """The node of this name speaks on this connection, and on no other one."""

@@ -13,6 +13,9 @@ Invariants:
   Peers' messages are heard only under the name of a member or a placed node, and never under this node's own: it
   believes what it says to itself, and that takes no wire. Messages about the coordination log are heard from any
   process, for a joiner is no member yet; it is dialled by its name, which is its address.
+* With keys the key of its connection says who a sender is. A node's message is heard under the name that the
+  roster has for its key, and under no other one; a client's if its key may ask for that (``clearance``). The key
+  is looked up with every message: one that is revoked counts no more, though its connection stands.
 * What the machine announces is heeded before anything of its turn is sent: new peers are dialled first.
 * An exception of the machine or the store goes up, for its state may be half changed. ``Corrupt`` makes the server
   start a new machine; any other ends the node and is logged. So does an exception of any other thread of the node,
@@ -33,6 +36,7 @@ from typing import Protocol
 import attrs
 
 from skuld_py.cluster.scale.decisions import computed
+from skuld_py.config import protocol_of
 from skuld_py.errors import Corrupt, Malformed, Refused
 from skuld_py.model.coordination import Announce
 from skuld_py.model.events import (
@@ -42,6 +46,7 @@ from skuld_py.model.events import (
     MembersChanged,
     NodesChanged,
     Received,
+    RulesChanged,
     Send,
     Session,
     SessionChanged,
@@ -52,11 +57,15 @@ from skuld_py.model.messages.membership import COORDINATION_MESSAGES
 from skuld_py.model.store import Store
 from skuld_py.node.process import Told, Wish
 from skuld_py.node.turn import Machine, Turn, sort, take_turn
+from skuld_py.runtime.clearance import check_clearance
 from skuld_py.runtime.clock import Clock
+from skuld_py.runtime.door import Arrival
+from skuld_py.runtime.handshakes import wall_ms
+from skuld_py.runtime.keyring import Keyring
 from skuld_py.runtime.lmdb_store import StoreFailed
 from skuld_py.runtime.transport import Address, Transport
 from skuld_py.runtime.zookeeper.registry import RegistryEffect
-from skuld_py.wire.codec import Envelope, MalformedRequest, check_role, decode
+from skuld_py.wire.codec import Envelope, MalformedRequest, UnknownProtocol, check_role, decode
 
 BATCH_FRAMES = 256
 ACQUAINTANCES_MAX = 64
@@ -81,18 +90,24 @@ class Counters:
     batches: int = 0
     events: int = 0
     malformed: int = 0
+    unknown_protocol: int = 0
     wrong_cluster: int = 0
     wrong_role: int = 0
     strangers: int = 0
     own_name: int = 0
+    forged: int = 0
+    """Messages under a name that is not that of the sender's key."""
+    denied: int = 0
+    """Requests that the sender's key may not make."""
 
 
 class Loop:
     """Runs one machine against the world, in the thread that calls ``run``. ``on_joined`` is called whenever it
-    becomes a member. ``me``: the node's own name, under which no message is heard."""
+    becomes a member. ``me``: the node's own name, under which no message is heard. ``keyring``: who a key is."""
 
     def __init__(self, machine: Machine[Told, Wish], store: Store, transport: Transport, registry: Performer,
-                 clock: Clock, on_joined: Callable[[], None] = lambda: None, me: str = "") -> None:
+                 clock: Clock, on_joined: Callable[[], None] = lambda: None, me: str = "",
+                 keyring: Keyring | None = None) -> None:
         self.counters = Counters()
         self._me = me
         self._machine = machine
@@ -101,6 +116,8 @@ class Loop:
         self._registry = registry
         self._clock = clock
         self._on_joined = on_joined
+        self._keyring = keyring
+        self._has_new_keys = False
         self._inbox: deque[Told] = deque()
         self._members: dict[str, Address] = {}
         self._acquaintances: dict[str, Address] = {}
@@ -113,6 +130,11 @@ class Loop:
     def post(self, event: Told) -> None:
         """Put in an event of the registry; from any thread."""
         self._inbox.append(event)
+        self._transport.wake()
+
+    def dial_anew(self) -> None:
+        """The roster has changed: dial the peers where it says; from any thread."""
+        self._has_new_keys = True
         self._transport.wake()
 
     def stop(self) -> None:
@@ -155,6 +177,9 @@ class Loop:
 
     def turn(self) -> None:
         """One batch: all that is ready now."""
+        if self._has_new_keys:
+            self._has_new_keys = False
+            self._dial()
         events = self._drain()
         now_ms = self._clock.now_ms()
         if self._due_ms is not None and self._due_ms <= now_ms:
@@ -186,35 +211,55 @@ class Loop:
         events: list[Told] = []
         while self._inbox:
             events.append(self._inbox.popleft())
-        for origin, frames in self._transport.receive(BATCH_FRAMES):
-            events += self._understand(origin, frames)
+        for arrival in self._transport.receive(BATCH_FRAMES):
+            events += self._understand(arrival)
         return events
 
-    def _understand(self, origin: bytes, frames: list[bytes]) -> Iterable[Asked | Received]:
+    def _understand(self, arrival: Arrival) -> Iterable[Asked | Received]:
         """The events in one envelope; none when it is no message, or of another cluster."""
+        origin = arrival.origin
         try:
-            envelope = decode(frames, self._transport.limits)
+            envelope = decode(arrival.frames, self._transport.limits)
+        except UnknownProtocol as problem:
+            self.counters.unknown_protocol += 1
+            self._refuse(origin, 0, Refused("unknown_protocol", problem.message))
+            return ()
         except Malformed as problem:
             self.counters.malformed += 1
             if isinstance(problem, MalformedRequest) and problem.message_type.roles & ROLE_CLIENT:
                 self._refuse(origin, problem.request, problem)
             return ()
+        self._transport.note_protocol(origin, envelope.version)
         if envelope.cluster != self._transport.cluster and not _is_greeting(envelope):
             self._turn_away(origin, envelope)
             return ()
         if not envelope.sender:
-            return self._asked(origin, envelope)
+            return self._asked(arrival, envelope)
+        if self._keyring is not None and not self._is_under_its_name(arrival, envelope):
+            self.counters.forged += 1
+            return ()
         return self._received(origin, envelope)
 
-    def _asked(self, origin: bytes, envelope: Envelope) -> Iterable[Asked]:
+    def _is_under_its_name(self, arrival: Arrival, envelope: Envelope) -> bool:
+        """Whether the key of a connection is that of the node in whose name it speaks."""
+        assert self._keyring is not None
+        owner = self._keyring.owner(arrival.key, wall_ms())
+        return owner is not None and owner.is_node and owner.name == envelope.sender
+
+    def _asked(self, arrival: Arrival, envelope: Envelope) -> Iterable[Asked]:
         for message in envelope.messages:
             try:
                 check_role(message, ROLE_CLIENT)
+                if self._keyring is not None:
+                    check_clearance(self._keyring.owner(arrival.key, wall_ms()), message)
             except Refused as problem:
-                self.counters.wrong_role += 1
-                self._refuse(origin, getattr(message, "request", 0), problem)
+                if problem.code == "denied":
+                    self.counters.denied += 1
+                else:
+                    self.counters.wrong_role += 1
+                self._refuse(arrival.origin, getattr(message, "request", 0), problem)
             else:
-                yield Asked(origin, message)
+                yield Asked(arrival.origin, message)
 
     def _received(self, origin: bytes, envelope: Envelope) -> Iterable[Received]:
         if envelope.sender == self._me:
@@ -261,6 +306,8 @@ class Loop:
             case MembersChanged(members):
                 self._members = {member.name: (member.host, member.port) for member in members}
                 self._dial()
+            case RulesChanged(rules):
+                self._transport.protocol = protocol_of(rules)
             case NodesChanged(nodes, leaving):
                 self._nodes = frozenset((*nodes, *leaving))
             case SessionChanged(Session.CONNECTED):

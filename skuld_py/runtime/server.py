@@ -34,12 +34,14 @@ from pathlib import Path
 
 import attrs
 
+from skuld_py import __version__
 from skuld_py.cluster.log.lives import Lives
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.member.membership import Membership
 from skuld_py.cluster.scale.derivation import scheme_of
-from skuld_py.config import DEFAULT_LIMITS, PLAIN, Parameters, Retention, Scaling
+from skuld_py.config import DEFAULT_LIMITS, PLAIN, Parameters, Retention, Scaling, protocol_of
 from skuld_py.errors import Corrupt, Refused
+from skuld_py.keys.files import ClusterKey
 from skuld_py.model.coordination import CoordinationEvent
 from skuld_py.model.document import Member
 from skuld_py.model.events import Event
@@ -48,12 +50,14 @@ from skuld_py.model.registration import Registration
 from skuld_py.node.life.identity import Identity, Start
 from skuld_py.node.life.start import note_damage, prepare
 from skuld_py.node.process import Process
-from skuld_py.runtime.addresses import check_address
-from skuld_py.runtime.agreement import check_expected, remember
+from skuld_py.runtime.addresses import advertised, check_address, listening
+from skuld_py.runtime.agreement import check_expected, check_format, remember
 from skuld_py.runtime.clock import Clock
 from skuld_py.runtime.connections import allow_files
+from skuld_py.runtime.keyring import Keyring
 from skuld_py.runtime.lmdb_store import LmdbStore, StoreFailed
 from skuld_py.runtime.loop import Loop
+from skuld_py.runtime.node_keys import open_keyring, take_place
 from skuld_py.runtime.transport import Transport
 from skuld_py.runtime.wrong_time import time_source
 from skuld_py.runtime.zookeeper.clusters import read_names, read_parameters, read_registration
@@ -70,27 +74,46 @@ SEARCH_OBJECTS = 20_000
 _log = logging.getLogger(__name__)
 
 
-def serve(hosts: str, cluster: str, host: str, port: int, data: Path, *, session_ms: int = 4_000,
-          on_ready: Callable[[], None] = lambda: None, expected: Mapping[str, int | None] | None = None,
-          scaling: Scaling = PLAIN, retention: Retention | None = None) -> None:
+@attrs.frozen
+class Place:
+    """Where a node listens, and where others find it. ``host`` and ``port``: for clients; ``advertise``: the name
+    or address that others know, if not ``host``; ``peer_port``: for other nodes, in a cluster with keys (0:
+    any)."""
+
+    host: str
+    port: int
+    advertise: str = ""
+    peer_port: int = 0
+
+
+def serve(hosts: str, cluster: str, place: Place, data: Path, *, session_ms: int = 4_000,
+          on_ready: Callable[[str], None] = lambda name: None, expected: Mapping[str, int | None] | None = None,
+          scaling: Scaling = PLAIN, retention: Retention | None = None, key: ClusterKey | None = None) -> None:
     """Be a node until SIGTERM or SIGINT; raises ``Refused`` when it cannot be one, anything else when it must not
-    go on. ``on_ready`` is called once it is a member and takes requests. ``expected``: what the cluster's
-    parameters must be. ``scaling``: what it does with other nodes beside the coordination log. ``retention``: how
-    long the partitions that it leads keep what has ended; without it, for ever."""
+    go on. ``on_ready`` is called with its name once it is a member and takes requests. ``key``: that of a cluster
+    with keys. ``expected``: what the cluster's parameters must be. ``scaling``: what it does with other nodes
+    beside the coordination log. ``retention``: how long the partitions that it leads keep what has ended; without
+    it, for ever."""
     parameters = read_parameters(hosts, cluster)
     check_expected(parameters, expected or {})
     allow_files()
     with ExitStack() as held:
         store = LmdbStore(data)
         held.callback(store.close)
-        name = check_name("host:port", f"{host}:{port}", WIDE_NAME)
+        found_at = advertised(place.advertise, listening(place.host, place.port, place.peer_port,
+                                                         is_keyed=key is not None))
+        name = check_name("host:port", f"{found_at}:{place.port}", WIDE_NAME)
         check_address(name, read_names(hosts, cluster))
         limits = attrs.evolve(DEFAULT_LIMITS, partitions=parameters.partitions)
-        transport = Transport(name, cluster, host, port, limits)
+        keyring = None if key is None else open_keyring(hosts, key, name, data)
+        transport = Transport(name, cluster, place.host, place.port, limits, protocol_of(parameters.rules),
+                              keyring, place.peer_port)
         held.callback(transport.close)
         claim_directory(store, parameters, data, name)
-        server = Server(hosts, parameters, Member(name, host, port, ""), store, transport, session_ms, on_ready,
-                        scaling, retention)
+        if keyring is not None:
+            take_place(hosts, cluster, keyring, name, f"{found_at}:{transport.peers.port}")
+        server = Server(hosts, parameters, Member(name, found_at, place.port, ""), store, transport, session_ms,
+                        partial(on_ready, name), scaling, retention, keyring)
         _name_fatal_signals()
         held.enter_context(_stopped_by_signals(server))
         held.enter_context(_seldom_searched())
@@ -105,8 +128,9 @@ class Server:
     def __init__(self, hosts: str, parameters: Parameters, address: Member, store: LmdbStore,
                  transport: Transport, session_ms: int,
                  on_ready: Callable[[], None] = lambda: None, scaling: Scaling = PLAIN,
-                 retention: Retention | None = None) -> None:
+                 retention: Retention | None = None, keyring: Keyring | None = None) -> None:
         self._hosts = hosts
+        self._keyring = keyring
         self._scaling = scaling
         self._retention = retention
         self._parameters = parameters
@@ -159,11 +183,14 @@ class Server:
         is_first = self._registry is None
         registry = self._registry or Registry(
             self._hosts, self._parameters.cluster, me, self._session_ms, self._emit, starts=identity.starts,
-            judged=self._judged, on_failure=self._fail)
+            judged=self._judged, put_roster=None if self._keyring is None else self._keyring.put,
+            on_failure=self._fail)
         process = self._make_process(me)
         self._store.commit()  # what the node read at its start
         loop = self._loop = Loop(process, self._store, self._transport, registry, self._clock, self._on_joined,
-                                 me.name)
+                                 me.name, self._keyring)
+        if self._keyring is not None:
+            self._keyring.on_change = loop.dial_anew
         if is_first:
             registry.start()
             self._registry = registry
@@ -183,7 +210,7 @@ class Server:
         jitter = random.Random()
         node = Node(me=me, parameters=self._parameters, store=self._store,
                     jitter_ms=lambda most: jitter.randint(0, most), nonce=secrets.randbits(32),
-                    almanac=next_tick, retention=self._retention)
+                    almanac=next_tick, retention=self._retention, release=__version__)
         node.view.bulletin.on_doubt = partial(log_doubt, self._address.name)
         for key, reason in node.view.settings.ignored.items():
             _log.error("node %s leaves out the setting stored under %r: %s; set it again", self._address.name, key,
@@ -195,7 +222,7 @@ class Server:
                                 scheme=scheme_of(self._scaling, self._parameters.partitions))
         if not self._parameters.claim_key:
             _log.warning("cluster %s has no key to prove claims with: any token is taken for a claim's; once all"
-                         " nodes, workers and clients run this release, run 'skuld cluster upgrade %s'",
+                         " nodes, workers and clients run this release, run 'skuld cluster rules %s --raise'",
                          self._parameters.cluster, self._parameters.cluster)
         return Process(node, membership)
 
@@ -225,6 +252,7 @@ class Server:
 def claim_directory(store: LmdbStore, parameters: Parameters, data: Path, name: str) -> None:
     """Bind a fresh store to the cluster and the node; ``Refused`` when it belongs to another one, or to other
     parameters."""
+    check_format(store, data)
     wanted = {_CLUSTER_KEY: parameters.cluster_id.encode(), _NODE_KEY: name.encode()}
     try:
         found = store.get_many("meta", list(wanted))

@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 
 from skuld_py.cluster.member.membership import Membership
 from skuld_py.model.coordination import Announce
-from skuld_py.model.events import Effect, Event, MembersChanged, NodesChanged, SessionChanged, Ticked
+from skuld_py.model.events import Effect, Event, MembersChanged, NodesChanged, RulesChanged, SessionChanged, Ticked
 from skuld_py.node.process import Process, Told, Wish
 from skuld_py.node.turn import Machine
 
 NEWS_AT_ONCE = "L3 what the membership announces is told to its node in the same step, before anything else"
-_HEARD = frozenset((MembersChanged, NodesChanged, SessionChanged, Ticked))
+_HEARD = frozenset((MembersChanged, NodesChanged, RulesChanged, SessionChanged, Ticked))
 
 
 class Ear:

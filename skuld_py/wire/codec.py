@@ -24,11 +24,11 @@ from typing import Any
 import attrs
 import msgpack
 
-from skuld_py.config import DEFAULT_LIMITS, PARTITIONS_MAX, PROTOCOL_VERSION, Limits
+from skuld_py.config import DEFAULT_LIMITS, PROTOCOL_VERSION, PROTOCOLS, Limits
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model.fields import U63_MAX, Name
 from skuld_py.model.messages import OPERATIONS, ROLE_CLIENT, ROLE_NODE, Message, message_of
-from skuld_py.wire.schema import Record, Write, check_name, record_of
+from skuld_py.wire.schema import Record, Write, check_name, dump_of, record_of
 from skuld_py.wire.stream import ITEMS_MAX, Fault, Reader, Writer
 
 MESSAGES_MAX = 4_096
@@ -44,33 +44,46 @@ _CODES = {name: code for code, name in enumerate(OPERATIONS)}
 
 
 class _Records(dict[int, Record]):
-    """How messages travel, by code, in a cluster with so many partitions: compiled when the first one does."""
+    """How each message is read in a cluster with this number of partitions, by its code. A message is compiled
+    when the first one comes: a client never hears most of them, and starts in half the time."""
 
     def __init__(self, partitions: int) -> None:
         super().__init__()
         self._partitions = partitions
 
     def __missing__(self, code: int) -> Record:
-        return self.setdefault(code, record_of(message_of(code), self._partitions))
+        record = self[code] = record_of(message_of(code), self._partitions)
+        return record
 
 
 _records = cache(_Records)
-"""By the number of partitions; a process speaks with one or two clusters."""
+"""A process speaks with clusters of one or two numbers of partitions."""
 
 
-class _Dumps(dict[type[Message], tuple[int, Write]]):
-    """Code and writer of each class of messages that was sent."""
+class _Dumps(dict[type, tuple[int, Write]]):
+    """By what each message is written for receivers of a protocol, and its code; compiled when first used."""
 
-    def __missing__(self, of: type[Message]) -> tuple[int, Write]:
-        code = _CODES[of.__name__]
-        return self.setdefault(of, (code, _records(PARTITIONS_MAX)[code].dump))
+    def __init__(self, version: int) -> None:
+        super().__init__()
+        self._version = version
+
+    def __missing__(self, of: type) -> tuple[int, Write]:
+        if getattr(of, "since", 0) > self._version:
+            raise Refused("unsupported", f"{of.__name__}: the receiver speaks protocol {self._version}, which has"
+                          " no such message; upgrade the cluster's nodes, then raise its rules ('skuld cluster"
+                          " rules')", protocol=self._version)
+        dump = self[of] = _CODES[of.__name__], dump_of(of, self._version)
+        return dump
+
+
+_dumps = cache(_Dumps)
+_NEWEST = _dumps(PROTOCOL_VERSION)
 
 
 _PACKERS: list[msgpack.Packer] = []
 """Packers not in use; to make one takes longer than to pack most messages."""
 PACKER_BYTES_MAX = 1 << 16
 """A packer that packed more has a large buffer, and is not kept."""
-_DUMPS = _Dumps()
 _check_cluster = check_name(Name(is_optional=True))
 _check_sender = check_name(Name(is_optional=True, is_wide=True))
 
@@ -83,6 +96,12 @@ class Envelope:
     cluster: str
     """The cluster meant; ``""`` from a client that does not know it yet."""
     messages: tuple[Message, ...]
+    version: int = PROTOCOL_VERSION
+    """The protocol that the sender speaks, or the receiver understands."""
+
+
+class UnknownProtocol(Malformed):
+    """A header of a protocol that this program does not understand. Nothing else of it was read."""
 
 
 class MalformedRequest(Malformed):
@@ -102,12 +121,13 @@ def encode(envelope: Envelope, limits: Limits = DEFAULT_LIMITS) -> list[bytes]:
     """The frames; raises ``Refused`` when they are more, or larger, than a receiver takes."""
     writer = Writer()
     messages = []
+    dumps = _NEWEST if envelope.version == PROTOCOL_VERSION else _dumps(envelope.version)
     for message in envelope.messages:
-        code, dump = _DUMPS[type(message)]
+        code, dump = dumps[type(message)]
         messages.append([code, *dump(message, writer)])
     packer = _PACKERS.pop() if _PACKERS else msgpack.Packer()
     try:
-        header: bytes = packer.pack([PROTOCOL_VERSION, envelope.cluster, envelope.sender, messages])
+        header: bytes = packer.pack([envelope.version, envelope.cluster, envelope.sender, messages])
     except (TypeError, ValueError, OverflowError) as problem:
         raise Refused("unencodable", f"message: {problem}; a value is out of range") from None
     if len(header) <= PACKER_BYTES_MAX:
@@ -136,13 +156,13 @@ def decode(frames: Sequence[bytes], limits: Limits = DEFAULT_LIMITS) -> Envelope
     try:
         _check_frames(frames, limits)
         reader = Reader(frames, limits)
-        cluster, sender, count = _read_preamble(reader)
+        version, cluster, sender, count = _read_preamble(reader)
         records = _records(limits.partitions)
         messages = [_read_message(reader, records, index) for index in range(count)]
         reader.close()
     except Fault as fault:
         raise Malformed(fault.path, fault.problem) from None
-    return Envelope(sender, cluster, tuple(messages))
+    return Envelope(sender, cluster, tuple(messages), version)
 
 
 def check_role(message: Message, role: int) -> None:
@@ -170,13 +190,13 @@ def _check_frames(frames: Sequence[bytes], limits: Limits) -> None:
         raise Fault(f"has {len(frames[0])} bytes, more than {most}", "header")
 
 
-def _read_preamble(reader: Reader) -> tuple[str, str, int]:
-    """Cluster, sender, and the number of messages."""
+def _read_preamble(reader: Reader) -> tuple[int, str, str, int]:
+    """Protocol, cluster, sender, and the number of messages."""
     part = "header"
     try:
         count = reader.array()
         part = "version"
-        _check_version(reader.scalar())
+        version = _check_version(reader.scalar())
         part = "header"
         if count != 4:
             raise Fault(f"has {count} parts, not [version, cluster, sender, messages]")
@@ -185,17 +205,18 @@ def _read_preamble(reader: Reader) -> tuple[str, str, int]:
         part = "sender"
         sender = _check_sender(reader.scalar())
         part = "messages"
-        return cluster, sender, reader.items(MESSAGES_MAX)
+        return version, cluster, sender, reader.items(MESSAGES_MAX)
     except Fault as fault:
         raise fault.within(part) from None
 
 
-def _check_version(version: object) -> None:
+def _check_version(version: object) -> int:
     if type(version) is not int:
         raise Fault("is no int")
-    if version != PROTOCOL_VERSION:
-        raise Fault(f"the sender speaks protocol {version}, this side protocol {PROTOCOL_VERSION};"
-                    " upgrade the older of the two")
+    if version not in PROTOCOLS:
+        raise UnknownProtocol("version", f"the sender speaks protocol {version}, this side"
+                              f" {' and '.join(map(str, PROTOCOLS))}; upgrade the older of the two")
+    return version
 
 
 def _read_message(reader: Reader, records: Mapping[int, Record], index: int) -> Message:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from skuld_py.config import DEFAULT_LIMITS, Limits
+from skuld_py.config import DEFAULT_LIMITS, PROTOCOL_VERSION, Limits
 from skuld_py.errors import Refused
 from skuld_py.model.messages import Failed, Message
 from skuld_py.wire.codec import Envelope, encode
@@ -21,9 +21,10 @@ OnTooLarge = Callable[[Message, Refused, bool], None]
 
 
 def envelopes(sender: str, cluster: str, messages: Sequence[Message], on_too_large: OnTooLarge,
-              limits: Limits = DEFAULT_LIMITS) -> Iterator[tuple[Envelope, list[bytes]]]:
-    """Each envelope with its frames."""
-    envelope = Envelope(sender, cluster, tuple(messages))
+              limits: Limits = DEFAULT_LIMITS, protocol: int = PROTOCOL_VERSION
+              ) -> Iterator[tuple[Envelope, list[bytes]]]:
+    """Each envelope with its frames, in a protocol that the receiver understands."""
+    envelope = Envelope(sender, cluster, tuple(messages), protocol)
     try:
         yield envelope, encode(envelope, limits)
         return
@@ -32,12 +33,12 @@ def envelopes(sender: str, cluster: str, messages: Sequence[Message], on_too_lar
             failure = _in_place_of(messages[0], refusal)
             on_too_large(messages[0], refusal, failure is not None)
             if failure is not None:
-                told = Envelope(sender, cluster, (failure,))
+                told = Envelope(sender, cluster, (failure,), protocol)
                 yield told, encode(told, limits)
             return
     middle = len(messages) // 2
-    yield from envelopes(sender, cluster, messages[:middle], on_too_large, limits)
-    yield from envelopes(sender, cluster, messages[middle:], on_too_large, limits)
+    yield from envelopes(sender, cluster, messages[:middle], on_too_large, limits, protocol)
+    yield from envelopes(sender, cluster, messages[middle:], on_too_large, limits, protocol)
 
 
 def _in_place_of(message: Message, refusal: Refused) -> Failed | None:
@@ -45,5 +46,5 @@ def _in_place_of(message: Message, refusal: Refused) -> Failed | None:
     request = getattr(message, "request", None)
     if request is None or not message.is_promise or isinstance(message, Failed):
         return None
-    text = f"{type(message).__name__}: the answer is too large, {refusal.message}"
-    return Failed(request, "too_large", text[:TEXT_MAX], True)
+    text = f"{type(message).__name__}: the answer cannot be sent, {refusal.message}"
+    return Failed(request, refusal.code, text[:TEXT_MAX], True)

@@ -184,8 +184,8 @@ def _read_names(kind: Names) -> Read:
     return _read_several(lambda reader: check(reader.scalar()), kind.count_max)
 
 
-def _write_rows(kind: Rows, partitions: int) -> Write:
-    dump = record_of(kind.of, partitions).dump
+def _write_rows(kind: Rows, version: int) -> Write:
+    dump = dump_of(kind.of, version)
 
     def write(rows: tuple[Any, ...], writer: Writer) -> list[Any]:
         writer.items += len(rows)
@@ -235,13 +235,13 @@ def _take_of(kind: Kind, partitions: int) -> Check | Read:
             return _read_names(kind)
 
 
-def _write_of(kind: Kind, partitions: int) -> Write | None:
+def _write_of(kind: Kind, version: int) -> Write | None:
     """None when msgpack takes the value as it is."""
     match kind:
         case Strings():
             return _write_column
         case Rows():
-            return _write_rows(kind, partitions)
+            return _write_rows(kind, version)
         case Names():
             return _write_names
         case _:
@@ -253,17 +253,16 @@ def _write_of(kind: Kind, partitions: int) -> Write | None:
 
 @attrs.frozen
 class Record:
-    """How one attrs class travels: as an array of its fields, in the order of their declaration.
+    """How one attrs class is read: an array of its fields, in the order of their declaration.
 
     ``read_fields`` reads so many fields, and appends to the list it is given as it goes, so that a caller knows
-    what was read before a fault; ``dump`` gives what ``read_fields`` reads. ``least``: fields that always travel;
-    late ones behind them do not while they have their defaults.
+    what was read before a fault. ``least``: fields that always travel; late ones behind them do not while they
+    have their defaults.
     """
 
     names: tuple[str, ...]
     least: int
     read_fields: ReadFields
-    dump: Write
 
     def read(self, reader: Reader) -> Any:
         """The next value, a record."""
@@ -278,16 +277,27 @@ class Record:
 
 
 def record_of(of: type, partitions: int) -> Record:
-    """Compile a class, and the rows in it, for clusters with this number of partitions."""
+    """Compile a class, and the rows in it, for reading in clusters with this number of partitions. All fields that
+    this program knows are read, whatever protocol the sender named: who leaves late ones off means their defaults.
+    """
     names = tuple(field.name for field in attrs.fields(of))
     kinds: tuple[Kind, ...] = tuple(field.metadata["kind"] for field in attrs.fields(of))
     columns: tuple[str, ...] = getattr(of, "columns", ())
     units = [(name, at, _unit(kind))
              for at, (name, kind) in enumerate(zip(names, kinds, strict=True)) if name in columns]
-    writes = [(at, write) for at, kind in enumerate(kinds) if (write := _write_of(kind, partitions)) is not None]
-    late = [field.default for field in attrs.fields(of) if field.metadata["is_late"]]
-    return Record(names, len(names) - len(late), _read_fields(of, names, kinds, units, partitions),
-                  _without_defaults(_dump(names, writes), late[::-1]) if late else _dump(names, writes))
+    least = sum(not field.metadata["since"] for field in attrs.fields(of))
+    return Record(names, least, _read_fields(of, names, kinds, units, partitions))
+
+
+def dump_of(of: type, version: int) -> Write:
+    """Compile what a class, and the rows in it, is written by for receivers of this protocol: without the fields
+    that came later, and without late ones at the end that have their defaults."""
+    known = [field for field in attrs.fields(of) if field.metadata["since"] <= version]
+    writes = [(at, write) for at, field in enumerate(known)
+              if (write := _write_of(field.metadata["kind"], version)) is not None]
+    late = [field.default for field in known if field.metadata["since"]]
+    names = [field.name for field in known]
+    return _dump_used(names, writes, late[::-1]) if late else _dump(names, writes)
 
 
 def _unit(kind: Kind) -> int:
@@ -347,14 +357,19 @@ def _dump(names: Sequence[str], writes: Sequence[tuple[int, Write]]) -> Write:
     return dump
 
 
-def _without_defaults(dump: Write, defaults: Sequence[Any]) -> Write:
+def _dump_used(names: Sequence[str], writes: Sequence[tuple[int, Write]], defaults: Sequence[Any]) -> Write:
     """The same but for the last fields, from the end on, that have these values."""
-    def dump_used(record: Any, writer: Writer) -> Sequence[Any]:
-        values = list(dump(record, writer))
+    get = attrgetter(*names)
+
+    def dump(record: Any, writer: Writer) -> Sequence[Any]:
+        values = list(get(record))
         for default in defaults:
             if values[-1] != default:
                 break
             values.pop()
+        for at, write in writes:
+            if at < len(values):
+                values[at] = write(values[at], writer)
         return values
 
-    return dump_used
+    return dump

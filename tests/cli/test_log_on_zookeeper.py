@@ -10,16 +10,17 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import attrs
 import pytest
 from click.testing import CliRunner, Result
 from kazoo.client import KazooClient
 
 from cli.written import A, raws
 from skuld_py.cli.main import main
-from skuld_py.cluster.log.replica import RULES
-from skuld_py.config import Parameters
+from skuld_py.config import RULES, Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
-from skuld_py.runtime.zookeeper.clusters import create_cluster, read_parameters
+from skuld_py.model.registration import Registration
+from skuld_py.runtime.zookeeper.clusters import connection, create_cluster, read_parameters
 
 pytestmark = pytest.mark.cluster
 
@@ -68,18 +69,39 @@ def test_a_cluster_made_by_an_earlier_release_is_upgraded_once(hosts: str) -> No
 
     said, keys = [], []
     for _ in range(2):
-        said.append(skuld(hosts, "cluster", "upgrade", "old").output)
+        said.append(skuld(hosts, "cluster", "rules", "old", "--raise").output)
         keys.append(read_parameters(hosts, "old").claim_key)
     proving = ", proves claims, and takes those without a proof for 24 h more"
     assert said == [f"cluster old goes by rules {RULES}{more}\n" for more in (proving, ", as it did before")]
     assert keys[0] and keys[0] == keys[1] and keys[0] not in "".join(said)
 
 
+def test_rules_are_raised_once_all_placed_nodes_know_them(hosts: str) -> None:
+    create_cluster(hosts, Parameters("mixed", "id-of-mixed", replicas=1, rules=2))
+    newer = Registration("h", 1, boot="b", rules=RULES, rules_boot="b")
+    entries = {"h:1": newer, "h:2": attrs.evolve(newer, rules_boot="before"), "stranger:1": Registration("s", 1)}
+    with connection(hosts, 10.0, is_write=True) as client:
+        for raw in raws():
+            client.create("/skuld/mixed/log/entry-", raw, sequence=True)
+        for name, entry in entries.items():
+            client.create(f"/skuld/mixed/nodes/{name}", entry.encode())
+
+        shown = json.loads(skuld(hosts, "cluster", "rules", "mixed", "--json").output)
+        refused = skuld(hosts, "cluster", "rules", "mixed", "--raise")
+        client.set("/skuld/mixed/nodes/h:2", newer.encode())
+        raised = json.loads(skuld(hosts, "cluster", "rules", "mixed", "--raise", "--json").output)
+
+    assert shown == {"cluster": "mixed", "rules": 2, "newest": RULES, "nodes": {"h:1": RULES, "h:2": 2}}
+    assert refused.exit_code == 1 and f"node h:2 of cluster mixed does not know rules {RULES}" in refused.stderr
+    assert raised["rules"] == RULES and raised["has_changed"]
+    assert f"goes by rules {RULES}" in skuld(hosts, "cluster", "rules", "mixed").output
+
+
 def test_a_cluster_whose_rules_are_the_newest_lacks_a_key_and_gets_one(hosts: str) -> None:
     create_cluster(hosts, Parameters("keyless", "id-of-keyless", replicas=1))
     before_ms = round(time.time() * 1000)
 
-    answer = json.loads(skuld(hosts, "cluster", "upgrade", "keyless", "--grace", "1h", "--json").output)
+    answer = json.loads(skuld(hosts, "cluster", "rules", "keyless", "--raise", "--grace", "1h", "--json").output)
 
     made = read_parameters(hosts, "keyless")
     assert answer["has_changed"] and len(made.claim_key) == 64 and made.claim_key not in str((answer, made))

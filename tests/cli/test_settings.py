@@ -18,6 +18,7 @@ from skuld_py.client.client import Claim, Client
 from skuld_py.client.options import Retry
 from skuld_py.errors import Refused
 from skuld_py.model.ids import TaskId
+from skuld_py.runtime.server import Place
 
 
 class Asked:
@@ -122,8 +123,8 @@ def test_flags_lists_and_the_verbs_of_a_group(monkeypatch: pytest.MonkeyPatch) -
           "[cluster.create]\npartitions = 7\n")
 
     assert skuld("node").exit_code == 0
-    (_, cluster, _, port, _), named = given[0]
-    assert (cluster, port) == ("c", 13_007)
+    (_, cluster, place, _), named = given[0]
+    assert (cluster, place) == ("c", Place("127.0.0.1", 13_007))
     assert (named["scaling"].sharing, named["scaling"].transfer, named["scaling"].schedulers) == (
         True, False, ("h:1", "h:2"))
     assert "partitions: 7" in skuld("cluster", "create", "x").stderr

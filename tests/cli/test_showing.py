@@ -159,7 +159,7 @@ ATTENTION = {
          " a:1 0 ms ahead, b:1 5 s behind; set them right"]),
     "claims without proofs": (attrs.evolve(situation("a:1", "b:1", "c:1"), described=attrs.evolve(
         situation("a:1", "b:1", "c:1").described, is_unproven=True)),
-        ["claims count without a proof that they were granted: 'skuld cluster upgrade"]),
+        ["claims count without a proof that they were granted: 'skuld cluster rules --raise"]),
     "a paused queue": (attrs.evolve(situation("a:1", "b:1", "c:1"), described=attrs.evolve(
         situation("a:1", "b:1", "c:1").described, paused=("reports",))),
         ["queue reports is paused: nothing of it is granted until 'skuld resume reports'"]),

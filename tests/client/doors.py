@@ -31,6 +31,8 @@ class Door:
         self._router.linger = 0
         self.port = self._router.bind_to_random_port("tcp://127.0.0.1")
         self.address = f"127.0.0.1:{self.port}"
+        self.spoken: list[tuple[type[m.Message], int]] = []
+        """Each request with the protocol that it came in."""
         self._is_over = threading.Event()
         self._failure: BaseException | None = None
 
@@ -55,7 +57,9 @@ class Door:
 
     def _take(self, client: bytes, frames: list[bytes], serve: Serve) -> None:
         try:
-            for message in decode(frames).messages:
+            envelope = decode(frames)
+            for message in envelope.messages:
+                self.spoken.append((type(message), envelope.version))
                 serve(client, message)
         except MalformedRequest as problem:
             self.say(client, m.Failed(problem.request, problem.code, problem.message, True))

@@ -16,11 +16,10 @@ print(json.dumps(sorted(sys.modules)))
 COMPILED = """
 import json
 from skuld_py.wire import schema
-made, record_of = [], schema.record_of
-def noted(of, partitions):
-    made.append(of.__name__)
-    return record_of(of, partitions)
-schema.record_of = noted
+made = []
+def noted(compiled):
+    return lambda of, number: made.append(of.__name__) or compiled(of, number)
+schema.record_of, schema.dump_of = noted(schema.record_of), noted(schema.dump_of)
 from skuld_py import Client
 from skuld_py.model.messages import Greet
 from skuld_py.wire.codec import Envelope, decode, encode

@@ -387,7 +387,7 @@ def test_sockets_that_were_left_half_sent_are_few(monkeypatch: pytest.MonkeyPatc
         assert len(asker._descriptors) == 3
 
 
-def connected(socket: zmq.Socket[Any], node: str, limits: Limits, dial: Any = connection.dial) -> None:
+def connected(socket: zmq.Socket[Any], node: str, limits: Limits, key: None, dial: Any = connection.dial) -> None:
     """Dial, and wait until the other side is there."""
     dial(socket, node, limits)
     assert socket.poll(LONG_S * 1_000, zmq.POLLOUT)

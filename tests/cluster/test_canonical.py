@@ -21,7 +21,7 @@ def test_the_text_is_the_same_for_ever() -> None:
     assert to_text(Slot("a~1", ("ä", "x"))) == '{"member":"a~1","tags":["ä","x"]}'
     assert Replica().text() == (
         '{"aborted":[],"collected":[],"failed":[],"joiners":[],"joins":{"accepted":[],"prepared":[]},"left":[],'
-        '"members":[],"nodes":[],"parked":[],"replicas":3,"ring":{"pairs":[]},"rules":2,"slots":[],"version":-1,'
+        '"members":[],"nodes":[],"parked":[],"replicas":3,"ring":{"pairs":[]},"rules":3,"slots":[],"version":-1,'
         '"writers":[]}')
 
 

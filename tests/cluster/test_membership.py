@@ -27,14 +27,14 @@ from skuld_py.cluster.log.commands import (
 from skuld_py.cluster.log.commands.retire_node import placed
 from skuld_py.cluster.log.entries import Entry, decode
 from skuld_py.cluster.log.play import UnknownRules, play
-from skuld_py.cluster.log.replica import RULES, Replica
+from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.member.chores import SWEEP_MS
 from skuld_py.cluster.member.membership import Effect, Event, Membership
 from skuld_py.cluster.member.settings import LogSettings
 from skuld_py.cluster.placement import place
 from skuld_py.cluster.scale.decisions import computed
 from skuld_py.cluster.scale.derivation import scheme_of
-from skuld_py.config import PLAIN, Scaling
+from skuld_py.config import PLAIN, RULES, Scaling
 from skuld_py.model.coordination import (
     Announce,
     Append,

@@ -111,7 +111,7 @@ def test_what_the_other_pages_say() -> None:
     assert f"one page at a time ({Retention().page_tasks} tasks" in page("archive.md")
     assert f"pages of up to about {archiver.BATCH_BYTES >> 20} MiB together" in page("archive.md")
     assert f"with {PARTITIONS_MAX:,} partitions" in page("speed.md")
-    assert default_of("cluster upgrade", "--grace") == "24h" and "After a day (`--grace`)" in page("operating.md")
+    assert default_of("cluster rules", "--grace") == "24h" and "After a day (`--grace`)" in page("operating.md")
     assert default_of("node", "--session") == "4s" and "with sessions of 4 s" in page("speed.md")
     assert f"{connections.CONNECTIONS_MAX:,}. Connect anew" in (
         written.TOP / "skuld_py" / "wire" / "protocol.txt").read_text(encoding="utf-8")

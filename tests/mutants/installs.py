@@ -33,9 +33,8 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("node-messages-imported", "a client makes the messages between nodes", "wire.rules",
            "if TYPE_CHECKING:\n", "if True:\n", "A3",
            IMPORT + "test_a_client_loads_nothing_of_a_node_and_no_message_between_nodes", seeds=0),
-    mutant("all-records-compiled", "with the first message that travels, all are compiled", "_Dumps.__missing__",
-           "        code = _CODES[of.__name__]\n",
-           "        code = max((_records(PARTITIONS_MAX)[each] and each for each in _CODES.values()),"
-           " key=_CODES[of.__name__].__eq__)\n", "A3",
-           IMPORT + "test_how_a_message_travels_is_compiled_when_the_first_one_does", seeds=0),
+    mutant("all-records-compiled", "with the first message that travels, all are compiled", "_Records.__missing__",
+           "record = self[code] = record_of(message_of(code), self._partitions)\n",
+           "record = self[code] = [record_of(message_of(each), self._partitions) for each in (0, 2, code)][-1]\n",
+           "A3", IMPORT + "test_how_a_message_travels_is_compiled_when_the_first_one_does", seeds=0),
 )

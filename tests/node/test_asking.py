@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from node.machines import Machines
-from skuld_py.config import AHEAD_MS_MAX
+from skuld_py.config import AHEAD_MS_MAX, PROTOCOL_VERSION, RULES
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header
-from skuld_py.model.events import Received, Ticked
+from skuld_py.model.events import Received, RulesChanged, Ticked
 from skuld_py.model.state import State
 
 MIB = 1 << 20
@@ -223,6 +223,16 @@ def test_a_read_whose_answers_are_too_large_is_refused_at_once() -> None:
     made.give(made.names[0], Received(made.names[1], m.Failed(question.request, "too_large", "64 MiB", True)))
 
     assert made.answers_to(b"reader") == [m.Failed(2, "too_large", "64 MiB", True)]
+
+
+def test_who_greets_is_told_what_all_nodes_understand() -> None:
+    machines = Machines()
+    machines.pass_time(2_000)
+    for rules in (2, RULES):
+        machines.give(machines.names[0], RulesChanged(rules))
+        machines.ask(machines.names[0], m.Greet(1))
+    told = [message.protocol for _, message in machines.answers if isinstance(message, m.Greeted)]
+    assert told == [1, PROTOCOL_VERSION]
 
 
 def test_a_floor_of_the_future_is_told_as_one_that_ids_may_be_above() -> None:

@@ -20,6 +20,7 @@ from skuld_py.model import columns
 from skuld_py.model.columns import Column
 from skuld_py.model.messages import Got, Greet, TaskRow
 from skuld_py.runtime import connections, peeking, transport
+from skuld_py.runtime.door import Arrival
 from skuld_py.runtime.transport import Transport
 from skuld_py.wire.codec import Envelope, encode
 
@@ -103,7 +104,7 @@ def wait_until(is_so: Callable[[], bool]) -> None:
 def receive(at: Transport) -> list[list[bytes]]:
     """The next messages, which must come."""
     arrived: list[list[bytes]] = []
-    wait_until(lambda: bool(arrived.extend(frames for _, frames in at.receive(100)) or arrived))
+    wait_until(lambda: bool(arrived.extend(frames for _, frames, _ in at.receive(100)) or arrived))
     return arrived
 
 
@@ -239,9 +240,9 @@ def test_a_node_s_name_keeps_one_connection_and_no_more(node: Transport) -> None
 def greet(at: Transport, raw: socket.socket, word: bytes) -> bytes:
     """Have a connection say so; gives the client that said it."""
     raw.sendall(b"\0\5" + word)
-    arrived: list[tuple[bytes, list[bytes]]] = []
+    arrived: list[Arrival] = []
     wait_until(lambda: bool(arrived.extend(at.receive(1)) or arrived))
-    (client, frames), = arrived
+    (client, frames, _), = arrived
     assert frames == [word]
     return client
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skuld_py.cluster.scale.decisions import ask_placement, computed
-from skuld_py.config import DEFAULT_LIMITS, PROTOCOL_VERSION
+from skuld_py.config import DEFAULT_LIMITS, PROTOCOL_VERSION, PROTOCOLS, RULES
 from skuld_py.model.coordination import Announce, Append, OriginRead, PulseStands
 from skuld_py.model.document import Member
 from skuld_py.model.events import (
@@ -24,6 +24,7 @@ from skuld_py.model.events import (
     NodesChanged,
     ReadDocument,
     Received,
+    RulesChanged,
     Send,
     Session,
     SessionChanged,
@@ -34,6 +35,7 @@ from skuld_py.model.messages import MESSAGES, Acked, Claim, Failed, Get, Gossip,
 from skuld_py.model.messages.membership import NotNow
 from skuld_py.node.process import Told, Wish
 from skuld_py.runtime.clock import Clock
+from skuld_py.runtime.door import Arrival
 from skuld_py.runtime.loop import ACQUAINTANCES_MAX, Loop
 from skuld_py.runtime.transport import Transport
 from skuld_py.wire.codec import Envelope, decode, encode
@@ -71,11 +73,13 @@ class World:
         self.done: list[tuple[Any, ...]] = []
         self.peers: dict[str, tuple[str, int]] = {}
         self.marked: dict[bytes, str] = {}
+        self.spoken: dict[bytes, int] = {}
+        self.protocol = PROTOCOLS[0]
         self.commit_problem: Exception | None = None
 
-    def receive(self, limit: int) -> list[tuple[bytes, list[bytes]]]:
+    def receive(self, limit: int) -> list[Arrival]:
         taken, self.arrived = self.arrived[:limit], self.arrived[limit:]
-        return taken
+        return [Arrival(*each) for each in taken]
 
     def send(self, peer: str, messages: Sequence[Message]) -> None:
         self.done.append(("send", peer, *messages))
@@ -85,6 +89,9 @@ class World:
 
     def mark_peer(self, client: bytes, name: str) -> None:
         self.marked[client] = name
+
+    def note_protocol(self, client: bytes, protocol: int) -> None:
+        self.spoken[client] = protocol
 
     def commit(self) -> None:
         self.done.append(("commit",))
@@ -109,7 +116,7 @@ def make(script: Script) -> tuple[World, Loop]:
     return world, Loop(script, world, world, world, Clock())
 
 
-def announce(loop: Loop, *news: MembersChanged | NodesChanged | SessionChanged) -> None:
+def announce(loop: Loop, *news: MembersChanged | NodesChanged | RulesChanged | SessionChanged) -> None:
     """What the machine says when it has read the log."""
     loop._heed([Announce(event) for event in news])
 
@@ -382,6 +389,30 @@ def test_no_frames_whatsoever_stop_the_loop(batch: list[list[bytes]]) -> None:
     _, world, loop = heard(*batch)
     assert ("commit",) in world.done
     assert loop.counters.malformed <= len(batch)
+
+
+def test_a_client_is_answered_in_the_protocol_that_it_speaks() -> None:
+    for protocol in PROTOCOLS:
+        script, world, _ = heard(Envelope("", CLUSTER, (Greet(1),), protocol))
+        assert script.events == [Asked(b"origin", Greet(1))]
+        assert world.spoken == {b"origin": protocol}
+
+
+def test_who_speaks_no_protocol_of_ours_is_told_so() -> None:
+    script, world, loop = heard([msgpack.packb([PROTOCOL_VERSION + 1, {"new": 1}])])
+    assert script.events == []
+    told = [call[2] for call in world.done if call[0] == "answer"]
+    assert [(failed.request, failed.code) for failed in told] == [(0, "unknown_protocol")]
+    assert "upgrade the older of the two" in told[0].text
+    assert (loop.counters.unknown_protocol, loop.counters.malformed) == (1, 0)
+
+
+def test_peers_are_written_to_in_what_all_members_understand() -> None:
+    world, loop = make(Script())
+    announce(loop, RulesChanged(RULES))
+    assert world.protocol == PROTOCOL_VERSION
+    announce(loop, RulesChanged(2))
+    assert world.protocol == PROTOCOLS[0]
 
 
 # -- running ----------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.messages import Greet, Greeted
 from skuld_py.model.registration import Registration
 from skuld_py.node.life.identity import IDENTITY_KEY, begin_start
-from skuld_py.runtime.agreement import check_expected
+from skuld_py.runtime.agreement import STORE_FORMAT, check_expected
 from skuld_py.runtime.lmdb_store import LmdbStore
 from skuld_py.runtime.server import claim_directory, log_doubt, log_start
 from skuld_py.runtime.zookeeper.clusters import create_cluster, read_names
@@ -39,11 +39,11 @@ SERVE = """
 import sys
 from pathlib import Path
 from skuld_py.errors import SkuldError
-from skuld_py.runtime.server import serve
+from skuld_py.runtime.server import Place, serve
 hosts, cluster, port, data, host = sys.argv[1:]
 try:
-    serve(hosts, cluster, host, int(port), Path(data), session_ms=2000,
-          on_ready=lambda: print("ready", flush=True))
+    serve(hosts, cluster, Place(host, int(port)), Path(data), session_ms=2000,
+          on_ready=lambda name: print("ready", flush=True))
 except SkuldError as refusal:
     sys.exit(f"{refusal.code}")
 print("left", flush=True)
@@ -178,6 +178,20 @@ def test_a_directory_of_before_takes_the_parameters_it_is_started_with(tmp_path:
     claim_directory(store, Parameters("mine", "id-1"), tmp_path, NODE)
     with pytest.raises(Refused, match="other_parameters"):
         claim_directory(store, Parameters("mine", "id-1", partitions=2), tmp_path, NODE)
+    store.close()
+
+
+@pytest.mark.parametrize("written", [b"2", b"17", b"0", b"x"])
+def test_a_directory_that_a_newer_release_has_written_is_refused(tmp_path: Path, written: bytes) -> None:
+    store, made = LmdbStore(tmp_path, 1 << 20), Parameters("mine", "id-1")
+    claim_directory(store, made, tmp_path, NODE)
+    assert store.get("meta", b"format") == b"%d" % STORE_FORMAT == b"1"
+    claim_directory(store, made, tmp_path, NODE)
+    store.put_many("meta", [(b"format", written)])
+
+    with pytest.raises(Refused, match=r"was written by a newer release.*start the newer release") as refused:
+        claim_directory(store, made, tmp_path, NODE)
+    assert refused.value.code == "newer_data"
     store.close()
 
 

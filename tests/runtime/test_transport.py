@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator
 import pytest
 import zmq
 
-from skuld_py.config import Limits
+from skuld_py.config import PROTOCOL_VERSION, PROTOCOLS, Limits
 from skuld_py.errors import Refused
 from skuld_py.model import columns
-from skuld_py.model.messages import Acked, Append, Failed, Got, Greet, Invite, Message, TaskRow
-from skuld_py.runtime import transport as transports
+from skuld_py.model.messages import Acked, Append, Failed, Got, Greet, Greeted, Invite, Message, TaskRow
+from skuld_py.runtime import door as doors
 from skuld_py.runtime.connections import Counters
+from skuld_py.runtime.door import Arrival
 from skuld_py.runtime.transport import Traffic, Transport
 from skuld_py.wire.codec import FRAMES_MAX, Envelope, decode, encode
 
@@ -57,7 +58,7 @@ def take(at: Transport, timeout_s: float = WAIT_S) -> tuple[bytes, list[bytes]]:
     while time.monotonic() < deadline:
         at.wait(max(1, int((deadline - time.monotonic()) * 1000)))
         for arrived in at.receive(1):
-            return arrived
+            return arrived[:2]
     raise AssertionError("nothing arrived")
 
 
@@ -116,19 +117,40 @@ def test_a_client_is_answered_on_its_own_connection() -> None:
         assert anna.traffic.answered == 2
 
 
+def test_each_is_written_to_in_the_protocol_that_it_understands() -> None:
+    claimed = Greeted(1, "n", "c", 1, 1, 1, 0, 1, (), protocol=9, release="x")
+    with transport("anna") as anna, client_of(anna) as client:
+        for protocol, told in ((PROTOCOLS[0], (1, "")), (PROTOCOL_VERSION, (9, "x"))):
+            ask(client, Greet(1))
+            origin = take(anna)[0]
+            anna.note_protocol(origin, protocol)
+            anna.answer(origin, [claimed])
+            answer = decode(client.recv_multipart())
+            assert answer.version == protocol
+            assert [(each.protocol, each.release) for each in answer.messages] == [told]  # type: ignore[attr-defined]
+
+
+def test_peers_are_written_to_in_one_protocol(pair: tuple[Transport, Transport]) -> None:
+    anna, bert = pair
+    for protocol in PROTOCOLS:
+        anna.protocol = protocol
+        anna.send("bert", [Invite(1)])
+        assert decode(take(bert)[1]).version == protocol
+
+
 def test_receive_takes_no_more_than_asked_for_and_no_more_than_fits() -> None:
     with transport("anna") as anna, client_of(anna) as client:
         for number in range(20):
             client.send_multipart([b"%d" % number, bytes(30_000)])
         client.send_multipart([b"last"])
-        arrived = [take(anna)]
+        arrived: list[tuple[bytes, ...]] = [take(anna)]
         while arrived[-1][1] != [b"last"]:
             anna.wait(int(WAIT_S * 1000))
             batch = anna.receive(3)
             assert len(batch) <= 3
             arrived += batch
             assert len(anna.receive(0)) == 0
-        assert [frames[0] for _, frames in arrived] == [b"%d" % number for number in range(20)] + [b"last"]
+        assert [each[1][0] for each in arrived] == [b"%d" % number for number in range(20)] + [b"last"]
         for _ in range(20):
             client.send_multipart([bytes(50_000)])
         client.send_multipart([b"last"])
@@ -269,23 +291,23 @@ def test_a_message_of_too_many_frames_is_dropped_in_parts_and_its_connection_is_
         rude.send_multipart([b""] * too_many)
         insist_on_a_part(anna)
         ask(polite, Greet(2))
-        parts, arrived = 0, list[tuple[bytes, list[bytes]]]()
-        while anna._is_amid:
+        parts, arrived = 0, list[Arrival]()
+        while anna.clients._is_amid:
             anna.wait(None)
             arrived += anna.receive(10)
             parts += 1
-        assert too_many // transports._BATCH_FRAMES <= parts < 100, "all at once, or one by one"
-        (client, frames), = arrived or [take(anna)]
+        assert too_many // doors._BATCH_FRAMES <= parts < 100, "all at once, or one by one"
+        (client, frames), = [each[:2] for each in arrived] or [take(anna)]
         assert decode(frames).messages == (Greet(2),) and client != culprit
         assert anna.connections.cut == Counters(too_long=1)
-        assert anna.traffic.malformed == 1 and anna.traffic.received == 2
+        assert anna.malformed == 1 and anna.traffic.received == 2
     assert f"more than {FRAMES_MAX} frames" in caplog.text
 
 
 def insist_on_a_part(at: Transport) -> None:
     """Receive until the beginning of a message that is too long has come, and nothing else."""
     deadline = time.monotonic() + WAIT_S
-    while not at._is_amid:
+    while not at.clients._is_amid:
         assert time.monotonic() < deadline
         at.wait(int(WAIT_S * 1000))
         assert at.receive(10) == []
@@ -302,16 +324,16 @@ def test_a_message_of_as_many_frames_as_may_be_is_taken_and_the_connection_stand
 
 def test_a_batch_takes_no_more_frames_than_a_turn_has_time_for() -> None:
     with transport("anna") as anna, client_of(anna) as client:
-        for _ in range(3 * transports._BATCH_FRAMES // FRAMES_MAX):
+        for _ in range(3 * doors._BATCH_FRAMES // FRAMES_MAX):
             client.send_multipart([b""] * FRAMES_MAX)
         client.send_multipart([b"last"])
         taken: list[list[bytes]] = []
         while taken[-1:] != [[b"last"]]:
             anna.wait(int(WAIT_S * 1000))
-            batch = [frames for _, frames in anna.receive(100)]
-            assert sum(map(len, batch)) <= transports._BATCH_FRAMES + FRAMES_MAX
+            batch = [frames for _, frames, _ in anna.receive(100)]
+            assert sum(map(len, batch)) <= doors._BATCH_FRAMES + FRAMES_MAX
             taken += batch
-        assert len(taken) == 3 * transports._BATCH_FRAMES // FRAMES_MAX + 1
+        assert len(taken) == 3 * doors._BATCH_FRAMES // FRAMES_MAX + 1
 
 
 def test_garbage_on_the_port_harms_nobody() -> None:
@@ -365,7 +387,7 @@ def test_a_port_in_use_is_named_with_its_remedy() -> None:
 
 @pytest.mark.parametrize(("host", "code"), [
     ("0.0.0.0", "insecure_host"), ("192.0.2.7", "insecure_host"), ("8.8.8.8", "insecure_host"),
-    ("", "insecure_host"), ("no such host", "bad_host"), ("::1", "bad_host"), ("a" * 300, "bad_host")])
+    ("::", "insecure_host"), ("", "bad_host"), ("no such host", "bad_host"), ("a" * 300, "bad_host")])
 def test_hosts_that_are_not_loopback_are_refused(host: str, code: str) -> None:
     with pytest.raises(Refused, match=code) as caught:
         Transport("anna", CLUSTER, host, 0)
@@ -378,7 +400,8 @@ def test_a_port_out_of_range_is_refused() -> None:
 
 
 def test_a_name_of_the_loopback_is_as_good_as_its_address() -> None:
-    Transport("anna", CLUSTER, "localhost", 0).close()
+    for host in ("localhost", "127.0.0.1", "::1"):
+        Transport("anna", CLUSTER, host, 0).close()
 
 
 BREAKS_OFF = """

@@ -13,9 +13,9 @@ from skuld_py.cluster.log.commands import JoinDirect, RetireNode
 from skuld_py.cluster.log.commands.join_direct import Joining
 from skuld_py.cluster.log.entries import Entry
 from skuld_py.cluster.log.lives import is_newer
-from skuld_py.cluster.log.replica import RULES
 from skuld_py.cluster.member.membership import Membership
 from skuld_py.cluster.member.settings import LogSettings
+from skuld_py.config import RULES
 from skuld_py.simulation.coordination import __main__ as command
 from skuld_py.simulation.coordination.options import Options
 from skuld_py.simulation.coordination.play import Run, run

@@ -142,9 +142,14 @@ def kind_words(kind: fields.Kind) -> str:
             return f"wide names, {count_max}"
 
 
+def _since_words(field: Any) -> str:
+    since = field.metadata["since"]
+    return "" if not since else ", late" if since == 1 else f", late, since {since}"
+
+
 def table_of(of: type) -> list[tuple[str, str]]:
     """The lines of a record's table of fields."""
-    lines = [(field.name, kind_words(field.metadata["kind"]) + ", late" * field.metadata["is_late"])
+    lines = [(field.name, kind_words(field.metadata["kind"]) + _since_words(field))
              for field in attrs.fields(of)]
     equal = getattr(of, "columns", ())
     return [*lines, ("as many in", ", ".join(equal))] if equal else lines
@@ -217,7 +222,7 @@ def said(value: Any, field: Any = None) -> str:
     """The meaning of a record, in the words that ``meaning_of`` reads."""
     if attrs.has(type(value)) and not isinstance(value, Column):
         each = [f"{inner.name}={said(getattr(value, inner.name), inner)}" for inner in attrs.fields(type(value))
-                if not (inner.metadata["is_late"] and getattr(value, inner.name) == inner.default)]
+                if not (inner.metadata["since"] and getattr(value, inner.name) == inner.default)]
         return f"{type(value).__name__}({', '.join(each)})"
     if isinstance(value, tuple):
         return f"[{', '.join(map(said, value))}]"

@@ -69,6 +69,7 @@ from skuld_py.node.process import Process, Wish
 from skuld_py.node.turn import Machine
 from skuld_py.partition.data import tables
 from skuld_py.partition.leadership.promise import EPOCHS_AHEAD
+from skuld_py.runtime.door import Arrival
 from skuld_py.runtime.loop import Loop
 from skuld_py.wire.codec import Envelope, decode, encode
 from wire.forging import Forger, Known
@@ -209,9 +210,9 @@ class Wire:
     def now_ms(self) -> int:
         return self._machines.now_ms
 
-    def receive(self, limit: int) -> list[tuple[bytes, list[bytes]]]:
+    def receive(self, limit: int) -> list[Arrival]:
         taken, self.arrived = self.arrived[:limit], self.arrived[limit:]
-        return taken
+        return [Arrival(*each) for each in taken]
 
     def send(self, peer: str, messages: Sequence[m.Message]) -> None:
         self.effects += len(messages)
@@ -225,6 +226,9 @@ class Wire:
 
     def answer(self, client: bytes, messages: Sequence[m.Message]) -> None:
         self.effects += sum(type(message) is not m.Failed for message in messages)
+
+    def note_protocol(self, client: bytes, protocol: int) -> None:
+        pass
 
     def mark_peer(self, client: bytes, name: str) -> None:
         pass

@@ -20,7 +20,8 @@ import attrs
 
 from skuld_py.cluster.log.commands import COMMANDS, Command, Inapplicable, Reaction, SetRules
 from skuld_py.cluster.log.entries import Entry, decode
-from skuld_py.cluster.log.replica import FAILED_MAX, RULES, Failure, Replica, Written
+from skuld_py.cluster.log.replica import FAILED_MAX, Failure, Replica, Written
+from skuld_py.config import RULES
 from skuld_py.errors import Malformed, Refused
 
 REASON_CHARS_MAX = 250

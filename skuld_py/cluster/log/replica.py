@@ -27,14 +27,12 @@ import attrs
 
 from skuld_py.cluster.log.canonical import to_text
 from skuld_py.cluster.log.ring import Ring
-from skuld_py.config import Parameters
+from skuld_py.config import RULES, Parameters
 from skuld_py.model.document import Member
 
 FAILED_MAX = 32
 PLACES_BY_AGE = 2
 """From these rules on a place belongs to its node's newest life, and failures have no words in the digest."""
-RULES = PLACES_BY_AGE
-"""The newest rules that this program can play."""
 
 
 @attrs.frozen

@@ -1,5 +1,5 @@
-"""What the node machine is told of the coordination log: which members live, which nodes are placed, what the
-session is worth.
+"""What the node machine is told of the coordination log: which rules hold, which members live, which nodes are
+placed, what the session is worth.
 
 Nothing is told before the log was read to its end once, since what it said long ago would move data to and fro. A
 session is CONNECTED only for a member: a process that has not joined, or was taken for dead, must not act as one.
@@ -20,7 +20,7 @@ from skuld_py.cluster.log.replica import Place, Replica
 from skuld_py.cluster.placement import Placement
 from skuld_py.model.coordination import Announce
 from skuld_py.model.document import Member
-from skuld_py.model.events import MembersChanged, NodesChanged, Session, SessionChanged
+from skuld_py.model.events import MembersChanged, NodesChanged, RulesChanged, Session, SessionChanged
 
 
 @attrs.define
@@ -34,20 +34,23 @@ class Teller:
     """Whether those nodes are not told yet, since their placement lags."""
     _nodes: NodesChanged | None = None
     _members: MembersChanged | None = None
+    _rules: int = 0
 
     def tell(self, replica: Replica, is_lagging: bool = False, placement: Placement | None = None
              ) -> list[Announce]:
-        """The nodes and the members, where they changed. ``placement`` is that of the nodes unless it lags; None:
-        the node works it out itself."""
+        """The rules, the nodes and the members, where they changed. ``placement`` is that of the nodes unless it
+        lags; None: the node works it out itself."""
+        rules = [Announce(RulesChanged(replica.rules))] if replica.rules != self._rules else []
+        self._rules = replica.rules
         if replica.nodes is self._places and (is_lagging or not self._is_held):
-            return []
+            return rules
         self._places, self._is_held = replica.nodes, is_lagging
         nodes = self._nodes if is_lagging else attrs.evolve(nodes_of(replica), placement=placement)
         members = MembersChanged(members_of(replica))
         news = [Announce(event) for event, known in ((nodes, self._nodes), (members, self._members))
                 if event is not None and event != known]
         self._nodes, self._members = nodes, members
-        return news
+        return [*rules, *news]
 
     def tell_session(self, session: Session) -> list[Announce]:
         """Tell of a change of the session; a loss only to a node that was told CONNECTED."""

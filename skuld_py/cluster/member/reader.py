@@ -20,9 +20,10 @@ import attrs
 
 from skuld_py.cluster.log.canonical import from_text
 from skuld_py.cluster.log.play import Played, Player, UnknownRules, play
-from skuld_py.cluster.log.replica import RULES, Replica
+from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.member.settings import LogSettings
 from skuld_py.cluster.scale.epidemic import Epidemic
+from skuld_py.config import RULES
 from skuld_py.model.coordination import EntriesRead, OriginRead, ReadEntries, ReadOrigin
 
 

@@ -25,8 +25,8 @@ from hashlib import blake2b
 import attrs
 
 from skuld_py.cluster.log.canonical import from_text
-from skuld_py.cluster.log.replica import RULES, Replica
-from skuld_py.config import Scaling
+from skuld_py.cluster.log.replica import Replica
+from skuld_py.config import RULES, Scaling
 from skuld_py.errors import Malformed
 from skuld_py.model.events import Send
 from skuld_py.model.messages.membership import (

@@ -42,7 +42,8 @@ class Greet(Message):
 
 @attrs.frozen
 class Greeted(Message):
-    """What a client must know. ``floor_ms``: mint no id at or below it."""
+    """What a client must know. ``floor_ms``: mint no id at or below it. ``protocol``: the newest that all nodes
+    understand. ``release``: the program that the node runs."""
 
     request: int = fields.number()
     node: str = fields.wide_name()
@@ -53,6 +54,8 @@ class Greeted(Message):
     floor_ms: int = fields.number()
     payload_bytes_max: int = fields.number()
     members: tuple[MemberRow, ...] = fields.rows(MemberRow)
+    protocol: int = fields.number(1, default=1, since=3)
+    release: str = fields.text(64, default="", since=3)
 
 
 @attrs.frozen
@@ -103,7 +106,7 @@ class Claim(Message):
     lease_ms: int = fields.lease()
     wait_ms: int = fields.number(0, LEASE_MS_MAX)
     holder: str = fields.wide_name()
-    takes_proofs: bool = fields.truth(default=False, is_late=True)
+    takes_proofs: bool = fields.truth(default=False, since=1)
 
 
 @attrs.frozen
@@ -320,7 +323,7 @@ class Describe(Message):
 
     roles = ROLE_CLIENT
     request: int = fields.number()
-    reads_unproven: bool = fields.truth(default=False, is_late=True)
+    reads_unproven: bool = fields.truth(default=False, since=1)
 
 
 @attrs.frozen
@@ -388,4 +391,4 @@ class Described(Message):
     moves: tuple[MoveRow, ...] = fields.rows(MoveRow, PARTITIONS_MAX, default=())
     paused: tuple[str, ...] = fields.names(PAUSED_MAX, default=())
     collections: tuple[CollectionRow, ...] = fields.rows(CollectionRow, default=())
-    is_unproven: bool = fields.truth(default=False, is_late=True)
+    is_unproven: bool = fields.truth(default=False, since=1)

@@ -19,11 +19,13 @@ ROLE_CLIENT, ROLE_NODE = 1, 2
 
 @attrs.frozen
 class Message:
-    """Root of all messages; ``roles`` are those that may send it. ``columns`` are fields with equal counts."""
+    """Root of all messages; ``roles`` are those that may send it. ``columns`` are fields with equal counts.
+    ``since``: the protocol that brought it."""
 
     is_promise: ClassVar[bool] = True
     roles: ClassVar[int] = ROLE_NODE
     columns: ClassVar[tuple[str, ...]] = ()
+    since: ClassVar[int] = 1
 
 
 @attrs.frozen

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from skuld_py.config import Limits, Parameters, Retention, Timing
+from skuld_py.config import Limits, Parameters, Retention, Timing, protocol_of
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member
 from skuld_py.model.events import Session
@@ -30,6 +30,7 @@ class View:
     def __init__(self, me: Member, parameters: Parameters, store: Store, jitter_ms: Callable[[int], int],
                  timing: Timing, limits: Limits, retention: Retention) -> None:
         self.me = me
+        self.release = ""
         self.parameters = parameters
         self.timing = timing
         self.limits = limits
@@ -45,6 +46,8 @@ class View:
         """Whether the clock is good. Renewals need no registry: workers go on while ZooKeeper is away."""
         self.may_grant = False
         """Whether session and clock are good; a node that may not grant does not stand either."""
+        self.protocol = protocol_of(parameters.rules)
+        """The newest protocol that all nodes understand."""
         self.notary = Notary(parameters.claim_key, parameters.proofs_from_ms)
         self.bulletin = Bulletin()
         self.vnodes = [Vnode(partition, me, parameters, store, timing, limits, jitter_ms, self.bulletin)

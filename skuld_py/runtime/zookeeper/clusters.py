@@ -22,9 +22,11 @@ from typing import Any
 import attrs
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
+    AuthFailedError,
     BadVersionError,
     ConnectionClosedError,
     ConnectionLoss,
+    NoAuthError,
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
@@ -32,14 +34,19 @@ from kazoo.exceptions import (
     SessionExpiredError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.security import make_acl, make_digest_acl
 
 from skuld_py.config import Parameters
 from skuld_py.errors import Malformed, Refused, Uncertain
 from skuld_py.model.names import check_name
 from skuld_py.model.registration import Registration
+from skuld_py.model.roster import Roster
 from skuld_py.runtime.zookeeper.log_reading import Header
+from skuld_py.runtime.zookeeper.servers import Servers
 
 ROOT = "/skuld"
+_ROOT_ACL = [make_acl("world", "anyone", read=True, create=True)]
+"""Anyone may create clusters and see which there are; what may be done to one is for its own nodes to say."""
 UNANSWERED = (ConnectionLoss, SessionExpiredError, OperationTimeoutError, ConnectionClosedError,
               KazooTimeoutError)
 """Ends of requests that may or may not have been carried out."""
@@ -51,18 +58,23 @@ _BATCH = 128
 _log = logging.getLogger(__name__)
 
 
-def create_cluster(hosts: str, parameters: Parameters, timeout_s: float = 10.0) -> None:
-    """Write a new cluster, whole or not at all."""
+def create_cluster(hosts: str, parameters: Parameters, timeout_s: float = 10.0, *,
+                   roster: Roster | None = None) -> None:
+    """Write a new cluster, whole or not at all. With a ``roster`` it has keys, and ``hosts`` a login: whoever does
+    not show it can read and write nothing of the cluster."""
     root = path_of(parameters.cluster)
     with connection(hosts, timeout_s, is_write=True) as client:
+        client.ensure_path("/")  # the path that may stand behind the servers
         with suppress(NodeExistsError):
-            client.create_async(ROOT).get(timeout=timeout_s)
+            client.create_async(ROOT, acl=_ROOT_ACL).get(timeout=timeout_s)
         creation = client.transaction()
         creation.create(root)
         creation.create(f"{root}/parameters", _encoded(parameters))
         for folder in ("nodes", "members", "partitions", "log"):
             creation.create(f"{root}/{folder}")
         creation.create(f"{root}/origin", Header().encode())
+        if roster is not None:
+            creation.create(f"{root}/roster", roster.encode())
         first = creation.commit_async().get(timeout=timeout_s)[0]
     if isinstance(first, NodeExistsError):
         raise Refused("cluster_exists", f"cluster {parameters.cluster} exists already; choose another name,"
@@ -152,6 +164,19 @@ def read_names(hosts: str, cluster: str, timeout_s: float = 10.0) -> list[str]:
             return []
 
 
+def read_registrations(hosts: str, cluster: str, timeout_s: float = 10.0) -> dict[str, Registration]:
+    """The entries of all nodes that are registered, by name."""
+    path = f"{path_of(cluster)}/nodes"
+    found: dict[str, Registration] = {}
+    with connection(hosts, timeout_s, is_write=False) as client:
+        client.sync_async(path)
+        for name in sorted(client.get_children_async(path).get(timeout=timeout_s)):
+            with suppress(NoNodeError):
+                raw = client.get_async(f"{path}/{name}").get(timeout=timeout_s)[0]
+                found[name] = registration_of(name, raw)
+    return found
+
+
 def registration_of(name: str, raw: bytes) -> Registration:
     """A node's entry; ``Refused`` when it cannot be read, which no node of this version writes."""
     try:
@@ -180,6 +205,8 @@ def connection(hosts: str, timeout_s: float, *, is_write: bool) -> Iterator[Any]
                             " answered; look whether it happened before you try again",
                             hosts=hosts) from problem
         raise unreachable(hosts) from problem
+    except (NoAuthError, AuthFailedError) as problem:
+        raise denied(hosts) from problem
     finally:
         stop(client)
 
@@ -215,8 +242,12 @@ def unknown(client: Any, hosts: str, cluster: str, timeout_s: float) -> Refused:
 
 def open_client(hosts: str, session_s: float) -> Any:
     """A client that tries to connect for ever, soon and with jitter; not yet started."""
+    login = hosts.login if isinstance(hosts, Servers) else ""
+    name, _, password = login.partition(":")
+    secured = {"auth_data": [("digest", login)],
+               "default_acl": [make_digest_acl(name, password, all=True)]} if login else {}
     try:
-        return KazooClient(hosts=hosts, timeout=session_s, connection_retry=dict(_RECONNECT))
+        return KazooClient(hosts=hosts, timeout=session_s, connection_retry=dict(_RECONNECT), **secured)
     except ValueError as problem:
         raise Refused("bad_hosts", f"hosts: {hosts!r} is not of the form host:port,host:port",
                       hosts=hosts) from problem
@@ -237,6 +268,12 @@ def stop(client: Any) -> None:
         client.close()
     except Exception:
         _log.warning("the connection to ZooKeeper did not close cleanly", exc_info=True)
+
+
+def denied(hosts: str) -> Refused:
+    """The refusal when ZooKeeper lets others than us at the cluster."""
+    return Refused("zookeeper_denied", f"ZooKeeper at {hosts} shows this cluster to its owner only; give the"
+                   " cluster's key (--cluster-key FILE, or $SKULD_CLUSTER_KEY)", hosts=hosts)
 
 
 def unreachable(hosts: str) -> Refused:

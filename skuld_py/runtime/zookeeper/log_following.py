@@ -95,7 +95,7 @@ def command(hosts: str, parameters: Parameters, wish: Command, timeout_s: float 
             raise Uncertain("zookeeper_uncertain", f"the connection to ZooKeeper at {hosts} broke before it"
                             " answered; look whether it happened before you try again",
                             hosts=hosts) from problem
-        pass_on(parameters.cluster, parameters.cluster_id, [*here.members.values()], position, raw)
+        pass_on(parameters, here.rules, [*here.members.values()], position, raw)
         return _verdict(reader, here, position)
 
 

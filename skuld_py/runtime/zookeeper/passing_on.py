@@ -17,6 +17,7 @@ from random import SystemRandom
 
 import zmq
 
+from skuld_py.config import Parameters, protocol_of
 from skuld_py.model.columns import pack, pack_u64
 from skuld_py.model.document import Member
 from skuld_py.model.messages.membership import Share
@@ -29,10 +30,10 @@ _LINGER_MS = 500
 _SENDER = "operator"
 
 
-def pass_on(cluster: str, cluster_id: str, members: Sequence[Member], position: int, raw: bytes) -> None:
+def pass_on(parameters: Parameters, rules: int, members: Sequence[Member], position: int, raw: bytes) -> None:
     """Tell some members of an entry that stands at ``position``."""
-    share = Share(cluster_id, -1, b"", pack_u64([position]), bytes([1]), pack([raw]))
-    frames = encode(Envelope(_SENDER, cluster, (share,)))
+    share = Share(parameters.cluster_id, -1, b"", pack_u64([position]), bytes([1]), pack([raw]))
+    frames = encode(Envelope(_SENDER, parameters.cluster, (share,), protocol_of(rules)))
     with zmq.Context() as context:  # closing it waits for what is on its way
         for member in SystemRandom().sample(members, min(TOLD, len(members))):
             with context.socket(zmq.DEALER) as dealer, suppress(zmq.ZMQError):  # no address, or no member takes it

@@ -24,6 +24,7 @@ from contextlib import suppress
 import attrs
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
+from skuld_py.config import RULES
 from skuld_py.errors import Refused
 from skuld_py.model.coordination import PulseGone, PulseStands, SetPulse
 from skuld_py.model.document import Member
@@ -87,7 +88,7 @@ class Presence:
 
     def _fresh(self) -> Registration:
         me = self._me
-        return Registration(me.host, me.port, me.incarnation, self._starts, me.boot, self._named)
+        return Registration(me.host, me.port, me.incarnation, self._starts, me.boot, self._named, RULES, me.boot)
 
     def _entry(self) -> tuple[Registration, int]:
         while True:

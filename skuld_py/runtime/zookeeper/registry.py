@@ -27,6 +27,7 @@ from skuld_py.model.coordination import CoordinationEvent, DropPulse, SetPulse
 from skuld_py.model.document import Member
 from skuld_py.model.events import Event, ReadDocument, Session, SessionChanged, SwapDocument
 from skuld_py.model.registration import Registration
+from skuld_py.model.roster import Roster
 from skuld_py.runtime.zookeeper import clusters
 from skuld_py.runtime.zookeeper.claim_key import ClaimKey
 from skuld_py.runtime.zookeeper.connection import Connection, Order
@@ -34,6 +35,7 @@ from skuld_py.runtime.zookeeper.coordination_log import CoordinationLog, LogEffe
 from skuld_py.runtime.zookeeper.documents import Documents
 from skuld_py.runtime.zookeeper.patience import Patience
 from skuld_py.runtime.zookeeper.presence import Presence
+from skuld_py.runtime.zookeeper.rosters import RosterWatch
 
 _HEARTBEAT_S = 15.0
 _RETRY_S = 0.5
@@ -45,11 +47,12 @@ RegistryEffect = ReadDocument | SwapDocument | SetPulse | DropPulse | LogEffect
 
 
 class Registry:
-    """One process's connection. ``emit`` takes its events, from other threads than the caller's."""
+    """One process's connection. ``emit`` takes its events, and ``put_roster`` the roster of a cluster with keys,
+    from other threads than the caller's."""
 
     def __init__(self, hosts: str, cluster: str, me: Member, session_ms: int,
                  emit: Callable[[Event | CoordinationEvent], None], *, starts: int = 1,
-                 judged: Registration | None = None,
+                 judged: Registration | None = None, put_roster: Callable[[Roster], None] | None = None,
                  on_failure: Callable[[Exception], None] = lambda problem: None) -> None:
         self._cluster = cluster
         self._emit = emit
@@ -59,6 +62,7 @@ class Registry:
         self._presence = Presence(self._connection, root, me, starts, judged, emit)
         self._documents = Documents(self._connection, root, emit)
         self._key = ClaimKey(self._connection, root, emit)
+        self._roster = None if put_roster is None else RosterWatch(self._connection, root, put_roster)
         self._log = CoordinationLog(self._connection, root, emit)
         self._is_announced = False
         self._losses = self._voided = 0
@@ -180,6 +184,8 @@ class Registry:
         self._presence.keep_entry()
         self._presence.keep_pulse()
         self._key.look()
+        if self._roster is not None:
+            self._roster.look()
         self._log.look_again()
         with self._connection.lock:
             if breaks != self._connection.breaks:

@@ -24,7 +24,7 @@ from skuld_py.cluster.log.commands import (
     SetRules,
 )
 from skuld_py.cluster.log.entries import Entry
-from skuld_py.cluster.log.replica import RULES
+from skuld_py.config import RULES
 from skuld_py.model.document import Member
 from skuld_py.simulation.coordination.poison import poisoned
 from skuld_py.simulation.coordination.stage import Stage

@@ -188,7 +188,7 @@ def test_members_are_told_of_an_operators_entry(hand: KazooClient, hosts: str, p
     verdict = command(hosts, parameters, LeaveSlot("none"))
 
     transport.wait(10_000)
-    (_, frames), = transport.receive(10)
+    (_, frames, _), = transport.receive(10)
     transport.close()
     envelope = decode(frames)
     share, = envelope.messages

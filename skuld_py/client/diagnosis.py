@@ -1,0 +1,65 @@
+"""Why no node can be reached: libzmq keeps silent about it, and tries again for ever.
+
+Once a call has given up, each node is dialled once more by a socket that is watched, and what the handshake came
+to is put into words. Nothing of this costs a call that is answered.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+from skuld_py.client.dial import dial
+from skuld_py.config import DEFAULT_LIMITS
+from skuld_py.errors import Refused
+from skuld_py.keys.files import ClientKey
+
+LOOK_S = 0.4
+NODES_MAX = 5
+_DENIED, _MISMATCH = zmq.EVENT_HANDSHAKE_FAILED_AUTH, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+_BROKEN = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+_NOT_OF_KEYS = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_CONNECT_RETRIED
+"""It answers, or nobody listens there."""
+
+
+def diagnosed(refusal: Refused, nodes: Sequence[str], key: ClientKey | None) -> Refused:
+    """The refusal to raise in place of this one: one that says why, if it is about keys."""
+    if refusal.code != "unreachable":
+        return refusal
+    events = _handshakes(nodes[:NODES_MAX], key)
+    if _DENIED in events:
+        name = key.name if key is not None else "?"
+        return Refused("denied", f"key: the nodes do not know the key of {name}, or it is revoked or over; have it"
+                       " authorised ('skuld keys authorise'), or use another one")
+    if key is None and _MISMATCH in events:
+        return Refused("key_needed", "key: the nodes speak to keys only; give a client's key (--client-key FILE,"
+                       " $SKULD_CLIENT_KEY, or Client(key=...))")
+    if key is not None and (_MISMATCH in events or _BROKEN in events):
+        return Refused("wrong_cluster_key", f"key: the nodes do not show the cluster's key that the key file of"
+                       f" {key.name} names, or none at all; is it the key of another cluster?")
+    return refusal
+
+
+def _handshakes(nodes: Sequence[str], key: ClientKey | None) -> set[int]:
+    """What handshakes with these nodes came to first, as libzmq's events; of those that do not end, nothing."""
+    found: set[int] = set()
+    end = time.monotonic() + LOOK_S
+    with zmq.Context() as context:
+        sockets = [context.socket(zmq.DEALER) for _ in nodes]
+        monitors = [socket.get_monitor_socket(_DENIED | _MISMATCH | _BROKEN | _NOT_OF_KEYS) for socket in sockets]
+        for socket, node in zip(sockets, nodes, strict=True):
+            with suppress(zmq.ZMQError):
+                dial(socket, node, DEFAULT_LIMITS, key)
+        for monitor in monitors:
+            if monitor.poll(max(0, int(1_000 * (end - time.monotonic())))):
+                found.add(int(recv_monitor_message(monitor)["event"]))
+        for socket in sockets:
+            socket.disable_monitor()
+            socket.close()
+        for monitor in monitors:
+            monitor.close()
+    return found

@@ -1,0 +1,137 @@
+"""Key files: what an operator hands out, one for each owner, readable by nobody else.
+
+A *cluster's* file goes to nodes and operators: the pair that clients know the cluster by, and the name and
+password by which ZooKeeper knows its nodes. A *node's* file has its own pair; it makes one by itself. A *client's*
+file has its pair and the public key of the cluster, so that it needs nothing else.
+
+Whoever can read a file is its owner. So a file that others may read is refused, and one that exists is never
+written over. TOML, with a line about what it is; ``secret`` lines are what must not be shown.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from skuld_py.errors import Refused
+from skuld_py.keys.pair import Pair
+from skuld_py.model.roster import check_key
+
+CLUSTER_FILE = "cluster.key"
+_MODE = 0o600
+_HEAD = "# A key of Skuld ({kind} {name}). Whoever can read this file can act in that name: keep it to yourself.\n"
+
+
+@attrs.frozen
+class ClusterKey:
+    """``cluster``: its name. ``zookeeper``: NAME:PASSWORD."""
+
+    cluster: str
+    pair: Pair
+    zookeeper: str = attrs.field(repr=False)
+
+    @property
+    def text(self) -> str:
+        """The file."""
+        return _text("cluster", self.cluster, {"public": self.pair.public, "secret": self.pair.secret,
+                                               "zookeeper": self.zookeeper})
+
+
+@attrs.frozen
+class NodeKey:
+    """``name``: the node's, HOST:PORT."""
+
+    name: str
+    pair: Pair
+
+    @property
+    def text(self) -> str:
+        """The file."""
+        return _text("node", self.name, {"public": self.pair.public, "secret": self.pair.secret})
+
+
+@attrs.frozen
+class ClientKey:
+    """``cluster``: the public key that its nodes show."""
+
+    name: str
+    pair: Pair
+    cluster: str
+
+    @property
+    def text(self) -> str:
+        """The file."""
+        return _text("client", self.name, {"public": self.pair.public, "secret": self.pair.secret,
+                                           "cluster": self.cluster})
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a file that only its owner can read; ``Refused`` if there is one."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
+    except FileExistsError as problem:
+        raise Refused("key_exists", f"{path} exists; choose another file, or move it away",
+                      file=str(path)) from problem
+    except OSError as problem:
+        raise Refused("key_unwritten", f"{path} cannot be written: {problem.strerror}",
+                      file=str(path)) from problem
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_cluster_key(path: Path) -> ClusterKey:
+    """The cluster's key; ``Refused`` naming the file and what is wrong with it."""
+    plain = _read(path, "cluster", ("zookeeper",))
+    return ClusterKey(plain["name"], _pair(path, plain), plain["zookeeper"])
+
+
+def read_node_key(path: Path) -> NodeKey:
+    """A node's key."""
+    plain = _read(path, "node", ())
+    return NodeKey(plain["name"], _pair(path, plain))
+
+
+def read_client_key(path: Path) -> ClientKey:
+    """A client's key."""
+    plain = _read(path, "client", ("cluster",))
+    return ClientKey(plain["name"], _pair(path, plain), check_key(f"{path}: cluster", plain["cluster"]))
+
+
+def _read(path: Path, kind: str, more: tuple[str, ...]) -> dict[str, str]:
+    try:
+        with path.open("rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            plain: dict[str, Any] = tomllib.load(file)
+    except FileNotFoundError as problem:
+        raise Refused("no_key", f"there is no key file {path}; make one with 'skuld keys make', or copy it here",
+                      file=str(path)) from problem
+    except (OSError, ValueError) as problem:
+        raise Refused("bad_key_file", f"{path} cannot be read as a key: {problem}", file=str(path)) from problem
+    if mode & 0o077:
+        raise Refused("exposed_key", f"{path} may be read by others (mode {mode:04o}); make it yours alone ('chmod"
+                      f" 600 {path}'), and replace the key if anyone else has been on this machine",
+                      file=str(path))
+    if plain.get("kind") != kind:
+        raise Refused("bad_key_file", f"{path} holds the key of a {plain.get('kind', 'stranger')}, not of a"
+                      f" {kind}", file=str(path))
+    for field in ("name", "public", "secret", *more):
+        if not isinstance(plain.get(field), str):
+            raise Refused("bad_key_file", f"{path} has no {field}", file=str(path))
+    return plain
+
+
+def _pair(path: Path, plain: dict[str, str]) -> Pair:
+    return Pair(check_key(f"{path}: public", plain["public"]), check_key(f"{path}: secret", plain["secret"]))
+
+
+def _text(kind: str, name: str, fields: dict[str, str]) -> str:
+    lines = [f'{field} = "{value}"\n' for field, value in {"kind": kind, "name": name, **fields}.items()]
+    return _HEAD.format(kind=kind, name=name) + "".join(lines)

@@ -1,0 +1,162 @@
+"""The roster: which keys a cluster knows, whose they are, and what their owners may do.
+
+One value of all keys, kept in ZooKeeper by test-and-set. Nodes look a key up with every message, so a key that
+is taken out counts no more at once, also on a connection that stands. A key stands for one name; a name may have
+several keys, so that one can be replaced by the next without a pause. A key that was revoked is remembered, so
+that its owner cannot put it back by itself.
+
+Invariants: no two rows have one key; no revoked key has a row; the keys of a node have the role ``node`` alone,
+and no other has it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from skuld_py.errors import Malformed, Refused
+from skuld_py.model.names import NAME, WIDE_NAME
+
+ROWS_MAX = 4_000
+"""Keys of a cluster, the revoked ones with them: all fit one znode."""
+NODE_ROLE = "node"
+ROLES = (NODE_ROLE, "worker", "producer", "reader", "archiver", "admin")
+QUEUES_MAX = 32
+_KEY = re.compile(r"[0-9A-Za-z.:+=^!/*?&<>()\[\]{}@%$#-]{40}")
+"""A public key of CURVE in Z85, ZeroMQ's printable form."""
+
+
+@attrs.frozen
+class KeyRow:
+    """A public key. ``roles``: what its owner may do; ``queues``: only with queues that begin with one of these,
+    if any are named. ``until_ms``: when it ends by itself (0: never). ``address``: where other nodes dial the node
+    that has it, as HOST:PORT; empty for a client, or until the node has run."""
+
+    key: str
+    name: str
+    roles: tuple[str, ...]
+    queues: tuple[str, ...] = ()
+    until_ms: int = 0
+    address: str = ""
+
+    @property
+    def is_node(self) -> bool:
+        """Whether it is a node's."""
+        return self.roles == (NODE_ROLE,)
+
+    def is_valid(self, now_ms: int) -> bool:
+        """Whether it has not ended."""
+        return not self.until_ms or now_ms < self.until_ms
+
+
+@attrs.frozen
+class Roster:
+    """All keys of a cluster, in the order in which they were authorised."""
+
+    rows: tuple[KeyRow, ...] = ()
+    revoked: tuple[str, ...] = ()
+    by_key: Mapping[str, KeyRow] = attrs.field(
+        default=attrs.Factory(lambda self: {row.key: row for row in self.rows}, takes_self=True), init=False,
+        eq=False, repr=False)
+
+    def node(self, name: str) -> tuple[KeyRow, ...]:
+        """The keys of a node, the newest last."""
+        return tuple(row for row in self.rows if row.is_node and row.name == name)
+
+    def authorised(self, row: KeyRow) -> Roster:
+        """With this row in place of that of the same key, if there is one. ``Refused`` for a revoked key."""
+        if row.key in self.revoked:
+            raise Refused("revoked_key", f"key {row.key} of {row.name} is revoked; make another one",
+                          name=row.name)
+        known = self.by_key.get(row.key)
+        if known is not None and known.name != row.name:
+            raise Refused("key_taken", f"key {row.key} is that of {known.name}; make another one for {row.name}",
+                          name=row.name)
+        if known is None and len(self.rows) + len(self.revoked) >= ROWS_MAX:
+            raise Refused("too_many_keys", f"the cluster knows {ROWS_MAX} keys already; revoke some, and have"
+                          " their memory purged ('skuld keys purge')")
+        rows = tuple(row if each.key == row.key else each for each in self.rows)
+        return Roster(rows if known is not None else (*rows, row), self.revoked)
+
+    def revoking(self, key: str) -> Roster:
+        """Without this key, for good."""
+        rows = tuple(row for row in self.rows if row.key != key)
+        return Roster(rows, (*self.revoked, key) if key not in self.revoked else self.revoked)
+
+    def purged(self) -> Roster:
+        """Without the memory of revoked keys."""
+        return Roster(self.rows)
+
+    def encode(self) -> bytes:
+        """JSON, so that an operator can read it."""
+        rows = [attrs.asdict(row) for row in self.rows]
+        return json.dumps({"rows": rows, "revoked": self.revoked}, sort_keys=True).encode()
+
+    @classmethod
+    def decode(cls, raw: bytes) -> Roster:
+        """Parse; raises ``Malformed`` naming the field."""
+        try:
+            plain = json.loads(raw)
+        except (ValueError, RecursionError) as problem:
+            raise Malformed("roster", repr(problem)) from None
+        if not isinstance(plain, dict):
+            raise Malformed("roster", "is no object")
+        rows = [_row(f"roster.rows[{at}]", each)
+                for at, each in enumerate(_list("roster.rows", plain.get("rows")))]
+        revoked = [_text("roster.revoked", each, _KEY) for each in _list("roster.revoked", plain.get("revoked"))]
+        if len({row.key for row in rows} | {*revoked}) < len(rows) + len(revoked):
+            raise Malformed("roster", "has a key twice")
+        return cls(tuple(rows), tuple(revoked))
+
+
+def check_key(field: str, key: str) -> str:
+    """The key itself, or ``Refused``."""
+    if not _KEY.fullmatch(key):
+        raise Refused("bad_key", f"{field}: {key[:60]!r} is no public key, which has 40 characters")
+    return key
+
+
+def make_row(key: str, name: str, roles: tuple[str, ...], queues: tuple[str, ...] = (),
+             until_ms: int = 0) -> KeyRow:
+    """A row for a client; ``Refused`` naming what is wrong."""
+    unknown = [role for role in roles if role not in ROLES or role == NODE_ROLE]
+    if unknown or not roles:
+        raise Refused("bad_role", f"role: {unknown[0] if unknown else 'none'} is no role of a client; use"
+                      f" {', '.join(role for role in ROLES if role != NODE_ROLE)}")
+    if len(queues) > QUEUES_MAX or not all(map(NAME.fullmatch, queues)):
+        raise Refused("bad_queue", "queue: is no beginning of a queue's name, or there are more than"
+                      f" {QUEUES_MAX}")
+    if not WIDE_NAME.fullmatch(name):
+        raise Refused("bad_name", f"name: {name[:60]!r} is no name", field="name")
+    return KeyRow(check_key("key", key), name, roles, queues, until_ms)
+
+
+def _row(where: str, plain: Any) -> KeyRow:
+    if not isinstance(plain, dict):
+        raise Malformed(where, "is no object")
+    roles = tuple(_text(f"{where}.roles", each, NAME) for each in _list(f"{where}.roles", plain.get("roles")))
+    if (NODE_ROLE in roles) != (roles == (NODE_ROLE,)):
+        raise Malformed(f"{where}.roles", "has other roles besides node")
+    until_ms, address = plain.get("until_ms", 0), plain.get("address", "")
+    if type(until_ms) is not int or until_ms < 0:
+        raise Malformed(f"{where}.until_ms", "is no time")
+    queues = tuple(_text(f"{where}.queues", each, NAME) for each in _list(f"{where}.queues", plain.get("queues")))
+    return KeyRow(_text(f"{where}.key", plain.get("key"), _KEY),
+                  _text(f"{where}.name", plain.get("name"), WIDE_NAME), roles, queues, until_ms,
+                  _text(f"{where}.address", address, WIDE_NAME) if address else "")
+
+
+def _list(where: str, plain: Any) -> list[Any]:
+    if not isinstance(plain, list) or len(plain) > ROWS_MAX:
+        raise Malformed(where, "is no list, or is too long")
+    return plain
+
+
+def _text(where: str, plain: Any, grammar: re.Pattern[str]) -> str:
+    if not isinstance(plain, str) or not grammar.fullmatch(plain):
+        raise Malformed(where, f"{str(plain)[:60]!r} is none")
+    return plain

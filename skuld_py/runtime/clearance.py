@@ -1,0 +1,83 @@
+"""What the owner of a key may ask for: one row for each request of clients.
+
+Everyone may greet and ask how the cluster is: that is how a client finds its nodes. A key that is limited to
+queues may enqueue, claim, list and count only there. Requests that name tasks by their ids alone tell no queue;
+what they may do is shown by a claim's proof, or it is only reading, and an id is known to who was told it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from skuld_py.errors import Refused
+from skuld_py.model import messages as m
+from skuld_py.model.body import Header
+from skuld_py.model.roster import KeyRow
+
+_ALL = ("worker", "producer", "reader", "archiver", "admin")
+MAY: Mapping[type[m.Message], tuple[str, ...]] = {
+    m.Greet: _ALL,
+    m.Describe: _ALL,
+    m.Enqueue: ("producer", "admin"),
+    m.Claim: ("worker", "admin"),
+    m.Renew: ("worker", "admin"),
+    m.Append: ("worker", "admin"),
+    m.Complete: ("worker", "admin"),
+    m.Conclude: ("worker", "admin"),
+    m.Get: _ALL,
+    m.Await: _ALL,
+    m.ReadLog: ("worker", "reader", "admin"),
+    m.List: ("reader", "archiver", "admin"),
+    m.Count: ("reader", "admin"),
+    m.GetSettings: ("reader", "admin"),
+    m.PutSetting: ("admin",),
+    m.Cancel: ("admin",),
+    m.Revive: ("admin",),
+    m.Offer: ("archiver",),
+    m.Discard: ("archiver",),
+}
+"""Which roles may send a request."""
+UNLIMITED_ONLY = (m.PutSetting, m.Cancel, m.Revive, m.Offer, m.Discard)
+"""Requests that a key limited to queues may not make: they reach tasks of any queue."""
+
+
+def check_clearance(owner: KeyRow | None, message: m.Message) -> None:
+    """``Refused`` unless the owner of a key may ask for that; None: the key counts no more."""
+    kind = type(message)
+    if owner is None:
+        raise Refused("denied", "key: it is revoked, or its time is over; ask the cluster's operator for another")
+    may = MAY.get(kind, ())
+    if not any(role in may for role in owner.roles):
+        raise Refused("denied", f"{kind.__name__}: the key of {owner.name} has the role {_said(owner.roles)}, and"
+                      f" this needs {' or '.join(may)}; use another key, or have the role added ('skuld keys"
+                      " authorise')", operation=kind.__name__)
+    if owner.queues:
+        _check_queues(owner, message)
+
+
+def _check_queues(owner: KeyRow, message: m.Message) -> None:
+    kind = type(message)
+    if kind in UNLIMITED_ONLY:
+        raise Refused("denied", f"{kind.__name__}: the key of {owner.name} is limited to queues"
+                      f" {_said(owner.queues)}, and this reaches others; use a key without that limit",
+                      operation=kind.__name__)
+    for queue in _queues_of(message):
+        if not queue.startswith(owner.queues):
+            raise Refused("denied", f"queue: {queue or 'all queues'}, but the key of {owner.name} is limited to"
+                          f" those that begin with {_said(owner.queues)}", operation=kind.__name__)
+
+
+def _queues_of(message: m.Message) -> Iterable[str]:
+    """The queues that a request names; ``""`` for all. A header that is none is refused where it is read."""
+    if isinstance(message, m.Enqueue):
+        for batch in message.batches:
+            try:
+                yield Header.decode(batch.header).queue
+            except ValueError:
+                continue
+    elif isinstance(message, m.Claim | m.List | m.Count):
+        yield message.queue
+
+
+def _said(words: Iterable[str]) -> str:
+    return ", ".join(words)

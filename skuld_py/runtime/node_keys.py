@@ -1,0 +1,47 @@
+"""A node's keys at its start: the cluster's, its own, and its place in the roster.
+
+Whoever holds the cluster's key file may be a node: the node makes a pair of its own, keeps it with its data, and
+authorises it. A node that has lost its directory comes with a new pair in the place of the old one. Its place in
+the roster also says where other nodes dial it, so it is written once the port is bound, and before the node joins.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from skuld_py.keys.files import ClusterKey, NodeKey, read_node_key, write_new
+from skuld_py.keys.pair import check_library, fresh
+from skuld_py.model.roster import NODE_ROLE, KeyRow, Roster
+from skuld_py.runtime.keyring import Keyring
+from skuld_py.runtime.zookeeper.rosters import change_roster, no_keys, read_roster
+
+NODE_FILE = "node.key"
+"""In the node's data directory."""
+
+
+def open_keyring(hosts: str, key: ClusterKey, name: str, data: Path) -> Keyring:
+    """The keys of a node that is about to start; ``Refused`` for a cluster without keys."""
+    check_library()
+    roster = read_roster(hosts, key.cluster)
+    if roster is None:
+        raise no_keys(key.cluster)
+    return Keyring(key.pair, _own(data / NODE_FILE, name).pair, roster)
+
+
+def _own(path: Path, name: str) -> NodeKey:
+    """The node's key; made when it has none, or one under another name, which its data then has, too."""
+    if not path.exists():
+        made = NodeKey(name, fresh())
+        write_new(path, made.text)
+    return read_node_key(path)
+
+
+def take_place(hosts: str, cluster: str, keyring: Keyring, name: str, address: str) -> None:
+    """Have the roster say that this node shows its key, and is dialled at this address; it has no other place."""
+    mine = KeyRow(keyring.me.public, name, (NODE_ROLE,), address=address)
+
+    def placed(roster: Roster) -> Roster:
+        others = tuple(row for row in roster.rows if row.name != name or row.key == mine.key)
+        return Roster(others, roster.revoked).authorised(mine)
+    if mine not in keyring.roster.rows or len(keyring.roster.node(name)) > 1:
+        keyring.put(change_roster(hosts, cluster, placed))

@@ -1,0 +1,88 @@
+"""Key files: what is written is read, what others may read is refused, and nothing is written over."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skuld_py.errors import Refused
+from skuld_py.keys import pair as pairs
+from skuld_py.keys.files import (
+    ClientKey,
+    ClusterKey,
+    NodeKey,
+    read_client_key,
+    read_cluster_key,
+    read_node_key,
+    write_new,
+)
+from skuld_py.keys.pair import fresh
+
+CASES: list[tuple[Any, Callable[[Path], Any]]] = [
+    (ClusterKey("prod", fresh(), "skuld-prod:0123"), read_cluster_key),
+    (NodeKey("h:13000", fresh()), read_node_key),
+    (ClientKey("shop", fresh(), fresh().public), read_client_key)]
+
+
+@pytest.mark.parametrize(("key", "read"), CASES)
+def test_what_is_written_is_read_and_is_its_owner_s_alone(tmp_path: Path, key: Any,
+                                                          read: Callable[[Path], Any]) -> None:
+    path = tmp_path / "keys" / "a.key"
+    write_new(path, key.text)
+
+    assert read(path) == key
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert key.pair.secret not in repr(key)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644])
+def test_a_key_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "a.key"
+    write_new(path, CASES[2][0].text)
+    path.chmod(mode)
+
+    with pytest.raises(Refused, match=r"may be read by others.*chmod 600") as refused:
+        read_client_key(path)
+    assert refused.value.code == "exposed_key"
+
+
+def test_no_file_is_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "a.key"
+    write_new(path, "one")
+
+    with pytest.raises(Refused, match="key_exists"):
+        write_new(path, "two")
+    assert path.read_text() == "one"
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("x", "cannot be read as a key"), ('kind = "node"\n', "holds the key of a node, not of a client"),
+    ("", "holds the key of a stranger"), ('kind = "client"\nname = "a"\n', "has no public"),
+    ('kind = "client"\nname = "a"\npublic = "x"\nsecret = "s"\ncluster = "c"\n', "public: 'x' is no public"),
+    ('kind = "client"\nname = 1\n', "has no name")])
+def test_what_is_no_key_is_named(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "a.key"
+    write_new(path, text)
+
+    with pytest.raises(Refused, match=words) as refused:
+        read_client_key(path)
+    assert str(path) in refused.value.message
+
+
+def test_a_key_that_is_not_there_is_named_with_its_remedy(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=r"no key file.*skuld keys make"):
+        read_client_key(tmp_path / "none.key")
+
+
+@pytest.mark.parametrize(("version", "has_curve"), [((4, 3, 4), True), ((4, 3, 5), False), ((3, 9, 9), True)])
+def test_a_library_that_is_old_or_cannot_seal_is_refused(monkeypatch: pytest.MonkeyPatch, version: tuple[int, ...],
+                                                         has_curve: bool) -> None:
+    monkeypatch.setattr(pairs.zmq, "zmq_version_info", lambda: version)
+    monkeypatch.setattr(pairs.zmq, "has", lambda what: has_curve)
+
+    with pytest.raises(Refused, match=r"keys need libzmq 4\.3\.5"):
+        fresh()

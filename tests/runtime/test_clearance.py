@@ -1,0 +1,98 @@
+"""What each role may ask for: every request of clients, for every role, and the limit to queues."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from skuld_py.errors import Refused
+from skuld_py.model import messages as m
+from skuld_py.model.body import Header
+from skuld_py.model.columns import Column
+from skuld_py.model.messages.message import ROLE_CLIENT, TaskBatch
+from skuld_py.model.roster import NODE_ROLE, ROLES, KeyRow
+from skuld_py.runtime.clearance import MAY, UNLIMITED_ONLY, check_clearance
+from tests import strategies
+
+KEY = "x" * 40
+REQUESTS = [of for of in m.MESSAGES if of.roles & ROLE_CLIENT]
+TABLE = {
+    "worker": (m.Greet, m.Describe, m.Claim, m.Renew, m.Append, m.Complete, m.Conclude, m.Get, m.Await, m.ReadLog),
+    "producer": (m.Greet, m.Describe, m.Enqueue, m.Get, m.Await),
+    "reader": (m.Greet, m.Describe, m.Get, m.Await, m.ReadLog, m.List, m.Count, m.GetSettings),
+    "archiver": (m.Greet, m.Describe, m.Get, m.Await, m.List, m.Offer, m.Discard),
+    "admin": tuple(of for of in REQUESTS if of not in (m.Offer, m.Discard)),
+    NODE_ROLE: (),
+}
+
+
+def least(of: type) -> Any:
+    return strategies.make(of, lambda low, high: low)
+
+
+def owner(*roles: str, queues: tuple[str, ...] = ()) -> KeyRow:
+    return KeyRow(KEY, "carl", roles, queues)
+
+
+def test_the_table_has_every_request_and_every_role() -> None:
+    assert set(MAY) == set(REQUESTS)
+    assert set(TABLE) == set(ROLES)
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("of", REQUESTS, ids=lambda of: of.__name__)
+def test_a_role_may_ask_for_what_is_its_own_and_for_nothing_else(role: str, of: type[m.Message]) -> None:
+    message = least(of)
+    if of in TABLE[role]:
+        check_clearance(owner(role), message)
+        check_clearance(owner("archiver", role), message)
+    else:
+        with pytest.raises(Refused, match=of.__name__) as refused:
+            check_clearance(owner(role), message)
+        assert refused.value.code == "denied" and "carl" in refused.value.message
+
+
+@pytest.mark.parametrize("of", REQUESTS, ids=lambda of: of.__name__)
+def test_a_key_that_counts_no_more_may_ask_for_nothing(of: type[m.Message]) -> None:
+    with pytest.raises(Refused, match="revoked, or its time is over"):
+        check_clearance(None, least(of))
+
+
+def enqueue(*queues: str) -> m.Enqueue:
+    return m.Enqueue(1, 0, tuple(TaskBatch(Header(queue).encode(), b"", Column()) for queue in queues))
+
+
+QUEUED = {"Enqueue": enqueue, "Claim": lambda queue: m.Claim(1, queue, 1, 1, 0, "w"),
+          "List": lambda queue: m.List(1, queue, b"", 1), "Count": lambda queue: m.Count(1, queue)}
+
+
+@pytest.mark.parametrize("name", QUEUED)
+@pytest.mark.parametrize(("queue", "is_let"), [("shop", True), ("shop-eu", True), ("mail", True), ("sho", False),
+                                               ("other", False)])
+def test_a_key_of_some_queues_may_ask_for_those_alone(name: str, queue: str, is_let: bool) -> None:
+    carl = owner("admin", queues=("shop", "mail"))
+    if is_let:
+        check_clearance(carl, QUEUED[name](queue))
+    else:
+        with pytest.raises(Refused, match="limited to those that begin with shop, mail"):
+            check_clearance(carl, QUEUED[name](queue))
+
+
+@pytest.mark.parametrize("name", ["List", "Count"])
+def test_all_queues_are_more_than_some(name: str) -> None:
+    with pytest.raises(Refused, match="queue: all queues, but the key of carl is limited"):
+        check_clearance(owner("reader", queues=("shop",)), QUEUED[name](""))
+
+
+def test_one_batch_of_another_queue_is_enough_to_be_refused() -> None:
+    with pytest.raises(Refused, match="queue: other"):
+        check_clearance(owner("producer", queues=("shop",)), enqueue("shop", "other"))
+
+
+@pytest.mark.parametrize("of", UNLIMITED_ONLY, ids=lambda of: of.__name__)
+def test_what_reaches_all_queues_is_not_for_a_key_of_some(of: type[m.Message]) -> None:
+    roles = ("admin", "archiver")
+    check_clearance(owner(*roles), least(of))
+    with pytest.raises(Refused, match="limited to queues shop"):
+        check_clearance(owner(*roles, queues=("shop",)), least(of))
