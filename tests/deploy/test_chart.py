@@ -38,8 +38,8 @@ def test_kubernetes_takes_all_of_it(given: dict[str, Any], version: str) -> None
 def test_what_is_off_is_not_there() -> None:
     kinds = [(each["kind"], each["metadata"]["name"]) for each in documents(LITTLE)]
 
-    assert sorted(kinds) == [("Job", "demo-create"), ("PodDisruptionBudget", "demo-nodes"),
-                             ("Service", "demo-nodes"), ("StatefulSet", "demo-node")]
+    assert sorted(kinds) == [("PodDisruptionBudget", "demo-nodes"), ("Service", "demo-nodes"),
+                             ("StatefulSet", "demo-node")]
 
 
 def test_selectors_choose_what_they_are_for_and_nothing_else() -> None:
@@ -65,7 +65,7 @@ def test_nodes_keep_their_data_are_found_before_they_are_ready_and_leave_one_at_
 
     assert nodes["serviceName"] == "demo-nodes" and service["clusterIP"] == "None"
     assert service["publishNotReadyAddresses"] is True
-    assert container["args"][container["args"].index("--host") + 1] == "$(POD_NAME).demo-nodes.prod.svc"
+    assert container["args"][container["args"].index("--advertise") + 1] == "$(POD_NAME).demo-nodes.prod.svc"
     data = container["args"][container["args"].index("--data") + 1]
     kept, = (each["mountPath"] for each in container["volumeMounts"] if each["name"] == "data")
     assert data.startswith(kept + "/")
@@ -89,7 +89,7 @@ def test_no_pod_runs_as_root_or_writes_where_it_need_not() -> None:
 
 def test_values_are_checked_before_anything_is_made() -> None:
     jsonschema.validate(values(), SCHEMA)
-    for wrong in ({"nodes": 0}, {"nodes": "3"}, {"replicas": 0}, {"zookeeper": "zk"}, {"cluster": "a b"}):
+    for wrong in ({"nodes": 0}, {"nodes": "3"}, {"keysSecret": ""}, {"zookeeper": "zk"}, {"cluster": "a b"}):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate({**values(), **wrong}, SCHEMA)
 

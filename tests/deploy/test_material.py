@@ -38,9 +38,9 @@ def test_each_command_can_be_typed(place: str, words: list[str], tmp_path: Path,
 def test_there_is_a_command_for_each_part_everywhere() -> None:
     verbs = {place: words[1] for place, words in TYPED if words[1] != "status"}
 
-    assert set(verbs.values()) == {"node", "gateway", "worker", "cluster"}
+    assert set(verbs.values()) == {"node", "gateway", "worker", "keys"}
     assert {"skuld-node@.service", "node-0", "node-1", "node-2", "gateway", "worker", "demo-node/node",
-            "demo-gateway/gateway", "demo-worker/worker", "demo-create/create"} <= set(verbs)
+            "demo-gateway/gateway", "demo-worker/worker", "create"} <= set(verbs)
 
 
 # -- systemd -------------------------------------------------------------------------------------

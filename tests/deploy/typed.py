@@ -11,6 +11,8 @@ from typing import Any
 import yaml
 
 from deploy import chart
+from skuld_py.keys.files import ClientKey, ClusterKey, write_new
+from skuld_py.keys.pair import fresh
 
 DEPLOY = chart.TOP / "scripts" / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
@@ -62,7 +64,10 @@ def _in_shell(place: str, line: str) -> Iterator[tuple[str, list[str]]]:
 
 def without_paths(words: list[str], directory: Path) -> list[str]:
     """The same line, with files that are there in place of those of the machine it is for."""
-    files = {"--tokens", "--certificate", "--key"}
-    named = directory / "file"
-    named.touch()
-    return [str(named) if before in files else word for before, word in zip(["", *words], words, strict=False)]
+    kinds = {"--tokens": "", "--certificate": "", "--key": "",
+             "--cluster-key": ClusterKey("main", fresh(), "x").text,
+             "--client-key": ClientKey("main", fresh(), fresh().public).text}
+    files = {option: directory / option for option in kinds}
+    for option, path in files.items():
+        write_new(path, kinds[option])
+    return [str(files.get(before, word)) for before, word in zip(["", *words], words, strict=False)]
