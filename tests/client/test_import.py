@@ -27,7 +27,7 @@ at_import = len(made)
 decode(encode(Envelope("", "c", (Greet(1),))))
 print(json.dumps([at_import, made]))
 """
-NEVER = {"click", "cronsim", "h11", "kazoo", "lmdb", "pydantic", "pyspark", "rich", "sortedcontainers",
+NEVER = {"asyncio", "click", "cronsim", "h11", "kazoo", "lmdb", "pydantic", "pyspark", "rich", "sortedcontainers",
          "starlette", "uhashring", "uvicorn"}
 ROOMS = {"skuld_py.archive", "skuld_py.cluster", "skuld_py.gateway", "skuld_py.node", "skuld_py.partition",
          "skuld_py.runtime", "skuld_py.simulation", "skuld_py.verbs", "skuld_py.worker"}
