@@ -37,9 +37,13 @@ def _note_json(ctx: click.Context, param: click.Parameter, is_json: bool) -> boo
     return is_json
 
 
-nodes_option = click.option(
-    "--nodes", metavar="HOST:PORT,...", default=NODES, cls=SharedOption,
-    help="Any nodes of the cluster; one that runs is enough. Also $SKULD_NODES.")
+def nodes_option(function: F) -> F:
+    """``--nodes``, and the key that these may want to see."""
+    nodes = click.option(
+        "--nodes", metavar="HOST:PORT,...", default=NODES, cls=SharedOption,
+        help="Any nodes of the cluster; one that runs is enough. Also $SKULD_NODES.")
+    return nodes(key_option(function))
+
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, show_default=False, is_eager=True, callback=_note_json,
@@ -113,7 +117,7 @@ def timeout_option(default: str = "5s", what: str = "an answer") -> Callable[[F]
 
 def client_options(function: F) -> F:
     """What every verb takes that talks to nodes: ``--nodes``, ``--client-key``, ``--timeout``, ``--json``."""
-    return nodes_option(key_option(timeout_option()(json_option(function))))
+    return nodes_option(timeout_option()(json_option(function)))
 
 
 def addresses_of(nodes: str) -> list[str]:

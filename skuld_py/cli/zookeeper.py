@@ -1,31 +1,41 @@
-"""``skuld zookeeper``: a real ZooKeeper server without installing one, for a laptop or a single machine.
+"""``skuld zookeeper``: a real ZooKeeper server without installing one, alone or as one of an ensemble.
 
-It is the one that PySpark's jars contain. A production cluster has three of its own; this verb is for users that
-have none yet.
+It is the one that PySpark's jars contain, for users that have none yet.
 """
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import click
 
 from skuld_py.cli.options import json_option
 
+ALONE_S, TOGETHER_S = 20.0, 300.0
+"""How long it may take to serve; one of several waits for others to be started."""
+
 
 @click.command()
 @click.option("--data", required=True, type=click.Path(file_okay=False, path_type=Path),
               help="Where it keeps its data: a directory of its own.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=2181,
-              help="The port to listen at, on this machine only; 0 for any free one.")
+              help="The port to listen at; 0 for any free one.")
+@click.option("--host", default="127.0.0.1", help="The address to listen at.")
+@click.option("--ensemble", metavar="HOST,...", default="", show_default="it is alone",
+              help="All servers of an ensemble, this one's --host among them: the same list at each.")
 @json_option
-def zookeeper(data: Path, port: int, as_json: bool) -> None:
-    """Run a ZooKeeper server on this machine until SIGTERM or Ctrl-C. Needs Java 17 or later.
+def zookeeper(data: Path, port: int, host: str, ensemble: str, as_json: bool) -> None:
+    """Run a ZooKeeper server until SIGTERM or Ctrl-C. Needs Java 17 or later.
+
+    Three servers on three machines go on when one is lost. Each waits until a majority runs. They speak to each
+    other at ports 2888 and 3888, and nothing they say is sealed: keep them in a network of their own.
 
     \b
     Examples:
       skuld zookeeper --data /tmp/zookeeper
       skuld zookeeper --data /tmp/zookeeper --port 2182
+      skuld zookeeper --data /var/lib/zookeeper --host 10.0.0.1 --ensemble 10.0.0.1,10.0.0.2,10.0.0.3
     """
     from skuld_py.cli.showing import print_event
     from skuld_py.cli.stopping import until_stopped, watch
@@ -33,7 +43,11 @@ def zookeeper(data: Path, port: int, as_json: bool) -> None:
     from skuld_py.embedded.zookeeper import ZooKeeperServer
     from skuld_py.errors import Refused
 
-    with until_stopped(), ZooKeeperServer(data, port) as server:
+    servers = [each.strip() for each in ensemble.split(",") if each.strip()]
+    with until_stopped(), contextlib.ExitStack() as held:
+        server = ZooKeeperServer(data, port, host=host, ensemble=servers)
+        server.start(ALONE_S if not servers else TOGETHER_S)
+        held.callback(server.stop)
         print_event(as_json, f"zookeeper is ready at {server.hosts}, its data in {data}", event="ready",
                     hosts=server.hosts, data=str(data))
         watch(lambda: server.is_running)

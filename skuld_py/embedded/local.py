@@ -51,6 +51,8 @@ class _Node:
     directory: Path
     running: subprocess.Popen[bytes] | None = None
     log_start: int = 0
+    program: Path | None = None
+    """Where another release of this package is, for this node to run."""
 
     @property
     def address(self) -> str:
@@ -166,8 +168,19 @@ class LocalCluster:
         if running is not None:
             process.stop(running, grace_s=0)
 
+    def stop_node(self, index: int, grace_s: float = 20.0) -> None:
+        """Ask a node to end, and wait until it has."""
+        running = self._nodes[index].running
+        if running is not None:
+            process.stop(running, grace_s)
+
+    def run_by(self, index: int, program: Path | None) -> None:
+        """From its next start on a node runs the release of this package that is in a directory; None: this
+        one."""
+        self._nodes[index].program = program
+
     def start_node(self, index: int, timeout_s: float = 30.0) -> None:
-        """Start a node that was killed, and wait until it is a member again."""
+        """Start a node that was stopped or killed, and wait until it is a member again."""
         if not self._nodes[index].is_running:
             self._launch(index)
         self._await(self._what_nodes_miss, time.monotonic() + timeout_s, only=index)
@@ -220,9 +233,12 @@ class LocalCluster:
         self.stop(grace_s=10.0 if kind is None else 0.0)
 
     def _spawn(self, arguments: Sequence[str], log: Path, working_directory: Path | None = None,
-               environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-        first = [] if working_directory is None else [str(working_directory)]
+               environment: Mapping[str, str] | None = None, package: Path | None = None
+               ) -> subprocess.Popen[bytes]:
+        first = [str(each) for each in (package, working_directory) if each is not None]
         shown = {} if self.key is None else {"SKULD_CLIENT_KEY": str(self.key)}
+        if package is not None:
+            shown["PYTHONSAFEPATH"] = "1"  # this one may be in the working directory, which would go first
         return process.spawn(python.module_command("skuld_py", arguments), log=log,
                              environment={**_untold(python.environment(*first)), **shown, **(environment or {})},
                              working_directory=working_directory)
@@ -233,7 +249,7 @@ class LocalCluster:
         node.running = self._spawn(
             ["node", "--cluster", self.name, "--zookeeper", self.zookeeper_hosts, "--host", HOST,
              "--port", str(node.port), "--data", str(node.directory), "--session", f"{self._session_ms}ms",
-             *self._cluster_key_option(), *self._node_options], node.log)
+             *self._cluster_key_option(), *self._node_options], node.log, package=node.program)
 
     def _cluster_key_option(self) -> list[str]:
         return [] if self.cluster_key is None else ["--cluster-key", str(self.cluster_key)]

@@ -1,4 +1,4 @@
-"""A real standalone ZooKeeper out of the jars PySpark installs: for tests, laptops and single-box clusters.
+"""A real ZooKeeper server out of the jars PySpark installs: alone, for tests and laptops, or one of several.
 
 Invariants:
 
@@ -8,6 +8,7 @@ Invariants:
 * One server per data directory. ZooKeeper itself does not check, and two on one directory destroy it.
 * The port, once chosen, stays: clients find a restarted server where the old one was.
 * The server dies with the process that started it.
+* One of an ensemble serves once a majority of its servers runs; until then ``start`` waits.
 
 Thirteen jars are enough to serve. They include no logging backend, which makes the server start in half the
 time but die without a word; so a start that failed is tried once more with log4j, and either succeeds after
@@ -23,6 +24,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -66,6 +68,11 @@ maxClientCnxns=0
 autopurge.snapRetainCount=3
 autopurge.purgeInterval=1
 """
+_QUORUM_PORT, _ELECTION_PORT = 2_888, 3_888
+_ENSEMBLE = """\
+initLimit=20
+syncLimit=10
+"""
 _LOGGING = """\
 rootLogger.level=warn
 rootLogger.appenderRef.log.ref=log
@@ -77,7 +84,9 @@ appender.log.layout.pattern=%d{ISO8601} %p %c{1} %m%n
 
 
 class ZooKeeperServer:
-    """One ZooKeeper server, its files under ``data_dir``; port 0 picks a free one at the first start."""
+    """One ZooKeeper server, its files under ``data_dir``; port 0 picks a free one at the first start.
+    ``ensemble``: the hosts of all servers of one, in the same order at each, with this one's ``host`` among
+    them."""
 
     def __init__(
         self,
@@ -88,7 +97,12 @@ class ZooKeeperServer:
         host: str = "127.0.0.1",
         tick_ms: int = 500,
         heap_mb: int = 128,
+        ensemble: Sequence[str] = (),
     ) -> None:
+        if ensemble and host not in ensemble:
+            raise Refused("bad_ensemble", f"ensemble: {host} is not among {', '.join(ensemble)}; name the --host"
+                          " of this server there, too", host=host)
+        self._ensemble = tuple(ensemble)
         self._directory = data_dir
         self._port = port
         self._java = java
@@ -103,7 +117,7 @@ class ZooKeeperServer:
         """The connection string a client takes."""
         if self._port == 0:
             raise Refused("not_started", "this ZooKeeper server has no port yet; start it first")
-        return f"{self._host}:{self._port}"
+        return f"{bracketed(self._host)}:{self._port}"
 
     @property
     def log(self) -> Path:
@@ -179,6 +193,11 @@ class ZooKeeperServer:
 
     def _write_configuration(self) -> None:
         text = _CONFIGURATION.format(tick_ms=self._tick_ms, port=self._port, host=self._host)
+        if self._ensemble:
+            text += _ENSEMBLE + "".join(f"server.{number}={bracketed(host)}:{_QUORUM_PORT}:{_ELECTION_PORT}\n"
+                                        for number, host in enumerate(self._ensemble, 1))
+            (self._directory / "data").mkdir(exist_ok=True)
+            (self._directory / "data" / "myid").write_text(f"{self._ensemble.index(self._host) + 1}\n")
         (self._directory / "zoo.cfg").write_text(text)
         (self._directory / "log4j2.properties").write_text(_LOGGING)
 
@@ -194,7 +213,7 @@ class ZooKeeperServer:
             "-Dlog4j2.disable.jmx=true",
             "-cp",
             ":".join(map(str, _jars(jars))),
-            "org.apache.zookeeper.server.ZooKeeperServerMain",
+            f"org.apache.zookeeper.server.{'quorum.QuorumPeerMain' if self._ensemble else 'ZooKeeperServerMain'}",
             "./zoo.cfg",
         ]
         return process.spawn(command, log=self.log.absolute(), working_directory=self._directory)
@@ -234,6 +253,11 @@ def _usable_port(owner: object, host: str, port: int) -> int:
             host=host,
             port=port,
         ) from error
+
+
+def bracketed(host: str) -> str:
+    """A host in front of a port; an IPv6 address stands in brackets."""
+    return f"[{host}]" if ":" in host else host
 
 
 def server_jars() -> list[Path]:

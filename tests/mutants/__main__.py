@@ -49,6 +49,7 @@ from mutants import (
     peers,
     proofs,
     records,
+    rosters,
     schedules,
     settings,
     small,
@@ -60,7 +61,7 @@ from mutants.mutant import Mutant, Rotten
 from mutants.workshop import TOP, Broken, Workshop
 
 LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTANTS, *moves.MUTANTS,
-                               *peers.MUTANTS,
+                               *peers.MUTANTS, *rosters.MUTANTS,
                                *coordination.MUTANTS, *membership.MUTANTS, *settings.MUTANTS,
                                *options.MUTANTS, *tasks.MUTANTS, *deps.MUTANTS, *schedules.MUTANTS,
                                *groups.MUTANTS, *garbage.MUTANTS, *keys.MUTANTS, *names.MUTANTS,

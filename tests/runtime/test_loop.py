@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import attrs
 import msgpack
 import pytest
 import zmq
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from skuld_py.cluster.scale.decisions import ask_placement, computed
 from skuld_py.config import DEFAULT_LIMITS, PROTOCOL_VERSION, PROTOCOLS, RULES
+from skuld_py.keys.pair import Pair
 from skuld_py.model.coordination import Announce, Append, OriginRead, PulseStands
 from skuld_py.model.document import Member
 from skuld_py.model.events import (
@@ -33,9 +35,11 @@ from skuld_py.model.events import (
 )
 from skuld_py.model.messages import MESSAGES, Acked, Claim, Failed, Get, Gossip, Greet, Invite, Kept, Message
 from skuld_py.model.messages.membership import NotNow
+from skuld_py.model.roster import NODE_ROLE, KeyRow, Roster
 from skuld_py.node.process import Told, Wish
 from skuld_py.runtime.clock import Clock
 from skuld_py.runtime.door import Arrival
+from skuld_py.runtime.keyring import Keyring
 from skuld_py.runtime.loop import ACQUAINTANCES_MAX, Loop
 from skuld_py.runtime.transport import Transport
 from skuld_py.wire.codec import Envelope, decode, encode
@@ -74,12 +78,13 @@ class World:
         self.peers: dict[str, tuple[str, int]] = {}
         self.marked: dict[bytes, str] = {}
         self.spoken: dict[bytes, int] = {}
+        self.keys = ""
         self.protocol = PROTOCOLS[0]
         self.commit_problem: Exception | None = None
 
     def receive(self, limit: int) -> list[Arrival]:
         taken, self.arrived = self.arrived[:limit], self.arrived[limit:]
-        return [Arrival(*each) for each in taken]
+        return [Arrival(*each, self.keys) for each in taken]
 
     def send(self, peer: str, messages: Sequence[Message]) -> None:
         self.done.append(("send", peer, *messages))
@@ -413,6 +418,64 @@ def test_peers_are_written_to_in_what_all_members_understand() -> None:
     assert world.protocol == PROTOCOL_VERSION
     announce(loop, RulesChanged(2))
     assert world.protocol == PROTOCOLS[0]
+
+
+# -- keys -------------------------------------------------------------------------------------------
+
+
+def keyed(*rows: KeyRow) -> tuple[Script, World, Loop, Keyring]:
+    """A loop that knows these keys."""
+    script, world = Script(), World()
+    keyring = Keyring(Pair("", ""), Pair("", ""), Roster(rows))
+    anyone: Any = world
+    loop = Loop(script, anyone, anyone, anyone, Clock(), me="anna", keyring=keyring)
+    announce(loop, NodesChanged((PEER.name, "dora")))
+    return script, world, loop, keyring
+
+
+BERT, CARL = KeyRow("b" * 40, PEER.name, (NODE_ROLE,)), KeyRow("c" * 40, PEER.name, ("reader",))
+
+
+@pytest.mark.parametrize(("key", "sender", "is_heard"), [
+    (BERT.key, PEER.name, True), (BERT.key, "dora", False), (CARL.key, PEER.name, False),
+    ("x" * 40, PEER.name, False), ("", PEER.name, False)])
+def test_a_node_is_heard_under_the_name_of_its_key_alone(key: str, sender: str, is_heard: bool) -> None:
+    script, world, loop, _ = keyed(BERT, CARL)
+    world.keys = key
+    world.arrived = [(b"o", encode(Envelope(sender, CLUSTER, (Invite(0),))))]
+    loop.turn()
+    heard = [event for event in script.events if not isinstance(event, Settled)]
+    assert heard == ([Received(sender, Invite(0))] if is_heard else [])
+    assert loop.counters.forged == (0 if is_heard else 1)
+
+
+def test_a_key_is_looked_up_with_every_message() -> None:
+    script, world, loop, keyring = keyed(CARL)
+    world.keys = CARL.key
+    get, claim = Get(1, b""), Claim(2, "queue", 1, 1_000, 0, "holder")
+    world.arrived = [(b"o", encode(Envelope("", CLUSTER, (get, claim))))]
+    loop.turn()
+    keyring.put(keyring.roster.revoking(CARL.key))
+    world.arrived = [(b"o", encode(Envelope("", CLUSTER, (attrs.evolve(get, request=3),))))]
+    loop.turn()
+    assert [event for event in script.events if not isinstance(event, Settled)] == [Asked(b"o", get)]
+    refused = [(call[2].request, call[2].code) for call in world.done if call[0] == "answer"]
+    assert refused == [(2, "denied"), (3, "denied")]
+    assert loop.counters.denied == 2
+
+
+def test_a_new_roster_is_dialled_by() -> None:
+    _, world, loop, keyring = keyed()
+    announce(loop, MembersChanged((PEER,)))
+    world.peers = {}
+    keyring.on_change = loop.dial_anew
+    keyring.put(Roster((BERT,)))
+    loop.turn()
+    assert world.peers == {PEER.name: (PEER.host, PEER.port)}
+    world.peers = {}
+    keyring.put(Roster((BERT,)))
+    loop.turn()
+    assert world.peers == {}, "it is the same roster"
 
 
 # -- running ----------------------------------------------------------------------------------------

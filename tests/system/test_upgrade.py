@@ -1,0 +1,141 @@
+"""Nodes are upgraded one after the other under load, and back, and up again for good: no call fails for it.
+
+The next release is made of this one: with one more field in a message, one more message, and the rules that bring
+both. What this release does with the ones behind it, it does so with the one to come.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import skuld_py
+from skuld_py import Client, Refused
+from skuld_py.config import RULES
+from skuld_py.embedded import python
+from skuld_py.embedded.local import LocalCluster
+from system.conftest import SKEW_MS, await_leaders
+from system.load import at_work
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+NEXT = RULES + 1
+PATCHES: dict[str, tuple[tuple[str, str], ...]] = {
+    "config.py": ((f"RULES = {RULES}\n", f"RULES = {NEXT}\n"),
+                  (f"PROTOCOLS = (1, {RULES})", f"PROTOCOLS = (1, {RULES}, {NEXT})")),
+    "model/messages/client.py": (
+        ('    release: str = fields.text(64, default="", since=3)\n',
+         '    release: str = fields.text(64, default="", since=3)\n'
+         f'    nods: int = fields.number(default=0, since={NEXT})\n'),),
+    "model/messages/clocks.py": (
+        ("@attrs.frozen\nclass ToldTime",
+         f"@attrs.frozen\nclass Nod(Message):\n    is_promise = False\n    since = {NEXT}\n"
+         "    depth: int = fields.number()\n\n\n@attrs.frozen\nclass ToldTime"),),
+    "model/messages/__init__.py": (
+        ("    AskTime,\n    ToldTime,\n)", "    AskTime,\n    Nod,\n    ToldTime,\n)"),
+        ("*COUNTING_MESSAGES, PartialGossip,\n)", "*COUNTING_MESSAGES, PartialGossip, Nod,\n)")),
+    "node/knowledge/view.py": (
+        ('        self.release = ""\n', '        self.release = ""\n        self.nods = 0\n'),),
+    "node/leadership/gossip.py": (
+        ("                self._outbox.send(name, message)\n",
+         "                self._outbox.send(name, message)\n"
+         f"                if view.protocol >= {NEXT}:\n"
+         "                    self._outbox.send(name, m.messages_nod(1))\n"),),
+    "node/leadership/requests.py": (
+        ("view.protocol, view.release))", "view.protocol, view.release, view.nods))"),
+        ("            m.Sync: self._sync,", "            m.Nod: self._nod, m.Sync: self._sync,"),
+        ("    def _sync(self,", "    def _nod(self, now_ms: int, peer: str, message: m.Nod) -> None:\n"
+         "        self._view.nods += message.depth\n\n    def _sync(self,")),
+}
+
+
+@pytest.fixture(scope="module")
+def following(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the next release is."""
+    place = tmp_path_factory.mktemp("next")
+    package = place / "skuld_py"
+    shutil.copytree(Path(skuld_py.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for name, patches in PATCHES.items():
+        text = (package / name).read_text()
+        for old, new in patches:
+            assert text.count(old) == 1, (name, old)
+            text = text.replace(old, new.replace("m.messages_nod", "m.Nod"))
+        (package / name).write_text(text)
+    return place
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
+    with LocalCluster(tmp_path, skew_ms=SKEW_MS, session_ms=2_000) as made:
+        with Client(made.addresses, timeout_s=30) as client:
+            await_leaders(client)
+        yield made
+
+
+def change(cluster: LocalCluster, index: int, program: Path | None) -> None:
+    """Have a node run another release."""
+    cluster.stop_node(index)
+    cluster.run_by(index, program)
+    cluster.start_node(index)
+    with Client(cluster.addresses, timeout_s=30) as client:
+        await_leaders(client)
+
+
+def rules(cluster: LocalCluster, program: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return by(program, "-m", "skuld_py", "cluster", "rules", cluster.name, "--zookeeper", cluster.zookeeper_hosts,
+              "--json", *options)
+
+
+def by(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run something of a release to its end."""
+    return subprocess.run([sys.executable, "-P", *arguments], capture_output=True, text=True, timeout=60,
+                          env=python.environment(str(program)), check=False)
+
+
+def greeted(cluster: LocalCluster, program: Path) -> list[dict[str, object]]:
+    """What each node tells a client of the next release, in what both speak."""
+    script = ("import json, sys\nfrom skuld_py.client.connection import Connection\n"
+              "from skuld_py.model.messages import Greet\n"
+              "for node in sys.argv[1:]:\n    connection = Connection([node])\n    connection.greet(10.0)\n"
+              "    told = connection.call(Greet(connection.next_request()), 10.0, is_idempotent=True)\n"
+              "    print(json.dumps({'protocol': told.protocol, 'nods': told.nods}))\n")
+    done = by(program, "-c", script, *cluster.addresses)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_cluster_goes_up_and_down_and_up_again_under_load(cluster: LocalCluster, following: Path) -> None:
+    with at_work(cluster.addresses) as (load, _):
+        for program in (following, None, following):
+            for index in range(3):
+                if (program, index) == (following, 2):
+                    refused = rules(cluster, following, "--raise")
+                    assert refused.returncode == 1 and f"node {cluster.addresses[2]} of cluster" in refused.stderr
+                change(cluster, index, program)
+        before = greeted(cluster, following)
+        raised = rules(cluster, following, "--raise")
+        assert raised.returncode == 0, raised.stderr
+        with Client(cluster.addresses, timeout_s=30) as client:
+            for _ in range(30):
+                client.claim("nothing-here", wait_s=0.1)
+        after = greeted(cluster, following)
+    assert before == [{"protocol": RULES, "nods": 0}] * 3, "the newer message and field travel to nobody"
+    assert all(told["protocol"] == NEXT and told["nods"] for told in after), "all know them, so they travel"
+    assert load.errors == [], "no call fails"
+    _is_refused_now(cluster)
+
+
+def _is_refused_now(cluster: LocalCluster) -> None:
+    """The older release does not know the rules, and says so; the cluster goes on."""
+    cluster.stop_node(1)
+    cluster.run_by(1, None)
+    with pytest.raises(Refused, match=f"rules up to {RULES}: upgrade it"):
+        cluster.start_node(1)
+    with Client(cluster.addresses, timeout_s=30) as client:
+        client.enqueue("after", b"x")
