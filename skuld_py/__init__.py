@@ -6,7 +6,8 @@ events); ``partition`` (one partition: data, copies, elections); ``cluster`` (th
 (the loop and its adapters: ZeroMQ, LMDB, ZooKeeper). Users import ``client`` and ``worker`` through this module.
 ``verbs`` are what a client can do, told once for ``gateway`` (HTTP) and ``cli``; ``archive`` keeps ended tasks.
 ``embedded`` runs Java and ZooKeeper on one machine, for ``demo`` and others. ``simulation`` runs whole clusters in
-virtual time; ``testing`` is a cluster of one node in memory, for users' own tests.
+virtual time, and is no part of a wheel; ``testing`` is a cluster of one node in memory, for users' own tests.
+``extras`` says what a plain install lacks.
 """
 
 from __future__ import annotations

@@ -56,7 +56,9 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
     """
     from skuld_py.archive.places import place_of
     from skuld_py.cli.stopping import until_stopped
+    from skuld_py.extras import require
 
+    require("spark", who="skuld archive")
     place = place_of(root)
     has_ended = False
     with until_stopped(), ExitStack() as stack:

@@ -30,6 +30,9 @@ def demo(ctx: click.Context, source: Path | None, keep: Path | None, as_json: bo
       skuld demo
       skuld demo --input ~/.m2 --keep /tmp/skuld-demo
     """
+    from skuld_py.extras import require
+
+    require("node", "spark", who="skuld demo")
     from skuld_py.demo.demo import run_demo
 
     ctx.exit(run_demo(source, keep=keep, as_json=as_json))

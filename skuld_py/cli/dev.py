@@ -55,8 +55,10 @@ def dev(count: int, port: int, http_port: int | None, directory: Path | None, qu
         raise click.UsageError("--worker QUEUE and --app MODULE go together: a queue and its tasks' code.")
     from skuld_py.demo.readiness import what_is_missing
     from skuld_py.embedded.local import LocalCluster
+    from skuld_py.extras import require
     from skuld_py.model.names import check_name
 
+    require("node", *(["gateway"] if http_port != 0 else []), "spark", who="skuld dev")
     if queue is not None:
         check_name("queue", queue)
     began = time.monotonic()

@@ -3,7 +3,8 @@
 Exit statuses, for scripts: 0 done; 1 refused, it did not happen; 2 the command line, the environment or the
 configuration file is wrong, and nothing was tried; 3 uncertain, it may have happened; 130 Ctrl-C. The line ends in
 a stable code in brackets. The document is ``{"code", "message", "outcome", "facts"}``, the outcome one of refused,
-usage and uncertain. Anything that is no ``SkuldError`` is a bug of ours and keeps its traceback.
+usage and uncertain. Anything that is no ``SkuldError`` is a bug of ours and keeps its traceback; but an import
+that failed for want of an extra is refused by name.
 
 A wrong value is told with where it came from, unless that is the command line: a bad lease in the profile of a
 machine is hard to find. ``told`` is the only place that translates.
@@ -23,6 +24,7 @@ from skuld_py.cli.settings import BadConfig, Settings
 from skuld_py.cli.showing import harmless
 from skuld_py.cli.twins import key_of, variable_in_use
 from skuld_py.errors import Fact, SkuldError, Uncertain
+from skuld_py.extras import as_missing
 
 REFUSED, MISUSED, UNCERTAIN, INTERRUPTED = 1, 2, 3, 130
 
@@ -101,6 +103,11 @@ def told(ctx: click.Context) -> Iterator[None]:
         kind = Misuse if isinstance(error, BadConfig) else Doubt if isinstance(error, Uncertain) else Failure
         raise kind(error.code, error.message + _origin_of_field(meta, error.message), error.facts,
                    _is_json(meta)) from error
+    except ModuleNotFoundError as error:
+        missing = as_missing(error, _shown_verb(meta))
+        if missing is None:
+            raise
+        raise Failure(missing.code, missing.message, missing.facts, _is_json(meta)) from error
     except click.UsageError as error:
         _name_origin(meta, error)
         words = error.format_message()
@@ -117,6 +124,12 @@ def tell_interrupt(ctx: click.Context) -> None:
         Doubt("interrupted", "interrupted; what was under way may have happened", {}, True).show()
     else:
         click.echo(err=True)
+
+
+def _shown_verb(meta: Mapping[str, Any]) -> str:
+    """The verb that was typed, with the program's name before it."""
+    typed = [word for word in meta.get(_ARGUMENTS, ()) if not word.startswith("-")]
+    return " ".join(["skuld", *typed[:1]])
 
 
 def _shortened(words: str) -> str:

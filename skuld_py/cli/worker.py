@@ -41,9 +41,11 @@ def worker(ctx: click.Context, nodes: str, queue: str, apps: tuple[str, ...], sl
       skuld worker --queue reports --app reports.tasks
       skuld worker --queue reports --app reports.tasks --slots 4 --lease 1m
     """
+    from skuld_py.extras import require
     from skuld_py.model.names import check_name
     from skuld_py.worker.worker import run_worker
 
+    require("spark", who="skuld worker")
     check_name("queue", queue)
     ctx.exit(run_worker(addresses_of(nodes), queue, list(apps), slots=slots, lease_s=lease_s,
                         directory=directory, grace_s=grace_s, holder=holder))

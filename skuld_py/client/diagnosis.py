@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import zmq
-from zmq.utils.monitor import recv_monitor_message
 
 from skuld_py.client.dial import dial
 from skuld_py.config import DEFAULT_LIMITS
@@ -46,6 +45,8 @@ def diagnosed(refusal: Refused, nodes: Sequence[str], key: ClientKey | None) -> 
 
 def _handshakes(nodes: Sequence[str], key: ClientKey | None) -> set[int]:
     """What handshakes with these nodes came to first, as libzmq's events; of those that do not end, nothing."""
+    from zmq.utils.monitor import recv_monitor_message  # brings asyncio, which few clients have use for
+
     found: set[int] = set()
     end = time.monotonic() + LOOK_S
     with zmq.Context() as context:

@@ -239,8 +239,7 @@ def _result(task: Task) -> dict[str, Any]:
 def _jars_of_spark() -> list[Path]:
     """What PySpark puts on its class path."""
     spec = find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise Refused("no_pyspark", "PySpark is not installed; run `pip install pyspark==4.3.0`")
+    assert spec is not None and spec.origin is not None
     return sorted((Path(spec.origin).resolve().parent / "jars").glob("*.jar"))
 
 

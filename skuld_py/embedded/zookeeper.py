@@ -34,6 +34,7 @@ from skuld_py.embedded import process
 from skuld_py.embedded.java import Java, find_java
 from skuld_py.embedded.ports import held_port
 from skuld_py.errors import Refused
+from skuld_py.extras import remedy, require
 
 _SERVER_JARS = (
     "zookeeper-[0-9]*",
@@ -45,7 +46,7 @@ _SERVER_JARS = (
     "netty-buffer-*",
     "netty-transport-[0-9]*",
     "netty-handler-[0-9]*",
-    "netty-codec-base-*",
+    "netty-codec-base-*|netty-codec-[0-9]*",  # netty 4.2, which PySpark has from 4.1 on; and 4.1
     "netty-resolver-[0-9]*",
     "netty-transport-native-unix-common-*",
     "netty-transport-classes-epoll-*",
@@ -211,7 +212,7 @@ class ZooKeeperServer:
             "-Dlog4j2.configurationFile=log4j2.properties",
             "-Dlog4j2.disable.jmx=true",
             "-cp",
-            _class_path(jars),
+            ":".join(map(str, _jars(jars))),
             f"org.apache.zookeeper.server.{'quorum.QuorumPeerMain' if self._ensemble else 'ZooKeeperServerMain'}",
             "./zoo.cfg",
         ]
@@ -259,15 +260,21 @@ def bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _class_path(patterns: tuple[str, ...]) -> str:
+def server_jars() -> list[Path]:
+    """Those of PySpark's jars that a server is run with."""
+    return _jars(_SERVER_JARS)
+
+
+def _jars(patterns: tuple[str, ...]) -> list[Path]:
+    require("spark", who="ZooKeeper, whose jars come with PySpark,")
     spec = find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise Refused("no_pyspark", "ZooKeeper's jars come with PySpark; run `pip install pyspark==4.3.0`")
+    assert spec is not None and spec.origin is not None
     jars = Path(spec.origin).parent / "jars"
     found = []
     for pattern in patterns:
-        matches = sorted(jars.glob(f"{pattern}.jar"))
+        matches = [match for each in pattern.split("|") for match in sorted(jars.glob(f"{each}.jar"))]
         if not matches:
-            raise Refused("no_jar", f"{jars} has no {pattern}.jar; this PySpark is incomplete", jar=pattern)
-        found.append(str(matches[0]))
-    return ":".join(found)
+            raise Refused("no_jar", f"{jars} has no {pattern}.jar; this PySpark is incomplete, or none of those"
+                          f" that {remedy('spark')} installs", jar=pattern)
+        found.append(matches[0])
+    return found

@@ -17,6 +17,7 @@ import attrs
 
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.node.node import Node
 from skuld_py.simulation import checkers
 from skuld_py.simulation.checkers import Evidence, Finding
@@ -49,7 +50,6 @@ from skuld_py.simulation.reduction import WHOLE, Reduction
 from skuld_py.simulation.trace import Trace
 from skuld_py.simulation.trees import trees_follow_records
 from skuld_py.simulation.world.clock import WALL_START_MS, draw_clock
-from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.simulation.world.scheduler import stream
 
 SETTLE_MS = 250

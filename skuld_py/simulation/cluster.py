@@ -25,6 +25,7 @@ from skuld_py.model.events import (
     Send,
     SwapDocument,
 )
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.messages import ClaimPage, Message, Vote
 from skuld_py.node.life.identity import Start
 from skuld_py.node.life.start import prepare
@@ -42,7 +43,6 @@ from skuld_py.simulation.pairs import Pairs
 from skuld_py.simulation.probes import Probes
 from skuld_py.simulation.trace import Trace
 from skuld_py.simulation.world.clock import Clock, draw_clock
-from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.simulation.world.lateness import Envelope
 from skuld_py.simulation.world.network import Network
 from skuld_py.simulation.world.process import Body, Process

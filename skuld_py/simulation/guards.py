@@ -27,12 +27,12 @@ from skuld_py.model.events import DocumentRead, ReadFailed, Received, SwapDocume
 from skuld_py.model.history import FAILED, History, decode_history
 from skuld_py.model.ids import split
 from skuld_py.model.limiting import decode_limits
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.schedule import SCHEDULE
 from skuld_py.model.setting import LIMITS, decode_setting, setting_key
 from skuld_py.node.process import Told
 from skuld_py.partition.data import tables
 from skuld_py.simulation.checkers.evidence import gives_way
-from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.simulation.world.process import Process
 
 VOTES_COUNT = "C7 votes that are counted were given for the epoch they are counted for"

@@ -13,9 +13,9 @@ from skuld_py.model import messages as m
 from skuld_py.model.columns import unpack_u64
 from skuld_py.model.history import epoch_of
 from skuld_py.model.ids import partition_of, split
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.simulation.history import History, Hold, Operation, Status
 from skuld_py.simulation.probes import KNOWN
-from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.simulation.world.zookeeper.documents import Write
 
 LAST_MOMENT_MS = 10

@@ -18,6 +18,7 @@ from skuld_py.model.body import header_of
 from skuld_py.model.columns import unpack_u64
 from skuld_py.model.history import HISTORY_HEAD, History
 from skuld_py.model.ids import partition_of, split
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.setting import SETTING_PREFIX, decode_setting, setting_key
 from skuld_py.partition.data import tables
 from skuld_py.partition.leadership.suspicion import suspects
@@ -25,7 +26,6 @@ from skuld_py.simulation.checkers.evidence import bodies_of, gives_way, numbers_
 from skuld_py.simulation.checkers.settings import weight
 from skuld_py.simulation.history import History as ClientHistory
 from skuld_py.simulation.history import Operation
-from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.simulation.world.process import Process
 
 COMPLETED_STAYS = "D4 a completed task stays completed on every replica"

@@ -13,6 +13,7 @@ from typing import Protocol
 import attrs
 
 from skuld_py.model.document import NOBODY, Document, Seat
+from skuld_py.model.memory_store import Snapshot
 from skuld_py.model.messages import ClaimPage, Vote
 from skuld_py.model.setting import SETTING_PREFIX
 from skuld_py.node.life.identity import IDENTITY_KEY
@@ -21,7 +22,6 @@ from skuld_py.simulation.atlas import Atlas
 from skuld_py.simulation.departures import Departures
 from skuld_py.simulation.faults import AHEAD, AHEAD_MS, STOP, VISIT, Fault
 from skuld_py.simulation.options import Options
-from skuld_py.simulation.world.disk import Snapshot
 from skuld_py.simulation.world.network import Network, Weather
 from skuld_py.simulation.world.process import CrashPoint, Process
 from skuld_py.simulation.world.scheduler import Scheduler, stream

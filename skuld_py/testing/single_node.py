@@ -1,12 +1,11 @@
 """A cluster of one node in memory: the real node machine, with time that moves when told to.
 
-It is the machine that runs in production, with one partition and one copy, on the store of the simulator. So it
+It is the machine that runs in production, with one partition and one copy, on a store in memory. So it
 does what a cluster does by construction: a rule of tasks has one owner, and a verb that the machine learns
 works here at once.
 
 Rejected: a second, simpler implementation of the tasks' rules, which would agree with the real one until it
-does not; and the simulator's whole world, which a user's test need not load. Of the simulation only the store
-is imported, which knows nothing of simulating.
+does not; and the simulator's world, which a user's test need not load, nor a wheel hold.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ from skuld_py.model.events import (
     SwapDocument,
     Ticked,
 )
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.messages import Message
 from skuld_py.node.node import Node
 from skuld_py.node.turn import take_turn
-from skuld_py.simulation.world.disk import MemoryStore
 
 ME = Member("127.0.0.1:13000", "127.0.0.1", 13_000, "boot", "data")
 SKEW_MS = 2_000

@@ -1,7 +1,7 @@
 """Envelopes to frames and back: what travels in one ZeroMQ multipart message.
 
 Frame 0, the header, is msgpack of ``[version, cluster, sender, [[code, field, ...], ...]]``; a code is an
-index in ``MESSAGES``, a record an array of its fields (late ones only as far as they are used), a column
+index in ``OPERATIONS``, a record an array of its fields (late ones only as far as they are used), a column
 ``[lengths, frame]``. The frames behind it are the columns' data, raw, so that payloads never pass through msgpack.
 
 ``decode`` is total: any byte strings give an ``Envelope`` or raise ``Malformed`` naming the field, at a cost
@@ -27,7 +27,7 @@ import msgpack
 from skuld_py.config import DEFAULT_LIMITS, PROTOCOL_VERSION, PROTOCOLS, Limits
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model.fields import U63_MAX, Name
-from skuld_py.model.messages import MESSAGES, ROLE_CLIENT, ROLE_NODE, Message
+from skuld_py.model.messages import OPERATIONS, ROLE_CLIENT, ROLE_NODE, Message, message_of
 from skuld_py.wire.schema import Record, Write, check_name, dump_of, record_of
 from skuld_py.wire.stream import ITEMS_MAX, Fault, Reader, Writer
 
@@ -40,7 +40,7 @@ HEADER_FRACTION = 4
 
 ROLE_NAMES = {ROLE_CLIENT: "client", ROLE_NODE: "node"}
 
-_CODES = {of: code for code, of in enumerate(MESSAGES)}
+_CODES = {name: code for code, name in enumerate(OPERATIONS)}
 
 
 class _Records(dict[int, Record]):
@@ -52,7 +52,7 @@ class _Records(dict[int, Record]):
         self._partitions = partitions
 
     def __missing__(self, code: int) -> Record:
-        record = self[code] = record_of(MESSAGES[code], self._partitions)
+        record = self[code] = record_of(message_of(code), self._partitions)
         return record
 
 
@@ -72,7 +72,7 @@ class _Dumps(dict[type, tuple[int, Write]]):
             raise Refused("unsupported", f"{of.__name__}: the receiver speaks protocol {self._version}, which has"
                           " no such message; upgrade the cluster's nodes, then raise its rules ('skuld cluster"
                           " rules')", protocol=self._version)
-        dump = self[of] = _CODES[of], dump_of(of, self._version)
+        dump = self[of] = _CODES[of.__name__], dump_of(of, self._version)
         return dump
 
 
@@ -223,8 +223,8 @@ def _read_message(reader: Reader, records: Mapping[int, Record], index: int) -> 
     try:
         count = reader.array()
         code = reader.scalar()
-        if type(code) is not int or not 0 <= code < len(MESSAGES):
-            raise Fault(f"{repr(code)[:80]} is no message code, which are 0..{len(MESSAGES) - 1}")
+        if type(code) is not int or not 0 <= code < len(OPERATIONS):
+            raise Fault(f"{repr(code)[:80]} is no message code, which are 0..{len(OPERATIONS) - 1}")
     except Fault as fault:
         raise fault.within(f"messages[{index}]") from None
     record = records[code]
@@ -236,7 +236,7 @@ def _read_message(reader: Reader, records: Mapping[int, Record], index: int) -> 
             record.check_count(count - 1)
         message: Message = record.read_fields(reader, values, count - 1)
     except Fault as fault:
-        raise _malformed(MESSAGES[code], record, values, fault) from None
+        raise _malformed(message_of(code), record, values, fault) from None
     return message
 
 

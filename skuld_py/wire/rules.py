@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skuld_py.config import LEASE_MS_MAX
 from skuld_py.model.body import Header
@@ -22,33 +22,35 @@ from skuld_py.model.columns import Column, unpack_u64
 from skuld_py.model.fields import PROOF_BYTES, U32_MAX
 from skuld_py.model.history import check_history, epoch_of
 from skuld_py.model.ids import ID_BYTES
-from skuld_py.model.messages import (
-    Amend,
-    Append,
-    ClaimBatch,
-    ClaimPage,
-    CohortRow,
-    Complete,
-    Conclude,
-    Get,
-    Got,
-    Grant,
-    LeaderRow,
-    Listed,
-    Note,
-    PushClaims,
-    ReadLog,
-    Renew,
-    RequestVote,
-    Sync,
-    TaskBatch,
-    TaskRow,
-)
 from skuld_py.model.names import NAME
 from skuld_py.model.notes import check_note
 from skuld_py.model.outcomes import FIRST_TOKEN, LOG_SEQS
 from skuld_py.model.prelude import Prelude, only_deps
 from skuld_py.wire.stream import Fault
+
+if TYPE_CHECKING:
+    from skuld_py.model.messages import (
+        Amend,
+        Append,
+        ClaimBatch,
+        ClaimPage,
+        CohortRow,
+        Complete,
+        Conclude,
+        Get,
+        Got,
+        Grant,
+        LeaderRow,
+        Listed,
+        Note,
+        PushClaims,
+        ReadLog,
+        Renew,
+        RequestVote,
+        Sync,
+        TaskBatch,
+        TaskRow,
+    )
 
 Rule = Callable[[Any], None]
 PRIORITY_BYTES = 5
@@ -270,25 +272,26 @@ def _check_one_id(task_id: bytes) -> None:
         raise Fault(f"has {len(task_id)} bytes, not {ID_BYTES}", ".id")
 
 
-RULES: dict[type, Rule] = {
-    TaskBatch: check_header,
-    ClaimBatch: check_claims,
-    Append: check_append,
-    Amend: check_amend,
-    ClaimPage: check_places,
-    PushClaims: check_places,
-    Complete: check_complete,
-    Renew: check_renew,
-    Conclude: check_conclude,
-    Get: check_get,
-    Got: check_got,
-    Listed: check_listed,
-    ReadLog: check_read_log,
-    TaskRow: check_task_row,
-    Note: check_note_rows,
-    Grant: check_grant,
-    RequestVote: check_candidacy,
-    Sync: check_candidacy,
-    CohortRow: check_cohort_row,
-    LeaderRow: check_leader_row,
+RULES: dict[str, Rule] = {
+    "TaskBatch": check_header,
+    "ClaimBatch": check_claims,
+    "Append": check_append,
+    "Amend": check_amend,
+    "ClaimPage": check_places,
+    "PushClaims": check_places,
+    "Complete": check_complete,
+    "Renew": check_renew,
+    "Conclude": check_conclude,
+    "Get": check_get,
+    "Got": check_got,
+    "Listed": check_listed,
+    "ReadLog": check_read_log,
+    "TaskRow": check_task_row,
+    "Note": check_note_rows,
+    "Grant": check_grant,
+    "RequestVote": check_candidacy,
+    "Sync": check_candidacy,
+    "CohortRow": check_cohort_row,
+    "LeaderRow": check_leader_row,
 }
+"""By the name of the class, so that to know a rule is not to make the class it is about."""

@@ -310,7 +310,7 @@ def _unit(kind: Kind) -> int:
 def _read_fields(of: type, names: Sequence[str], kinds: Sequence[Kind],
                  units: Sequence[tuple[str, int, int]], partitions: int) -> ReadFields:
     steps = [(isinstance(kind, SEVERAL), _take_of(kind, partitions)) for kind in kinds]
-    rule = RULES.get(of)
+    rule = RULES.get(of.__name__)
 
     def read_fields(reader: Reader, values: list[Any], fields: int) -> Any:
         header, tell, unpack = reader.header, reader.tell, reader.unpack

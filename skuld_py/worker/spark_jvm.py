@@ -10,6 +10,9 @@ Invariants:
 * Settings travel in a file that only this user can read. On the command line, where stock PySpark puts them,
   every user of the machine could read the storage keys.
 
+* Only a PySpark whose way of being launched is known is launched. The file in which the JVM says where it listens
+  is PySpark's own affair, and another release may do it otherwise, or lack what cancels a job group for good.
+
 Spark's own launcher script was rejected: it insists on a JVM module that the Java wheel lacks, costs seconds,
 writes to the terminal, hides the JVM's process id and can start only once per Python process.
 """
@@ -37,6 +40,7 @@ import attrs
 from skuld_py.embedded import process
 from skuld_py.embedded.java import Java
 from skuld_py.errors import Refused
+from skuld_py.extras import remedy, require
 
 # Packages of the Java runtime that Spark reaches into by reflection.
 _OPENED = (
@@ -57,6 +61,8 @@ _ALWAYS = (
     "-Dio.netty.allocator.type=pooled",
     "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
 )
+OLDEST, NEWEST = (4, 0), (4, 3)
+"""The first and the last release of PySpark that is known; setup.cfg says the same, and both ends have run."""
 # The kernel's limit for the path of a Unix socket (macOS has the smaller one), less "/.<uuid>.sock".
 _LONGEST_SOCKET_DIRECTORY = 103 - 43
 
@@ -144,6 +150,7 @@ def launch(
     extra_options: Sequence[str] = (),
 ) -> SparkJvm:
     """Start the JVM and wait until it says where it listens."""
+    check_release(version("pyspark"))
     handshake = files.directory / "gateway"
     handshake.unlink(missing_ok=True)
     _write_settings(files.settings, conf)
@@ -174,6 +181,15 @@ def launch(
     finally:
         handshake.unlink(missing_ok=True)
     return SparkJvm(child, port, secret)
+
+
+def check_release(release: str) -> None:
+    """Raises ``Refused`` for a PySpark that nobody has tried."""
+    found = re.match(r"(\d+)\.(\d+)", release)
+    if found is None or not OLDEST <= (int(found[1]), int(found[2])) <= NEWEST:
+        least, most = (".".join(map(str, each)) for each in (OLDEST, NEWEST))
+        raise Refused("unknown_spark", f"PySpark {release} cannot be used: Skuld starts releases {least} to"
+                      f" {most}; run: {remedy('spark')}", release=release)
 
 
 def java_options(files: Files, conf: Mapping[str, str]) -> list[str]:
@@ -229,9 +245,9 @@ def dump_archive(java: Java, classes: Path, machine_learning: bool, files: Files
 
 
 def spark_home() -> Path:
+    require("spark", who="a worker")
     spec = find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise Refused("no_pyspark", "PySpark is not installed; run `pip install pyspark==4.3.0`")
+    assert spec is not None and spec.origin is not None
     return Path(spec.origin).parent
 
 
@@ -283,9 +299,16 @@ def _await_handshake(
         if time.monotonic() > deadline:
             raise _failure(files, "did not start in time")
         time.sleep(0.01)
-    data = handshake.read_bytes()
-    length = int.from_bytes(data[4:8])
-    return int.from_bytes(data[:4]), data[8 : 8 + length].decode()
+    return read_handshake(handshake.read_bytes())
+
+
+def read_handshake(data: bytes) -> tuple[int, str]:
+    """Port and secret; raises ``Refused`` when it is not what known releases write."""
+    port, length = int.from_bytes(data[:4]), int.from_bytes(data[4:8])
+    if len(data) != 8 + length or not length or not 0 < port < 1 << 16:
+        raise Refused("unknown_spark", f"PySpark {version('pyspark')} says where it listens in a way that Skuld"
+                      f" does not know ({len(data)} bytes); run: {remedy('spark')}")
+    return port, data[8:].decode()
 
 
 def _failure(files: Files, what: str) -> Refused:

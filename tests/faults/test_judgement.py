@@ -29,6 +29,7 @@ from skuld_py.model.columns import pack, pack_u64
 from skuld_py.model.document import Document, seats_of
 from skuld_py.model.history import HISTORY_HEAD, RELEASED, token_of
 from skuld_py.model.ids import IdMint
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.partition.leadership.promise import Promise, load_promise, save_promise
 from skuld_py.runtime.lmdb_store import LmdbStore
 from skuld_py.simulation.campaign import LIVENESS
@@ -36,7 +37,6 @@ from skuld_py.simulation.checkers import Evidence
 from skuld_py.simulation.checkers.evidence import Finding
 from skuld_py.simulation.checkers.evidence import judge as judge_rule
 from skuld_py.simulation.history import Hold, Status
-from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.simulation.world.zookeeper.documents import Write
 
 (TASK,) = IdMint(1).mint(1_000, 1, 0)

@@ -23,7 +23,9 @@ _CODE = re.compile(r"[\w.\[\]()|<>=\"', >-]+")
 TEXT_CHARS_MAX = 60
 FOREIGN = frozenset({
     "acks_late", "job_timeout", "touch",  # of other queues
-    "ulimit -Hn", "pip install .", "pip install '.[java]'", ".venv", "json.loads",  # of the system and of Python
+    "ulimit -Hn", "pip install .", "pip install '.[all,java]'", ".venv", "json.loads",  # of system and Python
+    "sbom.json", "licences.txt", "vulnerabilities.json",  # written by scripts/supply
+    "skuld-gateway.service", "skuld-worker@.service",  # beside one that is named whole
     "HOST:PORT", "batch=B/queue=Q/day=D", "zk1:2181,zk2:2181/pipelines", "/etc/hosts",  # forms
 })
 

@@ -8,6 +8,8 @@ import pytest
 
 from manual import commands, written
 from manual.written import Line
+from skuld_py.keys.files import ClusterKey, write_new
+from skuld_py.keys.pair import fresh
 
 TYPED = [(line, words) for line in written.lines() for words in line.commands]
 SAID = {name: [span for span in written.spans(text) if span.startswith("skuld ")]
@@ -22,6 +24,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in FILES:
         (tmp_path / name).touch()
+    write_new(tmp_path / "cluster.key", ClusterKey("main", fresh(), "x").text)
 
 
 def test_there_is_much_to_look_at() -> None:

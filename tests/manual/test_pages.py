@@ -80,8 +80,8 @@ def test_the_extra_of_the_install_line_is_there() -> None:
     setup = configparser.ConfigParser()
     setup.read(TOP / "setup.cfg")
 
-    assert "pip install '.[java]'" in PAGES["README.md"]
-    assert "java" in setup["options.extras_require"]
+    assert "pip install '.[all,java]'" in PAGES["README.md"]
+    assert {"all", "java"} <= set(setup["options.extras_require"])
     assert setup["options"]["python_requires"] == ">=3.11" and "Python 3.11" in PAGES["README.md"]
 
 

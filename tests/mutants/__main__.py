@@ -36,6 +36,7 @@ from mutants import (
     grants,
     groups,
     guards,
+    installs,
     keys,
     likeness,
     limits,
@@ -67,7 +68,8 @@ LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTA
                                *groups.MUTANTS, *garbage.MUTANTS, *keys.MUTANTS, *names.MUTANTS,
                                *limits.MUTANTS, *proofs.MUTANTS, *archive.MUTANTS, *many.MUTANTS,
                                *clients.MUTANTS, *guards.MUTANTS, *parking.MUTANTS, *views.MUTANTS,
-                               *clocks.MUTANTS, *likeness.MUTANTS, *stops.MUTANTS)
+                               *clocks.MUTANTS, *likeness.MUTANTS, *stops.MUTANTS,
+                               *installs.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 

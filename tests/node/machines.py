@@ -36,9 +36,9 @@ from skuld_py.model.events import (
     SwapDocument,
     Ticked,
 )
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.node.node import Node
 from skuld_py.node.turn import take_turn
-from skuld_py.simulation.world.disk import MemoryStore
 
 
 class Machines:

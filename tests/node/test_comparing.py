@@ -16,13 +16,13 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.events import Send
 from skuld_py.model.ids import IdMint
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.node.copies.exchanges import Exchanges
 from skuld_py.node.knowledge.debts import Debts
 from skuld_py.partition.copies.exchange import Pass, answer_compare, answer_fetch, answer_probe
 from skuld_py.partition.data.bulletin import Bulletin
 from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.data.rows import merge_rows
-from skuld_py.simulation.world.disk import MemoryStore
 
 HEADER = Header("q").encode()
 PARTITIONS = 4

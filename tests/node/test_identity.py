@@ -14,6 +14,7 @@ from skuld_py.errors import Corrupt, Malformed, Refused
 from skuld_py.model.body import Body, Header
 from skuld_py.model.events import Session, SessionChanged
 from skuld_py.model.ids import named_id
+from skuld_py.model.memory_store import MemoryStore, Snapshot
 from skuld_py.model.registration import Registration
 from skuld_py.node.knowledge.floor import FLOOR_KEY
 from skuld_py.node.life.identity import (
@@ -33,7 +34,6 @@ from skuld_py.partition.data.tables import partition_of_meta, prefix_of, promise
 from skuld_py.partition.data.windows import begun_before
 from skuld_py.partition.leadership.promise import Promise, load_promise, save_promise
 from skuld_py.partition.leadership.suspicion import clear_suspect, damaged, suspects
-from skuld_py.simulation.world.disk import MemoryStore, Snapshot
 
 PARTITIONS = 4
 PARAMETERS = Parameters("test", "id", PARTITIONS, 3)

@@ -17,11 +17,11 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header
 from skuld_py.model.document import NOBODY, Member
 from skuld_py.model.events import Event, MembersChanged, NodesChanged, Received, Session, SessionChanged, Ticked
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.node.leadership.elections import Steward
 from skuld_py.node.operations.agenda import Agenda
 from skuld_py.partition.data.bulletin import Bulletin
 from skuld_py.partition.vnode import Vnode
-from skuld_py.simulation.world.disk import MemoryStore
 
 NOW = 1_000_000
 ONLY_MARKED = attrs.evolve(DEFAULT_TIMING, look_round=0)

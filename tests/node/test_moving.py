@@ -12,10 +12,10 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.events import MembersChanged, NodesChanged
 from skuld_py.model.history import History
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.node.node import Node
 from skuld_py.partition.leadership.suspicion import mark_suspect
 from skuld_py.partition.vnode import Role, Vnode
-from skuld_py.simulation.world.disk import MemoryStore
 
 TASKS = 40
 

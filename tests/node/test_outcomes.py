@@ -26,13 +26,13 @@ from skuld_py.model.history import (
     revival_of,
     token_of,
 )
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.outcomes import ERROR_SEQ, RESULT_SEQ, entries_of, result_of
 from skuld_py.model.retrying import pause_ms
 from skuld_py.model.task import LogEntry, view
 from skuld_py.node.claims.verdicts import open_claim
 from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.vnode import Vnode
-from skuld_py.simulation.world.disk import MemoryStore
 
 LEASE_MS = 20_000
 

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skuld_py.model.body import Header
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.node.claims import pick
 from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.data.tables import ODD, PLAIN, place_of
-from skuld_py.simulation.world.disk import MemoryStore
 
 NOW_MS = 1_000
 MARKS = (PLAIN, PLAIN, ODD, ODD + (NOW_MS + 1).to_bytes(8, "big"), ODD + NOW_MS.to_bytes(8, "big"))

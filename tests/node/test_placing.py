@@ -8,9 +8,9 @@ from skuld_py.cluster.placement import place
 from skuld_py.config import Parameters
 from skuld_py.model.document import Member
 from skuld_py.model.events import NodesChanged
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.node import node as node_module
 from skuld_py.node.node import Node
-from skuld_py.simulation.world.disk import MemoryStore
 
 PARAMETERS = Parameters("test", "id", 64, 3)
 NAMES = tuple(f"10.0.0.{n}:13000" for n in range(8))

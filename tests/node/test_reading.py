@@ -15,6 +15,7 @@ from skuld_py.model.asides import Aside
 from skuld_py.model.body import Header, encode_body
 from skuld_py.model.events import Received
 from skuld_py.model.history import CANCELLED, decode_history
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.outcomes import facts_of
 from skuld_py.model.state import State
 from skuld_py.node.reads import listing
@@ -22,7 +23,6 @@ from skuld_py.node.reads.get import LEAST_MS
 from skuld_py.node.reads.listing import listed
 from skuld_py.partition.data.facts import Mark
 from skuld_py.partition.data.replica import Replica
-from skuld_py.simulation.world.disk import MemoryStore
 
 TOKEN = 1 << 32
 EXCHANGES = (m.Invite, m.Probe, m.Compare, m.Fetch, m.Repair)

@@ -12,6 +12,7 @@ from skuld_py.errors import Refused
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.limiting import QueueLimits, decode_limits
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.messages.settings import SETTING_BYTES_MAX
 from skuld_py.model.setting import (
     LIMITS,
@@ -25,7 +26,6 @@ from skuld_py.model.setting import (
 )
 from skuld_py.node.knowledge.settings import PAGE_ROWS, Settings
 from skuld_py.partition.data.bulletin import Bulletin
-from skuld_py.simulation.world.disk import MemoryStore
 
 ROWS = st.builds(m.SettingRow, st.sampled_from(["paused", "limits"]), st.sampled_from(["a", "b"]),
                  st.integers(1, 3), st.sampled_from(["w1", "w2"]), st.sampled_from([UNSET, YES, b"x"]))

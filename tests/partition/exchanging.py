@@ -13,13 +13,13 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.events import Effect, Send
 from skuld_py.model.ids import IdMint
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.outcomes import FIRST_TOKEN
 from skuld_py.partition.copies.exchange import Exchange, answer_compare, answer_fetch, answer_probe
 from skuld_py.partition.data import tables
 from skuld_py.partition.data.facts import Grant
 from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.data.rows import merge_rows
-from skuld_py.simulation.world.disk import MemoryStore
 
 HEADER = Header("q").encode()
 PLACE = tables.place_of(Header("q"))

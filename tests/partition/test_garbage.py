@@ -25,6 +25,7 @@ from skuld_py.model.history import (
     token_of,
 )
 from skuld_py.model.ids import IdMint
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.notes import SUB, TOLD, End, told_seq
 from skuld_py.model.prelude import Prelude
 from skuld_py.model.state import State, has_ended, state_of
@@ -33,7 +34,6 @@ from skuld_py.partition.data.facts import Grant, Mark
 from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.data.tables import watermark_key
 from skuld_py.partition.data.watermark import Watermark
-from skuld_py.simulation.world.disk import MemoryStore
 
 TOKEN = token_of(1, 1)
 BODY = Body.decode(encode_body(Header("q", retry=Retry(max_attempts=1)).encode(), b"x"))

@@ -12,11 +12,11 @@ from partition.test_replica import BODIES, IDS, OPS, SKEW_MS, WIDTH, Op, apply, 
 from skuld_py.model.body import Body, Header
 from skuld_py.model.history import RELEASED, token_of
 from skuld_py.model.ids import IdMint, lane_route
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.state import State
 from skuld_py.partition.data import tables
 from skuld_py.partition.data.facts import Amendment, Grant
 from skuld_py.partition.data.replica import Replica
-from skuld_py.simulation.world.disk import MemoryStore
 
 FIRST, SECOND, LATER, FOURTH, OTHER = range(9, 14)
 """Tasks of a lane by age, and one of another lane. The third may not be claimed before 1,030 ms."""

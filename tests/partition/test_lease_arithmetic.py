@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from skuld_py.model.body import Header
 from skuld_py.model.history import token_of
 from skuld_py.model.leases import RATE, holder_deadline
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.partition.data import tables
 from skuld_py.partition.data.facts import Amendment, Grant
 from skuld_py.partition.data.replica import Replica
-from skuld_py.simulation.world.disk import MemoryStore
 
 TASK = bytes(20)
 PLACE = tables.place_of(Header("q"))

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from partition.exchanging import HEADER, PLACE, draft, fill, replica
 from skuld_py.model import ids
 from skuld_py.model.history import HISTORY_HEAD, RELEASED, encode_claim
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.partition.data.facts import Amendment, Grant
 from skuld_py.partition.data.merkle import ALL_LEAVES, LEAVES, SLICE_BITS, Nodes, Tree, leaf_of, next_stretch
 from skuld_py.partition.data.replica import Replica
-from skuld_py.simulation.world.disk import MemoryStore
 
 
 def scanned(made: Replica) -> Nodes:

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from skuld_py.model.body import Body, Header, stands_over
 from skuld_py.model.history import token_of
 from skuld_py.model.ids import IdMint, named_id
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.node.reads.merge import merge_task_rows
 from skuld_py.partition.data import tables
 from skuld_py.partition.data.facts import Grant
 from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.data.rows import covers, merge_rows, read_rows
-from skuld_py.simulation.world.disk import MemoryStore
 
 SKEW_MS, NOW_MS, WINDOW_MS = 10, 5_300, 1_000
 TASK = named_id("q", "n", 5_000, "")

@@ -34,12 +34,12 @@ from skuld_py.model.history import (
     token_of,
 )
 from skuld_py.model.ids import lane_route, named_id
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.notes import MET, SUB, TOLD, End, met_seq, told_seq
 from skuld_py.model.state import State, due_of, state_of
 from skuld_py.partition.data import tables
 from skuld_py.partition.data.facts import Amendment, Grant, Mark
 from skuld_py.partition.data.replica import Replica
-from skuld_py.simulation.world.disk import MemoryStore
 
 SKEW_MS = 10
 KEYS = ["k", "k", "k", "k", "j", "k"]

@@ -11,6 +11,7 @@ from skuld_py.errors import Corrupt
 from skuld_py.model import ids
 from skuld_py.model.body import Header
 from skuld_py.model.history import decode_history
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.outcomes import FIRST_TOKEN
 from skuld_py.model.store import TABLES
 from skuld_py.partition.copies.scrub import Scrub
@@ -19,7 +20,6 @@ from skuld_py.partition.data.facts import Grant
 from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.data.rows import merge_rows, read_rows
 from skuld_py.partition.leadership.suspicion import damaged, mark_damaged, suspects
-from skuld_py.simulation.world.disk import MemoryStore
 
 NOW_MS = 2_000
 DATA = ("body", "history", "log")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.partition.leadership.standing import Standing, load_standing, save_standing
-from skuld_py.simulation.world.disk import MemoryStore
 
 A, B, C = ("n1", "n2", "n3"), ("n1", "n2", "n4"), ("n1", "n4", "n5")
 

@@ -13,6 +13,7 @@ from skuld_py.model.columns import Column, unpack_u64
 from skuld_py.model.document import Document, Member
 from skuld_py.model.history import FAILED, HISTORY_HEAD, SNOOZED, History, encode_claim, epoch_of, token_of
 from skuld_py.model.ids import IdMint
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.partition.data.change import Change
 from skuld_py.partition.data.facts import Amendment
 from skuld_py.partition.data.replica import Replica
@@ -20,7 +21,6 @@ from skuld_py.partition.data.tables import PRIORITY_BYTES, place_of
 from skuld_py.partition.leadership.election import Phase
 from skuld_py.partition.leadership.promise import Promise
 from skuld_py.partition.vnode import Role, Vnode, _grant_of, _places_of
-from skuld_py.simulation.world.disk import MemoryStore
 
 NOW = 1_000_000
 OLD, NEW = ("n1", "n2", "n3"), ("n1", "n2", "n4")

@@ -10,6 +10,7 @@ from skuld_py.model.body import ON_FAILURE_WAIT, Body, Header, split_body
 from skuld_py.model.columns import pack_u64, unpack_u64
 from skuld_py.model.history import DEP_FAILED, DIED, REVIVED
 from skuld_py.model.ids import IdMint
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.notes import (
     MET,
     SUB,
@@ -26,7 +27,6 @@ from skuld_py.model.state import State
 from skuld_py.partition.data.facts import Mark
 from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.data.rows import merge_rows, read_rows
-from skuld_py.simulation.world.disk import MemoryStore
 
 FIRST, SECOND, THEN, LATER = IdMint(1).mint(1_000, 4, 0)
 BODY = Body(Header("q", policy=ON_FAILURE_WAIT, dep_wait_ms=9), deps=(FIRST, SECOND))

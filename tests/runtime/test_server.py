@@ -21,6 +21,7 @@ from skuld_py.config import Parameters
 from skuld_py.embedded.ports import held_port
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.errors import Refused
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.messages import Greet, Greeted
 from skuld_py.model.registration import Registration
 from skuld_py.node.life.identity import IDENTITY_KEY, begin_start
@@ -29,7 +30,6 @@ from skuld_py.runtime.lmdb_store import LmdbStore
 from skuld_py.runtime.server import claim_directory, log_doubt, log_start
 from skuld_py.runtime.zookeeper.clusters import create_cluster, read_names
 from skuld_py.runtime.zookeeper.log_following import follow
-from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.wire.codec import Envelope, decode, encode
 
 pytestmark = pytest.mark.cluster

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.simulation.cluster import Cluster
-from skuld_py.simulation.world.disk import MemoryStore
 
 
 class ForgetfulStore(MemoryStore):

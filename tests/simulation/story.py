@@ -17,13 +17,13 @@ from skuld_py.model.columns import pack, pack_u64
 from skuld_py.model.document import Document, seats_of
 from skuld_py.model.history import FAILED, HISTORY_HEAD, encode_claim, token_of
 from skuld_py.model.ids import IdMint
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.setting import PAUSED, YES
 from skuld_py.partition.data import tables
 from skuld_py.simulation.checkers import Evidence
 from skuld_py.simulation.faults import Fault
 from skuld_py.simulation.history import Call, History, Hold, Status
 from skuld_py.simulation.notes import Note, What
-from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.simulation.world.zookeeper.documents import Write
 
 HEADER = Header("q").encode()

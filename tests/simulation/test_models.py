@@ -40,10 +40,10 @@ from skuld_py.model.events import (
     SessionChanged,
     SwapDocument,
 )
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.node.leadership.consultation import Step
 from skuld_py.simulation.trace import Trace
 from skuld_py.simulation.world.clock import WALL_START_MS, draw_clock
-from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.simulation.world.network import CALM, Envelope, Network, Weather, between, halves, one_way
 from skuld_py.simulation.world.scheduler import Scheduler, stream
 from skuld_py.simulation.world.zookeeper import documents as registry_model

@@ -10,12 +10,12 @@ from skuld_py.model.body import Header, encode_body
 from skuld_py.model.columns import pack, pack_u64
 from skuld_py.model.history import HISTORY_HEAD, encode_claim
 from skuld_py.model.ids import IdMint
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.setting import PAUSED, YES, encode_setting, setting_key
 from skuld_py.partition.data import tables
 from skuld_py.simulation import monitor as rules
 from skuld_py.simulation.history import History
 from skuld_py.simulation.monitor import Monitor
-from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.simulation.world.process import Process
 
 HEADER = Header("q").encode()

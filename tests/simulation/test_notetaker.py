@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.simulation.notetaker import _waiting
-from skuld_py.simulation.world.disk import MemoryStore
 
 BASE = b"q\0"
 READY, HISTORY = b"\0\0q\0" + b"\x7f\xff\xff\xff" + b"t" * 20, b"\0\0" + b"t" * 20

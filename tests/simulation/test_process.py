@@ -11,11 +11,11 @@ from skuld_py.errors import Corrupt
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member
 from skuld_py.model.events import Effect, Event, Received, Send, Settled, Ticked
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.node.life.identity import Start
 from skuld_py.node.life.start import prepare
 from skuld_py.partition.leadership.suspicion import suspects
 from skuld_py.simulation.world.clock import Clock
-from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.simulation.world.process import TICKS_MAX, CrashPoint, Process
 from skuld_py.simulation.world.scheduler import Scheduler
 from skuld_py.simulation.world.zookeeper.sessions import Connection

@@ -61,6 +61,7 @@ from skuld_py.model.events import (
     SwapDocument,
 )
 from skuld_py.model.history import History, decode_history, epoch_of
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE
 from skuld_py.model.names import NAME
 from skuld_py.model.outcomes import LOG_SEQS
@@ -70,7 +71,6 @@ from skuld_py.partition.data import tables
 from skuld_py.partition.leadership.promise import EPOCHS_AHEAD
 from skuld_py.runtime.door import Arrival
 from skuld_py.runtime.loop import Loop
-from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.wire.codec import Envelope, decode, encode
 from wire.forging import Forger, Known
 

@@ -8,10 +8,10 @@ import pytest
 from skuld_py.model import messages as m
 from skuld_py.model.document import Document, Seat
 from skuld_py.model.history import History, encode_claim
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.partition.data import tables
 from skuld_py.partition.leadership.promise import EPOCHS_AHEAD, Promise, save_promise
 from skuld_py.partition.leadership.standing import Standing, save_standing
-from skuld_py.simulation.world.disk import MemoryStore
 from wire import siege
 from wire.siege import Forbidden, Siege, Watch
 

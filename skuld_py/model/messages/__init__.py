@@ -1,18 +1,18 @@
 """Every message by name, and the table that numbers them on the wire.
 
 Requests are verbs, answers their participles. Work is in columns: a message names many tasks, never one. Clients'
-messages are in ``client``; those between nodes are in a file for each subject. All code imports them from here.
+messages are in ``client`` and its neighbours; those between nodes are in a file for each subject, gathered by
+``between_nodes``. All code imports them from here.
+
+The table holds names, and not classes, so that a client, which is imported wherever one task is enqueued, makes
+the classes it uses and no others: those between nodes are loaded when the first of them is asked for.
 """
 
 from __future__ import annotations
 
-from skuld_py.model.messages.claims import (
-    Amend,
-    Amended,
-    Delegate,
-    Grant,
-    Granted,
-)
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
 from skuld_py.model.messages.client import (
     Acked,
     Append,
@@ -42,65 +42,12 @@ from skuld_py.model.messages.client import (
     Renewed,
     TaskRow,
 )
-from skuld_py.model.messages.clocks import (
-    AskTime,
-    ToldTime,
-)
-from skuld_py.model.messages.copies import (
-    Compare,
-    Compared,
-    Fetch,
-    Fetched,
-    Invite,
-    Kept,
-    Probe,
-    Probed,
-    Repair,
-    Replicate,
-)
-from skuld_py.model.messages.counts import COUNTING_MESSAGES, Sum, Summed
-from skuld_py.model.messages.decisions import DECISION_MESSAGES, Decide, Decided, Undecided
-from skuld_py.model.messages.dependencies import DEPENDENCY_MESSAGES, Note, Tell, Told, Watch, Watched
-from skuld_py.model.messages.elections import (
-    Abdicate,
-    ClaimPage,
-    ClaimsKept,
-    Gossip,
-    LeaderRow,
-    PartialGossip,
-    PullClaims,
-    PushClaims,
-    RequestVote,
-    Sync,
-    Synced,
-    Vote,
-)
-from skuld_py.model.messages.limits import LOAN_MESSAGES, Borrow, Freed, Lent, Reckon, Reckoned, Spent
-from skuld_py.model.messages.membership import (
-    COORDINATION_MESSAGES,
-    FetchReplica,
-    JoinMe,
-    NotNow,
-    ReplicaPart,
-    Share,
-    Welcomed,
-)
 from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
-from skuld_py.model.messages.outcomes import (
-    DELAY_MS_MAX,
-    OUTCOME_MESSAGES,
-    Cancel,
-    Conclude,
-    Revival,
-    Revive,
-    Revived,
-)
+from skuld_py.model.messages.outcomes import DELAY_MS_MAX, Cancel, Conclude, Revival, Revive, Revived
 from skuld_py.model.messages.reads import (
     ENDS_MAX,
     NOT_ENDED,
     PAGE_ENTRIES_MAX,
-    READING_MESSAGES,
-    WAITING_MESSAGES,
     Await,
     Awaited,
     Interest,
@@ -110,8 +57,6 @@ from skuld_py.model.messages.reads import (
     Stirred,
 )
 from skuld_py.model.messages.retention import (
-    ARCHIVE_MESSAGES,
-    GARBAGE_MESSAGES,
     Collect,
     Collected,
     Discard,
@@ -131,24 +76,109 @@ from skuld_py.model.messages.settings import (
     SettingRow,
 )
 
-MESSAGES: tuple[type[Message], ...] = (
-    Greet, Greeted, Failed, Enqueue, Acked, Claim, Claimed, Renew, Renewed, Append, Complete, Get, Got,
-    Count, Counted, List, Listed, Describe, Described, Replicate, Kept, Delegate, Grant, Granted, Amend,
-    Amended, RequestVote, Vote, PullClaims, ClaimPage, PushClaims, ClaimsKept, Gossip, Invite, Compare,
-    Compared, Repair, Sync, Synced, Abdicate, AskTime, ToldTime,
-    Probe, Probed, Fetch, Fetched, *COORDINATION_MESSAGES, *DECISION_MESSAGES,
-    GetSettings, GotSettings, PutSetting, SettingPut, PullSettings, PulledSettings,
-    *OUTCOME_MESSAGES, *READING_MESSAGES, *DEPENDENCY_MESSAGES, *WAITING_MESSAGES, *GARBAGE_MESSAGES,
-    *LOAN_MESSAGES, *ARCHIVE_MESSAGES, *COUNTING_MESSAGES, PartialGossip,
+if TYPE_CHECKING:
+    from skuld_py.model.messages.between_nodes import (
+        COORDINATION_MESSAGES,
+        DECISION_MESSAGES,
+        Abdicate,
+        Amend,
+        Amended,
+        AskTime,
+        Borrow,
+        ClaimPage,
+        ClaimsKept,
+        Compare,
+        Compared,
+        Decide,
+        Decided,
+        Delegate,
+        Fetch,
+        Fetched,
+        FetchReplica,
+        Freed,
+        Gossip,
+        Grant,
+        Granted,
+        Invite,
+        JoinMe,
+        Kept,
+        LeaderRow,
+        Lent,
+        Note,
+        NotNow,
+        PartialGossip,
+        Probe,
+        Probed,
+        PullClaims,
+        PushClaims,
+        Reckon,
+        Reckoned,
+        Repair,
+        ReplicaPart,
+        Replicate,
+        RequestVote,
+        Share,
+        Spent,
+        Sum,
+        Summed,
+        Sync,
+        Synced,
+        Tell,
+        Told,
+        ToldTime,
+        Undecided,
+        Vote,
+        Watch,
+        Watched,
+        Welcomed,
+    )
+
+    MESSAGES: tuple[type[Message], ...]
+
+OPERATIONS: tuple[str, ...] = (
+    "Greet", "Greeted", "Failed", "Enqueue", "Acked", "Claim", "Claimed", "Renew", "Renewed", "Append",
+    "Complete", "Get", "Got", "Count", "Counted", "List", "Listed", "Describe", "Described", "Replicate",
+    "Kept", "Delegate", "Grant", "Granted", "Amend", "Amended", "RequestVote", "Vote", "PullClaims",
+    "ClaimPage", "PushClaims", "ClaimsKept", "Gossip", "Invite", "Compare", "Compared", "Repair", "Sync",
+    "Synced", "Abdicate", "AskTime", "ToldTime", "Probe", "Probed", "Fetch", "Fetched", "Share", "JoinMe",
+    "Welcomed", "NotNow", "FetchReplica", "ReplicaPart", "Decide", "Decided", "Undecided", "GetSettings",
+    "GotSettings", "PutSetting", "SettingPut", "PullSettings", "PulledSettings", "Conclude", "Cancel", "Revive",
+    "Revived", "Mend", "Watch", "Watched", "Tell", "Told", "Note", "Await", "Awaited", "ReadLog", "Logged",
+    "Interest", "Stirred", "Ebb", "Ebbed", "Collect", "Collected", "Borrow", "Lent", "Reckon", "Reckoned",
+    "Spent", "Freed", "Offer", "Offered", "Discard", "Discarded", "Sum", "Summed", "PartialGossip",
 )
-"""The operation table: a message's code on the wire is its index here."""
+"""The operation table: a message's code on the wire is the index of its name here. ``MESSAGES`` is of classes."""
+
+
+@cache
+def message_of(code: int) -> type[Message]:
+    """The class of messages with this code."""
+    found: type[Message] = globals().get(OPERATIONS[code]) or __getattr__(OPERATIONS[code])
+    return found
+
+
+def __getattr__(name: str) -> Any:
+    """A name of ``between_nodes``, which are all loaded with the first; or the whole table."""
+    import skuld_py.model.messages.between_nodes as between_nodes
+
+    here = globals()
+    here.update((each, getattr(between_nodes, each)) for each in between_nodes.__all__)
+    here["MESSAGES"] = tuple(here[each] for each in OPERATIONS)
+    if name not in here:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return here[name]
+
 
 __all__ = [
     "COORDINATION_MESSAGES",
     "DECISION_MESSAGES",
-    "DEPENDENCY_MESSAGES",
     "DELAY_MS_MAX",
+    "DEPENDENCY_MESSAGES",
+    "ENDS_MAX",
     "MESSAGES",
+    "NOT_ENDED",
+    "OPERATIONS",
+    "PAGE_ENTRIES_MAX",
     "ROLE_CLIENT",
     "ROLE_NODE",
     "Abdicate",
@@ -157,6 +187,8 @@ __all__ = [
     "Amended",
     "Append",
     "AskTime",
+    "Await",
+    "Awaited",
     "Borrow",
     "Cancel",
     "Claim",
@@ -199,6 +231,7 @@ __all__ = [
     "Granted",
     "Greet",
     "Greeted",
+    "Interest",
     "Invite",
     "JoinMe",
     "Kept",
@@ -206,6 +239,7 @@ __all__ = [
     "Lent",
     "List",
     "Listed",
+    "Logged",
     "MemberRow",
     "Mend",
     "Message",
@@ -224,6 +258,7 @@ __all__ = [
     "PulledSettings",
     "PushClaims",
     "PutSetting",
+    "ReadLog",
     "Reckon",
     "Reckoned",
     "Renew",
@@ -239,6 +274,7 @@ __all__ = [
     "SettingRow",
     "Share",
     "Spent",
+    "Stirred",
     "Sum",
     "Summed",
     "Sync",
@@ -253,13 +289,5 @@ __all__ = [
     "Watch",
     "Watched",
     "Welcomed",
-    "ENDS_MAX",
-    "NOT_ENDED",
-    "PAGE_ENTRIES_MAX",
-    "Await",
-    "Awaited",
-    "Interest",
-    "Logged",
-    "ReadLog",
-    "Stirred",
+    "message_of",
 ]

@@ -33,6 +33,3 @@ class Summed(Message):
     led: bytes = fields.partitions()
     rows: tuple[CountRow, ...] = fields.rows(CountRow, 100_000)
     upto: str = fields.name(is_optional=True)
-
-
-COUNTING_MESSAGES = (Sum, Summed)

@@ -66,6 +66,3 @@ class Note(Message):
     tokens: bytes = fields.tokens()
     seqs: bytes = fields.u64s()
     eras: bytes = fields.eras(default=b"")
-
-
-DEPENDENCY_MESSAGES: tuple[type[Message], ...] = (Watch, Watched, Tell, Told, Note)

@@ -84,6 +84,3 @@ class Freed(Message):
 
     is_promise = False
     queue: str = fields.name()
-
-
-LOAN_MESSAGES: tuple[type[Message], ...] = (Borrow, Lent, Reckon, Reckoned, Spent, Freed)

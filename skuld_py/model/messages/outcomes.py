@@ -82,6 +82,3 @@ class Revived(Message):
 
     request: int = fields.number()
     outcomes: bytes = fields.blob(1, 1_000)
-
-
-OUTCOME_MESSAGES: tuple[type[Message], ...] = (Conclude, Cancel, Revive, Revived)

@@ -102,7 +102,3 @@ class Stirred(Message):
 
     request: int = fields.number()
     ids: bytes = fields.ids()
-
-
-READING_MESSAGES: tuple[type[Message], ...] = (Mend,)
-WAITING_MESSAGES: tuple[type[Message], ...] = (Await, Awaited, ReadLog, Logged, Interest, Stirred)

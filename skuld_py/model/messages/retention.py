@@ -108,7 +108,3 @@ class Discarded(Message):
     request: int = fields.number()
     is_current: bool = fields.truth()
     count: int = fields.number()
-
-
-GARBAGE_MESSAGES: tuple[type[Message], ...] = (Ebb, Ebbed, Collect, Collected)
-ARCHIVE_MESSAGES: tuple[type[Message], ...] = (Offer, Offered, Discard, Discarded)

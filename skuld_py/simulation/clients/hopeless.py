@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from skuld_py.model import messages as m
 from skuld_py.model.body import ON_FAILURE_WAIT, Body, header_of
 from skuld_py.model.history import EMPTY_HISTORY, TIME_MS_MAX, History, decode_history
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.simulation.clients.client import Client
 from skuld_py.simulation.options import NEVER_MS
-from skuld_py.simulation.world.disk import MemoryStore
 
 LOOK_MS = 400
 CANCELLED_MAX = 100

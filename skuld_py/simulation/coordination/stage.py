@@ -20,6 +20,7 @@ from skuld_py.cluster.member.membership import Membership
 from skuld_py.config import Parameters
 from skuld_py.model.document import Member
 from skuld_py.model.events import Effect, Event, NodesChanged, Send, Session, SessionChanged
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.node.life.identity import Start
 from skuld_py.node.life.start import prepare
 from skuld_py.node.process import Told, Wish
@@ -29,7 +30,6 @@ from skuld_py.simulation.coordination.poison import Poison
 from skuld_py.simulation.hearing import Hearing
 from skuld_py.simulation.trace import Trace
 from skuld_py.simulation.world.clock import Clock
-from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.simulation.world.network import Network
 from skuld_py.simulation.world.process import Process
 from skuld_py.simulation.world.scheduler import Scheduler, stream

@@ -11,6 +11,7 @@ from skuld_py.model.body import Header
 from skuld_py.model.columns import pack
 from skuld_py.model.document import Document
 from skuld_py.model.ids import IdMint
+from skuld_py.model.memory_store import Snapshot
 from skuld_py.simulation.campaign import TRACE_LINES, Campaign
 from skuld_py.simulation.clients.client import Client
 from skuld_py.simulation.clients.worker import Worker
@@ -23,7 +24,6 @@ from skuld_py.simulation.small.script import Choices, Script
 from skuld_py.simulation.small.verdict import Verdict
 from skuld_py.simulation.small.world import Small
 from skuld_py.simulation.trace import Trace
-from skuld_py.simulation.world.disk import Snapshot
 from skuld_py.simulation.world.network import between, one_way
 from skuld_py.simulation.world.process import Process
 from skuld_py.simulation.world.scheduler import STILL

@@ -22,13 +22,13 @@ from skuld_py.errors import Corrupt
 from skuld_py.model.coordination import Announce
 from skuld_py.model.document import Member
 from skuld_py.model.events import MembersChanged, NodesChanged, Session, SessionChanged, Ticked
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.node.life.identity import Start
 from skuld_py.node.life.start import note_damage
 from skuld_py.node.node import Node
 from skuld_py.node.process import Told, Wish
 from skuld_py.node.turn import Machine, take_turn
 from skuld_py.simulation.world.clock import Clock
-from skuld_py.simulation.world.disk import MemoryStore
 from skuld_py.simulation.world.scheduler import Action, Scheduler
 from skuld_py.simulation.world.zookeeper.sessions import Connection
 

@@ -3,8 +3,11 @@
 Writes go straight into the tables and leave what they replaced in an undo record, so reads see
 them for free. A commit forgets the undo record; a crash plays it back.
 
-Worse than a crash, and for the nemesis only: a store may be wiped, turned back to an earlier snapshot, or hold
-a damaged record, which raises ``Corrupt`` when read as a real one does and whose bytes stay known to checkers.
+Users' unit tests and the simulator run nodes on it; no node of a cluster does.
+
+Worse than a crash, and for the simulator's nemesis only: a store may be wiped, turned back to an earlier
+snapshot, or hold a damaged record, which raises ``Corrupt`` when read as a real one does and whose bytes stay
+known to checkers.
 """
 
 from __future__ import annotations
