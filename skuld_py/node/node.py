@@ -97,7 +97,6 @@ class Node:
         self.lender = Lender(operations, self._steward.led_since)
         self._parked = ParkedClaims(view, self._steward, self._loans)
         self._horizons = Horizons(view, self._steward.tend, self._parked.note_leftover)
-        self._steward.on_fallen = self._horizons.wake
         self._ticks = Ticks(operations, almanac)
         self._floor = Floor(store)
         admission = Admission(view)

@@ -14,7 +14,7 @@ Rejected: to look at every partition every time, which at 4,096 is a third of a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 
@@ -71,7 +71,6 @@ class Steward(Duty):
         """Epoch of each partition led, and since when."""
         self._shifts: dict[int, None] = {}
         """Partitions led here that are about to change leader or cohort."""
-        self.on_fallen: Callable[[int], None] = lambda now_ms: None
         self._handed: dict[int, None] = {}
         """Partitions led here when the node was told to stop, or since, that no other node leads yet."""
         self._handed_until_ms = NEVER_MS
@@ -331,13 +330,12 @@ class Steward(Duty):
         self._outbox.carry_out(self._view.candidacy(vnode).on_read(now_ms, event, facts))
 
     def note_leaderships(self, now_ms: int) -> bool:
-        """A partition newly led: say so at once, and compare it with the other owners. One that is led no more:
-        what waits for it here is to look elsewhere."""
-        has_risen, has_fallen, led = False, False, self._led
+        """A partition newly led: say so at once, and compare it with the other owners."""
+        has_risen, led = False, self._led
         for partition in sorted(self.risen):
             vnode = self._view.vnodes[partition]
             if not vnode.is_leading:
-                has_fallen |= led.pop(partition, None) is not None
+                led.pop(partition, None)
             elif led.get(partition, (0, 0))[0] != vnode.epoch:
                 led[partition] = vnode.epoch, now_ms
                 self._note_handed(now_ms, vnode)
@@ -346,8 +344,6 @@ class Steward(Duty):
                 for name in self._view.vnodes[partition].keepers:
                     self._exchanges.want(partition, name)
         self.risen.clear()
-        if has_fallen:
-            self.on_fallen(now_ms)
         return has_risen
 
     # -- the end of the process -----------------------------------------------------------------
