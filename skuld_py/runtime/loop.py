@@ -25,6 +25,7 @@ the commit (batches would overlap, and then every promise needs a record of whic
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from threading import Thread
@@ -53,6 +54,7 @@ from skuld_py.model.store import Store
 from skuld_py.node.process import Told, Wish
 from skuld_py.node.turn import Machine, Turn, sort, take_turn
 from skuld_py.runtime.clock import Clock
+from skuld_py.runtime.histogram import Histogram
 from skuld_py.runtime.lmdb_store import StoreFailed
 from skuld_py.runtime.transport import Address, Transport
 from skuld_py.runtime.zookeeper.registry import RegistryEffect
@@ -85,14 +87,20 @@ class Counters:
     wrong_role: int = 0
     strangers: int = 0
     own_name: int = 0
+    turns: Histogram = attrs.field(factory=Histogram)
+    """Seconds that batches took."""
+    commits: Histogram = attrs.field(factory=Histogram)
+    """Seconds that the store took to commit them."""
 
 
 class Loop:
     """Runs one machine against the world, in the thread that calls ``run``. ``on_joined`` is called whenever it
-    becomes a member. ``me``: the node's own name, under which no message is heard."""
+    becomes a member. ``me``: the node's own name, under which no message is heard. ``on_turn`` is called with
+    the time when a batch is done, between machine and store and the next batch: to look, not to change anything."""
 
     def __init__(self, machine: Machine[Told, Wish], store: Store, transport: Transport, registry: Performer,
-                 clock: Clock, on_joined: Callable[[], None] = lambda: None, me: str = "") -> None:
+                 clock: Clock, on_joined: Callable[[], None] = lambda: None, me: str = "",
+                 on_turn: Callable[[int], None] = lambda now_ms: None) -> None:
         self.counters = Counters()
         self._me = me
         self._machine = machine
@@ -101,6 +109,7 @@ class Loop:
         self._registry = registry
         self._clock = clock
         self._on_joined = on_joined
+        self._on_turn = on_turn
         self._inbox: deque[Told] = deque()
         self._members: dict[str, Address] = {}
         self._acquaintances: dict[str, Address] = {}
@@ -163,14 +172,19 @@ class Loop:
             return
         self.counters.batches += 1
         self.counters.events += len(events)
+        begun_s = time.perf_counter()
         self._conclude(take_turn(self._machine, now_ms, events))
+        self.counters.turns.observe(time.perf_counter() - begun_s)
+        self._on_turn(now_ms)
 
     def _conclude(self, turn: Turn[Wish]) -> None:
         self._due_ms = self._machine.deadline()
         self._heed((*turn.late, *turn.early))
         if turn.early:
             self._let_out(turn.early)
+        begun_s = time.perf_counter()
         self._store.commit()
+        self.counters.commits.observe(time.perf_counter() - begun_s)
         if turn.late:
             self._let_out(turn.late)
 
