@@ -51,7 +51,7 @@ class _Group:
 
     count: int = 0
     about: list[str] = attrs.field(factory=list)
-    next_ms: int = 0
+    next_ms: int = -PAUSE_MS
     pause_ms: int = PAUSE_MS
 
     def add(self, about: str) -> None:

@@ -16,6 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 
 from skuld_py import __version__
+from skuld_py.config import Parameters
 from skuld_py.model import messages as m
 from skuld_py.model.remarks import Counts
 from skuld_py.model.state import State
@@ -29,7 +30,7 @@ PAUSE_S = 1.0
 SHARE = 50
 ROWS = 2_000
 """Rows of counts that one look reads, about."""
-Judge = Callable[[m.Described], Sequence[str]]
+Judge = Callable[[Parameters, m.Described], Sequence[str]]
 """Gives the kind of each concern about the cluster as a node sees it."""
 
 
@@ -72,7 +73,7 @@ class NodeMetrics:
         depths = self._depths.look(ROWS)
         described = self._node.description()
         led = sum(1 for vnode in self._node.view.vnodes if vnode.is_leading)
-        self._snapshot = Snapshot(led, Counter(self._judge(described)),
+        self._snapshot = Snapshot(led, Counter(self._judge(self._node.view.parameters, described)),
                                   self._snapshot.depths if depths is None else depths)
         ended_s = self._clock()
         self._next_s = ended_s + max(PAUSE_S, SHARE * (ended_s - begun_s))
@@ -108,7 +109,7 @@ class NodeMetrics:
 
     def _refused(self, counters: Counters) -> Iterable[Metric]:
         transport = self._transport
-        cut = transport.connections.counters if transport is not None else None
+        cut = transport.connections.cut if transport is not None else None
         family = CounterMetricFamily("skuld_connections_cut", "Connections cut, by reason.", labels=["reason"])
         if cut is not None:
             for reason, count in attrs.asdict(cut).items():
