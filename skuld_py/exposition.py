@@ -1,8 +1,8 @@
 """Metrics for Prometheus: where a process shows them, for node, gateway and worker alike.
 
 They are shown by the library's own server, in a thread, at an address of its own: a scrape must come through when
-the process is busy, and needs no token. So the default host is loopback; whoever names another one shows queue names
-and depths to all who reach it. Without ``--metrics`` nothing listens.
+the process is busy, and needs no token. So the default host is loopback; whoever names another one shows queue
+names and depths to all who reach it. Without ``--metrics`` nothing listens.
 
 Invariant: a collector reads what the process has published, and never a machine or a store of another thread.
 """

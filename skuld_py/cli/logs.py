@@ -2,8 +2,8 @@
 
 A program that reads a verb's answer from standard output must be able to read all of the rest, too, so what
 ``--json`` changes there it changes here. Verbs that run until a signal have ``--log-level`` and ``--log-format``
-besides, which go before it. What they say of themselves is INFO and is shown; of other libraries only what needs
-attention is, unless ``--verbose`` or the level ``debug`` asks for all.
+besides, which go before it. What they say of themselves is INFO and is shown; of other libraries only what
+needs attention is, unless ``--verbose`` or the level ``debug`` asks for all.
 
 A record may have ``facts``: what its words say, as values for programs. Rejected: structlog and python-json-logger,
 which bring their own ways of logging for one formatter of ten lines.

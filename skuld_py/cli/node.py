@@ -82,8 +82,8 @@ def node(cluster: str, hosts: str, host: str, port: int, data: Path, session_s: 
 
     from skuld_py.cli.showing import print_event
     from skuld_py.config import Retention, Scaling
-    from skuld_py.model.names import WIDE_NAME, check_name
     from skuld_py.exposition import exposed
+    from skuld_py.model.names import WIDE_NAME, check_name
     from skuld_py.runtime.server import serve
 
     def say_ready() -> None:

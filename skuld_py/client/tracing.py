@@ -4,8 +4,8 @@ Where OpenTelemetry is not installed, or no span is current, tasks are as they w
 ``sys.modules``: a program without a tracer has not imported the library, and pays nothing. A ``traceparent`` that
 the caller gives goes before the current span.
 
-Invariant: tasks whose id or unique name the caller chose get no header of ours. Enqueued again, perhaps from another
-span, they must be the same tasks with the same content.
+Invariant: tasks whose id or unique name the caller chose get no header of ours. Enqueued again, perhaps from
+another span, they must be the same tasks with the same content.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class Journal:
     def collect(self) -> Iterable[Metric]:
         """The gateway's metrics."""
         yield GaugeMetricFamily("skuld_gateway_requests_open", "Requests under way.", float(self.open))
-        requests = CounterMetricFamily("skuld_gateway_requests", "Requests answered; status 0: the sender had gone.",
+        requests = CounterMetricFamily("skuld_gateway_requests", "Requests answered; 0: the sender had gone.",
                                        labels=["method", "route", "status"])
         for (method, route, status), count in list(self.answered.items()):
             requests.add_metric([method, route, str(status)], float(count))

@@ -95,8 +95,8 @@ class Counters:
 
 class Loop:
     """Runs one machine against the world, in the thread that calls ``run``. ``on_joined`` is called whenever it
-    becomes a member. ``me``: the node's own name, under which no message is heard. ``on_turn`` is called with
-    the time when a batch is done, between machine and store and the next batch: to look, not to change anything."""
+    becomes a member. ``me``: the node's own name, under which no message is heard. ``on_turn`` is called
+    with the time when a batch is done: to look, not to change anything."""
 
     def __init__(self, machine: Machine[Told, Wish], store: Store, transport: Transport, registry: Performer,
                  clock: Clock, on_joined: Callable[[], None] = lambda: None, me: str = "",

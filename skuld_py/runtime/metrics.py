@@ -1,8 +1,8 @@
 """A node's metrics. The loop publishes what only it may look at; the scrape reads what was published.
 
 ``look`` runs in the loop's thread after a batch, at most once a second, and never for more than one part in
-``SHARE`` of the time: the longer a look took, the longer the next one waits. Plain counters are read as they stand.
-Counters begin anew with a node's life, as the library's readers expect of a restart.
+``SHARE`` of the time: the longer a look took, the longer the next one waits. Plain counters are read as
+they stand. They begin anew with each life of a node, as after a restart.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class NodeMetrics:
                      {(queue, state.name.lower()): float(depth.counts[state])
                       for queue, depth in depths.items() for state in State}, "queue", "state")
         now_ms = self._wall() * 1000
-        yield _gauge("skuld_queue_oldest_waiting_seconds", "Age of the oldest waiting task on partitions led here.",
+        yield _gauge("skuld_queue_oldest_waiting_seconds", "Age of the oldest waiting task, of those led here.",
                      {(queue,): max(0.0, (now_ms - depth.oldest_ms) / 1000) for queue, depth in depths.items()
                       if depth.oldest_ms is not None and queue != OTHERS}, "queue")
 
@@ -115,7 +115,7 @@ class NodeMetrics:
             for reason, count in attrs.asdict(cut).items():
                 family.add_metric([reason], float(count))
         yield family
-        refused = CounterMetricFamily("skuld_messages_refused", "Messages not taken, by reason.", labels=["reason"])
+        refused = CounterMetricFamily("skuld_messages_refused", "Messages refused, by reason.", labels=["reason"])
         for reason in ("malformed", "wrong_cluster", "wrong_role", "strangers", "own_name"):
             refused.add_metric([reason], float(getattr(counters, reason)))
         yield refused

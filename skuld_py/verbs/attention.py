@@ -30,7 +30,7 @@ class Concern:
 
 @attrs.frozen
 class Facts:
-    """What is judged: what the cluster is, and the view of one node. ``doubt``: why the queues were not counted."""
+    """What is judged: the cluster, and the view of one node. ``doubt``: why its queues were not counted."""
 
     cluster: str
     replicas: int

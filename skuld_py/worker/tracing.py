@@ -1,7 +1,7 @@
 """A span around each task's function, as a child of the span that enqueued it; behind the extra ``tracing``.
 
-A middleware of the worker's own, outside all others. Without the library it is not added. What a task's header says
-is checked before a tracer sees it: it may come from anybody who enqueues.
+A middleware of the worker's own, outside all others. Without the library it is not added. What a task's header
+says is checked before a tracer sees it: it may come from anybody who enqueues.
 """
 
 from __future__ import annotations

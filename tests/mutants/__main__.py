@@ -43,6 +43,7 @@ from mutants import (
     membership,
     moves,
     names,
+    observation,
     options,
     parking,
     peers,
@@ -65,7 +66,7 @@ LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTA
                                *groups.MUTANTS, *garbage.MUTANTS, *keys.MUTANTS, *names.MUTANTS,
                                *limits.MUTANTS, *proofs.MUTANTS, *archive.MUTANTS, *many.MUTANTS,
                                *clients.MUTANTS, *guards.MUTANTS, *parking.MUTANTS, *views.MUTANTS,
-                               *clocks.MUTANTS, *likeness.MUTANTS)
+                               *clocks.MUTANTS, *likeness.MUTANTS, *observation.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 

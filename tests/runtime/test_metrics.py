@@ -1,4 +1,4 @@
-"""A node's metrics: what the loop published, read as the library's parser reads it; and the files that use them."""
+"""A node's metrics, as the library's parser reads what the loop published; and the files that use them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def samples(*collectors: object) -> dict[tuple[str, tuple[str, ...]], float]:
 
 def test_what_the_loop_published_is_what_a_scrape_reads(
         followed: tuple[NodeMetrics, Machines, list[float]]) -> None:
-    metrics, machines, now = followed
+    metrics, machines, _ = followed
     assert samples(metrics)["skuld_partitions_led", ()] == 0
     metrics.look()
     view = machines.nodes[machines.names[0]].view

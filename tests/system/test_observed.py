@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import sys
 import time
 import urllib.request
 from collections.abc import Callable
@@ -52,7 +53,8 @@ def test_a_scrape_shows_the_election_after_a_kill_and_the_log_tells_the_story(
         until(lambda: sum(scrape(url).get('skuld_queue_tasks{"queue": "observed", "state": "waiting"}', 0)
                           for url in urls) == 5)
         assert sum(scrape(url)["skuld_claims_granted_total{}"] for url in urls) == 3
-        assert any(scrape(url).get('skuld_queue_oldest_waiting_seconds{"queue": "observed"}', 0) > 0 for url in urls)
+        assert any(scrape(url).get('skuld_queue_oldest_waiting_seconds{"queue": "observed"}', 0) > 0
+                   for url in urls)
         before = [scrape(url) for url in urls]
         victim = max(range(3), key=lambda index: before[index]["skuld_partitions_led{}"])
         led = before[victim]["skuld_partitions_led{}"]
@@ -70,7 +72,7 @@ def test_a_scrape_shows_the_election_after_a_kill_and_the_log_tells_the_story(
 
     lines = [line for line in log.splitlines() if " INFO " in line or " WARNING " in line or " ERROR " in line]
     with capsys.disabled():
-        print("", *lines, sep="\n")
+        sys.stdout.write("\n".join(["", *lines, ""]))
     name = cluster.addresses[victim]
     assert len(lines) <= LINES_MAX
     assert any("takes requests: skuld " in line for line in lines)

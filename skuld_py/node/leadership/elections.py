@@ -268,7 +268,7 @@ class Steward(Duty):
             self._shifts.pop(vnode.partition, None)
 
     def _note_majority(self, vnode: Vnode) -> None:
-        """Say when a majority of the voters beside which this node votes is no longer alive, and when it is again."""
+        """Say when no majority of the voters, of which this node is one, is alive; and when one is again."""
         voters, partition = vnode.standing.cohort, vnode.partition
         is_lost = self._view.me.name in voters and not has_majority(
             voters, [name for name in voters if name in self._view.live])

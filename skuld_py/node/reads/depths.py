@@ -1,7 +1,7 @@
 """How much work waits on the partitions that this node leads, for its metrics: by queue and state, and how old.
 
-Counts are kept anyway (``tally``); what is oldest is the first row of each priority, since rows of one priority are
-in the order of their age. A look reads at most some rows and goes on from there the next time, so that many
+Counts are kept anyway (``tally``); what is oldest is the first row of each priority, since rows of one priority
+are in the order of their age. A look reads at most some rows and goes on from there the next time, so that many
 partitions and queues take many looks and not a long one. The sum over all nodes is the cluster's, give or take
 what moved between two looks.
 
