@@ -5,8 +5,8 @@ A program that reads a verb's answer from standard output must be able to read a
 besides, which go before it. What they say of themselves is INFO and is shown; of other libraries only what
 needs attention is, unless ``--verbose`` or the level ``debug`` asks for all.
 
-A record may have ``facts``: what its words say, as values for programs. Rejected: structlog and python-json-logger,
-which bring their own ways of logging for one formatter of ten lines.
+A record may have ``facts``: what its words say, as values for programs. Rejected: structlog, python-json-logger,
+which bring ways of logging of their own for one formatter of ten lines.
 """
 
 from __future__ import annotations

@@ -26,6 +26,9 @@ from skuld_py.client.steady import steady_s
 
 HEADER = "x-request-id"
 ID_CHARS_MAX = 128
+METHODS = frozenset({"GET", "HEAD", "POST"})
+OTHER = "other"
+"""Any other method in counts and lines: strangers must not be able to make series without end."""
 NOBODY = "-"
 """Who a request is from when no token was looked at."""
 _ID = re.compile(rf"[!-~]{{1,{ID_CHARS_MAX}}}", re.ASCII)
@@ -88,5 +91,6 @@ class Reporting:
     def close(self) -> None:
         """The request is over."""
         state = self._request.state
-        self._journal.note(self._request.method, self._route, self._status, steady_s() - state.arrived,
+        method = self._request.method if self._request.method in METHODS else OTHER
+        self._journal.note(method, self._route, self._status, steady_s() - state.arrived,
                            getattr(state, "bearer", NOBODY), state.id)

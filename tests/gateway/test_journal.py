@@ -13,7 +13,7 @@ from starlette.requests import Request
 from gateway.asking import Asker
 from gateway.conftest import Guarded
 from skuld_py.embedded.local import LocalCluster
-from skuld_py.gateway.journal import ID_CHARS_MAX, Journal, request_id
+from skuld_py.gateway.journal import ID_CHARS_MAX, Journal, Reporting, request_id
 
 
 def request_with(number: str) -> Request:
@@ -39,6 +39,20 @@ def test_a_line_has_the_route_and_the_token_s_name_and_facts(caplog: pytest.LogC
     facts: dict[str, Any] = caplog.records[0].__dict__["facts"]
     assert (facts["bearer"], facts["request_id"], facts["status"], facts["ms"]) == ("ci", "abc", 200, 12.3)
     assert journal.answered["GET", "/v1/tasks/{id}", 200] == 1
+
+
+def test_a_method_of_a_stranger_s_own_making_makes_no_series() -> None:
+    journal = Journal()
+    for method in ("GET", "BREW", "STEAL"):
+        request = Request({"type": "http", "method": method, "headers": []})
+        request.state.id, request.state.arrived = "x", 0.0
+        Reporting(_unsent, journal, request, "none").close()
+
+    assert {method for method, _, _ in journal.answered} == {"GET", "other"}
+
+
+async def _unsent(_: object) -> None:
+    raise AssertionError("nothing is sent")
 
 
 def test_every_answer_has_its_number_refusals_too(anybody: Asker) -> None:
