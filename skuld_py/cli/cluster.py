@@ -291,9 +291,9 @@ def _raise_rules(name: str, hosts: str, grace_s: float, timeout_s: float, as_jso
 def _check_votes(hosts: str, parameters: Parameters, node: str, timeout_s: float, *, is_forced: bool) -> str:
     """Refuse to forget a node that partitions need for a majority; in words what is lost, if that is forced."""
     from skuld_py.cli.journal import at_end
-    from skuld_py.cli.votes import partitions_said, shortages
     from skuld_py.errors import Refused
     from skuld_py.runtime.zookeeper.clusters import read_cohorts
+    from skuld_py.verbs.votes import partitions_said, shortages
 
     replica, pulses = at_end(hosts, parameters.cluster, timeout_s)
     if node not in replica.nodes or replica.nodes[node].member:

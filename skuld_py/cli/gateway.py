@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from skuld_py.cli.options import addresses_of, json_option, nodes_option, timeout_option
+from skuld_py.cli.logs import log_options
+from skuld_py.cli.options import addresses_of, json_option, metrics_option, nodes_option, timeout_option
 from skuld_py.cli.values import DURATION
 
 SCOPES = ("enqueue", "work", "read", "admin")
@@ -33,10 +34,13 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
               help="How long one request may wait for a task, or follow a log.")
 @nodes_option
 @timeout_option()
+@metrics_option
+@log_options
 @json_option
 def gateway(host: str, port: int, tokens: Path | None, hosts: tuple[str, ...], certificate: Path | None,
             key: Path | None, body_mib: int, requests: int, waiting: int, wait_s: float, nodes: str,
-            timeout_s: float, as_json: bool) -> None:
+            timeout_s: float, metrics: str | None, log_level: str, log_format: str | None,
+            as_json: bool) -> None:
     """Serve the verbs over HTTP until SIGTERM or Ctrl-C.
 
     It says "gateway http://HOST:PORT is ready" once it takes requests. Its OpenAPI document is at /openapi.json.
@@ -57,7 +61,8 @@ def gateway(host: str, port: int, tokens: Path | None, hosts: tuple[str, ...], c
     if key is not None and certificate is None:
         raise click.UsageError("--key goes with --certificate: the chain whose key it is.")
     limits = Limits(body_bytes=body_mib << 20, requests=requests, waiting=waiting, wait_s=wait_s)
-    settings = Settings(addresses_of(nodes), host, port, tokens, hosts, certificate, key, timeout_s, limits)
+    settings = Settings(addresses_of(nodes), host, port, tokens, hosts, certificate, key, timeout_s, limits,
+                        metrics)
     with until_stopped():
         serve(settings, lambda url: print_event(as_json, f"gateway {url} is ready", event="ready", url=url))
 

@@ -1,23 +1,38 @@
-"""The log of a command, on standard error: lines for people, or a JSON document a line with ``--json``.
+"""The log of a command, on standard error: lines for people, or a JSON document a line.
 
 A program that reads a verb's answer from standard output must be able to read all of the rest, too, so what
-``--json`` changes there it changes here.
+``--json`` changes there it changes here. Verbs that run until a signal have ``--log-level`` and ``--log-format``
+besides, which go before it. What they say of themselves is INFO and is shown; of other libraries only what
+needs attention is, unless ``--verbose`` or the level ``debug`` asks for all.
+
+A record may have ``facts``: what its words say, as values for programs. Rejected: structlog, python-json-logger,
+which bring ways of logging of their own for one formatter of ten lines.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
 
+import click
+
+LEVELS = ("debug", "info", "warning", "error")
+FORMATS = ("text", "json")
 _LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_OURS = "skuld_py"
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Documents(logging.Formatter):
     """One record as one document."""
 
     def format(self, record: logging.LogRecord) -> str:
-        document = {"at_ms": int(record.created * 1000), "level": record.levelname.lower(), "logger": record.name,
-                    "message": record.getMessage()}
+        facts = getattr(record, "facts", {})
+        document = {**facts, "at_ms": int(record.created * 1000), "level": record.levelname.lower(),
+                    "logger": record.name, "message": record.getMessage()}
         if record.exc_info:
             document["trace"] = self.formatException(record.exc_info)
         return json.dumps(document)
@@ -32,5 +47,32 @@ def begin(is_verbose: bool) -> None:
 
 def as_documents() -> None:
     """From now on, documents."""
+    _format_as(_Documents())
+
+
+def log_options(function: F) -> F:
+    """``--log-level`` and ``--log-format``, for verbs that run until a signal."""
+    level = click.option("--log-level", type=click.Choice(LEVELS), default="info", expose_value=True,
+                         callback=_note_level, help="How much to log, on standard error.")
+    form = click.option("--log-format", type=click.Choice(FORMATS), default=None, callback=_note_format,
+                        show_default="text, or json with --json", help="Log lines for people, or for programs.")
+    return level(form(function))
+
+
+def _note_level(_: click.Context, __: click.Parameter, level: str) -> str:
+    number = logging.getLevelName(level.upper())
+    logging.getLogger(_OURS).setLevel(number)
+    if level == "debug":
+        logging.getLogger("kazoo").setLevel(logging.INFO)
+    return level
+
+
+def _note_format(_: click.Context, __: click.Parameter, form: str | None) -> str | None:
+    if form is not None:
+        _format_as(_Documents() if form == "json" else logging.Formatter(_LINE))
+    return form
+
+
+def _format_as(formatter: logging.Formatter) -> None:
     for handler in logging.getLogger().handlers:
-        handler.setFormatter(_Documents())
+        handler.setFormatter(formatter)

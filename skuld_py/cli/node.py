@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skuld_py.cli.options import cluster_key_of, json_option, zookeeper_option
+from skuld_py.cli.logs import log_options
+from skuld_py.cli.options import cluster_key_of, json_option, metrics_option, zookeeper_option
 from skuld_py.cli.twins import SharedOption
 from skuld_py.cli.values import Duration
 
 if TYPE_CHECKING:
     from skuld_py.keys.files import ClusterKey
+    from skuld_py.runtime.metrics import NodeMetrics
 
 RETENTION_S_MAX = 3_660 * 24 * 3600.0
 
@@ -60,12 +62,15 @@ RETENTION_S_MAX = 3_660 * 24 * 3600.0
 @click.option("--scheduler", "schedulers", multiple=True, metavar="HOST:PORT", envvar="SKULD_SCHEDULERS",
               help="A node that works out the placement for all; say it for each of them, on every node."
                    " Implies --versions.")
+@metrics_option
+@log_options
 @json_option
 @click.pass_context
 def node(ctx: click.Context, cluster: str, hosts: str, host: str, advertise: str, peer_port: int, port: int,
          data: Path, session_s: float, partitions: int | None,
          replicas: int | None, skew_s: float | None, retention_s: float | None, archive: bool, direct_join: bool,
-         transfer: bool, sharing: bool, versions: bool, schedulers: tuple[str, ...], as_json: bool) -> None:
+         transfer: bool, sharing: bool, versions: bool, schedulers: tuple[str, ...], metrics: str | None,
+         log_level: str, log_format: str | None, as_json: bool) -> None:
     """Run a node of a cluster until SIGTERM or Ctrl-C.
 
     It says "node HOST:PORT of cluster NAME is ready" once it takes requests. Its name is HOST:PORT: started
@@ -73,15 +78,19 @@ def node(ctx: click.Context, cluster: str, hosts: str, host: str, advertise: str
     the directory remembers it; where one of them, or an option here, says otherwise, the node does not start.
 
     The five options from --direct-join to --scheduler are for clusters of hundreds of nodes and more; nodes with
-    and without them work together.
+    and without them work together. With --metrics Prometheus can read what the node does; see 'skuld manual
+    operating'.
 
     \b
     Examples:
       skuld node --cluster skuld --zookeeper 127.0.0.1:2181 --port 13000 --data /var/lib/skuld/13000
       skuld node --cluster skuld --zookeeper 127.0.0.1:2181 --port 13001 --data /var/lib/skuld/13001
     """
+    from contextlib import nullcontext
+
     from skuld_py.cli.showing import print_event
     from skuld_py.config import Retention, Scaling
+    from skuld_py.exposition import exposed
     from skuld_py.model.names import WIDE_NAME, check_name
     from skuld_py.runtime.server import Place, serve
 
@@ -97,9 +106,12 @@ def node(ctx: click.Context, cluster: str, hosts: str, host: str, advertise: str
     expected = {"partitions": partitions, "replicas": replicas,
                 "skew_ms": None if skew_s is None else round(skew_s * 1000)}
     place = Place(host, port, advertise, peer_port)
-    serve(hosts, cluster, place, data, session_ms=round(session_s * 1000), on_ready=say_ready,
-          expected=expected, scaling=Scaling(direct_join, transfer, sharing, schedulers, versions),
-          retention=Retention(round((retention_s or 0) * 1000), archives=archive), key=_key(ctx, cluster))
+    shown = node_metrics() if metrics is not None else None
+    with nullcontext() if metrics is None else exposed(metrics, shown):
+        serve(hosts, cluster, place, data, session_ms=round(session_s * 1000), on_ready=say_ready,
+              expected=expected, scaling=Scaling(direct_join, transfer, sharing, schedulers, versions),
+              retention=Retention(round((retention_s or 0) * 1000), archives=archive), metrics=shown,
+              key=_key(ctx, cluster))
 
 
 def _key(ctx: click.Context, cluster: str) -> ClusterKey | None:
@@ -111,3 +123,12 @@ def _key(ctx: click.Context, cluster: str) -> ClusterKey | None:
         raise Refused("wrong_cluster_key", f"cluster-key: the file holds the key of cluster {key.cluster}, not of"
                       f" {cluster}; give that of {cluster}", cluster=cluster)
     return key
+
+
+def node_metrics() -> NodeMetrics:
+    """The metrics of a node, which judges the cluster as ``skuld status`` does."""
+    from skuld_py.runtime.metrics import NodeMetrics
+    from skuld_py.verbs.attention import KINDS, Facts, concerns
+
+    return NodeMetrics(lambda greeted, described: [concern.kind for concern in concerns(
+        Facts(greeted.cluster, greeted.replicas, greeted.skew_ms, described))], KINDS)

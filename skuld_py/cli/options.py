@@ -109,6 +109,11 @@ cluster_option = click.option(
     help="The cluster that is meant. Also $SKULD_CLUSTER.")
 
 
+metrics_option = click.option(
+    "--metrics", metavar="HOST:PORT", default=None, show_default="off",
+    help="Show metrics for Prometheus at this address of their own; a port alone is on loopback.")
+
+
 def timeout_option(default: str = "5s", what: str = "an answer") -> Callable[[F], F]:
     """``--timeout``: how long a verb tries before it fails."""
     return click.option(

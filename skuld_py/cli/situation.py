@@ -13,7 +13,6 @@ import attrs
 from rich.table import Table
 
 from skuld_py.cli.showing import harmless, table
-from skuld_py.cli.votes import partitions_said, shortages
 from skuld_py.client.client import Client
 from skuld_py.client.connection import Connection
 from skuld_py.client.dial import key_of
@@ -22,27 +21,17 @@ from skuld_py.model import messages as m
 from skuld_py.model.ids import to_text
 from skuld_py.model.state import State
 from skuld_py.model.task import Task
-from skuld_py.verbs.words import many, moment, said
+from skuld_py.verbs import attention as judged
+from skuld_py.verbs.attention import Collection, collection_of, offset_said
+from skuld_py.verbs.words import many, moment
 
 STATES = tuple(state.name.lower() for state in State)
 """In the order of the counts."""
 USUAL = 3
 """States that tables always have; the others, when some queue has tasks in them."""
-PAUSED_SHOWN = 8
-"""Paused queues that are named one by one."""
 BLOCKED_SHOWN, BLOCKED_PAGES = 5, 4
 """How many queues have a blocked task named, those with the most first; and how many pages of a queue are searched
 for one."""
-
-
-@attrs.frozen
-class Collection:
-    """What was deleted as ended long ago: how many tasks, by all nodes; up to which age of ids the partition
-    furthest behind is sealed, 0 if none is; and the nodes that collection waits for."""
-
-    collected: int
-    sealed_ms: int
-    awaited: tuple[str, ...]
 
 
 @attrs.frozen
@@ -73,12 +62,7 @@ class Situation:
     @property
     def collection(self) -> Collection | None:
         """What was deleted, and what that waits for; None where everything is kept."""
-        rows = self.described.collections
-        if not rows:
-            return None
-        sealed_ms = min((row.sealed_ms for row in rows if row.sealed_ms), default=0)
-        awaited = sorted({name for row in rows for name in row.awaited})
-        return Collection(sum(row.collected for row in rows), sealed_ms, tuple(awaited))
+        return collection_of(self.described)
 
     @property
     def troubled(self) -> tuple[m.PartitionRow, ...]:
@@ -144,110 +128,9 @@ def look(connection: Connection, timeout_s: float) -> Situation:
 
 def attention(situation: Situation) -> list[str]:
     """What an operator should know, worst first; empty when all is well."""
-    return [harmless(line) for line in _attention(situation)]
-
-
-def _attention(situation: Situation) -> list[str]:
-    described, found = situation.described, []
-    if situation.missing:
-        found.append(f"the cluster waits for {many(situation.missing, 'more node')}: start"
-                     f" {'it' if situation.missing == 1 else 'them'} with 'skuld node'")
-    down = [node.name for node in described.nodes if not node.is_live]
-    if down:
-        found.append(f"{many(len(down), 'node')} {_be(len(down))} down: {', '.join(down)}")
-    if described.session != "connected":
-        found.append(f"node {described.node} has no session with ZooKeeper ({described.session}): what it"
-                     " says of others may be old")
-    found += _wrong_clocks(situation)
-    if situation.missing:
-        return found
-    live = {node.name for node in described.nodes if node.is_live}
-    short = shortages({row.partition: row.cohort or row.owners for row in described.partitions}, live)
-    stuck = {partition for partitions in short.values() for partition in partitions}
-    leaderless = [row for row in situation.troubled if row.partition not in stuck]
-    if leaderless and len(leaderless) == len(described.partitions):
-        found.append("no partition has a leader: no claim is granted, those that wait among them, until elections"
-                     " are over; these take seconds, and need ZooKeeper and a majority of each partition's voters")
-    elif leaderless:
-        found.append(f"{many(len(leaderless), 'partition')} {_has(len(leaderless))} no leader"
-                     f" ({_numbers(leaderless)}): their tasks cannot be claimed; "
-                     + ("an election takes seconds" if described.session == "connected" else "an election needs"
-                        " ZooKeeper"))
-    found += [f"{partitions_said(partitions)} cannot elect a leader: {'it' if len(partitions) == 1 else 'each'}"
-              f" needs {lacking.said()}, started on the data that {'it' if len(lacking.of) == 1 else 'each'} had"
-              for lacking, partitions in short.items()]
-    found += _moves(described)
-    found += _uncollected(situation)
-    if described.is_unproven:
-        found.append("claims count without a proof that they were granted: 'skuld cluster rules --raise"
-                     f" {situation.greeted.cluster}' ends that, after its grace")
-    found += [f"queue {queue} is paused: nothing of it is granted until 'skuld resume {queue}'"
-              for queue in described.paused[:PAUSED_SHOWN]]
-    if len(described.paused) > PAUSED_SHOWN:
-        found.append(f"{len(described.paused) - PAUSED_SHOWN:,} more queues are paused: see 'skuld paused'")
-    if situation.doubt:
-        found.append(f"the queues could not be counted: {situation.doubt}")
-    return found
-
-
-def _moves(described: m.Described) -> list[str]:
-    """Data on its way, a line for each node and kind; suspects first, since their votes are missing."""
-    words = {"suspect": "fills {} again from the others and does not vote there until then",
-             "learner": "takes {} over", "zombie": "hands {} off"}
-    found = []
-    for role, what in words.items():
-        for name in dict.fromkeys(row.node for row in described.moves):
-            rows = [row for row in described.moves if row.node == name and row.role == role]
-            if rows:
-                reason = next((f" ({row.reason})" for row in rows if row.reason), "")
-                moved = sum(row.rows for row in rows)
-                done = sum(row.is_done for row in rows)
-                found.append(f"node {name} {what.format(many(len(rows), 'partition'))}{reason}: {moved:,} rows"
-                             f" so far, {done} of {len(rows)} done")
-    return found
-
-
-def _uncollected(situation: Situation) -> list[str]:
-    """Collection that waits for nodes that are away. Nodes that are up need no help."""
-    live = {node.name for node in situation.described.nodes if node.is_live}
-    collection = situation.collection
-    away = [name for name in collection.awaited if name not in live] if collection else []
-    if not away:
-        return []
-    return [f"ended tasks are not deleted while {many(len(away), 'node')} {_be(len(away))} away:"
-            f" {', '.join(away)}; start {'it' if len(away) == 1 else 'them'}, or forget what does not come back"
-            f" with 'skuld cluster forget {situation.greeted.cluster} NODE'"]
-
-
-def _wrong_clocks(situation: Situation) -> list[str]:
-    bound = said(situation.greeted.skew_ms / 1000)
-    rows = situation.described.nodes
-    found = [f"node {row.name}: clock {offset_said(row)}:"
-             f" {'does not lead' if row.clock == 'far' else 'does not grant'}; set it right and start the node"
-             " again" for row in rows if row.clock in ("outside", "far")]
-    if any(row.clock == "disagreed" for row in rows):
-        clocks = ", ".join(f"{row.name} {offset_said(row)}" for row in rows if row.clock != "unheard")
-        found.append(f"no majority of the clocks agrees within {bound}, so no claims are granted: {clocks}; set"
-                     " them right and start their nodes again")
-    return found
-
-
-def offset_said(row: m.NodeRow) -> str:
-    """How wrong a clock is: ``3.2 s ahead``."""
-    return f"{said(abs(row.offset_ms) / 1000)} {'behind' if row.offset_ms < 0 else 'ahead'}"
-
-
-def _be(count: int) -> str:
-    return "is" if count == 1 else "are"
-
-
-def _has(count: int) -> str:
-    return "has" if count == 1 else "have"
-
-
-def _numbers(rows: tuple[m.PartitionRow, ...] | list[m.PartitionRow], most: int = 8) -> str:
-    listed = ", ".join(str(row.partition) for row in rows[:most])
-    return f"{listed}, …" if len(rows) > most else listed
+    greeted = situation.greeted
+    facts = judged.Facts(greeted.cluster, greeted.replicas, greeted.skew_ms, situation.described, situation.doubt)
+    return [harmless(concern.words) for concern in judged.concerns(facts)]
 
 
 def document(situation: Situation) -> dict[str, Any]:

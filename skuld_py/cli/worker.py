@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from skuld_py.cli.options import addresses_of, json_option, nodes_option
+from skuld_py.cli.logs import log_options
+from skuld_py.cli.options import addresses_of, json_option, metrics_option, nodes_option
 from skuld_py.cli.values import DURATION, Duration
 
 
@@ -27,10 +28,13 @@ from skuld_py.cli.values import DURATION, Duration
               show_default="a temporary one", help="Where Spark keeps its files.")
 @click.option("--holder", metavar="NAME", default=None, show_default="HOSTNAME:PID",
               help="The worker's name in the claims it makes.")
+@metrics_option
+@log_options
 @json_option
 @click.pass_context
 def worker(ctx: click.Context, nodes: str, queue: str, apps: tuple[str, ...], slots: int, lease_s: float,
-           grace_s: float, directory: Path | None, holder: str | None, as_json: bool) -> None:
+           grace_s: float, directory: Path | None, holder: str | None, metrics: str | None, log_level: str,
+           log_format: str | None, as_json: bool) -> None:
     """Run tasks of a queue until SIGTERM or Ctrl-C.
 
     Modules are looked for in the current directory first, as python itself does. What it does it says on standard
@@ -48,4 +52,4 @@ def worker(ctx: click.Context, nodes: str, queue: str, apps: tuple[str, ...], sl
     require("spark", who="skuld worker")
     check_name("queue", queue)
     ctx.exit(run_worker(addresses_of(nodes), queue, list(apps), slots=slots, lease_s=lease_s,
-                        directory=directory, grace_s=grace_s, holder=holder))
+                        directory=directory, grace_s=grace_s, holder=holder, metrics=metrics))

@@ -28,6 +28,7 @@ from skuld_py.client.preludes import (
     Times,
     prepare,
 )
+from skuld_py.client.tracing import traced
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model import messages as m
 from skuld_py.model.columns import unpack_u64
@@ -86,7 +87,8 @@ class Enqueueing:
         the same task, the same id with other content is refused. The options belong to the content; what they
         mean says ``client.options``.
         """
-        header = options.header_of(queue, priority, retry, headers)
+        is_named = id is not None or unique is not None
+        header = options.header_of(queue, priority, retry, headers if is_named else traced(headers))
         checking.check_payload(payload)
         w = checking.as_w(w)
         task = NewTask(header, payload, None if id is None else checking.as_id(id))
@@ -154,7 +156,8 @@ class Enqueueing:
         are stored, ``ids`` names, as one text, those behind them that are in doubt, if any; the others are not
         stored.
         """
-        header = options.header_of(queue, priority, retry, headers)
+        is_named = ids is not None or unique is not None
+        header = options.header_of(queue, priority, retry, headers if is_named else traced(headers))
         every = list(payloads)
         if every:
             checking.check_payloads(every)

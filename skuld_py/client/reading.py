@@ -107,6 +107,11 @@ class Reading:
                    if not mask or mask >> state & 1)
 
     @verb
+    def greeting(self) -> Work[m.Greeted]:
+        """Which cluster this is, as the node that was met first has said."""
+        return (yield from ask(m.Greeted, m.Greet(0))).message
+
+    @verb
     def status(self) -> Work[m.Described]:
         """The cluster as one of its nodes sees it."""
         return (yield from ask_either(m.Described, m.Describe(0, reads_unproven=True), m.Describe(0))).message

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any
@@ -43,6 +42,7 @@ from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.gateway import access, openapi, strict_json
 from skuld_py.gateway.call import Call
+from skuld_py.gateway.journal import Journal, Reporting, request_id
 from skuld_py.gateway.limits import Limits
 from skuld_py.gateway.problems import Problem, internal, refusal
 from skuld_py.gateway.requests import given, model_of
@@ -70,11 +70,12 @@ class Gateway:
         self._failures = access.Failures(limits.failures_per_s, steady_s)
         self._open = 0
         self._waiting = 0
+        self.journal = Journal()
         self.stopping = asyncio.Event()
 
     def application(self) -> Starlette:
         """What an ASGI server runs."""
-        routes = [Route(path, _Endpoint(self, verbs)) for path, verbs in by_path().items()]
+        routes = [Route(path, _Endpoint(self, verbs, path)) for path, verbs in by_path().items()]
         document = openapi.document(self.limits)
         routes.insert(0, Route("/openapi.json", _Document(self, document)))
         made = Starlette(routes=routes)
@@ -91,10 +92,12 @@ class Gateway:
         if self._open >= self.limits.requests:
             raise refusal("busy", f"{self._open} requests are open, no more are taken; wait and try again")
         self._open += 1
+        self.journal.open = self._open
 
     def leave(self) -> None:
         """A request that was admitted has ended."""
         self._open -= 1
+        self.journal.open = self._open
 
     def check_head(self, request: Request) -> None:
         """Refuse bodies that two readers may take for different ones, and names that are not ours."""
@@ -158,6 +161,7 @@ class Gateway:
     async def run(self, request: Request, verb: Verb) -> Response:
         """A request through the gates that are left, and its verb."""
         bearer = self.identify(request, verb)
+        request.state.bearer = bearer.name
         _check_accept(request, NDJSON if verb.is_stream else JSON)
         task_id = _path_id(request) if verb.has_id else None
         call = Call(self._client, self.limits, bearer, request.state.arrived, task_id,
@@ -194,16 +198,25 @@ async def _left(request: Request) -> None:
 class _Endpoint:
     """All methods of one path."""
 
-    def __init__(self, gateway: Gateway, verbs: Mapping[str, Verb]) -> None:
+    def __init__(self, gateway: Gateway, verbs: Mapping[str, Verb], route: str = "none") -> None:
         self._gateway = gateway
         self._verbs = verbs
+        self._route = route
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         request = Request(scope, receive)
         request.state.arrived = steady_s()
-        request.state.id = secrets.token_hex(8)
+        request.state.id = request_id(request)
+        reporting = Reporting(send, self._gateway.journal, request, self._route)
+        try:
+            await self._answer(request, receive, reporting)
+        finally:
+            reporting.close()
+
+    async def _answer(self, request: Request, receive: Receive, send: Send) -> None:
+        scope = request.scope
         try:
             self._gateway.admit()
         except Problem as problem:
@@ -248,7 +261,7 @@ class _Document(_Endpoint):
     """The OpenAPI document, open to all callers."""
 
     def __init__(self, gateway: Gateway, document: dict[str, Any]) -> None:
-        super().__init__(gateway, {})
+        super().__init__(gateway, {}, "/openapi.json")
         self._document = document
 
     async def _respond(self, request: Request) -> Response:

@@ -13,10 +13,13 @@ import attrs
 
 from skuld_py.client.reading import GET_TASKS
 from skuld_py.client.steady import steady_s
+from skuld_py.errors import SkuldError
 from skuld_py.gateway.call import Call
+from skuld_py.gateway.problems import refusal
 from skuld_py.model.ids import TaskId
 from skuld_py.model.task import LogEntry, Task
 from skuld_py.verbs import documents
+from skuld_py.verbs.attention import Facts, concerns
 
 PAGE = 500
 
@@ -110,10 +113,22 @@ async def _until_stopping(call: Call, pages: AsyncIterator[list[LogEntry]]) -> A
 
 async def status(call: Call) -> dict[str, Any]:
     """The cluster."""
-    found = attrs.asdict(await call.client.status())
-    return {name: value for name, value in found.items() if name != "request"}
+    greeted, described = await call.client.greeting(), await call.client.status()
+    found = attrs.asdict(described)
+    facts = Facts(greeted.cluster, greeted.replicas, greeted.skew_ms, described)
+    return {"attention": [attrs.asdict(concern) for concern in concerns(facts)],
+            **{name: value for name, value in found.items() if name != "request"}}
 
 
 async def health(_: Call) -> documents.Health:
     """The gateway."""
     return documents.Health(is_well=True)
+
+
+async def ready(call: Call) -> documents.Ready:
+    """A node's word that it is there; refused when none says so in time."""
+    try:
+        described = await call.client.status()
+    except SkuldError as error:
+        raise refusal("not_ready", f"no node of the cluster answers: {error.message}") from error
+    return documents.Ready(is_ready=True, node=described.node)

@@ -19,6 +19,7 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from skuld_py.client.async_client import AsyncClient
 from skuld_py.errors import Refused
+from skuld_py.exposition import exposed
 from skuld_py.gateway.access import Tokens
 from skuld_py.gateway.application import Gateway
 from skuld_py.gateway.limits import Limits
@@ -51,6 +53,8 @@ class Settings:
     key: Path | None = None
     timeout_s: float = 5.0
     limits: Limits = Limits()
+    metrics: str | None = None
+    """Where to show metrics, beside the gateway's own address."""
 
 
 def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
@@ -62,7 +66,8 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
     _check_certificate(settings)
     client = AsyncClient(settings.nodes, timeout_s=settings.timeout_s, holder="gateway")
     gateway = Gateway(client, tokens, settings.limits, _hosts_of(settings))
-    with _listener(settings) as listener:
+    shown = nullcontext() if settings.metrics is None else exposed(settings.metrics, gateway.journal)
+    with shown, _listener(settings) as listener:
         scheme = "http" if settings.certificate is None else "https"
         url = f"{scheme}://{_bracketed(settings.host)}:{listener.getsockname()[1]}"
         _Server(_configuration(settings, gateway), gateway, client, lambda: on_ready(url)).run([listener])

@@ -34,6 +34,7 @@ from skuld_py.model.events import (
     SessionChanged,
     Settled,
 )
+from skuld_py.model.remarks import Kind, Remark
 from skuld_py.model.schedule import Almanac, no_almanac
 from skuld_py.model.store import Store
 from skuld_py.node.claims.grant import Gates
@@ -71,6 +72,10 @@ from skuld_py.node.writes.setting import SettingRequests
 from skuld_py.partition.candidacy import Candidacy
 from skuld_py.partition.leadership.quorum import has_majority
 
+FAR = "the clock is too far from the others"
+NO_SESSION = "the session with ZooKeeper is lost"
+"""Why such a node leads nothing."""
+
 
 class Node:
     """One node. ``jitter_ms(n)`` gives 0..n; ``nonce`` numbers this start (u32); ``almanac`` reads cron lines;
@@ -102,12 +107,13 @@ class Node:
         admission = Admission(view)
         gates = Gates(self._horizons, self._loans)
         reads = self._reads = ReadRequests(operations, admission)
+        leadership = LeadershipRequests(operations, self._floor, self.timekeeper, self._steward, self._moves)
+        self._describe = leadership.description
         features: list[Feature] = [
             WriteRequests(operations, admission, self._floor),
             ClaimRequests(operations, admission, gates, self._parked), reads,
             SettingRequests(operations, self._ticks.check), LimitRequests(self.lender, self._loans),
-            LeadershipRequests(operations, self._floor, self.timekeeper, self._steward, self._moves),
-            self.timekeeper, self._dependencies, CopyRequests(view, self._exchanges),
+            leadership, self.timekeeper, self._dependencies, CopyRequests(view, self._exchanges),
             RetentionRequests(operations, self._steward.slices)]
         self._clients = ClientDoor(operations, asked_of(features))
         self._served = served_of(features)
@@ -212,6 +218,10 @@ class Node:
         while to_self:
             self._receive(now_ms, me, to_self.popleft())
 
+    def description(self) -> m.Described:
+        """The cluster as seen from here, for whoever watches this node."""
+        return self._describe(0)
+
     malformed_count = 0
     """Peers' messages that parsed but made no sense; dropped."""
 
@@ -222,7 +232,7 @@ class Node:
             self._ticks.forget()
         self._settled_ms = now_ms
         if not self.timekeeper.may_lead:
-            self._resign(now_ms)
+            self._resign(now_ms, FAR)
         outbox = self._outbox
         for duty in self._duties:
             if (duty.due_ms <= now_ms or any(duty.news)) and duty.rests_until_ms <= now_ms:
@@ -263,6 +273,10 @@ class Node:
         self.timekeeper.on_members(now_ms, [member.name for member in came], gone)
         self._exchanges.on_members(came)
         self._parked.note_members()
+        for name in [member.name for member in came]:
+            self.view.bulletin.remark(Remark(Kind.JOINED, name))
+        for name in gone:
+            self.view.bulletin.remark(Remark(Kind.LEFT, name))
         if gone:
             self.operations.on_gone(now_ms, gone)
 
@@ -278,6 +292,8 @@ class Node:
         self._steward.mark(now_ms, moved)
 
     def _on_session(self, now_ms: int, session: Session) -> None:
+        if session is not self.view.session:
+            self.view.bulletin.remark(Remark(Kind.SESSION, why=session.value))
         self.view.session = session
         self._note_rights(now_ms)
         if session is Session.CONNECTED:
@@ -291,9 +307,9 @@ class Node:
         view.may_grant = view.is_connected and view.may_renew
         view.bulletin.change_rights()
         if view.session is Session.LOST or not timekeeper.may_lead:
-            self._resign(now_ms)
+            self._resign(now_ms, NO_SESSION if view.session is Session.LOST else FAR)
 
-    def _resign(self, now_ms: int) -> None:
+    def _resign(self, now_ms: int, why: str) -> None:
         for vnode in self.view.vnodes:
             if not vnode.election.is_idle:
-                vnode.resign(now_ms)
+                vnode.resign(now_ms, why)

@@ -233,6 +233,7 @@ class Candidacy:
     def _rise(self, now_ms: int) -> None:
         election, vnode = self._election, self._vnode
         if election.is_leading:
+            vnode.note_elected(election.cause)
             vnode.granted = 0
             vnode.is_draining = False
             if election.cause == SPENT:
@@ -261,7 +262,7 @@ class Candidacy:
         action = evaluate(facts, self._election.document, now_ms)
         self.is_moving = isinstance(action, Stand | Yield)
         if isinstance(action, Resign):
-            self._vnode.resign(now_ms)
+            self._vnode.resign(now_ms, "its document names another leader")
         elif isinstance(action, Write):
             return self._write(action.document)
         elif isinstance(action, Stand | Yield):

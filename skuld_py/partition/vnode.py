@@ -25,6 +25,7 @@ from skuld_py.model.body import header_of
 from skuld_py.model.document import Document, Member
 from skuld_py.model.history import token_of
 from skuld_py.model.outcomes import ERROR_SEQ
+from skuld_py.model.remarks import Kind, Remark, partition_said
 from skuld_py.model.store import Store
 from skuld_py.partition.data.bulletin import Bulletin
 from skuld_py.partition.data.change import Change
@@ -175,7 +176,7 @@ class Vnode:
         """Learn from the document that an epoch has a leader, over a cohort seated in ``era``. A leader of an
         older epoch resigns: no follower would record what it grants."""
         if self.election.is_leading and epoch > self.election.epoch:
-            self.resign(now_ms)
+            self.resign(now_ms, "a newer epoch has a leader")
         self._change_standing(self.standing.settled(epoch, era, cohort))
 
     def expect(self, epoch: int, cohort: Names, base: int) -> None:
@@ -207,14 +208,26 @@ class Vnode:
             save_promise(self.store, self.partition, self.promise)
             self._bulletin.change(self.partition)
             if candidate != self.me.name and not self.election.is_idle:
-                self.resign(now_ms)
+                self.resign(now_ms, f"it voted for {candidate}")
         return True
 
-    def resign(self, now_ms: int) -> None:
-        """End a candidacy or a leadership."""
+    def resign(self, now_ms: int, why: str = "") -> None:
+        """End a candidacy or a leadership, which it ends for a reason."""
+        if self.election.is_leading:
+            self._bulletin.counts.deposed += 1
+            self.remark(Kind.DEPOSED, why, self.election.epoch)
         self.is_draining = False
         self.forget_leader(self.me.name)
         self.election.give_up(now_ms)
+
+    def remark(self, kind: Kind, why: str = "", epoch: int = 0) -> None:
+        """Tell people something of this partition."""
+        self._bulletin.remark(Remark(kind, partition_said(self.partition, epoch), why))
+
+    def note_elected(self, why: str) -> None:
+        """It leads, in a new epoch."""
+        self._bulletin.counts.elected += 1
+        self.remark(Kind.ELECTED, why, self.election.epoch)
 
     # -- place -----------------------------------------------------------------------------------
 
@@ -258,9 +271,9 @@ class Vnode:
         """Begin a suspicion, durably."""
         self.suspicion = reason
         mark_suspect(self.store, [self.partition], reason)
-        self._bulletin.on_doubt(self.partition, reason)
+        self.remark(Kind.DOUBT, reason)
         if not self.election.is_idle:
-            self.resign(now_ms)
+            self.resign(now_ms, "its memory is not to be trusted")
 
     def trust(self, now_ms: int, promised: int) -> None:
         """End a suspicion: enough others have told their promises, ``promised`` the highest, and their data.
@@ -272,7 +285,7 @@ class Vnode:
             save_promise(self.store, self.partition, self.promise)
             self._bulletin.change(self.partition)
             if not self.election.is_idle:
-                self.resign(now_ms)
+                self.resign(now_ms, "its memory is not to be trusted")
         self.suspicion = ""
         clear_suspect(self.store, self.partition)
 

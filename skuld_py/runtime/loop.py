@@ -28,6 +28,7 @@ the commit (batches would overlap, and then every promise needs a record of whic
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from threading import Thread
@@ -61,6 +62,7 @@ from skuld_py.runtime.clearance import check_clearance
 from skuld_py.runtime.clock import Clock
 from skuld_py.runtime.door import Arrival
 from skuld_py.runtime.handshakes import wall_ms
+from skuld_py.runtime.histogram import Histogram
 from skuld_py.runtime.keyring import Keyring
 from skuld_py.runtime.lmdb_store import StoreFailed
 from skuld_py.runtime.transport import Address, Transport
@@ -99,15 +101,20 @@ class Counters:
     """Messages under a name that is not that of the sender's key."""
     denied: int = 0
     """Requests that the sender's key may not make."""
+    turns: Histogram = attrs.field(factory=Histogram)
+    """Seconds that batches took."""
+    commits: Histogram = attrs.field(factory=Histogram)
+    """Seconds that the store took to commit them."""
 
 
 class Loop:
     """Runs one machine against the world, in the thread that calls ``run``. ``on_joined`` is called whenever it
-    becomes a member. ``me``: the node's own name, under which no message is heard. ``keyring``: who a key is."""
+    becomes a member. ``me``: the node's own name, under which no message is heard. ``keyring``: who a key is.
+    ``on_turn`` is called with the time when a batch is done: to look, not to change anything."""
 
     def __init__(self, machine: Machine[Told, Wish], store: Store, transport: Transport, registry: Performer,
                  clock: Clock, on_joined: Callable[[], None] = lambda: None, me: str = "",
-                 keyring: Keyring | None = None) -> None:
+                 keyring: Keyring | None = None, on_turn: Callable[[int], None] = lambda now_ms: None) -> None:
         self.counters = Counters()
         self._me = me
         self._machine = machine
@@ -118,6 +125,7 @@ class Loop:
         self._on_joined = on_joined
         self._keyring = keyring
         self._has_new_keys = False
+        self._on_turn = on_turn
         self._inbox: deque[Told] = deque()
         self._members: dict[str, Address] = {}
         self._acquaintances: dict[str, Address] = {}
@@ -188,14 +196,19 @@ class Loop:
             return
         self.counters.batches += 1
         self.counters.events += len(events)
+        begun_s = time.perf_counter()
         self._conclude(take_turn(self._machine, now_ms, events))
+        self.counters.turns.observe(time.perf_counter() - begun_s)
+        self._on_turn(now_ms)
 
     def _conclude(self, turn: Turn[Wish]) -> None:
         self._due_ms = self._machine.deadline()
         self._heed((*turn.late, *turn.early))
         if turn.early:
             self._let_out(turn.early)
+        begun_s = time.perf_counter()
         self._store.commit()
+        self.counters.commits.observe(time.perf_counter() - begun_s)
         if turn.late:
             self._let_out(turn.late)
 

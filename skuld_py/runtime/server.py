@@ -39,7 +39,16 @@ from skuld_py.cluster.log.lives import Lives
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.member.membership import Membership
 from skuld_py.cluster.scale.derivation import scheme_of
-from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, PLAIN, Parameters, Retention, Scaling, protocol_of
+from skuld_py.config import (
+    DEFAULT_LIMITS,
+    DEFAULT_TIMING,
+    PLAIN,
+    PROTOCOL_VERSION,
+    Parameters,
+    Retention,
+    Scaling,
+    protocol_of,
+)
 from skuld_py.errors import Corrupt, Refused
 from skuld_py.keys.files import ClusterKey
 from skuld_py.model.coordination import CoordinationEvent
@@ -52,11 +61,13 @@ from skuld_py.node.life.start import note_damage, prepare
 from skuld_py.node.process import Process
 from skuld_py.runtime.addresses import advertised, check_address, listening
 from skuld_py.runtime.agreement import check_expected, check_format, remember
+from skuld_py.runtime.chronicle import Chronicle
 from skuld_py.runtime.clock import Clock
 from skuld_py.runtime.connections import allow_files
 from skuld_py.runtime.keyring import Keyring
 from skuld_py.runtime.lmdb_store import LmdbStore, StoreFailed
 from skuld_py.runtime.loop import Loop
+from skuld_py.runtime.metrics import NodeMetrics
 from skuld_py.runtime.node_keys import open_keyring, take_place
 from skuld_py.runtime.transport import Transport
 from skuld_py.runtime.wrong_time import time_source
@@ -89,12 +100,13 @@ class Place:
 
 def serve(hosts: str, cluster: str, place: Place, data: Path, *, session_ms: int = 4_000,
           on_ready: Callable[[str], None] = lambda name: None, expected: Mapping[str, int | None] | None = None,
-          scaling: Scaling = PLAIN, retention: Retention | None = None, key: ClusterKey | None = None) -> None:
+          scaling: Scaling = PLAIN, retention: Retention | None = None, metrics: NodeMetrics | None = None,
+          key: ClusterKey | None = None) -> None:
     """Be a node until SIGTERM or SIGINT; raises ``Refused`` when it cannot be one, anything else when it must not
     go on. ``on_ready`` is called with its name once it is a member and takes requests. ``key``: that of a cluster
     with keys. ``expected``: what the cluster's parameters must be. ``scaling``: what it does with other nodes
     beside the coordination log. ``retention``: how long the partitions that it leads keep what has ended; without
-    it, for ever."""
+    it, for ever. ``metrics``: what is told of it by numbers."""
     parameters = read_parameters(hosts, cluster)
     check_expected(parameters, expected or {})
     allow_files()
@@ -114,7 +126,7 @@ def serve(hosts: str, cluster: str, place: Place, data: Path, *, session_ms: int
         if keyring is not None:
             take_place(hosts, cluster, keyring, name, f"{found_at}:{transport.peers.port}")
         server = Server(hosts, parameters, Member(name, found_at, place.port, ""), store, transport, session_ms,
-                        partial(on_ready, name), scaling, retention, keyring)
+                        partial(on_ready, name), scaling, retention, metrics, keyring)
         _name_fatal_signals()
         held.enter_context(_stopped_by_signals(server))
         held.enter_context(_seldom_searched())
@@ -129,7 +141,8 @@ class Server:
     def __init__(self, hosts: str, parameters: Parameters, address: Member, store: LmdbStore,
                  transport: Transport, session_ms: int,
                  on_ready: Callable[[], None] = lambda: None, scaling: Scaling = PLAIN,
-                 retention: Retention | None = None, keyring: Keyring | None = None) -> None:
+                 retention: Retention | None = None, metrics: NodeMetrics | None = None,
+                 keyring: Keyring | None = None) -> None:
         self._hosts = hosts
         self._keyring = keyring
         self._scaling = scaling
@@ -147,7 +160,10 @@ class Server:
         self._registry: Registry | None = None
         self._loop: Loop | None = None
         self._failure: Exception | None = None
+        self._data = Path()
         self._is_stopping = False
+        self._chronicle = Chronicle(address.name)
+        self._metrics = metrics
 
     def stop(self) -> None:
         """Let ``run`` return; from any thread or signal handler."""
@@ -162,6 +178,13 @@ class Server:
 
     def run(self, data: Path) -> None:
         """Live until ``stop``. A bad record ends a life; the same one a second time ends the process."""
+        self._data = data
+        try:
+            self._live_on(data)
+        finally:
+            self._chronicle.close()
+
+    def _live_on(self, data: Path) -> None:
         met: dict[tuple[str, bytes], None] = {}
         while True:
             try:
@@ -196,9 +219,11 @@ class Server:
         process = self._make_process(me)
         self._store.commit()  # what the node read at its start
         loop = self._loop = Loop(process, self._store, self._transport, registry, self._clock, self._on_joined,
-                                 me.name, self._keyring)
+                                 me.name, self._keyring, self._on_turn)
         if self._keyring is not None:
             self._keyring.on_change = loop.dial_anew
+        if self._metrics is not None:
+            self._metrics.follow(self._node, loop.counters, self._transport)
         if is_first:
             registry.start()
             self._registry = registry
@@ -220,7 +245,8 @@ class Server:
         node = Node(me=me, parameters=self._parameters, store=self._store,
                     jitter_ms=lambda most: jitter.randint(0, most), nonce=secrets.randbits(32),
                     almanac=next_tick, retention=self._retention, release=__version__)
-        node.view.bulletin.on_doubt = partial(log_doubt, self._address.name)
+        node.view.bulletin.remark = self._chronicle.note
+        self._node = node
         for key, reason in node.view.settings.ignored.items():
             _log.error("node %s leaves out the setting stored under %r: %s; set it again", self._address.name, key,
                        reason)
@@ -238,7 +264,14 @@ class Server:
     def _on_joined(self) -> None:
         if not self._is_ready:
             self._is_ready = True
+            log_ready(self._parameters, self._address, self._data, self._session_ms, self._retention)
             self._on_ready()
+
+    def _on_turn(self, now_ms: int) -> None:
+        """Look at what the batch left: never changes anything."""
+        self._chronicle.look(now_ms)
+        if self._metrics is not None:
+            self._metrics.look()
 
     def _prepare(self) -> Identity:
         start, scrubbed = prepare(self._store, self._judged, secrets.token_hex(16), self._parameters)
@@ -291,11 +324,19 @@ def log_start(name: str, start: Start) -> None:
         _log.error("node %s does not trust its memory of %s", name, alarm)
 
 
-def log_doubt(name: str, partition: int, reason: str) -> None:
-    """Log a doubt that arose after the start."""
-    _log.warning("node %s does not trust its memory of partition %d any more: %s. It fills that partition from"
-                 " the other nodes, and takes no part in its elections and claims before that; nothing needs to be"
-                 " done", name, partition, reason)
+def log_ready(parameters: Parameters, address: Member, data: Path, session_ms: int,
+              retention: Retention | None) -> None:
+    """Log what this node is, in one line, when it takes requests."""
+    keep_ms = retention.keep_ms if retention is not None else 0
+    facts = {"event": "ready", "node": address.name, "version": __version__, "protocol": PROTOCOL_VERSION,
+             "cluster": parameters.cluster, "data": str(data), "partitions": parameters.partitions,
+             "replicas": parameters.replicas, "skew_ms": parameters.skew_ms, "session_ms": session_ms,
+             "retention_ms": keep_ms}
+    _log.info("node %s takes requests: skuld %s, protocol %s, cluster %s, data in %s; %d partitions, %d replicas,"
+              " clocks within %d ms, session %d ms, ended tasks kept %s", address.name, __version__,
+              PROTOCOL_VERSION, parameters.cluster, data, parameters.partitions, parameters.replicas,
+              parameters.skew_ms, session_ms, f"{keep_ms // 1000} s" if keep_ms else "for ever",
+              extra={"facts": facts})
 
 
 def _name_fatal_signals() -> None:

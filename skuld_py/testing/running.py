@@ -69,7 +69,7 @@ def _next(client: MemoryClient, queues: Sequence[str]) -> Claim | None:
 
 def _run(client: MemoryClient, claim: Claim, spark: Any, middleware: Middlewares) -> Ran:
     context = TaskContext(claim.id, claim.token, claim.queue, claim.deadline, client.get, client.results_of,
-                          claim.clock)
+                          claim.clock, claim.headers)
     name = ""
     try:
         call = decode_call(claim.payload)

@@ -327,9 +327,17 @@ class CollectionStatus(TypedDict):
     awaited: list[str]
 
 
+class ConcernDocument(TypedDict):
+    """Something an operator should know."""
+
+    kind: str
+    words: str
+
+
 class Status(TypedDict):
     """The cluster as one of its nodes sees it."""
 
+    attention: Annotated[list[ConcernDocument], Says("What an operator should know, worst first.")]
     node: str
     session: str
     nodes: list[NodeStatus]
@@ -337,6 +345,13 @@ class Status(TypedDict):
     moves: list[MoveStatus]
     paused: list[str]
     collections: list[CollectionStatus]
+
+
+class Ready(TypedDict):
+    """A node of the cluster answers."""
+
+    is_ready: bool
+    node: str
 
 
 class Health(TypedDict):

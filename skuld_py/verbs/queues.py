@@ -293,6 +293,7 @@ status = by_hand(
     "status", "GET /v1/status", Scope.ADMIN, NOTHING, d.Status,
     "The cluster as one of its nodes sees it: nodes, partitions, leaders, data on the move.")
 health = by_hand("health", "GET /v1/health", None, NOTHING, d.Health, "Whether the gateway runs.")
+ready = by_hand("ready", "GET /v1/ready", None, NOTHING, d.Ready, "Whether a node answers; 503 if not.")
 
 VERBS = (pause, resume, paused, purge, queues, put_schedule, schedules, remove_schedule, set_limits, remove_limits,
-         limits, status, health)
+         limits, status, health, ready)

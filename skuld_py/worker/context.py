@@ -17,7 +17,8 @@ Invariants:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -45,14 +46,17 @@ class PastClaim:
 
 
 class TaskContext:
-    """A task's view of its claim. Its methods may be called from any thread."""
+    """A task's view of its claim. Its methods may be called from any thread. ``headers``: those it was enqueued
+    with."""
 
     def __init__(self, task_id: TaskId, token: int, queue: str, deadline: float,
                  read: Callable[[TaskId], Task], results_of: Callable[..., list[bytes | None]],
-                 clock: Callable[[], float] = steady_s) -> None:
+                 clock: Callable[[], float] = steady_s,
+                 headers: Mapping[str, str] = MappingProxyType({})) -> None:
         self.id = task_id
         self.token = token
         self.queue = queue
+        self.headers = headers
         self.journal = Journal(clock())
         self._clock = clock
         self._deadline = deadline

@@ -26,6 +26,7 @@ from skuld_py.worker.lease import Key
 from skuld_py.worker.middleware import middleware_added, surround
 from skuld_py.worker.outcome import encode_result, error_of, said
 from skuld_py.worker.registry import Call, decode_call, lookup
+from skuld_py.worker.tracing import spanned
 
 
 class Engine(Protocol):
@@ -143,7 +144,7 @@ class Run:
     def _outcome(self) -> Outcome:
         try:
             call = decode_call(self.claim.payload)
-            function = surround(lookup(call.name), call, middleware_added())
+            function = spanned(surround(lookup(call.name), call, middleware_added()), call)
             return Returned(encode_result(self._engine.call(function, self.context, call)))
         except ClaimLost:
             return Stopped()

@@ -30,6 +30,7 @@ from typing import Any
 from skuld_py.client.client import Claim, Client
 from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused, SkuldError
+from skuld_py.exposition import exposed
 from skuld_py.model import names
 from skuld_py.worker.apps import load_apps
 from skuld_py.worker.claimer import Claimer
@@ -37,6 +38,7 @@ from skuld_py.worker.context import TaskContext
 from skuld_py.worker.heart import Heart
 from skuld_py.worker.ignition import Ignition
 from skuld_py.worker.lease import Key
+from skuld_py.worker.metrics import Counts, WorkerMetrics
 from skuld_py.worker.renewer import STALL_S, Renewer
 from skuld_py.worker.run import Engine, Failed, Outcome, Returned, Run
 from skuld_py.worker.scribe import Scribe
@@ -71,6 +73,7 @@ class Worker:
         self._is_claiming = True
         self._stop_at: float | None = None
         self._signals = 0
+        self.counts = Counts()
         self._failure: str | None = None
         self._claimer = Claimer(claiming, self._queue, lease_s, slots,
                                 on_claims=partial(self._post, self._on_claims),
@@ -189,7 +192,7 @@ class Worker:
             for older in [run for run in self._running.values() if run.claim.id == claim.id]:
                 self._lose(older, "the task was claimed again")
             context = TaskContext(claim.id, claim.token, claim.queue, claim.deadline, self._reading.get,
-                                  self._reading.results_of)
+                                  self._reading.results_of, headers=claim.headers)
             run = Run(claim, context, self._engine, partial(self._post, self._on_end))
             self._renewer.hold(run.key, claim.deadline)
             if self._stop_at is not None:
@@ -201,6 +204,8 @@ class Worker:
 
     def _start(self, run: Run) -> None:
         self._running[run.key] = run
+        self.counts.started += 1
+        self.counts.running = len(self._running)
         self._scribe.begin(run)
         self._heart.watch(run)
         self._report(f"task {run.claim.id} started, token {run.claim.token}")
@@ -239,6 +244,7 @@ class Worker:
         if run.is_lost:
             return
         run.is_lost = True
+        self.counts.lost += 1
         run.context.lose(reason)
         self._scribe.forget(run)
         self._renewer.drop(run.key)
@@ -271,6 +277,8 @@ class Worker:
     def _on_end(self, run: Run, outcome: Outcome) -> None:
         if self._running.pop(run.key, None) is None:
             return
+        self.counts.running = len(self._running)
+        self.counts.seconds += run.age_s
         self._heart.forget(run)
         self._settle(run, outcome)
         self._claimer.give(1)
@@ -301,6 +309,7 @@ class Worker:
 
     def _on_done(self, run: Run, what: str) -> None:
         self._writing.pop(run.key, None)
+        self.counts.ended[what] = self.counts.ended.get(what, 0) + 1
         self._renewer.drop(run.key)
         if what not in ("released", "failed"):
             self._report(f"task {run.claim.id} {what} after {run.age_s:.1f} s")
@@ -346,9 +355,9 @@ def _failed(words: str) -> Failed:
 
 
 def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLOTS, lease_s: float = LEASE_S,
-               directory: Path | None = None, grace_s: float = GRACE_S, holder: str | None = None) -> int:
+               directory: Path | None = None, grace_s: float = GRACE_S, holder: str | None = None,
+               metrics: str | None = None) -> int:
     """Run a worker with Spark in this process, until a signal; the exit status."""
-    _log.setLevel(logging.INFO)  # its lines are what the person who started it wants to see
     load_apps(app)
     from skuld_py.worker.spark_worker import SparkEngine
 
@@ -358,4 +367,6 @@ def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLO
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         worker = Worker(nodes, queue, SparkEngine(directory / "spark"), slots=slots, lease_s=lease_s,
                         grace_s=grace_s, holder=holder, renewer_log=directory / "renewer.log")
+        if metrics is not None:
+            held.enter_context(exposed(metrics, WorkerMetrics(worker.counts, queue, slots)))
         return worker.run()

@@ -567,6 +567,13 @@ def a_limited_queue_gives_no_more_until_something_ends(client: Any, queue: str) 
     client.complete_many([held[1], third, fourth])
 
 
+@of("greeting")
+def the_cluster_says_which_it_is(client: Any, queue: str) -> None:
+    greeted = client.greeting()
+
+    assert greeted.cluster and greeted.replicas >= 1 and greeted.partitions >= 1
+
+
 @of("status")
 def the_cluster_describes_itself(client: Any, queue: str) -> None:
     described = client.status()

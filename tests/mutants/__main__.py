@@ -44,6 +44,7 @@ from mutants import (
     membership,
     moves,
     names,
+    observation,
     options,
     parking,
     peers,
@@ -69,7 +70,7 @@ LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTA
                                *limits.MUTANTS, *proofs.MUTANTS, *archive.MUTANTS, *many.MUTANTS,
                                *clients.MUTANTS, *guards.MUTANTS, *parking.MUTANTS, *views.MUTANTS,
                                *clocks.MUTANTS, *likeness.MUTANTS, *stops.MUTANTS,
-                               *installs.MUTANTS)
+                               *installs.MUTANTS, *observation.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 

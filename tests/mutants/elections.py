@@ -189,13 +189,13 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("leader-beside-its-newer-promise", "who has promised a newer epoch goes on leading", (
         Edit("Vnode.is_leading", "return (election.phase is Phase.LEADING and promise.epoch == election.epoch\n"
              "                and promise.candidate == self.me.name)", "return election.is_leading"),
-        Edit("Vnode.promise_to", "self.resign(now_ms)", "pass")), "C4",
+        Edit("Vnode.promise_to", 'self.resign(now_ms, f"it voted for {candidate}")', "pass")), "C4",
            (VNODES + "test_a_newer_promise_ends_ones_own_leadership",)),
     mutant("leader-beside-a-newer-leader", "a leader that learns of a newer leadership goes on", "Vnode.settle",
-           "        if self.election.is_leading and epoch > self.election.epoch:\n            self.resign(now_ms)\n",
+           "        if self.election.is_leading and epoch > self.election.epoch:\n            self.resign(now_ms, \"a newer epoch has a leader\")\n",
            "", "C4", VNODES + "test_a_leader_that_learns_of_a_newer_leadership_resigns"),
     mutant("resign-dropped", "a leader that hears of a newer promise goes on", "CohortOperation.record",
-           "        elif reply.promised > ballot.epoch and ballot.is_led:\n            ballot.vnode.resign(now_ms)\n",
+           "        elif reply.promised > ballot.epoch and ballot.is_led:\n            ballot.vnode.resign(now_ms, \"a voter has promised a newer epoch\")\n",
            "", "A4", GRANTINGS + "test_a_leader_refused_for_a_newer_promise_resigns"),
     mutant("history-begun-anew", "without a document a new epoch 1 begins, whatever voters remember",
            "Election.on_vote",
@@ -204,7 +204,7 @@ MUTANTS: tuple[Mutant, ...] = (
            ELECTIONS + "test_memory_of_a_leader_forbids_to_begin_anew", seeds=0),
     mutant("leader-deaf-to-its-cohort", "a leader without a majority in hearing goes on",
            "Steward._see_to_leadership",
-           "        if not has_majority(vnode.election.cohort, heard):\n            vnode.resign(now_ms)\n",
-           "        if False:\n            vnode.resign(now_ms)\n", "A4",
+           "        if not has_majority(vnode.election.cohort, heard):\n            vnode.resign(now_ms, \"no majority of its voters is heard\")\n",
+           "        if False:\n            vnode.resign(now_ms, \"no majority of its voters is heard\")\n", "A4",
            GRANTINGS + "test_a_leader_that_hears_no_majority_resigns"),
 )

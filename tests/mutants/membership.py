@@ -114,7 +114,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "tests/runtime/zookeeper/test_connection.py::test_that_zookeeper_is_away_and_back_is_said_once_each",
            seeds=0),
     mutant("old-copy-without-a-word", "no log tells that a node found out that its data are an old copy",
-           "Vnode.doubt", "        self._bulletin.on_doubt(self.partition, reason)\n", "", "D8",
+           "Vnode.doubt", "        self.remark(Kind.DOUBT, reason)\n", "", "D8",
            "tests/node/test_moving.py::test_a_leader_whose_data_is_an_old_copy_is_found_out", seeds=0),
     mutant("new-directory-as-an-error", "a new data directory under a known name is logged as an error",
            "server.log_start", "    if start.is_empty:\n", "    if False:\n", "D8",

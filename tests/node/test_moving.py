@@ -13,6 +13,7 @@ from skuld_py.model.body import Header
 from skuld_py.model.events import MembersChanged, NodesChanged
 from skuld_py.model.history import History
 from skuld_py.model.memory_store import MemoryStore
+from skuld_py.model.remarks import Kind, Remark
 from skuld_py.node.node import Node
 from skuld_py.partition.leadership.suspicion import mark_suspect
 from skuld_py.partition.vnode import Role, Vnode
@@ -188,15 +189,16 @@ def test_a_leader_whose_data_is_an_old_copy_is_found_out() -> None:
     machines.stores[leader].restore(young[leader])
     node = machines.restart(leader)
     assert not node.view.vnodes[0].suspicion
-    said: list[tuple[int, str]] = []
-    node.view.bulletin.on_doubt = lambda partition, reason: said.append((partition, reason))
+    said: list[Remark] = []
+    node.view.bulletin.remark = said.append
 
     for _ in range(1_000):
         machines.pass_time(1)
         if node.view.vnodes[0].suspicion:
             break
     assert "old copy" in node.view.vnodes[0].suspicion
-    assert said == [(0, node.view.vnodes[0].suspicion)]
+    assert [remark for remark in said if remark.kind is Kind.DOUBT] == [
+        Remark(Kind.DOUBT, "partition 0", node.view.vnodes[0].suspicion)]
     machines.pass_time(10_000)
     assert not node.view.vnodes[0].suspicion
 

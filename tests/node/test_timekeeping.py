@@ -16,6 +16,7 @@ from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Parameters
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member
 from skuld_py.node.leadership.clocks import DRIFT, JUDGE_MS, Span, Timekeeper, Verdict, agree, span_of
+from skuld_py.partition.data.bulletin import Bulletin
 from skuld_py.partition.leadership.quorum import majority
 
 SKEW_MS = 1_000
@@ -152,6 +153,7 @@ class FakeOperations:
     timing = DEFAULT_TIMING
     limits = DEFAULT_LIMITS
     numbers: Iterator[int] = attrs.field(factory=lambda: count(1))
+    bulletin: Bulletin = attrs.field(factory=Bulletin)
 
     @property
     def view(self) -> FakeOperations:

@@ -155,6 +155,7 @@ class GrantOperation(CohortOperation):
         if not vetoed or ballot.grant is None:
             return
         known = [index for index in vetoed if index < len(ballot.grant.ids)]
+        self.view.bulletin.counts.vetoed += len(known)
         for index in known:
             ballot.against.setdefault(index, {})[peer] = None
         if blockers:
@@ -197,6 +198,7 @@ class GrantOperation(CohortOperation):
                 assert ballot.grant is not None, "a grant operation opens ballots with grants"
                 failed = self._failed(ballot, ballot.grant)
                 batches += self._batches(ballot.grant, failed)
+                self.view.bulletin.counts.granted += len(ballot.grant.ids) - len(failed)
                 is_in_doubt = is_in_doubt or any(map(ballot.may_stand, failed))
                 if failed:
                     self._failures[ballot.vnode] = [

@@ -258,6 +258,8 @@ class Exchanges(Duty):
         if exchange.is_done:
             self._end(key)
             ended = Pass(*key, self._serials.pop(key), exchange.oldest, exchange.progress)
+            progress = exchange.progress
+            self._view.bulletin.counts.differences += progress.fetched_rows + progress.given_rows
             for on_pass in self.on_pass:
                 on_pass(now_ms, ended)
         elif exchange.is_resting:

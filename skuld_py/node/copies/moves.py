@@ -28,6 +28,7 @@ import attrs
 from skuld_py.model import messages as m
 from skuld_py.model.document import Document
 from skuld_py.model.events import ReadDocument
+from skuld_py.model.remarks import Kind
 from skuld_py.node.copies.exchanges import Exchanges
 from skuld_py.node.operations.agenda import Agenda
 from skuld_py.node.operations.operation import Operations
@@ -40,6 +41,8 @@ DROP_ROWS = 2_000
 STAYING = (Role.MEMBER, Role.LEARNER)
 """What a node must tell the leader that it is no more, once it is about to stop."""
 NO_JOB = (Role.MEMBER, Role.STRANGER)
+FILLS = {Role.LEARNER: "to become a voter", Role.SUSPECT: "its memory is not to be trusted"}
+"""Why a role fills from other copies."""
 
 
 @attrs.define
@@ -105,6 +108,8 @@ class Moves:
             return
         job = self._jobs.get(partition)
         if job is None or (job.role, job.era) != (role, vnode.standing.era):
+            if role in FILLS and (job is None or job.role is not role):
+                vnode.remark(Kind.FILL_BEGUN, FILLS[role])
             job = self._jobs[partition] = Job(role, vnode.standing.era, self._exchanges.begun + 1)
             self._view.bulletin.change(partition)
         if role is Role.ZOMBIE:
@@ -171,6 +176,8 @@ class Moves:
                 job.is_done = True
         elif has_majority(cohort, job.through):
             job.is_done = True
+        if job.is_done and job.role in FILLS:
+            vnode.remark(Kind.FILL_DONE, FILLS[job.role])
 
     def drop(self, partition: int, limit: int = DROP_ROWS) -> None:
         """Delete some of what has been handed off."""

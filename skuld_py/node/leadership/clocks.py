@@ -46,6 +46,7 @@ from typing import ClassVar
 import attrs
 
 from skuld_py.model import messages as m
+from skuld_py.model.remarks import Kind, Remark
 from skuld_py.node.operations.duty import Duty
 from skuld_py.node.operations.operation import Operations
 from skuld_py.node.operations.requests import Asked, Served
@@ -68,6 +69,9 @@ class Verdict(Enum):
     OUTSIDE = "outside"
     FAR = "far"
     DISAGREED = "disagreed"
+
+
+DOUBTS = (Verdict.OUTSIDE, Verdict.FAR, Verdict.DISAGREED)
 
 
 @attrs.frozen
@@ -255,7 +259,8 @@ class Timekeeper(Duty):
         spans = {name: span.widened(now_ms - at_ms) for name, (at_ms, span) in self._spans.items()}
         spans[self._view.me.name] = Span()
         self.agreement = agree(spans, max(self._size, len(spans)), self._view.parameters.skew_ms)
-        self.verdict = self.agreement.verdict(self._view.me.name)
+        was, self.verdict = self.verdict, self.agreement.verdict(self._view.me.name)
+        self._say(was)
         could = self.may_grant, self.may_lead
         self.may_grant = self._is_admitted and self.verdict in (Verdict.AGREED, Verdict.UNHEARD)
         self.may_lead = self.verdict is not Verdict.FAR
@@ -263,6 +268,11 @@ class Timekeeper(Duty):
             self.on_verdict(now_ms)
         self._next_judgement_ms = now_ms + (JUDGE_MS if self._is_admitted else 0)
         self._is_news = False
+
+    def _say(self, was: Verdict) -> None:
+        """Tell people when the judgement on this clock becomes a doubt, and when it is none any more."""
+        if was is not self.verdict and (was in DOUBTS or self.verdict in DOUBTS):
+            self._view.bulletin.remark(Remark(Kind.CLOCK, why=self.verdict.value))
 
     # -- news ----------------------------------------------------------------------------------
 

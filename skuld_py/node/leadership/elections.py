@@ -22,6 +22,7 @@ import attrs
 
 from skuld_py.model import messages as m
 from skuld_py.model.events import DocumentRead, ReadDocument
+from skuld_py.model.remarks import Kind
 from skuld_py.node.copies.exchanges import Exchanges
 from skuld_py.node.copies.moves import Moves
 from skuld_py.node.leadership.clocks import Timekeeper, Verdict
@@ -75,6 +76,8 @@ class Steward(Duty):
         """Partitions led here when the node was told to stop, or since, that no other node leads yet."""
         self._handed_until_ms = NEVER_MS
         self._next_search_ms: dict[int, int] = {}
+        self._without_majority: dict[int, None] = {}
+        """Partitions of which people were told that no majority of the voters is alive."""
         self._unread = {vnode.partition: None for vnode in operations.view.vnodes}
         """Partitions whose document was not read yet in this life; nothing is promised for them."""
         self._next_read_ms = 0
@@ -183,6 +186,7 @@ class Steward(Duty):
         view, election = self._view, vnode.election
         self._outbox.carry_out(election.on_deadline(now_ms))
         self._note_shifting(vnode)
+        self._note_majority(vnode)
         if vnode.is_leading:
             return self._see_to_leadership(now_ms, vnode)
         until_ms = NEVER_MS if election.is_idle else election.expires_ms
@@ -233,7 +237,7 @@ class Steward(Duty):
         heard = [name for name in vnode.election.cohort
                  if name == self._view.me.name or self._is_heard(now_ms, name)]
         if not has_majority(vnode.election.cohort, heard):
-            vnode.resign(now_ms)
+            vnode.resign(now_ms, "no majority of its voters is heard")
             return now_ms
         if not self._view.is_connected:
             return NEVER_MS
@@ -270,6 +274,18 @@ class Steward(Duty):
         """A leader that stands again, for another cohort, shifts until it leads or has given up."""
         if vnode.is_leading or vnode.election.is_idle:
             self._shifts.pop(vnode.partition, None)
+
+    def _note_majority(self, vnode: Vnode) -> None:
+        """Say when no majority of the voters, of which this node is one, is alive; and when one is again."""
+        voters, partition = vnode.standing.cohort, vnode.partition
+        is_lost = self._view.me.name in voters and not has_majority(
+            voters, [name for name in voters if name in self._view.live])
+        if is_lost and partition not in self._without_majority:
+            self._without_majority[partition] = None
+            vnode.remark(Kind.MAJORITY_LOST)
+        elif not is_lost and partition in self._without_majority:
+            del self._without_majority[partition]
+            vnode.remark(Kind.MAJORITY_REGAINED)
 
     def _is_heard(self, now_ms: int, name: str) -> bool:
         silence_ms = self._view.timing.silence_ms

@@ -65,4 +65,4 @@ class AmendOperation(CohortOperation):
         """Resign where too many refused: in this epoch no leader can grant, in a newer one perhaps this one."""
         for ballot in self.ballots.values():
             if ballot.is_refused and ballot.is_led and not ballot.has_majority():
-                ballot.vnode.resign(now_ms)
+                ballot.vnode.resign(now_ms, "a majority of its voters refused")

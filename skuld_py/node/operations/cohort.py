@@ -98,7 +98,7 @@ class CohortOperation(Operation):
         if reply.is_accepted:
             ballot.acked[peer] = None
         elif reply.promised > ballot.epoch and ballot.is_led:
-            ballot.vnode.resign(now_ms)
+            ballot.vnode.resign(now_ms, "a voter has promised a newer epoch")
         else:
             ballot.is_refused = True
         return ballot

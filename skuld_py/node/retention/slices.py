@@ -245,7 +245,7 @@ class Slices:
         vnode = self._view.vnodes[partition]
         promised = max((getattr(answer, "promised", 0) for answer in answers.values()), default=0)
         if vnode.is_leading and promised > vnode.epoch:
-            vnode.resign(now_ms)
+            vnode.resign(now_ms, "a voter has promised a newer epoch")
 
     def _on_closed(self, now_ms: int, partition: int, under_way: Slice, answers: Mapping[str, m.Message]) -> None:
         under_way.lives = {name: answer.life for name, answer in answers.items()

@@ -13,7 +13,7 @@
   so;
 * rights: whether the registry answers, and whether this node may grant. Each subscriber has a dict of its own here
   too. The node says so;
-* ``on_doubt``: a partition has found out while it ran that its memory is not to be trusted. For the shell's log.
+* ``remark`` and ``counts``: what people are told (``model.remarks``). For the shell; no machine reads them.
 
 Invariant: code that changes one of these says so here, in the same step. Saying it needlessly costs a look; an
 unsaid change of a partition is found by the slow round over all of them (``Steward``).
@@ -21,17 +21,15 @@ unsaid change of a partition is found by the slow round over all of them (``Stew
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import attrs
 from sortedcontainers import SortedDict
+
+from skuld_py.model.remarks import Counts, Remarks, unheard
 
 Marks = dict[int, None]
 """Partitions, in the order in which they were marked first."""
 Names = dict[str, None]
 """Queues or schedules, in the order in which something was said of them first."""
-OnDoubt = Callable[[int, str], None]
-"""Gets the partition, and why."""
 
 
 class Stock:
@@ -92,7 +90,8 @@ class Bulletin:
     resumed: Names = attrs.field(factory=dict)
     rewidened: Names = attrs.field(factory=dict)
     rescheduled: Names = attrs.field(factory=dict)
-    on_doubt: OnDoubt = attrs.field(default=lambda partition, reason: None)
+    remark: Remarks = attrs.field(default=unheard)
+    counts: Counts = attrs.field(factory=Counts)
     _readers: list[Marks] = attrs.field(factory=list)
     _rights: list[Names] = attrs.field(factory=list)
 

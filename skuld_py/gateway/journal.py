@@ -1,0 +1,96 @@
+"""What the gateway says of each request: a line of its log, a header of its answer, and its counts.
+
+A request keeps the ``X-Request-ID`` that a proxy or its caller gave it, if that is 1 to ``ID_CHARS_MAX`` printable
+characters of ASCII without a space; else it gets one of ours, so that what is logged can never forge a line. Every
+answer has it as a header, refusals among them. The line names the route and not the path, which has ids in it, and
+the token's name, never the token.
+
+Counts are plain numbers of the one thread of the gateway; the scrape reads them as they stand.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+from collections import Counter
+from collections.abc import Iterable
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.types import Message, Send
+
+from skuld_py.client.steady import steady_s
+
+HEADER = "x-request-id"
+ID_CHARS_MAX = 128
+METHODS = frozenset({"GET", "HEAD", "POST"})
+OTHER = "other"
+"""Any other method in counts and lines: strangers must not be able to make series without end."""
+NOBODY = "-"
+"""Who a request is from when no token was looked at."""
+_ID = re.compile(rf"[!-~]{{1,{ID_CHARS_MAX}}}", re.ASCII)
+_log = logging.getLogger(__name__)
+
+
+def request_id(request: Request) -> str:
+    """The number of a request: its own if that is fit to be logged, else a new one."""
+    given = request.headers.get(HEADER, "")
+    return given if _ID.fullmatch(given) else secrets.token_hex(8)
+
+
+class Journal:
+    """What has been answered."""
+
+    def __init__(self) -> None:
+        self.open = 0
+        self.answered: Counter[tuple[str, str, int]] = Counter()
+        self.seconds: Counter[tuple[str, str]] = Counter()
+
+    def note(self, method: str, route: str, status: int, took_s: float, bearer: str, number: str) -> None:
+        """Log a request that is over, and count it. A status of 0: its sender had gone."""
+        self.answered[method, route, status] += 1
+        self.seconds[method, route] += took_s  # type: ignore[assignment]  # seconds are no whole numbers
+        _log.info("%s %s %d %.1f ms by %s, request %s", method, route, status, 1000 * took_s, bearer, number,
+                  extra={"facts": {"event": "request", "method": method, "route": route, "status": status,
+                                   "ms": round(1000 * took_s, 1), "bearer": bearer, "request_id": number}})
+
+    def collect(self) -> Iterable[Metric]:
+        """The gateway's metrics."""
+        yield GaugeMetricFamily("skuld_gateway_requests_open", "Requests under way.", float(self.open))
+        requests = CounterMetricFamily("skuld_gateway_requests", "Requests answered; 0: the sender had gone.",
+                                       labels=["method", "route", "status"])
+        for (method, route, status), count in list(self.answered.items()):
+            requests.add_metric([method, route, str(status)], float(count))
+        yield requests
+        seconds = CounterMetricFamily("skuld_gateway_request_seconds", "Time that requests took.",
+                                      labels=["method", "route"])
+        for (method, route), took in list(self.seconds.items()):
+            seconds.add_metric([method, route], float(took))
+        yield seconds
+
+
+class Reporting:
+    """Sends an answer with the number of its request, and notes the request when it is over."""
+
+    def __init__(self, send: Send, journal: Journal, request: Request, route: str) -> None:
+        self._send = send
+        self._journal = journal
+        self._request = request
+        self._route = route
+        self._status = 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            MutableHeaders(scope=message)[HEADER] = self._request.state.id
+        await self._send(message)
+
+    def close(self) -> None:
+        """The request is over."""
+        state = self._request.state
+        method = self._request.method if self._request.method in METHODS else OTHER
+        self._journal.note(method, self._route, self._status, steady_s() - state.arrived,
+                           getattr(state, "bearer", NOBODY), state.id)

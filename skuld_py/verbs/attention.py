@@ -1,0 +1,182 @@
+"""What an operator should know of a cluster: one rule for the command line, the gateway and a node's own metrics.
+
+Each concern has a kind, by which alerts name it, and words that say what to do. All is judged by one node's view,
+which may be seconds old. The words hold names from the network: who prints them makes them harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from skuld_py.model import messages as m
+from skuld_py.verbs.votes import partitions_said, shortages
+from skuld_py.verbs.words import many, said
+
+PAUSED_SHOWN = 8
+"""Paused queues that are named one by one."""
+KINDS = ("nodes_missing", "nodes_down", "no_session", "wrong_clock", "no_leader", "no_majority", "moving",
+         "uncollected", "unproven", "paused", "uncounted")
+"""Every kind there is, for programs that must show those that are well, too."""
+
+
+@attrs.frozen
+class Concern:
+    """One thing to know."""
+
+    kind: str
+    words: str
+
+
+@attrs.frozen
+class Facts:
+    """What is judged: the cluster, and the view of one node. ``doubt``: why its queues were not counted."""
+
+    cluster: str
+    replicas: int
+    skew_ms: int
+    described: m.Described
+    doubt: str = ""
+
+
+@attrs.frozen
+class Collection:
+    """What was deleted as ended long ago: how many tasks, by all nodes; up to which age of ids the partition
+    furthest behind is sealed, 0 if none is; and the nodes that collection waits for."""
+
+    collected: int
+    sealed_ms: int
+    awaited: tuple[str, ...]
+
+
+def collection_of(described: m.Described) -> Collection | None:
+    """What was deleted, and what that waits for; None where everything is kept."""
+    rows = described.collections
+    if not rows:
+        return None
+    sealed_ms = min((row.sealed_ms for row in rows if row.sealed_ms), default=0)
+    awaited = sorted({name for row in rows for name in row.awaited})
+    return Collection(sum(row.collected for row in rows), sealed_ms, tuple(awaited))
+
+
+def concerns(facts: Facts) -> list[Concern]:
+    """What an operator should know, worst first; empty when all is well."""
+    described = facts.described
+    missing = max(0, facts.replicas - len(described.nodes))
+    found = [Concern(*row) for row in _nodes(facts, missing)]
+    if missing:
+        return found
+    return [*found, *(Concern(*row) for row in _partitions(described)),
+            *(Concern("moving", words) for words in _moves(described)),
+            *(Concern(*row) for row in _rest(facts))]
+
+
+def _nodes(facts: Facts, missing: int) -> Iterator[tuple[str, str]]:
+    described = facts.described
+    if missing:
+        yield "nodes_missing", (f"the cluster waits for {many(missing, 'more node')}: start"
+                                f" {'it' if missing == 1 else 'them'} with 'skuld node'")
+    down = [node.name for node in described.nodes if not node.is_live]
+    if down:
+        yield "nodes_down", f"{many(len(down), 'node')} {_be(len(down))} down: {', '.join(down)}"
+    if described.session != "connected":
+        yield "no_session", (f"node {described.node} has no session with ZooKeeper ({described.session}): what it"
+                             " says of others may be old")
+    for words in _wrong_clocks(facts):
+        yield "wrong_clock", words
+
+
+def _partitions(described: m.Described) -> Iterator[tuple[str, str]]:
+    live = {node.name for node in described.nodes if node.is_live}
+    short = shortages({row.partition: row.cohort or row.owners for row in described.partitions}, live)
+    stuck = {partition for partitions in short.values() for partition in partitions}
+    leaderless = [row for row in described.partitions if not row.leader and row.partition not in stuck]
+    if leaderless and len(leaderless) == len(described.partitions):
+        yield "no_leader", ("no partition has a leader: no claim is granted, those that wait among them, until"
+                            " elections are over; these take seconds, and need ZooKeeper and a majority of each"
+                            " partition's voters")
+    elif leaderless:
+        yield "no_leader", (f"{many(len(leaderless), 'partition')} {_has(len(leaderless))} no leader"
+                            f" ({_numbers(leaderless)}): their tasks cannot be claimed; "
+                            + ("an election takes seconds" if described.session == "connected" else
+                               "an election needs ZooKeeper"))
+    for lacking, partitions in short.items():
+        yield "no_majority", (
+            f"{partitions_said(partitions)} cannot elect a leader: {'it' if len(partitions) == 1 else 'each'}"
+            f" needs {lacking.said()}, started on the data that {'it' if len(lacking.of) == 1 else 'each'} had")
+
+
+def _rest(facts: Facts) -> Iterator[tuple[str, str]]:
+    described = facts.described
+    for words in _uncollected(facts):
+        yield "uncollected", words
+    if described.is_unproven:
+        yield "unproven", (f"claims count without a proof that they were granted: 'skuld cluster rules --raise"
+                           f" {facts.cluster}' ends that, after its grace")
+    for queue in described.paused[:PAUSED_SHOWN]:
+        yield "paused", f"queue {queue} is paused: nothing of it is granted until 'skuld resume {queue}'"
+    if len(described.paused) > PAUSED_SHOWN:
+        yield "paused", f"{len(described.paused) - PAUSED_SHOWN:,} more queues are paused: see 'skuld paused'"
+    if facts.doubt:
+        yield "uncounted", f"the queues could not be counted: {facts.doubt}"
+
+
+def _moves(described: m.Described) -> list[str]:
+    """Data on its way, a line for each node and kind; suspects first, since their votes are missing."""
+    words = {"suspect": "fills {} again from the others and does not vote there until then",
+             "learner": "takes {} over", "zombie": "hands {} off"}
+    found = []
+    for role, what in words.items():
+        for name in dict.fromkeys(row.node for row in described.moves):
+            rows = [row for row in described.moves if row.node == name and row.role == role]
+            if rows:
+                reason = next((f" ({row.reason})" for row in rows if row.reason), "")
+                moved = sum(row.rows for row in rows)
+                done = sum(row.is_done for row in rows)
+                found.append(f"node {name} {what.format(many(len(rows), 'partition'))}{reason}: {moved:,} rows"
+                             f" so far, {done} of {len(rows)} done")
+    return found
+
+
+def _uncollected(facts: Facts) -> list[str]:
+    """Collection that waits for nodes that are away. Nodes that are up need no help."""
+    live = {node.name for node in facts.described.nodes if node.is_live}
+    collection = collection_of(facts.described)
+    away = [name for name in collection.awaited if name not in live] if collection else []
+    if not away:
+        return []
+    return [f"ended tasks are not deleted while {many(len(away), 'node')} {_be(len(away))} away:"
+            f" {', '.join(away)}; start {'it' if len(away) == 1 else 'them'}, or forget what does not come back"
+            f" with 'skuld cluster forget {facts.cluster} NODE'"]
+
+
+def _wrong_clocks(facts: Facts) -> list[str]:
+    bound = said(facts.skew_ms / 1000)
+    rows = facts.described.nodes
+    found = [f"node {row.name}: clock {offset_said(row)}:"
+             f" {'does not lead' if row.clock == 'far' else 'does not grant'}; set it right and start the node"
+             " again" for row in rows if row.clock in ("outside", "far")]
+    if any(row.clock == "disagreed" for row in rows):
+        clocks = ", ".join(f"{row.name} {offset_said(row)}" for row in rows if row.clock != "unheard")
+        found.append(f"no majority of the clocks agrees within {bound}, so no claims are granted: {clocks}; set"
+                     " them right and start their nodes again")
+    return found
+
+
+def offset_said(row: m.NodeRow) -> str:
+    """How wrong a clock is: ``3.2 s ahead``."""
+    return f"{said(abs(row.offset_ms) / 1000)} {'behind' if row.offset_ms < 0 else 'ahead'}"
+
+
+def _be(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _has(count: int) -> str:
+    return "has" if count == 1 else "have"
+
+
+def _numbers(rows: Sequence[m.PartitionRow], most: int = 8) -> str:
+    listed = ", ".join(str(row.partition) for row in rows[:most])
+    return f"{listed}, …" if len(rows) > most else listed

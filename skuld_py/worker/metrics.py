@@ -1,0 +1,50 @@
+"""A worker's metrics: what its loop has counted, read as it stands by the scrape's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+
+
+@attrs.define
+class Counts:
+    """What a worker has done since its start. ``ended``: by how the task was written."""
+
+    started: int = 0
+    running: int = 0
+    lost: int = 0
+    seconds: float = 0.0
+    ended: dict[str, int] = attrs.field(factory=dict)
+
+
+class WorkerMetrics:
+    """Collects for one worker of a queue."""
+
+    def __init__(self, counts: Counts, queue: str, slots: int) -> None:
+        self._counts = counts
+        self._queue = queue
+        self._slots = slots
+
+    def collect(self) -> Iterable[Metric]:
+        """All series."""
+        counts = self._counts
+        for family, value in (
+                (CounterMetricFamily("skuld_worker_tasks_started", "Tasks started.", labels=["queue"]),
+                 counts.started),
+                (CounterMetricFamily("skuld_worker_claims_lost", "Claims lost while the task ran.",
+                                     labels=["queue"]), counts.lost),
+                (CounterMetricFamily("skuld_worker_task_seconds", "Time that tasks ran.", labels=["queue"]),
+                 counts.seconds),
+                (GaugeMetricFamily("skuld_worker_tasks_running", "Tasks that run.", labels=["queue"]),
+                 counts.running),
+                (GaugeMetricFamily("skuld_worker_slots", "Tasks that may run at once.", labels=["queue"]),
+                 self._slots)):
+            family.add_metric([self._queue], float(value))
+            yield family
+        ended = CounterMetricFamily("skuld_worker_tasks_ended", "Tasks ended, by how.", labels=["queue", "how"])
+        for how, count in dict(counts.ended).items():
+            ended.add_metric([self._queue, how], float(count))
+        yield ended

@@ -1,0 +1,43 @@
+"""A span around each task's function, as a child of the span that enqueued it; behind the extra ``tracing``.
+
+A middleware of the worker's own, outside all others. Without the library it is not added. What a task's header
+says is checked before a tracer sees it: it may come from anybody who enqueues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+from skuld_py.model.tracing import TRACEPARENT, is_traceparent
+from skuld_py.worker.context import TaskContext
+from skuld_py.worker.registry import Call
+
+
+def spanned(function: Callable[..., Any], call: Call) -> Callable[..., Any]:
+    """The function within a span of its own; the function itself where there is no tracing."""
+    if find_spec("opentelemetry") is None:
+        return function
+    from opentelemetry import trace
+
+    def within(spark: Any, context: TaskContext, /, *args: Any, **kwargs: Any) -> Any:
+        with trace.get_tracer("skuld_py").start_as_current_span(
+                f"task {call.name}", context=_parent(context), kind=trace.SpanKind.CONSUMER,
+                attributes={"messaging.system": "skuld", "messaging.destination.name": context.queue,
+                            "messaging.message.id": str(context.id)}):
+            return function(spark, context, *args, **kwargs)
+    return within
+
+
+def _parent(context: TaskContext) -> Any:
+    """The enqueuer's span, as a context; None when the task has none that is valid."""
+    text = context.headers.get(TRACEPARENT, "")
+    if not is_traceparent(text):
+        return None
+    from opentelemetry import trace
+
+    _, trace_id, span_id, flags = text.split("-")
+    parent = trace.SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=True,
+                               trace_flags=trace.TraceFlags(int(flags, 16)))
+    return trace.set_span_in_context(trace.NonRecordingSpan(parent))

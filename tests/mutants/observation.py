@@ -1,0 +1,81 @@
+"""Mutants of what people are told: remarks, the log that is made of them, metrics, request numbers, traces."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant, mutant
+
+REMARKS = "tests/node/test_remarks.py::"
+CHRONICLE = "tests/runtime/test_chronicle.py::"
+METRICS = "tests/runtime/test_metrics.py::"
+JOURNAL = "tests/gateway/test_journal.py::"
+TRACING = "tests/worker/test_tracing.py::"
+LOGS = "tests/cli/test_logs.py::"
+
+
+def told(name: str, rule: str, place: str, old: str, new: str, test: str) -> Mutant:
+    """A mutant that no run of the simulator can see: nothing follows from what people are told."""
+    return mutant(name, rule, place, old, new, "L2", test, seeds=0)
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    told("election-without-a-word", "nothing tells that a node leads", "Vnode.note_elected",
+         "        self.remark(Kind.ELECTED, why, self.election.epoch)\n", "",
+         REMARKS + "test_an_election_names_partition_epoch_and_reason"),
+    told("deposed-for-no-reason", "why a leader leads no longer is not told", "Vnode.resign",
+         "            self.remark(Kind.DEPOSED, why, self.election.epoch)\n",
+         "            self.remark(Kind.DEPOSED, \"\", self.election.epoch)\n",
+         REMARKS + "test_a_leader_without_a_session_says_why_it_leads_no_longer"),
+    told("majority-told-at-each-look", "a lost majority is told again and again", "Steward._note_majority",
+         "            self._without_majority[partition] = None\n", "            pass\n",
+         REMARKS + "test_members_are_told_as_they_come_and_go_and_a_majority_when_it_is_lost_and_back"),
+    told("clock-told-at-each-judgement", "a clock is told of without a doubt", "Timekeeper._say",
+         "if was is not self.verdict and (was in DOUBTS or self.verdict in DOUBTS):",
+         "if was is not self.verdict:",
+         REMARKS + "test_a_clock_in_doubt_is_told_and_its_recovery_and_not_that_it_is_heard_first"),
+    told("grants-not-counted", "claims granted are not counted", "GrantOperation.decide",
+         "                self.view.bulletin.counts.granted += len(ballot.grant.ids) - len(failed)\n", "",
+         REMARKS + "test_claims_are_counted_by_the_request"),
+    told("depths-of-all-names", "every queue is named in the metrics", "Depths._add",
+         "len(self._found) < QUEUES_MAX", "True",
+         REMARKS + "test_depths_go_round_the_led_partitions_and_name_so_many_queues"),
+    told("chronicle-without-a-pause", "each of many like things is a line", "chronicle._Group.take",
+         "        self.next_ms = now_ms + self.pause_ms\n", "",
+         CHRONICLE + "test_four_thousand_elections_are_a_few_lines_that_count_them_all"),
+    told("chronicle-pause-constant", "a storm is a line a second", "chronicle._Group.take",
+         "min(2 * self.pause_ms, PAUSE_MS_MAX)", "PAUSE_MS",
+         CHRONICLE + "test_four_thousand_elections_are_a_few_lines_that_count_them_all"),
+    told("chronicle-pause-for-ever", "what was quiet is not told at once again", "chronicle._Group.take",
+         "        self.pause_ms = PAUSE_MS if was_quiet else",
+         "        self.pause_ms = PAUSE_MS_MAX if was_quiet else",
+         CHRONICLE + "test_what_was_quiet_is_told_at_once_again"),
+    told("chronicle-unbounded", "groups of like remarks are kept for ever", "Chronicle.note",
+         "            if len(self._groups) >= GROUPS_MAX:\n                self._forget()\n", "",
+         CHRONICLE + "test_the_groups_that_are_kept_are_bounded_and_none_is_lost_at_the_end"),
+    told("look-at-each-turn", "metrics are taken after each batch", "NodeMetrics.look",
+         "begun_s < self._next_s or ", "",
+         METRICS + "test_a_scrape_reads_no_machine_and_a_look_waits_its_pause"),
+    told("look-without-a-share", "a long look is followed by a short pause", "NodeMetrics.look",
+         "max(PAUSE_S, SHARE * (ended_s - begun_s))", "PAUSE_S",
+         METRICS + "test_a_look_that_took_long_is_followed_by_a_long_pause"),
+    told("metrics-for-everybody", "metrics without a host are shown to all machines", "exposition.LOOPBACK",
+         '"127.0.0.1"', '"0.0.0.0"', METRICS + "test_a_port_alone_is_on_loopback"),
+    told("any-request-id", "a request's number is logged as it came", "journal.request_id",
+         "given if _ID.fullmatch(given) else secrets.token_hex(8)", "given",
+         JOURNAL + "test_another_one_is_replaced"),
+    told("series-of-strangers", "any method makes a series of its own", "Reporting.close",
+         "self._request.method if self._request.method in METHODS else OTHER", "self._request.method",
+         JOURNAL + "test_a_method_of_a_stranger_s_own_making_makes_no_series"),
+    told("ready-without-a-node", "a gateway is ready without a node", "gateway.reading.ready",
+         '        raise refusal("not_ready", f"no node of the cluster answers: {error.message}") from error\n',
+         "        return documents.Ready(is_ready=not error.code, node=\"\")\n",
+         JOURNAL + "test_a_gateway_whose_nodes_do_not_answer_is_well_and_not_ready"),
+    told("any-traceparent", "a tracer is given whatever a header says", "tracing.is_traceparent",
+         "return _FORM.fullmatch(text) is not None", "return bool(text)",
+         TRACING + "test_what_is_no_traceparent_is_none"),
+    told("trace-in-a-named-task", "the same task enqueued in another span is another one", "Enqueueing.enqueue",
+         "headers if is_named else traced(headers)", "traced(headers)",
+         TRACING + "test_a_task_enqueued_in_a_span_has_it_and_one_with_a_chosen_id_has_not"),
+    told("nodes-silent-by-default", "a node says nothing unless asked", "logs.log_options",
+         'default="info"', 'default="warning"',
+         LOGS + "test_what_a_node_says_of_itself_is_shown_unless_asked_otherwise"),
+)
