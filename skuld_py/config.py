@@ -169,6 +169,8 @@ class Timing:
     seat_ms: int = 30_000
     """A node that has been a member for this long may take the vote of a node that is able to vote; before that it
     stands in for dead ones only. Nodes that come and go again within it take nothing with them."""
+    ending_ms: int = 1_000
+    """A node that stops waits for so long for the answers to requests that it has taken on."""
     handover_ms: int = 3_000
     """A node that stops tries for this long to hand over the partitions that it leads."""
     retry_ms: int = 250

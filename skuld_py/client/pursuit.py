@@ -51,7 +51,9 @@ READING = frozenset((Await, Count, Describe, Get, GetSettings, Greet, List, Read
 LAST_S = 0.25
 """A request that was refused is not sent again with less time than this for its answer: a definite refusal is
 worth more than doubt."""
-RETRIED_CODES = ("not_ready", "unavailable", "busy", "no_leader")
+NOT_READY = "not_ready"
+"""Said by a node that has just begun, or is about to stop: others are asked before it for a while."""
+RETRIED_CODES = (NOT_READY, "unavailable", "busy", "no_leader")
 """Refusals that pass by themselves: tried again until the deadline."""
 GREETING_S = 10.0
 """How often a client in use asks which nodes live."""
@@ -168,7 +170,7 @@ class Nodes:
         return tuple(turned)
 
     def note_silence(self, name: str, now: float) -> None:
-        """A node took a request and gave no answer in time."""
+        """A node took a request and gave no answer in time, or said that it is not ready."""
         with self._lock:
             self._silent_until[name] = now + SILENCE_S
 
@@ -208,6 +210,8 @@ def pursue(nodes: Nodes, now: float, timeout_s: float, *, is_idempotent: bool, w
             patience_s *= 2
         else:
             refusal = _judge(answer, is_idempotent, is_in_doubt)
+            if answer.code == NOT_READY:
+                nodes.note_silence(node, now)
         is_in_doubt = is_in_doubt or (not is_reading and (answer is None or not answer.is_definite))
         if is_in_doubt and not is_idempotent:
             break

@@ -33,7 +33,6 @@ class Kind(Enum):
     FILL_DONE = "fill_done"
     CLOCK = "clock"
     DOUBT = "doubt"
-    KEY_REFUSED = "key_refused"
 
 
 @attrs.frozen

@@ -89,6 +89,8 @@ class Node:
         outbox = self._outbox = Outbox(me.name, self._drain)
         operations = self.operations = Operations(view, outbox, count((nonce << 24) + 1))
         self._store = store
+        self._ends_ms = 0
+        """Until when a node that stops waits for requests that are under way."""
         self._settled_ms = 0
         """When the last turn ended, by a clock that may fall back."""
         self.timekeeper = Timekeeper(operations)
@@ -153,10 +155,12 @@ class Node:
         clients to others. What is said to that leaves with the next step."""
         self._steward.hand_over(now_ms)
         self._parked.dismiss(now_ms)
+        self._ends_ms = now_ms + self.view.timing.ending_ms
 
     def is_handing_over(self, now_ms: int) -> bool:
-        """Whether it is worth while to go on for that."""
-        return self._steward.is_handing_over(now_ms)
+        """Whether it is worth while to go on for that, or for requests that are under way."""
+        is_busy = bool(self.operations.open) and now_ms < self._ends_ms
+        return self._steward.is_handing_over(now_ms) or is_busy
 
     def needs_vote_of(self, name: str) -> bool:
         """Whether the live voters of some partition are no majority without this node."""

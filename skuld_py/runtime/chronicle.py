@@ -38,9 +38,8 @@ _WORDS = {
     Kind.CLOCK: "the judgement on this node's clock is {why}",
     Kind.DOUBT: "does not trust its memory of {about} any more: {why}. It fills it from the other nodes, and takes"
                 " no part in its elections and claims before that; nothing needs to be done",
-    Kind.KEY_REFUSED: "refused the key of {about}: {why}",
 }
-_WARNINGS = frozenset({Kind.DOUBT, Kind.MAJORITY_LOST, Kind.KEY_REFUSED})
+_WARNINGS = frozenset({Kind.DOUBT, Kind.MAJORITY_LOST})
 
 _log = logging.getLogger(__name__)
 

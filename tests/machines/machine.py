@@ -8,6 +8,7 @@ lost without a word, as when a cable is pulled. Needs root and ``ip``.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import signal
@@ -19,6 +20,8 @@ import attrs
 
 from skuld_py.embedded import process, python
 
+_SITES = itertools.count()
+"""So that no site has the names of one before it, of which the kernel may still be letting go."""
 MISSING_TOOLS = [tool for tool in ("ip",) if shutil.which(tool) is None]
 
 
@@ -121,7 +124,7 @@ class Machine:
 @contextlib.contextmanager
 def site(names: Sequence[str]) -> Iterator[dict[str, Machine]]:
     """Machines of these names on one bridge; all of it is gone afterwards."""
-    label = f"sk{os.getpid() % 100_000}"
+    label = f"sk{os.getpid() % 10_000}{chr(ord('a') + next(_SITES) % 26)}"
     machines = {name: Machine(name, number, label) for number, name in enumerate(names, 1)}
     try:
         ip("link", "add", "name", label, "type", "bridge")
