@@ -43,7 +43,7 @@ class Stage:
         self.begun = 10
         operations: Any = SimpleNamespace(
             view=SimpleNamespace(me=members["me"], live=members, vnodes=[self.vnode], bulletin=Bulletin(),
-                                 timing=DEFAULT_TIMING),
+                                 timing=DEFAULT_TIMING, is_leaving=False),
             outbox=SimpleNamespace(send=lambda name, message: self.sent.append((name, message)),
                                    carry_out=self.asked.extend))
         self.members = members
