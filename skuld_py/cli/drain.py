@@ -13,9 +13,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-import attrs
 import click
 
 from skuld_py.cli.options import cluster_option, json_option, timeout_option, zookeeper_option
@@ -29,8 +28,7 @@ LOOKS = 3
 """What must be seen this often: a node takes a moment to say that it has something to hand off."""
 
 
-@attrs.frozen
-class Left:
+class Left(NamedTuple):
     """In how many partitions a node still has a part, of which kinds, as another node knows."""
 
     owns: int
@@ -92,7 +90,7 @@ def drain(node: str, cluster: str, hosts: str, out: bool, limit_s: float, timeou
     back = f"'skuld cluster remove {cluster} {node} --back' puts it back"
 
     def report(left: Left) -> None:
-        print_event(as_json, f"node {node} {left.said()}", node=node, is_drained=False, **attrs.asdict(left))
+        print_event(as_json, f"node {node} {left.said()}", node=node, is_drained=False, **left._asdict())
     try:
         _watch(hosts, cluster, node, limit_s, timeout_s, report)
     except KeyboardInterrupt:

@@ -57,7 +57,7 @@ CLOCKS_MIN = 3
 AHEAD_MS = (200, 1_500, 60_000, 3_600_000)
 COPIES = ("old copy", "voter damaged")
 """Faults that put back what a disk held before, or damage it at a bad moment; as those of the disk."""
-FAULTS = (*PROCESS, *NETWORK, *REGISTRY, *DISK, *CHURN, *(habit.kind for habit in APART), STOP.kind, VISIT)
+FAULTS = (*PROCESS, *NETWORK, *REGISTRY, *DISK, *CHURN, *(habit.kind for habit in APART), STOP.kind)
 
 DURATIONS_MS = (30, 200, 1_000, 3_000)
 LONG_MS = (2_000, 8_000)

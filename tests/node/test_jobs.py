@@ -13,11 +13,11 @@ from skuld_py.model.body import Header
 from skuld_py.model.document import Document, Member, seats_of
 from skuld_py.model.events import Effect, ReadDocument
 from skuld_py.model.ids import IdMint
-from skuld_py.model.memory_store import MemoryStore
 from skuld_py.node.copies.moves import ASK_PAUSE_MS, Moves
 from skuld_py.partition.copies.exchange import Pass, Progress
 from skuld_py.partition.data.bulletin import Bulletin
 from skuld_py.partition.vnode import Vnode
+from skuld_py.simulation.world.disk import MemoryStore
 
 NOW = 1_000_000
 HERE, FIVE = ("me", "n1", "n2"), ("me", "n1", "n2", "n3", "n4")
@@ -42,8 +42,8 @@ class Stage:
         self.vnode.place(owners)
         self.begun = 10
         operations: Any = SimpleNamespace(
-            view=SimpleNamespace(me=members["me"], live=members, is_leaving=False, vnodes=[self.vnode],
-                                 bulletin=Bulletin(), timing=DEFAULT_TIMING),
+            view=SimpleNamespace(me=members["me"], live=members, vnodes=[self.vnode], bulletin=Bulletin(),
+                                 timing=DEFAULT_TIMING, is_leaving=False),
             outbox=SimpleNamespace(send=lambda name, message: self.sent.append((name, message)),
                                    carry_out=self.asked.extend))
         self.members = members

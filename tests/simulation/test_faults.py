@@ -23,6 +23,7 @@ from skuld_py.simulation.faults import (
     CHURN,
     DISK,
     FAULTS,
+    STOP,
     Fault,
     Habit,
     draw_faults,
@@ -37,7 +38,7 @@ from skuld_py.simulation.world.scheduler import Scheduler, stream
 from skuld_py.simulation.world.zookeeper.registry import Registry
 from skuld_py.simulation.world.zookeeper.sessions import RegistryOptions
 
-APART_KINDS = tuple(habit.kind for habit in APART)
+APART_KINDS = tuple(habit.kind for habit in (*APART, STOP))
 ROOMY = next(seed for seed in range(1_000) if apply_profile(seed, draw_options(seed)) == draw_options(seed)
              and len(draw_options(seed).nodes) >= 6
              and draw_options(seed).parameters.replicas == 4 and not draw_options(seed).late)

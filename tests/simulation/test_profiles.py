@@ -21,12 +21,12 @@ PAGE = m.ClaimPage(0, 1, b"", b"", b"", Column(), Column())
 GOSSIP = m.Gossip((), ())
 
 
-def test_five_of_twenty_two_seeds_are_of_a_profile_and_the_others_play_what_they_always_played() -> None:
+def test_six_of_twenty_two_seeds_are_of_a_profile_and_the_others_play_what_they_always_played() -> None:
     for seed in range(2 * SELDOM):
         drawn, profile = draw_options(seed), profile_of(seed)
         assert (apply_profile(seed, drawn) != drawn) is bool(profile)
         assert not profile or apply_profile(seed, drawn).has_losses is (profile != "doubtful")
-    assert sum(bool(profile_of(seed)) for seed in range(2 * SELDOM)) == 10
+    assert sum(bool(profile_of(seed)) for seed in range(2 * SELDOM)) == 12
 
 
 def test_no_kept_seed_is_of_a_profile() -> None:
@@ -51,6 +51,16 @@ def test_a_forgetful_run_forgets_moves_and_claims() -> None:
     assert stats["probe new member filled"] > 3
     assert stats["probe stale page while pulling"] > 0
     assert stats["claims"] > 150
+
+
+@pytest.mark.slow
+def test_a_visited_run_has_visitors_that_go_and_residents_that_do_without_them() -> None:
+    verdicts = [run(seed) for seed in seeds_of("visited", 0, 3)]
+    stats: Counter[str] = sum((verdict.stats for verdict in verdicts), Counter())
+
+    assert all(verdict.passed for verdict in verdicts)
+    assert stats["fault visit"] > 10
+    assert stats["claims"] > 100
 
 
 @pytest.mark.slow
