@@ -21,8 +21,8 @@ LOOK_S = 0.4
 NODES_MAX = 5
 _DENIED, _MISMATCH = zmq.EVENT_HANDSHAKE_FAILED_AUTH, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
 _BROKEN = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
-_NOT_OF_KEYS = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_CONNECT_RETRIED
-"""It answers, or nobody listens there."""
+_ANSWERED, _CONNECTED, _RETRIED = zmq.EVENT_HANDSHAKE_SUCCEEDED, zmq.EVENT_CONNECTED, zmq.EVENT_CONNECT_RETRIED
+_WATCHED = _DENIED | _MISMATCH | _BROKEN | _ANSWERED | _CONNECTED | _RETRIED
 
 
 def diagnosed(refusal: Refused, nodes: Sequence[str], key: ClientKey | None) -> Refused:
@@ -44,23 +44,36 @@ def diagnosed(refusal: Refused, nodes: Sequence[str], key: ClientKey | None) -> 
 
 
 def _handshakes(nodes: Sequence[str], key: ClientKey | None) -> set[int]:
-    """What handshakes with these nodes came to first, as libzmq's events; of those that do not end, nothing."""
-    from zmq.utils.monitor import recv_monitor_message  # brings asyncio, which few clients have use for
-
+    """What handshakes with these nodes came to, as libzmq's events."""
     found: set[int] = set()
     end = time.monotonic() + LOOK_S
     with zmq.Context() as context:
         sockets = [context.socket(zmq.DEALER) for _ in nodes]
-        monitors = [socket.get_monitor_socket(_DENIED | _MISMATCH | _BROKEN | _NOT_OF_KEYS) for socket in sockets]
+        monitors = [socket.get_monitor_socket(_WATCHED) for socket in sockets]
         for socket, node in zip(sockets, nodes, strict=True):
             with suppress(zmq.ZMQError):
                 dial(socket, node, DEFAULT_LIMITS, key)
         for monitor in monitors:
-            if monitor.poll(max(0, int(1_000 * (end - time.monotonic())))):
-                found.add(int(recv_monitor_message(monitor)["event"]))
+            found |= _first(monitor, end)
         for socket in sockets:
             socket.disable_monitor()
             socket.close()
         for monitor in monitors:
             monitor.close()
     return found
+
+
+def _first(monitor: zmq.Socket[bytes], end: float) -> set[int]:
+    """What the first handshake over a socket came to; nothing, if it has not ended by then, or nobody listens. One
+    that is cut off before it has read why it was is dialled again."""
+    from zmq.utils.monitor import recv_monitor_message  # brings asyncio, which few clients have use for
+
+    is_listening = False
+    while monitor.poll(max(0, int(1_000 * (end - time.monotonic())))):
+        event = int(recv_monitor_message(monitor)["event"])
+        if event not in (_CONNECTED, _RETRIED):
+            return {event}
+        if event == _RETRIED and not is_listening:
+            return set()
+        is_listening = is_listening or event == _CONNECTED
+    return set()

@@ -84,8 +84,7 @@ class Node:
     def __init__(self, me: Member, parameters: Parameters, store: Store, jitter_ms: Callable[[int], int],
                  nonce: int, *, timing: Timing = DEFAULT_TIMING, limits: Limits = DEFAULT_LIMITS,
                  almanac: Almanac = no_almanac, retention: Retention | None = None, release: str = "") -> None:
-        view = self.view = View(me, parameters, store, jitter_ms, timing, limits, retention or Retention())
-        view.release = release
+        view = self.view = View(me, parameters, store, jitter_ms, timing, limits, retention or Retention(), release)
         outbox = self._outbox = Outbox(me.name, self._drain)
         operations = self.operations = Operations(view, outbox, count((nonce << 24) + 1))
         self._store = store

@@ -41,7 +41,7 @@ class Doing:
         self.asked = []
         self.greeted = m.Greeted(1, "h:1", "c", 8, 3, 2_000, 0, 1 << 20, ())
 
-    def __call__(self, nodes: object) -> Doing:
+    def __call__(self, nodes: object, key: object = None) -> Doing:
         return self
 
     def greet(self, timeout_s: float) -> m.Greeted:

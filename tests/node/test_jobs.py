@@ -13,11 +13,11 @@ from skuld_py.model.body import Header
 from skuld_py.model.document import Document, Member, seats_of
 from skuld_py.model.events import Effect, ReadDocument
 from skuld_py.model.ids import IdMint
+from skuld_py.model.memory_store import MemoryStore
 from skuld_py.node.copies.moves import ASK_PAUSE_MS, Moves
 from skuld_py.partition.copies.exchange import Pass, Progress
 from skuld_py.partition.data.bulletin import Bulletin
 from skuld_py.partition.vnode import Vnode
-from skuld_py.simulation.world.disk import MemoryStore
 
 NOW = 1_000_000
 HERE, FIVE = ("me", "n1", "n2"), ("me", "n1", "n2", "n3", "n4")

@@ -42,7 +42,7 @@ PATCHES: dict[str, tuple[tuple[str, str], ...]] = {
         ('    "AskTime",\n', '    "AskTime",\n    "Nod",\n')),
     "model/messages/__init__.py": (('"PartialGossip",\n)', '"PartialGossip", "Nod",\n)'),),
     "node/knowledge/view.py": (
-        ('        self.release = ""\n', '        self.release = ""\n        self.nods = 0\n'),),
+        ("        self.release = release\n", "        self.release = release\n        self.nods = 0\n"),),
     "node/leadership/gossip.py": (
         ("                self._outbox.send(name, message)\n",
          "                self._outbox.send(name, message)\n"

@@ -378,7 +378,6 @@ UNANSWERABLE = {
     "an unknown operation": header([[99, 7]]),
     "the envelope": header([[0, 7]], sender="/"),
     "a frame left over": raw(m.Greet, 7, frames=[b"x"]),
-    "another version": header([[0, 7]], version=2),
 }
 
 

@@ -28,9 +28,9 @@ class View:
     """One node's view."""
 
     def __init__(self, me: Member, parameters: Parameters, store: Store, jitter_ms: Callable[[int], int],
-                 timing: Timing, limits: Limits, retention: Retention) -> None:
+                 timing: Timing, limits: Limits, retention: Retention, release: str = "") -> None:
         self.me = me
-        self.release = ""
+        self.release = release
         self.parameters = parameters
         self.timing = timing
         self.limits = limits
