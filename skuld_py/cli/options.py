@@ -5,11 +5,12 @@ What they are called in the environment and in the configuration file is for ``t
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -42,7 +43,12 @@ def nodes_option(function: F) -> F:
     nodes = click.option(
         "--nodes", metavar="HOST:PORT,...", default=NODES, cls=SharedOption,
         help="Any nodes of the cluster; one that runs is enough. Also $SKULD_NODES.")
-    return nodes(key_option(function))
+
+    @functools.wraps(function)
+    def showing_the_key(*args: Any, **options: Any) -> Any:
+        with _key_shown():
+            return function(*args, **options)
+    return nodes(key_option(cast(F, showing_the_key)))
 
 
 json_option = click.option(
@@ -93,10 +99,27 @@ def servers_option(callback: Any = None) -> Callable[[F], F]:
              " $SKULD_ZOOKEEPER.")
 
 
+_CLIENT_KEY = "skuld_py.client_key"
+"""Where a verb's context keeps the key that clients show."""
+
+
 def _note_key(ctx: click.Context, param: click.Parameter, path: Path | None) -> None:
-    """Have every client of this process, and of those that it starts, show this key."""
-    if path is not None and not ctx.resilient_parsing:
+    ctx.meta[_CLIENT_KEY] = path
+
+
+@contextmanager
+def _key_shown() -> Iterator[None]:
+    """Have every client of this process, and of those that it starts, show the key that the verb was given."""
+    path, before = click.get_current_context().meta.get(_CLIENT_KEY), os.environ.get(KEY_VARIABLE)
+    if path is not None:
         os.environ[KEY_VARIABLE] = str(path)
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ[KEY_VARIABLE] = before
+        elif path is not None:
+            os.environ.pop(KEY_VARIABLE, None)
 
 
 key_option = click.option(

@@ -84,14 +84,14 @@ class Node:
     def __init__(self, me: Member, parameters: Parameters, store: Store, jitter_ms: Callable[[int], int],
                  nonce: int, *, timing: Timing = DEFAULT_TIMING, limits: Limits = DEFAULT_LIMITS,
                  almanac: Almanac = no_almanac, retention: Retention | None = None, release: str = "") -> None:
-        view = self.view = View(me, parameters, store, jitter_ms, timing, limits, retention or Retention(), release)
+        view = self.view = View(me, parameters, store, jitter_ms, timing, limits, retention or Retention(),
+                                release)
         outbox = self._outbox = Outbox(me.name, self._drain)
         operations = self.operations = Operations(view, outbox, count((nonce << 24) + 1))
         self._store = store
-        self._ends_ms = 0
-        """Until when a node that stops waits for requests that are under way."""
-        self._settled_ms = 0
-        """When the last turn ended, by a clock that may fall back."""
+        self._settled_ms = self._ends_ms = 0
+        """When the last turn ended, by a clock that may fall back; and until when a node that is about to stop
+        waits for requests that are under way."""
         self.timekeeper = Timekeeper(operations)
         self._exchanges = Exchanges(operations)
         self._moves = Moves(operations, self._exchanges)

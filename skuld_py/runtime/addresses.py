@@ -63,8 +63,8 @@ def listening(host: str, port: int, peer_port: int = 0, *, is_keyed: bool) -> Li
     found = Listening(host, _address_of(host))
     if not is_keyed and not found.is_loopback:
         raise Refused("insecure_host", f"host: {host} is reachable from other machines, where anyone could speak"
-                      " to this node; use 127.0.0.1, or a cluster that has keys ('skuld cluster create --secure')",
-                      host=host)
+                      " to this node; without keys it listens on loopback only: use 127.0.0.1, or a cluster that"
+                      " has keys ('skuld cluster create --secure')", host=host)
     return found
 
 

@@ -96,7 +96,8 @@ def test_extras_are_those_of_the_package_and_the_plain_install_is_light() -> Non
     options.read(TOP / "setup.cfg")
     extras = options["options.extras_require"]
 
-    assert {extra: set(names_of(extras[extra])) for extra in PACKAGES} == {
+    assert all("prometheus-client" in names_of(extras[extra]) for extra in ("node", "gateway", "spark"))
+    assert {extra: {*names_of(extras[extra])} - {"prometheus-client"} for extra in PACKAGES} == {
         extra: set(packages) - {"py4j"} for extra, packages in PACKAGES.items()}  # py4j comes with pyspark
     assert set(names_of(options["options"]["install_requires"])) == LIGHT
     assert "skuld_py.simulation*" in options["options.packages.find"]["exclude"]

@@ -27,7 +27,7 @@ import sys, time
 from pathlib import Path
 from skuld_py.config import Scaling
 from skuld_py.runtime import loop
-from skuld_py.runtime.server import serve
+from skuld_py.runtime.server import Place, serve
 
 hosts, port, data, gate = sys.argv[1:]
 computed = loop.computed
@@ -38,8 +38,8 @@ def slowly(asked):
     return computed(asked)
 
 loop.computed = slowly
-serve(hosts, "slow", "127.0.0.1", int(port), Path(data), session_ms=2000,
-      on_ready=lambda: print("ready", flush=True), scaling=Scaling(versions=True))
+serve(hosts, "slow", Place("127.0.0.1", int(port)), Path(data), session_ms=2000,
+      on_ready=lambda name: print("ready", flush=True), scaling=Scaling(versions=True))
 """
 
 

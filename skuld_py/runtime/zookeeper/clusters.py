@@ -46,8 +46,9 @@ from skuld_py.runtime.zookeeper.log_reading import Header
 from skuld_py.runtime.zookeeper.servers import Servers
 
 ROOT = "/skuld"
-_ROOT_ACL = [make_acl("world", "anyone", read=True, create=True)]
-"""Anyone may create clusters and see which there are; what may be done to one is for its own nodes to say."""
+_ROOT_ACL = [make_acl("world", "anyone", read=True, create=True, delete=True)]
+"""Anyone may create clusters, see which there are, and remove one that is empty; what may be done to what is in
+one is for its owner to say."""
 UNANSWERED = (ConnectionLoss, SessionExpiredError, OperationTimeoutError, ConnectionClosedError,
               KazooTimeoutError)
 """Ends of requests that may or may not have been carried out."""
