@@ -26,9 +26,10 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--certificate", type=_FILE, default=None, help="Speak TLS, with this chain of certificates (PEM).")
 @click.option("--key", type=_FILE, default=None, help="The certificate's private key (PEM).")
 @click.option("--body", "body_mib", type=click.IntRange(1, 64), default=8, help="The largest body, in MiB.")
-@click.option("--requests", type=click.IntRange(1, 10_000), default=256, help="How many requests at once.")
+@click.option("--requests", type=click.IntRange(1, 10_000), default=256,
+              help="How many requests at once; half of them for one caller.")
 @click.option("--waiting", type=click.IntRange(1, 10_000), default=192,
-              help="How many claims may wait at once; below --requests, so that others find room.")
+              help="How many claims may wait, and readers follow a log, at once; half of them for one caller.")
 @click.option("--wait", "wait_s", type=DURATION, metavar="DURATION", default="30s",
               help="How long one request may wait for a task, or follow a log.")
 @nodes_option

@@ -44,8 +44,7 @@ class Asker:
         return parts.hostname, parts.port
 
     def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Answer:
-        given = {"authorization": f"Bearer {self.token}"} if self.token else {}
-        given |= {name.replace("_", "-"): value for name, value in headers.items()}
+        given = self._shown() | {name.replace("_", "-"): value for name, value in headers.items()}
         connection = http.client.HTTPConnection(*self.address, timeout=60)
         try:
             connection.request(method, path, body, given)
@@ -54,6 +53,9 @@ class Asker:
                           response.read())
         finally:
             connection.close()
+
+    def _shown(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.token}"} if self.token else {}
 
     def get(self, path: str) -> Answer:
         return self.ask("GET", path)
@@ -77,7 +79,7 @@ class Asker:
         """A stream that is still open."""
         connection = http.client.HTTPConnection(*self.address, timeout=60)
         try:
-            connection.request("GET", path)
+            connection.request("GET", path, headers=self._shown())
             yield connection.getresponse()
         finally:
             connection.close()

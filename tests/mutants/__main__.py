@@ -33,6 +33,7 @@ from mutants import (
     deps,
     elections,
     garbage,
+    gateways,
     grants,
     groups,
     guards,
@@ -69,7 +70,7 @@ LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTA
                                *limits.MUTANTS, *proofs.MUTANTS, *archive.MUTANTS, *many.MUTANTS,
                                *clients.MUTANTS, *guards.MUTANTS, *parking.MUTANTS, *views.MUTANTS,
                                *clocks.MUTANTS, *likeness.MUTANTS, *stops.MUTANTS,
-                               *installs.MUTANTS)
+                               *installs.MUTANTS, *gateways.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 
