@@ -5,12 +5,14 @@ The gateway keeps nothing: any number may run, anywhere that nodes can be reache
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
 
 from skuld_py.cli.options import addresses_of, json_option, nodes_option, timeout_option
-from skuld_py.cli.values import DURATION
+from skuld_py.cli.values import DURATION, Duration
 
 SCOPES = ("enqueue", "work", "read", "admin")
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -41,6 +43,7 @@ def gateway(host: str, port: int, tokens: Path | None, hosts: tuple[str, ...], c
     """Serve the verbs over HTTP until SIGTERM or Ctrl-C.
 
     It says "gateway http://HOST:PORT is ready" once it takes requests. Its OpenAPI document is at /openapi.json.
+    SIGHUP has it read --tokens again; a token that has expired, or is no longer there, is refused from then on.
 
     \b
     Examples:
@@ -67,24 +70,44 @@ def gateway(host: str, port: int, tokens: Path | None, hosts: tuple[str, ...], c
 @click.argument("name")
 @click.option("--scope", "scopes", type=click.Choice(SCOPES), multiple=True, required=True,
               help="What it may do; may be given several times.")
+@click.option("--queue", "queues", multiple=True, metavar="BEGINNING",
+              help="Only with queues that begin so; may be given several times.")
+@click.option("--lasting", "life_s", type=Duration(least_s=60, most_s=3_660 * 24 * 3600.0), metavar="DURATION",
+              default=None, show_default="for ever", help="When the token ends by itself.")
 @json_option
-def token(name: str, scopes: tuple[str, ...], as_json: bool) -> None:
+def token(name: str, scopes: tuple[str, ...], queues: tuple[str, ...], life_s: float | None,
+          as_json: bool) -> None:
     """Make a token for the caller NAME: its entry for the gateway's file on standard output, and the token itself
     on standard error, this once. With --json, both in one document on standard output.
 
+    A gateway that runs takes it once it is sent SIGHUP.
+
     \b
-    Example:
+    Examples:
       skuld token ci --scope enqueue --scope read >> tokens.toml && chmod 600 tokens.toml
+      skuld token night --scope work --queue reports --lasting 90d >> tokens.toml
     """
     from skuld_py.cli.showing import print_json
-    from skuld_py.gateway.access import hash_of, new_token
+    from skuld_py.gateway.access import check_queues, hash_of, new_token
     from skuld_py.model.names import check_name
 
     check_name("name", name)
-    made = new_token()
+    listed = list(check_queues([*queues])) if queues else []
+    made, end = new_token(), None if life_s is None else datetime.now(UTC) + timedelta(seconds=life_s)
+    expires = None if end is None else f"{end:%Y-%m-%dT%H:%M:%SZ}"
     if as_json:
-        print_json({"name": name, "token": made, "sha256": hash_of(made), "scopes": list(dict.fromkeys(scopes))})
+        print_json({"name": name, "token": made, "sha256": hash_of(made), "scopes": list(dict.fromkeys(scopes)),
+                    "queues": listed, "expires": expires})
         return
-    listed = ", ".join(f'"{scope}"' for scope in dict.fromkeys(scopes))
-    click.echo(f'[[token]]\nname = "{name}"\nsha256 = "{hash_of(made)}"\nscopes = [{listed}]\n')
+    click.echo(f'[[token]]\nname = "{name}"\nsha256 = "{hash_of(made)}"\nscopes = {_listed(scopes)}')
+    if listed:
+        click.echo(f"queues = {_listed(listed)}")
+    if expires is not None:
+        click.echo(f"expires = {expires}")
+    click.echo()
     click.echo(made, err=True)
+
+
+def _listed(words: Iterable[str]) -> str:
+    """Words as a list in TOML."""
+    return "[" + ", ".join(f'"{word}"' for word in dict.fromkeys(words)) + "]"

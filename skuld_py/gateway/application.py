@@ -27,6 +27,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, aclosing
 from typing import Any
@@ -62,12 +63,13 @@ _log = logging.getLogger(__name__)
 
 
 class Gateway:
-    """The application's state. ``tokens``: None lets all callers in. ``hosts``: None takes any ``Host``."""
+    """The application's state. ``tokens``: None lets all callers in; others may take their place at any time, and
+    each request, and each page of a stream, goes by those that are there. ``hosts``: None takes any ``Host``."""
 
     def __init__(self, client: AsyncClient, tokens: access.Tokens | None, limits: Limits,
                  hosts: frozenset[str] | None) -> None:
         self._client = client
-        self._tokens = tokens
+        self.tokens = tokens
         self.limits = limits
         self._hosts = hosts
         self._failures = access.Failures(limits.failures_per_s, steady_s)
@@ -105,14 +107,17 @@ class Gateway:
 
     def identify(self, request: Request, verb: Verb) -> access.Bearer:
         """The sender of a request; refused when it is unknown, or may not do this."""
-        if self._tokens is None or verb.scope is None:
+        if self.tokens is None or verb.scope is None:
             return access.ANYBODY
-        bearer = self._tokens.find(request.headers.get("authorization"))
+        bearer = self.tokens.find(request.headers.get("authorization"))
         address = request.client.host if request.client is not None else ""
         if bearer is None:
             if self._failures.are_too_many(address):
                 raise refusal("too_many_failures", "too many requests with wrong tokens; wait and try again")
             raise refusal("unauthorized", "authorization: a known token is wanted: Authorization: Bearer TOKEN",
+                          field="authorization", headers={"WWW-Authenticate": "Bearer"})
+        if not bearer.is_valid(time.time_ns() // 1_000_000):
+            raise refusal("unauthorized", "authorization: the time of this token is over; ask for another one",
                           field="authorization", headers={"WWW-Authenticate": "Bearer"})
         if verb.scope not in bearer.scopes:
             _log.warning("token %s may not %s", bearer.name, verb.name)
@@ -167,11 +172,13 @@ class Gateway:
         call = Call(self._client, self.limits, bearer, request.state.arrived, task_id,
                     lambda: self._gone(request), self.stopping.wait)
         asked = await self.read(request, verb)
+        _check_reach(bearer, verb, asked)
         if _stays(asked):
             places.close()
             places.enter_context(self._stays.taken(_caller(request, bearer)))
         if verb.is_stream:
-            return await _streamed(request, verb, do(verb, call, given(verb.asks, asked)))
+            return await _streamed(request, verb, do(verb, call, given(verb.asks, asked)),
+                                   lambda: _check_reach(self.identify(request, verb), verb, asked))
         return _json(await do(verb, call, given(verb.asks, asked)))
 
     async def _gone(self, request: Request) -> None:
@@ -286,18 +293,20 @@ def _problem(request: Request, problem: Problem) -> Response:
     return _Answer(problem.document(request.state.id), problem.status, {**_HEADERS, **problem.headers})
 
 
-async def _streamed(request: Request, verb: Verb, pages: AsyncGenerator[list[Any], None]) -> Response:
-    """The first page now, the others as they are taken."""
+async def _streamed(request: Request, verb: Verb, pages: AsyncGenerator[list[Any], None],
+                    check: Callable[[], None]) -> Response:
+    """The first page now, the others as they are taken, as long as ``check`` does not refuse."""
     first: list[Any] = await anext(pages, [])
-    return StreamingResponse(_lines(request, verb, first, pages), media_type=NDJSON, headers=_HEADERS)
+    return StreamingResponse(_lines(request, verb, first, pages, check), media_type=NDJSON, headers=_HEADERS)
 
 
-async def _lines(request: Request, verb: Verb, first: list[Any],
-                 pages: AsyncGenerator[list[Any], None]) -> AsyncIterator[bytes]:
+async def _lines(request: Request, verb: Verb, first: list[Any], pages: AsyncGenerator[list[Any], None],
+                 check: Callable[[], None]) -> AsyncIterator[bytes]:
     async with aclosing(pages):
         yield _encoded(first)
         try:
             async for page in pages:
+                check()
                 yield _encoded(page)
         except (Problem, SkuldError) as error:
             problem = error if isinstance(error, Problem) else problem_for(error, verb)
@@ -312,6 +321,13 @@ def _encoded(page: list[Any]) -> bytes:
 
 
 # -- requests ------------------------------------------------------------------------------------
+
+
+def _check_reach(bearer: access.Bearer, verb: Verb, asked: Asked) -> None:
+    if not bearer.reaches(verb, getattr(asked, "queue", None)):
+        raise refusal("forbidden_queue", f"queue: this token is for queues that begin with"
+                      f" {' or '.join(bearer.queues)}, and {verb.name} as it was asked for reaches others",
+                      field="queue")
 
 
 def _caller(request: Request, bearer: access.Bearer) -> str:

@@ -42,7 +42,7 @@ Limits of this gateway: bodies of {body} bytes and {values} values, {batch} task
 """
 
 _FAILURES = {
-    400: "No JSON, or no request.", 401: "No known token.", 403: "The token has not the scope.",
+    400: "No JSON, or no request.", 401: "No known token.", 403: "The token has not the scope, or not the queue.",
     404: "No such task.", 405: "Not by this method.", 406: "Not as this type.", 408: "The body came too slowly.",
     409: "Lost, or at odds with what is there.", 413: "Too large.", 415: "Not JSON.",
     422: "A field is wrong; it is named.", 429: "Too many wrong tokens, or too much at once of one caller.",

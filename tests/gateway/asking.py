@@ -5,7 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -98,3 +99,11 @@ class Asker:
         [held] = answer.json["claims"]
         named: dict[str, Any] = held
         return named
+
+
+def until_true(is_so: Callable[[], bool], wait_s: float = 30) -> None:
+    """Ask again until it is so."""
+    end = time.monotonic() + wait_s
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.02)

@@ -6,6 +6,8 @@ from mutants.mutant import Mutant, mutant
 
 GATES = "tests/gateway/test_gates.py::"
 JSON = "tests/gateway/test_strict_json.py::"
+ACCESS = "tests/gateway/test_access.py::"
+CHANGES = "tests/gateway/test_changing_tokens.py::"
 PLACES = "tests/gateway/test_places.py::"
 
 
@@ -17,8 +19,8 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(PLACES + "test_one_caller_has_half_of_the_places_and_another_one_finds_room", "places-for-one-caller",
              "one caller takes all places of a gateway", "Places.taken",
              "        if self._taken_by[caller] >= self._share:\n", "        if False:\n"),
-    _seen_by(PLACES + "test_one_caller_has_half_of_the_places_and_another_one_finds_room", "gateway-places-without-end",
-             "a gateway takes on any number of requests", "Places.taken",
+    _seen_by(PLACES + "test_one_caller_has_half_of_the_places_and_another_one_finds_room",
+             "gateway-places-without-end", "a gateway takes on any number of requests", "Places.taken",
              "        if self._taken >= self._most:\n", "        if False:\n"),
     _seen_by(PLACES + "test_a_place_is_given_back_whatever_ends_its_request", "places-kept",
              "a caller's place stays taken when its request has ended", "Places.taken",
@@ -58,4 +60,43 @@ MUTANTS: tuple[Mutant, ...] = (
              "nobody is served while a large body is read", "Gateway.read",
              "understood() if len(raw) <= self.limits.aside_bytes else await asyncio.to_thread(understood)",
              "understood()"),
+    _seen_by(ACCESS + "test_a_token_counts_until_it_expires", "tokens-without-end",
+             "a token whose time is over counts", "Bearer.is_valid",
+             "self.until_ms is None or now_ms < self.until_ms", "True"),
+    _seen_by(CHANGES + "test_a_token_that_expires_ends_on_an_open_connection", "token-ends-not-looked-at",
+             "the gateway does not look at when a token ends", "Gateway.identify",
+             "        if not bearer.is_valid(time.time_ns() // 1_000_000):\n", "        if False:\n"),
+    _seen_by(ACCESS + "test_a_wrong_file_is_refused_and_says_where", "token-ends-of-no-zone",
+             "the end of a token is taken in whatever zone the gateway has", "access._until_ms",
+             " or expires.tzinfo is None", ""),
+    _seen_by(ACCESS + "test_a_wrong_file_is_refused_and_says_where", "token-of-no-queues",
+             "a token of an empty list of queues has all of them", "access.check_queues",
+             "not 0 < len(listed) <= QUEUES_MAX", "not len(listed) <= QUEUES_MAX"),
+    _seen_by(ACCESS + "test_a_token_of_some_queues_reaches_those_and_no_others", "tokens-of-all-queues",
+             "a token of some queues may name any", "Bearer.reaches",
+             "        if queue is not None and not queue.startswith(self.queues):\n", "        if False:\n"),
+    _seen_by(ACCESS + "test_a_token_of_some_queues_reaches_those_and_no_others", "tokens-cancel-anywhere",
+             "a token of some queues cancels tasks of any", "Bearer.reaches",
+             'return verb.name != "cancel"', "return True"),
+    _seen_by(ACCESS + "test_a_token_of_some_queues_reaches_those_and_no_others", "tokens-list-everywhere",
+             "a token of some queues lists all", "Bearer.reaches",
+             "return queue is not None or verb.has_id", "return True or verb.has_id"),
+    _seen_by(ACCESS + "test_a_token_of_some_queues_reaches_those_and_no_others", "tokens-administer-everywhere",
+             "a token of some queues has the administrator's verbs", "Bearer.reaches",
+             "return verb.scope is None", "return True"),
+    _seen_by(CHANGES + "test_a_token_of_some_queues_is_refused_elsewhere", "reach-not-asked",
+             "the gateway does not look at a token's queues", "Gateway.run",
+             "        _check_reach(bearer, verb, asked)\n", ""),
+    _seen_by(CHANGES + "test_tokens_are_read_again_and_a_bad_file_changes_nothing", "tokens-for-good",
+             "tokens are read once and never again", "_Server._reread",
+             "self._gateway.tokens = await", "_ = await"),
+    _seen_by(CHANGES + "test_tokens_are_read_again_and_a_bad_file_changes_nothing", "bad-tokens-end-the-reading",
+             "after a bad file no other one is read", "_Server._reread",
+             "                _log.error(", "                raise refusal\n                _log.error("),
+    _seen_by(CHANGES + "test_a_gateway_without_tokens_outlives_the_signal", "hangups-end-a-gateway",
+             "SIGHUP ends a gateway", "_Server.startup",
+             "        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hangup.set)\n", ""),
+    _seen_by(CHANGES + "test_a_follower_whose_token_is_gone_is_told_so_and_nothing_else", "followers-for-ever",
+             "a follower reads on with a token that is gone", "application._lines",
+             "                check()\n", ""),
 )
