@@ -19,7 +19,8 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", help="The address to listen at; others than loopback need --tokens.")
+@click.option("--host", default="127.0.0.1",
+              help="The address to listen at; others than loopback need --tokens and --certificate.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=13080, help="The port to listen at; 0 picks one.")
 @click.option("--tokens", type=_FILE, default=None, show_default="none, anybody may do everything",
               help="The file of those who may ask, as 'skuld token' makes its entries.")
@@ -27,6 +28,8 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
               help="A further name by which requests may name this gateway; may be given several times.")
 @click.option("--certificate", type=_FILE, default=None, help="Speak TLS, with this chain of certificates (PEM).")
 @click.option("--key", type=_FILE, default=None, help="The certificate's private key (PEM).")
+@click.option("--behind-proxy", "is_behind_proxy", is_flag=True,
+              help="Let --host be any address without --certificate: something in front ends TLS.")
 @click.option("--body", "body_mib", type=click.IntRange(1, 64), default=8, help="The largest body, in MiB.")
 @click.option("--requests", type=click.IntRange(1, 10_000), default=256,
               help="How many requests at once; half of them for one caller.")
@@ -38,8 +41,8 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @timeout_option()
 @json_option
 def gateway(host: str, port: int, tokens: Path | None, hosts: tuple[str, ...], certificate: Path | None,
-            key: Path | None, body_mib: int, requests: int, waiting: int, wait_s: float, nodes: str,
-            timeout_s: float, as_json: bool) -> None:
+            key: Path | None, is_behind_proxy: bool, body_mib: int, requests: int, waiting: int,
+            wait_s: float, nodes: str, timeout_s: float, as_json: bool) -> None:
     """Serve the verbs over HTTP until SIGTERM or Ctrl-C.
 
     It says "gateway http://HOST:PORT is ready" once it takes requests. Its OpenAPI document is at /openapi.json.
@@ -61,7 +64,8 @@ def gateway(host: str, port: int, tokens: Path | None, hosts: tuple[str, ...], c
     if key is not None and certificate is None:
         raise click.UsageError("--key goes with --certificate: the chain whose key it is.")
     limits = Limits(body_bytes=body_mib << 20, requests=requests, waiting=waiting, wait_s=wait_s)
-    settings = Settings(addresses_of(nodes), host, port, tokens, hosts, certificate, key, timeout_s, limits)
+    settings = Settings(addresses_of(nodes), host, port, tokens, hosts, certificate, key, is_behind_proxy,
+                        timeout_s, limits)
     with until_stopped():
         serve(settings, lambda url: print_event(as_json, f"gateway {url} is ready", event="ready", url=url))
 

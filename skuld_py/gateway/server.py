@@ -1,8 +1,8 @@
 """The gateway as a process: where it listens, what it may bind, and how it ends.
 
 Without tokens only loopback may be bound: all that reach the port can do everything. With tokens any address may
-be, but a token sent over a network without TLS can be read on the way: give a certificate, or put a proxy in front
-that has one.
+be, and then with a certificate, since a token sent over a network without TLS can be read on the way. Where
+something in front ends TLS, the operator says so: nobody else can know.
 
 SIGHUP has the file of tokens read again, aside, while requests go on by those that were read before; they stay in
 force if the file is not as it should be, for a gateway that lets nobody in helps nobody mend it.
@@ -44,7 +44,8 @@ _log = logging.getLogger(__name__)
 
 @attrs.frozen
 class Settings:
-    """What a gateway is started with. ``hosts``: the names it is reached by, besides its own."""
+    """What a gateway is started with. ``hosts``: the names it is reached by, besides its own. ``is_behind_proxy``:
+    something in front ends TLS."""
 
     nodes: Sequence[str]
     host: str = "127.0.0.1"
@@ -53,6 +54,7 @@ class Settings:
     hosts: Sequence[str] = ()
     certificate: Path | None = None
     key: Path | None = None
+    is_behind_proxy: bool = False
     timeout_s: float = 5.0
     limits: Limits = Limits()
 
@@ -74,13 +76,16 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
 
 
 def _check_host(settings: Settings) -> None:
-    is_loopback = _is_loopback(settings.host)
-    if settings.tokens is None and not is_loopback:
+    if _is_loopback(settings.host):
+        return
+    if settings.tokens is None:
         raise Refused("insecure_host", f"host: {settings.host} is reachable from other machines, and without"
                       " tokens anybody may do everything; give --tokens FILE (see 'skuld token'), or listen at"
                       " 127.0.0.1", field="host")
-    if not is_loopback and settings.certificate is None:
-        _log.warning("no --certificate: tokens pass the network in the clear, unless a proxy in front has TLS")
+    if settings.certificate is None and not settings.is_behind_proxy:
+        raise Refused("insecure_host", f"host: {settings.host} is reachable from other machines, and without TLS"
+                      " tokens can be read on the way; give --certificate FILE and --key FILE, or --behind-proxy"
+                      " if something in front of this gateway ends TLS, or listen at 127.0.0.1", field="host")
 
 
 def _check_certificate(settings: Settings) -> None:

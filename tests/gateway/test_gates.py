@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 from gateway.asking import Answer, Asker
-from gateway.conftest import Guarded
+from gateway.conftest import Guarded, write_tokens
 from skuld_py.embedded.local import LocalCluster
+from skuld_py.gateway.access import new_token
 from skuld_py.verbs.options import QUEUE
 from skuld_py.verbs.table import VERBS
 from skuld_py.verbs.verb import Scope, Verb
@@ -203,6 +204,14 @@ def test_tls_is_spoken_where_there_is_a_certificate(cluster: LocalCluster) -> No
     (["--host", "0.0.0.0"], ["host: 0.0.0.0", "--tokens", "[insecure_host]"]),
     (["--host", "::"], ["host: ::", "--tokens", "[insecure_host]"]),
     (["--host", "example.org"], ["host: example.org", "--tokens"]),
+    (["--host", "0.0.0.0", "--certificate", str(THROWAWAY)], ["host: 0.0.0.0", "--tokens", "[insecure_host]"]),
+    (["--host", "0.0.0.0", "--behind-proxy"], ["host: 0.0.0.0", "--tokens", "[insecure_host]"]),
+    (["--host", "0.0.0.0", "--tokens", "GOOD"],
+     ["host: 0.0.0.0", "--certificate", "--key", "--behind-proxy", "127.0.0.1", "[insecure_host]"]),
+    (["--host", "::", "--tokens", "GOOD"], ["host: ::", "--certificate", "[insecure_host]"]),
+    (["--host", "192.0.2.1", "--tokens", "GOOD", "--behind-proxy"], ["cannot listen at 192.0.2.1"]),
+    (["--host", "192.0.2.1", "--tokens", "GOOD", "--certificate", str(THROWAWAY)],
+     ["cannot listen at 192.0.2.1"]),
     (["--port", "70000"], ["--port"]),
     (["--tokens", "/no/such/file"], ["--tokens"]),
     (["--tokens", __file__], ["tokens", "[bad_tokens]"]),
@@ -215,6 +224,9 @@ def test_tls_is_spoken_where_there_is_a_certificate(cluster: LocalCluster) -> No
     (["--wait", "10 days"], ["--wait", "10s"]),
 ])
 def test_a_gateway_that_cannot_start_says_why(options: list[str], words: list[str], tmp_path: Path) -> None:
+    good = tmp_path / "tokens.toml"
+    write_tokens(good, {"ci": (new_token(), ["read"])})
+    options = [str(good) if option == "GOOD" else option for option in options]
     ended = subprocess.run([sys.executable, "-m", "skuld_py", "gateway", "--port", "0", *options],
                            capture_output=True, text=True, timeout=60, check=False)
 
