@@ -155,7 +155,7 @@ def _bearers_of(path: Path, document: dict[str, Any]) -> dict[str, Bearer]:
             raise _refusal(path, f"token {name}: sha256 is 64 digits of lower case hexadecimal")
         if digest in bearers or name in [bearer.name for bearer in bearers.values()]:
             raise _refusal(path, f"token {name}: its name or sha256 stands there twice")
-        bearers[digest] = Bearer(name, _scopes_of(path, name, table["scopes"]), _queues_of(path, name, table),
+        bearers[digest] = Bearer(name, _scopes_of(path, name, table["scopes"]), _beginnings_of(path, name, table),
                                  _until_ms(path, name, table))
     return bearers
 
@@ -167,7 +167,7 @@ def _scopes_of(path: Path, name: str, listed: object) -> frozenset[Scope]:
     return frozenset(map(Scope, listed))
 
 
-def _queues_of(path: Path, name: str, table: Mapping[str, Any]) -> tuple[str, ...]:
+def _beginnings_of(path: Path, name: str, table: Mapping[str, Any]) -> tuple[str, ...]:
     if "queues" not in table:
         return ()
     try:

@@ -29,6 +29,7 @@ from mutants import (
     clauses,
     clients,
     clocks,
+    commands,
     coordination,
     deps,
     elections,
@@ -70,7 +71,7 @@ LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTA
                                *limits.MUTANTS, *proofs.MUTANTS, *archive.MUTANTS, *many.MUTANTS,
                                *clients.MUTANTS, *guards.MUTANTS, *parking.MUTANTS, *views.MUTANTS,
                                *clocks.MUTANTS, *likeness.MUTANTS, *stops.MUTANTS,
-                               *installs.MUTANTS, *gateways.MUTANTS)
+                               *installs.MUTANTS, *gateways.MUTANTS, *commands.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 
