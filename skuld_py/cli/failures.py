@@ -23,6 +23,7 @@ from click.core import ParameterSource
 from skuld_py.cli.settings import BadConfig, Settings
 from skuld_py.cli.showing import harmless
 from skuld_py.cli.twins import key_of, variable_in_use
+from skuld_py.cli.variables import BadVariable
 from skuld_py.errors import Fact, SkuldError, Uncertain
 from skuld_py.extras import as_missing
 
@@ -100,7 +101,8 @@ def told(ctx: click.Context) -> Iterator[None]:
     try:
         yield
     except SkuldError as error:
-        kind = Misuse if isinstance(error, BadConfig) else Doubt if isinstance(error, Uncertain) else Failure
+        kind = (Misuse if isinstance(error, BadConfig | BadVariable) else
+                Doubt if isinstance(error, Uncertain) else Failure)
         raise kind(error.code, error.message + _origin_of_field(meta, error.message), error.facts,
                    _is_json(meta)) from error
     except ModuleNotFoundError as error:

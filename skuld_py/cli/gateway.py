@@ -5,20 +5,23 @@ The gateway keeps nothing: any number may run, anywhere that nodes can be reache
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
 
 from skuld_py.cli.logs import log_options
 from skuld_py.cli.options import addresses_of, json_option, metrics_option, nodes_option, timeout_option
-from skuld_py.cli.values import DURATION
+from skuld_py.cli.values import DURATION, Duration
 
 SCOPES = ("enqueue", "work", "read", "admin")
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", help="The address to listen at; others than loopback need --tokens.")
+@click.option("--host", default="127.0.0.1",
+              help="The address to listen at; others than loopback need --tokens and --certificate.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=13080, help="The port to listen at; 0 picks one.")
 @click.option("--tokens", type=_FILE, default=None, show_default="none, anybody may do everything",
               help="The file of those who may ask, as 'skuld token' makes its entries.")
@@ -26,10 +29,13 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
               help="A further name by which requests may name this gateway; may be given several times.")
 @click.option("--certificate", type=_FILE, default=None, help="Speak TLS, with this chain of certificates (PEM).")
 @click.option("--key", type=_FILE, default=None, help="The certificate's private key (PEM).")
+@click.option("--behind-proxy", "is_behind_proxy", is_flag=True,
+              help="Let --host be any address without --certificate: something in front ends TLS.")
 @click.option("--body", "body_mib", type=click.IntRange(1, 64), default=8, help="The largest body, in MiB.")
-@click.option("--requests", type=click.IntRange(1, 10_000), default=256, help="How many requests at once.")
+@click.option("--requests", type=click.IntRange(1, 10_000), default=256,
+              help="How many requests at once; half of them for one caller.")
 @click.option("--waiting", type=click.IntRange(1, 10_000), default=192,
-              help="How many claims may wait at once; below --requests, so that others find room.")
+              help="How many claims may wait, and readers follow a log, at once; half of them for one caller.")
 @click.option("--wait", "wait_s", type=DURATION, metavar="DURATION", default="30s",
               help="How long one request may wait for a task, or follow a log.")
 @nodes_option
@@ -38,12 +44,13 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @log_options
 @json_option
 def gateway(host: str, port: int, tokens: Path | None, hosts: tuple[str, ...], certificate: Path | None,
-            key: Path | None, body_mib: int, requests: int, waiting: int, wait_s: float, nodes: str,
-            timeout_s: float, metrics: str | None, log_level: str, log_format: str | None,
-            as_json: bool) -> None:
+            key: Path | None, is_behind_proxy: bool, body_mib: int, requests: int, waiting: int,
+            wait_s: float, nodes: str, timeout_s: float, metrics: str | None, log_level: str,
+            log_format: str | None, as_json: bool) -> None:
     """Serve the verbs over HTTP until SIGTERM or Ctrl-C.
 
     It says "gateway http://HOST:PORT is ready" once it takes requests. Its OpenAPI document is at /openapi.json.
+    SIGHUP has it read --tokens again; a token that has expired, or is no longer there, is refused from then on.
 
     \b
     Examples:
@@ -61,8 +68,8 @@ def gateway(host: str, port: int, tokens: Path | None, hosts: tuple[str, ...], c
     if key is not None and certificate is None:
         raise click.UsageError("--key goes with --certificate: the chain whose key it is.")
     limits = Limits(body_bytes=body_mib << 20, requests=requests, waiting=waiting, wait_s=wait_s)
-    settings = Settings(addresses_of(nodes), host, port, tokens, hosts, certificate, key, timeout_s, limits,
-                        metrics)
+    settings = Settings(addresses_of(nodes), host, port, tokens, hosts, certificate, key, is_behind_proxy,
+                        timeout_s, limits, metrics)
     with until_stopped():
         serve(settings, lambda url: print_event(as_json, f"gateway {url} is ready", event="ready", url=url))
 
@@ -71,24 +78,44 @@ def gateway(host: str, port: int, tokens: Path | None, hosts: tuple[str, ...], c
 @click.argument("name")
 @click.option("--scope", "scopes", type=click.Choice(SCOPES), multiple=True, required=True,
               help="What it may do; may be given several times.")
+@click.option("--queue", "queues", multiple=True, metavar="BEGINNING",
+              help="Only with queues that begin so; may be given several times.")
+@click.option("--lasting", "life_s", type=Duration(least_s=60, most_s=3_660 * 24 * 3600.0), metavar="DURATION",
+              default=None, show_default="for ever", help="When the token ends by itself.")
 @json_option
-def token(name: str, scopes: tuple[str, ...], as_json: bool) -> None:
+def token(name: str, scopes: tuple[str, ...], queues: tuple[str, ...], life_s: float | None,
+          as_json: bool) -> None:
     """Make a token for the caller NAME: its entry for the gateway's file on standard output, and the token itself
     on standard error, this once. With --json, both in one document on standard output.
 
+    A gateway that runs takes it once it is sent SIGHUP.
+
     \b
-    Example:
+    Examples:
       skuld token ci --scope enqueue --scope read >> tokens.toml && chmod 600 tokens.toml
+      skuld token night --scope work --queue reports --lasting 90d >> tokens.toml
     """
     from skuld_py.cli.showing import print_json
-    from skuld_py.gateway.access import hash_of, new_token
+    from skuld_py.gateway.access import check_queues, hash_of, new_token
     from skuld_py.model.names import check_name
 
     check_name("name", name)
-    made = new_token()
+    listed = list(check_queues([*queues])) if queues else []
+    made, end = new_token(), None if life_s is None else datetime.now(UTC) + timedelta(seconds=life_s)
+    expires = None if end is None else f"{end:%Y-%m-%dT%H:%M:%SZ}"
     if as_json:
-        print_json({"name": name, "token": made, "sha256": hash_of(made), "scopes": list(dict.fromkeys(scopes))})
+        print_json({"name": name, "token": made, "sha256": hash_of(made), "scopes": list(dict.fromkeys(scopes)),
+                    "queues": listed, "expires": expires})
         return
-    listed = ", ".join(f'"{scope}"' for scope in dict.fromkeys(scopes))
-    click.echo(f'[[token]]\nname = "{name}"\nsha256 = "{hash_of(made)}"\nscopes = [{listed}]\n')
+    click.echo(f'[[token]]\nname = "{name}"\nsha256 = "{hash_of(made)}"\nscopes = {_listed(scopes)}')
+    if listed:
+        click.echo(f"queues = {_listed(listed)}")
+    if expires is not None:
+        click.echo(f"expires = {expires}")
+    click.echo()
     click.echo(made, err=True)
+
+
+def _listed(words: Iterable[str]) -> str:
+    """Words as a list in TOML."""
+    return "[" + ", ".join(f'"{word}"' for word in dict.fromkeys(words)) + "]"

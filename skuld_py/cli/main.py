@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import difflib
 import io
+import os
 import sys
 from importlib import import_module
+from itertools import chain
 from typing import Any
 
 import click
 
 from skuld_py import __version__
-from skuld_py.cli import failures, logs
+from skuld_py.cli import failures, logs, variables
 from skuld_py.cli.acting import command_of
 from skuld_py.cli.settings import DEFAULT_FILE, BadConfig, Settings, read
 from skuld_py.cli.twins import name_variables
@@ -133,6 +135,14 @@ def _settings(ctx: click.Context, verbs: Verbs, config: str | None) -> Settings:
     return settings
 
 
+def _check_variables(ctx: click.Context, verbs: Verbs) -> None:
+    """The environment, checked; help is given even when it is wrong. The verb that was asked for goes first: most
+    often no other one is loaded."""
+    if not failures.is_about_help(ctx):
+        every = (verbs.get_command(ctx, verb) for verb in (ctx.invoked_subcommand or "", *_PLACES))
+        variables.check(os.environ, chain([verbs], every))
+
+
 @click.group(
     cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110},
@@ -164,6 +174,7 @@ def main(ctx: click.Context, verbose: bool, config: str | None) -> None:
     _spell_out()
     verbs = ctx.command
     assert isinstance(verbs, Verbs)
+    _check_variables(ctx, verbs)
     settings = _settings(ctx, verbs, config)
     failures.note_settings(ctx, settings)
     logs.begin(verbose or settings.is_verbose)

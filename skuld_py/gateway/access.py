@@ -1,4 +1,4 @@
-"""Rights of callers: bearer tokens with scopes, read once from a file.
+"""Rights of callers: bearer tokens with scopes, read from a file, and read again when the gateway is told to.
 
 The file holds the tokens' SHA-256 and never a token. A token is 32 random bytes of our making, so a plain hash is
 enough: there is nothing to guess, and a hash made slow on purpose would only let strangers keep us busy. All
@@ -8,6 +8,12 @@ hashes are compared, each in constant time, so that the time of an answer says n
     name = "ci"
     sha256 = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
     scopes = ["enqueue", "read"]
+    expires = 2027-01-31T00:00:00Z
+    queues = ["reports"]
+
+The last two may be left out: a token then has no end, and all queues. ``queues`` are beginnings of names, and mean
+what they mean for the keys of a cluster's clients: such a token may enqueue, claim, list and count only there, go
+on with what it has claimed, and read tasks whose ids it was told; what reaches tasks of any queue is not for it.
 
 Unknown keys are errors: a misspelt scope must not become a token that may do nothing, or everything. Other users
 of the machine must not be able to read or to change the file. Rejected: basic authentication and cookies, which a
@@ -23,18 +29,21 @@ import secrets
 import stat
 import tomllib
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from skuld_py.errors import Refused
-from skuld_py.model.names import check_name
-from skuld_py.verbs.verb import Scope
+from skuld_py.model.names import NAME, check_name
+from skuld_py.model.roster import QUEUES_MAX
+from skuld_py.verbs.verb import Scope, Verb
 
 PREFIX = "skuld_"
 _TOKEN = re.compile(PREFIX + r"[A-Za-z0-9_-]{43}", re.ASCII)
+_NEEDED = frozenset({"name", "sha256", "scopes"})
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 FILE_BYTES_MAX = 1 << 20
 ADDRESSES_MAX = 4_096
@@ -42,10 +51,33 @@ ADDRESSES_MAX = 4_096
 
 @attrs.frozen
 class Bearer:
-    """The sender of a request: the name of its token, and what it may do."""
+    """The sender of a request: the name of its token, and what it may do; ``queues``: only with queues that begin
+    so, if any are named. ``until_ms``: when the token ends (None: never)."""
 
     name: str
     scopes: frozenset[Scope]
+    queues: tuple[str, ...] = ()
+    until_ms: int | None = None
+
+    def is_valid(self, now_ms: int) -> bool:
+        """Whether its token has not ended."""
+        return self.until_ms is None or now_ms < self.until_ms
+
+    def reaches(self, verb: Verb, queue: str | None) -> bool:
+        """Whether its queues are all that a request touches. ``queue``: the one that the request names."""
+        if not self.queues:
+            return True
+        if queue is not None and not queue.startswith(self.queues):
+            return False
+        match verb.scope:
+            case Scope.WORK:  # with a queue that was looked at, or with what was claimed there
+                return True
+            case Scope.ENQUEUE:  # cancel is for tasks of any queue
+                return verb.name != "cancel"
+            case Scope.READ:
+                return queue is not None or verb.has_id or "ids" in [option.name for option in verb.asks.options]
+            case _:
+                return verb.scope is None
 
 
 ANYBODY = Bearer("anybody", frozenset(Scope))
@@ -95,7 +127,7 @@ class Tokens:
             raise _refusal(path, f"is larger than {FILE_BYTES_MAX} bytes")
         try:
             document = tomllib.loads(raw.decode())
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
             raise _refusal(path, f"is no TOML: {problem}") from None
         return cls(_bearers_of(path, document))
 
@@ -111,8 +143,9 @@ def _bearers_of(path: Path, document: dict[str, Any]) -> dict[str, Bearer]:
         raise _refusal(path, f"holds {', '.join(sorted(strange)) or 'no token'}; it is a list of [[token]] tables")
     bearers: dict[str, Bearer] = {}
     for number, table in enumerate(tables, 1):
-        if not isinstance(table, dict) or table.keys() != {"name", "sha256", "scopes"}:
-            raise _refusal(path, f"token {number}: the keys are name, sha256 and scopes, no more and no less")
+        if not isinstance(table, dict) or not _NEEDED <= table.keys() <= _NEEDED | {"expires", "queues"}:
+            raise _refusal(path, f"token {number}: the keys are name, sha256 and scopes, and perhaps expires and"
+                           " queues, no more and no less")
         try:
             name = check_name("name", table["name"])
         except Refused as refusal:
@@ -122,7 +155,8 @@ def _bearers_of(path: Path, document: dict[str, Any]) -> dict[str, Bearer]:
             raise _refusal(path, f"token {name}: sha256 is 64 digits of lower case hexadecimal")
         if digest in bearers or name in [bearer.name for bearer in bearers.values()]:
             raise _refusal(path, f"token {name}: its name or sha256 stands there twice")
-        bearers[digest] = Bearer(name, _scopes_of(path, name, table["scopes"]))
+        bearers[digest] = Bearer(name, _scopes_of(path, name, table["scopes"]), _beginnings_of(path, name, table),
+                                 _until_ms(path, name, table))
     return bearers
 
 
@@ -131,6 +165,34 @@ def _scopes_of(path: Path, name: str, listed: object) -> frozenset[Scope]:
     if not isinstance(listed, list) or not listed or any(scope not in known for scope in listed):
         raise _refusal(path, f"token {name}: scopes are a list of {', '.join(known)}")
     return frozenset(map(Scope, listed))
+
+
+def _beginnings_of(path: Path, name: str, table: Mapping[str, Any]) -> tuple[str, ...]:
+    if "queues" not in table:
+        return ()
+    try:
+        return check_queues(table["queues"])
+    except Refused as refusal:
+        raise _refusal(path, f"token {name}: {refusal.message}") from None
+
+
+def check_queues(listed: object) -> tuple[str, ...]:
+    """The queues that a token is limited to; ``Refused`` for what is no list of them, or an empty one."""
+    if not isinstance(listed, list) or not 0 < len(listed) <= QUEUES_MAX or not all(
+            isinstance(queue, str) and NAME.fullmatch(queue) for queue in listed):
+        raise Refused("bad_queue", f"queues: are 1 to {QUEUES_MAX} beginnings of queues' names; leave them out for"
+                      " a token of all queues", field="queues")
+    return tuple(listed)
+
+
+def _until_ms(path: Path, name: str, table: Mapping[str, Any]) -> int | None:
+    if "expires" not in table:
+        return None
+    expires = table["expires"]
+    if not isinstance(expires, datetime) or expires.tzinfo is None:
+        raise _refusal(path, f"token {name}: expires is a date, a time and an offset without quotes, such as"
+                       " 2027-01-31T00:00:00Z")
+    return int(expires.timestamp() * 1000)
 
 
 class Failures:

@@ -1,14 +1,16 @@
 """The application: each request through the same gates, in this order, and nothing is done before the last.
 
- 1. room: one request too many is told when to come again (503);
- 2. one length: a body measured in two ways is one request to us and another one to a proxy on the way (400);
-    and, without tokens, the host: a page of a browser must not reach a gateway on loopback by a name of
+ 1. one length, and one token: what is told in two ways is one request to us and another one to a proxy on the way
+    (400); and, without tokens, the host: a page of a browser must not reach a gateway on loopback by a name of
     its own making (DNS rebinding);
- 3. the path (404), then the method (405): no verb runs to find out that it was not meant;
- 4. the token (401, 429) and its scope (403), before a byte of the body is read;
+ 2. the path (404), then the method (405): no verb runs to find out that it was not meant;
+ 3. the token (401, 429) and its scope (403), before a byte of the body is read;
+ 4. room: one request too many is told when to come again (503), and one caller cannot have all of it (429). Up to
+    here nothing is waited for, so strangers take no place; and ``health`` needs none, so that a gateway with much
+    to do is not taken for a dead one;
  5. what is sent and wanted (415, 406), the body's size and pace (413, 408);
  6. JSON (400), and what it says (422): all of it, field by field;
- 7. the verb.
+ 7. the verb. What waits gives its place back and takes one of those for long stays.
 
 Streams are lines of JSON, one document each (NDJSON), a page in memory at a time; a slow reader slows the reading
 down. Their first page is read before the status is sent, so that most failures have one. A failure later on is the
@@ -24,8 +26,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing, closing
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -44,6 +47,7 @@ from skuld_py.gateway import access, openapi, strict_json
 from skuld_py.gateway.call import Call
 from skuld_py.gateway.journal import Journal, Reporting, request_id
 from skuld_py.gateway.limits import Limits
+from skuld_py.gateway.places import Places
 from skuld_py.gateway.problems import Problem, internal, refusal
 from skuld_py.gateway.requests import given, model_of
 from skuld_py.gateway.routes import by_path, do, problem_for
@@ -59,18 +63,19 @@ _log = logging.getLogger(__name__)
 
 
 class Gateway:
-    """The application's state. ``tokens``: None lets all callers in. ``hosts``: None takes any ``Host``."""
+    """The application's state. ``tokens``: None lets all callers in; others may take their place at any time, and
+    each request, and each page of a stream, goes by those that are there. ``hosts``: None takes any ``Host``."""
 
     def __init__(self, client: AsyncClient, tokens: access.Tokens | None, limits: Limits,
                  hosts: frozenset[str] | None) -> None:
         self._client = client
-        self._tokens = tokens
+        self.tokens = tokens
         self.limits = limits
         self._hosts = hosts
         self._failures = access.Failures(limits.failures_per_s, steady_s)
-        self._open = 0
-        self._waiting = 0
         self.journal = Journal()
+        self._places = Places(limits.requests, "requests are open", "wait and try again")
+        self._stays = Places(limits.waiting, "requests wait already", "ask without waiting, or later")
         self.stopping = asyncio.Event()
 
     def application(self) -> Starlette:
@@ -85,25 +90,16 @@ class Gateway:
 
     # -- the gates -----------------------------------------------------------------------------
 
-    def admit(self) -> None:
-        """Let one more request in, or refuse."""
+    def check_head(self, request: Request) -> None:
+        """Refuse what two readers may take for different requests, and names that are not ours."""
         if self.stopping.is_set():
             raise refusal("stopping", "this gateway is stopping; ask another one")
-        if self._open >= self.limits.requests:
-            raise refusal("busy", f"{self._open} requests are open, no more are taken; wait and try again")
-        self._open += 1
-        self.journal.open = self._open
-
-    def leave(self) -> None:
-        """A request that was admitted has ended."""
-        self._open -= 1
-        self.journal.open = self._open
-
-    def check_head(self, request: Request) -> None:
-        """Refuse bodies that two readers may take for different ones, and names that are not ours."""
         if "content-length" in request.headers and "transfer-encoding" in request.headers:
             raise refusal("bad_request", "content-length: there is a transfer-encoding as well",
                           field="content-length", headers={"Connection": "close"})
+        if len(request.headers.getlist("authorization")) > 1:
+            raise refusal("bad_request", "authorization: there is more than one; send one token",
+                          field="authorization")
         host = request.headers.get("host", "")
         name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
         if self._hosts is not None and name.lower() not in self._hosts:
@@ -112,14 +108,17 @@ class Gateway:
 
     def identify(self, request: Request, verb: Verb) -> access.Bearer:
         """The sender of a request; refused when it is unknown, or may not do this."""
-        if self._tokens is None or verb.scope is None:
+        if self.tokens is None or verb.scope is None:
             return access.ANYBODY
-        bearer = self._tokens.find(request.headers.get("authorization"))
+        bearer = self.tokens.find(request.headers.get("authorization"))
         address = request.client.host if request.client is not None else ""
         if bearer is None:
             if self._failures.are_too_many(address):
                 raise refusal("too_many_failures", "too many requests with wrong tokens; wait and try again")
             raise refusal("unauthorized", "authorization: a known token is wanted: Authorization: Bearer TOKEN",
+                          field="authorization", headers={"WWW-Authenticate": "Bearer"})
+        if not bearer.is_valid(time.time_ns() // 1_000_000):
+            raise refusal("unauthorized", "authorization: the time of this token is over; ask for another one",
                           field="authorization", headers={"WWW-Authenticate": "Bearer"})
         if verb.scope not in bearer.scopes:
             _log.warning("token %s may not %s", bearer.name, verb.name)
@@ -141,8 +140,10 @@ class Gateway:
         except TimeoutError:
             raise refusal("body_timeout", f"body: it did not arrive within {self.limits.body_s:g} s",
                           field="body", headers={"Connection": "close"}) from None
-        value = strict_json.parse(raw)
-        return _checked(lambda: model_of(verb.asks).model_validate(value))
+        def understood() -> Asked:
+            value = strict_json.parse(raw, self.limits.body_values)
+            return _checked(lambda: model_of(verb.asks).model_validate(value))
+        return understood() if len(raw) <= self.limits.aside_bytes else await asyncio.to_thread(understood)
 
     async def _body(self, request: Request) -> bytes:
         most = self.limits.body_bytes
@@ -158,26 +159,29 @@ class Gateway:
                 raise too_large
         return bytes(found)
 
-    async def run(self, request: Request, verb: Verb) -> Response:
-        """A request through the gates that are left, and its verb."""
+    def enter(self, request: Request, bearer: access.Bearer, places: ExitStack) -> None:
+        """Take a place among short requests, or be refused."""
+        places.enter_context(self._places.taken(_caller(request, bearer)))
+
+    async def run(self, request: Request, verb: Verb, places: ExitStack) -> Response:
+        """A request through the gates that are left, and its verb. ``places`` keeps its place until the answer."""
         bearer = self.identify(request, verb)
         request.state.bearer = bearer.name
+        if verb.scope is not None:
+            self.enter(request, bearer, places)
         _check_accept(request, NDJSON if verb.is_stream else JSON)
         task_id = _path_id(request) if verb.has_id else None
         call = Call(self._client, self.limits, bearer, request.state.arrived, task_id,
                     lambda: self._gone(request), self.stopping.wait)
         asked = await self.read(request, verb)
+        _check_reach(bearer, verb, asked)
+        if _stays(asked):
+            places.close()
+            places.enter_context(self._stays.taken(_caller(request, bearer)))
         if verb.is_stream:
-            return await _streamed(request, verb, do(verb, call, given(verb.asks, asked)))
-        if not getattr(asked, "wait_s", 0):
-            return _json(await do(verb, call, given(verb.asks, asked)))
-        if self._waiting >= self.limits.waiting:
-            raise refusal("busy", f"{self._waiting} claims wait already, no more can; ask with wait_s 0, or later")
-        self._waiting += 1
-        try:
-            return _json(await do(verb, call, given(verb.asks, asked)))
-        finally:
-            self._waiting -= 1
+            return await _streamed(request, verb, do(verb, call, given(verb.asks, asked)),
+                                   lambda: _check_reach(self.identify(request, verb), verb, asked))
+        return _json(await do(verb, call, given(verb.asks, asked)))
 
     async def _gone(self, request: Request) -> None:
         leaving = asyncio.ensure_future(_left(request))
@@ -210,34 +214,17 @@ class _Endpoint:
         request.state.arrived = steady_s()
         request.state.id = request_id(request)
         reporting = Reporting(send, self._gateway.journal, request, self._route)
-        try:
-            await self._answer(request, receive, reporting)
-        finally:
-            reporting.close()
+        with closing(reporting), ExitStack() as places:
+            try:
+                response = await self._respond(request, places)
+                await response(scope, receive, _Patient(reporting, self._gateway.limits.send_s))
+            except (ClientDisconnect, TimeoutError):
+                _log.info("request %s: its sender has gone", request.state.id)
 
-    async def _answer(self, request: Request, receive: Receive, send: Send) -> None:
-        scope = request.scope
-        try:
-            self._gateway.admit()
-        except Problem as problem:
-            await _problem(request, problem)(scope, receive, send)
-            return
-        try:
-            response = await self._respond(request)
-            await response(scope, receive, _Patient(send, self._gateway.limits.send_s))
-        except (ClientDisconnect, TimeoutError):
-            _log.info("request %s: its sender has gone", request.state.id)
-        finally:
-            self._gateway.leave()
-
-    async def _respond(self, request: Request) -> Response:
+    async def _respond(self, request: Request, places: ExitStack) -> Response:
         try:
             self._gateway.check_head(request)
-            verb = self._verb(request)
-            try:
-                return await self._gateway.run(request, verb)
-            except SkuldError as error:
-                raise problem_for(error, verb) from error
+            return await self._answer(request, places)
         except Problem as problem:
             return _problem(request, problem)
         except ClientDisconnect:
@@ -245,6 +232,13 @@ class _Endpoint:
         except Exception:
             _log.exception("request %s failed", request.state.id)
             return _problem(request, internal())
+
+    async def _answer(self, request: Request, places: ExitStack) -> Response:
+        verb = self._verb(request)
+        try:
+            return await self._gateway.run(request, verb, places)
+        except SkuldError as error:
+            raise problem_for(error, verb) from error
 
     def _verb(self, request: Request) -> Verb:
         if not self._verbs:
@@ -264,10 +258,11 @@ class _Document(_Endpoint):
         super().__init__(gateway, {}, "/openapi.json")
         self._document = document
 
-    async def _respond(self, request: Request) -> Response:
+    async def _answer(self, request: Request, places: ExitStack) -> Response:
         if request.method not in ("GET", "HEAD"):
-            return _problem(request, refusal("method_not_allowed", "method: GET is what this path takes",
-                                             field="method", headers={"Allow": "GET"}))
+            raise refusal("method_not_allowed", "method: GET is what this path takes", field="method",
+                          headers={"Allow": "GET"})
+        self._gateway.enter(request, access.ANYBODY, places)
         return _json(self._document)
 
 
@@ -302,18 +297,20 @@ def _problem(request: Request, problem: Problem) -> Response:
     return _Answer(problem.document(request.state.id), problem.status, {**_HEADERS, **problem.headers})
 
 
-async def _streamed(request: Request, verb: Verb, pages: AsyncGenerator[list[Any], None]) -> Response:
-    """The first page now, the others as they are taken."""
+async def _streamed(request: Request, verb: Verb, pages: AsyncGenerator[list[Any], None],
+                    check: Callable[[], None]) -> Response:
+    """The first page now, the others as they are taken, as long as ``check`` does not refuse."""
     first: list[Any] = await anext(pages, [])
-    return StreamingResponse(_lines(request, verb, first, pages), media_type=NDJSON, headers=_HEADERS)
+    return StreamingResponse(_lines(request, verb, first, pages, check), media_type=NDJSON, headers=_HEADERS)
 
 
-async def _lines(request: Request, verb: Verb, first: list[Any],
-                 pages: AsyncGenerator[list[Any], None]) -> AsyncIterator[bytes]:
+async def _lines(request: Request, verb: Verb, first: list[Any], pages: AsyncGenerator[list[Any], None],
+                 check: Callable[[], None]) -> AsyncIterator[bytes]:
     async with aclosing(pages):
         yield _encoded(first)
         try:
             async for page in pages:
+                check()
                 yield _encoded(page)
         except (Problem, SkuldError) as error:
             problem = error if isinstance(error, Problem) else problem_for(error, verb)
@@ -328,6 +325,25 @@ def _encoded(page: list[Any]) -> bytes:
 
 
 # -- requests ------------------------------------------------------------------------------------
+
+
+def _check_reach(bearer: access.Bearer, verb: Verb, asked: Asked) -> None:
+    if not bearer.reaches(verb, getattr(asked, "queue", None)):
+        raise refusal("forbidden_queue", f"queue: this token is for queues that begin with"
+                      f" {' or '.join(bearer.queues)}, and {verb.name} as it was asked for reaches others",
+                      field="queue")
+
+
+def _caller(request: Request, bearer: access.Bearer) -> str:
+    """Who has a request's place: a token, or an address where none is known."""
+    if bearer is not access.ANYBODY:
+        return f"token {bearer.name}"
+    return f"address {request.client.host if request.client is not None else ''}"
+
+
+def _stays(asked: Asked) -> bool:
+    """Whether a request is to wait for something, or to follow it."""
+    return bool(getattr(asked, "wait_s", 0)) and getattr(asked, "follow", True)
 
 
 def _query_of(request: Request) -> dict[str, str]:

@@ -81,6 +81,7 @@ class Reporting:
         self._request = request
         self._route = route
         self._status = 0
+        journal.open += 1
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -90,6 +91,7 @@ class Reporting:
 
     def close(self) -> None:
         """The request is over."""
+        self._journal.open -= 1
         state = self._request.state
         method = self._request.method if self._request.method in METHODS else OTHER
         self._journal.note(method, self._route, self._status, steady_s() - state.arrived,

@@ -14,15 +14,22 @@ from skuld_py.errors import Refused
 
 @attrs.frozen
 class Limits:
-    """Of one gateway process. Its memory is bounded by ``requests`` times ``body_bytes``, and the answers."""
+    """Of one gateway process. Its memory is bounded by ``requests`` times ``body_bytes``, and the answers.
+
+    One caller may have half of ``requests`` and half of ``waiting``, see ``places``.
+    """
 
     body_bytes: int = 8 << 20
     """A payload of 1 MiB fits in any spelling: JSON may need six characters for one byte."""
     batch_tasks: int = DEFAULT_LIMITS.batch_tasks
     requests: int = 256
-    """Open at once, streams and waiting claims included; one more is told 503 and when to come again."""
+    """Open at once, besides those that wait; one more is told 503 and when to come again."""
+    body_values: int = 50_000
+    """Values in a body's JSON: what is read must not keep other requests waiting, see ``strict_json``."""
+    aside_bytes: int = 64 << 10
+    """A larger body is read in a thread of its own."""
     waiting: int = 192
-    """Claims that wait for a task at once: fewer than ``requests``, so that other requests still find room."""
+    """Claims and results that wait, and followers of a log: they have places of their own, for they stay long."""
     wait_s: float = 30.0
     """The longest that a claim, or a reader that follows a log, may wait in one request."""
     failures_per_s: float = 5.0

@@ -37,15 +37,16 @@ Whoever stops by then has stopped before anybody else is given the task.
 **Streams** (`application/x-ndjson`) are one JSON document a line. A failure after the first page is a last line
 `{{"error": ...}}` with the shape of all failures.
 
-Limits of this gateway: bodies of {body} bytes, {batch} tasks or claims in one request, {requests} open requests,
-{wait} s of waiting.
+Limits of this gateway: bodies of {body} bytes and {values} values, {batch} tasks or claims in one request,
+{requests} open requests and {waiting} that wait, half of them for one caller; {wait} s of waiting.
 """
 
 _FAILURES = {
-    400: "No JSON, or no request.", 401: "No known token.", 403: "The token has not the scope.",
+    400: "No JSON, or no request.", 401: "No known token.", 403: "The token has not the scope, or not the queue.",
     404: "No such task.", 405: "Not by this method.", 406: "Not as this type.", 408: "The body came too slowly.",
     409: "Lost, or at odds with what is there.", 413: "Too large.", 415: "Not JSON.",
-    422: "A field is wrong; it is named.", 429: "Too many wrong tokens.", 431: "The request's head is too large.",
+    422: "A field is wrong; it is named.", 429: "Too many wrong tokens, or too much at once of one caller.",
+    431: "The request's head is too large.",
     500: "An error of the gateway's.", 502: "A node of another kind or version.",
     503: "Not now: busy, or without a leader. Nothing happened.",
     504: "It may have happened: no answer in time.",
@@ -77,7 +78,7 @@ def document(limits: Limits) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "Skuld", "version": __version__, "description": _DESCRIPTION.format(
             scopes=", ".join(Scope), body=limits.body_bytes, batch=limits.batch_tasks, requests=limits.requests,
-            wait=limits.wait_s)},
+            values=limits.body_values, waiting=limits.waiting, wait=limits.wait_s)},
         "paths": paths,
         "components": {
             "schemas": {**schemas, "Problem": _PROBLEM},

@@ -18,14 +18,14 @@ from skuld_py.errors import Fenced, Refused, SkuldError, Uncertain
 
 _STATUS = {
     "bad_json": 400, "bad_request": 400, "bad_host": 400,
-    "unauthorized": 401, "forbidden_scope": 403,
+    "unauthorized": 401, "forbidden_scope": 403, "forbidden_queue": 403,
     "no_such_route": 404, "no_such_task": 404, "no_such_claim": 404, "unknown_claim": 404,
     "no_such_schedule": 404,
     "method_not_allowed": 405, "not_acceptable": 406, "body_timeout": 408,
     "conflict": 409, "fenced": 409, "not_dead": 409, "cancelled": 409, "too_old": 409, "expired": 409,
     "body_too_large": 413, "payload_too_large": 413, "entry_too_large": 413, "too_large": 413,
     "unsupported_media_type": 415,
-    "too_many_failures": 429, "header_too_large": 431,
+    "too_many_failures": 429, "too_many_at_once": 429, "header_too_large": 431,
     # The cluster, or the way to it, is not as it should be: it is not the caller's fault.
     "bad_answer": 502, "wrong_cluster": 502, "forbidden": 502,
     "busy": 503, "no_leader": 503, "not_leader": 503, "not_ready": 503, "unavailable": 503, "unreachable": 503,

@@ -1,8 +1,11 @@
 """The gateway as a process: where it listens, what it may bind, and how it ends.
 
 Without tokens only loopback may be bound: all that reach the port can do everything. With tokens any address may
-be, but a token sent over a network without TLS can be read on the way: give a certificate, or put a proxy in front
-that has one.
+be, and then with a certificate, since a token sent over a network without TLS can be read on the way. Where
+something in front ends TLS, the operator says so: nobody else can know.
+
+SIGHUP has the file of tokens read again, aside, while requests go on by those that were read before; they stay in
+force if the file is not as it should be, for a gateway that lets nobody in helps nobody mend it.
 
 Uvicorn waits for a request's head as long as it is drip-fed; ``_Protocol`` gives it a deadline. Its parser, h11,
 refuses most of what could be read in two ways (two lengths, a space before a colon); the answer is made here, in
@@ -15,6 +18,7 @@ import asyncio
 import ipaddress
 import json
 import logging
+import signal
 import socket
 import ssl
 import sys
@@ -42,7 +46,8 @@ _log = logging.getLogger(__name__)
 
 @attrs.frozen
 class Settings:
-    """What a gateway is started with. ``hosts``: the names it is reached by, besides its own."""
+    """What a gateway is started with. ``hosts``: the names it is reached by, besides its own. ``is_behind_proxy``:
+    something in front ends TLS."""
 
     nodes: Sequence[str]
     host: str = "127.0.0.1"
@@ -51,6 +56,7 @@ class Settings:
     hosts: Sequence[str] = ()
     certificate: Path | None = None
     key: Path | None = None
+    is_behind_proxy: bool = False
     timeout_s: float = 5.0
     limits: Limits = Limits()
     metrics: str | None = None
@@ -70,17 +76,21 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
     with shown, _listener(settings) as listener:
         scheme = "http" if settings.certificate is None else "https"
         url = f"{scheme}://{_bracketed(settings.host)}:{listener.getsockname()[1]}"
-        _Server(_configuration(settings, gateway), gateway, client, lambda: on_ready(url)).run([listener])
+        _Server(_configuration(settings, gateway), gateway, client, lambda: on_ready(url),
+                settings.tokens).run([listener])
 
 
 def _check_host(settings: Settings) -> None:
-    is_loopback = _is_loopback(settings.host)
-    if settings.tokens is None and not is_loopback:
+    if _is_loopback(settings.host):
+        return
+    if settings.tokens is None:
         raise Refused("insecure_host", f"host: {settings.host} is reachable from other machines, and without"
                       " tokens anybody may do everything; give --tokens FILE (see 'skuld token'), or listen at"
                       " 127.0.0.1", field="host")
-    if not is_loopback and settings.certificate is None:
-        _log.warning("no --certificate: tokens pass the network in the clear, unless a proxy in front has TLS")
+    if settings.certificate is None and not settings.is_behind_proxy:
+        raise Refused("insecure_host", f"host: {settings.host} is reachable from other machines, and without TLS"
+                      " tokens can be read on the way; give --certificate FILE and --key FILE, or --behind-proxy"
+                      " if something in front of this gateway ends TLS, or listen at 127.0.0.1", field="host")
 
 
 def _check_certificate(settings: Settings) -> None:
@@ -138,21 +148,44 @@ class _Server(uvicorn.Server):
     """Says when it is ready, lets the gateway know that it stops, and closes its connections in the end."""
 
     def __init__(self, config: uvicorn.Config, gateway: Gateway, client: AsyncClient,
-                 on_ready: Callable[[], None]) -> None:
+                 on_ready: Callable[[], None], tokens: Path | None) -> None:
         super().__init__(config)
+        self._tokens = tokens
+        self._hangup = asyncio.Event()
+        self._rereading: asyncio.Future[None] | None = None
         self._gateway = gateway
         self._client = client
         self._on_ready = on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hangup.set)
+        self._rereading = asyncio.ensure_future(self._reread())
         await super().startup(sockets)
         if self.started:
             self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._gateway.stopping.set()
+        if self._rereading is not None:
+            self._rereading.cancel()
         await super().shutdown(sockets)
         await self._client.close()
+
+
+    async def _reread(self) -> None:
+        """Read the file of tokens at each signal; signals that come meanwhile are one more."""
+        while await self._hangup.wait():
+            self._hangup.clear()
+            if self._tokens is None:
+                _log.warning("SIGHUP: there is nothing to read again; --tokens FILE was not given")
+                continue
+            try:
+                self._gateway.tokens = await asyncio.to_thread(Tokens.read, self._tokens)
+            except Refused as refusal:
+                _log.error("SIGHUP: %s; the tokens that were read before stay in force: mend the file, and send"
+                           " SIGHUP again", refusal.message)
+            else:
+                _log.info("SIGHUP: the tokens of %s are in force", self._tokens)
 
 
 class _Protocol(H11Protocol):

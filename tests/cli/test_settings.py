@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skuld_py.cli.main import main
+from skuld_py.cli.main import Verbs, main
 from skuld_py.cli.settings import BYTES_MAX, BadConfig, lines_of, read
 from skuld_py.client.client import Claim, Client
 from skuld_py.client.options import Retry
@@ -251,6 +252,43 @@ def test_help_is_given_whatever_the_file_says() -> None:
 
     assert skuld("claim", "--help").exit_code == skuld("--help").exit_code == 0
     assert skuld("claim", "q").exit_code == 2
+
+
+@pytest.mark.parametrize(("name", "remedy"), [
+    ("SKULD_NODEZ", "did you mean SKULD_NODES?"), ("SKULD_CLAIM_LEESE", "did you mean SKULD_CLAIM_LEASE?"),
+    ("SKULD_NODE_PEERS_PORT", "did you mean SKULD_NODE_PEER_PORT?"),
+    ("SKULD_CLUSTER_CREATE_PARTITION", "did you mean SKULD_CLUSTER_CREATE_PARTITIONS?"),
+    ("SKULD_xyzzy", "unset it"), ("SKULD_", "did you mean")])
+def test_a_variable_that_no_verb_has_is_refused_by_name(asked: Asked, name: str, remedy: str) -> None:
+    plain, document = (skuld("claim", "q", *more, env={name: "secret"}) for more in ((), ("--json",)))
+
+    assert plain.exit_code == document.exit_code == 2 and not asked.claims
+    for answer in (plain, document):
+        assert f"${name}: " in answer.stderr and remedy in answer.stderr and "bad_variable" in answer.stderr
+        assert "secret" not in answer.output
+    assert skuld("claim", "--help", env={name: "x"}).exit_code == 0
+
+
+@pytest.mark.parametrize("name", [
+    "SKULD_NODE_RETENTION", "SKULD_RETENTION", "SKULD_CLUSTER_CREATE_PARTITIONS", "SKULD_ZOOKEEPER",
+    "SKULD_CLUSTER_KEY", "SKULD_GATEWAY_BEHIND_PROXY", "SKULD_WRONG_TIME_FILE", "SKULD_TEST_X", "SKULDUGGERY",
+    "_SKULD_NODEZ", "SKULD_CONFIG", "SKULD_VERBOSE"])
+def test_a_variable_of_any_verb_may_be_there(asked: Asked, name: str) -> None:
+    assert skuld("claim", "q", env={name: ""}).exit_code == 0 and asked.claims
+
+
+def test_no_verb_is_loaded_but_the_one_that_was_asked_for(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
+    loaded: list[str] = []
+    get_command = Verbs.get_command
+
+    def watched(verbs: Verbs, ctx: click.Context, name: str) -> click.Command | None:
+        loaded.append(name)
+        return get_command(verbs, ctx, name)
+    monkeypatch.setattr(Verbs, "get_command", watched)
+
+    skuld("claim", "q", env={"SKULD_NODES": "127.0.0.1:1", "SKULD_CLAIM_LEASE": "5s", "SKULD_CONFIG": ""})
+
+    assert {*loaded} == {"claim"} and asked.claims
 
 
 # -- the lines of keys ---------------------------------------------------------------------------

@@ -87,6 +87,12 @@ def test_no_pod_runs_as_root_or_writes_where_it_need_not() -> None:
             assert mounted <= {each["name"] for each in pod.get("volumes", ())} | claims
 
 
+def test_no_pod_is_told_of_services_by_variables_that_look_like_options() -> None:
+    pods = [pod for document in documents(EVERYTHING) if (pod := document["spec"].get("template", {}).get("spec"))]
+
+    assert pods and all(pod["enableServiceLinks"] is False for pod in pods)
+
+
 def test_values_are_checked_before_anything_is_made() -> None:
     jsonschema.validate(values(), SCHEMA)
     for wrong in ({"nodes": 0}, {"nodes": "3"}, {"keysSecret": ""}, {"zookeeper": "zk"}, {"cluster": "a b"}):

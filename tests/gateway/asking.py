@@ -5,7 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -44,8 +45,7 @@ class Asker:
         return parts.hostname, parts.port
 
     def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Answer:
-        given = {"authorization": f"Bearer {self.token}"} if self.token else {}
-        given |= {name.replace("_", "-"): value for name, value in headers.items()}
+        given = self._shown() | {name.replace("_", "-"): value for name, value in headers.items()}
         connection = http.client.HTTPConnection(*self.address, timeout=60)
         try:
             connection.request(method, path, body, given)
@@ -54,6 +54,9 @@ class Asker:
                           response.read())
         finally:
             connection.close()
+
+    def _shown(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.token}"} if self.token else {}
 
     def get(self, path: str) -> Answer:
         return self.ask("GET", path)
@@ -77,7 +80,7 @@ class Asker:
         """A stream that is still open."""
         connection = http.client.HTTPConnection(*self.address, timeout=60)
         try:
-            connection.request("GET", path)
+            connection.request("GET", path, headers=self._shown())
             yield connection.getresponse()
         finally:
             connection.close()
@@ -96,3 +99,11 @@ class Asker:
         [held] = answer.json["claims"]
         named: dict[str, Any] = held
         return named
+
+
+def until_true(is_so: Callable[[], bool], wait_s: float = 30) -> None:
+    """Ask again until it is so."""
+    end = time.monotonic() + wait_s
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.02)

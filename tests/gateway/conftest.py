@@ -14,7 +14,7 @@ from skuld_py.embedded.local import LocalCluster
 from skuld_py.gateway.access import hash_of, new_token
 from skuld_py.verbs.verb import Scope
 
-LIMITS = ("--body", "1", "--requests", "3", "--waiting", "1", "--wait", "2s", "--timeout", "2s")
+LIMITS = ("--body", "1", "--requests", "8", "--waiting", "1", "--wait", "2s", "--timeout", "2s")
 
 
 @pytest.fixture(scope="session")
@@ -44,10 +44,19 @@ class Guarded:
 
 @pytest.fixture(scope="session")
 def guarded(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Guarded:
+    return start_guarded(cluster, tmp_path_factory.mktemp("tokens") / "tokens.toml")
+
+
+@pytest.fixture
+def crowded(cluster: LocalCluster, tmp_path: Path) -> Guarded:
+    """One with tokens and few places."""
+    return start_guarded(cluster, tmp_path / "tokens.toml", "--requests", "8", "--waiting", "16", "--wait", "60s")
+
+
+def start_guarded(cluster: LocalCluster, path: Path, *options: str) -> Guarded:
     tokens = {name: new_token() for name in (*Scope, "all")}
-    path = tmp_path_factory.mktemp("tokens") / "tokens.toml"
     write_tokens(path, {name: (tokens[name], [*Scope] if name == "all" else [name]) for name in tokens})
-    url, _ = cluster.start_gateway("--tokens", str(path))
+    url, _ = cluster.start_gateway("--tokens", str(path), *options)
     return Guarded(url, {**tokens, "unknown": new_token()})
 
 

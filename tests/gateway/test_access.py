@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from skuld_py.cli.gateway import SCOPES
 from skuld_py.cli.main import main
 from skuld_py.errors import Refused
 from skuld_py.gateway.access import Bearer, Failures, Tokens, hash_of, new_token
-from skuld_py.verbs.verb import Scope
+from skuld_py.verbs.options import REQUIRED
+from skuld_py.verbs.table import VERBS
+from skuld_py.verbs.verb import Scope, Verb
 
 READ = frozenset({Scope.READ})
 GOOD = '[[token]]\nname = "ci"\nsha256 = "' + "0" * 64 + '"\nscopes = ["read"]\n'
@@ -31,7 +34,17 @@ def written(path: Path, text: str | bytes, mode: int = 0o600) -> Path:
     ("token = [1]", ["token 1", "name, sha256 and scopes"]),
     ("tokens = 1\n" + GOOD, ["tokens", "[[token]]"]),
     (GOOD.replace("scopes", "scope"), ["token 1", "name, sha256 and scopes"]),
-    (GOOD + 'expires = "never"\n', ["token 1", "name, sha256 and scopes"]),
+    (GOOD + 'expiry = "never"\n', ["token 1", "name, sha256 and scopes", "expires and queues"]),
+    (GOOD + 'expires = "2027-01-31T00:00:00Z"\n', ["token ci", "expires", "without quotes"]),
+    (GOOD + "expires = 2027-01-31T00:00:00\n", ["token ci", "expires", "offset", "2027-01-31T00:00:00Z"]),
+    (GOOD + "expires = 2027-01-31\n", ["token ci", "expires"]),
+    (GOOD + "expires = 0\n", ["token ci", "expires"]),
+    (GOOD + 'queues = "reports"\n', ["token ci", "queues", "leave them out"]),
+    (GOOD + "queues = []\n", ["token ci", "queues", "leave them out"]),
+    (GOOD + 'queues = [""]\n', ["token ci", "queues"]),
+    (GOOD + 'queues = ["a b"]\n', ["token ci", "queues"]),
+    (GOOD + f"queues = {['a'] * 33}\n", ["token ci", "queues", "32"]),
+    (GOOD + "expires = " + "[" * 20_000, ["TOML"]),
     (GOOD.replace('"ci"', '"c i"'), ["token 1", "name", "'c i'"]),
     (GOOD.replace('"ci"', "7"), ["token 1", "name"]),
     (GOOD.replace("0" * 64, "secret"), ["token ci", "sha256"]),
@@ -82,6 +95,45 @@ def test_what_the_command_line_makes_is_what_the_gateway_reads(tmp_path: Path) -
         assert bearer is not None and bearer.name == name and bearer.scopes == {Scope.READ, Scope(name)}
         assert token not in answer.stdout
     assert tuple(scope.value for scope in Scope) == SCOPES
+
+
+def test_what_limits_a_token_is_made_and_read_alike(tmp_path: Path) -> None:
+    before = time.time()
+    answer = CliRunner().invoke(main, ["token", "ci", "--scope", "read", "--queue", "reports", "--queue", "mail.",
+                                       "--lasting", "90d"])
+    bearer = Tokens.read(written(tmp_path / "tokens.toml", answer.stdout)).find(f"Bearer {answer.stderr.strip()}")
+
+    assert bearer is not None and bearer.queues == ("reports", "mail.") and bearer.until_ms is not None
+    assert -1 <= bearer.until_ms / 1000 - 90 * 86_400 - before <= 60
+    refused = CliRunner().invoke(main, ["token", "ci", "--scope", "read", "--queue", "a b"])
+    assert refused.exit_code == 1 and "queues" in refused.stderr and not refused.stdout
+
+
+def test_a_token_counts_until_it_expires(tmp_path: Path) -> None:
+    text = GOOD + "expires = 1970-01-01T01:00:01+01:00"
+    [(_, bearer)] = Tokens.read(written(tmp_path / "tokens.toml", text))._bearers
+
+    assert bearer.is_valid(999) and not bearer.is_valid(1_000)
+
+
+BY_CLAIM = {"renew", "renew_many", "append", "complete", "complete_many", "fail", "fail_many", "snooze", "release"}
+BY_ID = {"get", "get_many", "results", "log"}
+IN_A_QUEUE = {"enqueue", "enqueue_many", "claim", "list_tasks", "count", "limits"}
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_a_token_of_some_queues_reaches_those_and_no_others(verb: Verb) -> None:
+    bearer = Bearer("ci", frozenset(Scope), ("reports", "mail."))
+    is_free = verb.name in BY_CLAIM | BY_ID | {"mint", "health", "ready"}
+    named = [option for option in verb.asks.options if option.name == "queue"]
+
+    if not any(option.default is REQUIRED for option in named):
+        assert bearer.reaches(verb, None) == is_free and Bearer("ci", frozenset(Scope)).reaches(verb, None)
+    for queue in ("reports", "reports-2", "mail.x") if named else ():
+        assert bearer.reaches(verb, queue) == (is_free or verb.name in IN_A_QUEUE)
+        assert Bearer("ci", frozenset(Scope)).reaches(verb, queue)
+    for queue in ("report", "mail", "x-reports") if named else ():
+        assert not bearer.reaches(verb, queue)
 
 
 def test_only_the_whole_token_is_known() -> None:

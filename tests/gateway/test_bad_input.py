@@ -137,7 +137,7 @@ def test_a_query_beside_a_body_is_refused(anybody: Asker) -> None:
     b'{"queue": "bad-input", "payload": "x", "priority": NaN}',
     b'{"queue": "bad-input", "payload": "x", "payload": "y"}',
     b'{"queue": "bad-input", "payload": "\\ud800"}', b'{"queue": "bad-input", "payload": "\xff"}',
-    b'{"queue": "bad-input", "payload": "x"', b'{"queue": "bad-input", "payload": "x"} x', b"[" * 900_000,
+    b'{"queue": "bad-input", "payload": "x"', b'{"queue": "bad-input", "payload": "x"} x', b"[" * 40_000,
     b"", b"\x00",
     b'{"queue": "bad-input", "payload": "x", "priority": ' + b"9" * 10_000 + b"}",
     b'{"queue": "bad-input", "payload": "x", "priority": 1e400}', b"\x1f\x8b\x08\x00",

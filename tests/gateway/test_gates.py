@@ -10,16 +10,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gateway.asking import Answer, Asker
-from gateway.conftest import Guarded
+from gateway.conftest import Guarded, write_tokens
 from skuld_py.embedded.local import LocalCluster
+from skuld_py.gateway.access import new_token
 from skuld_py.verbs.options import QUEUE
 from skuld_py.verbs.table import VERBS
 from skuld_py.verbs.verb import Scope, Verb
@@ -203,6 +204,13 @@ def test_tls_is_spoken_where_there_is_a_certificate(cluster: LocalCluster) -> No
     (["--host", "0.0.0.0"], ["host: 0.0.0.0", "--tokens", "[insecure_host]"]),
     (["--host", "::"], ["host: ::", "--tokens", "[insecure_host]"]),
     (["--host", "example.org"], ["host: example.org", "--tokens"]),
+    (["--host", "192.0.2.1", "--certificate", str(THROWAWAY)], ["host: 192.0.2.1", "--tokens", "[insecure_host]"]),
+    (["--host", "192.0.2.1", "--behind-proxy"], ["host: 192.0.2.1", "--tokens", "[insecure_host]"]),
+    (["--host", "192.0.2.1", "--tokens", "GOOD"],
+     ["host: 192.0.2.1", "--certificate", "--key", "--behind-proxy", "127.0.0.1", "[insecure_host]"]),
+    (["--host", "192.0.2.1", "--tokens", "GOOD", "--behind-proxy"], ["cannot listen at 192.0.2.1"]),
+    (["--host", "192.0.2.1", "--tokens", "GOOD", "--certificate", str(THROWAWAY)],
+     ["cannot listen at 192.0.2.1"]),
     (["--port", "70000"], ["--port"]),
     (["--tokens", "/no/such/file"], ["--tokens"]),
     (["--tokens", __file__], ["tokens", "[bad_tokens]"]),
@@ -215,6 +223,9 @@ def test_tls_is_spoken_where_there_is_a_certificate(cluster: LocalCluster) -> No
     (["--wait", "10 days"], ["--wait", "10s"]),
 ])
 def test_a_gateway_that_cannot_start_says_why(options: list[str], words: list[str], tmp_path: Path) -> None:
+    good = tmp_path / "tokens.toml"
+    write_tokens(good, {"ci": (new_token(), ["read"])})
+    options = [str(good) if option == "GOOD" else option for option in options]
     ended = subprocess.run([sys.executable, "-m", "skuld_py", "gateway", "--port", "0", *options],
                            capture_output=True, text=True, timeout=60, check=False)
 
@@ -333,31 +344,83 @@ def test_a_claim_too_many_that_waits_is_told_so(narrow: Asker, queue: str) -> No
     for thread in threads:
         thread.join(30)
 
-    assert sorted(answer.status for answer in answers) == [200, 503, 503]
+    assert sorted(answer.status for answer in answers) == [200, 503, 503], answers
     busy = [answer for answer in answers if answer.status == 503]
     assert {answer.json["code"] for answer in busy} == {"busy"} and all(answer.json["retry"] for answer in busy)
     for wait_s in (0.1, 0):
         assert narrow.post("claim", {"queue": queue, "wait_s": wait_s}).status == 200
 
 
-def test_a_request_too_many_is_told_when_to_come_again(narrow: Asker) -> None:
-    head = (b"POST /v1/tasks/enqueue HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-            b"content-length: 10\r\n\r\n")
-    slow = [socket.create_connection(narrow.address, timeout=20) for _ in range(3)]
-    try:
-        for connection in slow:
-            connection.sendall(head)
-        until = time.monotonic() + 20
-        answer = narrow.get("/v1/health")
-        while answer.status == 200 and time.monotonic() < until:  # until all three heads have been read
-            answer = narrow.get("/v1/health")
-    finally:
-        for connection in slow:
-            connection.close()
+def test_one_caller_cannot_take_all_places_and_is_told_when_to_come_again(crowded: Guarded) -> None:
+    greedy, modest = crowded.with_scope("admin"), crowded.with_scope("enqueue")
+    with slow_bodies(greedy, "retry"):
+        answer = until(429, lambda: greedy.get("/v1/status"))
+        assert (answer.json["code"], answer.headers["retry-after"]) == ("too_many_at_once", "1")
+        assert greedy.get("/v1/health").status == 200
+        with slow_bodies(modest, "enqueue"):
+            third = until(503, lambda: crowded.with_scope("read").get("/v1/queues"))
+            assert (third.json["code"], third.headers["retry-after"]) == ("busy", "1")
+            assert third.json["retry"] and Asker(crowded.url).get("/v1/health").status == 200
+            assert Asker(crowded.url).get("/v1/queues").status == 401
+        assert until(200, lambda: crowded.with_scope("read").get("/v1/queues"))
+    assert until(200, lambda: greedy.get("/v1/status"))
 
-    assert (answer.status, answer.json["code"]) == (503, "busy") and answer.headers["retry-after"] == "1"
-    while narrow.get("/v1/health").status == 503:
-        pass
+
+def test_what_waits_has_places_of_its_own_and_one_caller_half_of_them(crowded: Guarded, queue: str) -> None:
+    greedy, modest = crowded.with_scope("all"), crowded.with_scope("read")
+    path = f"/v1/tasks/{greedy.enqueue(queue)}/log?follow=true&wait_s=60"
+    with ExitStack() as followers:
+        for _ in range(8):
+            assert followers.enter_context(greedy.streaming(path)).status == 200
+        assert greedy.get(path).status == 429
+        assert greedy.get(path.replace("true", "false")).status == greedy.get("/v1/status").status == 200
+        for _ in range(8):
+            assert followers.enter_context(modest.streaming(path)).status == 200
+        assert crowded.with_scope("read").get(path).status == 503
+        assert modest.get("/v1/queues").status == greedy.get("/v1/queues").status == 200
+
+
+def test_a_caller_without_a_token_is_its_address(narrow: Asker) -> None:
+    with slow_bodies(narrow, "enqueue"):
+        assert until(429, lambda: narrow.get("/v1/queues")).json["code"] == "too_many_at_once"
+        assert narrow.get("/openapi.json").status == 429
+        assert narrow.get("/v1/health").status == 200
+    assert until(200, lambda: narrow.get("/v1/queues"))
+
+
+@contextmanager
+def slow_bodies(asker: Asker, verb: str) -> Iterator[None]:
+    """Four requests whose bodies do not come."""
+    head = (f"POST /v1/tasks/{verb} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+            f"authorization: Bearer {asker.token}\r\ncontent-length: 10\r\n\r\n")
+    with ExitStack() as opened:
+        for _ in range(4):
+            opened.enter_context(socket.create_connection(asker.address, timeout=20)).sendall(head.encode())
+        yield
+
+
+def until(status: int, ask: Callable[[], Answer], wait_s: float = 20) -> Answer:
+    """The first answer with this status."""
+    end = time.monotonic() + wait_s
+    while (answer := ask()).status != status:
+        assert time.monotonic() < end, answer
+    return answer
+
+
+@pytest.mark.parametrize("body", [b"[" + b"[]," * 2_000_000 + b"[]]",
+                                  b"{" + b",".join(b'"%d":0' % key for key in range(500_000)) + b"}"],
+                         ids=["lists", "keys"])
+def test_a_body_of_too_many_values_is_refused(anybody: Asker, body: bytes) -> None:
+    answer = anybody.ask("POST", "/v1/tasks/enqueue", body, content_type="application/json")
+
+    assert (answer.status, answer.json["code"], answer.json["field"]) == (413, "body_too_large", "body")
+
+
+def test_two_tokens_are_not_one(guarded: Guarded) -> None:
+    good = f"authorization: Bearer {guarded.tokens['all']}\r\n"
+    for pair in (good + good, good + "authorization: Bearer x\r\n", "Authorization: Basic x\r\n" + good):
+        answer = Asker(guarded.url).raw(f"GET /v1/queues HTTP/1.1\r\nhost: x\r\n{pair}\r\n".encode())
+        assert b" 400 " in answer.split(b"\r\n")[0] and b'"field":"authorization"' in answer, answer
 
 
 def test_waiting_ends_at_the_gateways_limit(narrow: Asker, queue: str) -> None:

@@ -83,7 +83,7 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", "404", "409", "422",
 """
 
 
-EXAMPLES = os.environ.get("SKULD_FUZZ_EXAMPLES")
+EXAMPLES = os.environ.get("SKULD_TEST_FUZZ_EXAMPLES")
 """Drawn at random for each operation. ``scripts/fuzz_http`` sets it; then every bound of every field is tried."""
 
 

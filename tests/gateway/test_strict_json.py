@@ -9,11 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skuld_py.errors import Refused
-from skuld_py.gateway.strict_json import parse
+from skuld_py.gateway import strict_json
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4), max_leaves=20)
+
+
+def parse(raw: bytes) -> object:
+    return strict_json.parse(raw, 1_000_000)
 
 
 @given(values, st.booleans())
@@ -46,3 +50,58 @@ def test_any_bytes_are_read_or_refused(raw: bytes) -> None:
         parse(raw)
     except Refused as refused:
         assert refused.code == "bad_json"
+
+
+# -- how much is in it ---------------------------------------------------------------------------
+
+
+@given(values)
+def test_as_many_values_as_may_be_are_read_and_one_more_is_refused(value: object) -> None:
+    text = json.dumps(value).encode()
+
+    assert strict_json.parse(text, _count(value)) == value
+    with pytest.raises(Refused) as refused:
+        strict_json.parse(text, _count(value) - 1)
+    assert (refused.value.code, refused.value.facts["field"]) == ("body_too_large", "body")
+    assert f" {_count(value) - 1} " in refused.value.message
+
+
+def _count(value: object) -> int:
+    """Values as they are counted from outside: an empty list looks like one of a single value."""
+    inner = value if isinstance(value, list) else list(value.values()) if isinstance(value, dict) else None
+    return 1 if inner is None else 1 + (sum(map(_count, inner)) or 1)
+
+
+@pytest.mark.parametrize("text", [b"a,[{" * 1_000, b'"' * 1_000, b"\\" * 1_000 + b'",', b'\\"' * 1_000])
+def test_what_stands_in_a_string_is_no_value(text: bytes) -> None:
+    told = text.decode()
+
+    assert strict_json.parse(json.dumps([told, told]).encode(), 3) == [told, told]
+
+
+@pytest.mark.parametrize("text", [b"[" + b"[]," * 2_000_000 + b"[]]", b"[" * 8_000_000, b'""' * 4_000_000,
+                                  b"{" + b",".join(b'"%d":0' % key for key in range(500_000)) + b"}"],
+                         ids=["lists", "nested", "strings", "keys"])
+def test_no_value_is_made_of_a_text_that_has_too_many(text: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json, "loads", lambda *_, **__: pytest.fail("it was parsed"))
+
+    with pytest.raises(Refused, match="50000 values"):
+        strict_json.parse(text, 50_000)
+
+
+def test_the_search_for_a_key_given_twice_looks_at_each_key_once() -> None:
+    class Key(str):
+        """Counts how often it is compared."""
+
+        compared = 0
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            Key.compared += 1
+            return str.__eq__(self, other)
+
+    keys = [Key(number) for number in range(2_000)]
+    with pytest.raises(Refused, match="'1999' twice"):
+        strict_json._object([(key, None) for key in (*keys, Key(1_999))])
+
+    assert Key.compared < 100

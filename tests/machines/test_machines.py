@@ -1,7 +1,7 @@
 """A cluster over machines: tasks from enqueue to completion while cables are pulled, machines stand still, a disk
 is full and one is replaced by an empty one. Nothing acknowledged is lost, and nothing is held twice.
 
-``SKULD_MACHINES_S``: for how many seconds faults go on, one round at least.
+``SKULD_TEST_MACHINES_S``: for how many seconds faults go on, one round at least.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def back(made: Town, node: str, since: float, what: str) -> None:
 
 
 def test_a_cluster_over_machines_loses_nothing_and_grants_nothing_twice(tmp_path: Path) -> None:
-    until = time.monotonic() + float(os.environ.get("SKULD_MACHINES_S", "0"))
+    until = time.monotonic() + float(os.environ.get("SKULD_TEST_MACHINES_S", "0"))
     with town(tmp_path) as made, at_work(made):
         leading = [node for node in NODES if node != "n4"]
         for number in range(1_000):

@@ -29,10 +29,12 @@ from mutants import (
     clauses,
     clients,
     clocks,
+    commands,
     coordination,
     deps,
     elections,
     garbage,
+    gateways,
     grants,
     groups,
     guards,
@@ -70,7 +72,8 @@ LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTA
                                *limits.MUTANTS, *proofs.MUTANTS, *archive.MUTANTS, *many.MUTANTS,
                                *clients.MUTANTS, *guards.MUTANTS, *parking.MUTANTS, *views.MUTANTS,
                                *clocks.MUTANTS, *likeness.MUTANTS, *stops.MUTANTS,
-                               *installs.MUTANTS, *observation.MUTANTS)
+                               *installs.MUTANTS, *observation.MUTANTS,
+                               *gateways.MUTANTS, *commands.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 

@@ -328,6 +328,6 @@ def test_the_quick_runner_runs_every_set_of_parameters(monkeypatch: pytest.Monke
     assert suite.main(["tests/mutants/two_tests.py"]) == 0
     assert capsys.readouterr().out == "5 passed\n"
 
-    monkeypatch.setenv("SKULD_TWO_TESTS", "3")
+    monkeypatch.setenv("SKULD_TEST_TWO_TESTS", "3")
     assert suite.main(["tests/mutants/two_tests.py"]) == 1
     assert capsys.readouterr().out == "FAILED tests/mutants/two_tests.py::test_numbers AssertionError\n"

@@ -9,7 +9,7 @@ import pytest
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_numbers(number: int) -> None:
-    assert str(number) != os.environ.get("SKULD_TWO_TESTS")
+    assert str(number) != os.environ.get("SKULD_TEST_TWO_TESTS")
 
 
 @pytest.mark.parametrize(("one", "other"), [pytest.param(1, 2, id="a")])

@@ -21,7 +21,7 @@ from system.light_worker import report, spell, square, total
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 PROGRAM = Path(__file__).with_name("light_worker.py")
 PARTS = 1_000
-IS_ON_SPARK = bool(os.environ.get("SKULD_GROUPS_ON_SPARK"))
+IS_ON_SPARK = bool(os.environ.get("SKULD_TEST_GROUPS_ON_SPARK"))
 """With workers that run Spark, which take much longer: ``scripts/groups_on_spark`` sets it."""
 TIMEOUT_S = 1_800 if IS_ON_SPARK else 240
 

@@ -22,10 +22,10 @@ from skuld_py.embedded.local import LocalCluster
 from system import storm
 from system.storm import SLACK_S, TIMEOUT_S, Storm
 
-SECONDS = float(os.environ.get("SKULD_STORM_S", "4"))
-THREADS = int(os.environ.get("SKULD_STORM_THREADS", "40"))
-COROUTINES = int(os.environ.get("SKULD_STORM_COROUTINES", "40"))
-PROCESSES = int(os.environ.get("SKULD_STORM_PROCESSES", "3"))
+SECONDS = float(os.environ.get("SKULD_TEST_STORM_S", "4"))
+THREADS = int(os.environ.get("SKULD_TEST_STORM_THREADS", "40"))
+COROUTINES = int(os.environ.get("SKULD_TEST_STORM_COROUTINES", "40"))
+PROCESSES = int(os.environ.get("SKULD_TEST_STORM_PROCESSES", "3"))
 READ_S = 20.0
 """Nodes that were asked for more than they can do are soon themselves again."""
 END_S = 4 * TIMEOUT_S + SLACK_S

@@ -1,0 +1,33 @@
+"""Mutants of the command line: which variables of the environment are taken, and what a wrong one does."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant, mutant
+
+SETTINGS = "tests/cli/test_settings.py::"
+
+
+def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) -> Mutant:
+    return mutant(name, rule, place, old, new, "A2", SETTINGS + test, seeds=0)
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    _seen_by("test_a_variable_that_no_verb_has_is_refused_by_name", "variable-passed-over",
+             "a misspelt variable is a default that was not meant", "_check_variables",
+             "    if not failures.is_about_help(ctx):\n", "    if False:\n"),
+    _seen_by("test_a_variable_that_no_verb_has_is_refused_by_name", "variable-keeps-help-away",
+             "help is not given where a variable is wrong", "_check_variables",
+             "    if not failures.is_about_help(ctx):\n", "    if True:\n"),
+    _seen_by("test_a_variable_that_no_verb_has_is_refused_by_name", "variable-is-no-misuse",
+             "a wrong variable looks like a refusal by the cluster", "failures.told",
+             "isinstance(error, BadConfig | BadVariable)", "isinstance(error, BadConfig)"),
+    _seen_by("test_a_variable_of_any_verb_may_be_there", "variable-of-inner-verbs-unknown",
+             "variables of verbs of two words are refused", "variables._names_of",
+             "    if isinstance(command, click.Group):\n", "    if False:\n"),
+    _seen_by("test_a_variable_of_any_verb_may_be_there", "variable-of-time-refused",
+             "a node with a wrong clock does not start", "variables.check",
+             " and not name.startswith(_FREE)}", "}"),
+    _seen_by("test_no_verb_is_loaded_but_the_one_that_was_asked_for", "variable-loads-all-verbs",
+             "all verbs are loaded for any variable", "variables.check",
+             "        if not left:\n", "        if False:\n"),
+)
