@@ -1,13 +1,16 @@
 """Every bound in one place, with its unit in its name and its reason beside it.
 
 ``Parameters`` are the cluster's: fixed at creation, kept in ZooKeeper, equal on every node.
-``Limits`` say what a message may hold. ``Timing`` holds the durations of a node's machine; only the
-simulator and the node in memory (``testing``) have others.
+``Limits`` say what a message may hold. ``Timing`` holds the durations of a node's machine; an operator may set
+those in ``TIMINGS``, and ``check_timing`` refuses what does not fit together. The simulator and the node in memory
+(``testing``) have others. What the simulator draws fits together by the same rules, but for its horizons, which
+are nearer in some runs so that they are met.
 """
 
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import attrs
 
@@ -209,6 +212,61 @@ class Timing:
     """Least pause between two questions about new dependencies, where these are many..."""
     gather_rows: int = 100
     """...which means this many."""
+
+
+TIMINGS = tuple(field.name for field in attrs.fields(Timing)
+                if field.name.endswith("_ms") and field.name != "loan_ms")
+"""What an operator may set. Not how long loans last: a new home waits as long as the one before lent, which holds
+only where all nodes say the same, and nothing sees to that."""
+
+
+class _Order(NamedTuple):
+    """One duration is so many times another one at least."""
+
+    long: str
+    times: int
+    short: str
+    why: str
+
+
+_ORDERS = (
+    _Order("silence_ms", 2, "gossip_ms", "a leader is stood against when nothing was heard of it for so long, and"
+           " one gossip may be lost"),
+    _Order("silence_ms", 1, "vote_ms", "a voter must not stand against a candidate that is still being elected"),
+    _Order("silence_ms", 1, "heir_delay_ms", "the first heir is to stand before the silence is twice as long"),
+    _Order("first_heir_delay_ms", 1, "heir_delay_ms", "before its first leader a partition waits longer, not"
+           " shorter"),
+    _Order("request_ms", 1, "grant_ms", "a claim that is given up before its grant is leaves a lease that nobody"
+           " holds"),
+    _Order("request_ms", 1, "resend_ms", "what is lost is sent again before the request is given up"),
+    _Order("request_ms", 1, "behind_ms", "a node that is late takes on nothing that it cannot answer in time"),
+    _Order("grant_ms", 1, "resend_ms", "what is lost is sent again before the grant is released"),
+    _Order("clock_ms", 1, "resend_ms", "a round of questions for clocks must not begin before one is sent again"),
+    _Order("exchange_page_ms", 1, "confirm_ms", "an exchange ends when its next answer does not come, and each"
+           " looks at a difference twice before it answers"),
+    _Order("rewatch_ms", 1, "watch_ms", "the pause after a walk is longer than that between its steps"),
+    _Order("draft_ms", 1, "draft_pause_ms", "a draft of a hash tree has many steps"),
+)
+
+
+def check_timing(timing: Timing, skew_ms: int) -> None:
+    """``Refused`` when two durations do not fit together, or one does not fit the cluster: names both, and the
+    remedy."""
+    for long, times, short, why in _ORDERS:
+        most, least = getattr(timing, long), times * getattr(timing, short)
+        if most < least:
+            of = f"{'' if times == 1 else f'{times} times '}{_said(short)}: {getattr(timing, short)} ms"
+            raise Refused("bad_timing", f"timing-{_said(long)}: {most} ms is less than {of}; {why}: raise"
+                          f" {_said(long)} to {least} ms or more, or lower {_said(short)}", field=long)
+    if timing.horizon_ms < 4 * skew_ms:
+        raise Refused("bad_timing", f"timing-horizon: {timing.horizon_ms} ms is less than 4 times the skew of the"
+                      f" cluster: {skew_ms} ms; it is renewed when half is left, of which two nodes' clocks may"
+                      f" each take the skew: raise horizon to {4 * skew_ms} ms or more", field="horizon_ms")
+
+
+def _said(field: str) -> str:
+    """A duration as an operator calls it."""
+    return field.removesuffix("_ms").replace("_", "-")
 
 
 @attrs.frozen

@@ -84,6 +84,12 @@ def note_settings(ctx: click.Context, settings: Settings) -> None:
     ctx.meta[_SETTINGS] = settings
 
 
+def settings_of(ctx: click.Context) -> Settings:
+    """The configuration file in force."""
+    found: Settings = ctx.meta[_SETTINGS]
+    return found
+
+
 def note_verb(ctx: click.Context, is_json: bool) -> None:
     """The verb that runs, and whether it was asked for JSON."""
     ctx.meta[_VERB], ctx.meta[_IS_JSON] = ctx, is_json
@@ -160,7 +166,7 @@ def _origin_of_field(meta: Mapping[str, Any], message: str) -> str:
     field = message.partition(":")[0]
     for unit in _UNITS:
         field = field.removesuffix(unit)
-    if not isinstance(verb, click.Context) or not field.replace("_", "").isalnum():
+    if not isinstance(verb, click.Context) or not field.replace("_", "").replace("-", "").isalnum():
         return ""
     wanted = field.replace("_", "-")
     for option in verb.command.params:

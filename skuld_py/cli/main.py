@@ -55,6 +55,7 @@ _VERBS = {
     },
     "Reading": {
         "manual": "manual:manual",
+        "config": "config:config",
     },
     "Shells": {
         "completion": "completion:completion",
@@ -165,7 +166,8 @@ def main(ctx: click.Context, verbose: bool, config: str | None) -> None:
     'skuld VERB --help' explains a verb with examples, 'skuld manual' what is behind them. Every option has twins:
     --lease of claim is also SKULD_CLAIM_LEASE in the environment and lease in the table [claim] of the
     configuration file. --nodes, --timeout, --json, --zookeeper and --cluster are besides SKULD_NODES and so on,
-    and keys of the table [all]. The command line goes first, then the environment, then the file.
+    and keys of the table [all]. The command line goes first, then the environment, then the file. 'skuld config
+    show VERB' says what each is now, and where that comes from.
 
     \b
     Exit status: 0 done, 1 refused (it did not happen), 2 wrong command line or configuration (nothing was

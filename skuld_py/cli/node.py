@@ -13,6 +13,7 @@ import click
 
 from skuld_py.cli.logs import log_options
 from skuld_py.cli.options import cluster_key_of, json_option, metrics_option, zookeeper_option
+from skuld_py.cli.timings import TimedCommand, timing_options, timings_of
 from skuld_py.cli.twins import SharedOption
 from skuld_py.cli.values import Duration
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 RETENTION_S_MAX = 3_660 * 24 * 3600.0
 
 
-@click.command()
+@click.command(cls=TimedCommand)
 @click.option("--cluster", required=True, metavar="NAME", cls=SharedOption,
               help="The cluster to be a node of. Also $SKULD_CLUSTER.")
 @zookeeper_option
@@ -64,13 +65,14 @@ RETENTION_S_MAX = 3_660 * 24 * 3600.0
                    " Implies --versions.")
 @metrics_option
 @log_options
+@timing_options
 @json_option
 @click.pass_context
-def node(ctx: click.Context, cluster: str, hosts: str, host: str, advertise: str, peer_port: int, port: int,
+def node(ctx: click.Context, /, cluster: str, hosts: str, host: str, advertise: str, peer_port: int, port: int,
          data: Path, session_s: float, partitions: int | None,
          replicas: int | None, skew_s: float | None, retention_s: float | None, archive: bool, direct_join: bool,
          transfer: bool, sharing: bool, versions: bool, schedulers: tuple[str, ...], metrics: str | None,
-         log_level: str, log_format: str | None, as_json: bool) -> None:
+         log_level: str, log_format: str | None, as_json: bool, **timings: float) -> None:
     """Run a node of a cluster until SIGTERM or Ctrl-C.
 
     It says "node HOST:PORT of cluster NAME is ready" once it takes requests. Its name is HOST:PORT: started
@@ -88,8 +90,10 @@ def node(ctx: click.Context, cluster: str, hosts: str, host: str, advertise: str
     """
     from contextlib import nullcontext
 
+    import attrs
+
     from skuld_py.cli.showing import print_event
-    from skuld_py.config import Retention, Scaling
+    from skuld_py.config import DEFAULT_TIMING, Retention, Scaling, check_timing
     from skuld_py.exposition import exposed
     from skuld_py.model.names import WIDE_NAME, check_name
     from skuld_py.runtime.server import Place, serve
@@ -103,6 +107,8 @@ def node(ctx: click.Context, cluster: str, hosts: str, host: str, advertise: str
         raise click.UsageError("--archive: without --retention nothing is deleted; say both, or neither.")
     for scheduler in schedulers:
         check_name("scheduler", scheduler, WIDE_NAME)
+    timing = attrs.evolve(DEFAULT_TIMING, **timings_of(timings))
+    check_timing(timing, 0)
     expected = {"partitions": partitions, "replicas": replicas,
                 "skew_ms": None if skew_s is None else round(skew_s * 1000)}
     place = Place(host, port, advertise, peer_port)
@@ -111,7 +117,7 @@ def node(ctx: click.Context, cluster: str, hosts: str, host: str, advertise: str
         serve(hosts, cluster, place, data, session_ms=round(session_s * 1000), on_ready=say_ready,
               expected=expected, scaling=Scaling(direct_join, transfer, sharing, schedulers, versions),
               retention=Retention(round((retention_s or 0) * 1000), archives=archive), metrics=shown,
-              key=_key(ctx, cluster))
+              key=_key(ctx, cluster), timing=timing)
 
 
 def _key(ctx: click.Context, cluster: str) -> ClusterKey | None:

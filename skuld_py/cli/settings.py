@@ -6,6 +6,8 @@
     lease = "5m"
     [cluster.create]
     partitions = 16
+    [node.timing]
+    gossip = "1s"                               # --timing-gossip
 
 A value is what would be typed; a flag is true or false; an option that may be given several times has a list.
 The command line goes first, then the environment, then this file, then the option's own default.
@@ -20,13 +22,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path as File
 from typing import Any
 
 import click
 
-from skuld_py.cli.twins import ALL, SHARED, Path, SharedOption, options_of
+from skuld_py.cli.twins import ALL, SHARED, TIMING, Path, SharedOption, options_of
 from skuld_py.errors import Refused
 
 DEFAULT_FILE = "skuld.toml"
@@ -84,18 +86,19 @@ class Settings:
         """What the file says of a verb's options, by their names in the code, as click's ``default_map``."""
         if isinstance(command, click.Group):
             return {name: self.defaults((*path, name), inner) for name, inner in command.commands.items()}
-        own, shared = self._table(path), self._table((ALL,))
+        own, shared = dict(_entries(path, self._table(path))), self._table((ALL,))
         made = {}
         for key, option in options_of(command).items():
             if key in own:
-                made[option.name or key] = self._typed((*path, key), option, own[key])
+                made[option.name or key] = self._typed(own[key][0], option, own[key][1])
             elif key in shared and isinstance(option, SharedOption):
                 made[option.name or key] = self._typed((ALL, key), option, shared[key])
         return made
 
     def path_of(self, path: Path, key: str) -> Path:
         """Which key gives a verb's option its value: its own, or the shared one."""
-        return (*path, key) if key in self._table(path) else (ALL, key)
+        own = dict(_entries(path, self._table(path)))
+        return own[key][0] if key in own else (ALL, key)
 
     # -- checks --------------------------------------------------------------------------------
 
@@ -115,10 +118,14 @@ class Settings:
 
     def _check_keys(self, path: Path, table: dict[str, Any], known: Iterable[str]) -> None:
         every = tuple(known)
-        for key in table:
+        seen: dict[str, Path] = {}
+        for key, (place, _) in _entries(path, table):
             if key not in every:
                 of = "all verbs have" if path == (ALL,) else f"'{' '.join(path)}' has"
-                raise self._bad((*path, key), f"{of} no option {key!r}; {_nearest(key, every)}")
+                raise self._bad(place, f"{of} no option {key!r}; {_nearest(key, every)}")
+            if key in seen:
+                raise self._bad(place, f"is given as {'.'.join(seen[key])}, too; keep one of them")
+            seen[key] = place
 
     def _typed(self, path: Path, option: click.Option, value: object) -> object:
         """The value as it would be typed: text, for all but flags."""
@@ -153,6 +160,15 @@ class Settings:
 
     def _bad(self, path: Path, problem: str) -> BadConfig:
         return BadConfig(self.file, self._line(path), problem, ".".join(path))
+
+
+def _entries(path: Path, table: dict[str, Any]) -> Iterator[tuple[str, tuple[Path, Any]]]:
+    """The keys of a verb's table, with those of the table of timings in it: where each stands, and its value."""
+    for key, value in table.items():
+        if key == TIMING and isinstance(value, dict):
+            yield from ((f"{TIMING}-{inner}", ((*path, key, inner), each)) for inner, each in value.items())
+        else:
+            yield key, ((*path, key), value)
 
 
 def read(named: str | None) -> Settings:

@@ -17,6 +17,8 @@ import click
 PREFIX = "SKULD"
 ALL = "all"
 """The table of the shared options."""
+TIMING = "timing"
+"""A table within that of a verb: ``gossip`` of ``[node.timing]`` is ``--timing-gossip``."""
 SHARED = ("nodes", "timeout", "json", "zookeeper", "cluster", "client-key", "cluster-key")
 
 Path = tuple[str, ...]

@@ -47,6 +47,8 @@ from skuld_py.config import (
     Parameters,
     Retention,
     Scaling,
+    Timing,
+    check_timing,
     protocol_of,
 )
 from skuld_py.errors import Corrupt, Refused
@@ -101,7 +103,7 @@ class Place:
 def serve(hosts: str, cluster: str, place: Place, data: Path, *, session_ms: int = 4_000,
           on_ready: Callable[[str], None] = lambda name: None, expected: Mapping[str, int | None] | None = None,
           scaling: Scaling = PLAIN, retention: Retention | None = None, metrics: NodeMetrics | None = None,
-          key: ClusterKey | None = None) -> None:
+          key: ClusterKey | None = None, timing: Timing = DEFAULT_TIMING) -> None:
     """Be a node until SIGTERM or SIGINT; raises ``Refused`` when it cannot be one, anything else when it must not
     go on. ``on_ready`` is called with its name once it is a member and takes requests. ``key``: that of a cluster
     with keys. ``expected``: what the cluster's parameters must be. ``scaling``: what it does with other nodes
@@ -109,6 +111,7 @@ def serve(hosts: str, cluster: str, place: Place, data: Path, *, session_ms: int
     it, for ever. ``metrics``: what is told of it by numbers."""
     parameters = read_parameters(hosts, cluster)
     check_expected(parameters, expected or {})
+    check_timing(timing, parameters.skew_ms)
     allow_files()
     with ExitStack() as held:
         store = LmdbStore(data)
@@ -126,7 +129,7 @@ def serve(hosts: str, cluster: str, place: Place, data: Path, *, session_ms: int
         if keyring is not None:
             take_place(hosts, cluster, keyring, name, f"{found_at}:{transport.peers.port}")
         server = Server(hosts, parameters, Member(name, found_at, place.port, ""), store, transport, session_ms,
-                        partial(on_ready, name), scaling, retention, metrics, keyring)
+                        partial(on_ready, name), scaling, retention, metrics, keyring, timing)
         _name_fatal_signals()
         held.enter_context(_stopped_by_signals(server))
         held.enter_context(_seldom_searched())
@@ -142,11 +145,12 @@ class Server:
                  transport: Transport, session_ms: int,
                  on_ready: Callable[[], None] = lambda: None, scaling: Scaling = PLAIN,
                  retention: Retention | None = None, metrics: NodeMetrics | None = None,
-                 keyring: Keyring | None = None) -> None:
+                 keyring: Keyring | None = None, timing: Timing = DEFAULT_TIMING) -> None:
         self._hosts = hosts
         self._keyring = keyring
         self._scaling = scaling
         self._retention = retention
+        self._timing = timing
         self._parameters = parameters
         self._address = address
         self._store = store
@@ -234,7 +238,7 @@ class Server:
             loop.fail(self._failure)
         if not self._is_stopping:
             loop.run()
-        limit_ms = DEFAULT_TIMING.handover_ms + _DEPART_MS
+        limit_ms = self._timing.handover_ms + _DEPART_MS
         loop.finish(process.depart(self._clock.now_ms()), lambda: process.is_out, limit_ms)
 
     def _make_process(self, me: Member) -> Process:
@@ -244,7 +248,7 @@ class Server:
         jitter = random.Random()
         node = Node(me=me, parameters=self._parameters, store=self._store,
                     jitter_ms=lambda most: jitter.randint(0, most), nonce=secrets.randbits(32),
-                    almanac=next_tick, retention=self._retention, release=__version__)
+                    almanac=next_tick, retention=self._retention, release=__version__, timing=self._timing)
         node.view.bulletin.remark = self._chronicle.note
         self._node = node
         for key, reason in node.view.settings.ignored.items():

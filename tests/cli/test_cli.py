@@ -30,15 +30,17 @@ TOKEN = str(1 << 32)
 OF_TASKS = [verb.command for verb in table.VERBS if verb.command]
 VERBS = ("dev", "demo", "zookeeper", "cluster", "keys", "node", "drain", "status", "top", "members", "ring",
          *dict.fromkeys(command.split()[0] for command in OF_TASKS), "worker", "archive", "history", "gateway",
-         "token", "manual", "completion")
+         "token", "manual", "config", "completion")
 OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster forget", "cluster log",
               "cluster rules")
 OF_KEYS = ("keys make", "keys authorise", "keys rotate", "keys revoke", "keys list")
+OF_CONFIG = ("config show",)
 OF_SCHEDULE = tuple(command for command in OF_TASKS if " " in command)
-GROUPS = {"cluster": OF_CLUSTER, "keys": OF_KEYS, "schedule": OF_SCHEDULE}
+GROUPS = {"cluster": OF_CLUSTER, "keys": OF_KEYS, "schedule": OF_SCHEDULE, "config": OF_CONFIG}
 IN_TIME_S = 4.5
 """Less than the five seconds without --timeout; on a busy machine what is only CPU takes seconds, too."""
-EVERY_VERB = (*(verb for verb in VERBS if verb not in GROUPS), *OF_CLUSTER, *OF_KEYS, *OF_SCHEDULE)
+EVERY_VERB = (*(verb for verb in VERBS if verb not in GROUPS), *OF_CLUSTER, *OF_KEYS, *OF_SCHEDULE,
+              *OF_CONFIG)
 
 
 def skuld(*arguments: str, typed: str | bytes | None = None, env: dict[str, str] | None = None) -> Result:

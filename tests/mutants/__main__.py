@@ -58,6 +58,7 @@ from mutants import (
     small,
     stops,
     tasks,
+    timings,
     views,
 )
 from mutants.campaign import Campaign
@@ -73,7 +74,7 @@ LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTA
                                *clients.MUTANTS, *guards.MUTANTS, *parking.MUTANTS, *views.MUTANTS,
                                *clocks.MUTANTS, *likeness.MUTANTS, *stops.MUTANTS,
                                *installs.MUTANTS, *observation.MUTANTS,
-                               *gateways.MUTANTS, *commands.MUTANTS)
+                               *gateways.MUTANTS, *commands.MUTANTS, *timings.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 
