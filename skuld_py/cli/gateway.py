@@ -15,6 +15,7 @@ from skuld_py.cli.logs import log_options
 from skuld_py.cli.options import addresses_of, json_option, metrics_option, nodes_option, timeout_option
 from skuld_py.cli.values import DURATION, Duration
 
+ROLES = ("worker", "producer", "reader", "archiver", "admin")
 SCOPES = ("enqueue", "work", "read", "admin")
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -57,7 +58,7 @@ def gateway(host: str, port: int, tokens: Path | None, hosts: tuple[str, ...], c
       skuld gateway
       curl -H 'content-type: application/json' -d '{"queue": "reports", "payload": "2026-11-20"}' \\
         http://127.0.0.1:13080/v1/tasks/enqueue
-      skuld token ci --scope enqueue --scope read >> tokens.toml && chmod 600 tokens.toml
+      skuld token ci --role producer --role reader >> tokens.toml && chmod 600 tokens.toml
       skuld gateway --host 0.0.0.0 --tokens tokens.toml --certificate chain.pem --key key.pem
     """
     from skuld_py.cli.showing import print_event
@@ -76,15 +77,17 @@ def gateway(host: str, port: int, tokens: Path | None, hosts: tuple[str, ...], c
 
 @click.command()
 @click.argument("name")
-@click.option("--scope", "scopes", type=click.Choice(SCOPES), multiple=True, required=True,
-              help="What it may do; may be given several times.")
+@click.option("--role", "roles", type=click.Choice(ROLES), multiple=True,
+              help="What it may do, as with the keys of clients; may be given several times.")
+@click.option("--scope", "scopes", type=click.Choice(SCOPES), multiple=True,
+              help="What it may do, by kinds of verbs; may be given several times.")
 @click.option("--queue", "queues", multiple=True, metavar="BEGINNING",
               help="Only with queues that begin so; may be given several times.")
 @click.option("--lasting", "life_s", type=Duration(least_s=60, most_s=3_660 * 24 * 3600.0), metavar="DURATION",
               default=None, show_default="for ever", help="When the token ends by itself.")
 @json_option
-def token(name: str, scopes: tuple[str, ...], queues: tuple[str, ...], life_s: float | None,
-          as_json: bool) -> None:
+def token(name: str, roles: tuple[str, ...], scopes: tuple[str, ...], queues: tuple[str, ...],
+          life_s: float | None, as_json: bool) -> None:
     """Make a token for the caller NAME: its entry for the gateway's file on standard output, and the token itself
     on standard error, this once. With --json, both in one document on standard output.
 
@@ -92,24 +95,27 @@ def token(name: str, scopes: tuple[str, ...], queues: tuple[str, ...], life_s: f
 
     \b
     Examples:
-      skuld token ci --scope enqueue --scope read >> tokens.toml && chmod 600 tokens.toml
-      skuld token night --scope work --queue reports --lasting 90d >> tokens.toml
+      skuld token ci --role producer --role reader >> tokens.toml && chmod 600 tokens.toml
+      skuld token night --role worker --queue reports --lasting 90d >> tokens.toml
     """
     from skuld_py.cli.showing import print_json
     from skuld_py.gateway.access import check_queues, hash_of, new_token
     from skuld_py.model.names import check_name
 
+    if not roles and not scopes:
+        raise click.UsageError(f"--role: say what it may do; there are {', '.join(ROLES)}.")
     check_name("name", name)
     listed = list(check_queues([*queues])) if queues else []
     made, end = new_token(), None if life_s is None else datetime.now(UTC) + timedelta(seconds=life_s)
     expires = None if end is None else f"{end:%Y-%m-%dT%H:%M:%SZ}"
     if as_json:
-        print_json({"name": name, "token": made, "sha256": hash_of(made), "scopes": list(dict.fromkeys(scopes)),
-                    "queues": listed, "expires": expires})
+        print_json({"name": name, "token": made, "sha256": hash_of(made), "roles": list(dict.fromkeys(roles)),
+                    "scopes": list(dict.fromkeys(scopes)), "queues": listed, "expires": expires})
         return
-    click.echo(f'[[token]]\nname = "{name}"\nsha256 = "{hash_of(made)}"\nscopes = {_listed(scopes)}')
-    if listed:
-        click.echo(f"queues = {_listed(listed)}")
+    click.echo(f'[[token]]\nname = "{name}"\nsha256 = "{hash_of(made)}"')
+    for key, words in (("roles", roles), ("scopes", scopes), ("queues", listed)):
+        if words:
+            click.echo(f"{key} = {_listed(words)}")
     if expires is not None:
         click.echo(f"expires = {expires}")
     click.echo()

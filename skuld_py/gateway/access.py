@@ -1,4 +1,4 @@
-"""Rights of callers: bearer tokens with scopes, read from a file, and read again when the gateway is told to.
+"""Rights of callers: bearer tokens with roles or scopes, read from a file, and again when the gateway is told to.
 
 The file holds the tokens' SHA-256 and never a token. A token is 32 random bytes of our making, so a plain hash is
 enough: there is nothing to guess, and a hash made slow on purpose would only let strangers keep us busy. All
@@ -7,9 +7,12 @@ hashes are compared, each in constant time, so that the time of an answer says n
     [[token]]
     name = "ci"
     sha256 = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
-    scopes = ["enqueue", "read"]
+    roles = ["producer", "reader"]
     expires = 2027-01-31T00:00:00Z
     queues = ["reports"]
+
+Roles are those of ``model.roles``, as the keys of a cluster's clients have them. ``scopes``, beside or instead of
+them, say the same by kinds of verbs, none of which includes another.
 
 The last two may be left out: a token then has no end, and all queues. ``queues`` are beginnings of names, and mean
 what they mean for the keys of a cluster's clients: such a token may enqueue, claim, list and count only there, go
@@ -29,7 +32,7 @@ import secrets
 import stat
 import tomllib
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -38,12 +41,13 @@ import attrs
 
 from skuld_py.errors import Refused
 from skuld_py.model.names import NAME, check_name
+from skuld_py.model.roles import CLIENTS, VERBS, Role
 from skuld_py.model.roster import QUEUES_MAX
 from skuld_py.verbs.verb import Scope, Verb
 
 PREFIX = "skuld_"
 _TOKEN = re.compile(PREFIX + r"[A-Za-z0-9_-]{43}", re.ASCII)
-_NEEDED = frozenset({"name", "sha256", "scopes"})
+_NEEDED, _RIGHTS, _MORE = (frozenset(keys.split()) for keys in ("name sha256", "roles scopes", "expires queues"))
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 FILE_BYTES_MAX = 1 << 20
 ADDRESSES_MAX = 4_096
@@ -58,6 +62,11 @@ class Bearer:
     scopes: frozenset[Scope]
     queues: tuple[str, ...] = ()
     until_ms: int | None = None
+    roles: frozenset[Role] = frozenset()
+
+    def may(self, verb: Verb) -> bool:
+        """Whether it has the scope of a verb, or a role that has the verb."""
+        return verb.scope in self.scopes or any(verb.name in VERBS[role] for role in self.roles)
 
     def is_valid(self, now_ms: int) -> bool:
         """Whether its token has not ended."""
@@ -143,9 +152,9 @@ def _bearers_of(path: Path, document: dict[str, Any]) -> dict[str, Bearer]:
         raise _refusal(path, f"holds {', '.join(sorted(strange)) or 'no token'}; it is a list of [[token]] tables")
     bearers: dict[str, Bearer] = {}
     for number, table in enumerate(tables, 1):
-        if not isinstance(table, dict) or not _NEEDED <= table.keys() <= _NEEDED | {"expires", "queues"}:
-            raise _refusal(path, f"token {number}: the keys are name, sha256 and scopes, and perhaps expires and"
-                           " queues, no more and no less")
+        if not isinstance(table, dict) or not _is_whole(table.keys()):
+            raise _refusal(path, f"token {number}: the keys are name, sha256, and roles or scopes, and perhaps"
+                           " expires and queues, no more and no less")
         try:
             name = check_name("name", table["name"])
         except Refused as refusal:
@@ -155,16 +164,24 @@ def _bearers_of(path: Path, document: dict[str, Any]) -> dict[str, Bearer]:
             raise _refusal(path, f"token {name}: sha256 is 64 digits of lower case hexadecimal")
         if digest in bearers or name in [bearer.name for bearer in bearers.values()]:
             raise _refusal(path, f"token {name}: its name or sha256 stands there twice")
-        bearers[digest] = Bearer(name, _scopes_of(path, name, table["scopes"]), _beginnings_of(path, name, table),
-                                 _until_ms(path, name, table))
+        bearers[digest] = Bearer(name, frozenset(map(Scope, _listed(path, name, table, "scopes", Scope))),
+                                 _beginnings_of(path, name, table), _until_ms(path, name, table),
+                                 frozenset(map(Role, _listed(path, name, table, "roles", CLIENTS))))
     return bearers
 
 
-def _scopes_of(path: Path, name: str, listed: object) -> frozenset[Scope]:
-    known = [scope.value for scope in Scope]
-    if not isinstance(listed, list) or not listed or any(scope not in known for scope in listed):
-        raise _refusal(path, f"token {name}: scopes are a list of {', '.join(known)}")
-    return frozenset(map(Scope, listed))
+def _is_whole(keys: Set[str]) -> bool:
+    return _NEEDED <= keys <= _NEEDED | _RIGHTS | _MORE and not keys.isdisjoint(_RIGHTS)
+
+
+def _listed(path: Path, name: str, table: Mapping[str, Any], key: str, words: Iterable[str]) -> list[str]:
+    """The words under a key, each one of those there are; none where the key is left out."""
+    if key not in table:
+        return []
+    listed, known = table[key], [*map(str, words)]
+    if not isinstance(listed, list) or not listed or any(word not in known for word in listed):
+        raise _refusal(path, f"token {name}: {key} are a list of {', '.join(known)}")
+    return listed
 
 
 def _beginnings_of(path: Path, name: str, table: Mapping[str, Any]) -> tuple[str, ...]:

@@ -53,6 +53,7 @@ from skuld_py.gateway.requests import given, model_of
 from skuld_py.gateway.routes import by_path, do, problem_for
 from skuld_py.gateway.values import Asked
 from skuld_py.model.ids import TaskId, from_text
+from skuld_py.model.roles import roles_for
 from skuld_py.verbs.verb import Verb
 
 JSON = "application/json"
@@ -120,10 +121,11 @@ class Gateway:
         if not bearer.is_valid(time.time_ns() // 1_000_000):
             raise refusal("unauthorized", "authorization: the time of this token is over; ask for another one",
                           field="authorization", headers={"WWW-Authenticate": "Bearer"})
-        if verb.scope not in bearer.scopes:
+        if not bearer.may(verb):
             _log.warning("token %s may not %s", bearer.name, verb.name)
-            raise refusal("forbidden_scope", f"this token has not the scope {verb.scope.value!r}, which"
-                          f" {verb.name} needs", field="authorization")
+            raise refusal("forbidden_scope", f"this token has neither the role {' or '.join(roles_for(verb.name))}"
+                          f" nor the scope {verb.scope.value!r}, and {verb.name} needs one of them",
+                          field="authorization")
         return bearer
 
     async def read(self, request: Request, verb: Verb) -> Asked:

@@ -16,7 +16,7 @@ from skuld_py.errors import Refused
 class Limits:
     """Of one gateway process. Its memory is bounded by ``requests`` times ``body_bytes``, and the answers.
 
-    One caller may have half of ``requests`` and half of ``waiting``, see ``places``.
+    Of ``requests`` and of ``waiting`` one caller may have as many as are free, see ``places``.
     """
 
     body_bytes: int = 8 << 20

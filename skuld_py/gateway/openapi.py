@@ -14,14 +14,15 @@ from skuld_py import __version__
 from skuld_py.gateway.limits import Limits
 from skuld_py.gateway.requests import model_of
 from skuld_py.gateway.values import Schemas
+from skuld_py.model.roles import CLIENTS, roles_for
 from skuld_py.verbs.table import VERBS
 from skuld_py.verbs.verb import Scope, Verb
 
 _TEMPLATE = "#/components/schemas/{model}"
 
 _DESCRIPTION = """\
-A replicated task queue whose claims are leases. Each operation needs a bearer token with its scope
-({scopes}), unless the gateway was started without tokens, on loopback.
+A replicated task queue whose claims are leases. Each operation needs a bearer token with one of its roles
+({roles}) or its scope ({scopes}), unless the gateway was started without tokens, on loopback.
 
 **Whether it happened.** Every failure has the same shape. `outcome` is `refused` when it did not happen, and
 `uncertain` when it may have. `retry` says whether the same request may be sent again. What carries the caller's
@@ -38,7 +39,7 @@ Whoever stops by then has stopped before anybody else is given the task.
 `{{"error": ...}}` with the shape of all failures.
 
 Limits of this gateway: bodies of {body} bytes and {values} values, {batch} tasks or claims in one request,
-{requests} open requests and {waiting} that wait, half of them for one caller; {wait} s of waiting.
+{requests} open requests and {waiting} that wait, no more for one caller than are free; {wait} s of waiting.
 """
 
 _FAILURES = {
@@ -77,7 +78,8 @@ def document(limits: Limits) -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "Skuld", "version": __version__, "description": _DESCRIPTION.format(
-            scopes=", ".join(Scope), body=limits.body_bytes, batch=limits.batch_tasks, requests=limits.requests,
+            roles=", ".join(CLIENTS), scopes=", ".join(Scope), body=limits.body_bytes,
+            batch=limits.batch_tasks, requests=limits.requests,
             values=limits.body_values, waiting=limits.waiting, wait=limits.wait_s)},
         "paths": paths,
         "components": {
@@ -114,7 +116,8 @@ def _operation(verb: Verb, schemas: dict[str, Any]) -> dict[str, Any]:
         "responses": {"200": good, **{str(status): _failure(words) for status, words in _FAILURES.items()}}}
     if verb.scope is not None:
         made["security"] = [{"token": []}]
-        made["description"] = f"Scope: `{verb.scope.value}`."
+        roles = " or ".join(f"`{role}`" for role in roles_for(verb.name))
+        made["description"] = f"Role: {roles}; or scope: `{verb.scope.value}`."
     else:
         made["security"] = []
     schema = schemas[verb.asks.name]

@@ -20,11 +20,12 @@ import attrs
 
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model.names import NAME, WIDE_NAME
+from skuld_py.model.roles import Role
 
 ROWS_MAX = 4_000
 """Keys of a cluster, the revoked ones with them: all fit one znode."""
-NODE_ROLE = "node"
-ROLES = (NODE_ROLE, "worker", "producer", "reader", "archiver", "admin")
+NODE_ROLE = Role.NODE.value
+ROLES = tuple(role.value for role in Role)
 QUEUES_MAX = 32
 _KEY = re.compile(r"[0-9A-Za-z.:+=^!/*?&<>()\[\]{}@%$#-]{40}")
 """A public key of CURVE in Z85, ZeroMQ's printable form."""

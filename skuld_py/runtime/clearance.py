@@ -1,4 +1,4 @@
-"""What the owner of a key may ask for: one row for each request of clients.
+"""What the owner of a key may ask for: each request of clients is that of a verb, and roles say who has it.
 
 Everyone may greet and ask how the cluster is: that is how a client finds its nodes. A key that is limited to
 queues may enqueue, claim, list and count only there. Requests that name tasks by their ids alone tell no queue;
@@ -12,30 +12,29 @@ from collections.abc import Iterable, Mapping
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
+from skuld_py.model.roles import CLIENTS, Role, roles_for
 from skuld_py.model.roster import KeyRow
 
-_ALL = ("worker", "producer", "reader", "archiver", "admin")
-MAY: Mapping[type[m.Message], tuple[str, ...]] = {
-    m.Greet: _ALL,
-    m.Describe: _ALL,
-    m.Enqueue: ("producer", "admin"),
-    m.Claim: ("worker", "admin"),
-    m.Renew: ("worker", "admin"),
-    m.Append: ("worker", "admin"),
-    m.Complete: ("worker", "admin"),
-    m.Conclude: ("worker", "admin"),
-    m.Get: _ALL,
-    m.Await: _ALL,
-    m.ReadLog: ("worker", "reader", "admin"),
-    m.List: ("reader", "archiver", "admin"),
-    m.Count: ("reader", "admin"),
-    m.GetSettings: ("reader", "admin"),
-    m.PutSetting: ("admin",),
-    m.Cancel: ("admin",),
-    m.Revive: ("admin",),
-    m.Offer: ("archiver",),
-    m.Discard: ("archiver",),
-}
+MAY: Mapping[type[m.Message], tuple[Role, ...]] = {m.Greet: CLIENTS, **{of: roles_for(verb) for of, verb in {
+    m.Describe: "status",
+    m.Enqueue: "enqueue",
+    m.Claim: "claim",
+    m.Renew: "renew",
+    m.Append: "append",
+    m.Complete: "complete",
+    m.Conclude: "fail",
+    m.Get: "get",
+    m.Await: "results",
+    m.ReadLog: "log",
+    m.List: "list_tasks",
+    m.Count: "count",
+    m.GetSettings: "paused",
+    m.PutSetting: "pause",
+    m.Cancel: "cancel",
+    m.Revive: "retry",
+    m.Offer: "collectable",
+    m.Discard: "archived",
+}.items()}}
 """Which roles may send a request."""
 UNLIMITED_ONLY = (m.PutSetting, m.Cancel, m.Revive, m.Offer, m.Discard)
 """Requests that a key limited to queues may not make: they reach tasks of any queue."""

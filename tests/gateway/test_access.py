@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from skuld_py.cli.gateway import SCOPES
+from skuld_py.cli.gateway import ROLES, SCOPES
 from skuld_py.cli.main import main
 from skuld_py.errors import Refused
 from skuld_py.gateway.access import Bearer, Failures, Tokens, hash_of, new_token
+from skuld_py.model.roles import CLIENTS, Role
+from skuld_py.model.roles import VERBS as ROLE_VERBS
 from skuld_py.verbs.options import REQUIRED
 from skuld_py.verbs.table import VERBS
 from skuld_py.verbs.verb import Scope, Verb
@@ -31,10 +33,13 @@ def written(path: Path, text: str | bytes, mode: int = 0o600) -> Path:
     ("", ["no token", "[[token]]"]),
     ("token = 1", ["[[token]]"]),
     ("token = []", ["no token"]),
-    ("token = [1]", ["token 1", "name, sha256 and scopes"]),
+    ("token = [1]", ["token 1", "name, sha256, and roles or scopes"]),
     ("tokens = 1\n" + GOOD, ["tokens", "[[token]]"]),
-    (GOOD.replace("scopes", "scope"), ["token 1", "name, sha256 and scopes"]),
-    (GOOD + 'expiry = "never"\n', ["token 1", "name, sha256 and scopes", "expires and queues"]),
+    (GOOD + 'roles = ["node"]\n', ["token ci", "roles", "worker, producer, reader, archiver, admin"]),
+    (GOOD + "roles = []\n", ["token ci", "roles"]),
+    (GOOD.replace('scopes = ["read"]', ""), ["token 1", "roles or scopes"]),
+    (GOOD.replace("scopes", "scope"), ["token 1", "name, sha256, and roles or scopes"]),
+    (GOOD + 'expiry = "never"\n', ["token 1", "name, sha256, and roles or scopes", "expires and queues"]),
     (GOOD + 'expires = "2027-01-31T00:00:00Z"\n', ["token ci", "expires", "without quotes"]),
     (GOOD + "expires = 2027-01-31T00:00:00\n", ["token ci", "expires", "offset", "2027-01-31T00:00:00Z"]),
     (GOOD + "expires = 2027-01-31\n", ["token ci", "expires"]),
@@ -94,7 +99,23 @@ def test_what_the_command_line_makes_is_what_the_gateway_reads(tmp_path: Path) -
         bearer = tokens.find(f"Bearer {token}")
         assert bearer is not None and bearer.name == name and bearer.scopes == {Scope.READ, Scope(name)}
         assert token not in answer.stdout
-    assert tuple(scope.value for scope in Scope) == SCOPES
+    assert tuple(scope.value for scope in Scope) == SCOPES and tuple(CLIENTS) == ROLES
+
+
+def test_roles_are_made_and_read_alike_and_may_do_what_the_table_says(tmp_path: Path) -> None:
+    answer = CliRunner().invoke(main, ["token", "ci", "--role", "producer", "--role", "worker"])
+    bearer = Tokens.read(written(tmp_path / "tokens.toml", answer.stdout)).find(f"Bearer {answer.stderr.strip()}")
+
+    assert bearer is not None and (bearer.scopes, bearer.roles) == (frozenset(), {Role.PRODUCER, Role.WORKER})
+    assert {verb.name for verb in VERBS if bearer.may(verb)} == {
+        verb.name for verb in VERBS if verb.name in ROLE_VERBS[Role.PRODUCER] | ROLE_VERBS[Role.WORKER]}
+
+
+@pytest.mark.parametrize("words", [[], ["--role", "node"], ["--role", "reed"]])
+def test_a_token_without_a_right_or_with_one_of_nodes_is_not_made(words: list[str]) -> None:
+    answer = CliRunner().invoke(main, ["token", "ci", *words])
+
+    assert answer.exit_code == 2 and "--role" in answer.output and "sha256" not in answer.output
 
 
 def test_what_limits_a_token_is_made_and_read_alike(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ from mutants import (
     peers,
     proofs,
     records,
+    roles,
     rosters,
     schedules,
     settings,
@@ -74,7 +75,7 @@ LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTA
                                *clients.MUTANTS, *guards.MUTANTS, *parking.MUTANTS, *views.MUTANTS,
                                *clocks.MUTANTS, *likeness.MUTANTS, *stops.MUTANTS,
                                *installs.MUTANTS, *observation.MUTANTS,
-                               *gateways.MUTANTS, *commands.MUTANTS, *timings.MUTANTS)
+                               *gateways.MUTANTS, *commands.MUTANTS, *timings.MUTANTS, *roles.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 

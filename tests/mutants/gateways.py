@@ -19,7 +19,7 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(PLACES + "test_one_caller_has_half_of_the_places_and_another_one_finds_room",
              "gateway-places-for-one-caller",
              "one caller takes all places of a gateway", "Places.taken",
-             "        if self._taken_by[caller] >= self._share:\n", "        if False:\n"),
+             "        if has >= free:\n", "        if False:\n"),
     _seen_by(PLACES + "test_one_caller_has_half_of_the_places_and_another_one_finds_room",
              "gateway-places-without-end", "a gateway takes on any number of requests", "Places.taken",
              "        if self._taken >= self._most:\n", "        if False:\n"),

@@ -21,7 +21,7 @@ TABLE = {
     "worker": (m.Greet, m.Describe, m.Claim, m.Renew, m.Append, m.Complete, m.Conclude, m.Get, m.Await, m.ReadLog),
     "producer": (m.Greet, m.Describe, m.Enqueue, m.Get, m.Await),
     "reader": (m.Greet, m.Describe, m.Get, m.Await, m.ReadLog, m.List, m.Count, m.GetSettings),
-    "archiver": (m.Greet, m.Describe, m.Get, m.Await, m.List, m.Offer, m.Discard),
+    "archiver": (m.Greet, m.Describe, m.Get, m.Await, m.ReadLog, m.List, m.Offer, m.Discard),
     "admin": tuple(of for of in REQUESTS if of not in (m.Offer, m.Discard)),
     NODE_ROLE: (),
 }
