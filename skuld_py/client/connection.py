@@ -261,7 +261,8 @@ class Connection:
 
     def _explained(self, refusal: Refused) -> Refused:
         """Why nobody could be reached. libzmq does not dial again where a key was refused; the next call does."""
-        explained = diagnosed(refusal, self._nodes.names, self._key, GREETING_LOOK_S if self.greeted is None else GLANCE_S)
+        look_s = GREETING_LOOK_S if self.greeted is None else GLANCE_S
+        explained = diagnosed(refusal, self._nodes.names, self._key, look_s)
         if explained is not refusal:
             with self._lock:
                 for socket in self._sockets.values():
