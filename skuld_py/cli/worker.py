@@ -47,9 +47,10 @@ def worker(ctx: click.Context, nodes: str, queue: str, apps: tuple[str, ...], sl
     """
     from skuld_py.extras import require
     from skuld_py.model.names import check_name
-    from skuld_py.worker.worker import run_worker
 
     require("spark", who="skuld worker")
+    from skuld_py.worker.worker import run_worker
+
     check_name("queue", queue)
     ctx.exit(run_worker(addresses_of(nodes), queue, list(apps), slots=slots, lease_s=lease_s,
                         directory=directory, grace_s=grace_s, holder=holder, metrics=metrics))

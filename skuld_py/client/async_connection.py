@@ -20,7 +20,7 @@ import zmq.asyncio
 
 from skuld_py.client import forks
 from skuld_py.client.connection import FIRST_GREETING_S, STRAYS_MAX
-from skuld_py.client.diagnosis import diagnosed
+from skuld_py.client.diagnosis import GLANCE_S, GREETING_LOOK_S, diagnosed
 from skuld_py.client.dial import addresses_in, check_addresses, dial
 from skuld_py.client.frames import decoded, encoded
 from skuld_py.client.pursuit import (
@@ -130,12 +130,13 @@ class AsyncConnection:
         return await asyncio.shield(self._greeting)
 
     async def _greet(self, timeout_s: float) -> Greeted:
+        end = time.monotonic() + timeout_s
         try:
             answer = await self._greeted_within(min(timeout_s, FIRST_GREETING_S))
         except Refused as refusal:
-            if refusal.code != "unreachable" or timeout_s <= FIRST_GREETING_S:
+            if refusal.code != "unreachable" or time.monotonic() >= end:
                 raise
-            answer = await self._greeted_within(timeout_s - FIRST_GREETING_S)
+            answer = await self._greeted_within(end - time.monotonic())
         assert isinstance(answer, Greeted), answer
         self._learn(answer)
         return answer
@@ -185,7 +186,8 @@ class AsyncConnection:
         assert self._loop is not None
         if refusal.code != "unreachable":
             return refusal
-        explained = await self._loop.run_in_executor(None, diagnosed, refusal, self._nodes.names, self._key)
+        explained = await self._loop.run_in_executor(None, diagnosed, refusal, self._nodes.names, self._key,
+                                                      GREETING_LOOK_S if self.greeted is None else GLANCE_S)
         if explained is not refusal and not self.is_closed:
             for node in [*self._sockets]:
                 self._readers.pop(node).cancel()

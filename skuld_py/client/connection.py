@@ -34,7 +34,7 @@ import attrs
 import zmq
 
 from skuld_py.client import forks
-from skuld_py.client.diagnosis import diagnosed
+from skuld_py.client.diagnosis import GLANCE_S, GREETING_LOOK_S, diagnosed
 from skuld_py.client.dial import addresses_in, check_addresses, dial
 from skuld_py.client.frames import decoded, encoded
 from skuld_py.client.pursuit import (
@@ -216,12 +216,13 @@ class Connection:
         if self.is_closed:
             raise Refused("closed", CLOSED)
         if self.greeted is None:
+            end = time.monotonic() + timeout_s
             try:
                 answer = self._greeted_within(min(timeout_s, FIRST_GREETING_S))
             except Refused as refusal:
-                if refusal.code != "unreachable" or timeout_s <= FIRST_GREETING_S:
+                if refusal.code != "unreachable" or time.monotonic() >= end:
                     raise
-                answer = self._greeted_within(timeout_s - FIRST_GREETING_S)
+                answer = self._greeted_within(end - time.monotonic())
             assert isinstance(answer, Greeted), answer
             self._learn(answer)
             return answer
@@ -260,7 +261,8 @@ class Connection:
 
     def _explained(self, refusal: Refused) -> Refused:
         """Why nobody could be reached. libzmq does not dial again where a key was refused; the next call does."""
-        explained = diagnosed(refusal, self._nodes.names, self._key)
+        look_s = GREETING_LOOK_S if self.greeted is None else GLANCE_S
+        explained = diagnosed(refusal, self._nodes.names, self._key, look_s)
         if explained is not refusal:
             with self._lock:
                 for socket in self._sockets.values():

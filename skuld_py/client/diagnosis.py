@@ -17,7 +17,8 @@ from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused
 from skuld_py.keys.files import ClientKey
 
-LOOK_S = 0.4
+GREETING_LOOK_S, GLANCE_S = 1.0, 0.3
+"""How long is looked at the beginning, and after a node has answered. Where nobody listens it takes no time."""
 NODES_MAX = 5
 _DENIED, _MISMATCH = zmq.EVENT_HANDSHAKE_FAILED_AUTH, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
 _BROKEN = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
@@ -25,11 +26,11 @@ _ANSWERED, _CONNECTED, _RETRIED = zmq.EVENT_HANDSHAKE_SUCCEEDED, zmq.EVENT_CONNE
 _WATCHED = _DENIED | _MISMATCH | _BROKEN | _ANSWERED | _CONNECTED | _RETRIED
 
 
-def diagnosed(refusal: Refused, nodes: Sequence[str], key: ClientKey | None) -> Refused:
+def diagnosed(refusal: Refused, nodes: Sequence[str], key: ClientKey | None, look_s: float) -> Refused:
     """The refusal to raise in place of this one: one that says why, if it is about keys."""
     if refusal.code != "unreachable":
         return refusal
-    events = _handshakes(nodes[:NODES_MAX], key)
+    events = _handshakes(nodes[:NODES_MAX], key, time.monotonic() + look_s)
     if _DENIED in events:
         name = key.name if key is not None else "?"
         return Refused("denied", f"key: the nodes do not know the key of {name}, or it is revoked or over; have it"
@@ -43,10 +44,9 @@ def diagnosed(refusal: Refused, nodes: Sequence[str], key: ClientKey | None) -> 
     return refusal
 
 
-def _handshakes(nodes: Sequence[str], key: ClientKey | None) -> set[int]:
+def _handshakes(nodes: Sequence[str], key: ClientKey | None, end: float) -> set[int]:
     """What handshakes with these nodes came to, as libzmq's events."""
     found: set[int] = set()
-    end = time.monotonic() + LOOK_S
     with zmq.Context() as context:
         sockets = [context.socket(zmq.DEALER) for _ in nodes]
         monitors = [socket.get_monitor_socket(_WATCHED) for socket in sockets]

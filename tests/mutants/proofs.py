@@ -58,7 +58,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "if not message.takes_proofs and self._view.notary.demands(now_ms):", "if False:", "C22",
            PROOFS + "test_a_client_that_keeps_no_proofs_is_told_so_before_it_holds_anything", seeds=0),
     mutant("late-fields-always-travel", "the release before is sent what it does not know",
-           "_without_defaults.dump_used",
+           "_dump_used.dump",
            "            if values[-1] != default:\n                break\n            values.pop()\n",
            "            if values[-1] != default:\n                break\n", "C22",
            "tests/wire/test_late_fields.py", seeds=0),

@@ -114,6 +114,6 @@ MUTANTS: tuple[Mutant, ...] = (
            "if isinstance(command, Leave) and command.member == played.entry.writer:",
            "if isinstance(command, Leave):", "V1", LIVES + "test_no_other_node_is", seeds=0),
     mutant("election-promised-in-vain", "status says that an election takes seconds where none can be won",
-           "situation._attention",
-           "if row.partition not in stuck]", "if row]", "V1", SHOWING, seeds=0),
+           "attention._partitions",
+           "not row.leader and row.partition not in stuck]", "not row.leader]", "V1", SHOWING, seeds=0),
 )

@@ -12,7 +12,7 @@ from skuld_py.simulation.campaign import Campaign
 from skuld_py.simulation.trace import Trace
 from skuld_py.simulation.world.process import Process
 
-SEED = 6
+SEED = 13
 
 
 def played() -> Campaign:

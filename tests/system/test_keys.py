@@ -31,7 +31,7 @@ from skuld_py.wire.codec import Envelope, MalformedRequest, decode, encode
 from system.conftest import SKEW_MS, await_leaders
 from tests import strategies
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 CLIENT_ROLES = [role for role in ROLES if role != NODE_ROLE]
 
@@ -71,6 +71,7 @@ def dealer(cluster: LocalCluster, key: ClientKey) -> Iterator[zmq.Socket[bytes]]
         yield made
 
 
+@pytest.mark.smoke
 def test_the_life_of_a_task(keyed: LocalCluster) -> None:
     with Client(keyed.addresses, key=key_of(keyed, "producer")) as producer, Client(
             keyed.addresses, key=key_of(keyed, "worker")) as worker:

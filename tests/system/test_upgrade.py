@@ -23,7 +23,7 @@ from skuld_py.embedded.local import LocalCluster
 from system.conftest import SKEW_MS, await_leaders
 from system.load import at_work
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
 
 NEXT = RULES + 1
 PATCHES: dict[str, tuple[tuple[str, str], ...]] = {

@@ -11,7 +11,7 @@ import pytest
 from kazoo.exceptions import NoAuthError
 
 from runtime.attending import SESSION_MS, Events, Told, client_of, expire, joined, paused
-from skuld_py.config import Parameters
+from skuld_py.config import RULES, Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.errors import Refused
 from skuld_py.model.coordination import PulseGone, PulseStands, SetPulse, WatchPulses
@@ -132,7 +132,8 @@ def test_an_unreachable_zookeeper_is_named_within_the_timeout(server: ZooKeeperS
 def test_start_returns_once_the_node_is_registered(server: ZooKeeperServer, cluster: str) -> None:
     with joined(server.hosts, cluster, ANNA) as (_, events):
         assert events.all[0] == CONNECTED
-        assert entry(server, cluster) == Registration("127.0.0.1", 7001, starts=1, boot=ANNA.boot)
+        assert entry(server, cluster) == Registration("127.0.0.1", 7001, starts=1, boot=ANNA.boot, rules=RULES,
+                                                        rules_boot=ANNA.boot)
 
 
 DATA = attrs.evolve(ANNA, incarnation="data-1")
@@ -148,7 +149,8 @@ def test_a_node_registers_its_data_and_the_count_of_its_starts(server: ZooKeeper
     assert read_registration(server.hosts, cluster, ANNA.name) is None
     for starts in (1, 2):
         with joined(server.hosts, cluster, DATA, starts=starts):
-            assert entry(server, cluster) == Registration("127.0.0.1", 7001, "data-1", starts, DATA.boot)
+            assert entry(server, cluster) == Registration(
+                "127.0.0.1", 7001, "data-1", starts, DATA.boot, rules=RULES, rules_boot=DATA.boot)
 
 
 def test_data_that_was_not_judged_by_what_is_registered_stays_out(server: ZooKeeperServer, cluster: str) -> None:
@@ -213,7 +215,8 @@ def test_a_later_life_of_a_node_is_told_to_begin_anew(server: ZooKeeperServer, c
         assert entry(server, cluster).starts == 2
         life_of(registry, events, DATA, 2)
         life = f"{DATA.name}~2"
-        assert entry(server, cluster) == Registration("127.0.0.1", 7001, "data-1", 2, "boot-later", life)
+        assert entry(server, cluster) == Registration("127.0.0.1", 7001, "data-1", 2, "boot-later", life, RULES,
+                                                        "boot-later")
 
 
 def test_what_a_later_version_wrote_stays_in_the_entry(server: ZooKeeperServer, cluster: str) -> None:
