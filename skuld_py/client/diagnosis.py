@@ -35,13 +35,13 @@ def diagnosed(refusal: Refused, nodes: Sequence[str], key: ClientKey | None, loo
         name = key.name if key is not None else "?"
         return Refused("denied", f"key: the nodes do not know the key of {name}, or it is revoked or over; have it"
                        " authorised ('skuld keys authorise'), or use another one")
-    if key is None and _MISMATCH in events:
-        return Refused("key_needed", "key: the nodes speak to keys only; give a client's key (--client-key FILE,"
-                       " $SKULD_CLIENT_KEY, or Client(key=...))")
-    if key is not None and (_MISMATCH in events or _BROKEN in events):
-        return Refused("wrong_cluster_key", f"key: the nodes do not show the cluster's key that the key file of"
-                       f" {key.name} names, or none at all; is it the key of another cluster?")
-    return refusal
+    if not events & {_MISMATCH, _BROKEN}:
+        return refusal
+    if key is None:
+        return Refused("key_needed", "key: whoever listens at the nodes' addresses speaks to keys only, or is no"
+                       " node; give a client's key (--client-key FILE, $SKULD_CLIENT_KEY, or Client(key=...))")
+    return Refused("wrong_cluster_key", "key: the nodes do not show the cluster's key that the key file of"
+                   f" {key.name} names, or none at all; is it the key of another cluster?")
 
 
 def _handshakes(nodes: Sequence[str], key: ClientKey | None, end: float) -> set[int]:
