@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import traceback
-from types import TracebackType
 from typing import Any
 
 from skuld_py.config import DEFAULT_LIMITS
@@ -23,7 +22,7 @@ ERROR_CHARS_MAX = 600
 TRACE_CHARS_MAX = 8_000
 """Each takes up to four bytes: together less than an entry may have."""
 OURS = ("skuld_py.worker.run", "skuld_py.worker.spark_worker", "skuld_py.worker.middleware",
-        "skuld_py.testing.running")
+        "skuld_py.worker.tracing", "skuld_py.testing.running")
 
 
 def encode_result(value: Any) -> bytes:
@@ -65,7 +64,8 @@ def error_of(error: BaseException) -> bytes:
 
 
 def _traced(error: BaseException) -> str:
-    at: TracebackType | None = error.__traceback__
-    while at is not None and at.tb_next is not None and at.tb_frame.f_globals.get("__name__", "").startswith(OURS):
-        at = at.tb_next
-    return "".join(traceback.format_tb(at))[-TRACE_CHARS_MAX:]
+    """The stack of the task's own code; ours, where there is no other."""
+    every = list(traceback.walk_tb(error.__traceback__))
+    theirs = [(frame, line) for frame, line in every if not frame.f_globals.get("__name__", "").startswith(OURS)]
+    stack = traceback.StackSummary.extract(iter(theirs or every[-1:]))
+    return "".join(stack.format())[-TRACE_CHARS_MAX:]
