@@ -129,6 +129,14 @@ def test_a_peer_must_show_the_key_that_the_roster_has_for_it(town: Town) -> None
     assert town.send("anna", "bert", 0.5) == []
 
 
+def test_a_node_is_dialled_by_its_newest_key() -> None:
+    rows = [KeyRow(letter * 40, "bert", (NODE_ROLE,), address=address)
+            for letter, address in (("a", "h:1"), ("b", "h:2"), ("c", ""))]
+    keyring = Keyring(fresh(), fresh(), Roster((*rows, KeyRow("d" * 40, "bert", ("reader",), address="h:4"))))
+    assert keyring.place("bert") == ("b" * 40, "h", 2), "one that has not said where it is cannot be dialled"
+    assert keyring.place("dora") is None
+
+
 def test_a_key_ends_when_its_time_is_over(town: Town) -> None:
     keyring, carl = town.keyrings["anna"], town.pairs["carl"].public
     keyring.put(Roster((KeyRow(carl, "carl", ("reader",), until_ms=1_000),)))
