@@ -22,8 +22,8 @@ from skuld_py.errors import Malformed, Refused
 from skuld_py.model.names import NAME, WIDE_NAME
 from skuld_py.model.roles import Role
 
-ROWS_MAX = 4_000
-"""Keys of a cluster, the revoked ones with them: all fit one znode."""
+ROWS_MAX = 3_000
+"""Keys of a cluster, and as many that were revoked, the newest of them: all fit one znode."""
 NODE_ROLE = Role.NODE.value
 ROLES = tuple(role.value for role in Role)
 QUEUES_MAX = 32
@@ -77,20 +77,16 @@ class Roster:
         if known is not None and known.name != row.name:
             raise Refused("key_taken", f"key {row.key} is that of {known.name}; make another one for {row.name}",
                           name=row.name)
-        if known is None and len(self.rows) + len(self.revoked) >= ROWS_MAX:
-            raise Refused("too_many_keys", f"the cluster knows {ROWS_MAX} keys already; revoke some, and have"
-                          " their memory purged ('skuld keys purge')")
+        if known is None and len(self.rows) >= ROWS_MAX:
+            raise Refused("too_many_keys", f"the cluster knows {ROWS_MAX} keys already; revoke some that"
+                          " nobody uses ('skuld keys list' shows them)")
         rows = tuple(row if each.key == row.key else each for each in self.rows)
         return Roster(rows if known is not None else (*rows, row), self.revoked)
 
     def revoking(self, key: str) -> Roster:
         """Without this key, for good."""
         rows = tuple(row for row in self.rows if row.key != key)
-        return Roster(rows, (*self.revoked, key) if key not in self.revoked else self.revoked)
-
-    def purged(self) -> Roster:
-        """Without the memory of revoked keys."""
-        return Roster(self.rows)
+        return Roster(rows, (*self.revoked, key)[-ROWS_MAX:] if key not in self.revoked else self.revoked)
 
     def encode(self) -> bytes:
         """JSON, so that an operator can read it."""

@@ -32,10 +32,11 @@ def test_a_role_has_at_least_what_the_scope_of_its_kind_has(scope: Scope) -> Non
 
 
 def test_who_does_not_steer_changes_no_task_and_no_queue_of_others() -> None:
-    steering = VERBS[Role.ADMIN] - VERBS[Role.PRODUCER] - VERBS[Role.WORKER] - VERBS[Role.READER]
+    of_admins_alone = VERBS[Role.ADMIN] - VERBS[Role.PRODUCER] - VERBS[Role.WORKER] - VERBS[Role.READER]
 
-    assert steering == {"cancel", "retry", "pause", "resume", "purge", "put_schedule", "remove_schedule",
-                        "set_limits", "remove_limits"}
+    assert of_admins_alone == {
+        "cancel", "retry", "pause", "resume", "purge", "put_schedule", "remove_schedule", "set_limits",
+        "remove_limits"}
     assert roles_for("enqueue") == (Role.PRODUCER, Role.ADMIN) and roles_for("claim") == (Role.WORKER, Role.ADMIN)
     assert [roles_for(verb) for verb in sorted(OF_CLIENTS_ALONE)] == [(Role.ARCHIVER,)] * 2
 

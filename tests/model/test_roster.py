@@ -36,7 +36,6 @@ def test_a_revoked_key_does_not_come_back_and_a_key_has_one_owner() -> None:
         Roster((SHOP,)).revoking(B).authorised(SHOP)
     with pytest.raises(Refused, match="is that of shop"):
         Roster((SHOP,)).authorised(make_row(B, "other", ("reader",)))
-    assert Roster((SHOP,)).revoking(B).purged() == Roster()
 
 
 def test_a_node_s_keys_are_those_of_its_name_and_no_client_s() -> None:
@@ -46,10 +45,11 @@ def test_a_node_s_keys_are_those_of_its_name_and_no_client_s() -> None:
 
 def test_there_are_only_so_many_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rosters, "ROWS_MAX", 2)
-    roster = Roster((NODE,), (C,))
-    assert roster.authorised(NODE) == roster
+    full = Roster((NODE, SHOP))
+    assert full.authorised(NODE) == full
     with pytest.raises(Refused, match="knows 2 keys already"):
-        roster.authorised(SHOP)
+        full.authorised(make_row(C, "third", ("reader",)))
+    assert Roster((), (C,)).revoking(A).revoking(B).revoked == (A, B), "the oldest is forgotten"
 
 
 @pytest.mark.parametrize(("given", "words"), [

@@ -72,7 +72,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "        if row.key in self.revoked:\n", "        if False:\n"),
     _seen_by(ROSTER + "test_a_revoked_key_does_not_come_back_and_a_key_has_one_owner", "revoked-forgotten",
              "a revoked key is not remembered", "Roster.revoking",
-             "(*self.revoked, key) if key not in self.revoked else self.revoked", "self.revoked"),
+             "(*self.revoked, key)[-ROWS_MAX:] if key not in self.revoked else self.revoked", "self.revoked"),
     _seen_by(FILES + "test_a_key_that_others_may_read_is_refused", "exposed-keys",
              "a key file that others may read is taken", "files._read",
              "    if mode & 0o077:\n", "    if False:\n"),
