@@ -14,7 +14,10 @@ the processor time of a second, so that more is better everywhere.
 
 The other commit runs in this checkout's environment, so its dependencies must do for both.
 
-    scripts/bench against COMMIT [--clusters N] [--rounds R] [--clients K]
+With ``--keys`` this checkout's cluster has keys, and COMMIT's has none: what sealing costs is seen with HEAD. Then
+lives may be 8 % slower and a single enqueue may take 0.2 ms more, and the exit status says whether they are.
+
+    scripts/bench against COMMIT [--keys] [--clusters N] [--rounds R] [--clients K]
 """
 
 from __future__ import annotations
@@ -50,6 +53,8 @@ BATCHES = {"enqueue": 60, "claim": 50, "complete": 50, "live": 40}
 """Batches of a client in one slice. Fewer are claimed than enqueued, so that no client finds the queue empty."""
 SINGLES, IDLE_S = 150, 3
 VERBS = (*BATCHES, "single", "idle")
+SEALED_LIVES, SEALED_SINGLE_MS = 0.92, 0.2
+"""With keys: the ratio of lives at least, and how much longer a single enqueue may take."""
 
 
 @attrs.frozen
@@ -64,9 +69,10 @@ class Slice:
 # -- one side: runs with the checkout's own code -------------------------------------------------
 
 
-def work(addresses: list[str], number: int, pipe: Any) -> None:
+def work(addresses: list[str], number: int, pipe: Any, key: Path | None) -> None:
     """One client process: does the slices that it is sent until it is sent none."""
-    with Client(addresses, timeout_s=60) as client:
+    keyed: dict[str, Any] = {} if key is None else {"key": key}
+    with Client(addresses, timeout_s=60, **keyed) as client:
         client.count(f"q{number}")
         held: list[list[Claim]] = []
         while verb := pipe.recv():
@@ -105,15 +111,18 @@ def do_slice(client: Client, verb: str, number: int, held: list[list[Claim]]) ->
     return done
 
 
-def serve(clients: int) -> None:
+def serve(clients: int, *, is_keyed: bool) -> None:
     """Start a cluster and its clients, do the slices that are named on standard input, print what each gave."""
+    # An older commit knows no keys, and is not told of them.
+    keyed: dict[str, Any] = {"is_keyed": True} if is_keyed else {}
     with tempfile.TemporaryDirectory(prefix="skuld-bench-") as name, \
-            LocalCluster(Path(name), nodes=NODES, partitions=8, replicas=3) as cluster:
-        wait_until_led(cluster.addresses)
+            LocalCluster(Path(name), nodes=NODES, partitions=8, replicas=3, **keyed) as cluster:
+        key = cluster.key if is_keyed else None
+        wait_until_led(cluster.addresses, key=key) if is_keyed else wait_until_led(cluster.addresses)
         pipes, workers = [], []
         for number in range(clients):
             pipe, theirs = SPAWN.Pipe()
-            worker = SPAWN.Process(target=work, args=(cluster.addresses, number, theirs), daemon=True)
+            worker = SPAWN.Process(target=work, args=(cluster.addresses, number, theirs, key), daemon=True)
             worker.start()
             pipes.append(pipe)
             workers.append(worker)
@@ -153,11 +162,11 @@ def cpu_of_nodes(cluster: LocalCluster) -> float:
 class Side:
     """A cluster of one checkout in processes of its own."""
 
-    def __init__(self, checkout: Path, clients: int) -> None:
+    def __init__(self, checkout: Path, clients: int, *, is_keyed: bool) -> None:
         environment = os.environ | {"PYTHONPATH": str(checkout)}
         self._process = subprocess.Popen(
-            [sys.executable, __file__, "--serve", "--clients", str(clients), "-"], cwd=checkout, env=environment,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            [sys.executable, __file__, "--serve", "--clients", str(clients), *["--keys"] * is_keyed, "-"],
+            cwd=checkout, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._checkout = checkout
 
     def wait(self) -> None:
@@ -201,9 +210,11 @@ Pair = tuple[Slice, Slice]
 """The other commit's slice and ours, one after the other."""
 
 
-def compare(checkouts: tuple[Path, Path], clients: int, rounds: int) -> Iterator[dict[str, Pair]]:
+def compare(checkouts: tuple[Path, Path], clients: int, rounds: int, *, is_keyed: bool
+            ) -> Iterator[dict[str, Pair]]:
     """Slices of each verb in turns, on clusters of their own; the first round warms up and is not given."""
-    sides = [Side(checkout, clients) for checkout in checkouts]
+    there, here = checkouts
+    sides = [Side(there, clients, is_keyed=False), Side(here, clients, is_keyed=is_keyed)]
     try:
         for side in sides:
             side.wait()
@@ -245,6 +256,17 @@ def show(commit: str, clusters: Sequence[Sequence[dict[str, Pair]]]) -> bool:
     return not slower
 
 
+def is_sealing_cheap(clusters: Sequence[Sequence[dict[str, Pair]]]) -> bool:
+    """Print what keys cost; whether it is within the bounds."""
+    rows = [row for rounds in clusters for row in rounds]
+    lives = statistics.mean(row["live"][1].rate / row["live"][0].rate for row in rows)
+    single_ms = statistics.mean(1000 / row["single"][1].rate - 1000 / row["single"][0].rate for row in rows)
+    Console().print(f"with keys: lives {100 * (1 - lives):.1f} % slower (wanted: at most"
+                    f" {100 * (1 - SEALED_LIVES):.0f}), a single enqueue {single_ms:+.3f} ms (at most"
+                    f" {SEALED_SINGLE_MS:+.3f})")
+    return lives >= SEALED_LIVES and single_ms <= SEALED_SINGLE_MS
+
+
 def main() -> None:
     """Measure, print, and exit with 1 when this checkout is slower."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -252,19 +274,23 @@ def main() -> None:
     parser.add_argument("--clusters", type=int, default=6, help="pairs of clusters, one after the other")
     parser.add_argument("--rounds", type=int, default=4, help="slices of each verb on each cluster")
     parser.add_argument("--clients", type=int, default=3, help="client processes of each side")
+    parser.add_argument("--keys", action="store_true", help="the cluster here has keys, the other one none")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        serve(options.clients)
+        serve(options.clients, is_keyed=options.keys)
         return
     if options.clusters < 2 or options.rounds < 1:
         parser.error("--clusters must be 2 at least, or nothing is known of chance, and --rounds 1")
     clusters: list[list[dict[str, Pair]]] = []
     with checkout_of(options.commit) as checkout:
         for _ in range(options.clusters):
-            found = compare((checkout, HERE), options.clients, options.rounds)
+            found = compare((checkout, HERE), options.clients, options.rounds, is_keyed=options.keys)
             clusters.append(list(track(found, "rounds", total=options.rounds, console=Console(stderr=True))))
-    if not show(options.commit, clusters):
+    is_good = show(options.commit, clusters)
+    if options.keys:
+        is_good = is_sealing_cheap(clusters)
+    if not is_good:
         raise SystemExit(1)
 
 

@@ -232,9 +232,9 @@ def main() -> None:
     console.print(f"single enqueue, one after another: p50 {p50:.2f} ms, p99 {p99:.2f} ms")
 
 
-def wait_until_led(addresses: list[str], timeout_s: float = 30) -> None:
-    """Return once every partition has a leader."""
-    with Client(addresses, timeout_s=timeout_s) as client:
+def wait_until_led(addresses: list[str], timeout_s: float = 30, **options: Any) -> None:
+    """Return once every partition has a leader. ``options`` are more of the client's."""
+    with Client(addresses, timeout_s=timeout_s, **options) as client:
         deadline = time.monotonic() + timeout_s
         while not all(row.leader for row in client.status().partitions):
             if time.monotonic() > deadline:
