@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import subprocess
 
-from faults import network
-from faults.cluster import SKEW_MS, NodeProcess
 from faults.world import World
+from machines.node import Node
+from machines.town import SKEW_MS
 from skuld_py.embedded import process
 
 END_S = 40.0
+WHY = "the node ends: the store in"
 
 
 def power_cut(world: World) -> None:
@@ -35,9 +36,7 @@ def wiped(world: World) -> None:
     """
     stale, forgetful, away = world.nodes
     with world.fault("cut off", [stale]):
-        assert world.network is not None
-        world.network.cut(network.between([stale.number], [forgetful.number, away.number])
-                          + network.to_registry([stale.number]))
+        world.network.cut(world.apart([stale]) + world.from_registry([stale]))
         world.run(8)
         with world.fault("kill", [away]), world.fault("wipe", [forgetful]):
             world.kill([forgetful, away])
@@ -56,9 +55,11 @@ def wiped_alone(world: World) -> None:
     with world.fault("wipe", [victim]):
         world.kill([victim])
         victim.wipe()
+        world.await_gone(victim)
         world.run(3)
         world.start([victim])
         world.await_served()
+    world.await_back(victim)
     world.run(6)
 
 
@@ -72,13 +73,18 @@ def full_disk(world: World) -> None:
         has_ended = victim.await_end(END_S)
         world.say(f"{victim} {'ended' if has_ended else 'goes on'}")
         if has_ended:
+            if WHY not in victim.said():
+                victim.ended.append(f"{victim} does not say why it ends:\n{process.tail(victim.log)}")
+            world.await_gone(victim)
             victim.launch()
             world.run(3)
             victim.kill()
         victim.disk.free()
         if not victim.is_running():
             world.start([victim])
+        victim.may_end = False
         world.await_served()
+    world.await_back(victim)
     world.run(4)
 
 
@@ -101,11 +107,11 @@ def failing_fsync(world: World) -> None:
         world.run(3)
 
 
-def _fail_fsync(world: World, victim: NodeProcess) -> subprocess.Popen[bytes]:
+def _fail_fsync(world: World, victim: Node) -> subprocess.Popen[bytes]:
     assert victim.process is not None
     calls = "fsync,fdatasync,msync"
     return process.spawn(["strace", "-f", "-q", "-p", str(victim.process.pid), "-e", f"trace={calls}", "-e",
-                          f"inject={calls}:error=EIO"], log=world.cluster.directory / "strace.log")
+                          f"inject={calls}:error=EIO"], log=world.town.place / "strace.log")
 
 
 def clocks(world: World) -> None:
@@ -177,13 +183,10 @@ def pause_kill(world: World) -> None:
 def part_kill(world: World) -> None:
     """[P9] The same with cuts in the place of pauses."""
     first, second, third = world.nodes
-    assert world.network is not None
 
-    def isolate(node: NodeProcess) -> None:
-        assert world.network is not None
-        others = [other.number for other in world.nodes if other is not node]
+    def isolate(node: Node) -> None:
         world.network.heal()
-        world.network.cut(network.between([node.number], others) + network.to_registry([node.number]))
+        world.network.cut(world.apart([node]) + world.from_registry([node]))
 
     with world.fault("power cut", [second], f"of {second} while {first}, then {third} is cut off"):
         isolate(first)

@@ -1,4 +1,4 @@
-"""One run, inside its namespace: ``python -m faults.inside SCENARIO DIRECTORY SEED``.
+"""One run, on the machine of its clients: ``python -m faults.inside SCENARIO DIRECTORY SITE SEED SECONDS``.
 
 Progress goes to standard output, the verdict to ``DIRECTORY/verdict.json``, and when something is broken or
 untested all that was recorded goes beside it, as text. It ends with its parent, and everything here with it.
@@ -19,20 +19,22 @@ import attrs
 from faults.catalogue import BY_NAME
 from faults.judgement import Judgement
 from faults.world import World
+from machines.machine import machines_of
 
 HARNESS = "the run itself works"
 INTERRUPTED = 130
 _PARENT_DEATH = 1
 
 
-def main(name: str, directory: Path, seed: int) -> int:
+def main(name: str, directory: Path, site: str, seed: int, seconds: float) -> int:
     """Play a scenario and write its verdict; 0 when that could be done, whatever it says."""
     ctypes.CDLL(None).prctl(_PARENT_DEATH, signal.SIGTERM, 0, 0, 0)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _interrupt)
     if os.getppid() == 1:
         return 1
-    world = World(BY_NAME[name], directory, seed, is_enclosed=True, say=_say)
+    scenario = BY_NAME[name]
+    world = World(scenario, directory, machines_of(site, scenario.shape.machines), seed, _say, seconds)
     try:
         judgement = world.play()
     except KeyboardInterrupt:
@@ -47,7 +49,7 @@ def main(name: str, directory: Path, seed: int) -> int:
 
 def failed(words: str, world: World) -> Judgement:
     """The verdict on a run that did not get to its end."""
-    ends = tuple(world.cluster.unasked_ends())
+    ends = tuple(world.town.unasked_ends())
     return Judgement({HARNESS: (words, *ends)}, (), (), 0, 0, 0, 0, 0, -1, -1)
 
 
@@ -81,4 +83,4 @@ def _say(words: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])))
+    sys.exit(main(sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), float(sys.argv[5])))

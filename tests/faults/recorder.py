@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -21,6 +22,7 @@ from skuld_py.client.client import Client
 from skuld_py.client.connection import Connection
 from skuld_py.client.holding import no_loss
 from skuld_py.errors import Refused, Uncertain
+from skuld_py.keys.files import ClientKey
 from skuld_py.model.messages import Failed, Message
 from skuld_py.simulation.history import History, Hold
 
@@ -42,9 +44,10 @@ class Fault:
 
 
 class Recorder:
-    """The record of a run; many threads write it."""
+    """The record of a run; many threads write it. ``key``: the file of the key that clients show."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: Path | None = None) -> None:
+        self.key = key
         self.history = History()
         self.faults: list[Fault] = []
         self.origin_ms = time.time_ns() // 1_000_000
@@ -101,8 +104,9 @@ class Recorder:
 class RecordedConnection(Connection):
     """A connection that tells the recorder."""
 
-    def __init__(self, recorder: Recorder, client: str, addresses: Sequence[str]) -> None:
-        super().__init__(addresses)
+    def __init__(self, recorder: Recorder, client: str, addresses: Sequence[str],
+                 key: ClientKey | None = None) -> None:
+        super().__init__(addresses, key=key)
         self._recorder = recorder
         self._client = client
 
@@ -123,6 +127,6 @@ class RecordedClient(Client):
     """The client users have, on a connection that is listened in on."""
 
     def __init__(self, recorder: Recorder, addresses: Sequence[str], name: str, timeout_s: float) -> None:
-        super().__init__(addresses, holder=name, timeout_s=timeout_s)
+        super().__init__(addresses, holder=name, timeout_s=timeout_s, key=recorder.key)
         self._connection.close()
-        self._connection = RecordedConnection(recorder, name, addresses)
+        self._connection = RecordedConnection(recorder, name, addresses, self._key)

@@ -1,6 +1,6 @@
 """Looking into ZooKeeper, and ending somebody else's session there, at once, from outside.
 
-Whoever knows a session's id and password may take it over, and close it. The server makes the password from
+Whoever knows a session's id and password may take it over, and close it. Every server makes the password from
 the id and a constant of its source, with Java's generator of random numbers; so it can be made here as well.
 What the owner of the session then lives through is a true expiry, without the wait for one.
 
@@ -9,13 +9,11 @@ Source: org.apache.zookeeper.server.ZooKeeperServer.generatePasswd.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from kazoo.client import KazooClient
 
-from faults.cluster import NAME
+from machines.town import NAME
 from skuld_py.model.document import Document
+from skuld_py.runtime.zookeeper.clusters import connection, path_of
 
 _SUPER_SECRET = 0xB3415C00
 _MULTIPLIER, _MASK = 0x5DEECE66D, (1 << 48) - 1
@@ -34,29 +32,18 @@ def password_of(session: int) -> bytes:
 
 def documents(hosts: str) -> dict[int, Document]:
     """The documents of all partitions, as they are now."""
-    place = f"/skuld/{NAME}/partitions"
-    with _looker(hosts) as looker:
+    place = f"{path_of(NAME)}/partitions"
+    with connection(hosts, _TIMEOUT_S, is_write=False) as looker:
         names = sorted(looker.get_children(place), key=int)
         return {int(name): Document.decode(looker.get(f"{place}/{name}")[0]) for name in names}
 
 
-@contextmanager
-def _looker(hosts: str) -> Iterator[KazooClient]:
-    looker = KazooClient(hosts=hosts, timeout=_TIMEOUT_S)
-    looker.start(timeout=_TIMEOUT_S)
-    try:
-        yield looker
-    finally:
-        looker.stop()
-        looker.close()
-
-
 def expire(hosts: str, member: str) -> None:
     """End the session that keeps a member alive."""
-    with _looker(hosts) as looker:
-        life = next(name for name in looker.get_children(f"/skuld/{NAME}/members")
-                    if name.partition("~")[0] == member)
-        session = looker.get(f"/skuld/{NAME}/members/{life}")[1].ephemeralOwner
+    place = f"{path_of(NAME)}/members"
+    with connection(hosts, _TIMEOUT_S, is_write=False) as looker:
+        life = next(name for name in looker.get_children(place) if name.partition("~")[0] == member)
+        session = looker.get(f"{place}/{life}")[1].ephemeralOwner
     thief = KazooClient(hosts=hosts, timeout=_TIMEOUT_S, client_id=(session, password_of(session)))
     thief.start(timeout=_TIMEOUT_S)
     if thief.client_id[0] != session:

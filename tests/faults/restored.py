@@ -23,11 +23,11 @@ from pathlib import Path
 import attrs
 
 from faults import registry
-from faults.cluster import NodeProcess
 from faults.load import PATIENCE_S, Held, claim_held
 from faults.recorder import RecordedClient
 from faults.stores import read_store
 from faults.world import World
+from machines.node import Node
 from skuld_py.errors import SkuldError
 from skuld_py.model.document import Document
 from skuld_py.model.ids import partition_of
@@ -52,7 +52,7 @@ _WAIT_S = 40.0
 class _Copy:
     """A copy of a node's data, and what it had promised in each partition by then."""
 
-    node: NodeProcess
+    node: Node
     path: Path
     promised: dict[int, int]
 
@@ -61,7 +61,7 @@ def old_copy(world: World) -> None:
     """Each node in turn leads and grants, is killed, and starts on a copy of its data from before that."""
     for number, victim in enumerate(world.nodes):
         absent, keeper = (world.nodes[(number + step) % len(world.nodes)] for step in (1, 2))
-        with world.recorder.client(world.cluster.addresses, f"holder-{number}", PATIENCE_S) as client:
+        with world.recorder.client(world.town.addresses, f"holder-{number}", PATIENCE_S) as client:
             _enqueue(world, client)
             copy = _copy_while_others_lead(world, victim)
             with world.fault("kill", [absent]):
@@ -87,19 +87,19 @@ def _enqueue(world: World, client: RecordedClient) -> None:
     world.until(lacks, _WAIT_S, "enqueue on all nodes")
 
 
-def _copy_while_others_lead(world: World, victim: NodeProcess) -> _Copy:
+def _copy_while_others_lead(world: World, victim: Node) -> _Copy:
     with world.fault("kill", [victim]):
         world.kill([victim])
         world.until(lambda: [f"partition {partition}" for partition, document in _documents(world).items()
-                             if document.leader == victim.address], _WAIT_S, f"other leaders than {victim}")
+                             if document.leader == victim.name], _WAIT_S, f"other leaders than {victim}")
         world.start([victim])
         path = victim.copy()
     store, _ = read_store(path)
-    partitions = range(world.cluster.parameters.partitions)
+    partitions = range(world.town.shape.partitions)
     return _Copy(victim, path, {partition: load_promise(store, partition).epoch for partition in partitions})
 
 
-def _elect_with(world: World, copy: _Copy, absent: NodeProcess, keeper: NodeProcess) -> None:
+def _elect_with(world: World, copy: _Copy, absent: Node, keeper: Node) -> None:
     """No leader is left, and of the voters two: the copied node is one of them."""
     with world.fault("kill", [keeper]):
         world.kill([absent, keeper])
@@ -110,7 +110,7 @@ def _elect_with(world: World, copy: _Copy, absent: NodeProcess, keeper: NodeProc
 
 def _untold(world: World, copy: _Copy) -> list[str]:
     """Partitions whose documents do not tell more than the copy knows."""
-    me = copy.node.address
+    me = copy.node.name
     return [f"partition {partition}: {document}" for partition, document in _documents(world).items()
             if document.promises.get(me, 0) <= copy.promised[partition]]
 
@@ -126,15 +126,15 @@ def _claim_all(world: World, client: RecordedClient) -> list[Held]:
     return held
 
 
-def _granted_by(world: World, victim: NodeProcess, held: Sequence[Held]) -> list[Held]:
+def _granted_by(world: World, victim: Node, held: Sequence[Held]) -> list[Held]:
     """Claims in partitions that this node leads."""
-    led = [partition for partition, document in _documents(world).items() if document.leader == victim.address]
-    granted = [each for each in held if partition_of(each.claim.id, world.cluster.parameters.partitions) in led]
+    led = [partition for partition, document in _documents(world).items() if document.leader == victim.name]
+    granted = [each for each in held if partition_of(each.claim.id, world.town.shape.partitions) in led]
     world.say(f"{victim} leads {len(led)} partitions and granted {len(granted)} of {len(held)} claims")
     return granted
 
 
-def _put_back(world: World, copy: _Copy, absent: NodeProcess, keeper: NodeProcess) -> None:
+def _put_back(world: World, copy: _Copy, absent: Node, keeper: Node) -> None:
     """Until the copied node has filled again from both others."""
     victim = copy.node
     world.kill([victim, keeper])
@@ -154,23 +154,23 @@ def _put_back(world: World, copy: _Copy, absent: NodeProcess, keeper: NodeProces
     world.until(lambda: _doubts(world, victim), _WAIT_S, f"trust of {victim} in its memory")
 
 
-def _hidden(world: World, victim: NodeProcess, found: dict[int, None]) -> list[str]:
+def _hidden(world: World, victim: Node, found: dict[int, None]) -> list[str]:
     """Partitions of which the node has not said yet that its data are old; ``found`` gathers the others."""
     for view in world.describe().values():
         found.update((row.partition, None) for row in view.moves
-                     if row.node == victim.address and "its data is an old copy" in row.reason)
-    return [f"partition {number}" for number in range(world.cluster.parameters.partitions) if number not in found]
+                     if row.node == victim.name and "its data is an old copy" in row.reason)
+    return [f"partition {number}" for number in range(world.town.shape.partitions) if number not in found]
 
 
-def _doubts(world: World, victim: NodeProcess) -> list[str]:
+def _doubts(world: World, victim: Node) -> list[str]:
     return [f"partition {row.partition}: {row.reason}" for view in world.describe(len(world.nodes)).values()
-            for row in view.moves if row.node == victim.address and row.reason]
+            for row in view.moves if row.node == victim.name and row.reason]
 
 
 def _claim_in_vain(world: World) -> None:
     """Somebody else tries to claim the tasks that are held; whether that succeeds is for the checkers to say."""
     until = time.monotonic() + _RIVAL_S
-    with world.recorder.client(world.cluster.addresses, "rival", PATIENCE_S) as client:
+    with world.recorder.client(world.town.addresses, "rival", PATIENCE_S) as client:
         while time.monotonic() < until:
             with contextlib.suppress(SkuldError):
                 claim_held(world.recorder, client, _QUEUE, _TASKS, _RIVAL_LEASE_S, 0)
@@ -206,4 +206,4 @@ def _complete(world: World, client: RecordedClient, held: Sequence[Held]) -> Non
 
 
 def _documents(world: World) -> dict[int, Document]:
-    return registry.documents(world.cluster.registry)
+    return registry.documents(world.town.registry)

@@ -8,14 +8,21 @@ pause or a cut of 5 s is past all of them.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from faults import network, registry
-from faults.cluster import SESSION_MS
+from faults import registry
 from faults.world import World
-from skuld_py.embedded.zookeeper import ZooKeeperServer
+from machines.network import ring as ring_of
+from machines.node import Node
+from machines.program import start_all
+from machines.town import SESSION_MS
 
 PAST_LEASE_S = 5.0
+
+
+def named(nodes: Sequence[Node]) -> str:
+    """Their names."""
+    return " ".join(map(str, nodes))
 
 
 def kill(world: World) -> None:
@@ -59,10 +66,9 @@ def pause(world: World) -> None:
 def halves(world: World) -> None:
     """A minority with leaders in it cut off: with ZooKeeper within its reach, and without."""
     for has_registry in (True, False):
-        minority = [node.number for node in world.leaders()[:2]]
-        others = [node.number for node in world.nodes if node.number not in minority]
-        cuts = network.between(minority, others) + ([] if has_registry else network.to_registry(minority))
-        with world.cut("halves", f"{minority} {'with' if has_registry else 'without'} ZooKeeper | {others}", cuts):
+        minority = world.leaders()[:2]
+        cuts = world.apart(minority) + ([] if has_registry else world.from_registry(minority))
+        with world.cut("halves", f"{named(minority)} {'with' if has_registry else 'without'} ZooKeeper", cuts):
             world.run(12)
         world.run(4)
 
@@ -73,9 +79,9 @@ def ring(world: World) -> None:
     A leader that its neighbours hear is rightly left in peace, so the ring alone elects nobody.
     """
     for _ in range(2):
-        order = [node.number for node in world.nodes]
+        order = [*world.nodes]
         world.random.shuffle(order)
-        with world.cut("ring", f"{order}", network.ring(order)):
+        with world.cut("ring", named(order), ring_of([node.host for node in order])):
             world.run(5)
             _kill_for(world, 5)
             world.run(4)
@@ -93,20 +99,22 @@ def _kill_for(world: World, seconds: float) -> None:
 def zookeeper_freeze(world: World) -> None:
     """ZooKeeper stands still: for less than a session, and for several."""
     for seconds in (1.0, 6.0, 12.0):
-        with world.fault("ZooKeeper freeze", words=f"of {seconds:.0f} s"), frozen(world.cluster.zookeeper):
+        with world.fault("ZooKeeper freeze", words=f"of {seconds:.0f} s"), frozen(world):
             world.run(seconds)
         world.await_served()
         world.run(2)
 
 
 @contextlib.contextmanager
-def frozen(server: ZooKeeperServer) -> Iterator[None]:
-    """Paused for as long as the block lasts."""
-    server.pause()
+def frozen(world: World) -> Iterator[None]:
+    """All of ZooKeeper is paused for as long as the block lasts."""
+    for server in world.town.zookeepers:
+        server.pause()
     try:
         yield
     finally:
-        server.resume()
+        for server in world.town.zookeepers:
+            server.resume()
 
 
 def one_way(world: World) -> None:
@@ -123,10 +131,9 @@ def one_way(world: World) -> None:
 def bridge(world: World) -> None:
     """Two halves that only one node reaches both of; the busiest leader is killed meanwhile."""
     for _ in range(2):
-        order = [node.number for node in world.leaders()]
-        middle = order[2]
-        with world.cut("bridge", f"{order[:2]} - {middle} - {order[3:]}",
-                       network.bridge(order[:2], middle, order[3:])):
+        order = world.leaders()
+        left, middle, right = order[:2], order[2], order[3:]
+        with world.cut("bridge", f"{named(left)} - {middle} - {named(right)}", world.apart(left, right)):
             world.run(5)
             _kill_for(world, 5)
             world.run(4)
@@ -136,8 +143,8 @@ def bridge(world: World) -> None:
 def no_registry(world: World) -> None:
     """The busiest leader cut from ZooKeeper only; then another one; then all nodes."""
     for count in (1, 1, len(world.nodes)):
-        victims = [node.number for node in world.leaders()[:count]]
-        with world.cut("no ZooKeeper", f"for {victims}", network.to_registry(victims)):
+        victims = world.leaders()[:count]
+        with world.cut("no ZooKeeper", f"for {named(victims)}", world.from_registry(victims)):
             world.run(8)
         world.await_served()
         world.run(2)
@@ -148,7 +155,7 @@ def expiry(world: World) -> None:
     for _ in range(4):
         victim = world.leaders()[0]
         with world.fault("session expired", [victim]):
-            registry.expire(world.cluster.registry, victim.address)
+            registry.expire(world.town.registry, victim.name)
             world.run(4)
 
 
@@ -156,9 +163,10 @@ def zookeeper_kill(world: World) -> None:
     """kill -9 of ZooKeeper, back at once; and for several sessions."""
     for seconds in (0.0, 8.0):
         with world.fault("ZooKeeper killed", words=f"for {seconds:.0f} s"):
-            world.cluster.zookeeper.kill()
+            for server in world.town.zookeepers:
+                server.kill()
             world.run(seconds)
-            world.cluster.zookeeper.start()
+            start_all(world.town.zookeepers)
             world.await_served()
         world.run(2)
 
@@ -179,13 +187,11 @@ def rolling(world: World) -> None:
 def flapping(world: World) -> None:
     """The busiest leader cut off from all nodes and back, every 200 ms; then the same with 2 s."""
     for period_s, times in ((0.2, 50), (2.0, 5)):
-        victim = world.leaders()[0].number
-        others = [node.number for node in world.nodes if node.number != victim]
-        with world.fault("flapping", words=f"n{victim} every {period_s} s"):
-            assert world.network is not None
+        victim = world.leaders()[0]
+        with world.fault("flapping", words=f"{victim} every {period_s} s"):
             before = world.network.dropped()
             for _ in range(times):
-                world.network.cut(network.between([victim], others))
+                world.network.cut(world.apart([victim]))
                 world.run(period_s)
                 world.network.heal()
                 world.run(period_s)

@@ -35,13 +35,3 @@ def read_store(directory: Path) -> tuple[MemoryStore, list[str]]:
         environment.close()
     store.commit()
     return store, damaged
-
-
-def copy_store(source: Path, target: Path) -> None:
-    """One state of a store, while it is being written: pages as they stand in the file, nothing compacted away."""
-    target.mkdir()
-    environment = lmdb.Environment(str(source), readonly=True, max_dbs=len(TABLES), create=False)
-    try:
-        environment.copy(str(target), compact=False)
-    finally:
-        environment.close()

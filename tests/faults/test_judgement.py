@@ -14,13 +14,15 @@ import zmq
 from click.testing import CliRunner
 
 from faults import __main__ as faults_main
-from faults import catalogue, ground, judgement, network
-from faults.cluster import NodeProcess
+from faults import catalogue, judgement
 from faults.judgement import NO_DAMAGE, NO_UNASKED_END
 from faults.recorder import Fault, RecordedConnection, Recorder
 from faults.registry import password_of
 from faults.stores import read_store
 from faults.transactions import writes_of
+from machines import ground, network
+from machines.machine import Machine
+from machines.node import Node
 from skuld_py.client.connection import Connection
 from skuld_py.errors import Refused, Uncertain
 from skuld_py.model import messages as m
@@ -154,7 +156,8 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
 
 
 def test_a_copy_of_a_nodes_data_that_is_put_back_knows_nothing_newer(tmp_path: Path) -> None:
-    node, older, newer = NodeProcess(1, 13_000, "", tmp_path, None), Promise(4, "n1"), Promise(5, "n2")
+    node = Node(Machine("n1", 1, "site"), tmp_path / "n1.log", [], directory=tmp_path)
+    older, newer = Promise(4, "n1"), Promise(5, "n2")
 
     def promise(promised: Promise) -> None:
         store = LmdbStore(node.data)
@@ -165,11 +168,13 @@ def test_a_copy_of_a_nodes_data_that_is_put_back_knows_nothing_newer(tmp_path: P
     def promised() -> Promise:
         return load_promise(read_store(node.data)[0], 3)
     promise(older)
+    (node.data / "node.key").write_text("its key")
     copy = node.copy()
     promise(newer)
     assert promised() == newer
     node.put_back(copy)
     assert promised() == older
+    assert (node.data / "node.key").read_text() == "its key"
 
 
 # -- what is recorded, read and cut -------------------------------------------------------------------
@@ -211,7 +216,7 @@ def test_the_registrys_log_tells_all_writes_in_their_order(tmp_path: Path) -> No
         header + _transaction(1, 1_100, -10, bytes(4)) + _transaction(2, 1_200, 1, _put(path, raw))
         + _transaction(3, 1_300, 1, _put("/skuld/other/partitions/3", raw)) + b"\0\0\0\0\0\0")
 
-    writes = writes_of(tmp_path, "faults", 1_000)
+    writes = writes_of([tmp_path], "faults", 1_000)
 
     assert [(write.time_ms, write.partition, write.version, write.document.epoch) for write in writes] == [
         (200, 3, 0, 1), (500, 3, 1, 2)]
@@ -223,24 +228,40 @@ def test_a_damaged_log_of_the_registry_is_not_believed(tmp_path: Path) -> None:
     log[-3] ^= 1
     (tmp_path / "version-2" / "log.1").write_bytes(log)
     with pytest.raises(ValueError, match="damaged"):
-        writes_of(tmp_path, "faults", 0)
+        writes_of([tmp_path], "faults", 0)
+
+
+def _log(directory: Path, *transactions: bytes) -> Path:
+    (directory / "version-2").mkdir(parents=True)
+    (directory / "version-2" / "log.1").write_bytes(struct.pack(">4siq", b"ZKLG", 2, 0) + b"".join(transactions))
+    return directory
+
+
+def test_a_write_counts_that_a_majority_of_the_registrys_servers_has_logged(tmp_path: Path) -> None:
+    first, second, third = (
+        _transaction(zxid, 1_000 + zxid, kind, _put("/skuld/town/partitions/0", document.encode()))
+        for zxid, kind, document in ((1, 1, DOCUMENT), (2, 5, attrs.evolve(DOCUMENT, epoch=2)),
+                                     (3, 5, attrs.evolve(DOCUMENT, epoch=3))))
+    servers = [_log(tmp_path / "zk1", first, second, third), _log(tmp_path / "zk2", first, second),
+               _log(tmp_path / "zk3", first)]
+
+    assert [write.document.epoch for write in writes_of(servers, "town", 1_000)] == [1, 2]
 
 
 def test_in_a_ring_each_of_five_reaches_its_neighbours_only() -> None:
-    order = [3, 1, 4, 5, 2]
+    order = ["n3", "n1", "n4", "n5", "n2"]
     cut = {*network.ring(order)}
     for place, number in enumerate(order):
-        reached = {other for other in order if other != number
-                   and (network.node_address(number), network.node_address(other)) not in cut}
+        reached = {other for other in order if other != number and (number, other) not in cut}
         assert reached == {order[place - 1], order[(place + 1) % 5]}
     assert {(other, one) for one, other in cut} == cut
 
 
 def test_a_bridge_is_reached_from_both_sides_which_do_not_reach_each_other() -> None:
-    cut = {*network.bridge([1, 2], 3, [4, 5])}
-    assert (network.node_address(1), network.node_address(4)) in cut
-    assert not any(network.node_address(3) in pair for pair in cut)
-    assert (network.node_address(1), network.node_address(2)) not in cut
+    cut = {*network.between(["n1", "n2"], ["n4", "n5"])}
+    assert {("n1", "n4"), ("n4", "n1")} <= cut and len(cut) == 8
+    assert not any("n3" in pair for pair in cut)
+    assert ("n1", "n2") not in cut
 
 
 def test_a_password_of_a_session_is_16_bytes_that_depend_on_it() -> None:
@@ -263,8 +284,8 @@ def test_a_scenario_that_does_not_exist_is_no_success() -> None:
 def test_what_a_machine_lacks_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setattr("shutil.which", lambda program: None)
-    missing = ground.lacks(["nft"])
-    assert "root" in missing[0] and "apt-get install nftables" in missing[1]
+    missing = ground.lacks(["strace"])
+    assert "root" in missing[0] and "apt-get install iproute2" in missing[1] and "strace" in missing[-1]
 
 
 def test_the_help_counts_the_quick_scenarios() -> None:

@@ -1,9 +1,10 @@
 """What ZooKeeper's transaction log says of the partition documents: every value each of them ever had.
 
-The log is the order of epochs itself. A watch may miss a value, a poll comes late; a file that the server
-synced before it answered does neither. A transaction's time is the server's wall clock when it took the
-request in, which is after the candidate had its votes; so a claim asked for later than that must be of that
-epoch or a newer one, and the checkers may rely on it.
+The log is the order of epochs itself. A watch may miss a value, a poll comes late; files that a majority of the
+servers synced before they answered do neither. So what counts is what a majority has in its log: what one server
+alone has was never answered, and one that was away got what it missed as a snapshot, perhaps. A transaction's time
+is the leading server's wall clock when it took the request in, which is after the candidate had its votes; so a
+claim asked for later than that must be of that epoch or a newer one, and the checkers may rely on it.
 
 The format is that of ZooKeeper 3.x: a header of 16 bytes; then per transaction an Adler-32 (as 8 bytes), a
 length, that many bytes and a ``B``; then zeros, for the file is allocated ahead.
@@ -15,7 +16,8 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from skuld_py.model.document import Document
@@ -28,26 +30,31 @@ _INT = struct.Struct(">i")
 _CREATE, _SET, _MULTI, _CREATE_2 = 1, 5, 14, 15
 
 
-def writes_of(directory: Path, cluster: str, origin_ms: int) -> list[Write]:
+_Entry = tuple[int, int, str, bytes]
+"""Transaction id, wall clock in ms, path, data."""
+
+
+def writes_of(directories: Sequence[Path], cluster: str, origin_ms: int) -> list[Write]:
     """All writes of partition documents, in their order; times are those after ``origin_ms`` since 1970."""
     place = f"/skuld/{cluster}/partitions/"
     writes = []
     versions: dict[int, int] = {}
-    for time_ms, path, raw in sorted(_entries(directory)):
+    logged = Counter(entry for directory in directories for entry in {*_entries(directory)})
+    for _, time_ms, path, raw in sorted(entry for entry, count in logged.items() if 2 * count > len(directories)):
         if path.startswith(place):
             partition = int(path.removeprefix(place))
             versions[partition] = versions.get(partition, -1) + 1
-            writes.append(Write(time_ms[1] - origin_ms, partition, versions[partition], Document.decode(raw)))
+            writes.append(Write(time_ms - origin_ms, partition, versions[partition], Document.decode(raw)))
     return writes
 
 
-def _entries(directory: Path) -> Iterator[tuple[tuple[int, int], str, bytes]]:
-    """((zxid, wall clock ms), path, data) of every write of a node's data."""
+def _entries(directory: Path) -> Iterator[_Entry]:
+    """Every write of a node's data."""
     for file in directory.glob("version-2/log.*"):
         for payload in _payloads(file.read_bytes()):
             _, _, zxid, time_ms, kind = _HEADER.unpack_from(payload)
             for path, data in _written(kind, payload[_HEADER.size:]):
-                yield (zxid, time_ms), path, data
+                yield zxid, time_ms, path, data
 
 
 def _payloads(log: bytes) -> Iterator[bytes]:

@@ -1,4 +1,6 @@
-"""One run: a cluster, work, faults, then healing, then judgement.
+"""One run: a town, work, faults, then healing, then judgement.
+
+The town's machines are there already, and this process stands on the one of the clients, see ``inside``.
 
 Phases: a clean stretch; the scenario's faults under load; everything healed; every task drained; wait, within
 a bound, until all nodes agree on leaders and owners and all replicas are equal; then all processes end and
@@ -9,23 +11,27 @@ Whatever happens on the way, a run leaves no process, no mount and no cut behind
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
 
-from faults import disk, judgement
-from faults.cluster import NAME, SESSION_MS, Cluster, NodeProcess
+from faults import judgement
 from faults.judgement import Judgement
 from faults.load import PATIENCE_S, Load
-from faults.network import Network, Pair
 from faults.recorder import Fault, Recorder
 from faults.stores import read_store
 from faults.transactions import writes_of
+from machines import disk
+from machines.machine import Machine
+from machines.network import Network, Pair, between
+from machines.node import Node
+from machines.program import start_all
+from machines.town import NAME, SESSION_MS, SKEW_MS, Shape, Town
 from skuld_py.errors import SkuldError
 from skuld_py.model import messages as m
 from skuld_py.simulation.checkers import Evidence
@@ -35,7 +41,9 @@ from skuld_py.simulation.checkers.evidence import Finding
 CLEAN_S = 4.0
 SETTLE_S = 60.0
 """Leases, sessions, elections and a few rounds of exchanges are seconds each; 16 s was the longest seen."""
-LOOK_S = 0.5
+FAILOVER_S = 90.0
+"""For others to lead, or for a node to lead again, which takes copying what it missed."""
+LOOK_S, WATCH_S = 0.5, 0.1
 
 
 @attrs.frozen
@@ -46,26 +54,23 @@ class Scenario:
     name: str
     summary: str
     play: Callable[[World], None]
-    nodes: int = 3
-    replicas: int = 3
-    partitions: int = 8
+    shape: Shape = attrs.field(factory=Shape)
     is_quick: bool = False
-    has_disks: bool = False
     elects: bool = True
     tests: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
 
 
 class World:
-    """What a scenario may touch."""
+    """What a scenario may touch. ``seconds``: how long one that goes on for as long as it is told to does so."""
 
-    def __init__(self, scenario: Scenario, directory: Path, seed: int, *, is_enclosed: bool,
-                 say: Callable[[str], None]) -> None:
+    def __init__(self, scenario: Scenario, directory: Path, machines: Mapping[str, Machine], seed: int,
+                 say: Callable[[str], None], seconds: float = 0.0) -> None:
         self.random = random.Random(f"{seed} {scenario.name}")
-        self.recorder = Recorder()
-        self.cluster = Cluster(directory, scenario.nodes, scenario.replicas, scenario.partitions,
-                               is_enclosed=is_enclosed, has_disks=scenario.has_disks and is_enclosed)
-        self.network = Network() if is_enclosed else None
+        self.town = Town(directory, machines, scenario.shape)
+        self.recorder = Recorder(self.town.key("load"))
+        self.network = Network(machines["client"].site)
+        self.seconds = seconds
         self.skew_excess_ms = 0
         """By how much the scenario drives clocks beyond the skew bound."""
         self.late: list[str] = []
@@ -80,9 +85,9 @@ class World:
     # -- for scenarios -------------------------------------------------------------------------
 
     @property
-    def nodes(self) -> list[NodeProcess]:
+    def nodes(self) -> list[Node]:
         """All of them, in the order of their numbers."""
-        return self.cluster.nodes
+        return self.town.nodes
 
     def say(self, words: str) -> None:
         """Progress."""
@@ -96,19 +101,18 @@ class World:
             if self._load is not None and self._load.errors:
                 raise RuntimeError("a client failed with what no client may raise") from self._load.errors[0]
 
-    @contextmanager
-    def fault(self, kind: str, nodes: Sequence[NodeProcess] = (), words: str = "") -> Iterator[Fault]:
+    @contextlib.contextmanager
+    def fault(self, kind: str, nodes: Sequence[Node] = (), words: str = "") -> Iterator[Fault]:
         """Announce and record a fault of these nodes for as long as the block lasts."""
         words = words or ", ".join(map(str, nodes))
         self.say(f"{kind} {words}")
-        with self.recorder.fault(kind, [node.address for node in nodes], words) as fault:
+        with self.recorder.fault(kind, [node.name for node in nodes], words) as fault:
             yield fault
         self.say(f"{kind} {words} is over")
 
-    @contextmanager
+    @contextlib.contextmanager
     def cut(self, kind: str, words: str, pairs: list[Pair]) -> Iterator[None]:
         """Cut these for as long as the block lasts; at its end the whole network is healed."""
-        assert self.network is not None
         with self.fault(kind, words=words):
             before = self.network.dropped()
             self.network.cut(pairs)
@@ -117,22 +121,31 @@ class World:
             if self.network.dropped() == before:
                 raise RuntimeError(f"the cut dropped no packet: {kind} {words}")
 
-    def leaders(self) -> list[NodeProcess]:
+    def from_registry(self, nodes: Iterable[Node]) -> list[Pair]:
+        """What cuts these off from all of ZooKeeper."""
+        return between([node.host for node in nodes], [server.machine.host for server in self.town.zookeepers])
+
+    def apart(self, nodes: Sequence[Node], others: Sequence[Node] = ()) -> list[Pair]:
+        """What cuts these off from those others, from all when none are named."""
+        return between([node.host for node in nodes],
+                       [node.host for node in others or self.nodes if node not in nodes])
+
+    def leaders(self) -> list[Node]:
         """Running nodes, those that lead most first; ties by chance."""
         described = self.describe()
-        leads = dict.fromkeys(self.cluster.addresses, 0)
+        leads = dict.fromkeys((node.name for node in self.nodes), 0)
         for row in next(iter(described.values())).partitions:
             if row.leader in leads:
                 leads[row.leader] += 1
         nodes = [node for node in self.nodes if node.is_running()]
         self.random.shuffle(nodes)
-        return sorted(nodes, key=lambda node: -leads[node.address])
+        return sorted(nodes, key=lambda node: -leads[node.name])
 
     def describe(self, wanted: int = 1) -> dict[str, m.Described]:
         """How the nodes see the cluster: of so many as answered, at least of one."""
         described: dict[str, m.Described] = {}
         deadline = time.monotonic() + 30
-        with self.recorder.client(self.cluster.addresses, "look", PATIENCE_S) as client:
+        with self.recorder.client(self.town.addresses, "look", PATIENCE_S) as client:
             for _ in range(4 * wanted):
                 try:
                     answer = client.status()
@@ -151,34 +164,57 @@ class World:
         """Until every partition is led by a live node, as any node sees it."""
         self.until(lambda: judgement.lacks_leaders(self.describe()), timeout_s, "leaders")
 
-    def until(self, lacks: Callable[[], list[str]], timeout_s: float, what: str) -> None:
+    def await_gone(self, node: Node) -> None:
+        """Until others lead all partitions, and tell how long that took."""
+        self._await_led(lambda rows: all(row.leader != node.name for row in rows), f"others than {node} lead")
+
+    def await_back(self, node: Node) -> None:
+        """Until a node leads again what is its by placement, and tell how long that took."""
+        def is_back(rows: Sequence[m.PartitionRow]) -> bool:
+            mine = [row for row in rows if row.owners[:1] == (node.name,)]
+            return not mine or any(row.leader == node.name for row in mine)
+        self._await_led(is_back, f"{node} leads again")
+
+    def _await_led(self, is_so: Callable[[Sequence[m.PartitionRow]], bool], words: str) -> None:
+        began = time.monotonic()
+
+        def lacks() -> list[str]:
+            rows = self._partitions()
+            leaders = [row.leader for row in rows]
+            return [] if leaders and all(leaders) and is_so(rows) else [f"leaders are {leaders}"]
+        self.until(lacks, FAILOVER_S, words, WATCH_S)
+        self.say(f"{words} after {time.monotonic() - began:.1f} s")
+
+    def _partitions(self) -> Sequence[m.PartitionRow]:
+        """All, as any node sees them; none, when none answers at once."""
+        with contextlib.suppress(SkuldError), self.recorder.client(self.town.addresses, "watch", 1.0) as client:
+            return client.status().partitions
+        return ()
+
+    def until(self, lacks: Callable[[], list[str]], timeout_s: float, what: str, look_s: float = LOOK_S) -> None:
         """Until nothing is lacking any more; ``TimeoutError`` when that takes too long."""
         deadline = time.monotonic() + timeout_s
         while missing := lacks():
             if time.monotonic() > deadline:
                 raise TimeoutError(f"no {what} within {timeout_s:.0f} s: {missing[0]}")
-            self.run(LOOK_S)
+            self.run(look_s)
 
-    def kill(self, nodes: Iterable[NodeProcess]) -> None:
+    def kill(self, nodes: Iterable[Node]) -> None:
         """``kill -9``, one right after the other."""
         for node in nodes:
             node.kill()
 
-    def start(self, nodes: Iterable[NodeProcess]) -> None:
+    def start(self, nodes: Iterable[Node]) -> None:
         """All at once, until each is a member."""
-        nodes = list(nodes)
-        for node in nodes:
-            node.launch()
-        for node in nodes:
-            node.await_ready()
+        start_all(nodes)
 
-    def cut_power(self, nodes: Iterable[NodeProcess]) -> None:
+    def cut_power(self, nodes: Iterable[Node]) -> None:
         """These lose power together: nothing more reaches their disks, and their processes are gone."""
         nodes = list(nodes)
         disk.cut_power([node.disk for node in nodes if node.disk is not None])
         self.kill(nodes)
 
-    def restore_power(self, nodes: Iterable[NodeProcess]) -> None:
+    def restore_power(self, nodes: Iterable[Node]) -> None:
         """Their disks are mounted again and they start on what those kept."""
         nodes = list(nodes)
         for node in nodes:
@@ -191,10 +227,9 @@ class World:
     def play(self) -> Judgement:
         """All phases; raises when the harness fails or a node will not start."""
         try:
-            self.cluster.start()
-            self.cluster.launch()
+            self.town.build()
             self.await_served()
-            self._load = Load(self.recorder, self.cluster.addresses, self._seed)
+            self._load = Load(self.recorder, self.town.addresses, self._seed)
             self._load.start()
             self.say("work has begun")
             self.run(CLEAN_S)
@@ -205,18 +240,16 @@ class World:
                 self.say(f"GIVEN UP: {late}")
             return self._settle(self._load)
         finally:
-            if self.network is not None:
-                self.network.heal()
+            self.network.heal()
             for node in self.nodes:
                 node.resume()
             if self._load is not None:
                 self._load.end()
-            self.cluster.destroy()
+            self.town.destroy()
 
     def _settle(self, load: Load) -> Judgement:
-        if self.network is not None:
-            self.network.heal()
-        self.cluster.restore()
+        self.network.heal()
+        self.town.restore()
         self.say("all is healed; draining")
         healed_ms = self.recorder.now_ms()
         load.wind_down()
@@ -225,14 +258,14 @@ class World:
         self.say("settled" if not lacks else f"NOT settled: {lacks[0]}")
         load.end()
         owners = judgement.agreed_owners(self.describe(len(self.nodes)), len(self.nodes))
-        unasked = self.cluster.unasked_ends()
-        self.cluster.stop()
+        unasked = self.town.unasked_ends()
+        self.town.stop()
         stores, damaged = self._stores()
-        writes = writes_of(self.cluster.directory / "zookeeper" / "data", NAME, self.recorder.origin_ms)
-        parameters, recorder = self.cluster.parameters, self.recorder
+        writes = writes_of(self.town.registry_logs, NAME, self.recorder.origin_ms)
+        shape, recorder = self.town.shape, self.recorder
         evidence = Evidence(
-            recorder.history, writes, stores, {} if lacks else owners, parameters.replicas, parameters.partitions,
-            faults=recorder.faults, skew_ms=parameters.skew_ms, skew_excess_ms=self.skew_excess_ms,
+            recorder.history, writes, stores, {} if lacks else owners, shape.replicas, shape.partitions,
+            faults=recorder.faults, skew_ms=SKEW_MS, skew_excess_ms=self.skew_excess_ms,
             wall_start_ms=recorder.origin_ms, calm_ms=healed_ms, equal_ms=None if lacks else settled_ms,
             bound_ms=int(SETTLE_S * 1000), end_ms=recorder.now_ms(), patience_ms=int(PATIENCE_S * 1000))
         self.say("judging")
@@ -257,13 +290,13 @@ class World:
             missing = self._undrained()
         if not missing:
             stores, _ = self._stores()
-            evidence = Evidence(stores=stores, owners=owners, replicas=self.cluster.parameters.replicas,
-                                partitions=self.cluster.parameters.partitions)
+            evidence = Evidence(stores=stores, owners=owners, replicas=self.town.shape.replicas,
+                                partitions=self.town.shape.partitions)
             missing = list(replicas_are_equal(evidence).evidence)
         return missing
 
     def _undrained(self) -> list[str]:
-        with self.recorder.client(self.cluster.addresses, "count", PATIENCE_S) as client:
+        with self.recorder.client(self.town.addresses, "count", PATIENCE_S) as client:
             try:
                 depths = client.depths()
             except SkuldError as problem:
@@ -274,6 +307,6 @@ class World:
     def _stores(self) -> tuple[judgement.Stores, list[str]]:
         stores, damaged = {}, []
         for node in self.nodes:
-            stores[node.address], found = read_store(node.data)
+            stores[node.name], found = read_store(node.data)
             damaged += found
         return stores, damaged

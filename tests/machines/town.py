@@ -1,193 +1,200 @@
-"""A cluster with keys over twelve machines: three of ZooKeeper, five of nodes, a gateway, a worker, two of
-clients."""
+"""A cluster with keys over machines: three of ZooKeeper, some of nodes, a gateway, a worker, and two where people
+are: ``client``, of those who use it, and ``desk``, of who operates it.
+
+It is the one world of real processes on machines: fault runs play in it.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import attrs
 
-from machines.disk import SmallDisk
-from machines.machine import Machine, site
-from skuld_py.embedded import process, python
+from machines.disk import Disk
+from machines.machine import Machine, entered, site
+from machines.node import PORT, Node, host_of
+from machines.program import Program, start_all
+from skuld_py.embedded import python
+from skuld_py.keys.files import read_cluster_key
+from skuld_py.runtime.zookeeper.servers import Servers
 
-ZOOKEEPERS, NODES = ("zk1", "zk2", "zk3"), ("n1", "n2", "n3", "n4", "n5")
-OTHERS = ("gateway", "worker", "client", "desk")
-PORT, PARTITIONS, READY_S = 13_000, 8, 60.0
-SMALL_MIB = 192
-"""Of the node that has a small disk."""
-LOOK_S = 0.05
+NAME = "town"
+ZOOKEEPERS, OTHERS = ("zk1", "zk2", "zk3"), ("gateway", "worker", "client", "desk")
+SESSION_MS = 2_000
+SKEW_MS = 500
+_CLIENTS = {"load": ("producer", "worker", "reader"), "gateway": ("admin",),
+            "worker": ("worker", "producer", "reader")}
+"""Their roles."""
 
 
-@attrs.define(eq=False)
-class Town:
-    """``place``: where files are. ``ipv6``: whether nodes are found by their IPv6 addresses."""
+@attrs.frozen
+class Shape:
+    """What a town is like. ``ipv6``: whether nodes are found by their IPv6 addresses. ``has_disks``: whether each
+    node has a disk of its own, which can lose its power and be full."""
 
-    place: Path
-    machines: dict[str, Machine]
-    disk: SmallDisk
+    nodes: int = 3
+    replicas: int = 3
+    partitions: int = 8
     ipv6: bool = False
-    story: list[str] = attrs.field(factory=list)
-    began: float = attrs.field(factory=time.monotonic)
+    has_disks: bool = False
 
-    def say(self, words: str) -> None:
-        """Tell what happens, with its time."""
-        line = f"{time.monotonic() - self.began:7.1f} s  {words}"
-        self.story.append(line)
-        print(line, flush=True)
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """The names of all machines."""
+        return (*ZOOKEEPERS, *(f"n{number}" for number in range(1, self.nodes + 1)), *OTHERS)
 
-    def host(self, name: str) -> str:
-        """By what a machine is found."""
-        machine = self.machines[name]
-        return machine.host6 if self.ipv6 else machine.host
 
-    def address(self, node: str) -> str:
-        """A node as clients dial it."""
-        return f"[{self.host(node)}]:{PORT}" if self.ipv6 else f"{self.host(node)}:{PORT}"
+class Town:
+    """``place``: where files are."""
 
-    def name(self, node: str) -> str:
-        """A node as the cluster calls it."""
-        return f"{self.host(node)}:{PORT}"
+    def __init__(self, place: Path, machines: Mapping[str, Machine], shape: Shape) -> None:
+        self.place = place
+        self.machines = machines
+        self.shape = shape
+        servers = ",".join(machines[name].host for name in ZOOKEEPERS)
+        self.zookeepers = [Program(machines[name], place / f"{name}.log", [
+            "zookeeper", "--data", str(place / name), "--host", machines[name].host, "--ensemble", servers])
+            for name in ZOOKEEPERS]
+        self.nodes = [self._node(machine) for name, machine in machines.items() if name.startswith("n")]
+
+    def _node(self, machine: Machine) -> Node:
+        directory = self.place / machine.name
+        disk = Disk(directory.with_suffix(".image"), directory) if self.shape.has_disks else None
+        host = host_of(machine, self.shape.ipv6)
+        return Node(machine, directory.with_suffix(".log"), [
+            "node", "--cluster", NAME, "--zookeeper", self._servers, "--host", host, "--port", str(PORT), "--data",
+            str(directory / "data"), "--session", f"{SESSION_MS}ms", "--cluster-key", str(self.key("cluster"))],
+            directory=directory, disk=disk, ipv6=self.shape.ipv6)
 
     @property
     def addresses(self) -> list[str]:
-        """Of all nodes."""
-        return [self.address(node) for node in NODES]
+        """Where clients dial the nodes."""
+        return [node.address for node in self.nodes]
 
     @property
-    def registry(self) -> str:
-        """Of all ZooKeeper servers."""
+    def _servers(self) -> str:
         return ",".join(f"{self.machines[name].host}:2181" for name in ZOOKEEPERS)
 
+    @property
+    def registry(self) -> Servers:
+        """All ZooKeeper servers, as the owner of the cluster asks them."""
+        return Servers(self._servers, lambda: read_cluster_key(self.key("cluster")).zookeeper)
+
+    @property
+    def registry_logs(self) -> list[Path]:
+        """Where the servers keep their transactions."""
+        return [self.place / name / "data" for name in ZOOKEEPERS]
+
     def key(self, name: str) -> Path:
-        """A key file."""
+        """A key file: the cluster's, or a client's."""
         return self.place / f"{name}.key"
 
-    def data(self, node: str) -> Path:
-        """Where a node keeps its data."""
-        return self.disk.place / "data" if node == "n4" else self.place / f"{node}-data"
-
-    def log(self, name: str) -> Path:
-        """What a machine's program says."""
-        return self.place / f"{name}.log"
-
-    # -- building --------------------------------------------------------------------------------
+    # -- building and taking down ----------------------------------------------------------------
 
     def build(self) -> None:
-        """Start everything, one machine after the other, and wait until it is ready."""
-        servers = ",".join(self.machines[name].host for name in ZOOKEEPERS)
-        for name in ZOOKEEPERS:
-            self.machines[name].skuld(["zookeeper", "--data", str(self.place / name), "--host",
-                                       self.machines[name].host, "--ensemble", servers], self.log(name))
-        for name in ZOOKEEPERS:
-            self.await_word(name, "zookeeper is ready")
-        self.operate("cluster", "create", "town", "--secure", "--partitions", str(PARTITIONS), "--skew", "1s",
-                     "--cluster-key", str(self.key("cluster")))
-        for name, *roles in (("load", "producer", "worker", "reader"), ("gateway", "admin"),
-                             ("worker", "worker", "producer", "reader")):
+        """Start everything, until every node is a member."""
+        start_all(self.zookeepers)
+        self.operate("cluster", "create", NAME, "--secure", "--partitions", str(self.shape.partitions),
+                     "--replicas", str(self.shape.replicas), "--skew", f"{SKEW_MS}ms", "--cluster-key",
+                     str(self.key("cluster")))
+        for name, roles in _CLIENTS.items():
             self.operate("keys", "make", name, *(word for role in roles for word in ("--role", role)), "--to",
-                         str(self.key(name)), "--cluster", "town", "--cluster-key", str(self.key("cluster")))
-        for node in NODES:
-            self.start_node(node)
-        for node in NODES:
-            self.await_word(node, "is ready")
-        self.say("built")
+                         str(self.key(name)), "--cluster", NAME, "--cluster-key", str(self.key("cluster")))
+        for node in self.nodes:
+            if node.disk is not None:
+                node.disk.make()
+        start_all(self.nodes)
 
-    def start_node(self, node: str) -> None:
-        """Start a node on its machine."""
-        self.machines[node].skuld(
-            ["node", "--cluster", "town", "--zookeeper", self.registry, "--host", self.host(node), "--port",
-             str(PORT), "--data", str(self.data(node)), "--session", "2s", "--cluster-key",
-             str(self.key("cluster"))], self.log(node))
+    def restore(self) -> None:
+        """Whatever the faults did: everything runs again."""
+        for group in (self.zookeepers, self.nodes):
+            for program in group:
+                program.machine.mend()
+                program.resume()
+            start_all([program for program in group if not program.is_running()])
+        for node in self.nodes:
+            node.may_end = False
+
+    def stop(self) -> None:
+        """All nodes, politely and at once, then ZooKeeper."""
+        for node in self.nodes:
+            if node.is_running() and node.process is not None:
+                node.process.send_signal(signal.SIGTERM)
+        for node in self.nodes:
+            node.stop()
+        for server in self.zookeepers:
+            server.stop()
+
+    def destroy(self) -> None:
+        """Whatever is left, at once; never raises."""
+        for program in (*self.zookeepers, *self.nodes):
+            with contextlib.suppress(Exception):
+                program.kill()
+        for node in self.nodes:
+            with contextlib.suppress(Exception):
+                if node.disk is not None:
+                    node.disk.unmount()
+
+    def unasked_ends(self) -> list[str]:
+        """Nodes that ended although nothing the scenario did lets them."""
+        return [line for node in self.nodes for line in node.ended]
+
+    # -- who operates and uses it ----------------------------------------------------------------
 
     def operate(self, *arguments: str) -> str:
         """Do a verb at the operator's desk, and give what it says."""
-        return self.at_desk(*python.module_command("skuld_py", [*arguments, "--zookeeper", self.registry]))
+        return self.at_desk(*python.module_command("skuld_py", [*arguments, "--zookeeper", self._servers]))
 
     def at_desk(self, *command: str, key: str = "", timeout_s: float = 60.0,
                 search_path: Sequence[str] = ()) -> str:
         """Run a program at the desk to its end, and give what it says."""
         shown = {"SKULD_CLIENT_KEY": str(self.key(key))} if key else {}
         done = subprocess.run(
-            ["ip", "netns", "exec", self.machines["desk"].namespace, *command], capture_output=True, text=True,
+            [*entered(self.machines["desk"].namespace), *command], capture_output=True, text=True,
             timeout=timeout_s, check=False, env={**python.environment(*search_path), **shown})
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def await_word(self, name: str, word: str, since: int = 0, timeout_s: float = READY_S) -> None:
-        """Until a machine's program has said so."""
-        log, deadline = self.log(name), time.monotonic() + timeout_s
-        while not (log.exists() and word.encode() in log.read_bytes()[since:]):
-            running = self.machines[name].running
-            assert any(each.poll() is None for each in running), f"{name} ended:\n{process.tail(log)}"
-            assert time.monotonic() < deadline, f"{name} does not say {word!r}:\n{process.tail(log)}"
-            time.sleep(LOOK_S)
-
     def start_gateway(self) -> tuple[str, str, Path]:
         """Start the gateway, which speaks TLS; gives its URL, a token for readers, and what its certificate is
         checked by."""
-        host, certificate, private = self.host("gateway"), self.place / "chain.pem", self.place / "private.pem"
+        machine = self.machines["gateway"]
+        certificate, private = self.place / "chain.pem", self.place / "private.pem"
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=town",
-             "-addext", f"subjectAltName=IP:{host}", "-keyout", str(private), "-out", str(certificate)],
+             "-addext", f"subjectAltName=IP:{machine.host}", "-keyout", str(private), "-out", str(certificate)],
             check=True, capture_output=True)
         made = json.loads(self.at_desk(*python.module_command(
             "skuld_py", ["token", "desk", "--scope", "read", "--json"])))
         tokens = self.place / "tokens.toml"
         tokens.write_text(f'[[token]]\nname = "desk"\nsha256 = "{made["sha256"]}"\nscopes = ["read"]\n')
         tokens.chmod(0o600)
-        self.machines["gateway"].skuld(
-            ["gateway", "--nodes", ",".join(self.addresses), "--client-key", str(self.key("gateway")), "--host",
-             host, "--tokens", str(tokens), "--certificate", str(certificate), "--key", str(private)],
-            self.log("gateway"))
-        self.await_word("gateway", "is ready")
-        return f"https://{host}:13080", made["token"], certificate
+        gateway = Program(machine, self.place / "gateway.log", [
+            "gateway", "--nodes", ",".join(self.addresses), "--client-key", str(self.key("gateway")), "--host",
+            machine.host, "--tokens", str(tokens), "--certificate", str(certificate), "--key", str(private)])
+        gateway.start()
+        return f"https://{machine.host}:13080", made["token"], certificate
 
     def start_worker(self, app: str, *search_path: str) -> None:
-        """Start the worker."""
-        self.machines["worker"].skuld(
-            ["worker", "--nodes", ",".join(self.addresses), "--client-key", str(self.key("worker")), "--queue",
-             "sums", "--app", app, "--directory", str(self.place / "spark")], self.log("worker"),
-            environment={"PYTHONPATH": python.search_path(*search_path)})
-
-    # -- who leads -------------------------------------------------------------------------------
-
-    def lines(self) -> list[dict[str, Any]]:
-        """What the clients have said so far."""
-        with contextlib.suppress(FileNotFoundError):
-            said = self.log("client").read_text().splitlines()
-            return [json.loads(line) for line in said if line.startswith("{") and line.endswith("}")]
-        return []
-
-    def await_leaders(self, since: float, is_true: Callable[[Sequence[str]], bool],
-                      timeout_s: float = 60.0) -> float:
-        """Seconds after ``since`` at which all partitions are led, and by whom is as wished."""
-        deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline:
-            for line in self.lines():
-                if line["what"] == "leaders" and line["at"] >= since and all(line["leaders"]) and is_true(
-                        line["leaders"]):
-                    return float(line["at"]) - since
-            assert self.machines["client"].running[-1].poll() is None, process.tail(self.log("client"), 4_000)
-            time.sleep(LOOK_S)
-        told = [line for line in self.lines() if line["what"] == "leaders"]
-        raise AssertionError(f"after {timeout_s} s: {told[-1:]}")
+        """Start the worker, and do not wait."""
+        Program(self.machines["worker"], self.place / "worker.log", [
+            "worker", "--nodes", ",".join(self.addresses), "--client-key", str(self.key("worker")), "--queue",
+            "sums", "--app", app, "--directory", str(self.place / "spark")],
+            {"PYTHONPATH": python.search_path(*search_path)}).launch()
 
 
 @contextlib.contextmanager
-def town(place: Path, *, ipv6: bool = False) -> Iterator[Town]:
+def town(place: Path, shape: Shape) -> Iterator[Town]:
     """All of it, built; gone afterwards."""
-    disk = SmallDisk(place / "small", SMALL_MIB)
-    try:
-        with site((*ZOOKEEPERS, *NODES, *OTHERS)) as machines:
-            made = Town(place, machines, disk, ipv6)
+    with site(shape.machines) as machines:
+        made = Town(place, machines, shape)
+        try:
             made.build()
             yield made
-    finally:
-        disk.remove()
+        finally:
+            made.destroy()
