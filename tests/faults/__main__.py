@@ -24,17 +24,19 @@ PASSED, BROKEN, CANNOT = 0, 1, 77
 
 _HELP = """Run real nodes under real faults and judge what their clients were told.
 
-Each run starts ZooKeeper and three or five node processes in a network namespace of its own, lets producers,
-workers and readers work, and does to them what its scenario says. Then everything is healed, the queues are
-drained, the replicas must become equal, and the simulator's checkers judge the recorded history together with
-the stores and ZooKeeper's transaction log. A run passes when nothing is violated AND it was put to the test:
-acknowledged operations overlapped every fault, and leaders changed where they had to.
+Each run builds a town of machines, which are network namespaces on one switch: three of a ZooKeeper ensemble,
+three or five of nodes, one of clients, one of who operates it. The cluster has keys. Producers, workers and
+readers work, and the machines suffer what the scenario says. Then everything is healed, the queues are drained,
+the replicas must become equal, and the simulator's checkers judge the recorded history together with the stores
+and ZooKeeper's transaction logs. A run passes when nothing is violated AND it was put to the test: acknowledged
+operations overlapped every fault, and leaders changed where they had to.
 
 \b
-  scripts/faults --quick            the nine that every change should pass, about 9 minutes
+  scripts/faults --quick            the nine that every change should pass, about 11 minutes
   scripts/faults                    all of them, about 20 minutes
   scripts/faults --only power-cut   one, or several: --only may be repeated
   scripts/faults --list             their names and stories
+  scripts/machines 600              the scenario "rounds", for so many seconds, and what else is tested in a town
 
 \b
 The columns: acks       operations acknowledged, and of these, how many were under way during a fault
@@ -42,8 +44,9 @@ The columns: acks       operations acknowledged, and of these, how many were und
              p99        99th percentile of an enqueue, with retries, in ms
              settled    ms from healing until everything was drained and equal
 
-Needs root, and: ip, nft, mkfs.xfs or mkfs.ext4, mount, and strace for failing-fsync
-(Debian: apt-get install iproute2 nftables xfsprogs strace).
+Needs root: who is not is refused, with status 77, for there is no world without machines to fall back to.
+Needs ip, nft, nsenter; for power cuts and full disks mkfs.xfs or mkfs.ext4, and mount; strace for failing-fsync
+(Debian: apt-get install iproute2 nftables util-linux xfsprogs strace).
 
 \b
 Exit status: 0 all passed; 1 something was violated or untested; 2 wrong arguments;

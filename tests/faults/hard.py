@@ -52,10 +52,10 @@ def wiped(world: World) -> None:
 def wiped_alone(world: World) -> None:
     """One node loses its data, comes back under its old name, and all others are there to fill it."""
     victim = world.leaders()[0]
-    with world.fault("wipe", [victim]):
+    with world.fault("wipe", [victim]) as fault:
         world.kill([victim])
         victim.wipe()
-        world.await_gone(victim)
+        world.await_gone(victim, fault)
         world.run(3)
         world.start([victim])
         world.await_served()
@@ -67,7 +67,7 @@ def full_disk(world: World) -> None:
     """The busiest leader's disk is full: it may end, must not lie, and goes on once there is space."""
     victim = world.leaders()[0]
     assert victim.disk is not None
-    with world.fault("disk full", [victim]):
+    with world.fault("disk full", [victim]) as fault:
         victim.may_end = True
         victim.disk.fill()
         has_ended = victim.await_end(END_S)
@@ -75,7 +75,7 @@ def full_disk(world: World) -> None:
         if has_ended:
             if WHY not in victim.said():
                 victim.ended.append(f"{victim} does not say why it ends:\n{process.tail(victim.log)}")
-            world.await_gone(victim)
+            world.await_gone(victim, fault)
             victim.launch()
             world.run(3)
             victim.kill()

@@ -36,9 +36,9 @@ def out_of_reach(world: World, kind: str, begin: Callable[[Machine], None],
                  end: Callable[[Machine], None]) -> None:
     """The busiest leader is neither heard nor hears, and does not know it."""
     victim = world.leaders()[0]
-    with world.fault(kind, [victim]):
+    with world.fault(kind, [victim]) as fault:
         begin(victim.machine)
-        world.await_gone(victim)
+        world.await_gone(victim, fault)
         world.run(FAULT_S)
         end(victim.machine)
         world.await_back(victim)

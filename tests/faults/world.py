@@ -164,26 +164,25 @@ class World:
         """Until every partition is led by a live node, as any node sees it."""
         self.until(lambda: judgement.lacks_leaders(self.describe()), timeout_s, "leaders")
 
-    def await_gone(self, node: Node) -> None:
-        """Until others lead all partitions, and tell how long that took."""
-        self._await_led(lambda rows: all(row.leader != node.name for row in rows), f"others than {node} lead")
+    def await_gone(self, node: Node, fault: Fault) -> None:
+        """Until others lead all partitions, and tell how long after the fault began that is."""
+        self._await_led(lambda rows: all(row.leader != node.name for row in rows), f"others than {node} lead",
+                        fault.start_ms)
 
     def await_back(self, node: Node) -> None:
-        """Until a node leads again what is its by placement, and tell how long that took."""
+        """Until a node leads again what is its by placement, if anything is, and tell how long that took."""
         def is_back(rows: Sequence[m.PartitionRow]) -> bool:
             mine = [row for row in rows if row.owners[:1] == (node.name,)]
             return not mine or any(row.leader == node.name for row in mine)
-        self._await_led(is_back, f"{node} leads again")
+        self._await_led(is_back, f"{node} leads again", self.recorder.now_ms())
 
-    def _await_led(self, is_so: Callable[[Sequence[m.PartitionRow]], bool], words: str) -> None:
-        began = time.monotonic()
-
+    def _await_led(self, is_so: Callable[[Sequence[m.PartitionRow]], bool], words: str, since_ms: int) -> None:
         def lacks() -> list[str]:
             rows = self._partitions()
             leaders = [row.leader for row in rows]
             return [] if leaders and all(leaders) and is_so(rows) else [f"leaders are {leaders}"]
         self.until(lacks, FAILOVER_S, words, WATCH_S)
-        self.say(f"{words} after {time.monotonic() - began:.1f} s")
+        self.say(f"{words} after {(self.recorder.now_ms() - since_ms) / 1000:.1f} s")
 
     def _partitions(self) -> Sequence[m.PartitionRow]:
         """All, as any node sees them; none, when none answers at once."""
