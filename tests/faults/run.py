@@ -120,7 +120,7 @@ def _end(made: subprocess.Popen[str]) -> None:
 
 def _follow(output: IO[str] | None, log: Path, say: Callable[[str], None]) -> None:
     assert output is not None
-    with log.open("w") as copy:
+    with output, log.open("w") as copy:
         for line in output:
             copy.write(line)
             copy.flush()

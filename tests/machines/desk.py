@@ -14,7 +14,8 @@ import urllib.request
 from machines.app import total
 from skuld_py import Client, using
 
-WAIT_S = 120.0
+WAIT_S = 600.0
+"""Spark takes long to start where others compute, too."""
 
 
 def main(nodes: str, url: str, token: str, certificate: str) -> None:

@@ -61,6 +61,7 @@ class Town:
             "zookeeper", "--data", str(place / name), "--host", machines[name].host, "--ensemble", servers])
             for name in ZOOKEEPERS]
         self.nodes = [self._node(machine) for name, machine in machines.items() if name.startswith("n")]
+        self._others: list[Program] = []
 
     def _node(self, machine: Machine) -> Node:
         directory = self.place / machine.name
@@ -132,7 +133,7 @@ class Town:
 
     def destroy(self) -> None:
         """Whatever is left, at once; never raises."""
-        for program in (*self.zookeepers, *self.nodes):
+        for program in (*self._others, *self.zookeepers, *self.nodes):
             with contextlib.suppress(Exception):
                 program.kill()
         for node in self.nodes:
@@ -163,29 +164,34 @@ class Town:
     def start_gateway(self) -> tuple[str, str, Path]:
         """Start the gateway, which speaks TLS; gives its URL, a token for readers, and what its certificate is
         checked by."""
-        machine = self.machines["gateway"]
+        host = self.machines["gateway"].host
         certificate, private = self.place / "chain.pem", self.place / "private.pem"
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=town",
-             "-addext", f"subjectAltName=IP:{machine.host}", "-keyout", str(private), "-out", str(certificate)],
+             "-addext", f"subjectAltName=IP:{host}", "-keyout", str(private), "-out", str(certificate)],
             check=True, capture_output=True)
         made = json.loads(self.at_desk(*python.module_command(
             "skuld_py", ["token", "desk", "--scope", "read", "--json"])))
         tokens = self.place / "tokens.toml"
         tokens.write_text(f'[[token]]\nname = "desk"\nsha256 = "{made["sha256"]}"\nscopes = ["read"]\n')
         tokens.chmod(0o600)
-        gateway = Program(machine, self.place / "gateway.log", [
+        gateway = self._other("gateway", [
             "gateway", "--nodes", ",".join(self.addresses), "--client-key", str(self.key("gateway")), "--host",
-            machine.host, "--tokens", str(tokens), "--certificate", str(certificate), "--key", str(private)])
+            host, "--tokens", str(tokens), "--certificate", str(certificate), "--key", str(private)])
         gateway.start()
-        return f"https://{machine.host}:13080", made["token"], certificate
+        return f"https://{host}:13080", made["token"], certificate
 
     def start_worker(self, app: str, *search_path: str) -> None:
         """Start the worker, and do not wait."""
-        Program(self.machines["worker"], self.place / "worker.log", [
+        worker = self._other("worker", [
             "worker", "--nodes", ",".join(self.addresses), "--client-key", str(self.key("worker")), "--queue",
-            "sums", "--app", app, "--directory", str(self.place / "spark")],
-            {"PYTHONPATH": python.search_path(*search_path)}).launch()
+            "sums", "--app", app, "--directory", str(self.place / "spark")])
+        worker.variables = {"PYTHONPATH": python.search_path(*search_path)}
+        worker.launch()
+
+    def _other(self, name: str, arguments: Sequence[str]) -> Program:
+        self._others.append(Program(self.machines[name], self.place / f"{name}.log", arguments))
+        return self._others[-1]
 
 
 @contextlib.contextmanager
