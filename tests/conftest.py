@@ -30,7 +30,7 @@ from xdist.scheduler import LoadScopeScheduling
 OF_SPARK = ("tests/archive/", "tests/demo/test_census.py", "tests/system/test_archive.py", "tests/worker/")
 SPARK = "spark"
 LONGEST = (
-    SPARK, "tests/installs/test_spark_range.py", "tests/installs/test_wheel.py",
+    SPARK, "tests/machines/test_machines.py", "tests/installs/test_spark_range.py", "tests/installs/test_wheel.py",
     "tests/simulation/test_small.py", "tests/simulation/test_campaign.py", "tests/system/test_moves.py",
     "tests/system/test_catalogue.py",
     "tests/system/test_coordination.py", "tests/cli/test_readme_session.py", "tests/system/test_lives.py",

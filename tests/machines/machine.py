@@ -72,9 +72,8 @@ class Machine:
     def build(self) -> None:
         """Plug it into the switch."""
         ip("netns", "add", self.namespace)
-        ip("-n", switch_of(self.site), "link", "add", self.name, "type", "veth", "peer", "name", "eth0", "netns",
-           self.namespace)
-        ip("-n", switch_of(self.site), "link", "set", self.name, "master", SWITCH, "up")
+        self._at_switch("add", "name", self.name, "type", "veth", "peer", "name", "eth0", "netns", self.namespace)
+        self._at_switch("set", "dev", self.name, "master", SWITCH, "up")
         for command in (("addr", "add", f"{self.host}/24", "dev", "eth0"),
                         ("addr", "add", f"{self.host6}/64", "dev", "eth0", "nodad"),
                         ("link", "set", "eth0", "up"), ("link", "set", "lo", "up")):
@@ -88,11 +87,11 @@ class Machine:
 
     def cut(self) -> None:
         """Pull its cable."""
-        ip("-n", switch_of(self.site), "link", "set", self.name, "down")
+        self._at_switch("set", "dev", self.name, "down")
 
     def mend(self) -> None:
         """Plug it in again."""
-        ip("-n", switch_of(self.site), "link", "set", self.name, "up")
+        self._at_switch("set", "dev", self.name, "up")
 
     def freeze(self) -> None:
         """Let all its processes stand still."""
@@ -109,6 +108,9 @@ class Machine:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"what runs on {self.name} does not end: {self._processes()}")
             time.sleep(_LOOK_S)
+
+    def _at_switch(self, *command: str) -> None:
+        ip("-n", switch_of(self.site), "link", *command)
 
     def _signal(self, number: signal.Signals) -> bool:
         """Whether there was anybody to hear it."""
