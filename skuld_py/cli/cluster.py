@@ -33,7 +33,7 @@ cluster.add_command(log)
 
 @cluster.command()
 @click.argument("name")
-@servers_option()
+@servers_option
 @click.option("--secure", is_flag=True, show_default=False,
               help="Give it keys: its nodes speak to owners of keys only, and may listen on any address.")
 @click.option("--cluster-key", "key_file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
@@ -100,7 +100,7 @@ def _create_secure(hosts: str, parameters: Parameters, path: Path, timeout_s: fl
     key = ClusterKey(parameters.cluster, fresh(), f"skuld-{parameters.cluster}:{secrets.token_hex(32)}")
     write_new(path, key.text)
     try:
-        create_cluster(Servers(hosts, lambda: key.zookeeper), parameters, timeout_s, roster=Roster())
+        create_cluster(Servers.of(hosts).owned(lambda: key.zookeeper), parameters, timeout_s, roster=Roster())
     except Refused:
         path.unlink()
         raise

@@ -33,6 +33,7 @@ _VERBS = {
     "Clusters": {
         "cluster": "cluster:cluster",
         "keys": "keys:keys",
+        "certificates": "certificates:certificates",
         "node": "node:node",
         "drain": "drain:drain",
         "status": "status:status",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from skuld_py.cli import failures, logs
+from skuld_py.cli import failures, logs, zookeeper_access
 from skuld_py.cli.twins import SharedOption
 from skuld_py.cli.values import PATIENCE
 
@@ -73,30 +73,31 @@ def cluster_key_of(ctx: click.Context) -> ClusterKey | None:
     return None if path is None else read_cluster_key(path)
 
 
-def _with_login(ctx: click.Context, param: click.Parameter, hosts: str) -> str:
-    """The servers, with the login that the cluster's key holds."""
-    from skuld_py.keys.files import read_cluster_key
-    from skuld_py.runtime.zookeeper.servers import Servers
-
-    path = ctx.meta.get(_CLUSTER_KEY)
-    return hosts if path is None else Servers(hosts, lambda: read_cluster_key(path).zookeeper)
-
-
 def zookeeper_option(function: F) -> F:
     """``--zookeeper``, and the key of a cluster whose nodes alone ZooKeeper shows it to."""
     key = click.option(
         "--cluster-key", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", default=None,
         cls=SharedOption, is_eager=True, expose_value=False, callback=_note_cluster_key, show_default="none",
         help="The key file of a cluster with keys. Also $SKULD_CLUSTER_KEY.")
-    return servers_option(_with_login)(key(function))
+    return servers_option(key(function))
 
 
-def servers_option(callback: Any = None) -> Callable[[F], F]:
-    """``--zookeeper`` alone."""
+def servers_option(function: F) -> F:
+    """``--zookeeper``, and what its servers are to be shown, but for the key of a cluster."""
+    for added in zookeeper_access.OPTIONS:
+        function = added(function)
     return click.option(
-        "--zookeeper", "hosts", metavar="HOST:PORT,...", default=ZOOKEEPER, cls=SharedOption, callback=callback,
+        "--zookeeper", "hosts", metavar="HOST:PORT,...", default=ZOOKEEPER, cls=SharedOption, callback=_servers,
         help="The ZooKeeper servers, perhaps with /PATH behind the last: all is kept below it. Also"
-             " $SKULD_ZOOKEEPER.")
+             " $SKULD_ZOOKEEPER.")(function)
+
+
+def _servers(ctx: click.Context, param: click.Parameter, hosts: str) -> str:
+    """The servers, with the login that the cluster's key holds, and what else was given for them."""
+    from skuld_py.keys.files import read_cluster_key
+
+    servers, path = zookeeper_access.servers_of(ctx, hosts), ctx.meta.get(_CLUSTER_KEY)
+    return servers if path is None else servers.owned(lambda: read_cluster_key(path).zookeeper)
 
 
 _CLIENT_KEY = "skuld_py.client_key"

@@ -19,7 +19,8 @@ ALL = "all"
 """The table of the shared options."""
 TIMING = "timing"
 """A table within that of a verb: ``gossip`` of ``[node.timing]`` is ``--timing-gossip``."""
-SHARED = ("nodes", "timeout", "json", "zookeeper", "cluster", "client-key", "cluster-key")
+SHARED = ("nodes", "timeout", "json", "zookeeper", "cluster", "client-key", "cluster-key",
+          "zookeeper-ca", "zookeeper-cert", "zookeeper-cert-key", "zookeeper-user", "zookeeper-password-file")
 
 Path = tuple[str, ...]
 """Where a key stands in the file: ``("claim", "lease")``."""

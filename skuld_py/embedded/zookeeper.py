@@ -24,15 +24,17 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from skuld_py.embedded import process
+from skuld_py.embedded import zookeeper_users as access
 from skuld_py.embedded.java import Java, find_java
 from skuld_py.embedded.ports import held_port
+from skuld_py.embedded.zookeeper_tls import ServerTls
 from skuld_py.errors import Refused
 from skuld_py.extras import remedy, require
 
@@ -59,14 +61,16 @@ tickTime={tick_ms}
 minSessionTimeout=1000
 maxSessionTimeout=60000
 dataDir=./data
-clientPort={port}
-clientPortAddress={host}
 admin.enableServer=false
 4lw.commands.whitelist=srvr,ruok,mntr
 forceSync=yes
 maxClientCnxns=0
 autopurge.snapRetainCount=3
 autopurge.purgeInterval=1
+"""
+_PLAIN = """\
+clientPort={port}
+clientPortAddress={host}
 """
 _QUORUM_PORT, _ELECTION_PORT = 2_888, 3_888
 _ENSEMBLE = """\
@@ -86,7 +90,8 @@ appender.log.layout.pattern=%d{ISO8601} %p %c{1} %m%n
 class ZooKeeperServer:
     """One ZooKeeper server, its files under ``data_dir``; port 0 picks a free one at the first start.
     ``ensemble``: the hosts of all servers of one, in the same order at each, with this one's ``host`` among
-    them."""
+    them. ``tls``: it speaks TLS only, with clients and with the others. ``users``: with passwords, by name; it lets
+    in only these."""
 
     def __init__(
         self,
@@ -98,11 +103,15 @@ class ZooKeeperServer:
         tick_ms: int = 500,
         heap_mb: int = 128,
         ensemble: Sequence[str] = (),
+        tls: ServerTls | None = None,
+        users: Mapping[str, str] | None = None,
     ) -> None:
         if ensemble and host not in ensemble:
             raise Refused("bad_ensemble", f"ensemble: {host} is not among {', '.join(ensemble)}; name the --host"
                           " of this server there, too", host=host)
         self._ensemble = tuple(ensemble)
+        self._tls = tls
+        self._users = users
         self._directory = data_dir
         self._port = port
         self._java = java
@@ -137,6 +146,8 @@ class ZooKeeperServer:
         if self.is_running:
             return
         java = self._java or find_java()
+        if self._tls is not None:
+            self._tls.check(is_one_of_several=bool(self._ensemble))
         self._hold.close()
         self._hold.enter_context(process.held(self._directory))
         try:
@@ -192,7 +203,14 @@ class ZooKeeperServer:
         raise self._failure(f"ended with exit status {status}")
 
     def _write_configuration(self) -> None:
-        text = _CONFIGURATION.format(tick_ms=self._tick_ms, port=self._port, host=self._host)
+        text = _CONFIGURATION.format(tick_ms=self._tick_ms)
+        if self._tls is None:
+            text += _PLAIN.format(port=self._port, host=self._host)
+        else:
+            text += self._tls.configuration(self._host, self._port, is_one_of_several=bool(self._ensemble))
+        if self._users is not None:
+            text += access.CONFIGURATION
+            access.write(self._directory, self._users)
         if self._ensemble:
             text += _ENSEMBLE + "".join(f"server.{number}={bracketed(host)}:{_QUORUM_PORT}:{_ELECTION_PORT}\n"
                                         for number, host in enumerate(self._ensemble, 1))
@@ -211,6 +229,7 @@ class ZooKeeperServer:
             "-Dzookeeper.preAllocSize=1024",
             "-Dlog4j2.configurationFile=log4j2.properties",
             "-Dlog4j2.disable.jmx=true",
+            *(access.ARGUMENTS if self._users is not None else ()),
             "-cp",
             ":".join(map(str, _jars(jars))),
             f"org.apache.zookeeper.server.{'quorum.QuorumPeerMain' if self._ensemble else 'ZooKeeperServerMain'}",
@@ -220,7 +239,7 @@ class ZooKeeperServer:
 
     def _is_serving(self) -> bool:
         try:
-            with socket.create_connection((self._host, self._port), timeout=1.0) as probe:
+            with self._dialled() as probe:
                 probe.sendall(b"srvr")
                 answer = b""
                 while received := probe.recv(4096):
@@ -228,6 +247,10 @@ class ZooKeeperServer:
         except OSError:
             return False
         return b"Mode: " in answer
+
+    def _dialled(self) -> socket.socket:
+        plain = socket.create_connection((self._host, self._port), timeout=1.0)
+        return plain if self._tls is None else self._tls.sealed(plain, self._host)
 
     def _failure(self, what: str) -> Refused:
         return Refused(

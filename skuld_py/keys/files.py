@@ -105,6 +105,32 @@ def read_client_key(path: Path) -> ClientKey:
     return ClientKey(plain["name"], _pair(path, plain), check_key(f"{path}: cluster", plain["cluster"]))
 
 
+def read_password(field: str, path: Path) -> str:
+    """The password that is the only line of a file."""
+    try:
+        check_private(path)
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8"
+        raise Refused("bad_password_file", f"{field}: {path} cannot be read: {reason}", file=str(path)) from problem
+    if len(lines) != 1 or not lines[0]:
+        raise Refused("bad_password_file", f"{field}: {path} has {len(lines)} lines; write the password, and nothing"
+                      " else, into its first", file=str(path))
+    return lines[0]
+
+
+def check_private(path: Path) -> None:
+    """``Refused`` when others may read a file that holds a secret; raises ``OSError`` when there is none."""
+    _check_mode(path, stat.S_IMODE(path.stat().st_mode))
+
+
+def _check_mode(path: Path, mode: int) -> None:
+    if mode & 0o077:
+        raise Refused("exposed_key", f"{path} may be read by others (mode {mode:04o}); make it yours alone ('chmod"
+                      f" 600 {path}'), and replace the key if anyone else has been on this machine",
+                      file=str(path))
+
+
 def _read(path: Path, kind: str, more: tuple[str, ...]) -> dict[str, str]:
     try:
         with path.open("rb") as file:
@@ -115,10 +141,7 @@ def _read(path: Path, kind: str, more: tuple[str, ...]) -> dict[str, str]:
                       file=str(path)) from problem
     except (OSError, ValueError) as problem:
         raise Refused("bad_key_file", f"{path} cannot be read as a key: {problem}", file=str(path)) from problem
-    if mode & 0o077:
-        raise Refused("exposed_key", f"{path} may be read by others (mode {mode:04o}); make it yours alone ('chmod"
-                      f" 600 {path}'), and replace the key if anyone else has been on this machine",
-                      file=str(path))
+    _check_mode(path, mode)
     if plain.get("kind") != kind:
         raise Refused("bad_key_file", f"{path} holds the key of a {plain.get('kind', 'stranger')}, not of a"
                       f" {kind}", file=str(path))

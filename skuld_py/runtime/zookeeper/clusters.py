@@ -31,9 +31,11 @@ from kazoo.exceptions import (
     NoNodeError,
     NotEmptyError,
     OperationTimeoutError,
+    SessionClosedRequireSaslError,
     SessionExpiredError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import KeeperState
 from kazoo.security import make_acl, make_digest_acl
 
 from skuld_py.config import Parameters
@@ -42,6 +44,8 @@ from skuld_py.model.document import Document
 from skuld_py.model.names import check_name
 from skuld_py.model.registration import Registration
 from skuld_py.model.roster import Roster
+from skuld_py.runtime.zookeeper.diagnosis import diagnosed
+from skuld_py.runtime.zookeeper.handler import Handler, logger
 from skuld_py.runtime.zookeeper.log_reading import Header
 from skuld_py.runtime.zookeeper.servers import Servers
 
@@ -223,7 +227,9 @@ def connection(hosts: str, timeout_s: float, *, is_write: bool) -> Iterator[Any]
             raise Uncertain("zookeeper_uncertain", f"the connection to ZooKeeper at {hosts} broke before it"
                             " answered; look whether it happened before you try again",
                             hosts=hosts) from problem
-        raise unreachable(hosts) from problem
+        raise diagnosed(Servers.of(hosts)) from problem
+    except SessionClosedRequireSaslError as problem:
+        raise _name_needed(hosts) from problem
     except (NoAuthError, AuthFailedError) as problem:
         raise denied(hosts) from problem
     finally:
@@ -260,24 +266,52 @@ def unknown(client: Any, hosts: str, cluster: str, timeout_s: float) -> Refused:
 
 
 def open_client(hosts: str, session_s: float) -> Any:
-    """A client that tries to connect for ever, soon and with jitter; not yet started."""
-    login = hosts.login() if isinstance(hosts, Servers) else ""
-    name, _, password = login.partition(":")
-    secured = {"auth_data": [("digest", login)],
-               "default_acl": [make_digest_acl(name, password, all=True)]} if login else {}
+    """A client that tries to connect for ever, soon and with jitter; not yet started. ``Refused`` when a file that
+    it is to show, or to judge servers by, is no use."""
+    servers = Servers.of(hosts)
     try:
-        return KazooClient(hosts=hosts, timeout=session_s, connection_retry=dict(_RECONNECT), **secured)
+        return KazooClient(hosts=hosts, timeout=session_s, connection_retry=dict(_RECONNECT), **_shown_to(servers))
     except ValueError as problem:
         raise Refused("bad_hosts", f"hosts: {hosts!r} is not of the form host:port,host:port",
                       hosts=hosts) from problem
 
 
+def _shown_to(servers: Servers) -> dict[str, Any]:
+    """By what the servers know the client, and it them, in kazoo's words."""
+    shown: dict[str, Any] = {}
+    if login := servers.login():
+        name, _, password = login.partition(":")
+        shown |= {"auth_data": [("digest", login)], "default_acl": [make_digest_acl(name, password, all=True)]}
+    if servers.tls is not None:
+        servers.tls.context()  # so that a file that is no use is refused here, and not by kazoo's thread
+        shown["use_ssl"] = True
+    if servers.sasl is not None:
+        name, password = servers.sasl()
+        shown["sasl_options"] = {"mechanism": "DIGEST-MD5", "username": name, "password": password}
+    if servers.tls is not None or servers.sasl is not None:
+        shown |= {"handler": Handler(servers.tls), "logger": logger}
+    return shown
+
+
 def start(client: Any, hosts: str, timeout_s: float) -> None:
-    """Connect, or ``Refused`` once the time is over."""
+    """Connect, or ``Refused`` once the time is over, or the name and password are not taken."""
+    servers, denials = Servers.of(hosts), [False]
+
+    def note(_: str) -> None:
+        denials[0] |= client.client_state == KeeperState.AUTH_FAILED
+    client.add_listener(note)
     try:
         client.start(timeout=timeout_s)
-    except KazooTimeoutError as problem:
-        raise unreachable(hosts) from problem
+        if servers.sasl is not None:  # kazoo is connected before it has said who asks
+            client.exists_async("/").get(timeout=timeout_s)
+    except (*UNANSWERED, AuthFailedError, SessionClosedRequireSaslError) as problem:
+        stop(client)
+        if servers.sasl is not None and (denials[0] or client.handler.is_denied):
+            raise _name_denied(hosts) from problem
+        raise (_name_needed(hosts) if isinstance(problem, SessionClosedRequireSaslError) else
+               diagnosed(servers)) from problem
+    finally:
+        client.remove_listener(note)
 
 
 def stop(client: Any) -> None:
@@ -295,7 +329,11 @@ def denied(hosts: str) -> Refused:
                    " cluster's key (--cluster-key FILE, or $SKULD_CLUSTER_KEY)", hosts=hosts)
 
 
-def unreachable(hosts: str) -> Refused:
-    """The refusal when ZooKeeper does not answer."""
-    return Refused("zookeeper_unreachable", f"no ZooKeeper answers at {hosts}; check that it runs, that the"
-                   " address is right and that this machine may connect to it", hosts=hosts)
+def _name_denied(hosts: str) -> Refused:
+    return Refused("zookeeper_denied", f"zookeeper-user: ZooKeeper at {hosts} does not know this name and password;"
+                   " give those that its servers have (--zookeeper-user, --zookeeper-password-file)", hosts=hosts)
+
+
+def _name_needed(hosts: str) -> Refused:
+    return Refused("zookeeper_denied", f"zookeeper-user: ZooKeeper at {hosts} lets in nobody without a name and a"
+                   " password; give them (--zookeeper-user, --zookeeper-password-file)", hosts=hosts)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
@@ -31,6 +32,8 @@ from skuld_py.model.events import Session
 from skuld_py.runtime.zookeeper import clusters
 
 _PIPELINE = 64
+_REVIVALS_S = 2.0
+"""The least time between two new clients."""
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +65,7 @@ class Connection:
         self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._worker = threading.Thread(target=self._run, name="registry", daemon=True)
         self._is_dead = False
+        self._revival_s = 0.0
         self._is_away = False
 
     def open(self, timeout_s: float) -> None:
@@ -107,13 +111,17 @@ class Connection:
 
     def revive(self) -> None:
         """kazoo's connection thread ends on an error it does not expect. A new client is needed then: the
-        old one, started again, would first carry out its own order to close."""
+        old one, started again, would first carry out its own order to close. A name that the servers do not know ends
+        it each time, so not at once again: ``ConnectionLoss`` then."""
         if self._is_dead:
-            self._is_dead = False
+            if time.monotonic() < self._revival_s:
+                raise ConnectionLoss()
+            self._revival_s = time.monotonic() + _REVIVALS_S
             _log.error("the connection to ZooKeeper at %s ended; starting a new one", self.hosts)
+            made = clusters.open_client(self.hosts, self.patience_s)  # refused, it is for the next look to do
             self.client.remove_listener(self._on_state)
             clusters.stop(self.client)
-            self.client = clusters.open_client(self.hosts, self.patience_s)
+            self._is_dead, self.client = False, made
             self.client.add_listener(self._on_state)
             self.client.start_async()
 

@@ -1,4 +1,4 @@
-"""Which ZooKeeper is meant, and who asks: the connection string, with the name and password that it is given.
+"""Which ZooKeeper is meant, and who asks: the connection string, with what is shown to its servers.
 
 A string like any other for all that only passes it on, shows it or compares it; ``clusters.open_client`` looks at
 the rest. So no password stands in a connection string, which errors and logs quote.
@@ -7,16 +7,36 @@ the rest. So no password stands in a connection string, which errors and logs qu
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from skuld_py.runtime.zookeeper.tls import Tls
 
 
 class Servers(str):
-    """``HOST:PORT,...``, perhaps with ``/PATH`` behind it, below which everything is kept. ``login`` gives
-    NAME:PASSWORD; it is asked for when a connection is made."""
+    """``HOST:PORT,...``, perhaps with ``/PATH`` behind it, below which everything is kept.
+
+    ``login``: gives NAME:PASSWORD, as which the znodes of a cluster with keys are made and read; "" for nobody.
+    ``tls``: what a connection is sealed with. ``sasl``: gives the name and the password by which the servers let a
+    connection in at all. Both functions are asked whenever a connection is made.
+    """
 
     login: Callable[[], str]
+    tls: Tls | None
+    sasl: Callable[[], tuple[str, str]] | None
 
-    def __new__(cls, hosts: str, login: Callable[[], str]) -> Servers:
-        """The same servers, asked under a name."""
+    def __new__(cls, hosts: str, login: Callable[[], str] = str, *, tls: Tls | None = None,
+                sasl: Callable[[], tuple[str, str]] | None = None) -> Servers:
+        """The servers, asked by somebody."""
         made = super().__new__(cls, hosts)
-        made.login = login
+        made.login, made.tls, made.sasl = login, tls, sasl
         return made
+
+    @classmethod
+    def of(cls, hosts: str) -> Servers:
+        """Servers of which perhaps no more is known than where they are."""
+        return hosts if isinstance(hosts, Servers) else cls(hosts)
+
+    def owned(self, login: Callable[[], str]) -> Servers:
+        """The same servers, asked under a name."""
+        return Servers(self, login, tls=self.tls, sasl=self.sasl)
