@@ -1,4 +1,4 @@
-"""``skuld certificates``: authorities and certificates for a ZooKeeper that speaks TLS, without a need to know how."""
+"""``skuld certificates``: authorities and certificates for a ZooKeeper that speaks TLS."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def certificates(directory: Path, hosts: str, lasting_s: float, as_json: bool) -
     """Make certificates for ZooKeeper over TLS: a directory for each server, and one for all its clients.
 
     Copy a server's to its machine, for 'skuld zookeeper --tls'; and that of the clients to those of nodes, and to
-    the desk, for --zookeeper-ca and --zookeeper-cert. The directory 'authority' signs new ones: keep it to yourself.
-    Run it again, before they are over or with more hosts, and copy and restart the servers one after the other.
+    the desk, for --zookeeper-ca and --zookeeper-cert. The directory 'authority' signs new ones: keep it to
+    yourself. Run it again, before they are over or with more hosts; copy, and restart the servers one by one.
 
     \b
     Examples:

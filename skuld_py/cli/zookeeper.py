@@ -40,8 +40,8 @@ def zookeeper(data: Path, port: int, host: str, ensemble: str, tls: Path | None,
     """Run a ZooKeeper server until SIGTERM or Ctrl-C. Needs Java 17 or later.
 
     Three servers on three machines go on when one is lost. Each waits until a majority runs. They speak to each
-    other at ports 2888 and 3888. Without --tls nothing they say is sealed, nor what their clients say: keep them in
-    a network of their own. With it, who has no certificate of their authority gets nothing.
+    other at ports 2888 and 3888. Without --tls nothing they say is sealed, nor what their clients say: keep them
+    in a network of their own. With it, who has no certificate of their authority gets nothing.
 
     \b
     Examples:
@@ -95,6 +95,7 @@ def _users(file: Path | None) -> dict[str, str] | None:
         check_private(file)
         return read(file.read_text(encoding="utf-8"), str(file))
     except OSError as problem:
-        raise Refused("bad_users", f"users: {file} cannot be read: {problem.strerror}", file=str(file)) from problem
+        raise Refused("bad_users", f"users: {file} cannot be read: {problem.strerror}",
+                      file=str(file)) from problem
     except ValueError as problem:
         raise Refused("bad_users", f"users: {file} is not UTF-8", file=str(file)) from problem

@@ -47,7 +47,7 @@ OPTIONS = (
 
 
 def servers_of(ctx: click.Context, hosts: str) -> Servers:
-    """The servers, with what a verb was given for them; an option that another one belongs to is not left alone."""
+    """The servers, with what a verb was given for them; none of two that belong together is taken alone."""
     from skuld_py.runtime.zookeeper.servers import Servers
 
     given = {key: value for key, value in ctx.meta.get(_META, {}).items() if value is not None}

@@ -9,8 +9,9 @@ Invariants:
 * A server's certificate is for one host, a client's for none, and no client's will do for a server.
 * Files with keys are readable by their owner only, and are never there in part.
 
-``openssl`` makes them, for it is where certificates are made at all. A library was rejected: it would weigh on every
-node for what is done once at a desk. Java's ``keytool`` gives no key away that is not in a store of its own kind.
+``openssl`` makes them, for it is where certificates are made at all. A library was rejected: it would weigh on
+every node for what is done once at a desk. Java's ``keytool`` gives no key away that is not in a store of its own
+kind.
 """
 
 from __future__ import annotations
@@ -89,9 +90,10 @@ class Authority:
             extensions = f"subjectAltName = {name}\n" if name else ""
             _configure(Path(place), "ZooKeeper" if name else "ZooKeeper client", purpose, extensions)
             _openssl(place, "req", "-new", *_NEW_KEY, "-out", "request.pem")
-            _openssl(place, "x509", "-req", "-in", "request.pem", "-CA", str(self.certificate.absolute()), "-CAkey",
-                     str(self.key.absolute()), "-set_serial", f"0x{secrets.token_hex(16)}", "-days", str(days),
-                     "-sha256", "-extfile", "made.cnf", "-extensions", "owner", "-out", "made.pem")
+            _openssl(place, "x509", "-req", "-in", "request.pem", "-CA", str(self.certificate.absolute()),
+                     "-CAkey", str(self.key.absolute()), "-set_serial", f"0x{secrets.token_hex(16)}",
+                     "-days", str(days), "-sha256", "-extfile", "made.cnf", "-extensions", "owner",
+                     "-out", "made.pem")
             _place(path, (Path(place) / "made.pem").read_text() + (Path(place) / "made.key").read_text())
 
 

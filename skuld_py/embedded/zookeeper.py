@@ -90,8 +90,8 @@ appender.log.layout.pattern=%d{ISO8601} %p %c{1} %m%n
 class ZooKeeperServer:
     """One ZooKeeper server, its files under ``data_dir``; port 0 picks a free one at the first start.
     ``ensemble``: the hosts of all servers of one, in the same order at each, with this one's ``host`` among
-    them. ``tls``: it speaks TLS only, with clients and with the others. ``users``: with passwords, by name; it lets
-    in only these."""
+    them. ``tls``: it speaks TLS only, with clients and with the others. ``users``: their passwords, by name; it
+    lets in only these."""
 
     def __init__(
         self,

@@ -1,9 +1,9 @@
 """What a ZooKeeper server needs to speak TLS: a directory with its certificates, as ``certificates`` makes them.
 
-``server.pem`` (its certificate and key) and ``ca.pem`` (who signs it, and the clients') are for the port of clients.
-``quorum.pem`` and ``quorum-ca.pem`` are for the ports at which servers of an ensemble speak to each other. There
-ZooKeeper asks of who dials in no more than a certificate of the authority; were it that of the clients, any client
-could vote in the ensemble's elections, and feed it data.
+``server.pem`` (its certificate and key) and ``ca.pem`` (who signs it, and the clients') are for the clients'
+port. ``quorum.pem`` and ``quorum-ca.pem`` are for the ports at which servers of an ensemble speak to each other.
+There ZooKeeper asks of who dials in no more than a certificate of the authority; were it that of the clients, any
+client could vote in the ensemble's elections, and feed it data.
 
 The server reads the first two for itself as a client, too, to see whether it serves.
 """
@@ -89,8 +89,8 @@ class ServerTls:
         return context
 
     def _refusal(self, name: str, reason: str) -> Refused:
-        return Refused("bad_certificate", f"tls: {self.directory / name} is no use ({reason}); 'skuld certificates'"
-                       " makes the directory of each server", file=str(self.directory / name))
+        return Refused("bad_certificate", f"tls: {self.directory / name} is no use ({reason}); 'skuld"
+                       " certificates' makes the directory of each server", file=str(self.directory / name))
 
 
 def _escaped(text: str) -> str:

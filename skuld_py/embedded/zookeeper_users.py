@@ -33,9 +33,9 @@ def read(text: str, origin: str) -> dict[str, str]:
         if line.strip() and not line.startswith("#"):
             name, _, password = line.partition(":")
             if not _NAME.fullmatch(name) or not _PASSWORD.fullmatch(password) or name in users:
-                raise Refused("bad_users", f"users: line {number} of {origin} is not NAME:PASSWORD of a user more, the"
-                              " name of letters, digits, dots and dashes, the password of visible ASCII without"
-                              " quotes, dollars and backslashes", line=number)
+                raise Refused("bad_users", f"users: line {number} of {origin} is not NAME:PASSWORD of a user"
+                              " more, the name of letters, digits, dots and dashes, the password of visible"
+                              " ASCII without quotes, dollars and backslashes", line=number)
             users[name] = password
     if not users:
         raise Refused("bad_users", f"users: {origin} names nobody; write NAME:PASSWORD into a line for each user")

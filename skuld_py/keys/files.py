@@ -112,10 +112,11 @@ def read_password(field: str, path: Path) -> str:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as problem:
         reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8"
-        raise Refused("bad_password_file", f"{field}: {path} cannot be read: {reason}", file=str(path)) from problem
+        raise Refused("bad_password_file", f"{field}: {path} cannot be read: {reason}",
+                      file=str(path)) from problem
     if len(lines) != 1 or not lines[0]:
-        raise Refused("bad_password_file", f"{field}: {path} has {len(lines)} lines; write the password, and nothing"
-                      " else, into its first", file=str(path))
+        raise Refused("bad_password_file", f"{field}: {path} has {len(lines)} lines; write the password, and"
+                      " nothing else, into its first", file=str(path))
     return lines[0]
 
 

@@ -28,7 +28,8 @@ TOP = Path(__file__).resolve().parents[2]
 ID = "0" * 32
 TOKEN = str(1 << 32)
 OF_TASKS = [verb.command for verb in table.VERBS if verb.command]
-VERBS = ("dev", "demo", "zookeeper", "cluster", "keys", "node", "drain", "status", "top", "members", "ring",
+VERBS = ("dev", "demo", "zookeeper", "cluster", "keys", "certificates", "node", "drain", "status", "top", "members",
+         "ring",
          *dict.fromkeys(command.split()[0] for command in OF_TASKS), "worker", "archive", "history", "gateway",
          "token", "manual", "config", "completion")
 OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster forget", "cluster log",

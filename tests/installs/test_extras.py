@@ -16,6 +16,8 @@ from skuld_py.extras import PACKAGES, as_missing
 from skuld_py.worker import spark_jvm
 
 TOP = Path(__file__).resolve().parents[2]
+PACKAGED = {"puresasl": "pure-sasl"}
+"""By the name it is imported by, that of a package which is called otherwise."""
 OPTIONAL = [package for packages in PACKAGES.values() for package in packages]
 LIGHT = {"attrs", "click", "cronsim", "msgpack", "pyzmq", "rich", "sortedcontainers", "typing_extensions",
          "tzdata", "xxhash"}
@@ -98,7 +100,8 @@ def test_extras_are_those_of_the_package_and_the_plain_install_is_light() -> Non
 
     assert all("prometheus-client" in names_of(extras[extra]) for extra in ("node", "gateway", "spark"))
     assert {extra: {*names_of(extras[extra])} - {"prometheus-client"} for extra in PACKAGES} == {
-        extra: set(packages) - {"py4j"} for extra, packages in PACKAGES.items()}  # py4j comes with pyspark
+        extra: {PACKAGED.get(package, package) for package in packages} - {"py4j"}
+        for extra, packages in PACKAGES.items()}  # py4j comes with pyspark
     assert set(names_of(options["options"]["install_requires"])) == LIGHT
     assert "skuld_py.simulation*" in options["options.packages.find"]["exclude"]
 

@@ -18,6 +18,7 @@ from skuld_py.keys.files import (
     read_client_key,
     read_cluster_key,
     read_node_key,
+    read_password,
     write_new,
 )
 from skuld_py.keys.pair import fresh
@@ -86,3 +87,27 @@ def test_a_library_that_is_old_or_cannot_seal_is_refused(monkeypatch: pytest.Mon
 
     with pytest.raises(Refused, match=r"keys need libzmq 4\.3\.5"):
         fresh()
+
+
+def test_a_password_is_the_only_line_of_a_file_of_one_s_own(tmp_path: Path) -> None:
+    path = tmp_path / "password"
+    write_new(path, "s3cret pass\n")
+    assert read_password("zookeeper-password-file", path) == "s3cret pass"
+
+    path.chmod(0o644)
+    with pytest.raises(Refused, match="exposed_key"):
+        read_password("zookeeper-password-file", path)
+
+
+@pytest.mark.parametrize(("content", "words"), [
+    (None, "cannot be read: No such file"), (b"", "has 0 lines"), (b"one\ntwo\n", "has 2 lines"),
+    (b"\n", "write the password"), (b"\xff\n", "it is not UTF-8")])
+def test_what_is_no_password_file_is_named_with_its_option(tmp_path: Path, content: bytes | None,
+                                                           words: str) -> None:
+    path = tmp_path / "password"
+    if content is not None:
+        path.touch(0o600)
+        path.write_bytes(content)
+
+    with pytest.raises(Refused, match=f"^zookeeper-password-file: {path}.*{words}"):
+        read_password("zookeeper-password-file", path)

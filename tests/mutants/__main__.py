@@ -55,6 +55,7 @@ from mutants import (
     roles,
     rosters,
     schedules,
+    sealing,
     settings,
     small,
     stops,
@@ -75,7 +76,8 @@ LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTA
                                *clients.MUTANTS, *guards.MUTANTS, *parking.MUTANTS, *views.MUTANTS,
                                *clocks.MUTANTS, *likeness.MUTANTS, *stops.MUTANTS,
                                *installs.MUTANTS, *observation.MUTANTS,
-                               *gateways.MUTANTS, *commands.MUTANTS, *timings.MUTANTS, *roles.MUTANTS)
+                               *gateways.MUTANTS, *commands.MUTANTS, *timings.MUTANTS, *roles.MUTANTS,
+                               *sealing.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 

@@ -330,8 +330,9 @@ def denied(hosts: str) -> Refused:
 
 
 def _name_denied(hosts: str) -> Refused:
-    return Refused("zookeeper_denied", f"zookeeper-user: ZooKeeper at {hosts} does not know this name and password;"
-                   " give those that its servers have (--zookeeper-user, --zookeeper-password-file)", hosts=hosts)
+    return Refused("zookeeper_denied", f"zookeeper-user: ZooKeeper at {hosts} does not know this name and"
+                   " password; give those that its servers have (--zookeeper-user, --zookeeper-password-file)",
+                   hosts=hosts)
 
 
 def _name_needed(hosts: str) -> Refused:

@@ -111,8 +111,8 @@ class Connection:
 
     def revive(self) -> None:
         """kazoo's connection thread ends on an error it does not expect. A new client is needed then: the
-        old one, started again, would first carry out its own order to close. A name that the servers do not know ends
-        it each time, so not at once again: ``ConnectionLoss`` then."""
+        old one, started again, would first carry out its own order to close. It ends each time by a name that the
+        servers do not know, so it is not replaced at once again: ``ConnectionLoss`` then."""
         if self._is_dead:
             if time.monotonic() < self._revival_s:
                 raise ConnectionLoss()

@@ -1,7 +1,7 @@
 """Why no ZooKeeper server can be spoken to: kazoo tries again for ever, and says nothing of it.
 
-Once it has been given up, each server is dialled once more, and what it makes of that is put into words. Nothing of
-this costs a connection that comes about.
+Once it has been given up, each server is dialled once more, and what it makes of that is put into words. Nothing
+of this costs a connection that comes about.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def _tls_wanted(host: str, port: int) -> Refused | None:
         except OSError as problem:
             if not is_alert(problem):
                 return None
-    return Refused("tls_needed", f"zookeeper-ca: {host}:{port} speaks TLS only; give the certificate of its authority"
-                   " (--zookeeper-ca FILE, or $SKULD_ZOOKEEPER_CA)", server=f"{host}:{port}")
+    return Refused("tls_needed", f"zookeeper-ca: {host}:{port} speaks TLS only; give the certificate of its"
+                   " authority (--zookeeper-ca FILE, or $SKULD_ZOOKEEPER_CA)", server=f"{host}:{port}")
 
 
 def _tls_refused(tls: Tls, host: str, port: int) -> Refused | None:

@@ -2,8 +2,8 @@
 
 Invariants:
 
-* Why a sealed connection did not come about is logged, once for each server and reason: kazoo's loop takes it for a
-  network that is down, and tries again without a word.
+* Why a sealed connection did not come about is logged, once for each server and reason: kazoo's loop takes it for
+  a network that is down, and tries again without a word.
 * Servers that do not know a name and password end kazoo's loop by an error that it does not expect; that is told
   (``is_denied``), and no traceback.
 * What OpenSSL has unsealed is read at once: kazoo waits for the kernel, which knows nothing of it.

@@ -30,8 +30,8 @@ _TOO_EARLY, _OVER = 9, 10
 
 @attrs.frozen
 class Tls:
-    """``authority``: the certificates that a server's must be signed by. ``certificate`` and ``key``: what is shown
-    to servers that want one; the key may stand in the same file."""
+    """``authority``: the certificates that a server's must be signed by. ``certificate`` and ``key``: what is
+    shown to servers that want one; the key may stand in the same file."""
 
     authority: Path
     certificate: Path | None = None
@@ -61,8 +61,8 @@ class Tls:
         try:
             context.load_cert_chain(certificate, key, lambda: _locked(field, key))
         except ssl.SSLError as problem:
-            raise Refused("bad_certificate", f"{field}: {certificate} and {key} are not a certificate and its key, in"
-                          f" PEM: {_reason(problem)}", file=str(key)) from problem
+            raise Refused("bad_certificate", f"{field}: {certificate} and {key} are not a certificate and its key,"
+                          f" in PEM: {_reason(problem)}", file=str(key)) from problem
         except OSError as problem:
             raise _unreadable("zookeeper-cert", certificate, problem) from problem
 
@@ -73,13 +73,13 @@ def _unreadable(field: str, path: Path, problem: OSError) -> Refused:
 
 def _locked(field: str, key: Path) -> str:
     """Asked by OpenSSL for a password, which it would else ask the terminal for."""
-    raise Refused("bad_certificate", f"{field}: the key in {key} is sealed with a password; give one that is not, in"
-                  " a file that is yours alone", file=str(key))
+    raise Refused("bad_certificate", f"{field}: the key in {key} is sealed with a password; give one that is not,"
+                  " in a file that is yours alone", file=str(key))
 
 
 def sealed(tls: Tls, address: tuple[str, int], host: str, timeout_s: float | None) -> ssl.SSLSocket:
-    """A connection to one address of a server; ``Refused`` with the reason when it is not the one that is meant, or
-    does not take us for one that may."""
+    """A connection to one address of a server; ``Refused`` with the reason when it is not the one that is meant,
+    or does not take us for one that may."""
     context = tls.context()
     raw = socket.create_connection(address, timeout_s)
     try:

@@ -6,7 +6,10 @@ import logging
 from typing import Any
 
 import pytest
+from kazoo.exceptions import ConnectionLoss
+from kazoo.protocol.states import KeeperState
 
+from skuld_py.errors import Refused
 from skuld_py.model.events import Session
 from skuld_py.runtime.zookeeper.connection import Connection
 from skuld_py.runtime.zookeeper.patience import LONGEST_S, Patience
@@ -51,3 +54,48 @@ def test_patience_grows_to_a_bound_and_begins_anew_after_success() -> None:
     patience.succeed()
 
     assert patience.until_s == 0.0 and patience.fail(0.0) == 2.0
+
+
+def test_a_client_that_ends_at_once_again_is_not_replaced_at_once_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[FakeClient] = []
+
+    def open_client(hosts: str, session_s: float) -> FakeClient:
+        if len(made) == 2:
+            made.append(FakeClient())
+            raise Refused("bad_certificate", "zookeeper-ca: gone")
+        made.append(FakeClient())
+        return made[-1]
+    now = [100.0]
+    monkeypatch.setattr("skuld_py.runtime.zookeeper.clusters.open_client", open_client)
+    monkeypatch.setattr("skuld_py.runtime.zookeeper.connection.time.monotonic", lambda: now[0])
+    connection = Connection("127.0.0.1:1", 1.0, lambda session: None, lambda jobs: 1.0, lambda problem: None)
+    connection._on_state("LOST")
+    connection.revive()
+    assert connection.client is made[1]
+
+    connection._on_state("LOST")
+    with pytest.raises(ConnectionLoss):
+        connection.revive()
+    now[0] += 10.0
+    with pytest.raises(Refused, match="gone"):
+        connection.revive()
+    assert connection.client is made[1], "refused, it is for the next look to do"
+    now[0] += 10.0
+    connection.revive()
+    assert connection.client is made[3]
+
+
+class FakeClient:
+    """kazoo's, which has just ended."""
+
+    client_state = KeeperState.AUTH_FAILED
+
+    def add_listener(self, listener: object) -> None:
+        pass
+
+    remove_listener = add_listener
+
+    def start_async(self) -> None:
+        pass
+
+    stop = close = start_async
