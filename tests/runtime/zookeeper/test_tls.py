@@ -204,3 +204,17 @@ def test_a_name_that_is_not_known_ends_a_thread_without_a_word(caplog: pytest.Lo
         handler.spawn(loop).join()
 
     assert handler.is_denied and not told and not caplog.records
+
+
+def test_renewed_files_count_from_the_next_connection_on(ours: Path, theirs: Path, tmp_path: Path) -> None:
+    client = tmp_path / "client"
+    shutil.copytree(theirs / "client", client)
+    handler = Handler(Tls(client / "ca.pem", client / "client.pem"))
+    with listening(ours / HOST) as server:
+        address = (HOST, int(server.rpartition(":")[2]))
+        with pytest.raises(ConnectionError):
+            handler.create_connection(address, HOST, 10)
+        shutil.copytree(ours / "client", client, dirs_exist_ok=True)
+        with handler.create_connection(address, HOST, 10) as connection:
+            connection.sendall(b"ruok")
+            assert connection.recv(100) == b"imok"
