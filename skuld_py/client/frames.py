@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from skuld_py.client.pursuit import Nodes
+from skuld_py.client.pursuit import NOT_READY, Nodes
 from skuld_py.config import GREETING_PROTOCOL, Limits
 from skuld_py.errors import Malformed
 from skuld_py.model.messages import Failed, Greet, Message
@@ -32,6 +32,11 @@ def decoded(nodes: Nodes, frames: Sequence[bytes], limits: Limits) -> tuple[Mess
     except Malformed:
         return ()
     for answer in answers:
-        if type(answer) is Failed and not answer.request:  # which request it refuses could not be read
-            nodes.foreign = answer.text
+        if type(answer) is Failed and not answer.request and not is_farewell(answer):
+            nodes.foreign = answer.text  # which request it refuses could not be read
     return answers
+
+
+def is_farewell(answer: Message) -> bool:
+    """Whether a node says that it stops, and is to be sent nothing more over this connection."""
+    return type(answer) is Failed and not answer.request and answer.code == NOT_READY

@@ -6,6 +6,12 @@ and silence makes its outcome ``Uncertain``. A refusal is definite only if no ea
 A node that is not connected is never sent to (the socket refuses at once), so "no node is reachable" is
 a definite refusal.
 
+A node that stops says farewell: it is sent nothing more, and answers what it was sent before. A connection that
+breaks without a word takes its answers with it, and nobody knows which of its requests were read: that is silence,
+known at once. So an idempotent request goes to another node, after a pause, and any other one is ``Uncertain``.
+Rejected: to claim again elsewhere. What the first node granted would lie until its lease ends, and a second answer
+of nothing would hide that.
+
 A node is asked again ever more seldom: overloaded nodes carry out abandoned requests too, and would never catch up
 with a thousand callers that keep asking.
 
@@ -17,7 +23,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
 import attrs
 
@@ -42,6 +48,8 @@ ATTEMPT_S = 1.5
 """A silent node is given up for another one after this, the next after twice as long, within the call's time."""
 SILENCE_S = 5.0
 """A node that gave no answer is asked again only after this, as long as others are there."""
+LEAVING_S = 2.0
+"""A node that has said farewell is sent nothing for this long: by then its connection is gone, or it is back."""
 CONNECT_S = 0.05
 """How long connections are given before the nodes are tried again; twice as long after each refusal."""
 PAUSE_S, BUSY_S = 0.2, 1.6
@@ -94,12 +102,13 @@ Step = Try | Listen | Pause
 @attrs.define
 class Heard:
     """What came of a step, at ``now``: the node that took the request, or the answer; or nothing, perhaps because
-    the client was closed meanwhile."""
+    the client was closed meanwhile, or the connection broke that the request was sent over (``is_cut``)."""
 
     now: float
     node: str = ""
     answer: Message | None = None
     is_closed: bool = False
+    is_cut: bool = False
 
 
 Pursuit = Generator[Step, Heard, Message]
@@ -119,6 +128,7 @@ class Nodes:
         all the same, so nothing that it may change is walked over."""
         self._turn = 0
         self._silent_until: dict[str, float] = {}
+        self._leaving_until: dict[str, float] = {}
         self._seen_at: dict[str, float] = {}
         self._greets_at = 0.0
         self._granted: OrderedDict[bytes, str] = OrderedDict()
@@ -140,7 +150,8 @@ class Nodes:
         self.protocol = protocol_of(protocol)
         self._greets_at = now + GREETING_S
         with self._lock:
-            self._silent_until = {name: until for name, until in [*self._silent_until.items()] if until > now}
+            self._silent_until = _after(now, self._silent_until)
+            self._leaving_until = _after(now, self._leaving_until)
         self._seen_at.update(dict.fromkeys(live, now))
         self._seen_at = {name: seen for name, seen in [*self._seen_at.items()] if now - seen < FORGET_S}
         self.names = [*dict.fromkeys([*(name for name in self.names if name in self._given), *self._seen_at])]
@@ -159,7 +170,8 @@ class Nodes:
         return self._granted.get(named[:ID_BYTES], "")
 
     def in_turn(self, now: float, first: str = "") -> tuple[str, ...]:
-        """All nodes: the one given first, or another one each time; nodes that were silent last."""
+        """All nodes but those that leave: the one given first, or another one each time; nodes that were silent
+        last."""
         self._turn += 1
         start = self._turn % len(self.names)
         turned = [*self.names[start:], *self.names[:start]]
@@ -167,12 +179,28 @@ class Nodes:
             turned.sort(key=first.__ne__)
         if self._silent_until:
             turned.sort(key=lambda name: self._silent_until.get(name, 0) > now)
+        if self._leaving_until:
+            turned = [name for name in turned if not self.is_leaving(name, now)]
         return tuple(turned)
 
     def note_silence(self, name: str, now: float) -> None:
         """A node took a request and gave no answer in time, or said that it is not ready."""
         with self._lock:
             self._silent_until[name] = now + SILENCE_S
+
+    def note_farewell(self, name: str, now: float) -> None:
+        """A node stops, and is to be sent nothing more."""
+        with self._lock:
+            self._leaving_until[name] = now + LEAVING_S
+
+    def is_leaving(self, name: str, now: float) -> bool:
+        """Whether a node has said farewell just now."""
+        return self._leaving_until.get(name, 0) > now
+
+
+def _after(now: float, moments: Mapping[str, float]) -> dict[str, float]:
+    """Those that are still to come."""
+    return {name: until for name, until in [*moments.items()] if until > now}
 
 
 def pursue(nodes: Nodes, now: float, timeout_s: float, *, is_idempotent: bool, wait_s: float = 0,
@@ -207,19 +235,21 @@ def pursue(nodes: Nodes, now: float, timeout_s: float, *, is_idempotent: bool, w
             return doubted(answer) if is_in_doubt and doubted is not None else answer
         if answer is None:
             nodes.note_silence(node, now)
-            patience_s *= 2
+            patience_s *= 1 if heard.is_cut else 2
         else:
             refusal = _judge(answer, is_idempotent, is_in_doubt)
             if answer.code == NOT_READY:
                 nodes.note_silence(node, now)
         is_in_doubt = is_in_doubt or (not is_reading and (answer is None or not answer.is_definite))
         if is_in_doubt and not is_idempotent:
+            if heard.is_cut:
+                raise Uncertain("disconnected", f"the connection to {node} broke before an answer came")
             break
-        if answer is not None:
+        if answer is not None or heard.is_cut:
             if now + pause_s + wait_s + LAST_S > deadline:
                 break
             now = (yield Pause(now + pause_s)).now
-            pause_s = min(2 * pause_s, BUSY_S if answer.code == "busy" else PAUSE_S)
+            pause_s = min(2 * pause_s, BUSY_S if answer is None or answer.code == "busy" else PAUSE_S)
     if refusal is not None and (not is_in_doubt or isinstance(refusal, Uncertain)):
         raise refusal
     raise _unanswered(nodes, was_sent, is_in_doubt)

@@ -14,6 +14,7 @@ from skuld_py.client.pursuit import (
     ATTEMPT_S,
     FORGET_S,
     GREETING_S,
+    LEAVING_S,
     SILENCE_S,
     Heard,
     Listen,
@@ -29,9 +30,9 @@ from skuld_py.model import messages as m
 
 TIMEOUT_S = 5.0
 COUNTED = m.Counted(1, b"", b"", ())
-DEAF, GONE = "deaf", "gone"
+DEAF, GONE, CUT = "deaf", "gone", "cut"
 Reply = m.Message | str
-"""An answer; or a node that takes requests and is silent, or none that takes any."""
+"""An answer; or a node that takes requests and is silent, or breaks the connection, or none that takes any."""
 
 
 def failed(code: str, is_definite: bool = True) -> m.Failed:
@@ -51,8 +52,8 @@ class World:
     def take(self, step: Step) -> Heard:
         now = self.script[min(self._line, len(self.script) - 1)]
         if isinstance(step, Try):
-            if now == GONE:
-                self._line += 1
+            if now == GONE or not step.nodes:
+                self._line += now == GONE
                 return Heard(self.now)
             self.sent.append((self.now, step.nodes[0]))
             return Heard(self.now, step.nodes[0])
@@ -61,6 +62,9 @@ class World:
             if isinstance(now, m.Message):
                 self.now += self.answer_s
                 return Heard(self.now, answer=now) if self.now <= step.until else Heard(step.until)
+            if now == CUT:
+                self.now += min(self.answer_s, step.until - self.now)
+                return Heard(self.now, is_cut=True)
         self.now = max(self.now, step.until)
         assert isinstance(step, Listen | Pause)
         return Heard(self.now)
@@ -98,6 +102,12 @@ class World:
     ([GONE, GONE, COUNTED], False, m.Counted, ""),
     ([failed("busy"), GONE], True, Refused, "busy"),
     ([DEAF, GONE], True, Uncertain, "deadline"),
+    ([CUT], True, Uncertain, "deadline"),
+    ([CUT], False, Uncertain, "disconnected"),
+    ([CUT, COUNTED], True, m.Counted, ""),
+    ([CUT, failed("bad_w")], True, Uncertain, "bad_w"),
+    ([CUT, failed("busy")], True, Uncertain, "deadline"),
+    ([failed("busy"), CUT], False, Uncertain, "disconnected"),
 ])
 def test_a_call_ends_in_what_is_known(script: list[Reply], is_idempotent: bool, kind: type, code: str) -> None:
     outcome = World(script).pursue(is_idempotent=is_idempotent)
@@ -208,7 +218,7 @@ def test_an_answer_may_take_the_wait_besides_the_timeout() -> None:
 
 
 replies = some.sampled_from([COUNTED, failed("bad_w"), failed("busy"), failed("uncertain", False),
-                             failed("conflict", False), DEAF, GONE])
+                             failed("conflict", False), DEAF, GONE, CUT])
 
 
 @given(some.lists(replies, min_size=1, max_size=8), some.booleans(), some.sampled_from([0.0, 2.0]))
@@ -221,11 +231,11 @@ def test_whatever_nodes_do_it_ends_in_time_and_refuses_only_what_did_not_happen(
     assert world.now <= 100 + TIMEOUT_S + wait_s + 0.1
     heard = [line for line in script if line != GONE][: len(world.sent)]
     heard += [script[-1]] * (len(world.sent) - len(heard))
-    was_in_doubt = any(line == DEAF or (isinstance(line, m.Failed) and not line.is_definite) for line in heard)
+    was_in_doubt = any(line in (DEAF, CUT) or (isinstance(line, m.Failed) and not line.is_definite) for line in heard)
     if isinstance(outcome, Refused):
         assert not was_in_doubt
     if not is_idempotent:
-        assert sum(line == DEAF or (isinstance(line, m.Failed) and not line.is_definite) for line in heard) <= 1
+        assert sum(line in (DEAF, CUT) or (isinstance(line, m.Failed) and not line.is_definite) for line in heard) <= 1
 
 
 def test_members_come_and_go_and_those_that_were_given_stay() -> None:
@@ -290,3 +300,57 @@ def test_who_granted_claims_and_is_busy_is_not_asked_again_before_the_others() -
         step = pursuit.send(Heard(now))
 
     assert asked[0] == "b" and {*asked} == {"a", "b", "c"}
+
+
+def test_a_node_that_said_farewell_is_sent_nothing_until_it_may_be_back() -> None:
+    nodes = Nodes(["a", "b", "c"])
+    nodes.note_farewell("b", 100.0)
+
+    assert {nodes.in_turn(100.1) for _ in range(9)} == {("a", "c"), ("c", "a")}
+    assert nodes.in_turn(100.1, "b") in (("a", "c"), ("c", "a"))
+    nodes.note_farewell("a", 100.1)
+    nodes.note_farewell("c", 100.1)
+    assert nodes.in_turn(100.2) == ()
+    assert {*nodes.in_turn(100.1 + LEAVING_S)} == {"a", "b", "c"}
+    nodes.learn(["a"], 100.1 + LEAVING_S)
+    assert not nodes._leaving_until
+
+
+def test_where_all_nodes_leave_it_is_asked_when_one_may_be_back() -> None:
+    nodes, world = Nodes(["a"]), World([COUNTED])
+    nodes.note_farewell("a", world.now)
+
+    assert world.pursue(is_idempotent=False, nodes=nodes) == COUNTED
+    assert [moment for moment, _ in world.sent] == [pytest.approx(100 + LEAVING_S, abs=0.1)]
+
+
+def test_what_is_idempotent_is_asked_elsewhere_at_once_when_its_connection_breaks() -> None:
+    world = World([CUT, COUNTED])
+    assert world.pursue(is_idempotent=True) == COUNTED
+
+    (first_at, first), (second_at, second) = world.sent
+    assert first != second and second_at - first_at < 0.1
+
+
+def test_it_is_asked_ever_more_seldom_when_connections_break_again_and_again() -> None:
+    world = World([CUT] * 8 + [COUNTED])
+    world.pursue(is_idempotent=True, timeout_s=60.0)
+
+    moments = [moment for moment, _ in world.sent]
+    assert [after - before for before, after in itertools.pairwise(moments)] == [
+        pytest.approx(pause_s, abs=0.02) for pause_s in (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 1.6, 1.6)]
+
+
+def test_what_is_not_idempotent_is_in_doubt_at_once_when_its_connection_breaks() -> None:
+    world = World([CUT, COUNTED])
+    outcome = world.pursue(is_idempotent=False, wait_s=30)
+
+    assert isinstance(outcome, Uncertain) and outcome.code == "disconnected"
+    assert len(world.sent) == 1 and world.now - 100 < 0.1
+
+
+def test_a_read_whose_connection_breaks_is_asked_elsewhere_and_leaves_nothing_in_doubt() -> None:
+    world = World([CUT, failed("bad_queue")])
+    outcome = world.pursue(is_idempotent=True, is_reading=True)
+
+    assert isinstance(outcome, Refused) and outcome.code == "bad_queue"
