@@ -1,8 +1,15 @@
 """Requests to a cluster from an event loop, many at a time; ``pursuit`` decides which node is asked what.
 
-One DEALER per node, and one task that reads it for as long as the connection lives. A call waits for a future of
-its own and never for a socket: a cancelled wait takes nothing from a socket, so no message is lost with it. An
-answer that no call waits for any more is dropped, unless its call left word what to do with it (``expect_stray``).
+One DEALER per node. The event loop watches its descriptor, and whenever there is news the socket is read empty. A
+call waits for a future of its own and never for a socket: a cancelled wait takes nothing from a socket, so no
+message is lost with it. An answer that no call waits for any more is dropped, unless its call left word what to do
+with it (``expect_stray``).
+
+A descriptor tells only what is new, and sending takes the news too: so whoever has sent has the socket looked at
+soon. It is looked at before, too, for a farewell that has come is heeded. Whoever finds a broken connection ends
+the waits of those whose requests were sent over it (``lines``).
+
+Rejected: pyzmq's sockets for asyncio, which make a future for each message, and tell of no connection that breaks.
 
 Everything happens in one event loop, the one of the first call. In the child of a fork there is another
 connection, for another loop (``forks``).
@@ -16,13 +23,13 @@ import time
 from collections.abc import Callable, Sequence
 
 import zmq
-import zmq.asyncio
 
 from skuld_py.client import forks
 from skuld_py.client.connection import FIRST_GREETING_S, STRAYS_MAX
 from skuld_py.client.diagnosis import GLANCE_S, GREETING_LOOK_S, diagnosed
 from skuld_py.client.dial import addresses_in, check_addresses, dial
-from skuld_py.client.frames import decoded, encoded
+from skuld_py.client.frames import decoded, encoded, is_farewell
+from skuld_py.client.lines import EVENTS, POLLIN, POLLOUT, Lines
 from skuld_py.client.pursuit import (
     CLOSED,
     OTHER_LOOP,
@@ -40,7 +47,10 @@ from skuld_py.config import DEFAULT_LIMITS, Limits
 from skuld_py.errors import Refused
 from skuld_py.keys.files import ClientKey
 from skuld_py.model.messages import Greet, Greeted, Message
+from skuld_py.wire import multipart
 
+MOST = 100
+"""Answers that are read before others have their turn in the event loop."""
 Waiter = asyncio.Future[Message | None]
 
 
@@ -52,10 +62,12 @@ class AsyncConnection:
         self._nodes = Nodes(check_addresses(nodes))
         self._key = key
         self._limits = limits
-        self._context: zmq.asyncio.Context | None = None
+        self._context: zmq.Context[zmq.Socket[bytes]] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._sockets: dict[str, zmq.asyncio.Socket] = {}
-        self._readers: dict[str, asyncio.Task[None]] = {}
+        self._sockets: dict[str, zmq.Socket[bytes]] = {}
+        self._lines: Lines[zmq.Socket[bytes]] = Lines()
+        self._cut: dict[int, None] = {}
+        """Requests whose connection broke before their calls have heard of it."""
         self._requests = itertools.count(1)
         self._waiters: dict[int, Waiter] = {}
         self._greeting: asyncio.Task[Greeted] | None = None
@@ -72,7 +84,7 @@ class AsyncConnection:
             raise Refused("closed", CLOSED)
         if self._loop is None:
             self._loop = loop
-            self._context = zmq.asyncio.Context()
+            self._context = zmq.Context()
             self._connect()
         elif self._loop is not loop:
             raise Refused("other_loop", OTHER_LOOP)
@@ -82,33 +94,36 @@ class AsyncConnection:
         assert self._context is not None and self._loop is not None
         for node in [*self._sockets]:
             if node not in self._nodes.names:
-                self._readers.pop(node).cancel()
-                self._sockets.pop(node).close()
+                self._hang_up(node)
         for node in self._nodes.names:
             if node not in self._sockets:
                 socket = self._context.socket(zmq.DEALER)
                 dial(socket, node, self._limits, self._key)
                 self._sockets[node] = socket
-                self._readers[node] = self._loop.create_task(self._read(socket), name=f"skuld reads {node}")
+                self._loop.add_reader(socket.FD, self._read, node)
+
+    def _hang_up(self, node: str) -> None:
+        """Close the socket to a node; what was sent over it will not be answered."""
+        assert self._loop is not None
+        socket = self._sockets.pop(node)
+        self._loop.remove_reader(socket.FD)
+        socket.close()
+        self._tell_of(self._lines.broken(socket, is_closed=True))
 
     def abandon(self) -> None:
         """This is the child of a fork: leave everything to the parent, its event loop above all."""
-        forks.keep(self._context, self._sockets, self._readers, self._loop, self._waiters, self._greeting)
-        self._sockets, self._readers, self._context, self.is_closed = {}, {}, None, True
+        forks.keep(self._context, self._sockets, self._loop, self._waiters, self._greeting)
+        self._sockets, self._context, self.is_closed = {}, None, True
 
     async def close(self) -> None:
         """Close all sockets. Calls under way end, as closed."""
         self.is_closed = True
         for waiter in self._waiters.values():
             _give_up(waiter)
-        for reader in self._readers.values():
-            reader.cancel()
-        await asyncio.gather(*self._readers.values(), *([self._greeting] if self._greeting is not None else []),
-                             return_exceptions=True)
-        self._readers.clear()
-        for socket in self._sockets.values():
-            socket.close()
-        self._sockets.clear()
+        if self._greeting is not None:
+            await asyncio.gather(self._greeting, return_exceptions=True)
+        for node in [*self._sockets]:
+            self._hang_up(node)
         if self._context is not None:
             self._context.term()
             self._context = None
@@ -180,6 +195,9 @@ class AsyncConnection:
             return answer
         except Refused as refusal:
             raise await self._explained(refusal) from None
+        finally:
+            self._lines.forget(request)
+            self._cut.pop(request, None)
 
     async def _explained(self, refusal: Refused) -> Refused:
         """Why nobody could be reached. libzmq does not dial again where a key was refused; the next call does."""
@@ -190,40 +208,51 @@ class AsyncConnection:
                                                       GREETING_LOOK_S if self.greeted is None else GLANCE_S)
         if explained is not refusal and not self.is_closed:
             for node in [*self._sockets]:
-                self._readers.pop(node).cancel()
-                self._sockets.pop(node).close()
+                self._hang_up(node)
             self._connect()
         return explained
 
     async def _take(self, step: Step, frames: list[bytes], request: int) -> Heard:
         match step:
             case Try(nodes):
-                node = self._send(nodes, frames)
+                node = self._send(nodes, frames, request)
                 return Heard(time.monotonic(), node, is_closed=not node and self.is_closed)
             case Listen(until):
                 answer = await self._receive(request, until)
-                return Heard(time.monotonic(), answer=answer, is_closed=self.is_closed)
+                return Heard(time.monotonic(), answer=answer, is_closed=self.is_closed,
+                             is_cut=answer is None and request in self._cut)
             case Pause(until):
                 await asyncio.sleep(max(0.0, until - time.monotonic()))
                 return Heard(time.monotonic())
 
-    def _send(self, nodes: Sequence[str], frames: list[bytes]) -> str:
+    def _send(self, nodes: Sequence[str], frames: list[bytes], request: int) -> str:
+        self._cut.pop(request, None)
         for node in nodes:
-            if node in self._sockets and self._put(node, frames):
+            self._read(node)
+            if not self._nodes.is_leaving(node, time.monotonic()) and self._put(node, frames):
+                self._lines.note(request, self._sockets[node])
                 if self.greeted is not None and self._nodes.is_greeting_due(time.monotonic()):
                     self._put(node, encoded(self._nodes, self.greeted.cluster, Greet(self.next_request())))
                 return node
         return ""
 
     def _put(self, node: str, frames: list[bytes]) -> bool:
-        sent = self._sockets[node].send_multipart(frames, zmq.DONTWAIT)
-        problem = asyncio.ensure_future(sent).exception()  # a send that may not wait is done, or failed
-        if problem is not None and not isinstance(problem, zmq.Again):
-            raise problem
-        return problem is None
+        """Send, unless the node is not connected or reads too slowly."""
+        socket = self._sockets.get(node)
+        if socket is None:
+            return False
+        assert self._loop is not None
+        self._loop.call_soon(self._read, node)
+        try:
+            multipart.put(socket, frames)
+        except zmq.Again:
+            return False
+        return True
 
     async def _receive(self, request: int, until: float) -> Message | None:
         assert self._loop is not None
+        if request in self._cut:
+            return None
         waiter: Waiter = self._loop.create_future()
         self._waiters[request] = waiter
         timer = self._loop.call_later(max(0.0, until - time.monotonic()), _give_up, waiter)
@@ -238,11 +267,31 @@ class AsyncConnection:
             del self._waiters[request]
         return answer if answer is not None else self._late.pop(request, None)
 
-    async def _read(self, socket: zmq.asyncio.Socket) -> None:
-        while True:
-            frames = await socket.recv_multipart()
-            for answer in decoded(self._nodes, frames, self._limits):
-                self._hand_out(answer)
+    def _read(self, node: str) -> None:
+        """Read all there is of a node, and hand it out; then tell those whose connection is broken."""
+        for _ in range(MOST):
+            socket = self._sockets.get(node)
+            if socket is None:
+                return
+            events = int(socket.getsockopt(EVENTS))
+            if not events & POLLIN:
+                if not events & POLLOUT:
+                    self._tell_of(self._lines.broken(socket))
+                return
+            for answer in decoded(self._nodes, socket.recv_multipart(multipart.DONTWAIT), self._limits):
+                if is_farewell(answer):
+                    self._nodes.note_farewell(node, time.monotonic())
+                else:
+                    self._hand_out(answer)
+        assert self._loop is not None
+        self._loop.call_soon(self._read, node)
+
+    def _tell_of(self, lost: Sequence[int]) -> None:
+        """End the waits for the answers to these requests: there will be none."""
+        for request in lost:
+            self._cut[request] = None
+            if (waiter := self._waiters.get(request)) is not None:
+                _give_up(waiter)
 
     def _hand_out(self, answer: Message) -> None:
         request = getattr(answer, "request", -1)

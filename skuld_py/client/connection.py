@@ -13,6 +13,8 @@ Invariants:
   the thread that may still send the rest; the next thread has another socket to that node. The rest of a half-read
   message is dropped by the next thread, and the interrupted one sees that. So nothing else is taken for either
   rest, and a torn message counts as lost. What was read whole stays in the inbox until it has been handed out.
+* A thread looks at a socket before it sends: a farewell that has come is heeded. And a thread that finds a broken
+  connection wakes those whose requests were sent over it (``lines``).
 * An answer that comes when no call waits for it any more is undone if its question says how (``Ask.undo``): as
   soon as it is read, which the next call does, and asked again until it is answered.
 * In the child of a fork there is another connection: this one belongs to the parent (``forks``).
@@ -30,15 +32,16 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-import attrs
 import zmq
 
 from skuld_py.client import forks
+from skuld_py.client.calls import Call
+from skuld_py.client.debts import Debt
 from skuld_py.client.diagnosis import GLANCE_S, GREETING_LOOK_S, diagnosed
 from skuld_py.client.dial import addresses_in, check_addresses, dial
-from skuld_py.client.frames import decoded, encoded
+from skuld_py.client.frames import decoded, encoded, is_farewell
+from skuld_py.client.lines import EVENTS, POLLIN, POLLOUT, Lines, skip_rest
 from skuld_py.client.pursuit import (
-    ATTEMPT_S,
     CLOSED,
     READING,
     Doubted,
@@ -50,17 +53,15 @@ from skuld_py.client.pursuit import (
     Try,
     pursue,
 )
-from skuld_py.client.waiter import LOOK_S, Waiter
+from skuld_py.client.waiter import LOOK_S
 from skuld_py.config import DEFAULT_LIMITS, Limits
 from skuld_py.errors import Refused
 from skuld_py.keys.files import ClientKey
-from skuld_py.model.messages import Failed, Greet, Greeted, Message
+from skuld_py.model.messages import Greet, Greeted, Message
 from skuld_py.wire import multipart
 
 STRAYS_MAX = 10_000
 """Late answers that are to be undone; the oldest are forgotten."""
-TRIES_MAX = 40
-"""How many times the undoing of an answer is asked for, as calls are made, at most every ``ATTEMPT_S``."""
 LEFT_MAX = 16
 """Sockets that were left with a message half sent. Handlers are not nested that deep, so the thread that sent over
 the oldest is gone."""
@@ -69,50 +70,8 @@ FIRST_GREETING_S = 1.0
 LINGER_MS = 200
 """How long requests that undo something have to leave when the client is closed."""
 
-_EVENTS, _POLLIN, _RCVMORE = int(zmq.EVENTS), int(zmq.POLLIN), int(zmq.RCVMORE)
-"""As plain numbers: an enumeration's operators cost more than the system call."""
-
 Undo = Callable[[Message], Message | None]
 """Gives the request that undoes an answer which no call waits for any more."""
-
-
-class _Call(Waiter):
-    """A thread with a request under way. ``poll`` is what it reads by, over the sockets of ``era``."""
-
-    __slots__ = ("answer", "era", "poll", "request")
-
-    def __init__(self, request: int) -> None:
-        super().__init__()
-        self.request = request
-        self.answer: Message | None = None
-        self.poll = select.poll()
-        self.era = -1
-
-
-@attrs.define(eq=False)
-class _Debt:
-    """A request that undoes something, when it was last sent, and how often."""
-
-    message: Message
-    sent: float = -math.inf
-    tries: int = 0
-    is_answered: bool = False
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it is undone, or left to the end of its lease."""
-        return self.is_answered or self.tries >= TRIES_MAX
-
-    def hear(self, answer: Message) -> None:
-        """Note an answer: it is undone, unless a node says that it, or a leader, could not."""
-        self.is_answered = not isinstance(answer, Failed) and not getattr(answer, "unknown", b"")
-
-
-def _skip_rest(socket: zmq.Socket[bytes]) -> None:
-    """Drop the frames of a message of which some were read."""
-    with suppress(zmq.Again):
-        while not socket.closed and socket.getsockopt(_RCVMORE):
-            socket.recv(multipart.DONTWAIT)
 
 
 class Connection:
@@ -130,9 +89,10 @@ class Connection:
         self._era = 0
         self._bell = -1, -1
         self._requests = itertools.count(1)
-        self._calls: dict[int, _Call] = {}
-        self._reader: _Call | None = None
-        self._inbox: deque[list[bytes]] = deque()
+        self._calls: dict[int, Call] = {}
+        self._reader: Call | None = None
+        self._lines: Lines[zmq.Socket[bytes]] = Lines()
+        self._inbox: deque[tuple[zmq.Socket[bytes], list[bytes]]] = deque()
         self._half_sent: zmq.Socket[bytes] | None = None
         """The socket over which a message is being sent, or was when an interrupt came."""
         self._left: list[zmq.Socket[bytes]] = []
@@ -140,7 +100,7 @@ class Connection:
         self._half_read: tuple[zmq.Socket[bytes]] | None = None
         """The socket of a message that is being read, or was when an interrupt came, in a tuple of its own."""
         self._strays: dict[int, Undo] = {}
-        self._debts: dict[int, _Debt] = {}
+        self._debts: dict[int, Debt] = {}
         self.is_closed = False
         self.greeted: Greeted | None = None
 
@@ -163,9 +123,7 @@ class Connection:
         assert self._context is not None
         for node in [*self._sockets]:
             if node not in self._nodes.names:
-                socket = self._sockets.pop(node)
-                self._descriptors.pop(socket.FD, None)
-                socket.close()
+                self._hang_up(node)
         for node in self._nodes.names:
             if node not in self._sockets:
                 socket = self._context.socket(zmq.DEALER)
@@ -174,6 +132,13 @@ class Connection:
                 self._sockets[node] = socket
         self._era += 1
         self._ring()
+
+    def _hang_up(self, node: str) -> None:
+        """Close the socket to a node; what was sent over it will not be answered."""
+        socket = self._sockets.pop(node)
+        self._descriptors.pop(socket.FD, None)
+        socket.close()
+        self._tell_of(self._lines.broken(socket, is_closed=True))
 
     def close(self) -> None:
         """Close all sockets. Calls under way end, as closed."""
@@ -246,7 +211,7 @@ class Connection:
         pursuit = pursue(self._nodes, started, timeout_s, is_idempotent=is_idempotent, wait_s=wait_s,
                          is_reading=type(message) in READING, doubted=doubted,
                          first=self._nodes.granting(message))
-        call = _Call(request)
+        call = Call(request)
         try:
             return self._pursue(pursuit, frames, call)
         except Refused as refusal:
@@ -265,15 +230,13 @@ class Connection:
         explained = diagnosed(refusal, self._nodes.names, self._key, look_s)
         if explained is not refusal:
             with self._lock:
-                for socket in self._sockets.values():
-                    self._descriptors.pop(socket.FD, None)
-                    socket.close()
-                self._sockets.clear()
+                for node in [*self._sockets]:
+                    self._hang_up(node)
                 if not self.is_closed:
                     self._connect()
         return explained
 
-    def _pursue(self, pursuit: Pursuit, frames: list[bytes], call: _Call) -> Message:
+    def _pursue(self, pursuit: Pursuit, frames: list[bytes], call: Call) -> Message:
         try:
             step = next(pursuit)
             while True:
@@ -282,17 +245,19 @@ class Connection:
             answer: Message = end.value
             return answer
 
-    def _take(self, step: Step, frames: list[bytes], call: _Call) -> Heard:
+    def _take(self, step: Step, frames: list[bytes], call: Call) -> Heard:
         if isinstance(step, Try):
             node = self._send(step.nodes, frames, call)
             return Heard(time.monotonic(), node, is_closed=not node and self.is_closed)
         answer = self._wait(call, step.until, is_listening=isinstance(step, Listen))
-        return Heard(time.monotonic(), answer=answer, is_closed=self.is_closed)
+        return Heard(time.monotonic(), answer=answer, is_closed=self.is_closed,
+                     is_cut=answer is None and call.is_cut)
 
-    def _leave_word(self, call: _Call, undo: Undo) -> None:
+    def _leave_word(self, call: Call, undo: Undo) -> None:
         """No call waits for this answer any more: undo it, now or when it comes."""
         with self._lock:
             self._calls.pop(call.request, None)
+            self._lines.forget(call.request)
             if call.answer is not None:
                 self._owe(undo(call.answer))
             else:
@@ -300,25 +265,26 @@ class Connection:
                 if len(self._strays) > STRAYS_MAX:
                     del self._strays[next(iter(self._strays))]
 
-    def _leave(self, call: _Call) -> None:
+    def _leave(self, call: Call) -> None:
         """Let another thread read, if this one did."""
         with self._lock:
             self._calls.pop(call.request, None)
+            self._lines.forget(call.request)
             if self._reader is call:
                 self._reader = None
                 for other in self._calls.values():
-                    if not other.is_gone and other.answer is None:
+                    if not other.is_gone and not other.is_told:
                         other.wake()
                         break
 
     # -- waiting ---------------------------------------------------------------------------------
 
-    def _wait(self, call: _Call, until: float, *, is_listening: bool) -> Message | None:
-        """Wait for the answer or the moment, reading for all if no other thread does. What comes in a pause is
-        late."""
-        while call.answer is None or not is_listening:
+    def _wait(self, call: Call, until: float, *, is_listening: bool) -> Message | None:
+        """Wait for the answer, the end of its connection or the moment, reading for all if no other thread does.
+        What comes in a pause is late."""
+        while not (is_listening and call.is_told):
             if not is_listening:
-                call.answer = None
+                call.forget()
             left = until - time.monotonic()
             if left <= 0 or self.is_closed:
                 break
@@ -328,17 +294,17 @@ class Connection:
                 call.wait(left)
         return call.answer
 
-    def _may_read(self, call: _Call) -> bool:
+    def _may_read(self, call: Call) -> bool:
         with self._lock:
             reader = self._reader
             if reader is None or reader.is_gone or reader.thread == call.thread:
                 self._reader = call
             return self._reader is call
 
-    def _read(self, call: _Call, seconds: float) -> None:
+    def _read(self, call: Call, seconds: float) -> None:
         with self._lock:
             self._hand_out_inbox()
-            if self.is_closed or call.answer is not None:
+            if self.is_closed or call.is_told:
                 return
             if call.era != self._era:
                 call.poll, call.era = select.poll(), self._era
@@ -360,22 +326,33 @@ class Connection:
 
     # -- under the lock --------------------------------------------------------------------------
 
-    def _send(self, nodes: Sequence[str], frames: list[bytes], call: _Call) -> str:
+    def _send(self, nodes: Sequence[str], frames: list[bytes], call: Call) -> str:
         """Send to the first node that takes it; it may be that none does, or that all is closed."""
         with self._lock:
             if self.is_closed:
                 return ""
-            call.answer = None
+            call.forget()
             self._calls[call.request] = call
             for node in nodes:
-                socket = self._sockets.get(node)
-                if socket is not None and self._put(socket, frames):
+                if self._hand_over(node, frames):
+                    self._lines.note(call.request, self._sockets[node])
                     if self.greeted is not None and self._nodes.is_greeting_due(time.monotonic()):
                         greeting = Greet(self.next_request())
-                        self._put(socket, encoded(self._nodes, self.greeted.cluster, greeting))
+                        self._put(self._sockets[node], encoded(self._nodes, self.greeted.cluster, greeting))
                     self._drain(self._sockets[node])  # what came meanwhile wakes no thread; it may be another
                     return node
         return ""
+
+    def _hand_over(self, node: str, frames: Sequence[bytes]) -> bool:
+        """Send to a node, unless it has said farewell, or does not take it."""
+        if node in self._sockets:
+            self._drain(self._sockets[node])
+        if node not in self._sockets or self._nodes.is_leaving(node, time.monotonic()):
+            return False
+        if self._put(self._sockets[node], frames):
+            return True
+        self._drain(self._sockets[node])  # the attempt took the news of it, that wakes nobody any more
+        return False
 
     def _put(self, socket: zmq.Socket[bytes], frames: Sequence[bytes]) -> bool:
         """Send, unless the node is not connected or reads too slowly."""
@@ -394,8 +371,8 @@ class Connection:
 
     def _instead_of(self, half: zmq.Socket[bytes], wanted: zmq.Socket[bytes]) -> zmq.Socket[bytes]:
         """Give a node another socket; a thread may still be sending over the old one."""
-        node = next((node for node, socket in self._sockets.items() if socket is half), None)
-        if node is None:
+        node = self._node_of(half)
+        if not node:
             return wanted
         assert self._context is not None
         socket = self._sockets[node] = self._context.socket(zmq.DEALER)
@@ -409,20 +386,41 @@ class Connection:
         self._era += 1
         return socket if wanted is half else wanted
 
+    def _node_of(self, socket: zmq.Socket[bytes]) -> str:
+        """The node that a socket is connected to; nothing for one that was left."""
+        return next((node for node, each in self._sockets.items() if each is socket), "")
+
     def _drain(self, *sockets: zmq.Socket[bytes]) -> None:
-        """Read all there is, and hand it out."""
-        for socket in sockets:
-            while not socket.closed and int(socket.getsockopt(_EVENTS)) & _POLLIN:
-                if frames := self._take_frames(socket):
-                    self._inbox.append(frames)
+        """Read all there is, and hand it out; then tell those whose connection is broken."""
+        broken = [socket for socket in sockets if not self._take_all(socket)]
         self._hand_out_inbox()
+        for socket in broken:
+            self._tell_of(self._lines.broken(socket))
         if self._debts:
             self._pay()
+
+    def _take_all(self, socket: zmq.Socket[bytes]) -> bool:
+        """Take all messages of a socket; whether it takes requests."""
+        while not socket.closed:
+            events = int(socket.getsockopt(EVENTS))
+            if not events & POLLIN:
+                return bool(events & POLLOUT)
+            if frames := self._take_frames(socket):
+                self._inbox.append((socket, frames))
+        return True
+
+    def _tell_of(self, lost: Sequence[int]) -> None:
+        """Wake the calls of these requests: they will not be answered."""
+        for request in lost:
+            call = self._calls.get(request)
+            if call is not None and call.answer is None:
+                call.is_cut = True
+                self._rouse(call)
 
     def _take_frames(self, socket: zmq.Socket[bytes]) -> list[bytes]:
         """The next message; nothing where there is none, or another thread has read on in it."""
         if self._half_read is not None:
-            _skip_rest(*self._half_read)
+            skip_rest(*self._half_read)
         mine = self._half_read = (socket,)
         frames: list[bytes] = []
         is_more = True
@@ -439,10 +437,13 @@ class Connection:
 
     def _hand_out_inbox(self) -> None:
         while self._inbox:
-            frames = self._inbox[0]
+            arrived = socket, frames = self._inbox[0]
             for answer in decoded(self._nodes, frames, self._limits):
-                self._hand_out(answer)
-            if self._inbox and self._inbox[0] is frames:
+                if is_farewell(answer):
+                    self._nodes.note_farewell(self._node_of(socket), time.monotonic())
+                else:
+                    self._hand_out(answer)
+            if self._inbox and self._inbox[0] is arrived:
                 self._inbox.popleft()
 
     def _hand_out(self, answer: Message) -> None:
@@ -451,16 +452,20 @@ class Connection:
         call = self._calls.get(request)
         if call is not None:
             call.answer = answer
-            if call is not self._reader:
-                call.wake()
-            elif call.thread != threading.get_ident():
-                self._ring()
+            self._rouse(call)
         elif request in self._strays:
             self._owe(self._strays.pop(request)(answer))
         elif request in self._debts:
             self._debts[request].hear(answer)
         elif isinstance(answer, Greeted):
             self._learn(answer)
+
+    def _rouse(self, call: Call) -> None:
+        """Let a call look up."""
+        if call is not self._reader:
+            call.wake()
+        elif call.thread != threading.get_ident():
+            self._ring()
 
     def _learn(self, greeted: Greeted) -> None:
         """Learn which nodes live, and connect to all of them."""
@@ -474,17 +479,16 @@ class Connection:
 
     def _owe(self, message: Message | None) -> None:
         if message is not None and len(self._debts) < STRAYS_MAX:
-            self._debts[self.next_request()] = _Debt(message)
+            self._debts[self.next_request()] = Debt(message)
 
     def _pay(self) -> None:
         """Ask for what undoes late answers, again and again, until it is answered."""
         now = time.monotonic()
         self._debts = {request: debt for request, debt in self._debts.items() if not debt.is_over}
         for request, debt in [*self._debts.items()]:
-            if now - debt.sent < ATTEMPT_S or self.greeted is None:
+            if not debt.is_due(now) or self.greeted is None:
                 continue
-            message = attrs.evolve(debt.message, request=request)  # type: ignore[call-arg]
-            frames = encoded(self._nodes, self.greeted.cluster, message)
+            frames = encoded(self._nodes, self.greeted.cluster, debt.numbered(request))
             for node in self._nodes.in_turn(now):
                 socket = self._sockets.get(node)
                 if socket is not None and self._put(socket, frames):

@@ -10,6 +10,7 @@ from typing import Any
 
 import zmq
 
+from skuld_py.client.lines import QUEUE
 from skuld_py.config import Limits
 from skuld_py.errors import Refused
 from skuld_py.keys.files import ClientKey, read_client_key
@@ -52,7 +53,7 @@ def key_of(given: str | os.PathLike[str] | ClientKey | None) -> ClientKey | None
 def dial(socket: zmq.Socket[Any], node: str, limits: Limits, key: ClientKey | None = None) -> None:
     """Have a fresh DEALER connect to a node, and show this key. It takes nothing to send until it has."""
     host, port = parse_address(node)
-    for option, value in ((zmq.LINGER, 0), (zmq.IMMEDIATE, 1), (zmq.SNDHWM, 1_000), (zmq.RCVHWM, 1_000),
+    for option, value in ((zmq.LINGER, 0), (zmq.IMMEDIATE, 1), (zmq.SNDHWM, QUEUE), (zmq.RCVHWM, 1_000),
                           (zmq.HEARTBEAT_IVL, 1_000), (zmq.HEARTBEAT_TIMEOUT, 3_000),
                           (zmq.RECONNECT_IVL, 50), (zmq.RECONNECT_IVL_MAX, 1_000),
                           (zmq.CONNECT_TIMEOUT, 2_000), (zmq.HANDSHAKE_IVL, 5_000),

@@ -40,6 +40,11 @@ class Door:
         """Answer."""
         self._router.send_multipart([client, *encode(Envelope(NODE, "memory", (answer,)))])
 
+    def vanish(self) -> None:
+        """Break all connections, and take no more."""
+        self._is_over.set()
+        self._router.close()
+
     @contextmanager
     def serving(self, serve: Serve, tick: Callable[[], None]) -> Iterator[None]:
         """Hand requests over as they come, and call ``tick`` every few milliseconds."""
@@ -72,7 +77,8 @@ class Door:
                 if self._router.poll(TICK_MS):
                     client, *frames = self._router.recv_multipart()
                     self._take(client, frames, serve)
-                tick()
+                if not self._is_over.is_set():
+                    tick()
         except BaseException as failure:
             self._failure = failure
 
@@ -81,7 +87,8 @@ class Door:
 class Scripted:
     """A door that answers the n-th request, greetings left out, by a script; None is silence.
 
-    Answers to requests that come while ``is_open`` is not set are given once it is.
+    Answers to requests that come while ``is_open`` is not set are given once it is. It vanishes with the request
+    of number ``vanishes_at``, and says farewell to the clients that have spoken once it ``is_leaving``.
     """
 
     script: Script
@@ -90,19 +97,28 @@ class Scripted:
     members: tuple[m.MemberRow, ...] = ()
     asked: list[m.Message] = attrs.field(factory=list)
     is_open: threading.Event = attrs.field(factory=threading.Event)
+    is_leaving: threading.Event = attrs.field(factory=threading.Event)
+    vanishes_at: int = 0
+    _clients: dict[bytes, None] = attrs.field(factory=dict)
     _kept: list[tuple[bytes, m.Message]] = attrs.field(factory=list)
 
     def serve(self, door: Door, client: bytes, message: m.Message) -> None:
+        self._clients[client] = None
         if isinstance(message, m.Greet):
             self.greetings += 1
             door.say(client, m.Greeted(message.request, NODE, "memory", 1, 1, 1, 0, 1, self.members))
             return
         self.asked.append(message)
+        if len(self.asked) == self.vanishes_at:
+            door.vanish()
+            return
         answer = self.script(len(self.asked), message)
         if answer is not None:
             self._kept.append((client, attrs.evolve(answer, request=message.request)))  # type: ignore
 
     def tick(self, door: Door) -> None:
+        while self.is_leaving.is_set() and self._clients:
+            door.say(self._clients.popitem()[0], m.Failed(0, "not_ready", "this node stops", True))
         if self.is_open.is_set():
             kept, self._kept = self._kept, []
             for client, answer in kept:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -12,10 +14,17 @@ from skuld_py import Refused, SkuldError, Uncertain
 from skuld_py.client import pursuit
 from skuld_py.client.async_connection import AsyncConnection
 from skuld_py.client.connection import Connection
+from skuld_py.client.lines import SURE, Lines
 from skuld_py.model import messages as m
 
+LONG_S = 30
 Outcome = m.Message | SkuldError
 Call = Callable[..., list[Outcome]]
+
+
+def request(number: int, is_idempotent: bool) -> m.Message:
+    """One that may be sent twice, and changes nothing; or one that may not."""
+    return m.Count(number, "") if is_idempotent else m.Claim(number, "q", 1, 60_000, 0, "me")
 
 
 def blocking(addresses: list[str], *, is_idempotent: bool, timeout_s: float, calls: int = 1) -> list[Outcome]:
@@ -23,7 +32,8 @@ def blocking(addresses: list[str], *, is_idempotent: bool, timeout_s: float, cal
     outcomes: list[Outcome] = []
     for number in range(calls):
         try:
-            outcomes.append(connection.call(m.Count(99 + number, ""), timeout_s, is_idempotent=is_idempotent))
+            outcomes.append(connection.call(request(99 + number, is_idempotent), timeout_s,
+                                            is_idempotent=is_idempotent))
         except SkuldError as error:
             outcomes.append(error)
     connection.close()
@@ -36,7 +46,7 @@ def awaited(addresses: list[str], *, is_idempotent: bool, timeout_s: float, call
         outcomes: list[Outcome] = []
         for number in range(calls):
             try:
-                outcomes.append(await connection.call(m.Count(99 + number, ""), timeout_s,
+                outcomes.append(await connection.call(request(99 + number, is_idempotent), timeout_s,
                                                       is_idempotent=is_idempotent))
             except SkuldError as error:
                 outcomes.append(error)
@@ -89,6 +99,94 @@ def test_a_silent_node_is_passed_over_for_a_while(call: Call) -> None:
 def member(door: Scripted) -> m.MemberRow:
     host, port = door.address.split(":")
     return m.MemberRow(door.address, host, int(port))
+
+
+@both
+def test_what_may_be_asked_twice_is_asked_elsewhere_when_a_node_vanishes(
+        call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pursuit, "ATTEMPT_S", LONG_S)
+    with scripted(lambda n, _: COUNTED) as one, scripted(lambda n, _: COUNTED) as other:
+        one.vanishes_at = 2
+        outcomes = call([one.address, other.address], is_idempotent=True, timeout_s=LONG_S, calls=8)
+
+    assert [type(outcome) for outcome in outcomes] == [m.Counted] * 8
+    assert len(one.asked) == 2 and len(other.asked) == 7
+
+
+@both
+def test_what_may_not_is_in_doubt_when_its_node_vanishes(call: Call) -> None:
+    with scripted(lambda n, _: COUNTED) as door:
+        door.vanishes_at = 1
+        outcome, = call([door.address], is_idempotent=False, timeout_s=LONG_S)
+
+    assert isinstance(outcome, Uncertain) and outcome.code == "disconnected" and door.address in str(outcome)
+
+
+@both
+def test_a_node_that_has_said_farewell_answers_what_it_has_and_is_sent_nothing(call: Call) -> None:
+    with scripted(lambda n, _: COUNTED) as leaver, scripted(lambda n, _: COUNTED) as stayer:
+        leaver.is_leaving.set()
+        outcomes = call([leaver.address, stayer.address], is_idempotent=False, timeout_s=LONG_S, calls=9)
+
+    assert [type(outcome) for outcome in outcomes] == [m.Counted] * 9
+    assert len(leaver.asked) <= 1 and len(stayer.asked) >= 8
+
+
+def test_a_farewell_that_came_while_a_client_did_nothing_is_heeded() -> None:
+    with scripted(lambda n, _: COUNTED) as leaver:
+        connection = Connection([leaver.address])
+        connection.call(m.Count(99, ""), LONG_S, is_idempotent=False)
+        leaver.is_leaving.set()
+        assert connection._sockets[leaver.address].poll(LONG_S * 1_000)
+        with pytest.raises(Refused) as refusal:
+            connection.call(m.Count(100, ""), 0.2, is_idempotent=False)
+        connection.close()
+    assert refusal.value.code == "unreachable" and len(leaver.asked) == 1
+
+
+def test_a_farewell_that_came_while_the_event_loop_was_held_up_is_heeded() -> None:
+    async def story() -> None:
+        connection = AsyncConnection([leaver.address])
+        await connection.call(m.Count(99, ""), LONG_S, is_idempotent=False)
+        leaver.is_leaving.set()
+        assert connection._sockets[leaver.address].poll(LONG_S * 1_000)
+        with pytest.raises(Refused) as refusal:
+            await connection.call(m.Count(100, ""), 0.2, is_idempotent=False)
+        await connection.close()
+        assert refusal.value.code == "unreachable"
+    with scripted(lambda n, _: COUNTED) as leaver:
+        asyncio.run(story())
+    assert len(leaver.asked) == 1
+
+
+def test_a_thread_that_waits_hears_of_a_broken_connection_though_another_one_found_it() -> None:
+    """As one does that sends: it takes the news of the socket, and no descriptor tells it again."""
+    with scripted(lambda n, _: None) as door, ThreadPoolExecutor(1) as threads:
+        connection = Connection([door.address])
+        connection.greet(LONG_S)
+        door.vanishes_at = 2
+        waiting = threads.submit(connection.call, request(99, False), LONG_S, is_idempotent=False)
+        while not door.asked:
+            time.sleep(0.002)
+        with pytest.raises(Uncertain, match="broke"):
+            connection.call(request(100, False), LONG_S, is_idempotent=False)
+        with pytest.raises(Uncertain, match="broke"):
+            waiting.result()
+        connection.close()
+
+
+def test_a_full_queue_is_not_taken_for_a_broken_connection() -> None:
+    lines: Lines[str] = Lines()
+    for request in range(SURE):
+        lines.note(request, "socket")
+    lines.note(SURE, "other")
+    assert lines.broken("socket") == []
+    lines.forget(0)
+    assert lines.broken("socket") == [*range(1, SURE)] and lines.broken("socket") == []
+    assert lines.broken("other") == [SURE]
+    for request in range(2 * SURE):
+        lines.note(request, "socket")
+    assert len(lines.broken("socket", is_closed=True)) == 2 * SURE
 
 
 def test_a_client_learns_new_members_while_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
