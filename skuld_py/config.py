@@ -24,6 +24,8 @@ PROTOCOLS = (1, 3)
 PROTOCOL_VERSION = PROTOCOLS[-1]
 GREETING_PROTOCOL = 3
 """Clients greet in this one first: the oldest in which the answer says what the nodes speak."""
+FAREWELL_PROTOCOL = 3
+"""Clients that speak this one know a node's farewell."""
 PARTITIONS_MAX = 1 << 12
 REPLICAS_MAX = 9
 LEASE_MS_MAX = 24 * 3600 * 1000

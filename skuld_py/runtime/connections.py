@@ -57,7 +57,7 @@ import attrs
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from skuld_py.config import PROTOCOL_VERSION
+from skuld_py.config import FAREWELL_PROTOCOL, PROTOCOL_VERSION
 from skuld_py.runtime import peeking
 
 CONNECTIONS_MAX = 2_000
@@ -111,6 +111,10 @@ class Connection:
     client: bytes = b""
     protocol: int = PROTOCOL_VERSION
     """What was spoken on it last."""
+    newest: int = 0
+    """The newest protocol that was spoken on it."""
+    is_told: bool = False
+    """Whether a farewell was said on it."""
     is_known: bool = False
     """Whether a whole message of it was received."""
     peer: str = ""
@@ -215,6 +219,7 @@ class Connections:
         connection = self._clients.get(client)
         if connection is not None:
             connection.protocol = protocol
+            connection.newest = max(connection.newest, protocol)
 
     def protocol_of(self, client: bytes) -> int:
         """What this client has spoken last."""
@@ -227,6 +232,14 @@ class Connections:
         if connection is not None and self._peers.get(name) is not connection:
             connection.peer = name
             self._peers[name] = connection
+
+    def untold(self) -> list[bytes]:
+        """Clients that know what a farewell is and were said none yet: they are said one now."""
+        found = [connection for connection in [*self._clients.values()] if connection.newest >= FAREWELL_PROTOCOL
+                 and not connection.is_told and not connection.peer]
+        for connection in found:
+            connection.is_told = True
+        return [connection.client for connection in found]
 
     def cut_off(self, client: bytes, why: str) -> None:
         """Cut this client: what it sends is no message, and costs more than it may. One that speaks ZMTP 2 is not

@@ -71,7 +71,7 @@ from skuld_py.wire.codec import Envelope, MalformedRequest, UnknownProtocol, che
 
 BATCH_FRAMES = 256
 FAREWELL_MS = 300
-"""How long a node answers after it has left: others hear of that within milliseconds."""
+"""How long a node answers after its farewell: what was sent before that was heard is there by then."""
 ACQUAINTANCES_MAX = 64
 """Processes that were written to about the log and are no members; of more, the oldest is dropped."""
 _OF_THE_LOG = frozenset(COORDINATION_MESSAGES)
@@ -162,15 +162,20 @@ class Loop:
         self._run(lambda: self._is_stopping)
 
     def finish(self, wishes: Iterable[Wish], is_done: Callable[[], bool], limit_ms: int) -> None:
-        """Carry out the machine's last wishes, and turn until it is done or the time is over. Then turn a little
-        longer: who has not heard yet that this node goes is told so, and not left without an answer."""
+        """Carry out the machine's last wishes, and turn until it is done or the time is over. Then say farewell,
+        and turn a little longer: what clients sent before they heard it is answered."""
         end_ms = self._clock.now_ms() + limit_ms
         last: Turn[Wish] = Turn([], [])
         sort(wishes, last)
         self._conclude(last)
         self._run(lambda: is_done() or self._clock.now_ms() >= end_ms, end_ms)
         gone_ms = self._clock.now_ms() + FAREWELL_MS
-        self._run(lambda: self._clock.now_ms() >= gone_ms, gone_ms)
+        self._run(lambda: self._is_gone(gone_ms), gone_ms)
+
+    def _is_gone(self, gone_ms: int) -> bool:
+        """Whether it has turned for long enough since its farewell, which those that come now are told too."""
+        self._transport.bid_farewell()
+        return self._clock.now_ms() >= gone_ms
 
     def _run(self, is_over: Callable[[], bool], end_ms: int | None = None) -> None:
         try:

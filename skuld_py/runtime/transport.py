@@ -9,6 +9,8 @@ Invariants:
   sender. With keys each message names the key of its connection, which libzmq has proved; peers have a ROUTER and
   a port of their own, at which only nodes' keys are let in (``handshakes``), and a peer is dialled where its key's
   row in the roster says, and must show that key.
+* A node that stops says farewell to its clients, and answers what they sent before they heard it: so nothing is
+  lost unread when the sockets close.
 * No call blocks and none raises for a peer's sake. What cannot be handed over at once (not connected, a full
   queue, a client that left) is dropped and counted; the machine sends again what it still needs.
 * An answer that is larger than a message may be is not sent; the client is told so (``Failed``).
@@ -24,6 +26,7 @@ what one batch takes in is bounded by ``receive``, and what waits before it, or 
 
 Rejected: ROUTER to ROUTER (both sides must know routing ids beforehand, and a restarted peer's is
 refused while the old connection lingers); one DEALER to all peers (it would deal messages out in turn);
+to stop listening before the farewell (``zmq_unbind`` ends the connections that were accepted, too);
 libzmq's own queueing to absent peers (minutes-old messages arrive in a flood when the peer is back).
 """
 
@@ -40,7 +43,7 @@ import zmq
 
 from skuld_py.config import DEFAULT_LIMITS, PROTOCOL_VERSION, Limits
 from skuld_py.errors import Refused
-from skuld_py.model.messages import Message
+from skuld_py.model.messages import Failed, Message
 from skuld_py.runtime.addresses import endpoint, is_ipv6, listening
 from skuld_py.runtime.door import Arrival, Door, Portion
 from skuld_py.runtime.handshakes import CLIENTS, PEERS, Handshakes
@@ -49,6 +52,8 @@ from skuld_py.wire import multipart
 from skuld_py.wire.envelopes import envelopes
 
 Address = tuple[str, int]
+FAREWELL = Failed(0, "not_ready", "this node stops; send it nothing more over this connection", True)
+"""Is about no request in particular."""
 
 _log = logging.getLogger(__name__)
 
@@ -135,7 +140,7 @@ class Transport:
         self._context.destroy(linger=0)
 
     def close(self) -> None:
-        """Close all sockets and forget what is queued; closing twice does nothing."""
+        """Close all sockets, and forget what is queued for peers; closing twice does nothing."""
         if self._context.closed:
             return
         for door in self._doors:
@@ -203,6 +208,11 @@ class Transport:
                 self.traffic.answered += 1
             else:
                 self.traffic.to_lost_client += 1
+
+    def bid_farewell(self) -> None:
+        """Tell clients that have not been told to send nothing more to this node."""
+        for client in self.connections.untold():
+            self.answer(client, [FAREWELL])
 
     def note_protocol(self, client: bytes, protocol: int) -> None:
         """This client has spoken this protocol."""

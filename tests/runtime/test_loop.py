@@ -92,6 +92,10 @@ class World:
     def answer(self, client: bytes, messages: Sequence[Message]) -> None:
         self.done.append(("answer", client, *messages))
 
+    def bid_farewell(self) -> None:
+        if self.done[-1:] != [("farewell",)]:
+            self.done.append(("farewell",))
+
     def mark_peer(self, client: bytes, name: str) -> None:
         self.marked[client] = name
 
@@ -304,8 +308,23 @@ def test_the_last_wishes_are_carried_out_until_done_or_time_is_over() -> None:
     loop.stop()
     looks = iter([False, False, True])
     loop.finish([Append(0, b"leave")], lambda: next(looks), 60_000)
-    assert world.done == [("commit",), ("perform", Append(0, b"leave"))]
+    assert world.done == [("commit",), ("perform", Append(0, b"leave")), ("farewell",)]
     loop.finish([], lambda: False, 20)
+
+
+def test_a_node_that_stops_answers_what_comes_after_its_farewell() -> None:
+    acked = Acked(1, 1)
+    world, loop = make(Script(lambda event: [Answer(event.client, acked)] if isinstance(event, Asked) else []))
+    receive = world.receive
+
+    def late(limit: int) -> list[Arrival]:
+        if world.done[-1:] == [("farewell",)] and len(world.done) < 5:
+            world.arrived = [(b"late", encode(Envelope("", CLUSTER, (Get(1, b""),))))]
+        return receive(limit)
+    world.receive = late  # type: ignore[method-assign]
+    loop.finish([], lambda: True, 60_000)
+
+    assert world.done == [("commit",), ("farewell",), ("commit",), ("answer", b"late", acked), ("farewell",)]
 
 
 # -- what is heard ----------------------------------------------------------------------------------

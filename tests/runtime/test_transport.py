@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator
 import pytest
 import zmq
 
-from skuld_py.config import PROTOCOL_VERSION, PROTOCOLS, Limits
+from skuld_py.config import FAREWELL_PROTOCOL, PROTOCOL_VERSION, PROTOCOLS, Limits
 from skuld_py.errors import Refused
 from skuld_py.model import columns
 from skuld_py.model.messages import Acked, Append, Failed, Got, Greet, Greeted, Invite, Message, TaskRow
 from skuld_py.runtime import door as doors
 from skuld_py.runtime.connections import Counters
 from skuld_py.runtime.door import Arrival
-from skuld_py.runtime.transport import Traffic, Transport
+from skuld_py.runtime.transport import FAREWELL, Traffic, Transport
 from skuld_py.wire.codec import FRAMES_MAX, Envelope, decode, encode
 
 WAIT_S = 10.0
@@ -100,6 +100,39 @@ def test_peers_send_to_each_other_all_messages_of_a_call_in_one_envelope(
 
     assert decode(take(bert)[1]) == Envelope("anna", CLUSTER, tuple(invites))
     assert decode(take(anna)[1]) == Envelope("bert", CLUSTER, tuple(invites[:1]))
+
+
+def test_clients_are_said_farewell_once_and_neither_peers_nor_those_who_do_not_know_it() -> None:
+    with (transport("anna") as anna, transport("bert") as bert, client_of(anna) as old, client_of(anna) as known,
+          client_of(anna) as late):
+        bert.set_peers(addresses(anna, bert))
+        insist(lambda: bert.send("anna", [Invite(0)]), anna)
+        bert.send("anna", [Invite(0)])
+        anna.mark_peer(take(anna)[0], "bert")
+        for dealer, protocols in ((old, PROTOCOLS[:1]), (known, (FAREWELL_PROTOCOL, PROTOCOLS[0]))):
+            for protocol in protocols:
+                dealer.send_multipart(encode(Envelope("", CLUSTER, (Greet(1),), protocol)))
+                anna.note_protocol(take(anna)[0], protocol)
+        sent = anna.traffic.answered
+
+        anna.bid_farewell()
+        assert decode(known.recv_multipart()).messages == (FAREWELL,)
+        ask(late, Greet(3))
+        anna.note_protocol(take(anna)[0], FAREWELL_PROTOCOL)
+        anna.bid_farewell()
+        assert decode(late.recv_multipart()).messages == (FAREWELL,)
+        assert anna.traffic.answered - sent == 2 and not old.poll(20)
+
+
+def test_what_is_answered_last_leaves_before_the_sockets_close() -> None:
+    with contextlib.ExitStack() as clients, transport("anna") as anna:
+        dealers = [clients.enter_context(client_of(anna)) for _ in range(40)]
+        for dealer in dealers:
+            ask(dealer, Greet(1))
+        for client in [take(anna)[0] for _ in dealers]:
+            anna.answer(client, [Acked(1, 1)])
+        anna.close()
+        assert [decode(dealer.recv_multipart()).messages for dealer in dealers] == [(Acked(1, 1),)] * 40
 
 
 def test_a_client_is_answered_on_its_own_connection() -> None:
