@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 import zmq
 
 from skuld_py.client import forks
-from skuld_py.client.connection import FIRST_GREETING_S, STRAYS_MAX
+from skuld_py.client.connection import FIRST_GREETING_S, GREETED_AGAIN, STRAYS_MAX
 from skuld_py.client.diagnosis import GLANCE_S, GREETING_LOOK_S, diagnosed
 from skuld_py.client.dial import addresses_in, check_addresses, dial
 from skuld_py.client.frames import decoded, encoded, is_farewell
@@ -44,7 +44,7 @@ from skuld_py.client.pursuit import (
     pursue,
 )
 from skuld_py.config import DEFAULT_LIMITS, Limits
-from skuld_py.errors import Refused
+from skuld_py.errors import Refused, Uncertain
 from skuld_py.keys.files import ClientKey
 from skuld_py.model.messages import Greet, Greeted, Message
 from skuld_py.wire import multipart
@@ -148,8 +148,8 @@ class AsyncConnection:
         end = time.monotonic() + timeout_s
         try:
             answer = await self._greeted_within(min(timeout_s, FIRST_GREETING_S))
-        except Refused as refusal:
-            if refusal.code != "unreachable" or time.monotonic() >= end:
+        except (Refused, Uncertain) as problem:
+            if problem.code not in GREETED_AGAIN or time.monotonic() >= end:
                 raise
             answer = await self._greeted_within(end - time.monotonic())
         assert isinstance(answer, Greeted), answer

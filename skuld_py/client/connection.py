@@ -55,7 +55,7 @@ from skuld_py.client.pursuit import (
 )
 from skuld_py.client.waiter import LOOK_S
 from skuld_py.config import DEFAULT_LIMITS, Limits
-from skuld_py.errors import Refused
+from skuld_py.errors import Refused, Uncertain
 from skuld_py.keys.files import ClientKey
 from skuld_py.model.messages import Greet, Greeted, Message
 from skuld_py.wire import multipart
@@ -67,6 +67,8 @@ LEFT_MAX = 16
 the oldest is gone."""
 FIRST_GREETING_S = 1.0
 """If no node can be reached for this long, it is looked at why."""
+GREETED_AGAIN = ("unreachable", "deadline")
+"""What a first greeting may end in, and be tried again for the rest of its time."""
 LINGER_MS = 200
 """How long requests that undo something have to leave when the client is closed."""
 
@@ -184,8 +186,8 @@ class Connection:
             end = time.monotonic() + timeout_s
             try:
                 answer = self._greeted_within(min(timeout_s, FIRST_GREETING_S))
-            except Refused as refusal:
-                if refusal.code != "unreachable" or time.monotonic() >= end:
+            except (Refused, Uncertain) as problem:
+                if problem.code not in GREETED_AGAIN or time.monotonic() >= end:
                     raise
                 answer = self._greeted_within(end - time.monotonic())
             assert isinstance(answer, Greeted), answer

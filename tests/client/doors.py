@@ -88,7 +88,8 @@ class Scripted:
     """A door that answers the n-th request, greetings left out, by a script; None is silence.
 
     Answers to requests that come while ``is_open`` is not set are given once it is. It vanishes with the request
-    of number ``vanishes_at``, and says farewell to the clients that have spoken once it ``is_leaving``.
+    of number ``vanishes_at``, gives no answer to the first ``deaf_to`` greetings, and says farewell to the clients
+    that have spoken once it ``is_leaving``.
     """
 
     script: Script
@@ -99,6 +100,7 @@ class Scripted:
     is_open: threading.Event = attrs.field(factory=threading.Event)
     is_leaving: threading.Event = attrs.field(factory=threading.Event)
     vanishes_at: int = 0
+    deaf_to: int = 0
     _clients: dict[bytes, None] = attrs.field(factory=dict)
     _kept: list[tuple[bytes, m.Message]] = attrs.field(factory=list)
 
@@ -106,7 +108,8 @@ class Scripted:
         self._clients[client] = None
         if isinstance(message, m.Greet):
             self.greetings += 1
-            door.say(client, m.Greeted(message.request, NODE, "memory", 1, 1, 1, 0, 1, self.members))
+            if self.greetings > self.deaf_to:
+                door.say(client, m.Greeted(message.request, NODE, "memory", 1, 1, 1, 0, 1, self.members))
             return
         self.asked.append(message)
         if len(self.asked) == self.vanishes_at:

@@ -11,6 +11,8 @@ import pytest
 
 from client.doors import Script, Scripted, scripted
 from skuld_py import Refused, SkuldError, Uncertain
+from skuld_py.client import async_connection as async_connections
+from skuld_py.client import connection as connections
 from skuld_py.client import pursuit
 from skuld_py.client.async_connection import AsyncConnection
 from skuld_py.client.connection import Connection
@@ -99,6 +101,17 @@ def test_a_silent_node_is_passed_over_for_a_while(call: Call) -> None:
 def member(door: Scripted) -> m.MemberRow:
     host, port = door.address.split(":")
     return m.MemberRow(door.address, host, int(port))
+
+
+@both
+def test_a_client_greets_for_as_long_as_it_has_time(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (connections, async_connections):
+        monkeypatch.setattr(module, "FIRST_GREETING_S", 0.1)
+    with scripted(lambda n, _: COUNTED) as door:
+        door.deaf_to = 1
+        outcome, = call([door.address], is_idempotent=True, timeout_s=LONG_S)
+        assert outcome == COUNTED
+        assert door.greetings == 2
 
 
 @both

@@ -1,7 +1,7 @@
 """A worker without Spark, and the task functions of a group: what a test can kill and start again in a second.
 
 It is the real worker with an engine that calls functions in Python. As a process: ``python light_worker.py NODES
-QUEUE``; it runs until it is killed.
+QUEUE [LEASE_S]``; it runs until it is killed.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,13 @@ def spell(spark: object, context: TaskContext, letter: str) -> str:
 def square(spark: Any, context: TaskContext, number: int) -> int:
     """By a Spark job, where there is Spark."""
     return number * number if spark is None else number * spark.range(number).count()
+
+
+@skuld_py.task(name="test.doze", queue="group")
+def doze(spark: object, context: TaskContext, seconds: float) -> float:
+    """Takes its time, over which its lease is renewed."""
+    time.sleep(seconds)
+    return seconds
 
 
 @skuld_py.task(name="test.total", queue="group")
@@ -74,9 +82,9 @@ class PlainEngine:
         return None
 
 
-def main(nodes: str, queue: str) -> None:
+def main(nodes: str, queue: str, lease_s: str = str(LEASE_S)) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        Worker(nodes.split(","), queue, PlainEngine(), slots=SLOTS, lease_s=LEASE_S,
+        Worker(nodes.split(","), queue, PlainEngine(), slots=SLOTS, lease_s=float(lease_s),
                renewer_log=Path(directory) / "renewer.log").run()
 
 
