@@ -10,9 +10,9 @@ import zmq
 
 from skuld_py.client.async_connection import AsyncConnection
 from skuld_py.client.connection import Connection
-from skuld_py.client.frames import encoded
-from skuld_py.client.pursuit import GREETING_S, Nodes
-from skuld_py.config import GREETING_PROTOCOL, PROTOCOL_VERSION, PROTOCOLS
+from skuld_py.client.frames import decoded, encoded, is_farewell
+from skuld_py.client.pursuit import GREETING_S, NOT_READY, Nodes
+from skuld_py.config import DEFAULT_LIMITS, GREETING_PROTOCOL, PROTOCOL_VERSION, PROTOCOLS
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
 from skuld_py.wire.codec import Envelope, decode, encode
@@ -96,11 +96,16 @@ def reply(router: zmq.Socket[bytes], answer: list[bytes]) -> None:
     router.send_multipart([client, *answer])
 
 
+def test_a_farewell_is_no_word_of_a_foreign_protocol() -> None:
+    farewell, nodes = m.Failed(0, NOT_READY, "this node stops", True), Nodes(["a:1"])
+
+    assert decoded(nodes, encode(Envelope(NODE, "memory", (farewell,))), DEFAULT_LIMITS) == (farewell,)
+    assert is_farewell(farewell) and nodes.foreign == ""
+    assert not is_farewell(REFUSAL) and not is_farewell(m.Failed(1, NOT_READY, "", True))
+
+
 @pytest.mark.parametrize("message", [REFUSAL, told(3)])
 def test_an_envelope_of_nothing_is_no_answer(message: m.Message) -> None:
-    from skuld_py.client.frames import decoded
-    from skuld_py.config import DEFAULT_LIMITS
-
     nodes = Nodes(["a:1"])
     assert decoded(nodes, encode(Envelope(NODE, "memory", ())), DEFAULT_LIMITS) == ()
     assert decoded(nodes, [b"\xc1"], DEFAULT_LIMITS) == ()

@@ -9,6 +9,7 @@ ELECTIONS = "tests/partition/test_election.py::"
 STOPPING = "tests/node/test_stopping.py::"
 PROCESS = "tests/node/test_process.py::"
 LIVES = "tests/cluster/test_next_lives.py::"
+LOOP, FAREWELL = "tests/runtime/test_loop.py::", "tests/runtime/test_transport.py::"
 SHOWING = "tests/cli/test_showing.py"
 WORLD = "tests/simulation/test_process.py::"
 VISITED = ("--profile", "visited")
@@ -87,6 +88,30 @@ MUTANTS: tuple[Mutant, ...] = (
            "        if self._is_busy:\n            self._call_later(1, self._depart)\n            return\n", "",
            "D7",
            WORLD + "test_a_process_that_is_stopped_goes_on_until_its_machine_is_out", seeds=0),
+
+    # farewell
+    mutant("leaves-without-farewell", "clients send to a node that is about to close", "Loop._is_gone",
+           "        self._transport.bid_farewell()\n", "", "V1",
+           LOOP + "test_a_node_that_stops_answers_what_comes_after_its_farewell", seeds=0),
+    mutant("farewell-and-gone", "a node closes as soon as it has said farewell", "Loop.finish",
+           "        gone_ms = self._clock.now_ms() + FAREWELL_MS\n", "        gone_ms = self._clock.now_ms()\n",
+           "V1",
+           LOOP + "test_a_node_that_stops_answers_what_comes_after_its_farewell", seeds=0),
+    mutant("farewell-again-and-again", "a client is said farewell in every turn", "Connections.untold",
+           "            connection.is_told = True\n", "            assert connection\n", "V1",
+           FAREWELL + "test_clients_are_said_farewell_once_and_neither_peers_nor_those_who_do_not_know_it",
+           seeds=0),
+    mutant("farewell-to-all", "clients of older releases are said a farewell that they take for something else",
+           "Connections.untold", "if connection.newest >= FAREWELL_PROTOCOL\n", "if connection.newest\n", "V1",
+           FAREWELL + "test_clients_are_said_farewell_once_and_neither_peers_nor_those_who_do_not_know_it",
+           seeds=0),
+    mutant("farewell-to-peers", "nodes are said farewell, who never read what they are answered",
+           "Connections.untold", " and not connection.peer]", "]", "V1",
+           FAREWELL + "test_clients_are_said_farewell_once_and_neither_peers_nor_those_who_do_not_know_it",
+           seeds=0),
+    mutant("last-words-dropped", "answers that wait to leave are dropped when a node ends", "Door.close",
+           "self.router.close(linger=LAST_MS)", "self.router.close(linger=0)", "V1",
+           FAREWELL + "test_what_is_answered_last_leaves_before_the_sockets_close", seeds=0),
 
     # forgetting
     mutant("needed-vote-forgotten", "a node is forgotten while partitions need its vote", "Forgetter.wish",

@@ -7,6 +7,7 @@ QUEUE [LEASE_S]``; it runs until it is killed.
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import tempfile
 import time
@@ -83,6 +84,7 @@ class PlainEngine:
 
 
 def main(nodes: str, queue: str, lease_s: str = str(LEASE_S)) -> None:
+    logging.basicConfig(level=logging.INFO)
     with tempfile.TemporaryDirectory() as directory:
         Worker(nodes.split(","), queue, PlainEngine(), slots=SLOTS, lease_s=float(lease_s),
                renewer_log=Path(directory) / "renewer.log").run()

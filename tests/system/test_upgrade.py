@@ -1,4 +1,4 @@
-"""Nodes are upgraded one after the other under load, and back, and up again for good: no call or task fails for it.
+"""Nodes are upgraded one by one under load, and back, and up again for good: no call and no task fails for it.
 
 The next release is made of this one: with one more field in a message, one more message, and the rules that bring
 both. What this release does with the ones behind it, it does so with the one to come.
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import shutil
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -34,8 +36,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
 
 NEXT = RULES + 1
 WORKER = Path(__file__).with_name("light_worker.py")
-PACE_S, DOZE_S, LEASE_S = 0.5, 6.0, 12.0
-"""Between two tasks for the worker; how long every other one takes, so that its lease is renewed; its lease."""
+PACE_S, DOZE_S, LEASE_S = 0.5, 12.0, 30.0
+"""Between two tasks for the worker; how long every fourth takes, so that its lease is renewed; its lease."""
 PATCHES: dict[str, tuple[tuple[str, str], ...]] = {
     "config.py": ((f"RULES = {RULES}\n", f"RULES = {NEXT}\n"),
                   (f"PROTOCOLS = (1, {RULES})", f"PROTOCOLS = (1, {RULES}, {NEXT})")),
@@ -136,18 +138,19 @@ class Work:
             for number in itertools.count():
                 if self.is_over.wait(PACE_S):
                     return
-                step = square.step(number) if number % 2 else doze.step(DOZE_S)
+                step = square.step(number) if number % 4 else doze.step(DOZE_S)
                 self.sent.append(client.enqueue(*step))
 
     def judge(self, client: Client, timeout_s: float = 120) -> None:
-        """Each was run once, to its end, and the worker had nothing to complain of."""
+        """Each was run once, to its end. A slow machine may lose the worker a claim, which lapses unseen."""
         deadline = time.monotonic() + timeout_s
         while left := [task for task in client.get_many(self.sent) if not task.is_completed]:
             assert time.monotonic() < deadline, left[:5]
             linger(client)
-        tasks = client.get_many(self.sent)
-        assert [task for task in tasks if len(task.claims) != 1 or task.error is not None] == []
-        assert self.log.read_text() == ""
+        tasks, said = client.get_many(self.sent), self.log.read_text()
+        outcomes = [{*(claim.outcome for claim in task.claims)} - {"", "released"} for task in tasks]
+        assert outcomes == [{"completed"}] * len(tasks), said
+        assert Counter(re.findall(r"task (\w+) started", said)) == {str(task.id): 1 for task in tasks}, said
 
 
 @contextmanager
