@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from skuld_py.cli.cluster_keys import create_secure, secure
 from skuld_py.cli.cluster_log import log
 from skuld_py.cli.options import json_option, servers_option, timeout_option, zookeeper_option
 from skuld_py.cli.values import Duration
@@ -25,10 +26,11 @@ if TYPE_CHECKING:
 
 @click.group()
 def cluster() -> None:
-    """Create, upgrade or destroy a cluster in ZooKeeper, read its log, or take a node out, for now or for good."""
+    """Create, upgrade, secure or destroy a cluster in ZooKeeper, read its log, or take a node out."""
 
 
 cluster.add_command(log)
+cluster.add_command(secure)
 
 
 @cluster.command()
@@ -70,7 +72,7 @@ def create(name: str, hosts: str, secure: bool, key_file: Path | None, partition
     if key_file is not None and not secure:
         raise click.UsageError("--cluster-key: without --secure the cluster has no key; say both, or neither.")
     if secure:
-        _create_secure(hosts, parameters, key_file or Path(f"{name}.key"), timeout_s)
+        create_secure(hosts, parameters, key_file or Path(f"{name}.key"), timeout_s)
     else:
         create_cluster(hosts, parameters, timeout_s)
     shown = f" --cluster-key {key_file or f'{name}.key'}" if secure else ""
@@ -85,25 +87,6 @@ def create(name: str, hosts: str, secure: bool, key_file: Path | None, partition
     if secure:
         click.echo("Its key file goes to those machines and to nobody else. Then a key for each client:\n"
                    f"  skuld keys make NAME --role producer --cluster {name} --zookeeper {hosts}{shown}")
-
-
-def _create_secure(hosts: str, parameters: Parameters, path: Path, timeout_s: float) -> None:
-    """Write the key first: a cluster whose key is nowhere could not even be destroyed."""
-    import secrets
-
-    from skuld_py.keys.files import ClusterKey, write_new
-    from skuld_py.keys.pair import fresh
-    from skuld_py.model.roster import Roster
-    from skuld_py.runtime.zookeeper.clusters import create_cluster
-    from skuld_py.runtime.zookeeper.servers import Servers
-
-    key = ClusterKey(parameters.cluster, fresh(), f"skuld-{parameters.cluster}:{secrets.token_hex(32)}")
-    write_new(path, key.text)
-    try:
-        create_cluster(Servers.of(hosts).owned(lambda: key.zookeeper), parameters, timeout_s, roster=Roster())
-    except Refused:
-        path.unlink()
-        raise
 
 
 @cluster.command()

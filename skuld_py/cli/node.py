@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from skuld_py.cli.cluster_keys import check_key_of
 from skuld_py.cli.logs import log_options
 from skuld_py.cli.options import cluster_key_of, json_option, metrics_option, zookeeper_option
 from skuld_py.cli.timings import TimedCommand, timing_options, timings_of
@@ -122,13 +123,8 @@ def node(ctx: click.Context, /, cluster: str, hosts: str, host: str, advertise: 
 
 def _key(ctx: click.Context, cluster: str) -> ClusterKey | None:
     """The cluster's key, if one is given; one of another cluster is refused."""
-    from skuld_py.errors import Refused
-
     key = cluster_key_of(ctx)
-    if key is not None and key.cluster != cluster:
-        raise Refused("wrong_cluster_key", f"cluster-key: the file holds the key of cluster {key.cluster}, not of"
-                      f" {cluster}; give that of {cluster}", cluster=cluster)
-    return key
+    return None if key is None else check_key_of(cluster, key)
 
 
 def node_metrics() -> NodeMetrics:

@@ -92,6 +92,7 @@ class LocalCluster:
         self._node_options = tuple(node_options)
         self._gateway = gateway
         self._is_keyed = is_keyed
+        self._cluster_key = self._directory / "cluster.key" if is_keyed else None
         self.gateway_url = ""
 
     @property
@@ -114,7 +115,7 @@ class LocalCluster:
     @property
     def cluster_key(self) -> Path | None:
         """The key file of nodes and operators; None for a cluster without keys."""
-        return self._directory / "cluster.key" if self._is_keyed else None
+        return self._cluster_key
 
     def node_log(self, index: int) -> Path:
         """What a node has printed."""
@@ -193,6 +194,11 @@ class LocalCluster:
             [int(self.zookeeper_hosts.rpartition(":")[2]), *(node.port for node in self._nodes)]))
         self.start_node(len(self._nodes) - 1, timeout_s)
         return len(self._nodes) - 1
+
+    def secure(self, cluster_key: Path) -> None:
+        """From their next start on, nodes show this key: the cluster was given keys. Clients are still to get
+        theirs."""
+        self._cluster_key = cluster_key
 
     def wipe_node(self, index: int) -> None:
         """Delete what a node that does not run has stored."""

@@ -29,6 +29,7 @@ from mutants import (
     clauses,
     clients,
     clocks,
+    cluster_keys,
     commands,
     coordination,
     deps,
@@ -74,7 +75,7 @@ LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTA
                                *groups.MUTANTS, *garbage.MUTANTS, *keys.MUTANTS, *names.MUTANTS,
                                *limits.MUTANTS, *proofs.MUTANTS, *archive.MUTANTS, *many.MUTANTS,
                                *clients.MUTANTS, *guards.MUTANTS, *parking.MUTANTS, *views.MUTANTS,
-                               *clocks.MUTANTS, *likeness.MUTANTS, *stops.MUTANTS,
+                               *clocks.MUTANTS, *cluster_keys.MUTANTS, *likeness.MUTANTS, *stops.MUTANTS,
                                *installs.MUTANTS, *observation.MUTANTS,
                                *gateways.MUTANTS, *commands.MUTANTS, *timings.MUTANTS, *roles.MUTANTS,
                                *sealing.MUTANTS)

@@ -50,7 +50,7 @@ from skuld_py.runtime.zookeeper.log_reading import Header
 from skuld_py.runtime.zookeeper.servers import Servers
 
 ROOT = "/skuld"
-_ROOT_ACL = [make_acl("world", "anyone", read=True, create=True, delete=True)]
+ROOT_ACL = [make_acl("world", "anyone", read=True, create=True, delete=True)]
 """Anyone may create clusters, see which there are, and remove one that is empty; what may be done to what is in
 one is for its owner to say."""
 UNANSWERED = (ConnectionLoss, SessionExpiredError, OperationTimeoutError, ConnectionClosedError,
@@ -72,7 +72,7 @@ def create_cluster(hosts: str, parameters: Parameters, timeout_s: float = 10.0, 
     with connection(hosts, timeout_s, is_write=True) as client:
         client.ensure_path("/")  # the path that may stand behind the servers
         with suppress(NodeExistsError):
-            client.create_async(ROOT, acl=_ROOT_ACL).get(timeout=timeout_s)
+            client.create_async(ROOT, acl=ROOT_ACL).get(timeout=timeout_s)
         creation = client.transaction()
         creation.create(root)
         creation.create(f"{root}/parameters", _encoded(parameters))

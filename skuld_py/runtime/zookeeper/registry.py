@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
 
 from skuld_py.errors import Refused
 from skuld_py.model.coordination import CoordinationEvent, DropPulse, SetPulse
@@ -154,6 +154,8 @@ class Registry:
             return _RETRY_S
         except (Refused, KazooException) as problem:
             pause_s = self._patience.fail(time.monotonic())
+            if isinstance(problem, NoAuthError):
+                problem = clusters.denied(self._connection.hosts)
             _log.error("cannot keep this node registered, trying again in %d s: %s", pause_s,
                        problem.message if isinstance(problem, Refused) else repr(problem))
             self._interrupted(Session.LOST)

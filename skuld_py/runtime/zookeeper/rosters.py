@@ -54,8 +54,8 @@ def change_roster(hosts: str, cluster: str, change: Callable[[Roster], Roster], 
 
 def no_keys(cluster: str) -> Refused:
     """The refusal where a key is shown to a cluster that has none."""
-    return Refused("no_keys", f"cluster {cluster} was created without keys; leave the key out, or create a"
-                   " cluster that has keys ('skuld cluster create --secure')", cluster=cluster)
+    return Refused("no_keys", f"cluster {cluster} has no keys; leave the key out, or stop its nodes and give"
+                   f" it keys ('skuld cluster secure {cluster}')", cluster=cluster)
 
 
 class RosterWatch:

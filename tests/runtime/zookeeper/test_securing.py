@@ -1,0 +1,148 @@
+"""A cluster that was made without keys, given them, on a real ZooKeeper: all of it, once nobody runs, and also
+when that was interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kazoo.exceptions import NoAuthError
+from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
+
+from runtime.attending import client_of
+from skuld_py.config import Parameters
+from skuld_py.embedded.zookeeper import ZooKeeperServer
+from skuld_py.errors import Refused
+from skuld_py.model.roster import Roster
+from skuld_py.runtime.zookeeper import clusters, securing
+from skuld_py.runtime.zookeeper.clusters import create_cluster, read_parameters
+from skuld_py.runtime.zookeeper.rosters import read_roster
+from skuld_py.runtime.zookeeper.securing import check_stopped, secure_cluster
+from skuld_py.runtime.zookeeper.servers import Servers
+
+pytestmark = pytest.mark.cluster
+
+LOGIN = "skuld-c:secret"
+OWNERS = [make_digest_acl("skuld-c", "secret", all=True)]
+STEPS = 16
+"""Those of a cluster as ``filled`` leaves it."""
+
+
+def asked_as_owner(server: ZooKeeperServer, login: str = LOGIN) -> Servers:
+    return Servers(server.hosts, lambda: login)
+
+
+def filled(server: ZooKeeperServer, cluster: str) -> None:
+    """As a cluster is that has run."""
+    with client_of(server) as client:
+        for path in ("nodes/h:1", "partitions/0", "log/entry-0000000000", "origin/p1/0"):
+            client.create(f"/skuld/{cluster}/{path}", b"x", makepath=True)
+
+
+def owners_of_all(server: ZooKeeperServer, cluster: str) -> dict[str, Any]:
+    with client_of(server, auth_data=[("digest", LOGIN)]) as client:
+        found = [f"/skuld/{cluster}"]
+        for path in found:
+            found += [f"{path}/{child}" for child in client.get_children(path)]
+        return {path: client.get_acls(path)[0] for path in found}
+
+
+def test_all_that_a_cluster_keeps_becomes_its_owners(server: ZooKeeperServer, cluster: str) -> None:
+    filled(server, cluster)
+    before = read_parameters(server.hosts, cluster)
+    hosts = asked_as_owner(server)
+
+    assert secure_cluster(hosts, cluster)
+
+    found = owners_of_all(server, cluster)
+    assert len(found) == 13 and all(owners == OWNERS for owners in found.values()), found
+    assert read_roster(hosts, cluster) == Roster()
+    assert read_parameters(hosts, cluster).cluster_id == before.cluster_id
+    with client_of(server) as stranger:
+        for path in found:
+            with pytest.raises(NoAuthError):
+                stranger.get(path)
+    assert not secure_cluster(hosts, cluster), "it was so already"
+
+
+def test_the_folder_of_all_clusters_is_closed_where_it_was_left_open(server: ZooKeeperServer) -> None:
+    with client_of(server) as client:
+        client.create("/old/skuld", makepath=True)
+        create_cluster(f"{server.hosts}/old", Parameters("c", "id-of-c"))
+        assert secure_cluster(Servers(f"{server.hosts}/old", lambda: LOGIN), "c")
+        assert client.get_acls("/old/skuld")[0] == clusters.ROOT_ACL
+
+
+def test_who_has_no_key_or_another_one_is_told_so(server: ZooKeeperServer, cluster: str) -> None:
+    assert secure_cluster(asked_as_owner(server), cluster)
+    for hosts in (server.hosts, asked_as_owner(server, "skuld-c:other")):
+        for ask in (read_parameters, check_stopped):
+            with pytest.raises(Refused, match="--cluster-key FILE") as refused:
+                ask(hosts, cluster)
+            assert refused.value.code == "zookeeper_denied"
+    with pytest.raises(Refused, match="zookeeper_denied"):
+        secure_cluster(asked_as_owner(server, "skuld-c:other"), cluster)
+
+
+def test_nothing_is_changed_while_nodes_live_and_they_are_named(server: ZooKeeperServer, cluster: str) -> None:
+    with client_of(server) as client:
+        for pulse in ("h:2~b", "h:1~a", "h:2~c"):
+            client.create(f"/skuld/{cluster}/members/{pulse}", ephemeral=True)
+        for refuse in (lambda: check_stopped(server.hosts, cluster),
+                       lambda: secure_cluster(asked_as_owner(server), cluster)):
+            with pytest.raises(Refused, match="live nodes: h:1, h:2; stop them first") as refused:
+                refuse()
+            assert refused.value.code == "cluster_alive"
+        assert all(owners == OPEN_ACL_UNSAFE for owners in owners_of_all(server, cluster).values())
+    with pytest.raises(Refused, match="unknown_cluster"):
+        secure_cluster(asked_as_owner(server), "nowhere")
+
+
+def interrupted(monkeypatch: pytest.MonkeyPatch, after: int, then: Callable[[], None]) -> None:
+    """Do something after so many znodes were given away."""
+    own, done = securing._own, [0]
+
+    def counted(*arguments: Any) -> bool:
+        if done[0] == after:
+            then()
+        done[0] += 1
+        return own(*arguments)
+    monkeypatch.setattr(securing, "_own", counted)
+
+
+@pytest.mark.parametrize("after", range(STEPS))
+def test_what_was_interrupted_goes_on(server: ZooKeeperServer, cluster: str, monkeypatch: pytest.MonkeyPatch,
+                                      after: int) -> None:
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    filled(server, cluster)
+    hosts = asked_as_owner(server)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        interrupted(patch, after, stop)
+        secure_cluster(hosts, cluster)
+
+    assert read_roster(hosts, cluster) is None, "no node starts with a key before all is owned"
+    if after >= 2:
+        with pytest.raises(Refused, match="zookeeper_denied"):
+            read_parameters(server.hosts, cluster)
+    assert secure_cluster(hosts, cluster)
+    assert all(owners == OWNERS for owners in owners_of_all(server, cluster).values())
+
+
+def test_a_node_that_came_up_meanwhile_is_named(server: ZooKeeperServer, cluster: str,
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts = asked_as_owner(server)
+    with client_of(server) as client:
+        pulse = f"/skuld/{cluster}/members/h:9~x"
+        with monkeypatch.context() as patch, pytest.raises(Refused, match="live nodes: h:9; stop them first"):
+            interrupted(patch, 2, lambda: client.create(pulse, ephemeral=True) and None)
+            secure_cluster(hosts, cluster)
+        assert read_roster(hosts, cluster) is None
+        with pytest.raises(NoAuthError):
+            client.create(f"/skuld/{cluster}/members/h:8~x", ephemeral=True)
+    with client_of(server, auth_data=[("digest", LOGIN)]) as client:
+        if client.exists(pulse):
+            client.delete(pulse)
+    assert secure_cluster(hosts, cluster)
