@@ -10,7 +10,8 @@ are nearer in some runs so that they are met.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -36,6 +37,21 @@ no node refuses what another has stored. What is beyond was counted in another u
 
 
 @attrs.frozen
+class FormerKey:
+    """A key by which claims were proved. Claims that it proves are renewed until ``renewed_until_ms``, and count
+    until ``until_ms``, when the last lease has ended that a renewal gave."""
+
+    key: str = attrs.field(repr=False)
+    renewed_until_ms: int
+    until_ms: int
+
+
+def _former_keys(given: Iterable[FormerKey | Mapping[str, Any]]) -> tuple[FormerKey, ...]:
+    """As they are, or as JSON has them."""
+    return tuple(each if isinstance(each, FormerKey) else FormerKey(**each) for each in given)
+
+
+@attrs.frozen
 class Parameters:
     """What a cluster is: ``partitions`` slices, ``replicas`` copies, clocks within ``skew_ms``."""
 
@@ -53,6 +69,11 @@ class Parameters:
     not upgraded, and any token is taken for a claim's."""
     proofs_from_ms: int = 0
     """Until then claims without a proof are taken, since they may have been granted before there was a key."""
+    claim_from_ms: int = 0
+    """From then on claims are proved by ``claim_key``; until then by the first of the former keys. Meanwhile all
+    nodes get to know it."""
+    former_keys: tuple[FormerKey, ...] = attrs.field(default=(), converter=_former_keys)
+    """The newest first."""
 
     def __attrs_post_init__(self) -> None:
         if not 1 <= self.partitions <= PARTITIONS_MAX or self.partitions & (self.partitions - 1):
@@ -64,8 +85,9 @@ class Parameters:
         if not 0 < self.skew_ms <= SKEW_MS_MAX:
             raise Refused("bad_skew", f"skew_ms: {self.skew_ms} is not in 1..{SKEW_MS_MAX}",
                           skew_ms=self.skew_ms)
-        if self.claim_key and not re.fullmatch("[0-9a-f]{64}", self.claim_key, re.ASCII):
-            raise Refused("bad_key", "claim_key: is no key, which has 64 hex digits")
+        for key in (self.claim_key, *(former.key for former in self.former_keys)):
+            if key and not re.fullmatch("[0-9a-f]{64}", key, re.ASCII):
+                raise Refused("bad_key", "claim_key: is no key, which has 64 hex digits")
 
 
 def protocol_of(rules: int) -> int:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("name")
-@servers_option()
+@servers_option
 @click.option("--cluster-key", "key_file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               default=None, show_default="NAME.key",
               help="Where to write the cluster's key; or the one that a run before has written.")

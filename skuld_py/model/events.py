@@ -11,6 +11,7 @@ from enum import Enum
 
 import attrs
 
+from skuld_py.config import FormerKey
 from skuld_py.model.document import Document, Member
 from skuld_py.model.messages import Message
 
@@ -69,10 +70,12 @@ class SessionChanged:
 
 @attrs.frozen
 class KeyTold:
-    """The key by which nodes prove claims, and from when on they demand proofs (``config.Parameters``)."""
+    """The keys by which nodes prove claims, and from when on they demand proofs (``config.Parameters``)."""
 
     claim_key: str = attrs.field(repr=False)
     proofs_from_ms: int
+    claim_from_ms: int = 0
+    former_keys: tuple[FormerKey, ...] = ()
 
 
 @attrs.frozen

@@ -178,7 +178,7 @@ class Node:
             case Settled():
                 self._settle(now_ms)
             case KeyTold():
-                self.view.notary = Notary(event.claim_key, event.proofs_from_ms)
+                self.view.notary = Notary(event)
             case RulesChanged():
                 self.view.protocol = protocol_of(event.rules)
             case MembersChanged():

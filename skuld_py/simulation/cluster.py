@@ -21,12 +21,14 @@ from skuld_py.errors import Refused
 from skuld_py.model.document import NOBODY, Member
 from skuld_py.model.events import (
     Answer,
+    KeyTold,
     ReadDocument,
     Send,
     SwapDocument,
 )
 from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.messages import ClaimPage, Message, Vote
+from skuld_py.model.proofs import with_new_key
 from skuld_py.node.life.identity import Start
 from skuld_py.node.life.start import prepare
 from skuld_py.node.node import Node
@@ -38,11 +40,11 @@ from skuld_py.simulation.hearing import NEWS_AT_ONCE, Hearing
 from skuld_py.simulation.history import History
 from skuld_py.simulation.monitor import Monitor
 from skuld_py.simulation.notetaker import NoteTaker
-from skuld_py.simulation.options import Options
+from skuld_py.simulation.options import NEW_CLAIM_KEY, Options
 from skuld_py.simulation.pairs import Pairs
 from skuld_py.simulation.probes import Probes
 from skuld_py.simulation.trace import Trace
-from skuld_py.simulation.world.clock import Clock, draw_clock
+from skuld_py.simulation.world.clock import WALL_START_MS, Clock, draw_clock
 from skuld_py.simulation.world.lateness import Envelope
 from skuld_py.simulation.world.network import Network
 from skuld_py.simulation.world.process import Body, Process
@@ -53,6 +55,8 @@ from skuld_py.simulation.world.zookeeper.sessions import News
 from skuld_py.wire import codec, envelopes
 
 LATEST_MS = 15_000
+NOTICE_MS = 12_000
+"""A new key is known for so long before it is used: longer than a process stands still, or a session lasts."""
 COMPUTING_MS = 300
 """Longest time that a computation beside the loop takes."""
 
@@ -124,6 +128,15 @@ class Cluster(Wiring):
                 continue
             at_ms = spread.randint(0, 200) if name not in late else spread.randint(1_000, LATEST_MS)
             self.scheduler.at(at_ms, self.restart, name)
+        if self.options.new_key_ms:
+            self.scheduler.at(self.options.new_key_ms, self._replace_key)
+
+    def _replace_key(self) -> None:
+        """An operator replaces the key that proves claims: who runs is told, and who starts reads it."""
+        made = with_new_key(self.options.parameters, NEW_CLAIM_KEY, WALL_START_MS + self.scheduler.now_ms,
+                            self.options.grace_ms, notice_ms=NOTICE_MS)
+        self.options = attrs.evolve(self.options, parameters=made)
+        self.registry.tell_key(KeyTold(made.claim_key, made.proofs_from_ms, made.claim_from_ms, made.former_keys))
 
     def clock(self, name: str, label: str) -> Clock:
         """A clock as a node finds it at a start: as far off as allowed, or one that is known to be wrong."""

@@ -40,6 +40,7 @@ DROPPED_IS_ELSEWHERE = "D1 a node drops only what a majority of the voters has, 
 SETTING_RISES = "V3 a setting known to a node never gives way to an older one"
 GARBAGE_IS_ARCHIVED = "D10 what is deleted was archived as it was, where that is asked for"
 GARBAGE_IS_AGREED = "D10 what is deleted had ended, and every voter was sealed and held the same"
+CLAIM_IS_KNOWN = "C22 who was granted a claim is never told that it was not"
 TOKENS_LAST = "C2 a leadership grants no more claims than it has tokens"
 NO_NEED_TO_RAISE = "R no machine raises"
 
@@ -142,7 +143,10 @@ class Monitor:
             (m.Claim, m.Claimed): self._check_claimed,
             (m.Renew, m.Renewed): self._check_renewed,
             (m.PutSetting, m.SettingPut): self._check_put,
+            **{(of, m.Failed): self._check_known for of in (m.Append, m.Complete, m.Renew, m.Conclude)},
         }
+        self._proved: dict[tuple[bytes, int, bytes], None] = {}
+        """Claims that were granted: id, token and proof."""
 
     def blame(self, rule: str, evidence: str) -> None:
         """Record a violation."""
@@ -373,6 +377,19 @@ class Monitor:
         for batch in answer.batches:
             for index, task_id in enumerate(split(batch.ids)):
                 self._check_recorded(operation, task_id, batch.first_token + index, batch.end_ms)
+                self._proved[task_id, batch.first_token + index, batch.proofs[8 * index :][:8]] = None
+
+    def _check_known(self, operation: Operation, answer: m.Failed) -> None:
+        """A claim that is shown with its proof is known at every node, also while the key is replaced."""
+        message: Any = operation.message
+        is_one = isinstance(message, m.Append)
+        named = [message.id] if is_one else split(message.ids)
+        tokens: Sequence[int] = [message.token] if is_one else unpack_u64(message.tokens)
+        shown = [message.proofs[8 * index :][:8] for index in range(len(named))]
+        if all(row in self._proved for row in zip(named, tokens, shown, strict=True)):
+            self.counts[CLAIM_IS_KNOWN] += 1
+            if answer.code == "unknown_claim":
+                self.blame(CLAIM_IS_KNOWN, f"{operation}, {answer}")
 
     def _check_renewed(self, operation: Operation, answer: m.Renewed) -> None:
         message = operation.message

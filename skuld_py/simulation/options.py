@@ -42,8 +42,10 @@ from skuld_py.simulation.world.network import Weather
 from skuld_py.simulation.world.scheduler import stream
 from skuld_py.simulation.world.zookeeper.sessions import RegistryOptions
 
-CLAIM_KEY = "5c" * 32
+CLAIM_KEY, NEW_CLAIM_KEY = "5c" * 32, "a7" * 32
 """Claims are proved in every run."""
+NEW_KEYS = 0.3
+"""Share of runs in which the key that proves claims is replaced."""
 FORGES = 0.3
 """Share of runs in which a client acts for claims that it does not hold."""
 FATES = ("complete", "renew", "abandon", "late", "release")
@@ -172,6 +174,10 @@ class Options:
     apart: tuple[Habit, ...] = ()
     """Kinds of faults that are drawn from streams of their own."""
     log: LogOptions = attrs.field(factory=LogOptions)
+    new_key_ms: int = 0
+    """When the key that proves claims is replaced; 0: never."""
+    grace_ms: int = 0
+    """How long claims of the one before are renewed."""
     visitors: tuple[str, ...] = ()
     """Nodes that join for moments only, and lose their disks each time."""
 
@@ -221,6 +227,7 @@ class Options:
                 + (f" pauses={self.workload.pause_ms}" if self.workload.pause_ms else "")
                 + (f" keys={len(self.workload.keys)}" if self.workload.keys else "")
                 + (f" schedules={self.workload.schedule_ms}" if self.workload.schedule_ms else "")
+                + (f" key={self.new_key_ms}+{self.grace_ms}" if self.new_key_ms else "")
                 + (f" verbs={self.workload.verb_ms}" if self.workload.verb_ms else "")
                 + (f" forges={self.workload.forge_ms}" if self.workload.forge_ms else "")
                 + (f" fast={self.fast}+{self.fast_ms}" if self.fast else "")
@@ -267,7 +274,14 @@ def draw_options(seed: int) -> Options:
         random.choice(_PACE_OF_FAULTS_MS), random.choice((0.3, 1.0, 4.0)), random.random() < 0.1,
         random.random() < 0.6, is_total_loss, *_draw_fast(random, nodes, parameters.skew_ms),
         _draw_retention(stream(seed, "retention"), stream(seed, "archive")), _draw_apart(seed, kinds))))
-    return _draw_stays(stream(seed, STOP.kind), _draw_log(stream(seed, "log"), drawn))
+    return _draw_new_key(stream(seed, "new key"), _draw_stays(
+        stream(seed, STOP.kind), _draw_log(stream(seed, "log"), drawn)))
+
+
+def _draw_new_key(random: Random, options: Options) -> Options:
+    """All nodes that run are told of it before it is used: early enough for that."""
+    made_ms, grace_ms = random.randint(500, 3_000), random.choice((0, 4_000, NEVER_MS))
+    return attrs.evolve(options, new_key_ms=made_ms, grace_ms=grace_ms) if random.random() < NEW_KEYS else options
 
 
 def _draw_stays(random: Random, options: Options) -> Options:

@@ -38,8 +38,8 @@ def test_the_script_of_each_shell(shell: str, words: str) -> None:
 def test_verbs_options_and_choices_are_offered() -> None:
     assert offered("skuld c", 1) == ["cluster", "certificates", "claim", "complete", "cancel", "count",
                                        "config", "completion"]
-    assert sorted(offered("skuld cluster ", 2)) == ["create", "destroy", "forget", "log", "remove", "rules",
-                                                    "secure"]
+    assert sorted(offered("skuld cluster ", 2)) == [
+        "create", "destroy", "forget", "log", "proofs", "remove", "rules", "secure"]
     assert "--lease" in offered("skuld claim q --l", 3)
     assert offered("skuld completion ", 2) == ["bash", "zsh", "fish"]
     assert offered("skuld nonsense ", 2) is not None

@@ -134,6 +134,32 @@ def test_a_new_cluster_has_a_key_of_its_own_that_nobody_is_told(hosts: str) -> N
     assert not any(made.claim_key in "".join(said) for made in (one, two)) and "key" not in "".join(said)
 
 
+def test_the_key_of_claims_is_shown_by_its_times_and_replaced_once_all_nodes_know_how(hosts: str) -> None:
+    create_cluster(hosts, Parameters("proving", "id-of-p", replicas=1, claim_key="ab" * 32))
+    older = Registration("h", 1, boot="b", rules=RULES - 1, rules_boot="b")
+    with connection(hosts, 10.0, is_write=True) as client:
+        for raw in raws():
+            client.create("/skuld/proving/log/entry-", raw, sequence=True)
+        client.create("/skuld/proving/nodes/h:1", older.encode())
+        client.create("/skuld/proving/nodes/h:2", attrs.evolve(older, rules=RULES).encode())
+        assert "that it was made with" in skuld(hosts, "cluster", "proofs", "proving").output
+        refused = skuld(hosts, "cluster", "proofs", "proving", "--rotate")
+        assert refused.exit_code == 1 and "node h:1 of cluster proving does not know rules" in refused.stderr
+        client.set("/skuld/proving/nodes/h:1", attrs.evolve(older, rules=RULES).encode())
+    now_ms = round(time.time() * 1000)
+    answer = json.loads(skuld(hosts, "cluster", "proofs", "proving", "--rotate", "--grace", "2h", "--json").output)
+    made = read_parameters(hosts, "proving")
+    assert made.former_keys[0].key == "ab" * 32 != made.claim_key
+    assert made.claim_key not in str(answer) and "ab" * 32 not in str(answer)
+    assert 120_000 <= answer["from_ms"] - now_ms < 180_000
+    assert answer["former"][0]["renewed_until_ms"] == answer["from_ms"] + 2 * 3_600_000
+    shown = skuld(hosts, "cluster", "proofs", "proving").output
+    assert "by a new key from" in shown and "claims of a key before are renewed until" in shown
+    again = skuld(hosts, "cluster", "proofs", "proving", "--rotate")
+    assert again.exit_code == 1 and "[key_not_in_use]" in again.stderr
+    assert skuld(hosts, "cluster", "proofs", "proving", "--leaked").exit_code == 2
+
+
 def test_following_shows_what_comes_and_ends_at_once_by_an_interrupt(hosts: str) -> None:
     program = [sys.executable, "-u", "-c", "from skuld_py.cli.main import main; main()"]
     with subprocess.Popen([*program, "cluster", "log", "c", "--zookeeper", hosts, "--follow", "--from", "11"],

@@ -96,10 +96,10 @@ def test_a_proof_is_the_keyed_hash_that_the_protocol_names() -> None:
 
 
 def test_an_answer_is_known_again_as_a_whole_and_nothing_else_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    notary, mint = Notary("ab" * 32, 0), ids.IdMint(1)
+    notary, mint = Notary(KeyTold("ab" * 32, 0)), ids.IdMint(1)
     granted = [m.ClaimBatch(b"".join(mint.mint(5, size, route)), token_of(route, 1), 9, columns.pack([b""] * size))
                for route, size in ((1, 5), (2, 7))]
-    batches = notary.certified(granted)
+    batches = notary.certified(1, granted)
     task_ids, proofs = (b"".join(getattr(batch, name) for batch in batches) for name in ("ids", "proofs"))
     tokens = b"".join(columns.pack_u64(range(batch.first_token, batch.first_token + len(batch.ids) // 20))
                       for batch in batches)
@@ -120,7 +120,7 @@ def test_an_answer_is_known_again_as_a_whole_and_nothing_else_is(monkeypatch: py
         with pytest.raises(Refused, match="never granted"):
             notary.check(1, *column)
     for _ in range(2_000):
-        notary.certified(granted[1:] * 2)
+        notary.certified(1, granted[1:] * 2)
         granted[1] = attrs.evolve(granted[1], first_token=granted[1].first_token + 7)
     assert len(notary._given) == GIVEN_MAX
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from skuld_py.config import Parameters
@@ -94,6 +95,26 @@ COMPLETE = m.Complete(7, 0, 0, TASK, pack_u64([5]))
 APPEND = m.Append(7, 0, TASK, 5, 0, pack([b"entry"]))
 CLAIM = m.Claim(7, "q", 1, 50, 0, "w")
 RENEW = m.Renew(7, 50, TASK, pack_u64([5]))
+
+
+@pytest.mark.parametrize("question", [
+    m.Append(7, 0, TASK, 5, 0, pack([b"entry"]), proofs=b"proofs12"),
+    m.Complete(7, 0, 0, TASK, pack_u64([5]), proofs=b"proofs12"),
+    m.Renew(7, 50, TASK, pack_u64([5]), b"proofs12"),
+    m.Conclude(7, 1, 0, TASK, pack_u64([5]), proofs=b"proofs12")])
+def test_a_claim_that_was_granted_is_never_unknown(question: m.Message) -> None:
+    unknown = m.Failed(7, "unknown_claim", "", True)
+    stage = Stage().put("history", KEY, record(5, 60), "n1", "n2", "n3")
+    assert stage.answer(question, unknown) == [], "nobody was granted it"
+    stage = Stage().put("history", KEY, record(5, 60), "n1", "n2", "n3")
+    granted = m.ClaimBatch(TASK, 5, 60, pack([BODY]), b"proofs12")
+    assert stage.answer(CLAIM, m.Claimed(7, 0, (granted,))) == []
+    later = attrs.evolve(question, request=8)  # type: ignore[misc]
+    stage.history.invoke(2, "c", "n1", 8, later)
+    stage.monitor.on_answer("c", m.Failed(8, "busy", "", True))
+    assert not stage.monitor.violations
+    stage.monitor.on_answer("c", attrs.evolve(unknown, request=8))
+    assert list(stage.monitor.violations) == [rules.CLAIM_IS_KNOWN]
 
 
 def test_what_rises_may_rise() -> None:

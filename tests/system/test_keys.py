@@ -25,8 +25,11 @@ from skuld_py.keys.files import ClientKey, read_client_key, read_cluster_key
 from skuld_py.keys.pair import fresh
 from skuld_py.model import messages as m
 from skuld_py.model.messages.message import ROLE_CLIENT
+from skuld_py.model.proofs import proofs_of, with_new_key
 from skuld_py.model.roster import NODE_ROLE, ROLES
 from skuld_py.runtime.clearance import MAY
+from skuld_py.runtime.zookeeper.clusters import change_parameters
+from skuld_py.runtime.zookeeper.servers import Servers
 from skuld_py.wire.codec import Envelope, MalformedRequest, decode, encode
 from system.conftest import SKEW_MS, await_leaders
 from tests import strategies
@@ -205,6 +208,29 @@ def test_a_key_of_some_queues_is_for_those_alone(keyed: LocalCluster, tmp_path: 
         client.enqueue("mail-eu", b"x")
         with pytest.raises(Refused, match="limited to those that begin with mail"):
             client.enqueue("shop", b"x")
+
+
+def test_the_key_of_claims_is_replaced_and_nobody_who_works_notices(keyed: LocalCluster) -> None:
+    assert keyed.cluster_key is not None
+    login = read_cluster_key(keyed.cluster_key).zookeeper
+    hosts, now_ms = Servers(keyed.zookeeper_hosts, lambda: login), time.time_ns() // 1_000_000
+    with Client(keyed.addresses, key=keyed.key, timeout_s=20) as client:
+        client.enqueue_many("proved", [b"%d" % number for number in range(2_000)])
+        held = client.claim("proved", n=20, lease_s=60)
+        made = change_parameters(hosts, keyed.name, lambda known: with_new_key(
+            known, "7e" * 32, now_ms, 3_600_000, notice_ms=3_000))
+        done = 0
+        while time.time_ns() // 1_000_000 < made.claim_from_ms + 2_000 or done < 200:
+            claims = client.claim("proved", n=10, lease_s=60, wait_s=5)
+            client.renew_many(claims)
+            client.complete_many(claims, [b"x"] * len(claims))
+            done += len(claims)
+            client.enqueue_many("proved", [b"more"] * len(claims))
+        key, former = bytes.fromhex(made.claim_key), bytes.fromhex(made.former_keys[0].key)
+        for claim, by in ((held[0], former), (client.claim("proved", n=1, wait_s=5)[0], key)):
+            assert claim.proof == proofs_of(by, [bytes(claim.id)], [claim.token.to_bytes(8, "big")])
+        assert all(client.renew_many(held))
+        client.complete_many(held, [b"held"] * len(held))
 
 
 def test_a_node_without_its_directory_comes_back_with_another_key(keyed: LocalCluster) -> None:

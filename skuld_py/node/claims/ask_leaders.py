@@ -202,10 +202,14 @@ class ClaimReferral(Referral):
 
 
 class RenewOperation(ClaimReferral):
-    """Longer leases. What the client was told is unknown is not pursued: it may have stopped."""
+    """Longer leases. What the client was told is unknown is not pursued: it may have stopped. The rows ``over``,
+    by index, are lost: no leader is asked about them."""
 
-    def __init__(self, operations: Operations, origin: Origin, now_ms: int, request: m.Renew) -> None:
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int, request: m.Renew,
+                 over: Sequence[int] = ()) -> None:
         super().__init__(operations, origin, now_ms, rows_of(request.ids, request.tokens))
+        self._over = {self.rows[index]: (0, False) for index in over}
+        self._unasked = [row for row in self._unasked if row not in self._over]
         self._lease_ms = request.lease_ms
         self.is_pursued = not request.lease_ms
         if request.lease_ms:
@@ -215,6 +219,17 @@ class RenewOperation(ClaimReferral):
     def question(self, request: int, rows: Sequence[ClaimRow]) -> m.Message:
         """For the leader to renew."""
         return m.Renew(request, self._lease_ms, *_packed(rows))
+
+    def begin(self, now_ms: int) -> None:
+        """Ask the leaders, if there is anything to ask."""
+        super().begin(now_ms)
+        if not self._asked and not self._unasked:
+            self.answer(self.answer_of({}))
+            self.end()
+
+    def answer_of(self, verdicts: Mapping[ClaimRow, Verdict | None]) -> m.Message:
+        """With those that no leader was asked about."""
+        return super().answer_of({**verdicts, **self._over})
 
 
 class ConcludeOperation(ClaimReferral):

@@ -242,7 +242,7 @@ class ClaimOperation(Operation):
                 self._try(now_ms, peer)
                 return
         if self._granted.batches:
-            self.answer(self._with_proofs())
+            self.answer(self._with_proofs(now_ms))
             self.end()
             return
         if self.has_news:
@@ -255,9 +255,9 @@ class ClaimOperation(Operation):
         else:
             self.operations.timers.set(self._waits_until_ms, self)
 
-    def _with_proofs(self) -> m.Claimed:
+    def _with_proofs(self, now_ms: int) -> m.Claimed:
         granted = self._granted
-        return attrs.evolve(granted, batches=self.view.notary.certified(granted.batches)
+        return attrs.evolve(granted, batches=self.view.notary.certified(now_ms, granted.batches)
                             if self.wish.takes_proofs else granted.batches)
 
     def _give_nothing(self, is_over: bool) -> None:

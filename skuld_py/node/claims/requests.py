@@ -44,12 +44,14 @@ class ClaimRequests:
         return ClaimOperation(self._operations, self._gates, self._parked, origin, now_ms, message)
 
     def _renew(self, now_ms: int, origin: Origin, message: m.Renew) -> Operation:
-        self._view.notary.check(now_ms, message.ids, message.tokens, message.proofs)
+        named = message.ids, message.tokens, message.proofs
+        over = self._view.notary.renewed_no_more(now_ms, *named) if message.lease_ms else []
+        self._view.check_claims(now_ms, *named, over)
         self._admission.group(message.ids)
-        return RenewOperation(self._operations, origin, now_ms, message)
+        return RenewOperation(self._operations, origin, now_ms, message, over)
 
     def _conclude(self, now_ms: int, origin: Origin, message: m.Conclude) -> Operation:
-        self._view.notary.check(now_ms, message.ids, message.tokens, message.proofs)
+        self._view.check_claims(now_ms, message.ids, message.tokens, message.proofs)
         self._admission.check_entries("errors", message.errors)
         self._admission.group(message.ids)
         return ConcludeOperation(self._operations, origin, now_ms, message)

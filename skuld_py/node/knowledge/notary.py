@@ -4,18 +4,24 @@ What fails is refused as ``unknown_claim`` before anything is sent anywhere, so 
 passed goes to peers without proofs, so that those of the release before understand it.
 
 A cluster made by an earlier release has no key, until an operator draws one. Then proofs are given at once, to
-clients that take them, and demanded from ``from_ms`` on; a proof that is wrong is refused at any time.
+clients that take them, and demanded from ``proofs_from_ms`` on; a proof that is wrong is refused at any time.
+
+A key that takes the place of another is known for a while before proofs are given by it. A node that cannot have
+heard of it, for it is cut off, does not say of a proof that it is wrong: the client asks another one
+(``is_current``). What a former key proves is renewed for a while, and counts until the last of these leases ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from hmac import compare_digest
 from itertools import accumulate, pairwise
+from typing import Protocol
 
 import attrs
 
+from skuld_py.config import FormerKey
 from skuld_py.errors import Refused
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
@@ -29,61 +35,125 @@ NAMED_MAX = 5
 """Claims that a refusal names."""
 
 
-class Notary:
-    """Gives proofs, and knows its own. ``key``: hex digits; without one no proof is given or demanded."""
+class Keys(Protocol):
+    """The keys that a cluster has proved claims by, as its parameters say, and news of them."""
 
-    def __init__(self, key: str, from_ms: int) -> None:
-        self._key = bytes.fromhex(key)
-        self._from_ms = from_ms
-        self._given: dict[bytes, None] = {}
-        """Hashes of the last answers with proofs, one for each whole answer."""
+    @property
+    def claim_key(self) -> str:
+        """The newest, as hex digits; without one no proof is given or demanded."""
+
+    @property
+    def claim_from_ms(self) -> int:
+        """From when on proofs are given by it."""
+
+    @property
+    def proofs_from_ms(self) -> int:
+        """From when on they are demanded."""
+
+    @property
+    def former_keys(self) -> tuple[FormerKey, ...]:
+        """Those before, the newest first."""
+
+
+class Notary:
+    """Gives proofs, and knows its own."""
+
+    def __init__(self, keys: Keys) -> None:
+        self._newest = bytes.fromhex(keys.claim_key)
+        self._from_ms = keys.claim_from_ms
+        self._former = keys.former_keys
+        self._demands_from_ms = keys.proofs_from_ms
+        self._given: dict[bytes, bytes] = {}
+        """Hashes of the last answers with proofs, one for each whole answer, and by which key they were given."""
 
     def demands(self, now_ms: int) -> bool:
         """Whether a claim without a proof is unknown."""
-        return bool(self._key) and now_ms >= self._from_ms
+        return bool(self._newest) and now_ms >= self._demands_from_ms
 
-    def certified(self, batches: Sequence[m.ClaimBatch]) -> tuple[m.ClaimBatch, ...]:
-        """The granted claims, with proofs."""
-        if not self._key or not batches:
+    def _counting(self, now_ms: int) -> list[bytes]:
+        """The keys whose proofs count."""
+        return [self._newest, *(bytes.fromhex(each.key) for each in self._former if now_ms < each.until_ms)]
+
+    def certified(self, now_ms: int, batches: Sequence[m.ClaimBatch]) -> tuple[m.ClaimBatch, ...]:
+        """The granted claims, with proofs: by the newest key that all nodes know."""
+        if not self._newest or not batches:
             return tuple(batches)
+        is_known = now_ms >= self._from_ms or not self._former
+        key = self._newest if is_known else bytes.fromhex(self._former[0].key)
         task_ids = b"".join([batch.ids for batch in batches])
         sizes = [len(batch.ids) // ids.ID_BYTES for batch in batches]
         tokens = b"".join([columns.pack_u64(range(batch.first_token, batch.first_token + size))
                            for batch, size in zip(batches, sizes, strict=True)])
-        proofs = proofs_of(self._key, columns.split(task_ids, ids.ID_BYTES), columns.split(tokens, 8))
-        self._note_given(task_ids, tokens, proofs)
+        proofs = proofs_of(key, columns.split(task_ids, ids.ID_BYTES), columns.split(tokens, 8))
+        self._note_given(key, task_ids, tokens, proofs)
         ends = [PROOF_BYTES * end for end in accumulate(sizes, initial=0)]
         return tuple(attrs.evolve(batch, proofs=proofs[start:end])
                      for batch, (start, end) in zip(batches, pairwise(ends), strict=True))
 
-    def _note_given(self, *claims: bytes) -> None:
+    def _note_given(self, key: bytes, *claims: bytes) -> None:
         """Note an answer: mostly its claims are completed together, in their order, and at the node that
         answered."""
         if len(claims[-1]) >= GIVEN_LEAST * PROOF_BYTES:
-            self._given[_hash_of(claims)] = None
+            self._given[_hash_of(claims)] = key
             if len(self._given) > GIVEN_MAX:
                 del self._given[next(iter(self._given))]
 
-    def check(self, now_ms: int, task_ids: bytes, tokens: bytes, proofs: bytes) -> None:
-        """``Refused`` unless all of these claims were granted, as far as this node is to know."""
-        if not self._key or not (proofs or self.demands(now_ms)):
+    def check(self, now_ms: int, task_ids: bytes, tokens: bytes, proofs: bytes, over: Sequence[int] = (), *,
+              is_current: bool = True) -> None:
+        """``Refused`` unless all of these claims were granted, as far as this node is to know; but for those
+        ``over``, by index, which are known to have been. ``is_current``: it would have been told of a newer
+        key."""
+        if not self._newest or not (proofs or self.demands(now_ms)):
             return
-        if self._given and _hash_of((task_ids, tokens, proofs)) in self._given:
+        keys = self._counting(now_ms)
+        if self._given and self._given.get(_hash_of((task_ids, tokens, proofs))) in keys:
             return
-        named, numbers = ids.split(task_ids), columns.split(tokens, 8)
-        expected, shown = proofs_of(self._key, named, numbers), proofs or NO_PROOF * len(named)
-        if compare_digest(expected, shown):
-            return
+        claims = _Claims(task_ids, tokens, proofs)
         excused = b"" if self.demands(now_ms) else NO_PROOF
-        unknown = [at for at, (right, proof) in enumerate(zip(
-            columns.split(expected, PROOF_BYTES), columns.split(shown, PROOF_BYTES), strict=True))
-            if proof not in (right, excused)]
+        unknown = [at for at in claims.unproved(keys) if claims.shown[at] != excused and at not in over]
+        if unknown and not is_current and all(claims.shown[at] != NO_PROOF for at in unknown):
+            raise Refused("unavailable", "proof: this node is cut off from ZooKeeper, and may not know the newest"
+                          " key that claims are proved by; ask another node")
         if unknown:
-            listed = ", ".join(f"{ids.to_text(named[at])} {int.from_bytes(numbers[at], 'big')}"
-                               for at in unknown[:NAMED_MAX])
-            raise Refused("unknown_claim", f"proof: {len(unknown)} of {len(named)} claims were never granted, or"
-                          f" come without their proof: {listed}; give id, token and proof as they came with the"
-                          " claim")
+            raise Refused("unknown_claim", f"proof: {len(unknown)} of {len(claims.shown)} claims were never"
+                          f" granted, or come without their proof: {claims.listed(unknown[:NAMED_MAX])}; give id,"
+                          " token and proof as they came with the claim")
+
+    def renewed_no_more(self, now_ms: int, task_ids: bytes, tokens: bytes, proofs: bytes) -> list[int]:
+        """Which of these claims, by index, were proved by a key that is over for renewals. They are lost, and no
+        others with them."""
+        over = [bytes.fromhex(each.key) for each in self._former if now_ms >= each.renewed_until_ms]
+        if not over or not proofs:
+            return []
+        claims = _Claims(task_ids, tokens, proofs)
+        left = claims.unproved([self._newest])
+        still = claims.unproved(over) if left else []
+        return [at for at in left if at not in still]
+
+
+class _Claims:
+    """Claims as a request names them, each with what is ``shown`` for it."""
+
+    def __init__(self, task_ids: bytes, tokens: bytes, proofs: bytes) -> None:
+        self._ids, self._tokens = ids.split(task_ids), columns.split(tokens, 8)
+        self.shown = columns.split(proofs or NO_PROOF * len(self._ids), PROOF_BYTES)
+
+    def unproved(self, keys: Iterable[bytes]) -> list[int]:
+        """Those, by index, that are proved by none of these keys."""
+        left = [*range(len(self._ids))]
+        for key in keys:
+            if left:
+                expected = proofs_of(key, [self._ids[at] for at in left], [self._tokens[at] for at in left])
+                if compare_digest(expected, b"".join([self.shown[at] for at in left])):
+                    return []
+                left = [at for at, right in zip(left, columns.split(expected, PROOF_BYTES), strict=True)
+                        if self.shown[at] != right]
+        return left
+
+    def listed(self, indexes: Iterable[int]) -> str:
+        """Some of them, for people."""
+        return ", ".join(f"{ids.to_text(self._ids[at])} {int.from_bytes(self._tokens[at], 'big')}"
+                         for at in indexes)
 
 
 def _hash_of(claims: Sequence[bytes]) -> bytes:

@@ -6,7 +6,7 @@ debts as they hear of them. A view sends nothing and starts nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from skuld_py.config import Limits, Parameters, Retention, Timing, protocol_of
 from skuld_py.model import messages as m
@@ -50,7 +50,7 @@ class View:
         """The newest protocol that all nodes understand."""
         self.is_leaving = False
         """Whether this node is about to stop: it hands over what it leads, and stands for nothing."""
-        self.notary = Notary(parameters.claim_key, parameters.proofs_from_ms)
+        self.notary = Notary(parameters)
         self.bulletin = Bulletin()
         self.vnodes = [Vnode(partition, me, parameters, store, timing, limits, jitter_ms, self.bulletin)
                        for partition in range(parameters.partitions)]
@@ -69,6 +69,12 @@ class View:
     def believes(self, row: m.CohortRow) -> bool:
         """Whether the voters that a peer named may be the true ones."""
         return self.vnodes[row.partition].believes(row.era, row.cohort, led=row.era)
+
+    def check_claims(self, now_ms: int, task_ids: bytes, tokens: bytes, proofs: bytes, over: Sequence[int] = ()
+                     ) -> None:
+        """``Refused`` unless all of these claims, but those ``over``, were granted, as far as this node is to
+        know."""
+        self.notary.check(now_ms, task_ids, tokens, proofs, over, is_current=self.is_connected)
 
     # -- leaders -------------------------------------------------------------------------------
 

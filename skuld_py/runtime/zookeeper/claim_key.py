@@ -1,6 +1,7 @@
-"""The key that proves claims, watched where the cluster's parameters are: it may be drawn while nodes run.
+"""The keys that prove claims, watched where the cluster's parameters are: one may be drawn while nodes run, and
+replaced.
 
-It is drawn once and never changed. Parameters that cannot be read, since a later release has written them, say
+Parameters that cannot be read, since a later release has written them, say
 nothing new to a node that runs; they are named in the log, and hinder the node at its next start.
 """
 
@@ -42,7 +43,8 @@ class ClaimKey:
                 _log.error("%s", problem.message)
             self._unread = raw
             return
-        found = KeyTold(parameters.claim_key, parameters.proofs_from_ms)
+        found = KeyTold(parameters.claim_key, parameters.proofs_from_ms, parameters.claim_from_ms,
+                        parameters.former_keys)
         if found.claim_key and found != self._told:
             self._told = found
             self._emit(found)

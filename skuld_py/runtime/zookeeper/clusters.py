@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -60,6 +60,7 @@ UNANSWERED = (ConnectionLoss, SessionExpiredError, OperationTimeoutError, Connec
 _RECONNECT = {"max_tries": -1, "delay": 0.1, "backoff": 2, "max_jitter": 0.4, "max_delay": 1.0}
 
 _BATCH = 128
+_LATE = ("claim_from_ms", "former_keys")
 
 _log = logging.getLogger(__name__)
 
@@ -118,24 +119,41 @@ def read_parameters(hosts: str, cluster: str, timeout_s: float = 10.0) -> Parame
 def draw_key(hosts: str, cluster: str, claim_key: str, proofs_from_ms: int, timeout_s: float = 10.0) -> bool:
     """Have claims proved with this key from now on, and proofs demanded from then on; False when the cluster has a
     key already. Its nodes see it by themselves."""
-    path = f"{path_of(cluster)}/parameters"
+    def with_key(known: Parameters) -> Parameters:
+        return known if known.claim_key else attrs.evolve(
+            known, claim_key=claim_key, proofs_from_ms=proofs_from_ms)
+    return change_parameters(hosts, cluster, with_key, timeout_s).claim_key == claim_key
+
+
+def change_parameters(hosts: str, cluster: str, change: Callable[[Parameters], Parameters],
+                      timeout_s: float = 10.0) -> Parameters:
+    """Have changed parameters in the place of the present ones; gives them."""
     with connection(hosts, timeout_s, is_write=True) as client:
-        while True:
-            try:
-                raw, stat = client.get_async(path).get(timeout=timeout_s)
-            except NoNodeError:
-                raise unknown(client, hosts, cluster, timeout_s) from None
-            known = parameters_of(path_of(cluster), raw)
-            if known.claim_key:
-                return False
-            wanted = attrs.evolve(known, claim_key=claim_key, proofs_from_ms=proofs_from_ms)
-            with suppress(BadVersionError):
-                client.set_async(path, _encoded(wanted), version=stat.version).get(timeout=timeout_s)
-                return True
+        try:
+            return set_parameters(client, cluster, change, timeout_s)
+        except NoNodeError:
+            raise unknown(client, hosts, cluster, timeout_s) from None
+
+
+def set_parameters(client: Any, cluster: str, change: Callable[[Parameters], Parameters],
+                   timeout_s: float) -> Parameters:
+    """The same over a connection; raises ``NoNodeError`` where there is no cluster."""
+    path = f"{path_of(cluster)}/parameters"
+    while True:
+        raw, stat = client.get_async(path).get(timeout=timeout_s)
+        known = parameters_of(path_of(cluster), raw)
+        wanted = change(known)
+        if wanted == known:
+            return known
+        with suppress(BadVersionError):
+            client.set_async(path, _encoded(wanted), version=stat.version).get(timeout=timeout_s)
+            return wanted
 
 
 def _encoded(parameters: Parameters) -> bytes:
-    return json.dumps(attrs.asdict(parameters), sort_keys=True).encode()
+    """JSON, without what the release before does not know, where it says nothing."""
+    fields = {field: value for field, value in attrs.asdict(parameters).items() if value or field not in _LATE}
+    return json.dumps(fields, sort_keys=True).encode()
 
 
 def parameters_of(root: str, raw: bytes) -> Parameters:

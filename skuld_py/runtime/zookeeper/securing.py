@@ -1,4 +1,5 @@
 """A cluster without keys is given them: all that it keeps in ZooKeeper becomes its owner's, and it gets a roster.
+The key that proves claims, which everyone could read, is replaced.
 
 Its nodes are stopped for that: one without keys and one with keys would not understand each other. So it is
 refused while a node lives.
@@ -17,6 +18,8 @@ open as before until the last of them had changed).
 
 from __future__ import annotations
 
+import secrets
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -25,11 +28,14 @@ from kazoo.exceptions import NodeExistsError, NoNodeError
 from kazoo.security import ACL, OPEN_ACL_UNSAFE
 
 from skuld_py.errors import Refused
+from skuld_py.model.proofs import with_new_key
 from skuld_py.model.roster import Roster
 from skuld_py.runtime.zookeeper import clusters
 from skuld_py.runtime.zookeeper.rosters import roster_path
 from skuld_py.runtime.zookeeper.servers import Servers
 
+GRACE_MS = 24 * 3600 * 1000
+"""How long claims from before are renewed."""
 _FIRST = ("", "/parameters", "/members", "/nodes")
 """What a start reads, and where a node shows itself."""
 
@@ -51,10 +57,19 @@ def secure_cluster(hosts: Servers, cluster: str, timeout_s: float = 10.0) -> boo
         has_changed = sum(_own(client, root + path, owners, timeout_s) for path in _FIRST) > 0
         _check_stopped(client, hosts, cluster, timeout_s)
         has_changed = own_all(client, root, owners, timeout_s) > 0 or has_changed
+        _replace_claim_key(client, cluster, timeout_s)
         with suppress(NodeExistsError):
             client.create_async(roster_path(root), Roster().encode()).get(timeout=timeout_s)
             return True
         return has_changed
+
+
+def _replace_claim_key(client: Any, cluster: str, timeout_s: float) -> None:
+    """Everyone could read the key that proves claims. Nobody runs, so all will know the new one."""
+    if client.exists_async(roster_path(clusters.path_of(cluster))).get(timeout=timeout_s) is None:
+        now_ms, key = time.time_ns() // 1_000_000, secrets.token_hex(32)
+        clusters.set_parameters(client, cluster, lambda known: with_new_key(
+            known, key, now_ms, GRACE_MS, notice_ms=0) if known.claim_key else known, timeout_s)
 
 
 def own_all(client: Any, root: str, owners: Sequence[ACL], timeout_s: float) -> int:

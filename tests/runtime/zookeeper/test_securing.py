@@ -3,6 +3,7 @@ when that was interrupted."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -64,6 +65,17 @@ def test_all_that_a_cluster_keeps_becomes_its_owners(server: ZooKeeperServer, cl
             with pytest.raises(NoAuthError):
                 stranger.get(path)
     assert not secure_cluster(hosts, cluster), "it was so already"
+
+
+def test_the_key_of_claims_which_all_could_read_is_replaced(server: ZooKeeperServer, cluster: str) -> None:
+    clusters.draw_key(server.hosts, cluster, "ab" * 32, 0)
+    before_ms = time.time_ns() // 1_000_000
+    hosts = asked_as_owner(server)
+    assert secure_cluster(hosts, cluster) and not secure_cluster(hosts, cluster)
+    made = read_parameters(hosts, cluster)
+    assert made.claim_key != "ab" * 32 and [each.key for each in made.former_keys] == ["ab" * 32]
+    assert 0 <= made.claim_from_ms - before_ms < 60_000
+    assert made.former_keys[0].renewed_until_ms - made.claim_from_ms == 24 * 3_600_000
 
 
 def test_the_folder_of_all_clusters_is_closed_where_it_was_left_open(server: ZooKeeperServer) -> None:

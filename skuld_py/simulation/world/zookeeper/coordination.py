@@ -42,6 +42,7 @@ class Coordination(Documents):
     def _begin_anew(self, connection: Connection) -> None:
         self.registrations.keep(connection)
         self._keep_pulse(connection)
+        self._tell_key(connection)
         self._tell(connection, SessionChanged(Session.CONNECTED))
         connection.wishes.is_told = False
         self._tell_pulse(connection)
@@ -49,6 +50,7 @@ class Coordination(Documents):
 
     def _go_on(self, connection: Connection) -> None:
         """Trust no watch, and ask again for what was not answered."""
+        self._tell_key(connection)
         wishes = connection.wishes
         if wishes.pulse is not None or wishes.standing:
             self._ask(connection, self._look_at_pulse)

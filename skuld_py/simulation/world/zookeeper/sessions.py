@@ -20,7 +20,7 @@ import attrs
 
 from skuld_py.model.coordination import CoordinationEvent
 from skuld_py.model.document import Member
-from skuld_py.model.events import Event, Session, SessionChanged
+from skuld_py.model.events import Event, KeyTold, Session, SessionChanged
 from skuld_py.simulation.world.scheduler import Scheduler
 from skuld_py.simulation.world.zookeeper.wishes import Wanted, Wishes
 
@@ -105,6 +105,7 @@ class Service:
         self._sessions = 0
         self._open: dict[int, Connection] = {}
         self._connections: list[Connection] = []
+        self._key: KeyTold | None = None
 
     # -- connections ---------------------------------------------------------------------------
 
@@ -184,6 +185,17 @@ class Service:
         """They are back: what one of them had logged counts, and all sessions have their time again."""
         self.is_quorate = True
         self._serve_again()
+
+    def tell_key(self, key: KeyTold) -> None:
+        """An operator has changed the keys that prove claims: those that are connected are told, others when they
+        are back."""
+        self._key = key
+        for connection in self._connections:
+            self._scheduler.after(self._watch_delay(), self._tell_key, connection)
+
+    def _tell_key(self, connection: Connection) -> None:
+        if self._key is not None and self._is_served(connection):
+            self._tell(connection, self._key)
 
     def heal(self) -> None:
         """End all of this."""
